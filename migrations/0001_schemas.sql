@@ -1,0 +1,24 @@
+-- Up Migration
+
+create schema sync;
+comment on schema sync is
+  'What Shelfdesk knows of itself: what has been read, when, at what cost, and where the holes are.';
+
+create schema helpdesk;
+comment on schema helpdesk is
+  'The mirror of the help desk. Read sync.status to see up to when each table is complete.';
+
+create table sync.accounts (
+  account_id text primary key,
+  since timestamptz not null default '1970-01-01T00:00:00Z',
+  spam_listed boolean not null default false,
+  trash_listed boolean not null default false
+);
+comment on table sync.accounts is 'One row for each mirrored account.';
+comment on column sync.accounts.account_id is 'The operator''s name for the account; part of every key.';
+comment on column sync.accounts.since is
+  'The mirror wants everything from here on (HELPDESK_SINCE); 1970-01-01 means everything.';
+comment on column sync.accounts.spam_listed is
+  'True once a spam ticket has been seen in the default list, so that spam needs no list of its own.';
+comment on column sync.accounts.trash_listed is
+  'True once a trashed ticket has been seen in the default list, so that trash needs no list of its own.';

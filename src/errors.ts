@@ -1,0 +1,60 @@
+/**
+ * Failures are classed by what to do next, not by where they came from. Anything that is none of these is a bug and
+ * may crash the job. Every message says what happened, to what; `remedy` says what to do about it.
+ */
+
+/** Exit codes of the command line, as the README documents them. */
+export const exitCodes = { ok: 0, failed: 1, usage: 2, partly: 3, refused: 4, interrupted: 130 } as const;
+
+/** A failure that people at the terminal are shown as a sentence and a remedy, without a stack. */
+export class ShelfdeskError extends Error {
+  readonly remedy: string;
+  readonly exitCode: number;
+  constructor(message: string, remedy: string, exitCode: number = exitCodes.failed, cause?: unknown) {
+    super(message, cause === undefined ? {} : { cause });
+    this.name = new.target.name;
+    this.remedy = remedy;
+    this.exitCode = exitCode;
+  }
+}
+
+/** A setting, an argument or an environment that cannot work: exit 2. */
+export class UsageError extends ShelfdeskError {
+  constructor(message: string, remedy: string) {
+    super(message, remedy, exitCodes.usage);
+  }
+}
+
+/** The same request may succeed later: 429, 5xx, time-out, a broken or truncated reply. */
+export class Retry extends ShelfdeskError {
+  /** What the source asked us to wait, in milliseconds; 0 where it said nothing. */
+  readonly afterMs: number;
+  constructor(message: string, afterMs = 0, cause?: unknown) {
+    super(message, 'It is tried again by itself. If it lasts, look at the status page of the source.', 1, cause);
+    this.afterMs = afterMs;
+  }
+}
+
+/** 404 on an id that was known: checked again, then a tombstone. */
+export class Gone extends ShelfdeskError {
+  constructor(message: string) {
+    super(message, 'The source no longer has it; the row gets a tombstone once that is verified.');
+  }
+}
+
+/** The job stops: 401, 403, other 4xx, a list that stays out of order, a schema that does not fit. */
+export class Fatal extends ShelfdeskError {}
+
+/** Somebody else has taken up the work under a newer token; whatever this worker still holds is void. */
+export class FencedOff extends ShelfdeskError {
+  constructor(what: string) {
+    super(`${what} was taken up by another worker`, 'Nothing to do: the other worker goes on.');
+  }
+}
+
+/** The person at the terminal, or the machine, asked us to stop; the page in flight is committed. */
+export class Interrupted extends ShelfdeskError {
+  constructor() {
+    super('interrupted', 'Run the same command again: it goes on where this one stopped.', exitCodes.interrupted);
+  }
+}
