@@ -1,8 +1,15 @@
 -- Up Migration
 
-create schema sync;
+-- The schema sync and the table sync.migrations are made before the first migration, to write it down in.
 comment on schema sync is
   'What Shelfdesk knows of itself: what has been read, when, at what cost, and where the holes are.';
+
+-- A time without a zone would depend on the settings of whoever migrates.
+alter table sync.migrations alter column run_on type timestamptz;
+comment on table sync.migrations is 'One row for each change of the tables that has been applied to this database.';
+comment on column sync.migrations.id is 'The order in which they were applied.';
+comment on column sync.migrations.name is 'The file in migrations/, without .sql.';
+comment on column sync.migrations.run_on is 'When it was applied.';
 
 create schema helpdesk;
 comment on schema helpdesk is

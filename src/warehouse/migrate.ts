@@ -1,0 +1,95 @@
+/**
+ * Brings a database to the tables that this program knows, forwards only, one transaction per migration.
+ *
+ * Several processes start at once after a deployment, so one lock makes them queue up, and all but the first find nothing
+ * to do. During a roll-out old programs start too: one that finds a migration it does not know refuses to work, because
+ * it cannot know what its statements would mean on tables from the future.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { runner } from 'node-pg-migrate';
+import pg from 'pg';
+import { exitCodes, ShelfdeskError } from '../errors.ts';
+
+const ownFolder = fileURLToPath(new URL('../../migrations/', import.meta.url));
+/** 'SHMI': one migration at a time in a database. */
+const lockKey = 0x53_48_4d_49;
+const silent = { info: () => {}, warn: () => {}, error: () => {} };
+
+type Queryable = Pick<pg.ClientBase, 'query'>;
+
+/** Applies what is missing. `folder` is another one in tests only. */
+export async function migrate(url: string, folder: string = ownFolder): Promise<{ applied: string[] }> {
+  const client = new pg.Client({ connectionString: url, application_name: 'shelfdesk: migrates' });
+  client.on('error', () => {}); // The query in flight fails with the same loss, and says more.
+  await client.connect();
+  try {
+    await client.query('select pg_advisory_lock($1)', [lockKey]);
+    await refuseIfOlder(client, folder);
+    const done = await runner({
+      dbClient: client,
+      dir: folder,
+      direction: 'up',
+      migrationsSchema: 'sync',
+      migrationsTable: 'migrations',
+      createMigrationsSchema: true,
+      singleTransaction: false,
+      noLock: true, // We hold a lock already, from before the check above.
+      logger: silent,
+    });
+    return { applied: done.map(({ name }) => name) };
+  } catch (error) {
+    throw error instanceof ShelfdeskError ? error : await explain(error as pg.DatabaseError, url, folder);
+  } finally {
+    await client.end().catch(() => {}); // Ends an open transaction and the lock with it.
+  }
+}
+
+/** For `status`: what this program would add to the database, and what in it comes from a newer program. */
+export async function pendingMigrations(
+  db: Queryable,
+  folder: string = ownFolder,
+): Promise<{ missing: string[]; unknown: string[] }> {
+  const known = (await readdir(folder)).filter(name => name.endsWith('.sql')).map(name => name.slice(0, -4));
+  const { rows: tables } = await db.query("select to_regclass('sync.migrations') is not null as there");
+  const { rows } = tables[0].there
+    ? await db.query<{ name: string }>('select name from sync.migrations order by id')
+    : { rows: [] };
+  const applied = new Set(rows.map(({ name }) => name));
+  return {
+    missing: known.filter(name => !applied.has(name)).sort(),
+    unknown: [...applied].filter(name => !known.includes(name)),
+  };
+}
+
+async function refuseIfOlder(client: pg.Client, folder: string): Promise<void> {
+  const { unknown } = await pendingMigrations(client, folder);
+  if (unknown.length === 0) return;
+  throw new ShelfdeskError(
+    `the database has been migrated by a newer Shelfdesk: this one does not know ${unknown.join(', ')}`,
+    'Upgrade Shelfdesk to the version that made these changes, or newer. Nothing has been changed.',
+    exitCodes.refused,
+  );
+}
+
+/** Names the migration that failed (the first one missing now, since each is whole or not there) and its line. */
+async function explain(error: pg.DatabaseError, url: string, folder: string): Promise<ShelfdeskError> {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => {});
+  const name = await client
+    .connect()
+    .then(() => pendingMigrations(client, folder))
+    .then(({ missing }) => missing[0])
+    .catch(() => undefined)
+    .finally(() => client.end().catch(() => {}));
+  const text = name && error.position ? await readFile(join(folder, `${name}.sql`), 'utf8') : '';
+  const line = error.position ? `, line ${text.slice(0, Number(error.position)).split('\n').length}` : '';
+  const detail = error.detail ? ` (${error.detail})` : '';
+  return new ShelfdeskError(
+    `migration ${name ?? 'of the database'} failed${line}: ${error.message}${detail}`,
+    'The migrations before it are applied, of this one nothing is. Remove the cause and run the same command again.',
+    exitCodes.failed,
+    error,
+  );
+}

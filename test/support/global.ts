@@ -1,0 +1,169 @@
+/**
+ * Real servers for the whole test run: one PostgreSQL with a migrated template database that every test clones, and one
+ * Redis where there is one. Everything lives in one temporary folder whose name says whose it is, so that the next run can
+ * clear up after a run that was killed.
+ */
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { accessSync, chmodSync, constants, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { basename, delimiter, dirname, join } from 'node:path';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import type { TestProject } from 'vitest/node';
+import { type Embedded, joinEmbedded } from '../../src/embedded/postgres.ts';
+import { migrate } from '../../src/warehouse/migrate.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Where databases can be made, the template to clone, and the prefix that the names of this run have. */
+    postgres: { url: string; template: string; prefix: string };
+    redisUrl: string | undefined;
+  }
+}
+
+type Undo = () => unknown;
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const undo: Undo[] = [];
+  const tearDown = async () => {
+    for (const step of undo.splice(0).reverse()) await step();
+  };
+  try {
+    await sweepFolders();
+    const folder = mkdtempSync(join(tmpdir(), `shelfdesk-tests-${process.pid}-`));
+    chmodSync(folder, 0o755); // Root's PostgreSQL runs as another user, who has to get in here.
+    undo.push(() => rmSync(folder, { recursive: true, force: true }));
+    const { TEST_DATABASE_URL, TEST_REDIS_URL } = process.env;
+    project.provide('postgres', await setUpTemplate(TEST_DATABASE_URL ?? (await startPostgres(folder, undo)), undo));
+    project.provide('redisUrl', TEST_REDIS_URL ?? (await startRedis(folder, undo)));
+  } catch (error) {
+    await tearDown();
+    throw error;
+  }
+  return tearDown;
+}
+
+/** Nothing survives a test run, so nothing needs to reach the disk. */
+const fast = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '300' };
+
+async function startPostgres(folder: string, undo: Undo[]): Promise<string> {
+  const embedded = await joinEmbedded({ folder: join(folder, 'postgres'), settings: fast });
+  undo.push(() => leave(embedded, folder));
+  return embedded.url;
+}
+
+/** Where user postgres could not get into the folder, the data is in one of its own. */
+async function leave(embedded: Embedded, folder: string): Promise<void> {
+  await embedded.release();
+  const own = dirname(embedded.dataFolder);
+  if (own !== folder && /^shelfdesk-[0-9a-f]{12}$/.test(basename(own))) rmSync(own, { recursive: true, force: true });
+}
+
+/**
+ * On a server of somebody else's, too, the databases of this run bear its name, and those of runs that are over go: a
+ * run is alive as long as its connection with that name is there.
+ */
+async function setUpTemplate(url: string, undo: Undo[]): Promise<{ url: string; template: string; prefix: string }> {
+  const prefix = `shelfdesk_test_${randomBytes(4).toString('hex')}_`;
+  const admin = new pg.Client({ connectionString: url, application_name: prefix });
+  admin.on('error', () => {});
+  await admin.connect();
+  undo.push(async () => {
+    await dropDatabases(admin, 'starts_with(datname, $1)', prefix);
+    await admin.end();
+  });
+  await dropDatabases(
+    admin,
+    `datname ~ $1 and not exists (select from pg_stat_activity where starts_with(datname, application_name)
+       and application_name ~ $1)`,
+    '^shelfdesk_test_[0-9a-f]{8}_',
+  );
+  const template = `${prefix}template`;
+  await admin.query(`create database ${template}`);
+  const templateUrl = new URL(url);
+  templateUrl.pathname = template;
+  await migrate(templateUrl.href);
+  return { url, template, prefix };
+}
+
+async function dropDatabases(admin: pg.Client, which: string, argument: string): Promise<void> {
+  const { rows } = await admin.query(`select datname from pg_database where ${which}`, [argument]);
+  for (const { datname } of rows) await admin.query(`drop database if exists ${datname} with (force)`);
+}
+
+/** A Redis on a socket in the folder as well, through which a later run can end it. */
+const socketIn = (folder: string): string => join(folder, 'redis.sock');
+
+async function startRedis(folder: string, undo: Undo[]): Promise<string | undefined> {
+  const program = findInPath('redis-server');
+  if (!program) return undefined;
+  const port = await freePort();
+  const options = { port, bind: '127.0.0.1', unixsocket: socketIn(folder), dir: folder, save: '', appendonly: 'no' };
+  const args = Object.entries({ ...options, 'maxmemory-policy': 'noeviction' }).flatMap(([k, v]) => [`--${k}`, `${v}`]);
+  const server = spawn(program, args, { stdio: 'ignore' });
+  const ended = new Promise(done => server.once('exit', done));
+  undo.push(async () => {
+    server.kill();
+    await ended;
+  });
+  const url = `redis://127.0.0.1:${port}`;
+  const client = new Redis(url, { retryStrategy: times => (times < 100 ? 50 : null), maxRetriesPerRequest: null });
+  client.on('error', () => {}); // Until it listens.
+  await client.ping();
+  client.disconnect();
+  return url;
+}
+
+function findInPath(program: string): string | undefined {
+  return (process.env.PATH ?? '')
+    .split(delimiter)
+    .map(folder => join(folder, program))
+    .find(path => {
+      try {
+        accessSync(path, constants.X_OK);
+        return true;
+      } catch {
+        return false;
+      }
+    });
+}
+
+function freePort(): Promise<number> {
+  return new Promise((done, fail) => {
+    const server = createServer().on('error', fail);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => done(typeof address === 'object' && address ? address.port : 0));
+    });
+  });
+}
+
+/** Ends the servers of killed runs and removes their folders. */
+async function sweepFolders(): Promise<void> {
+  for (const name of readdirSync(tmpdir())) {
+    const pid = Number(/^shelfdesk-tests-(\d+)-/.exec(name)?.[1]);
+    if (!pid || isRunning(pid)) continue;
+    const folder = join(tmpdir(), name);
+    const redis = new Redis(socketIn(folder), { retryStrategy: null, lazyConnect: true });
+    redis.on('error', () => {});
+    await redis.shutdown('NOSAVE').catch(() => {});
+    redis.disconnect();
+    // The last one out stops the server: so go in, and out again.
+    await joinEmbedded({ folder: join(folder, 'postgres'), settings: fast }).then(
+      embedded => leave(embedded, folder),
+      () => {},
+    );
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

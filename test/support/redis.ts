@@ -1,0 +1,23 @@
+/**
+ * Tests that need a Redis. Where there is none they do not run, and the run says so at its end (see not-run.ts): a test
+ * that was silently left out is worse than none.
+ */
+import { describe, inject } from 'vitest';
+
+declare module 'vitest' {
+  interface TaskMeta {
+    needsRedis?: boolean;
+  }
+}
+
+export function redisForTests(): { url: string } | undefined {
+  const url = inject('redisUrl');
+  return url === undefined ? undefined : { url };
+}
+
+/** `describe` for tests that need a Redis; they get its URL. It is shared: use a prefix or a queue name of your own. */
+export function describeOnRedis(name: string, register: (redis: { url: string }) => void): void {
+  const redis = redisForTests();
+  const missing = { url: 'redis://not-there.invalid' }; // Never used: the tests are only registered, to be counted.
+  describe(name, { skip: !redis, meta: { needsRedis: true } }, () => register(redis ?? missing));
+}
