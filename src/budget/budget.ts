@@ -1,0 +1,219 @@
+/**
+ * The account's credits, shared by all processes and machines: one row in Postgres, read and changed by the pure ledger,
+ * written back only if nobody else has changed it meanwhile. What was written last is kept, so the common case is one
+ * statement; within a process changes queue up, so that it does not compete with itself.
+ *
+ * The clock is the database's. Between two statements it is estimated from the last answer and this machine's monotonic
+ * clock: a statement sent at s and answered at r with database time d bounds the time at any m by [d + (m − r), d + (m − s)].
+ * A statement that finds the estimate wrong (a clock was set, a laptop slept) changes nothing, and all is read anew.
+ */
+import type pg from 'pg';
+import type { Clock } from '../clock.ts';
+import { UsageError } from '../errors.ts';
+import type { Lane, Limits, Moment, RateHeaders, Settled, State } from './ledger.ts';
+import * as ledger from './ledger.ts';
+
+export type { Lane, Limits, RateHeaders } from './ledger.ts';
+
+export interface Grant {
+  id: string;
+  lane: Lane;
+  cost: number;
+}
+
+export interface Budget {
+  /** Waits until a request of this cost may be sent. Rejects with the signal's reason as soon as it aborts. */
+  acquire(cost: number, lane: Lane, signal?: AbortSignal): Promise<Grant>;
+  /** Once for each grant, after the reply (or the time-out or reset, with empty headers). Calling it again is harmless. */
+  settle(grant: Grant, reply: { headers: RateHeaders; refused: boolean }): Promise<void>;
+}
+
+export interface BudgetDeps {
+  pg: pg.Pool;
+  clock: Clock;
+  account: string;
+  limits: Limits;
+  /** The longest time a request may take; after that its sender is taken for dead. */
+  timeoutMs: number;
+  random: () => number;
+  /** Replaces the database's clock, for a simulation. */
+  now?: () => number;
+}
+
+interface Row {
+  state: State;
+  version: number;
+}
+interface Change {
+  state: State;
+  settled?: Settled | null;
+}
+
+const clockMs = 'extract(epoch from clock_timestamp())::float8 * 1000';
+
+const readSql = `select state, version::float8 as version, ${clockMs} as clock_ms from sync.budget where account_id = $1`;
+
+const createSql = 'insert into sync.budget (account_id, state) values ($1, $2) on conflict do nothing';
+
+/** $4 and $5: the change is right if the database's clock is between them. */
+const changed = `
+  update sync.budget set state = $2, version = version + 1
+  where account_id = $1 and version = $3 and ${clockMs} between $4 and $5`;
+
+const writeSql = `${changed} returning ${clockMs} as clock_ms`;
+
+const settleSql = `
+  with changed as (${changed} returning account_id), counted as (
+    insert into sync.credit_minutes as m
+      (account_id, minute, credit_limit, interactive, fresh, backfill, others, waited_ms, refused)
+    select account_id, date_trunc('minute', to_timestamp($6::float8 / 1000), 'UTC'), $7, $8, $9, $10, $11, $12, $13
+    from changed
+    on conflict (account_id, minute) do update set
+      credit_limit = excluded.credit_limit,
+      interactive = m.interactive + excluded.interactive,
+      fresh = m.fresh + excluded.fresh,
+      backfill = m.backfill + excluded.backfill,
+      others = greatest(m.others, excluded.others),
+      waited_ms = m.waited_ms + excluded.waited_ms,
+      refused = m.refused + excluded.refused
+  )
+  select ${clockMs} as clock_ms from changed`;
+
+/** How far the estimated clock may lag behind when a reply is stamped. */
+const lagMs = 1000;
+
+export function makeBudget(deps: BudgetDeps): Budget {
+  const { clock, limits } = deps;
+  const rules = { ...limits, timeoutMs: deps.timeoutMs };
+  const time = databaseClock(deps);
+  const exclusive = queue();
+  let last: Row | undefined;
+
+  async function read(): Promise<Row> {
+    for (;;) {
+      const { rows } = await time.timed(() => deps.pg.query(readSql, [deps.account]));
+      if (rows[0]) return { state: { ...ledger.empty, ...rows[0].state }, version: rows[0].version };
+      await deps.pg.query(createSql, [deps.account, JSON.stringify(ledger.empty)]);
+    }
+  }
+
+  /** False if somebody else was faster, or the clock is not what it was taken for. */
+  async function write(version: number, { state, settled }: Change, now: Moment, fresh: boolean): Promise<boolean> {
+    const between = deps.now ? [0, '+infinity'] : [now.earliestMs, fresh ? '+infinity' : now.latestMs + lagMs];
+    const values = [deps.account, JSON.stringify(state), version, ...between];
+    const { rowCount } = await time.timed(() =>
+      settled
+        ? deps.pg.query({ name: 'budget-settle', text: settleSql, values: [...values, ...minuteOf(settled)] })
+        : deps.pg.query({ name: 'budget-write', text: writeSql, values }),
+    );
+    return rowCount === 1;
+  }
+
+  /** Applies one step of the ledger to the shared state. */
+  async function change<T extends Change>(step: (state: State, now: Moment) => T): Promise<{ done: T; now: Moment }> {
+    for (let attempt = 0; ; attempt++) {
+      const row: Row = last ?? (await read());
+      const now = time.now();
+      const done = step(row.state, now);
+      last = undefined;
+      if (await write(row.version, done, now, attempt > 0)) {
+        last = { state: done.state, version: row.version + 1 };
+        return { done, now };
+      }
+      // Lost the race: the more often, the longer the pause, so that many processes get out of step.
+      if (attempt > 0) await clock.sleep(deps.random() * Math.min(attempt, 20) * 2);
+    }
+  }
+
+  async function acquire(cost: number, lane: Lane, signal?: AbortSignal): Promise<Grant> {
+    refuseImpossible(cost, limits);
+    const ask = { id: newId(deps.random), lane, cost };
+    for (;;) {
+      signal?.throwIfAborted();
+      const attempt = exclusive(() => change((state, now) => ledger.acquire(state, now, ask, rules)));
+      const { done, now } = await unlessAborted(attempt, signal, giveBack);
+      if (done.granted) return ask;
+      await clock.sleep(Math.max(1, done.waitUntilMs - now.earliestMs), signal);
+    }
+
+    /** Nobody will send what was granted after the abort. If this fails, the grant expires by itself. */
+    function giveBack({
+      done,
+    }: Awaited<ReturnType<typeof change<ReturnType<typeof ledger.acquire>>>>): Promise<unknown> {
+      if (!done.granted) return Promise.resolve();
+      return exclusive(() => change((state, now) => ({ state: ledger.cancel(state, now, ask.id, rules) })));
+    }
+  }
+
+  async function settle(grant: Grant, reply: { headers: RateHeaders; refused: boolean }): Promise<void> {
+    await exclusive(() => change((state, now) => ledger.settle(state, now, grant.id, reply, rules)));
+  }
+
+  return { acquire, settle };
+}
+
+function refuseImpossible(cost: number, limits: Limits): void {
+  const most = limits.credits - limits.reserve;
+  if (cost <= most) return;
+  throw new UsageError(
+    `a request of ${cost} credits can never be sent: of ${limits.credits} credits a period ${limits.reserve} are reserved for others`,
+    'Lower the reserve, or raise the credits a period, if the account really has more.',
+  );
+}
+
+function minuteOf(settled: Settled): (string | number)[] {
+  const credits = ledger.lanes.map(lane => (lane === settled.lane ? settled.cost : 0));
+  const { atMs, limit, others, waitedMs, refused } = settled;
+  return [atMs, ...[limit, ...credits, others, waitedMs, refused ? 1 : 0].map(Math.ceil)];
+}
+
+/** Unique among the few requests that are in flight at one time. */
+function newId(random: () => number): string {
+  return [random(), random()].map(n => Math.floor(n * 2 ** 40).toString(36)).join('-');
+}
+
+/** The database's time, as a range, and a way to run a statement that makes it narrow. Such a statement returns clock_ms. */
+function databaseClock({ clock, now: simulated }: Pick<BudgetDeps, 'clock' | 'now'>) {
+  let answer: { sentMs: number; receivedMs: number; databaseMs: number } | undefined;
+  return {
+    async timed(statement: () => Promise<pg.QueryResult>): Promise<pg.QueryResult> {
+      const sentMs = clock.monotonic();
+      const result = await statement();
+      const receivedMs = clock.monotonic();
+      if (result.rows[0]) answer = { sentMs, receivedMs, databaseMs: result.rows[0].clock_ms };
+      return result;
+    },
+    now(): Moment {
+      if (simulated) return { earliestMs: simulated(), latestMs: simulated() };
+      if (!answer) throw new Error('the clock of the database is asked for before the first statement');
+      const sinceMs = clock.monotonic() - answer.receivedMs;
+      const earliestMs = answer.databaseMs + sinceMs;
+      return { earliestMs, latestMs: earliestMs + answer.receivedMs - answer.sentMs };
+    },
+  };
+}
+
+/** Runs what it is given one after the other, whatever becomes of it. */
+function queue() {
+  let tail: Promise<unknown> = Promise.resolve();
+  return <T>(work: () => Promise<T>): Promise<T> => {
+    const mine = tail.then(work, work);
+    tail = mine.catch(() => {});
+    return mine;
+  };
+}
+
+/** Does not wait for `work` once the signal has aborted; what comes of it then goes to `late`. */
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined, late: (result: T) => unknown): Promise<T> {
+  if (!signal) return work;
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      reject(signal.reason);
+      work.then(late).catch(() => {});
+    };
+    signal.addEventListener('abort', abort, { once: true });
+    const end = () => signal.removeEventListener('abort', abort);
+    work.then(end, end);
+    work.then(resolve, reject);
+  });
+}
