@@ -1,0 +1,223 @@
+/**
+ * What happens in a help desk while somebody watches: a table of believable changes and how often each comes. All of
+ * them go through the operations of the world; one that finds nothing to happen to becomes a new ticket.
+ */
+import { castOf, makeContact, makeCustomer, makeInbound, makeNote, makeOutbound, makeTicket } from './content.ts';
+import { between, pick, type Rng, weighted } from './random.ts';
+import { type Message, stamp, type TicketState } from './records.ts';
+import type { World, WorldTicket } from './world.ts';
+
+export interface Change {
+  kind: string;
+  /** Of the ticket, customer, label or inbox that it happened to. */
+  id: string;
+}
+
+/** Returns the id of what it happened to, or undefined where there was nothing. */
+type Happening = (world: World, rng: Rng) => string | undefined;
+
+const HAPPENINGS: readonly (readonly [kind: string, weight: number, happen: Happening])[] = [
+  ['new ticket', 12, newTicket],
+  ['customer replies', 20, (world, rng) => onTicket(world, rng, ticket => converse(world, rng, ticket, 'in'))],
+  ['user replies', 22, (world, rng) => onTicket(world, rng, ticket => converse(world, rng, ticket, 'out'))],
+  ['note', 7, (world, rng) => onTicket(world, rng, ({ id }) => world.addNote(id, makeNote(rng, castOf(world))))],
+  ['edit of a note', 2, editNote],
+  ['removal of a message', 0.5, removeMessage],
+  [
+    'state',
+    10,
+    (world, rng) =>
+      onTicket(world, rng, ({ id }) => world.patchTicket(id, { state: newState(rng), snoozed_until: null })),
+  ],
+  ['assignment', 6, assign],
+  ['labels added', 6, (world, rng) => onTicket(world, rng, ({ id }) => world.addLabels(id, someLabel(world, rng)))],
+  ['labels removed', 2, removeLabel],
+  ['snooze', 2, snooze],
+  ['end of a snooze', 1.5, endSnooze],
+  ['archiving', 2, archive],
+  ['spam', 1, (world, rng) => onTicket(world, rng, ({ id, spam }) => world.setSpam(id, !spam))],
+  ['trash', 1, (world, rng) => onTicket(world, rng, ({ id, trash }) => world.setTrash(id, !trash))],
+  ['deletion', 0.3, deleteTicket],
+  ['bulk action', 0.1, actInBulk],
+  ['edit of a customer', 2, editCustomer],
+  ['contact added', 1, addContact],
+  ['contact removed', 0.5, removeContact],
+  ['rename of a label', 0.1, renameLabel],
+  ['rename of an inbox', 0.05, renameInbox],
+];
+const KINDS = HAPPENINGS.map(happening => [happening, happening[1]] as const);
+
+export function mutate(world: World, rng: Rng): Change {
+  const [kind, , happen] = weighted(rng, KINDS);
+  const id = happen(world, rng);
+  return id === undefined ? { kind: 'new ticket', id: newTicket(world, rng) } : { kind, id };
+}
+
+function newTicket(world: World, rng: Rng): string {
+  const known = someCustomer(world, rng);
+  const customer = known && rng() < 0.6 ? known : world.addCustomer(makeCustomer(world, rng));
+  const ticket = world.addTicket(makeTicket(world, rng, castOf(world), customer));
+  world.addMessage(ticket.id, makeInbound(world, rng, ticket, customer, null));
+  return ticket.id;
+}
+
+// --- tickets: what was busy lately is likely to be busy again -------------------------------------------------------
+
+function someTicket(world: World, rng: Rng): WorldTicket | undefined {
+  return world.byUpdated.at(Math.floor(world.byUpdated.length * (1 - rng() ** 3)));
+}
+
+function onTicket(world: World, rng: Rng, act: (ticket: WorldTicket) => unknown): string | undefined {
+  const ticket = someTicket(world, rng);
+  if (ticket) act(ticket);
+  return ticket?.id;
+}
+
+/** One of the tickets for which `fits` holds, looked for among a few dozen. */
+function ticketWhere(world: World, rng: Rng, fits: (ticket: WorldTicket) => boolean): WorldTicket | undefined {
+  for (let tries = 40; tries > 0; tries--) {
+    const ticket = someTicket(world, rng);
+    if (ticket && fits(ticket)) return ticket;
+  }
+  return undefined;
+}
+
+function converse(world: World, rng: Rng, ticket: WorldTicket, side: 'in' | 'out'): void {
+  const customer = world.customers.get(ticket.customer_id) ?? { ...NOBODY, id: ticket.customer_id };
+  const last: Message | undefined = ticket.messages.at(-1);
+  const answered = last?.type === 'reply' ? last : null;
+  const reply =
+    side === 'in'
+      ? makeInbound(world, rng, ticket, customer, answered)
+      : makeOutbound(world, rng, castOf(world), ticket, customer, answered);
+  world.addMessage(ticket.id, reply);
+}
+
+/** Stands for a customer who is gone. */
+const NOBODY = { first_name: null, last_name: null, summary: null, contacts: [] };
+
+function editNote(world: World, rng: Rng): string | undefined {
+  const ticket = ticketWhere(world, rng, ({ messages }) => messages.some(({ type }) => type === 'note'));
+  const note = ticket?.messages.find(({ type }) => type === 'note');
+  if (ticket && note) world.editNote(ticket.id, note.id, `${note.body ?? ''} (edited)`);
+  return ticket?.id;
+}
+
+function removeMessage(world: World, rng: Rng): string | undefined {
+  const ticket = ticketWhere(world, rng, ({ messages }) => messages.length > 1);
+  if (ticket) world.removeMessage(ticket.id, ticket.messages.at(-1)!.id);
+  return ticket?.id;
+}
+
+function newState(rng: Rng): TicketState {
+  return weighted<TicketState>(rng, [
+    ['closed', 60],
+    ['open', 25],
+    ['hold', 15],
+  ]);
+}
+
+function assign(world: World, rng: Rng): string | undefined {
+  const users = [null, ...world.users.keys()];
+  return onTicket(world, rng, ({ id }) => world.patchTicket(id, { user_id: pick(rng, users) }));
+}
+
+function someLabel(world: World, rng: Rng): string[] {
+  return world.labels.size === 0 ? [] : [pick(rng, [...world.labels.keys()])];
+}
+
+function removeLabel(world: World, rng: Rng): string | undefined {
+  const ticket = ticketWhere(world, rng, ({ label_ids }) => label_ids.length > 0);
+  if (ticket) world.removeLabels(ticket.id, [pick(rng, ticket.label_ids)]);
+  return ticket?.id;
+}
+
+function snooze(world: World, rng: Rng): string | undefined {
+  const snoozed_until = stamp(world.now() + between(rng, 1, 200) * 3_600_000);
+  return onTicket(world, rng, ({ id }) => world.patchTicket(id, { state: 'snoozed', snoozed_until }));
+}
+
+function endSnooze(world: World, rng: Rng): string | undefined {
+  const ticket = ticketWhere(world, rng, ({ state }) => state === 'snoozed');
+  if (ticket) world.wake(ticket.id);
+  return ticket?.id;
+}
+
+function archive(world: World, rng: Rng): string | undefined {
+  const ticket = ticketWhere(world, rng, ({ state }) => state === 'closed');
+  if (ticket) world.archive(ticket.id);
+  return ticket?.id;
+}
+
+function deleteTicket(world: World, rng: Rng): string | undefined {
+  const ticket = ticketWhere(world, rng, ({ spam, trash }) => spam || trash);
+  if (ticket) world.deleteTicket(ticket.id);
+  return ticket?.id;
+}
+
+/** Closes 60 to 150 tickets with a label in one second; the id is that of the first. */
+function actInBulk(world: World, rng: Rng): string | undefined {
+  const count = Math.min(between(rng, 60, 150), world.byUpdated.length);
+  const first = between(rng, 0, world.byUpdated.length - count);
+  const chosen = Array.from({ length: count }, (_, at) => world.byUpdated.at(first + at)!);
+  const at = world.now();
+  const labels = someLabel(world, rng);
+  for (const { id, label_ids } of chosen) {
+    world.patchTicket(
+      id,
+      { state: 'closed', snoozed_until: null, label_ids: [...new Set([...label_ids, ...labels])] },
+      { at },
+    );
+  }
+  return chosen[0]?.id;
+}
+
+// --- customers and names: nothing announces these -------------------------------------------------------------------
+
+function someCustomer(world: World, rng: Rng) {
+  return world.customersByCreated.at(Math.floor(rng() * world.customersByCreated.length));
+}
+
+function editCustomer(world: World, rng: Rng): string | undefined {
+  const customer = someCustomer(world, rng);
+  if (!customer) return undefined;
+  const { first_name, last_name } = makeCustomer(world, rng);
+  const summary = rng() < 0.5 ? 'Likes to be called in the morning.' : null;
+  world.patchCustomer(
+    customer.id,
+    pick(rng, [{ first_name: first_name ?? null }, { last_name: last_name ?? null }, { summary }]),
+  );
+  return customer.id;
+}
+
+function addContact(world: World, rng: Rng): string | undefined {
+  const customer = someCustomer(world, rng);
+  if (customer) world.addContact(customer.id, makeContact(world, rng, pick(rng, ['email', 'phone', 'twitter'])));
+  return customer?.id;
+}
+
+function removeContact(world: World, rng: Rng): string | undefined {
+  const customer = someCustomer(world, rng);
+  if (!customer || customer.contacts.length < 2) return undefined;
+  world.removeContact(customer.id, pick(rng, customer.contacts).id);
+  return customer.id;
+}
+
+function renameLabel(world: World, rng: Rng): string | undefined {
+  const [id] = someLabel(world, rng);
+  if (id !== undefined) world.renameLabel(id, renamed(world.labels.get(id)!.name));
+  return id;
+}
+
+function renameInbox(world: World, rng: Rng): string | undefined {
+  if (world.inboxes.size === 0) return undefined;
+  const id = pick(rng, [...world.inboxes.keys()]);
+  world.renameInbox(id, renamed(world.inboxes.get(id)!.name));
+  return id;
+}
+
+/** 'refund', 'refund 2', 'refund 3' … */
+function renamed(name: string): string {
+  const [, stem = name, number = '1'] = /^(.*) (\d+)$/.exec(name) ?? [];
+  return `${stem} ${+number + 1}`;
+}

@@ -1,0 +1,106 @@
+/**
+ * The account's limits, counted in whole credits and whole milliseconds: so many credits a period, so many requests in
+ * any second. Nobody knows which kind of period the service has, so both are here: 'fixed' periods that follow each
+ * other from the start of the server, and 'sliding', where a credit comes back one period after it was used. A request
+ * that is refused takes no slot of the burst, and no credit unless the server is told to charge it.
+ */
+export interface LimitOptions {
+  credits: number;
+  periodSeconds: number;
+  requestsPerSecond: number;
+  window: 'fixed' | 'sliding';
+  /** When the first fixed period begins, in milliseconds. */
+  start: number;
+}
+
+export interface Budget {
+  limit: number;
+  remaining: number;
+  /** Whole seconds, rounded up. */
+  reset: number;
+}
+
+interface Use {
+  at: number;
+  credits: number;
+}
+
+export class Limits {
+  readonly #options: LimitOptions;
+  readonly #period_ms: number;
+  /** What was used and has not come back yet, oldest first; one entry for each instant. */
+  #uses: Use[] = [];
+  #used = 0;
+  /** When the requests of the last second were let in. */
+  #burst: number[] = [];
+
+  constructor(options: LimitOptions) {
+    this.#options = options;
+    this.#period_ms = options.periodSeconds * 1000;
+  }
+
+  /** Lets a request in and takes its credits, or refuses it and takes nothing. */
+  admit(cost: number, now: number): boolean {
+    this.#forget(now);
+    if (this.#used + cost > this.#options.credits || this.#burst.length >= this.#options.requestsPerSecond)
+      return false;
+    this.#burst.push(now);
+    this.take(cost, now);
+    return true;
+  }
+
+  /** Uses credits without a request of ours: another client of the account. It cannot use more than there are. */
+  take(credits: number, now: number): number {
+    this.#forget(now);
+    const taken = Math.min(credits, Math.max(0, this.#options.credits - this.#used));
+    const last = this.#uses.at(-1);
+    if (last?.at === now) last.credits += taken;
+    else if (taken > 0) this.#uses.push({ at: now, credits: taken });
+    this.#used += taken;
+    return taken;
+  }
+
+  /** Gives back what was taken at this same instant. */
+  giveBack(credits: number, now: number): void {
+    const last = this.#uses.at(-1);
+    if (last?.at !== now) return;
+    last.credits -= credits;
+    this.#used -= credits;
+  }
+
+  /** What the headers say; `wanted` is the cost of the request that asks. */
+  budget(now: number, wanted: number): Budget {
+    this.#forget(now);
+    return {
+      limit: this.#options.credits,
+      remaining: this.#options.credits - this.#used,
+      reset: Math.ceil((this.#resetsAt(now, wanted) - now) / 1000),
+    };
+  }
+
+  /** Fixed: the end of the period. Sliding: when enough is free for this request, or the next use comes back. */
+  #resetsAt(now: number, wanted: number): number {
+    if (this.#options.window === 'fixed') return this.#periodStart(now) + this.#period_ms;
+    let free = this.#options.credits - this.#used;
+    for (const use of this.#uses) {
+      free += use.credits;
+      if (free >= wanted) return use.at + this.#period_ms;
+    }
+    return now + (this.#uses.length === 0 ? 0 : this.#period_ms);
+  }
+
+  #periodStart(now: number): number {
+    return now - ((now - this.#options.start) % this.#period_ms);
+  }
+
+  #forget(now: number): void {
+    const since = this.#options.window === 'fixed' ? this.#periodStart(now) : now - this.#period_ms + 1;
+    if (this.#uses[0] !== undefined && this.#uses[0].at < since) {
+      this.#uses = this.#uses.filter(use => use.at >= since);
+      this.#used = this.#uses.reduce((sum, use) => sum + use.credits, 0);
+    }
+    if (this.#burst[0] !== undefined && this.#burst[0] <= now - 1000) {
+      this.#burst = this.#burst.filter(at => at > now - 1000);
+    }
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * Reading the query of a request. The service says which values a parameter takes; what is outside of that cannot be
+ * parsed and is refused with 400 (422 is for creating and modifying), so that a wrong client hears of it. Parameters
+ * nobody has described are ignored, as everywhere on the web. Lists come comma separated, repeated, or both; of a
+ * repeated single value the last counts.
+ */
+
+/** An answer of the 400 series, thrown from wherever the reason is found. */
+export class Refusal extends Error {
+  readonly status: number;
+  /** Only with 422: each of the things that are wrong. */
+  readonly errors: string[] | undefined;
+
+  constructor(status: number, message: string, errors?: string[]) {
+    super(message);
+    this.status = status;
+    this.errors = errors;
+  }
+}
+
+/** Every value of a list, without blanks; undefined where there is none. */
+export function list(query: URLSearchParams, name: string): string[] | undefined {
+  const values = query
+    .getAll(name)
+    .flatMap(value => value.split(','))
+    .map(value => value.trim())
+    .filter(value => value !== '');
+  return values.length === 0 ? undefined : values;
+}
+
+/** A list whose values have to be among those given. */
+export function listOf<T extends string>(
+  query: URLSearchParams,
+  name: string,
+  allowed: readonly T[],
+): readonly T[] | undefined {
+  const values = list(query, name);
+  const odd = values?.find(value => !allowed.includes(value as T));
+  if (odd !== undefined) throw new Refusal(400, `${name}: "${odd}" is none of ${allowed.join(', ')}`);
+  return values as T[] | undefined;
+}
+
+export function flag(query: URLSearchParams, name: string): boolean | undefined {
+  const value = query.getAll(name).at(-1);
+  if (value === undefined || value === 'true' || value === 'false') return value && value === 'true';
+  throw new Refusal(400, `${name}: "${value}" is neither true nor false`);
+}
+
+export function whole(query: URLSearchParams, name: string, least: number, most: number, otherwise: number): number {
+  const value = query.getAll(name).at(-1);
+  if (value === undefined) return otherwise;
+  const number = Number(value);
+  if (/^\d{1,15}$/.test(value) && number >= least && number <= most) return number;
+  const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `${least} to ${most}`;
+  throw new Refusal(400, `${name}: "${value}" is not a whole number, ${range}`);
+}
+
+/** Everything is at or after this. */
+export const EARLIEST = '';
+
+const TIME = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$/;
+
+/**
+ * The first second that a `since_*` parameter lets through, as the help desk writes seconds. Since the data has whole
+ * seconds, a fraction lets through what the next second does, whichever way its own second is read.
+ */
+export function since(query: URLSearchParams, name: string, inclusive: boolean): string {
+  const value = query.getAll(name).at(-1);
+  if (value === undefined) return EARLIEST;
+  const [, second, fraction, zone] = TIME.exec(value) ?? [];
+  const ms = Date.parse(`${second}${zone}`);
+  const sameDay =
+    second !== undefined && new Date(`${second.slice(0, 10)}T00:00:00Z`).getUTCDate() === +second.slice(8, 10);
+  if (Number.isNaN(ms) || !sameDay) {
+    throw new Refusal(400, `${name}: "${value}" is not an ISO 8601 timestamp such as 2024-05-01T12:30:00Z`);
+  }
+  const ownSecond = inclusive && !(fraction && +fraction > 0);
+  const first = new Date(ownSecond ? ms : ms + 1000).toISOString();
+  if (first.startsWith('-')) return EARLIEST;
+  return first.startsWith('+') ? '9999-12-31T23:59:60Z' : `${first.slice(0, 19)}Z`;
+}

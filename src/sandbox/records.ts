@@ -1,0 +1,142 @@
+/**
+ * What the help desk holds, field for field as its interface shows it. Messages, attachments, users, labels and
+ * inboxes are kept just so; tickets and customers carry a little more inside the world (see world.ts) and are shown
+ * through `ticketRecord` and `customerRecord`, whose order of keys is the order in every reply.
+ */
+
+export const TICKET_STATES = ['open', 'hold', 'closed', 'snoozed', 'archived'] as const;
+export type TicketState = (typeof TICKET_STATES)[number];
+
+export const TICKET_TYPES = [
+  'email',
+  'twitter',
+  'twitter_dm',
+  'phone',
+  'chat',
+  'web',
+  'sms',
+  'whatsapp',
+  'fb_messenger',
+  'instagram_dm',
+  'call',
+] as const;
+export type TicketType = (typeof TICKET_TYPES)[number];
+
+export const CONTACT_TYPES = ['email', 'twitter', 'phone'] as const;
+export type ContactType = (typeof CONTACT_TYPES)[number];
+
+export interface Ticket {
+  id: string;
+  number: number;
+  customer_id: string;
+  user_id: string | null;
+  inbox_id: string;
+  label_ids: string[];
+  state: TicketState;
+  snoozed_until: string | null;
+  subject: string | null;
+  type: TicketType;
+  spam: boolean;
+  trash: boolean;
+  updated_at: string;
+  created_at: string;
+  reply_to: string | null;
+  reply_cc: string | null;
+  summary: string | null;
+}
+
+export interface Attachment {
+  id: string;
+  name: string;
+  size: number;
+  type: string;
+}
+
+interface MessageBase {
+  id: string;
+  from_name: string | null;
+  body: string | null;
+  htmlized: boolean;
+  attachments: Attachment[];
+  user_id: string | null;
+  created_at: string;
+}
+/** A note has no direction, sender or recipient: the keys are absent, not null. */
+export interface Note extends MessageBase {
+  type: 'note';
+}
+export interface Reply extends MessageBase {
+  type: 'reply';
+  direction: 'in' | 'out';
+  from: string | null;
+  to: string | null;
+  more_body: string | null;
+}
+export type Message = Note | Reply;
+
+export interface User {
+  id: string;
+  first_name: string | null;
+  last_name: string | null;
+  email: string;
+}
+
+export interface Contact {
+  id: string;
+  type: ContactType;
+  value: string;
+}
+
+export interface Customer {
+  id: string;
+  first_name: string | null;
+  last_name: string | null;
+  summary: string | null;
+  contacts: Contact[];
+}
+
+/** An inbox or a label: the interface shows their ids and names only. */
+export interface Named {
+  id: string;
+  name: string;
+}
+
+export function ticketRecord(ticket: Ticket): Ticket {
+  return {
+    id: ticket.id,
+    number: ticket.number,
+    customer_id: ticket.customer_id,
+    user_id: ticket.user_id,
+    inbox_id: ticket.inbox_id,
+    label_ids: ticket.label_ids,
+    state: ticket.state,
+    snoozed_until: ticket.snoozed_until,
+    subject: ticket.subject,
+    type: ticket.type,
+    spam: ticket.spam,
+    trash: ticket.trash,
+    updated_at: ticket.updated_at,
+    created_at: ticket.created_at,
+    reply_to: ticket.reply_to,
+    reply_cc: ticket.reply_cc,
+    summary: ticket.summary,
+  };
+}
+
+export function customerRecord(customer: Customer): Customer {
+  return {
+    id: customer.id,
+    first_name: customer.first_name,
+    last_name: customer.last_name,
+    summary: customer.summary,
+    contacts: customer.contacts,
+  };
+}
+
+/** A time as the help desk writes it: UTC, in whole seconds. Such texts compare as the times do. */
+export function stamp(at: number | string): string {
+  const ms = typeof at === 'string' ? Date.parse(at) : at;
+  const bytes = Buffer.from(new Date(ms).toISOString(), 'latin1');
+  bytes[19] = 0x5a; // 'Z' in the place of the fraction; by way of bytes, for the memory of a million of them
+  return bytes.toString('latin1', 0, 20);
+}

@@ -1,0 +1,211 @@
+/**
+ * From a request to a reply, without a socket, so that a simulation can ask it directly: who asks, is there budget
+ * left, what is the answer, how is it written down, and what goes wrong on purpose. In this order: a caller without
+ * credentials costs nothing, and a refused one (429) neither, unless `chargeRefused` says so.
+ */
+import { type Fault, spoil } from './faults.ts';
+import { type Budget, Limits } from './limits.ts';
+import { flag, list, Refusal } from './query.ts';
+import { type Answer, costOf, findRoute, type Readings } from './routes.ts';
+import type { World } from './world.ts';
+
+export const BASE = '/api/v1';
+const KEPT_REQUESTS = 100_000;
+
+export interface SeenRequest {
+  method: string;
+  /** Below the base address, for example '/tickets/ab12'. */
+  path: string;
+  query: URLSearchParams;
+  /** The credits it used. */
+  cost: number;
+  at: number;
+  /** Of the answer, before anything went wrong with it on purpose or an envelope hid it. */
+  status?: number;
+}
+
+export interface ServiceOptions extends Partial<Readings> {
+  token?: string;
+  credits?: number;
+  periodSeconds?: number;
+  requestsPerSecond?: number;
+  window?: 'fixed' | 'sliding';
+  /** Whether a 429 uses its credits all the same; default false. */
+  chargeRefused?: boolean;
+  /** Whether the other answers of the 400 series use their credits; default true. A 401 never does. */
+  chargeErrors?: boolean;
+  before?: (request: SeenRequest, n: number) => void;
+  fault?: (request: SeenRequest, n: number) => Fault | undefined;
+}
+
+export interface Asked {
+  method: string;
+  /** Path and query, as in the request line. */
+  url: string;
+  /** Names in lower case. */
+  headers: Record<string, string | string[] | undefined>;
+}
+
+export interface Reply {
+  status: number;
+  headers: Record<string, string>;
+  text: string;
+  /** Only on purpose: where the connection breaks, and how long the reply lies about before it is sent. */
+  broken?: 'before' | 'headers' | 'half';
+  delay_ms?: number;
+}
+
+export class Service {
+  readonly world: World;
+  readonly token: string;
+  readonly requests: SeenRequest[] = [];
+  readonly totals = { requests: 0, credits: 0, refused: 0 };
+  readonly #options: ServiceOptions;
+  readonly #readings: Readings;
+  readonly #limits: Limits;
+  #admitted = 0;
+
+  constructor(world: World, options: ServiceOptions = {}) {
+    this.world = world;
+    this.token = options.token ?? 'sandbox-token';
+    this.#options = options;
+    this.#readings = {
+      sinceInclusive: options.sinceInclusive ?? true,
+      spamListed: options.spamListed ?? true,
+      trashListed: options.trashListed ?? true,
+      totalCountCap: options.totalCountCap ?? Number.POSITIVE_INFINITY,
+      depth: options.depth ?? 10_000,
+      beyondDepth: options.beyondDepth ?? 'error',
+    };
+    this.#limits = new Limits({
+      credits: options.credits ?? 100,
+      periodSeconds: options.periodSeconds ?? 60,
+      requestsPerSecond: options.requestsPerSecond ?? 6,
+      window: options.window ?? 'fixed',
+      start: world.now(),
+    });
+  }
+
+  takeCredits(credits: number): void {
+    this.#limits.take(credits, this.world.now());
+  }
+
+  handle(asked: Asked): Reply {
+    const { path, query } = takeApart(asked.url);
+    const found = findRoute(verb(asked), path);
+    const cost = found instanceof Refusal ? 1 : costOf(found.route, query);
+    const seen: SeenRequest = { method: verb(asked), path, query, cost, at: this.world.now() };
+
+    if (!this.#mayEnter(asked)) {
+      return this.#reply(seen, refused(new Refusal(401, 'Unauthorized')), 0, { 'WWW-Authenticate': 'Bearer' });
+    }
+    if (!this.#limits.admit(cost, seen.at)) {
+      const charged = this.#options.chargeRefused ? this.#limits.take(cost, seen.at) : 0;
+      return this.#reply(seen, refused(new Refusal(429, 'Too Many Requests')), charged);
+    }
+    const n = ++this.#admitted;
+    this.#options.before?.(seen, n);
+    const answer = answerTo(() => {
+      if (found instanceof Refusal) throw found;
+      const counting = found.route.counts === true && flag(query, 'count') === true;
+      return found.route.answer({ world: this.world, readings: this.#readings, query, id: found.id, counting });
+    });
+    const free = answer.status >= 400 && this.#options.chargeErrors === false;
+    if (free) this.#limits.giveBack(cost, seen.at);
+    const reply = this.#reply(seen, answer, free ? 0 : cost);
+    const fault = this.#options.fault?.(seen, n);
+    return fault ? spoil(reply, fault) : reply;
+  }
+
+  /** The token as Bearer, or as the user name of Basic with any password. */
+  #mayEnter({ headers }: Asked): boolean {
+    const [, scheme = '', credentials = ''] = /^(\S+) +(\S+)$/.exec(String(headers.authorization ?? '')) ?? [];
+    if (scheme.toLowerCase() === 'bearer') return credentials === this.token;
+    if (scheme.toLowerCase() !== 'basic') return false;
+    return Buffer.from(credentials, 'base64').toString().split(':')[0] === this.token;
+  }
+
+  /** Writes the answer down as HTTP, and the request into the books. */
+  #reply(seen: SeenRequest, answer: Answer, charged: number, more: Record<string, string> = {}): Reply {
+    const budget = this.#limits.budget(seen.at, seen.cost);
+    const headers = {
+      Date: new Date(this.world.now()).toUTCString(),
+      ...(answer.body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...budgetHeaders(budget, charged),
+      ...answer.headers,
+      ...more,
+    };
+    seen.cost = charged;
+    seen.status = answer.status;
+    this.#record(seen);
+    return written(answer, headers, seen.query);
+  }
+
+  #record(seen: SeenRequest): void {
+    this.totals.requests++;
+    this.totals.credits += seen.cost;
+    if (seen.status === 429) this.totals.refused++;
+    if (this.requests.push(seen) > KEPT_REQUESTS) this.requests.shift();
+  }
+}
+
+/** A path below the base address keeps only what is below it; any other stays as it is, and leads nowhere. */
+function takeApart(url: string): { path: string; query: URLSearchParams } {
+  const [path = '', ...query] = url.split('?');
+  return {
+    path: path.startsWith(`${BASE}/`) ? decoded(path.slice(BASE.length)) : path,
+    query: new URLSearchParams(query.join('?')),
+  };
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
+
+/** A POST may say that it stands for another verb. */
+function verb({ method, headers }: Asked): string {
+  const override = String(headers['x-http-method-override'] ?? '').toUpperCase();
+  return method === 'POST' && ['PUT', 'PATCH', 'DELETE'].includes(override) ? override : method;
+}
+
+function answerTo(answer: () => Answer): Answer {
+  try {
+    return answer();
+  } catch (error) {
+    if (error instanceof Refusal) return refused(error);
+    throw error;
+  }
+}
+
+function refused({ status, message, errors }: Refusal): Answer {
+  return { status, body: errors ? { message, errors: errors.map(message => ({ message })) } : { message } };
+}
+
+function budgetHeaders({ limit, remaining, reset }: Budget, used: number): Record<string, string> {
+  return {
+    'Rate-Limit-Limit': String(limit),
+    'Rate-Limit-Remaining': String(remaining),
+    'Rate-Limit-Used': String(used),
+    'Rate-Limit-Reset': String(reset),
+  };
+}
+
+/** The body as text: only the fields asked for, and in an envelope if the caller cannot read statuses or headers. */
+function written(answer: Answer, headers: Record<string, string>, query: URLSearchParams): Reply {
+  const fields = list(query, 'fields');
+  const body = fields && answer.status < 400 ? onlyFields(answer.body, new Set(fields)) : answer.body;
+  if (query.getAll('envelope').at(-1) === 'true') {
+    const text = JSON.stringify({ status: answer.status, headers, response: body });
+    return { status: 200, headers, text };
+  }
+  return { status: answer.status, headers, text: JSON.stringify(body) };
+}
+
+function onlyFields(body: unknown, fields: ReadonlySet<string>): unknown {
+  if (Array.isArray(body)) return body.map(item => onlyFields(item, fields));
+  return Object.fromEntries(Object.entries(body as object).filter(([name]) => fields.has(name)));
+}

@@ -1,0 +1,413 @@
+/**
+ * The help desk itself, without HTTP: what it holds, the order in which lists show it, and the ways in which it
+ * changes. A change takes its time from the world's clock and moves its ticket to the end of the order by `updated_at`;
+ * with `quiet` it leaves `updated_at` alone, because no specification says which changes move it. Within one second the
+ * later change stands later.
+ *
+ * Read the maps and their records freely; change tickets and customers through the operations only, since the orders
+ * would not notice anything else (other fields than `updated_at`, `created_at` and `user_id` may be set directly).
+ */
+import { type Change, mutate } from './changes.ts';
+import { Ordered } from './ordered.ts';
+import { hexId, type Rng } from './random.ts';
+import {
+  type Attachment,
+  type Contact,
+  type Customer,
+  type Message,
+  type Named,
+  type Note,
+  type Reply,
+  stamp,
+  type Ticket,
+  type User,
+} from './records.ts';
+
+export interface WorldTicket extends Ticket {
+  messages: Message[];
+  /** Counts every change of `updated_at` in the world: the order within one second. */
+  touched: number;
+}
+
+export interface WorldCustomer extends Customer {
+  /** Real, but never shown: the interface can only filter and sort by it. */
+  created_at: string;
+  seq: number;
+}
+
+/** The kinds of change of which nobody knows whether they move `updated_at`. */
+export type Quietable = 'reply' | 'note' | 'labels' | 'archive' | 'wake';
+
+export interface WorldOptions {
+  /** Names the ids; default 1. */
+  seed?: number;
+  /** The world's clock in milliseconds; default the machine's. */
+  now?: () => number;
+  /** Kinds of change that leave `updated_at` alone unless an operation says otherwise; default none. */
+  quietly?: readonly Quietable[];
+}
+
+export interface ChangeOptions {
+  /** Leave `updated_at` as it is. */
+  quiet?: boolean;
+  /** When it happens, instead of now: milliseconds, or a timestamp. */
+  at?: number | string;
+}
+
+export type TicketPatch = Partial<Omit<Ticket, 'id' | 'number' | 'created_at' | 'updated_at'>>;
+export type NewTicket = Partial<Ticket> & { messages?: Message[] };
+export type NewReply = Partial<Omit<Reply, 'type'>>;
+export type NewNote = Partial<Omit<Note, 'type'>>;
+
+const byText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+const byUpdate = (a: WorldTicket, b: WorldTicket) => byText(a.updated_at, b.updated_at) || a.touched - b.touched;
+/** Users in the order of their ids, unassigned tickets behind them; the latest update of each user first. */
+function byUserThenLatest(a: WorldTicket, b: WorldTicket): number {
+  if (a.user_id === b.user_id) return byUpdate(b, a);
+  if (a.user_id === null) return 1;
+  if (b.user_id === null) return -1;
+  return byText(a.user_id, b.user_id);
+}
+
+export class World {
+  readonly tickets = new Map<string, WorldTicket>();
+  readonly customers = new Map<string, WorldCustomer>();
+  readonly attachments = new Map<string, Attachment>();
+  readonly users = new Map<string, User>();
+  readonly labels = new Map<string, Named>();
+  readonly inboxes = new Map<string, Named>();
+
+  readonly byUpdated = new Ordered<WorldTicket>(byUpdate);
+  readonly byCreated = new Ordered<WorldTicket>((a, b) => byText(a.created_at, b.created_at) || a.number - b.number);
+  readonly byUser = new Ordered<WorldTicket>(byUserThenLatest);
+  readonly customersByCreated = new Ordered<WorldCustomer>(
+    (a, b) => byText(a.created_at, b.created_at) || a.seq - b.seq,
+  );
+
+  readonly seed: number;
+  readonly now: () => number;
+  readonly #quietly: ReadonlySet<Quietable>;
+  #ids = 0;
+  #touches = 0;
+  #numbers = 1000;
+
+  constructor(options: WorldOptions = {}) {
+    this.seed = options.seed ?? 1;
+    this.now = options.now ?? Date.now;
+    this.#quietly = new Set(options.quietly ?? []);
+  }
+
+  /** A world that holds nothing yet. */
+  static empty(options: WorldOptions = {}): World {
+    return new World(options);
+  }
+
+  newId(): string {
+    return hexId(this.seed, this.#ids++);
+  }
+
+  // --- what comes into being -----------------------------------------------------------------------------------
+
+  addUser(user: Partial<User> = {}): User {
+    const id = user.id ?? this.newId();
+    const made = { first_name: null, last_name: null, email: `${id}@desk.example`, ...user, id };
+    this.users.set(id, made);
+    return made;
+  }
+
+  addLabel(label: Partial<Named> = {}): Named {
+    return addNamed(this.labels, { id: this.newId(), name: 'label', ...label });
+  }
+
+  addInbox(inbox: Partial<Named> = {}): Named {
+    return addNamed(this.inboxes, { id: this.newId(), name: 'Support', ...inbox });
+  }
+
+  addCustomer(customer: Partial<WorldCustomer> = {}): WorldCustomer {
+    const made: WorldCustomer = {
+      id: customer.id ?? this.newId(),
+      first_name: customer.first_name ?? null,
+      last_name: customer.last_name ?? null,
+      summary: customer.summary ?? null,
+      contacts: customer.contacts ?? [],
+      created_at: stamp(customer.created_at ?? this.now()),
+      seq: ++this.#touches,
+    };
+    if (this.customers.has(made.id)) throw new Error(`There is a customer ${made.id} already`);
+    this.customers.set(made.id, made);
+    this.customersByCreated.add(made);
+    return made;
+  }
+
+  /** A ticket with any times, past ones and thousands in one second included. What is not given is made up plainly. */
+  addTicket(ticket: NewTicket = {}): WorldTicket {
+    const created_at = stamp(ticket.created_at ?? ticket.updated_at ?? this.now());
+    const made: WorldTicket = {
+      id: ticket.id ?? this.newId(),
+      number: ticket.number ?? ++this.#numbers,
+      customer_id: ticket.customer_id ?? this.#anyCustomer(),
+      user_id: ticket.user_id ?? null,
+      inbox_id: ticket.inbox_id ?? this.#anyInbox(),
+      label_ids: ticket.label_ids ?? [],
+      state: ticket.state ?? 'open',
+      snoozed_until: ticket.snoozed_until ?? null,
+      subject: ticket.subject ?? null,
+      type: ticket.type ?? 'email',
+      spam: ticket.spam ?? false,
+      trash: ticket.trash ?? false,
+      updated_at: stamp(ticket.updated_at ?? created_at),
+      created_at,
+      reply_to: ticket.reply_to ?? null,
+      reply_cc: ticket.reply_cc ?? null,
+      summary: ticket.summary ?? null,
+      messages: ticket.messages ?? [],
+      touched: ++this.#touches,
+    };
+    notBoth(made);
+    if (this.tickets.has(made.id)) throw new Error(`There is a ticket ${made.id} already`);
+    this.tickets.set(made.id, made);
+    for (const order of [this.byUpdated, this.byCreated, this.byUser]) order.add(made);
+    for (const message of made.messages) this.#keepAttachments(message);
+    return made;
+  }
+
+  #anyCustomer(): string {
+    return (this.customersByCreated.at(0) ?? this.addCustomer()).id;
+  }
+
+  #anyInbox(): string {
+    return (this.inboxes.values().next().value ?? this.addInbox()).id;
+  }
+
+  // --- what happens to a ticket ----------------------------------------------------------------------------------
+
+  /** An update that changes nothing but `updated_at`. */
+  touch(id: string, at?: number | string): WorldTicket {
+    return this.#change(id, () => {}, at === undefined ? {} : { at });
+  }
+
+  patchTicket(id: string, patch: TicketPatch, options: ChangeOptions = {}): WorldTicket {
+    const ticket = this.ticket(id);
+    notBoth({ spam: patch.spam ?? ticket.spam, trash: patch.trash ?? ticket.trash });
+    return this.#change(id, () => Object.assign(ticket, patch), options);
+  }
+
+  setSpam(id: string, spam: boolean, options: ChangeOptions = {}): WorldTicket {
+    return this.patchTicket(id, spam ? { spam, trash: false } : { spam }, options);
+  }
+
+  setTrash(id: string, trash: boolean, options: ChangeOptions = {}): WorldTicket {
+    return this.patchTicket(id, trash ? { trash, spam: false } : { trash }, options);
+  }
+
+  archive(id: string, options: ChangeOptions = {}): WorldTicket {
+    return this.patchTicket(id, { state: 'archived', snoozed_until: null }, this.#maybeQuiet('archive', options));
+  }
+
+  /** The end of a snooze. */
+  wake(id: string, options: ChangeOptions = {}): WorldTicket {
+    return this.patchTicket(id, { state: 'open', snoozed_until: null }, this.#maybeQuiet('wake', options));
+  }
+
+  /** Labels that are there already stay; where none is new, nothing has changed and nothing moves. */
+  addLabels(id: string, labelIds: readonly string[], options: ChangeOptions = {}): WorldTicket {
+    const ticket = this.ticket(id);
+    const label_ids = [...new Set([...ticket.label_ids, ...labelIds])];
+    if (label_ids.length === ticket.label_ids.length) return ticket;
+    return this.patchTicket(id, { label_ids }, this.#maybeQuiet('labels', options));
+  }
+
+  removeLabels(id: string, labelIds: readonly string[], options: ChangeOptions = {}): WorldTicket {
+    const ticket = this.ticket(id);
+    const label_ids = ticket.label_ids.filter(label => !labelIds.includes(label));
+    if (label_ids.length === ticket.label_ids.length) return ticket;
+    return this.patchTicket(id, { label_ids }, this.#maybeQuiet('labels', options));
+  }
+
+  /** Gone for good: from the lists, by id, and its messages and attachments with it. */
+  deleteTicket(id: string): void {
+    const ticket = this.ticket(id);
+    for (const order of [this.byUpdated, this.byCreated, this.byUser]) order.remove(ticket);
+    for (const message of ticket.messages) this.#dropAttachments(message);
+    this.tickets.delete(id);
+  }
+
+  // --- what happens in its conversation ---------------------------------------------------------------------------
+
+  /** A reply; one from the customer opens a ticket that was held, snoozed or closed. */
+  addMessage(ticketId: string, reply: NewReply = {}, options: ChangeOptions = {}): Reply {
+    const made = wholeReply(reply, reply.id ?? this.newId(), this.#moment(options));
+    this.#converse(ticketId, made, this.#maybeQuiet('reply', options));
+    return made;
+  }
+
+  addNote(ticketId: string, note: NewNote = {}, options: ChangeOptions = {}): Note {
+    const made = wholeNote(note, note.id ?? this.newId(), this.#moment(options));
+    this.#converse(ticketId, made, this.#maybeQuiet('note', options));
+    return made;
+  }
+
+  editNote(ticketId: string, messageId: string, body: string | null, options: ChangeOptions = {}): void {
+    const note = this.#message(ticketId, messageId);
+    if (note.type !== 'note') throw new Error(`Message ${messageId} is a reply: only notes can be edited`);
+    this.#change(ticketId, () => Object.assign(note, { body }), this.#maybeQuiet('note', options));
+  }
+
+  removeMessage(ticketId: string, messageId: string, options: ChangeOptions = {}): void {
+    const message = this.#message(ticketId, messageId);
+    const drop = (ticket: WorldTicket) => ticket.messages.splice(ticket.messages.indexOf(message), 1);
+    this.#change(ticketId, drop, this.#maybeQuiet(message.type, options));
+    this.#dropAttachments(message);
+  }
+
+  /** An attachment of a message that is there already (its ticket does not move). */
+  addAttachment(ticketId: string, messageId: string, attachment: Partial<Attachment> = {}): Attachment {
+    const made = { id: this.newId(), name: 'file.bin', size: 0, type: 'application/octet-stream', ...attachment };
+    this.#message(ticketId, messageId).attachments.push(made);
+    this.attachments.set(made.id, made);
+    return made;
+  }
+
+  // --- what happens elsewhere ---------------------------------------------------------------------------------------
+
+  /** Nothing announces it: tickets do not move, only the embedded name differs. */
+  renameLabel(id: string, name: string): void {
+    known(this.labels, id, 'label').name = name;
+  }
+
+  renameInbox(id: string, name: string): void {
+    known(this.inboxes, id, 'inbox').name = name;
+  }
+
+  patchCustomer(id: string, patch: Partial<Pick<Customer, 'first_name' | 'last_name' | 'summary'>>): WorldCustomer {
+    return Object.assign(this.customer(id), patch);
+  }
+
+  addContact(customerId: string, contact: Omit<Contact, 'id'> & { id?: string }): Contact {
+    const made = { id: contact.id ?? this.newId(), type: contact.type, value: contact.value };
+    this.customer(customerId).contacts.push(made);
+    return made;
+  }
+
+  removeContact(customerId: string, contactId: string): void {
+    const { contacts } = this.customer(customerId);
+    const at = contacts.findIndex(contact => contact.id === contactId);
+    if (at < 0) throw new Error(`Customer ${customerId} has no contact ${contactId}`);
+    contacts.splice(at, 1);
+  }
+
+  /** Gone for good; its tickets keep an id that leads nowhere. */
+  deleteCustomer(id: string): void {
+    this.customersByCreated.remove(this.customer(id));
+    this.customers.delete(id);
+  }
+
+  /** One random believable change, now. */
+  mutate(rng: Rng): Change {
+    return mutate(this, rng);
+  }
+
+  ticket(id: string): WorldTicket {
+    return known(this.tickets, id, 'ticket');
+  }
+
+  customer(id: string): WorldCustomer {
+    return known(this.customers, id, 'customer');
+  }
+
+  // --- how ------------------------------------------------------------------------------------------------------------
+
+  #change(id: string, edit: (ticket: WorldTicket) => void, options: ChangeOptions): WorldTicket {
+    const ticket = this.ticket(id);
+    this.byUpdated.remove(ticket);
+    this.byUser.remove(ticket);
+    edit(ticket);
+    if (!options.quiet) {
+      ticket.updated_at = this.#moment(options);
+      ticket.touched = ++this.#touches;
+    }
+    this.byUpdated.add(ticket);
+    this.byUser.add(ticket);
+    return ticket;
+  }
+
+  #maybeQuiet(kind: Quietable, options: ChangeOptions): ChangeOptions {
+    return { quiet: this.#quietly.has(kind), ...options };
+  }
+
+  #moment({ at }: ChangeOptions): string {
+    return stamp(at ?? this.now());
+  }
+
+  #converse(ticketId: string, message: Message, options: ChangeOptions): void {
+    const fromCustomer = message.type === 'reply' && message.direction === 'in';
+    const say = (ticket: WorldTicket) => {
+      ticket.messages.push(message);
+      if (!fromCustomer || ticket.state === 'archived') return;
+      ticket.state = 'open';
+      ticket.snoozed_until = null;
+    };
+    this.#change(ticketId, say, options);
+    this.#keepAttachments(message);
+  }
+
+  #message(ticketId: string, messageId: string): Message {
+    const message = this.ticket(ticketId).messages.find(({ id }) => id === messageId);
+    if (message === undefined) throw new Error(`Ticket ${ticketId} has no message ${messageId}`);
+    return message;
+  }
+
+  #keepAttachments(message: Message): void {
+    for (const attachment of message.attachments) this.attachments.set(attachment.id, attachment);
+  }
+
+  #dropAttachments(message: Message): void {
+    for (const attachment of message.attachments) this.attachments.delete(attachment.id);
+  }
+}
+
+/** A reply with everything that was not given: unset fields are null. (Written out: spread objects take more memory.) */
+export function wholeReply(reply: NewReply, id: string, created_at: string): Reply {
+  return {
+    id,
+    type: 'reply',
+    direction: reply.direction ?? 'in',
+    from_name: reply.from_name ?? null,
+    from: reply.from ?? null,
+    to: reply.to ?? null,
+    body: reply.body ?? null,
+    more_body: reply.more_body ?? null,
+    htmlized: reply.htmlized ?? false,
+    attachments: reply.attachments ?? [],
+    user_id: reply.user_id ?? null,
+    created_at: reply.created_at ?? created_at,
+  };
+}
+
+export function wholeNote(note: NewNote, id: string, created_at: string): Note {
+  return {
+    id,
+    type: 'note',
+    from_name: note.from_name ?? null,
+    body: note.body ?? null,
+    htmlized: note.htmlized ?? false,
+    attachments: note.attachments ?? [],
+    user_id: note.user_id ?? null,
+    created_at: note.created_at ?? created_at,
+  };
+}
+
+function addNamed(all: Map<string, Named>, named: Named): Named {
+  all.set(named.id, named);
+  return named;
+}
+
+function known<T>(all: Map<string, T>, id: string, what: string): T {
+  const found = all.get(id);
+  if (found === undefined) throw new Error(`There is no ${what} ${id}`);
+  return found;
+}
+
+function notBoth(ticket: Pick<Ticket, 'spam' | 'trash'>): void {
+  if (ticket.spam && ticket.trash) throw new Error('A ticket cannot be spam and trash together');
+}
