@@ -163,8 +163,10 @@ export async function sweepStaging(path: string): Promise<void> {
   const prefix = `${basename(path)}.new-`;
   for (const name of await readdir(dirname(path))) {
     const pid = name.startsWith(prefix) ? Number.parseInt(name.slice(prefix.length), 10) : Number.NaN;
-    // Best effort: a program started by the dead process may still be writing there; the next sweep gets it.
-    if (pid > 0 && !isRunning(pid)) await rm(join(dirname(path), name), { recursive: true }).catch(() => {});
+    if (!(pid > 0) || isRunning(pid)) continue;
+    // Tried again, because an initdb that has outlived the one who called it may still be writing there.
+    const patiently = { recursive: true, force: true, maxRetries: 5, retryDelay: 50 };
+    await rm(join(dirname(path), name), patiently).catch(() => {});
   }
 }
 

@@ -21,10 +21,10 @@ type Queryable = Pick<pg.ClientBase, 'query'>;
 
 /** Applies what is missing. `folder` is another one in tests only. */
 export async function migrate(url: string, folder: string = ownFolder): Promise<{ applied: string[] }> {
-  const client = new pg.Client({ connectionString: url, application_name: 'shelfdesk: migrates' });
-  client.on('error', () => {}); // The query in flight fails with the same loss, and says more.
-  await client.connect();
+  const client = await connect(url);
   try {
+    // Limits that the role may have for everyday work: waiting for the others, or an index, may take longer.
+    await client.query('set statement_timeout = 0; set lock_timeout = 0');
     await client.query('select pg_advisory_lock($1)', [lockKey]);
     await refuseIfOlder(client, folder);
     const done = await runner({
@@ -43,6 +43,23 @@ export async function migrate(url: string, folder: string = ownFolder): Promise<
     throw error instanceof ShelfdeskError ? error : await explain(error as pg.DatabaseError, url, folder);
   } finally {
     await client.end().catch(() => {}); // Ends an open transaction and the lock with it.
+  }
+}
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url, application_name: 'shelfdesk: migrates' });
+  client.on('error', () => {}); // The query in flight fails with the same loss, and says more.
+  try {
+    await client.connect();
+    return client;
+  } catch (cause) {
+    const { message, code } = cause as NodeJS.ErrnoException;
+    throw new ShelfdeskError(
+      `no connection to database ${client.database} on ${client.host}:${client.port}: ${message || code}`,
+      'Check DATABASE_URL, and that the server runs and lets this machine in.',
+      exitCodes.failed,
+      cause,
+    );
   }
 }
 
@@ -75,14 +92,7 @@ async function refuseIfOlder(client: pg.Client, folder: string): Promise<void> {
 
 /** Names the migration that failed (the first one missing now, since each is whole or not there) and its line. */
 async function explain(error: pg.DatabaseError, url: string, folder: string): Promise<ShelfdeskError> {
-  const client = new pg.Client({ connectionString: url });
-  client.on('error', () => {});
-  const name = await client
-    .connect()
-    .then(() => pendingMigrations(client, folder))
-    .then(({ missing }) => missing[0])
-    .catch(() => undefined)
-    .finally(() => client.end().catch(() => {}));
+  const name = await firstMissing(url, folder).catch(() => undefined);
   const text = name && error.position ? await readFile(join(folder, `${name}.sql`), 'utf8') : '';
   const line = error.position ? `, line ${text.slice(0, Number(error.position)).split('\n').length}` : '';
   const detail = error.detail ? ` (${error.detail})` : '';
@@ -92,4 +102,10 @@ async function explain(error: pg.DatabaseError, url: string, folder: string): Pr
     exitCodes.failed,
     error,
   );
+}
+
+async function firstMissing(url: string, folder: string): Promise<string | undefined> {
+  const client = await connect(url);
+  const { missing } = await pendingMigrations(client, folder).finally(() => client.end());
+  return missing[0];
 }

@@ -1,0 +1,318 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { watch } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { type Embedded, joinEmbedded } from '../../src/embedded/postgres.ts';
+
+const settings = { fsync: 'off' };
+
+/**
+ * A folder for a server, removed at the end together with whatever still runs there. Its parent bears the name that the
+ * next test run looks for, should this one be killed.
+ */
+async function serverFolder(mode = 0o755): Promise<string> {
+  const parent = await mkdtemp(join(tmpdir(), `shelfdesk-tests-${process.pid}-`));
+  await chmod(parent, mode);
+  const folder = join(parent, 'postgres');
+  onTestFinished(async () => {
+    // The last one out stops what still runs.
+    if (mode === 0o700 || (await runs({ dataFolder: folder }))) {
+      const last = await joinEmbedded({ folder, settings });
+      await last.release();
+      const own = dirname(last.dataFolder);
+      if (/^shelfdesk-[0-9a-f]{12}$/.test(basename(own))) await rm(own, { recursive: true });
+    }
+    await rm(parent, { recursive: true });
+  });
+  return folder;
+}
+
+/** Another process that joins, says so, and leaves when its input ends. */
+interface Other {
+  child: ChildProcess;
+  joined: Promise<Omit<Embedded, 'release'>>;
+  leave(): Promise<void>;
+  kill(): Promise<void>;
+}
+
+function otherProcess(folder: string): Other {
+  const module = new URL('../../src/embedded/postgres.ts', import.meta.url);
+  const program = `
+    import { once } from 'node:events';
+    import { joinEmbedded } from '${module}';
+    const { release, ...joined } = await joinEmbedded(${JSON.stringify({ folder, settings })});
+    console.log(JSON.stringify(joined));
+    await once(process.stdin.resume(), 'end');
+    await release();`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const exited = once(child, 'exit');
+  const line = once(createInterface(child.stdout), 'line').then(([text]) => JSON.parse(text));
+  const joined = Promise.race([line, exited.then(([code]) => Promise.reject(new Error(`exited with ${code}`)))]);
+  joined.catch(() => {}); // Not everybody waits for it.
+  onTestFinished(() => {
+    child.kill('SIGKILL');
+  });
+  return {
+    child,
+    joined,
+    leave: async () => {
+      child.stdin.end();
+      expect(await exited).toEqual([0, null]);
+    },
+    kill: async () => {
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+}
+
+async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  return (await client.query(sql).finally(() => client.end())).rows;
+}
+
+const pidFile = (at: { dataFolder: string }) => join(at.dataFolder, 'data', 'postmaster.pid');
+const postmaster = async (at: { dataFolder: string }) => Number.parseInt(await readFile(pidFile(at), 'utf8'), 10);
+const runs = async (at: { dataFolder: string }) =>
+  stat(pidFile(at)).then(
+    () => true,
+    () => false,
+  );
+
+test('the first one starts the server, the others join it, the last one stops it', async () => {
+  const folder = await serverFolder();
+  const first = otherProcess(folder);
+  const { url, dataFolder } = await first.joined;
+  expect(await first.joined).toEqual({
+    url: expect.stringMatching(/^postgres:\/\/shelfdesk:[\w-]{32}@127\.0\.0\.1:\d+\/shelfdesk$/),
+    dataFolder: folder,
+    started: true,
+  });
+  const others = [otherProcess(folder), otherProcess(folder)] as const;
+  for (const other of others) expect(await other.joined).toEqual({ url, dataFolder, started: false });
+
+  await first.leave();
+  await others[0].leave();
+  expect(await query(url, 'select current_database() as name')).toEqual([{ name: 'shelfdesk' }]);
+  await others[1].leave();
+  expect(await runs({ dataFolder })).toBe(false);
+});
+
+test('the database is UTF-8, in code point order, in UTC, with checksums, for this machine only', async () => {
+  const folder = await serverFolder();
+  const embedded = await joinEmbedded({ folder, settings: { ...settings, application_name: "it's; $HOME" } });
+  const rows = await query(
+    embedded.url,
+    `select pg_encoding_to_char(encoding) as encoding, datlocprovider, datlocale, upper('ä') as upper,
+       current_setting('timezone') as timezone, current_setting('data_checksums') as checksums,
+       current_setting('listen_addresses') as listen, current_setting('unix_socket_directories') as sockets,
+       current_setting('fsync') as fsync, current_setting('application_name') as odd
+     from pg_database where datname = current_database()`,
+  );
+  expect(rows).toEqual([
+    {
+      encoding: 'UTF8',
+      datlocprovider: 'b',
+      datlocale: 'C.UTF-8',
+      upper: 'Ä',
+      timezone: 'UTC',
+      checksums: 'on',
+      listen: '127.0.0.1',
+      sockets: '',
+      fsync: 'off',
+      odd: "it's; $HOME",
+    },
+  ]);
+  const wrong = embedded.url.replace(/:[\w-]{32}@/, ':guessed@');
+  await expect(query(wrong, 'select')).rejects.toThrow('password authentication failed');
+  expect((await stat(join(embedded.dataFolder, 'password'))).mode & 0o777).toBe(0o600);
+  await embedded.release();
+});
+
+test('the server outlives a starter that is killed; who comes next joins it', async () => {
+  const folder = await serverFolder();
+  const starter = otherProcess(folder);
+  const { url } = await starter.joined;
+  await query(url, 'create table kept as select 1 as one');
+  await starter.kill();
+
+  const next = await joinEmbedded({ folder, settings });
+  expect({ url: next.url, started: next.started }).toEqual({ url, started: false });
+  expect(await query(next.url, 'select one from kept')).toEqual([{ one: 1 }]);
+  await next.release();
+  expect(await runs(next)).toBe(false);
+});
+
+test('when everything is killed, the server too, the next one starts it again', async () => {
+  const folder = await serverFolder();
+  const starter = otherProcess(folder);
+  const before = await starter.joined;
+  await query(before.url, 'create table kept as select 1 as one');
+  await starter.kill();
+  process.kill(await postmaster(before), 'SIGKILL');
+
+  const next = await joinEmbedded({ folder, settings });
+  expect(next.started).toBe(true);
+  expect(await query(next.url, 'select one from kept')).toEqual([{ one: 1 }]);
+  await next.release();
+});
+
+test('a number in postmaster.pid that now belongs to another process does not hold up the start', async () => {
+  const folder = await serverFolder();
+  const embedded = await joinEmbedded({ folder, settings });
+  const left = await readFile(pidFile(embedded), 'utf8');
+  await embedded.release();
+  const { uid, gid } = await stat(embedded.dataFolder);
+  const bystander = spawn('sleep', ['600'], { uid, gid });
+  await once(bystander, 'spawn');
+  await writeFile(pidFile(embedded), left.replace(/^\d+/, String(bystander.pid)));
+
+  const again = await joinEmbedded({ folder, settings });
+  expect(again.started).toBe(true);
+  expect(bystander.kill()).toBe(true);
+  await again.release();
+});
+
+test('starters at once on an empty folder end up on one server, with nothing left over', async () => {
+  const folder = await serverFolder();
+  const starters = Array.from({ length: 4 }, () => otherProcess(folder));
+  const joined = await Promise.all(starters.map(starter => starter.joined));
+  expect(new Set(joined.map(({ url }) => url)).size).toBe(1);
+  expect(await readdir(dirname(folder))).toEqual(['postgres']);
+  await Promise.all(starters.map(starter => starter.leave()));
+  expect(await runs(joined[0]!)).toBe(false);
+});
+
+test('a starter that is killed half way leaves nothing half-made, and its remains are removed', async () => {
+  const folder = await serverFolder();
+  const appeared = new Promise<void>(done => {
+    const watcher = watch(dirname(folder), (_, name) => {
+      if (!name?.startsWith('postgres.new-')) return;
+      watcher.close();
+      done();
+    });
+  });
+  const starter = otherProcess(folder);
+  await appeared;
+  await starter.kill();
+
+  const next = await joinEmbedded({ folder, settings });
+  expect(next.started).toBe(true);
+  expect(await readdir(dirname(folder))).toEqual(['postgres']);
+  await next.release();
+});
+
+test('many come, go and are killed at the same time; whoever joins has a server', async () => {
+  const folder = await serverFolder();
+  const comeAndGo = async (killed: boolean) => {
+    for (let round = 0; round < 6; round++) {
+      const { url, release } = await joinEmbedded({ folder, settings });
+      expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);
+      await release();
+      if (killed) await otherProcess(folder).kill();
+    }
+  };
+  await Promise.all([false, false, false, true, true].map(comeAndGo));
+  const last = await joinEmbedded({ folder, settings });
+  await last.release();
+  expect(await runs(last)).toBe(false);
+});
+
+test('after the crash of a backend everybody holds the server again', async () => {
+  const folder = await serverFolder();
+  const staying = await joinEmbedded({ folder, settings });
+  const [backend] = await query(
+    staying.url,
+    `select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`,
+  );
+  process.kill(Number(backend!.pid), 'SIGKILL');
+  const holders =
+    "select count(*)::int as n from pg_locks where locktype = 'advisory' and mode = 'ShareLock' and granted";
+  await expect.poll(() => query(staying.url, holders).catch(() => []), { timeout: 60_000 }).toEqual([{ n: 1 }]);
+
+  const passing = await joinEmbedded({ folder, settings });
+  await passing.release();
+  expect(await runs(staying)).toBe(true);
+  await staying.release();
+  expect(await runs(staying)).toBe(false);
+});
+
+test('the loss of the server ends nobody; leaving afterwards is quiet', async () => {
+  const folder = await serverFolder();
+  const embedded = await joinEmbedded({ folder, settings });
+  process.kill(await postmaster(embedded), 'SIGKILL');
+  await expect.poll(() => query(embedded.url, 'select').catch(error => error.code)).toBe('ECONNREFUSED');
+  await embedded.release();
+});
+
+test('leaving twice is leaving once', async () => {
+  const folder = await serverFolder();
+  const [one, two] = [await joinEmbedded({ folder, settings }), await joinEmbedded({ folder, settings })];
+  await Promise.all([one.release(), one.release()]);
+  await one.release();
+  expect(await runs(two)).toBe(true);
+  await two.release();
+  expect(await runs(two)).toBe(false);
+});
+
+test('an interruption leaves no server behind', async () => {
+  const folder = await serverFolder();
+  const interruption = new AbortController();
+  const joining = joinEmbedded({ folder, settings, signal: interruption.signal });
+  interruption.abort(new Error('enough'));
+  await expect(joining).rejects.toThrow('enough');
+  expect(await runs({ dataFolder: folder })).toBe(false);
+});
+
+test('under a folder that user postgres cannot enter, everything lives in one that it owns', async context => {
+  context.skip(process.geteuid?.() !== 0, 'only for root does PostgreSQL run as another user');
+  const folder = await serverFolder(0o700);
+  const one = await joinEmbedded({ folder, settings });
+  expect(one.dataFolder).toMatch(/\/shelfdesk-[0-9a-f]{12}\/postgres$/);
+  expect((await stat(dirname(one.dataFolder))).mode & 0o777).toBe(0o700);
+  expect((await stat(dirname(one.dataFolder))).uid).not.toBe(0);
+  const two = await joinEmbedded({ folder, settings });
+  expect({ url: two.url, started: two.started }).toEqual({ url: one.url, started: false });
+  await one.release();
+  expect(await query(two.url, 'select 1 as one')).toEqual([{ one: 1 }]);
+  await two.release();
+  expect(await runs(two)).toBe(false);
+});
+
+test('a folder that holds something else is refused and left alone', async () => {
+  const folder = await serverFolder();
+  await mkdir(folder);
+  await writeFile(join(folder, 'thesis.txt'), 'the only copy');
+  await expect(joinEmbedded({ folder, settings })).rejects.toMatchObject({
+    message: `${folder} is not empty and holds no database of ours`,
+    remedy: 'Move what is in it elsewhere, or choose another folder.',
+  });
+  expect(await readdir(folder)).toEqual(['thesis.txt']);
+  await rm(folder, { recursive: true });
+});
+
+test('a machine without binaries is told what to do', async () => {
+  const folder = await serverFolder();
+  const arch = Object.getOwnPropertyDescriptor(process, 'arch')!;
+  onTestFinished(() => {
+    Object.defineProperty(process, 'arch', arch);
+  });
+  Object.defineProperty(process, 'arch', { ...arch, value: 'riscv64' });
+  await expect(joinEmbedded({ folder, settings })).rejects.toMatchObject({
+    message: expect.stringContaining(`no PostgreSQL binaries for ${process.platform}-riscv64`),
+    remedy: expect.stringContaining('Set DATABASE_URL'),
+  });
+});
+
+test('a setting that PostgreSQL does not know is reported in its own words', async () => {
+  const folder = await serverFolder();
+  await expect(joinEmbedded({ folder, settings: { ...settings, no_such_setting: '1' } })).rejects.toThrow(
+    'unrecognized configuration parameter "no_such_setting"',
+  );
+});
