@@ -168,7 +168,7 @@ async function removeStalePidFile(place: Place): Promise<void> {
 }
 
 /** A port that is free now. Should somebody take it before the server does, the start fails and is tried again. */
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((done, fail) => {
     const server = createServer();
     server.on('error', fail);
@@ -188,11 +188,11 @@ export async function stop(place: Place): Promise<void> {
   }
 }
 
-export function failed(what: string, { code, output }: Outcome): ShelfdeskError {
+export function failed(what: string, { code, output }: Outcome, cause?: unknown): ShelfdeskError {
   // 126 and 127: the program, or a library that it needs, could not be loaded at all.
   const remedy =
     code === 126 || code === 127
       ? 'Its binaries do not run here; `npm rebuild` puts the links between their libraries right. Or set DATABASE_URL.'
-      : 'Free what it asks for above and run the same command again, or set DATABASE_URL.';
-  return new ShelfdeskError(`${what}: ${output}`, remedy);
+      : 'Put right what it complains of and run the same command again, or set DATABASE_URL.';
+  return new ShelfdeskError(`${what}: ${output}`, remedy, undefined, cause);
 }

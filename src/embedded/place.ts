@@ -51,6 +51,12 @@ export async function findPlace(folder: string): Promise<Place> {
   // Data that somebody else has made here can only be served as that somebody.
   const owner = await stat(join(home, 'data')).catch(() => undefined);
   const account = owner ? { uid: owner.uid, gid: owner.gid } : await serverAccount();
+  if (!(await canEnter(account, '/'))) {
+    throw new ShelfdeskError(
+      `PostgreSQL refuses to run as root, and this root may not run programs as user ${account.uid}`,
+      `Run Shelfdesk as an ordinary user, give the container the capabilities SETUID, SETGID and CHOWN, or: ${elsewhere}.`,
+    );
+  }
   const reachable =
     (await run(join(binaries.bin, 'postgres'), ['--version'], account)).code === 0 &&
     (await canEnter(account, dirname(home)));

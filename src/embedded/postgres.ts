@@ -32,20 +32,34 @@ const maxFailures = 6;
 const pauseMs = (attempt: number): number => Math.min(1000, 25 * 2 ** attempt);
 
 export async function joinEmbedded(options: {
+  /** As a rule .shelfdesk/postgres in the project. Everybody who names the same one shares a server. */
   folder: string;
   signal?: AbortSignal;
+  /** Further settings for the server, if it is this call that starts it. */
   settings?: Settings;
 }): Promise<Embedded> {
   const { folder, signal, settings = {} } = options;
+  try {
+    return await join(folder, settings, signal);
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (!(error as NodeJS.ErrnoException).syscall) throw error;
+    const words = (error as Error).message;
+    throw failed(`PostgreSQL cannot be set up in ${folder}`, { code: 1, output: words }, error);
+  }
+}
+
+async function join(folder: string, settings: Settings, signal?: AbortSignal): Promise<Embedded> {
   signal?.throwIfAborted();
   const place = await findPlace(folder);
   let started = false;
   let failures = 0;
-  let trouble = failed('it neither starts nor stops', { code: 1, output: '' });
+  let trouble = failed(`PostgreSQL in ${place.home}`, { code: 1, output: 'it neither starts nor stops' });
   for (let attempt = 0; attempt < maxLooks && failures < maxFailures; attempt++) {
     await ensureCluster(place, settings);
     let server = await look(place);
     if (server.state === 'down') {
+      signal?.throwIfAborted();
       const outcome = await start(place, settings);
       if (outcome.code === 0) started = true;
       else trouble = failed(`PostgreSQL in ${place.home} does not start`, outcome);
@@ -55,12 +69,12 @@ export async function joinEmbedded(options: {
     }
     if (server.state === 'ready') {
       try {
-        return await joined(place, server.port, started, signal);
+        return await enter(place, server.port, started, signal);
       } catch (error) {
         signal?.throwIfAborted();
         if (!isPassing(error)) failures++;
         const output = error instanceof Error ? error.message : String(error);
-        trouble = failed(`PostgreSQL in ${place.home} does not let us in`, { code: 1, output });
+        trouble = failed(`PostgreSQL in ${place.home} does not let us in`, { code: 1, output }, error);
       }
     }
     await delay(pauseMs(attempt), undefined, signal ? { signal } : {});
@@ -75,7 +89,7 @@ function isPassing(error: unknown): boolean {
   return codes.includes(code ?? '') || /terminated|timeout/i.test(message ?? '');
 }
 
-async function joined(place: Place, port: number, started: boolean, signal?: AbortSignal): Promise<Embedded> {
+async function enter(place: Place, port: number, started: boolean, signal?: AbortSignal): Promise<Embedded> {
   const password = await readPassword(place);
   const client = await hold(port, password);
   const release = keepHold(place, client, port, password);
@@ -128,13 +142,14 @@ function keepHold(place: Place, first: pg.Client, port: number, password: string
       if (!leaving) holder = holdAgain();
     });
   const holdAgain = async (): Promise<pg.Client | undefined> => {
-    for (let attempt = 0; attempt < maxLooks && !leaving; attempt++) {
-      await delay(pauseMs(attempt), undefined, { ref: false });
+    for (let attempt = 0; attempt < (leaving ? maxFailures : maxLooks); attempt++) {
+      await delay(pauseMs(attempt));
       const server = await look(place).catch(() => undefined);
-      if (server?.state !== 'ready' || server.port !== port) return undefined;
-      const client = await hold(port, password).catch(() => undefined);
-      if (client) watch(client);
-      if (client) return client;
+      if (server?.state === 'ready' && server.port === port) {
+        const client = await hold(port, password).catch(() => undefined);
+        if (client) watch(client);
+        if (client) return client;
+      } else if (server?.state !== 'busy') return undefined; // It is gone, or is another one by now.
     }
     return undefined;
   };

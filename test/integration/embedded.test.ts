@@ -316,3 +316,16 @@ test('a setting that PostgreSQL does not know is reported in its own words', asy
     'unrecognized configuration parameter "no_such_setting"',
   );
 });
+
+test('a folder that cannot be made is reported, not its system call', async () => {
+  const folder = await serverFolder();
+  await writeFile(folder, 'a file');
+  await expect(joinEmbedded({ folder: join(folder, 'inside', 'postgres'), settings })).rejects.toMatchObject({
+    message: expect.stringContaining(`the folder ${join(folder, 'inside')} for the embedded PostgreSQL cannot be made`),
+    remedy: expect.stringContaining('Set DATABASE_URL'),
+  });
+  await expect(joinEmbedded({ folder, settings })).rejects.toMatchObject({
+    message: expect.stringContaining(`PostgreSQL cannot be set up in ${folder}`),
+    remedy: expect.stringContaining('set DATABASE_URL'),
+  });
+});

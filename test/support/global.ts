@@ -1,17 +1,18 @@
 /**
  * Real servers for the whole test run: one PostgreSQL with a migrated template database that every test clones, and one
  * Redis where there is one. Everything lives in one temporary folder whose name says whose it is, so that the next run can
- * clear up after a run that was killed.
+ * clear up after a run that was killed (vitest tears down after failures, but not when a signal ends it).
  */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { accessSync, chmodSync, constants, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, delimiter, dirname, join } from 'node:path';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
+import { freePort } from '../../src/embedded/cluster.ts';
+import { isRunning } from '../../src/embedded/place.ts';
 import { type Embedded, joinEmbedded } from '../../src/embedded/postgres.ts';
 import { migrate } from '../../src/warehouse/migrate.ts';
 
@@ -130,16 +131,6 @@ function findInPath(program: string): string | undefined {
     });
 }
 
-function freePort(): Promise<number> {
-  return new Promise((done, fail) => {
-    const server = createServer().on('error', fail);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => done(typeof address === 'object' && address ? address.port : 0));
-    });
-  });
-}
-
 /** Ends the servers of killed runs and removes their folders. */
 async function sweepFolders(): Promise<void> {
   for (const name of readdirSync(tmpdir())) {
@@ -150,20 +141,12 @@ async function sweepFolders(): Promise<void> {
     redis.on('error', () => {});
     await redis.shutdown('NOSAVE').catch(() => {});
     redis.disconnect();
-    // The last one out stops the server: so go in, and out again.
-    await joinEmbedded({ folder: join(folder, 'postgres'), settings: fast }).then(
-      embedded => leave(embedded, folder),
-      () => {},
-    );
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+    try {
+      // The last one out stops the server: so go in, and out again.
+      await leave(await joinEmbedded({ folder: join(folder, 'postgres'), settings: fast }), folder);
+      rmSync(folder, { recursive: true, force: true });
+    } catch {
+      // Somebody else's, or being removed by another run that has started now.
+    }
   }
 }

@@ -14,7 +14,7 @@ export class NotRun implements Reporter {
     const asked = (test: TestCase) => !only || only.test(test.fullName.replaceAll(' > ', ' '));
     const left = modules
       .flatMap(module => [...module.children.allTests('skipped')])
-      .filter(test => test.meta().needsRedis && asked(test));
+      .filter(test => test.meta().lacksRedis && asked(test));
     if (left.length === 0) return;
     console.log(`\nNOT RUN: Redis (${left.length} ${left.length === 1 ? 'test' : 'tests'})`);
     console.log('To run them, set TEST_REDIS_URL, or install redis-server so that it is found in PATH.');

@@ -6,7 +6,8 @@ import { describe, inject } from 'vitest';
 
 declare module 'vitest' {
   interface TaskMeta {
-    needsRedis?: boolean;
+    /** Not run, because it needs a Redis and there is none. */
+    lacksRedis?: boolean;
   }
 }
 
@@ -19,5 +20,5 @@ export function redisForTests(): { url: string } | undefined {
 export function describeOnRedis(name: string, register: (redis: { url: string }) => void): void {
   const redis = redisForTests();
   const missing = { url: 'redis://not-there.invalid' }; // Never used: the tests are only registered, to be counted.
-  describe(name, { skip: !redis, meta: { needsRedis: true } }, () => register(redis ?? missing));
+  describe(name, { skip: !redis, meta: { lacksRedis: !redis } }, () => register(redis ?? missing));
 }
