@@ -43,7 +43,7 @@ const HAPPENINGS: readonly (readonly [kind: string, weight: number, happen: Happ
   ['contact added', 1, addContact],
   ['contact removed', 0.5, removeContact],
   ['rename of a label', 0.1, renameLabel],
-  ['rename of an inbox', 0.05, renameInbox],
+  ['rename of an inbox', 0.1, renameInbox],
 ];
 const KINDS = HAPPENINGS.map(happening => [happening, happening[1]] as const);
 

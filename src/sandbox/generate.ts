@@ -7,7 +7,15 @@ import { type Cast, castOf, makeCustomer, makeInbound, makeNote, makeOutbound, m
 import { between, makeRng, pick, type Rng, weighted } from './random.ts';
 import { type Message, stamp, type TicketState, type TicketType } from './records.ts';
 import { naughtyText } from './text.ts';
-import { type NewTicket, World, type WorldCustomer, type WorldOptions, wholeNote, wholeReply } from './world.ts';
+import {
+  type NewTicket,
+  World,
+  type WorldCustomer,
+  type WorldOptions,
+  type WorldTicket,
+  wholeNote,
+  wholeReply,
+} from './world.ts';
 
 export interface GenerateOptions extends WorldOptions {
   /** Default 200. */
@@ -37,21 +45,15 @@ const WEEKDAYS = [3, 10, 9, 9, 8, 8, 4];
 /** The weekday of 1970-01-01. */
 const THURSDAY = 4;
 
-type Planned = NewTicket & { id: string; updated_at: string; created_at: string; messages: Message[] };
-
 export function generateWorld(options: GenerateOptions = {}): World {
   const world = new World(options);
   const rng = makeRng(world.seed);
   const latest = world.now() - 3 * MINUTE;
-  addScenery(world);
   const count = options.tickets ?? 200;
+  addScenery(world);
   const customers = addCustomers(world, rng, options.customers ?? Math.ceil(count / 3), latest);
-  const planned = planTickets(world, rng, count, customers, latest);
-  actInBulk(world, rng, planned);
-  for (const ticket of planned) {
-    if (rng() < (options.naughty ?? 0)) spoilText(rng, ticket);
-    world.addTicket(ticket);
-  }
+  addTickets(world, rng, count, customers, latest, options.naughty ?? 0);
+  actInBulk(world, rng);
   // The first reader should not have to wait for what the load has left to sort.
   for (const order of [world.byUpdated, world.byCreated, world.byUser]) order.at(0);
   return world;
@@ -86,41 +88,51 @@ function momentsUntil(rng: Rng, count: number, latest: number): number[] {
   return moments.sort((a, b) => a - b);
 }
 
-function planTickets(world: World, rng: Rng, count: number, customers: WorldCustomer[], latest: number): Planned[] {
+function addTickets(
+  world: World,
+  rng: Rng,
+  count: number,
+  customers: WorldCustomer[],
+  latest: number,
+  naughty: number,
+): void {
   const cast = castOf(world);
   let known = 0;
-  return momentsUntil(rng, count, latest).map(created => {
+  for (const created of momentsUntil(rng, count, latest)) {
     const created_at = stamp(created);
     while (known < customers.length && customers[known]!.created_at <= created_at) known++;
-    const customer = known > 0 ? customers[between(rng, 0, known - 1)]! : world.addCustomer(makeCustomer(world, rng));
-    return planTicket(world, rng, cast, customer, created, latest);
-  });
+    const customer =
+      known > 0
+        ? customers[between(rng, 0, known - 1)]!
+        : world.addCustomer({ ...makeCustomer(world, rng), created_at });
+    const ticket = world.addTicket(pastTicket(world, rng, cast, customer, created, latest));
+    if (rng() < naughty) spoilText(rng, ticket);
+  }
 }
 
-function planTicket(
+function pastTicket(
   world: World,
   rng: Rng,
   cast: Cast,
   customer: WorldCustomer,
   created: number,
   latest: number,
-): Planned {
+): NewTicket {
   const ticket = makeTicket(world, rng, cast, customer);
   const messages: Message[] = [];
   let at = created;
+  let last = created;
   for (let left = between(rng, 1, rng() < 0.1 ? 12 : 5); left > 0 && at <= latest; left--) {
     messages.push(nextMessage(world, rng, cast, ticket, customer, messages, at));
+    last = at;
     at += Math.floor(-Math.log(1 - rng()) * 9 * HOUR) + MINUTE;
   }
-  const last = Date.parse(messages.at(-1)!.created_at);
   const updated = Math.min(latest, last + (rng() < 0.4 ? Math.floor(rng() * 20 * DAY) : 0));
-  return {
-    ...ticket,
-    ...makeState(rng, latest - updated, latest),
+  return Object.assign(ticket, makeState(rng, latest - updated, latest), {
     messages,
     created_at: stamp(created),
     updated_at: stamp(updated),
-  };
+  });
 }
 
 /** The first message is the customer's, except on a call, which is noted; then both sides and notes take turns. */
@@ -158,24 +170,25 @@ function makeState(rng: Rng, quiet_ms: number, latest: number): Pick<NewTicket &
 }
 
 /** Somebody selects 60 to 150 tickets that are older than the moment, and closes them with one label, in one second. */
-function actInBulk(world: World, rng: Rng, planned: Planned[]): void {
-  if (planned.length < 150) return;
+function actInBulk(world: World, rng: Rng): void {
+  const tickets = [...world.tickets.values()];
+  if (tickets.length < 150) return;
   const labels = [...world.labels.keys()];
-  for (let actions = Math.ceil(planned.length / 2500); actions > 0; actions--) {
-    let at = between(rng, Math.floor(planned.length * 0.75), planned.length - 1);
-    const moment = planned[at]!.created_at;
+  for (let actions = Math.ceil(tickets.length / 2500); actions > 0; actions--) {
+    let position = between(rng, Math.floor(tickets.length * 0.75), tickets.length - 1);
+    const at = tickets[position]!.created_at;
     const label = pick(rng, labels);
-    for (let left = between(rng, 60, 150); left > 0 && --at >= 0; ) {
-      const ticket = planned[at]!;
-      if (ticket.updated_at >= moment) continue;
-      Object.assign(ticket, { state: 'closed', snoozed_until: null, updated_at: moment });
-      ticket.label_ids = [...new Set([...(ticket.label_ids ?? []), label])];
+    for (let left = between(rng, 60, 150); left > 0 && --position >= 0; ) {
+      const { id, updated_at, label_ids } = tickets[position]!;
+      if (updated_at >= at) continue;
+      const labelled = [...new Set([...label_ids, label])];
+      world.patchTicket(id, { state: 'closed', snoozed_until: null, label_ids: labelled }, { at });
       left--;
     }
   }
 }
 
-function spoilText(rng: Rng, ticket: Planned): void {
+function spoilText(rng: Rng, ticket: WorldTicket): void {
   const message = ticket.messages[0];
   if (message && rng() < 0.5) message.body = naughtyText(rng) + (message.body ?? '');
   else ticket.subject = naughtyText(rng);

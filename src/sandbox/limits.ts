@@ -65,11 +65,12 @@ export class Limits {
     const last = this.#uses.at(-1);
     if (last?.at !== now) return;
     last.credits -= credits;
+    if (last.credits === 0) this.#uses.pop();
     this.#used -= credits;
   }
 
-  /** What the headers say; `wanted` is the cost of the request that asks. */
-  budget(now: number, wanted: number): Budget {
+  /** What the headers say; `wanted` is the cost of a request that was refused. */
+  budget(now: number, wanted = 0): Budget {
     this.#forget(now);
     return {
       limit: this.#options.credits,
@@ -78,7 +79,7 @@ export class Limits {
     };
   }
 
-  /** Fixed: the end of the period. Sliding: when enough is free for this request, or the next use comes back. */
+  /** Fixed: the end of the period. Sliding: when the oldest use comes back, or, if refused, when there is enough. */
   #resetsAt(now: number, wanted: number): number {
     if (this.#options.window === 'fixed') return this.#periodStart(now) + this.#period_ms;
     let free = this.#options.credits - this.#used;

@@ -91,8 +91,8 @@ export class Service {
   }
 
   handle(asked: Asked): Reply {
-    const { path, query } = takeApart(asked.url);
-    const found = findRoute(verb(asked), path);
+    const { path, query, below } = takeApart(asked.url);
+    const found = below ? findRoute(verb(asked), path) : new Refusal(404, `There is nothing but ${BASE} here`);
     const cost = found instanceof Refusal ? 1 : costOf(found.route, query);
     const seen: SeenRequest = { method: verb(asked), path, query, cost, at: this.world.now() };
 
@@ -127,7 +127,7 @@ export class Service {
 
   /** Writes the answer down as HTTP, and the request into the books. */
   #reply(seen: SeenRequest, answer: Answer, charged: number, more: Record<string, string> = {}): Reply {
-    const budget = this.#limits.budget(seen.at, seen.cost);
+    const budget = this.#limits.budget(seen.at, answer.status === 429 ? seen.cost : 0);
     const headers = {
       Date: new Date(this.world.now()).toUTCString(),
       ...(answer.body === undefined ? {} : { 'Content-Type': 'application/json' }),
@@ -150,12 +150,10 @@ export class Service {
 }
 
 /** A path below the base address keeps only what is below it; any other stays as it is, and leads nowhere. */
-function takeApart(url: string): { path: string; query: URLSearchParams } {
+function takeApart(url: string): { path: string; query: URLSearchParams; below: boolean } {
   const [path = '', ...query] = url.split('?');
-  return {
-    path: path.startsWith(`${BASE}/`) ? decoded(path.slice(BASE.length)) : path,
-    query: new URLSearchParams(query.join('?')),
-  };
+  const below = path.startsWith(`${BASE}/`);
+  return { path: below ? decoded(path.slice(BASE.length)) : path, query: new URLSearchParams(query.join('?')), below };
 }
 
 function decoded(path: string): string {
@@ -194,15 +192,18 @@ function budgetHeaders({ limit, remaining, reset }: Budget, used: number): Recor
   };
 }
 
-/** The body as text: only the fields asked for, and in an envelope if the caller cannot read statuses or headers. */
+/**
+ * The body as text: only the fields asked for (embedded objects are fields too, and have to be named), and in an
+ * envelope if the caller cannot read statuses or headers.
+ */
 function written(answer: Answer, headers: Record<string, string>, query: URLSearchParams): Reply {
   const fields = list(query, 'fields');
   const body = fields && answer.status < 400 ? onlyFields(answer.body, new Set(fields)) : answer.body;
   if (query.getAll('envelope').at(-1) === 'true') {
-    const text = JSON.stringify({ status: answer.status, headers, response: body });
+    const text = JSON.stringify({ status: answer.status, headers, response: body ?? null });
     return { status: 200, headers, text };
   }
-  return { status: answer.status, headers, text: JSON.stringify(body) };
+  return { status: answer.status, headers, text: JSON.stringify(body) ?? '' };
 }
 
 function onlyFields(body: unknown, fields: ReadonlySet<string>): unknown {

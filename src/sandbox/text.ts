@@ -200,6 +200,11 @@ const NOTES = [
 
 const SPAM = ['You have WON!!! Claim now 💰💰💰', 'cheap SEO for your shop', 'RE: invoice_8831 overdue (urgent)', ''];
 
+/** Some people paste a whole file into a mail: 120 KB. */
+const PASTED = '2024-03-09 11:02:44 reader[812] WARN shelf 17 answered late, 3 retries, giving up <timeout>\n'.repeat(
+  1300,
+);
+
 const SIGNATURES = [
   '--\nSent from my phone',
   '--\nHarbour Lane Books\n12 Harbour Lane',
@@ -259,6 +264,7 @@ export function letter(
   answered: Written | null,
 ): Written {
   const chance = rng();
+  if (chance > 0.999) return { body: PASTED, htmlized: false };
   if (chance < 0.01) return { body: chance < 0.004 ? null : '', htmlized: false };
   if (chance < 0.05) return { body: pick(rng, EMOJI) + pick(rng, EMOJI), htmlized: false };
   const sentences = side === 'in' ? language.questions : language.answers;
@@ -278,7 +284,7 @@ function html(language: Language, paragraphs: string[], name: string, answered: 
   let text = language.rtl ? '<div dir="rtl">' : '<div dir="ltr">';
   for (const paragraph of [language.greeting, ...paragraphs]) text += asHtml(paragraph);
   text += asHtml(language.closing) + asHtml(name);
-  if (!answered?.body) return `${text}</div>`;
+  if (!answered?.body || answered.body.length > 50_000) return `${text}</div>`;
   const quoted = answered.htmlized ? answered.body : `<pre>${escaped(answered.body)}</pre>`;
   return `${text}</div><blockquote type="cite" style="border-left:2px solid #ccc">${quoted}</blockquote>`;
 }

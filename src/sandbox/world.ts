@@ -110,7 +110,7 @@ export class World {
 
   addUser(user: Partial<User> = {}): User {
     const id = user.id ?? this.newId();
-    const made = { first_name: null, last_name: null, email: `${id}@desk.example`, ...user, id };
+    const made = { id, first_name: null, last_name: null, email: `${id}@desk.example`, ...user };
     this.users.set(id, made);
     return made;
   }

@@ -1,0 +1,33 @@
+/** Asks a sandbox's service without a socket, on a clock that stands still until the test moves it. */
+import { makeRng } from '../../src/sandbox/random.ts';
+import { Service, type ServiceOptions } from '../../src/sandbox/service.ts';
+import { World, type WorldOptions } from '../../src/sandbox/world.ts';
+
+export const NOON = Date.parse('2024-05-01T12:00:00Z');
+
+export interface Got {
+  status: number;
+  headers: Record<string, string>;
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever came
+  json: any;
+  text: string;
+}
+
+export function emptyWorld(options: WorldOptions = {}) {
+  const clock = { ms: NOON };
+  return { clock, world: World.empty({ now: () => clock.ms, ...options }) };
+}
+
+/** No limits unless the test brings some. */
+export function asking(world: World, options: ServiceOptions = {}) {
+  const service = new Service(world, { credits: 1e9, requestsPerSecond: 1e9, ...options });
+  const ask = (method: string, path: string, headers: Record<string, string> = {}): Got => {
+    const authorization = `Bearer ${service.token}`;
+    const reply = service.handle({ method, url: `/api/v1${path}`, headers: { authorization, ...headers } });
+    return { ...reply, json: reply.text === '' ? undefined : JSON.parse(reply.text) };
+  };
+  return { service, ask, get: (path: string, headers?: Record<string, string>) => ask('GET', path, headers) };
+}
+
+export const ids = (got: Got): string[] => got.json.map(({ id }: { id: string }) => id);
+export const rng = (seed = 1) => makeRng(seed);

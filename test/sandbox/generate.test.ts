@@ -1,0 +1,175 @@
+import { describe, expect, test } from 'vitest';
+import { mutate } from '../../src/sandbox/changes.ts';
+import { type GenerateOptions, generateWorld } from '../../src/sandbox/generate.ts';
+import { TICKET_STATES, TICKET_TYPES } from '../../src/sandbox/records.ts';
+import type { World } from '../../src/sandbox/world.ts';
+import { asking, emptyWorld, NOON, rng } from './asking.ts';
+
+const make = (options: GenerateOptions) => generateWorld({ now: () => NOON, ...options });
+/** Everything there is to see, as text. */
+const shown = ({ tickets, customers, users, labels, inboxes, attachments }: World) =>
+  JSON.stringify([tickets, customers, users, labels, inboxes, attachments].map(all => [...all.values()]));
+const counted = <T>(values: T[]) =>
+  values.reduce((all, value) => all.set(value, (all.get(value) ?? 0) + 1), new Map<T, number>());
+
+describe('a generated world', () => {
+  test('the same seed gives the same world, and the same changes after it', () => {
+    const lives = [3, 3, 4].map(seed => {
+      const world = make({ seed, tickets: 300 });
+      const before = shown(world);
+      const chance = rng(seed);
+      const changes = Array.from({ length: 200 }, () => world.mutate(chance));
+      return [before, changes, shown(world)];
+    });
+    expect(lives[0]).toEqual(lives[1]);
+    expect(lives[0]![0]).not.toEqual(lives[2]![0]);
+  });
+
+  test('has what was ordered: 200 tickets and a third as many customers by default', () => {
+    const world = make({});
+    const size = ({ tickets, customers }: World) => [tickets.size, customers.size];
+    expect(size(world)).toEqual([200, 67]);
+    expect(size(make({ tickets: 10, customers: 40 }))).toEqual([10, 40]);
+    expect(size(make({ tickets: 0 }))).toEqual([0, 0]);
+    expect(size(make({ tickets: 3, customers: 0 }))[0]).toBe(3);
+    expect([world.users.size, world.labels.size, world.inboxes.size]).toEqual([12, 25, 6]);
+  });
+
+  test('holds every type and state, spam and trash, bulk actions, gaps and odd text', () => {
+    const world = make({ tickets: 6000 });
+    const tickets = [...world.tickets.values()];
+    const messages = tickets.flatMap(ticket => ticket.messages);
+    expect(new Set(tickets.map(({ type }) => type))).toEqual(new Set(TICKET_TYPES));
+    expect(new Set(tickets.map(({ state }) => state))).toEqual(new Set(TICKET_STATES));
+    for (const share of [tickets.filter(({ spam }) => spam), tickets.filter(({ trash }) => trash)]) {
+      expect(share.length / tickets.length).toBeGreaterThan(0.01);
+      expect(share.length / tickets.length).toBeLessThan(0.06);
+    }
+    expect(tickets.filter(({ spam, trash }) => spam && trash)).toEqual([]);
+    const perSecond = [...counted(tickets.map(({ updated_at }) => updated_at)).values()];
+    expect(Math.max(...perSecond)).toBeGreaterThanOrEqual(60);
+    expect(Math.max(...perSecond)).toBeLessThanOrEqual(155);
+
+    const text = messages.map(({ body }) => body);
+    const some = (holds: (body: string) => boolean) => text.some(body => body !== null && holds(body));
+    expect(text).toContain(null);
+    expect(text).toContain('');
+    expect(some(body => body.includes('\u200d'))).toBe(true);
+    expect(some(body => /[\u0590-\u06ff]/.test(body))).toBe(true);
+    expect(some(body => body.includes('<blockquote'))).toBe(true);
+    expect(some(body => body.length > 100_000)).toBe(true);
+    expect(tickets.some(({ subject }) => subject === null)).toBe(true);
+    expect(tickets.some(({ subject }) => subject === '')).toBe(true);
+    expect([...world.customers.values()].some(({ first_name }) => first_name === null)).toBe(true);
+    expect(messages.some(({ attachments }) => attachments.length > 1)).toBe(true);
+    const automatic = messages.filter(m => m.type === 'reply' && m.direction === 'out' && m.user_id === null);
+    expect(automatic.length).toBeGreaterThan(0);
+  });
+
+  test('is whole: every id leads somewhere, times agree, notes lack what notes lack, text can be stored', () => {
+    const world = make({ tickets: 1500 });
+    expect(shown(world).isWellFormed()).toBe(true);
+    expect(shown(world)).not.toMatch(/\\u0000|\\ud[89a-f]/i);
+    const second = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
+    let number = 1000;
+    for (const ticket of world.tickets.values()) {
+      expect(ticket.number).toBe(++number);
+      expect(world.inboxes.has(ticket.inbox_id)).toBe(true);
+      expect(ticket.user_id === null || world.users.has(ticket.user_id)).toBe(true);
+      expect(ticket.label_ids.every(id => world.labels.has(id))).toBe(true);
+      expect(ticket.snoozed_until !== null).toBe(ticket.state === 'snoozed');
+      expect(world.customer(ticket.customer_id).created_at <= ticket.created_at).toBe(true);
+      const times = [ticket.created_at, ...ticket.messages.map(m => m.created_at), ticket.updated_at];
+      expect(times.every(time => second.test(time))).toBe(true);
+      expect(times).toEqual(times.toSorted());
+      expect(ticket.updated_at <= '2024-05-01T11:57:00Z').toBe(true);
+      for (const message of ticket.messages) {
+        const onlyReplies = ['direction', 'from', 'to', 'more_body'].filter(key => key in message);
+        expect(onlyReplies).toHaveLength(message.type === 'note' ? 0 : 4);
+        for (const file of message.attachments) expect(world.attachments.get(file.id)).toBe(file);
+      }
+    }
+  });
+
+  test('ends shortly before now, with years before that and quieter weekends', () => {
+    const created = [...make({ tickets: 4000 }).tickets.values()].map(({ created_at }) => Date.parse(created_at));
+    expect(NOON - created.at(-1)!).toBeLessThan(2 * 86_400_000);
+    expect(NOON - created[0]!).toBeGreaterThan(3 * 365 * 86_400_000);
+    const weekdays = counted(created.map(at => new Date(at).getUTCDay()));
+    expect(weekdays.get(1)!).toBeGreaterThan(2 * weekdays.get(0)!);
+    const hours = counted(created.map(at => new Date(at).getUTCHours()));
+    expect(hours.get(9)!).toBeGreaterThan(3 * hours.get(3)!);
+  });
+
+  test('a hundred thousand tickets: the last page is as right as the first', () => {
+    const world = make({ tickets: 100_000 });
+    const { get } = asking(world, { depth: Number.POSITIVE_INFINITY });
+    const expected = [...world.tickets.values()].map(({ updated_at }) => updated_at).toSorted();
+    const page = (n: number) => get(`/tickets?sort=updated_at&per_page=100&page=${n}`).json;
+    for (const n of [1, 500, 1000]) {
+      const updated = page(n).map(({ updated_at }: { updated_at: string }) => updated_at);
+      expect(updated).toEqual(expected.slice((n - 1) * 100, n * 100));
+    }
+    expect(get('/tickets?count=true&per_page=0').headers['Total-Count']).toBe('100000');
+  });
+
+  test('naughty text only where it is ordered', () => {
+    const naughty = [...make({ tickets: 100, naughty: 0.5 }).tickets.values()].filter(({ subject, messages }) =>
+      [subject, ...messages.map(({ body }) => body)].some(
+        text => text?.includes('\0') || text?.isWellFormed() === false,
+      ),
+    );
+    expect(naughty.length).toBeGreaterThan(30);
+    expect(naughty.length).toBeLessThan(70);
+  });
+});
+
+describe('changes', () => {
+  test('every kind comes up, and the world stays whole', () => {
+    const { world, clock } = emptyWorld();
+    const big = generateWorld({ tickets: 400, now: world.now });
+    const chance = rng(2);
+    const kinds = counted(
+      Array.from({ length: 10_000 }, () => {
+        clock.ms += 1000;
+        return mutate(big, chance).kind;
+      }),
+    );
+    expect([...kinds.keys()].toSorted()).toEqual(
+      [
+        'new ticket',
+        'customer replies',
+        'user replies',
+        'note',
+        'edit of a note',
+        'removal of a message',
+        'state',
+        'assignment',
+        'labels added',
+        'labels removed',
+        'snooze',
+        'end of a snooze',
+        'archiving',
+        'spam',
+        'trash',
+        'deletion',
+        'bulk action',
+        'edit of a customer',
+        'contact added',
+        'contact removed',
+        'rename of a label',
+        'rename of an inbox',
+      ].toSorted(),
+    );
+    for (const ticket of big.tickets.values()) {
+      expect(ticket.spam && ticket.trash).toBe(false);
+      expect(ticket.snoozed_until !== null).toBe(ticket.state === 'snoozed');
+    }
+  });
+
+  test('a world that holds nothing begins with a ticket', () => {
+    const { world } = emptyWorld();
+    expect(world.mutate(rng()).kind).toBe('new ticket');
+    expect([world.tickets.size, world.customers.size]).toEqual([1, 1]);
+  });
+});
