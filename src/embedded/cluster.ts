@@ -20,6 +20,7 @@ const dataOf = (place: Place): string => join(place.home, 'data');
 
 /** Makes the data folder if there is none. Two at once: both make one, the first rename wins. */
 export async function ensureCluster(place: Place, settings: Settings): Promise<void> {
+  refuseShellCharacters(place);
   const written = await readFile(join(dataOf(place), 'PG_VERSION'), 'utf8').catch(error => {
     if (error.code === 'EACCES') throw notOurs(place, error);
     unless('ENOENT')(error);
@@ -123,7 +124,6 @@ async function isPostmaster(pid: number, data: string): Promise<boolean> {
 
 /** Starts the server on a free port. A failure is no exception: perhaps somebody else has started it meanwhile. */
 export async function start(place: Place, settings: Settings): Promise<Outcome> {
-  refuseShellCharacters(place);
   await sweepStaging(place.home);
   await removeStalePidFile(place);
   const log = join(place.home, 'log');
@@ -142,11 +142,11 @@ export async function start(place: Place, settings: Settings): Promise<Outcome> 
   return { code: outcome.code, output: [outcome.output, ...said.trimEnd().split('\n').slice(-6)].join('\n') };
 }
 
-/** `pg_ctl` hands these paths to a shell between double quotes. */
+/** PostgreSQL's programs hand these paths to a shell between double quotes. */
 function refuseShellCharacters(place: Place): void {
   if (!/["$`\\\n]/.test(place.home + place.bin)) return;
   throw new ShelfdeskError(
-    `PostgreSQL cannot be started in ${place.home}: its path, or that of the binaries, has one of " $ \` \\ in it`,
+    `PostgreSQL cannot run in ${place.home}: its path, or that of the binaries, has one of " $ \` \\ in it`,
     'Move the project to a folder without these characters, or set DATABASE_URL.',
   );
 }
@@ -194,5 +194,7 @@ export function failed(what: string, { code, output }: Outcome, cause?: unknown)
     code === 126 || code === 127
       ? 'Its binaries do not run here; `npm rebuild` puts the links between their libraries right. Or set DATABASE_URL.'
       : 'Put right what it complains of and run the same command again, or set DATABASE_URL.';
-  return new ShelfdeskError(`${what}: ${output}`, remedy, undefined, cause);
+  // What went wrong stands at the end, after all that went well.
+  const words = output.split('\n').slice(-8).join('\n');
+  return new ShelfdeskError(`${what}: ${words}`, remedy, undefined, cause);
 }

@@ -9,6 +9,7 @@
  */
 import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { chmod, cp, lchown, lstat, mkdir, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -208,8 +209,8 @@ export interface Outcome {
  * environment, because variables such as PGDATA or LC_ALL would change what it does; and in a process group of its own,
  * because Ctrl-C is for us, and we clean up afterwards.
  */
-export function run(file: string, args: string[], account?: Account): Promise<Outcome> {
-  return new Promise(done => {
+export async function run(file: string, args: string[], account?: Account): Promise<Outcome> {
+  try {
     const child = spawn(file, args, {
       cwd: '/',
       env: { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', LC_ALL: 'C', TZ: 'UTC' },
@@ -218,9 +219,10 @@ export function run(file: string, args: string[], account?: Account): Promise<Ou
       ...account,
     });
     const output: Buffer[] = [];
-    child.stdout.on('data', chunk => output.push(chunk));
-    child.stderr.on('data', chunk => output.push(chunk));
-    child.on('error', error => done({ code: 126, output: error.message }));
-    child.on('close', code => done({ code: code ?? 1, output: Buffer.concat(output).toString().trim() }));
-  });
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => output.push(chunk));
+    const [code] = await once(child, 'close');
+    return { code: code ?? 1, output: Buffer.concat(output).toString().trim() };
+  } catch (error) {
+    return { code: 126, output: (error as Error).message };
+  }
 }
