@@ -232,7 +232,7 @@ function page<T>(call: Call, selection: Selection<T>, show: (item: T) => unknown
   const number = whole(query, 'page', 1, Number.MAX_SAFE_INTEGER, 1);
   const size = whole(query, 'per_page', 0, 100, 10);
   const skip = (number - 1) * size;
-  const tooDeep = skip > 0 && skip >= readings.depth;
+  const tooDeep = skip >= readings.depth;
   if (tooDeep && readings.beyondDepth === 'error') {
     const reason = `page: lists are ${readings.depth} deep; use since_created_at to read on`;
     throw new Refusal(422, 'Unprocessable Entity', [reason]);

@@ -51,9 +51,8 @@ export interface Sandbox {
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const world = options.world ?? generateWorld(options);
   const service = new Service(world, options);
-  const ending = new AbortController();
   const server = createServer((request, response) => {
-    void serve(service, request, response, ending.signal);
+    void serve(service, request, response);
   });
   // Longer than any client keeps an idle connection: the side that sends should be the one that lets go.
   server.keepAliveTimeout = 120_000;
@@ -71,7 +70,6 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     takeCredits: credits => service.takeCredits(credits),
     close: () => {
       stopLiving();
-      ending.abort();
       const closed = new Promise<void>(resolve => server.close(() => resolve()));
       server.closeAllConnections();
       return closed;
@@ -79,12 +77,12 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   };
 }
 
-async function serve(service: Service, request: IncomingMessage, response: ServerResponse, ending: AbortSignal) {
+async function serve(service: Service, request: IncomingMessage, response: ServerResponse) {
   request.resume();
   const { method = 'GET', url = '/', headers } = request;
   const reply = service.handle({ method, url, headers });
   if (reply.delay_ms !== undefined) {
-    await delay(reply.delay_ms, undefined, { signal: ending, ref: false }).catch(() => {});
+    await delay(reply.delay_ms, undefined, { ref: false });
     reply.headers.Date = new Date(service.world.now()).toUTCString();
   }
   if (!response.destroyed) send(response, reply);

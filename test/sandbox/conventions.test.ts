@@ -110,6 +110,7 @@ describe('4 users, customers, attachments', () => {
 
   test('1 field filtering applies to all responses', () => {
     expect(get('/users?fields=email').json.at(-1)).toStrictEqual({ email: 'u1@desk.example' });
+    expect(get('/customers/none?fields=id').json).toStrictEqual({ message: 'There is no customer none' });
     expect(get('/customers/k1?fields=id,last_name').json).toStrictEqual({ id: 'k1', last_name: '' });
   });
 });

@@ -163,6 +163,17 @@ describe('8 limits, as the service shows them', () => {
     expect(budget(strict.get('/tickets/t?embed=labels,inbox'))).toEqual([429, 5, 0, 2, 60]);
   });
 
+  test('sliding: Reset is when the oldest credit comes back, or, if refused, when there is enough', () => {
+    const { get, clock } = limited({ window: 'sliding', chargeErrors: false });
+    get('/tickets/nobody');
+    clock.ms += 1000;
+    expect(budget(get('/users'))).toEqual([200, 5, 4, 1, 60]);
+    clock.ms += 20_000;
+    expect(budget(get('/tickets/t?embed=labels,inbox'))).toEqual([200, 5, 1, 3, 40]);
+    expect(budget(get('/tickets?count=true'))).toEqual([429, 5, 1, 0, 40]);
+    expect(budget(get('/tickets/t?embed=labels,inbox'))).toEqual([429, 5, 1, 0, 60]);
+  });
+
   test('what is refused changes nothing: the budget is as it was', () => {
     const { get, clock } = limited({ window: 'sliding' });
     for (let n = 0; n < 5; n++) get('/users');
