@@ -27,18 +27,18 @@ export class UsageError extends ShelfdeskError {
 
 /** The same request may succeed later: 429, 5xx, time-out, a broken or truncated reply. */
 export class Retry extends ShelfdeskError {
-  /** What the source asked us to wait, in milliseconds; 0 where it said nothing. */
-  readonly afterMs: number;
-  constructor(message: string, afterMs = 0, cause?: unknown) {
+  constructor(message: string, cause?: unknown) {
     super(message, 'It is tried again by itself. If it lasts, look at the status page of the source.', 1, cause);
-    this.afterMs = afterMs;
   }
 }
 
 /** 404 on an id that was known: checked again, then a tombstone. */
 export class Gone extends ShelfdeskError {
-  constructor(message: string) {
+  /** When it was gone, by the source's clock, in ms. */
+  readonly asOf: number;
+  constructor(message: string, asOf: number) {
     super(message, 'The source no longer has it; the row gets a tombstone once that is verified.');
+    this.asOf = asOf;
   }
 }
 
@@ -56,5 +56,13 @@ export class FencedOff extends ShelfdeskError {
 export class Interrupted extends ShelfdeskError {
   constructor() {
     super('interrupted', 'Run the same command again: it goes on where this one stopped.', exitCodes.interrupted);
+  }
+}
+
+/** A stream failed, and its run says why: the job that read it ends in the failed set, with nothing left to tell. */
+export class StreamFailed extends ShelfdeskError {
+  constructor(stream: string, cause: unknown) {
+    const { message, remedy } = cause instanceof ShelfdeskError ? cause : { message: String(cause), remedy: '' };
+    super(`${stream}: ${message}`, remedy, exitCodes.failed, cause);
   }
 }

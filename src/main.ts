@@ -1,3 +1,75 @@
 #!/usr/bin/env node
-const v: string = process.version;
-console.log(v, process.argv.slice(2));
+/** Command line in, exit code out. The composition root, and the only file that knows the jobs. */
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
+import { hydrateMessages } from '../jobs/hydrate-messages.ts';
+import { syncStream } from '../jobs/sync-stream.ts';
+import type { Act, Deps } from './commands/command.ts';
+import { addDb } from './commands/db.ts';
+import { addDemo } from './commands/demo.ts';
+import { addMigrate } from './commands/migrate.ts';
+import { addSandbox } from './commands/sandbox.ts';
+import { addSql } from './commands/sql.ts';
+import { addStatus } from './commands/status.ts';
+import { addSync } from './commands/sync.ts';
+import { say, style } from './commands/terminal.ts';
+import { readConfig } from './config.ts';
+import { exitCodes, Interrupted, ShelfdeskError } from './errors.ts';
+
+const commands = [addDemo, addSync, addStatus, addSql, addDb, addSandbox, addMigrate];
+const jobs = [syncStream, hydrateMessages];
+
+const exitCodeHelp = `
+Exit codes: 0 ok, 1 failed, 2 wrong usage or configuration, 3 partly, 4 refused by the source (401, 403),
+130 interrupted (the same command goes on where it stopped).
+Settings come from the environment and from .env; README.md lists them.`;
+
+async function main(args: readonly string[]): Promise<void> {
+  const deps: Deps = { config: () => readConfig(), jobs, signal: interruption() };
+  const { version, description } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  const program = new Command('shelfdesk')
+    .description(description)
+    .version(version)
+    .exitOverride()
+    .showHelpAfterError('(see --help)')
+    .addHelpText('after', exitCodeHelp);
+  for (const add of commands) add(program, deps, act);
+  try {
+    await program.parseAsync(args, { from: 'user' });
+  } catch (error) {
+    process.exitCode = explain(error);
+  }
+}
+
+const act: Act =
+  action =>
+  async (...args) => {
+    process.exitCode = await action(...args);
+  };
+
+/** The first Ctrl-C or SIGTERM asks for an end at the next page; the second one ends at once. */
+function interruption(): AbortSignal {
+  const controller = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (controller.signal.aborted) process.exit(exitCodes.interrupted);
+      controller.abort(new Interrupted());
+    });
+  }
+  return controller.signal;
+}
+
+/** A sentence and a remedy for what people can mend, a stack for what only we can. */
+function explain(error: unknown): number {
+  // Commander has said it already.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+  if (error instanceof ShelfdeskError) {
+    if (!(error instanceof Interrupted)) say(`${style('red', 'error:', process.stderr)} ${error.message}`);
+    say(error.remedy);
+    return error.exitCode;
+  }
+  say(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  return exitCodes.failed;
+}
+
+await main(process.argv.slice(2));

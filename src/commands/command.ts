@@ -1,0 +1,17 @@
+/** What a command is given besides its own arguments. */
+import type { Command } from 'commander';
+import type { Config } from '../config.ts';
+import type { Job } from '../queue/job.ts';
+
+export interface Deps {
+  readonly config: () => Config;
+  readonly jobs: readonly Job[];
+  /** Aborts with `Interrupted` on Ctrl-C. */
+  readonly signal: AbortSignal;
+}
+
+/** Adds itself to the program. The action answers with the exit code, or throws a ShelfdeskError that knows it. */
+export type AddCommand = (program: Command, deps: Deps, act: Act) => void;
+
+/** Wraps an action so that its answer becomes the exit code. */
+export type Act = <A extends unknown[]>(action: (...args: A) => Promise<number>) => (...args: A) => Promise<void>;

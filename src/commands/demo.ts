@@ -1,0 +1,105 @@
+/**
+ * `demo`: the main job, end to end, on this machine alone: a sandbox with a believable help desk, the embedded
+ * PostgreSQL, one sync, and what can be asked afterwards. The data stays, under the account `demo`.
+ */
+import type { Command } from 'commander';
+import type { Config } from '../config.ts';
+import { openWarehouse } from '../context.ts';
+import { exitCodes } from '../errors.ts';
+import { startSandbox } from '../sandbox/server.ts';
+import { streamNames } from '../streams/index.ts';
+import { forgetAccount } from '../warehouse/accounts.ts';
+import { migrate } from '../warehouse/migrate.ts';
+import type { Act, Deps } from './command.ts';
+import { ask } from './sql.ts';
+import { report, runSync } from './sync.ts';
+import { amount, print, say, style, table } from './terminal.ts';
+
+const account = 'demo';
+const tickets = 2000;
+/** Raised so far that the demo takes seconds: with the real limits, 100 a minute, it would take three quarters of an hour. */
+const limits = { credits: 10_000_000, periodMs: 60_000, requestsPerSecond: 100_000, reserve: 10 };
+
+const questions = [
+  {
+    title: 'How far is the mirror complete?',
+    sql: `select stream, complete_through, waiting, holes, open_rejects
+from sync.status where account_id = 'demo' order by stream`,
+  },
+  {
+    title: 'Which inboxes are busy, and what is open?',
+    sql: `select i.name as inbox, count(*) as tickets, count(*) filter (where t.state = 'open') as open
+from helpdesk.tickets t join helpdesk.inboxes i using (account_id)
+where t.account_id = 'demo' and i.id = t.inbox_id group by i.name order by tickets desc`,
+  },
+  {
+    title: 'How many messages came in and went out, by channel?',
+    sql: `select t.type as channel, count(*) filter (where m.direction = 'in') as incoming,
+  count(*) filter (where m.direction = 'out') as outgoing, count(*) filter (where m.type = 'note') as notes
+from helpdesk.messages m join helpdesk.tickets t on (t.account_id, t.id) = (m.account_id, m.ticket_id)
+where m.account_id = 'demo' group by t.type order by incoming desc limit 5`,
+  },
+] as const;
+
+export function addDemo(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('demo')
+    .description(
+      `mirror a sandbox of ${amount(tickets)} tickets into the embedded PostgreSQL, and ask it a few questions`,
+    )
+    .action(
+      act(async () => {
+        const configured = deps.config();
+        const sandbox = await startSandbox({
+          tickets,
+          credits: limits.credits,
+          periodSeconds: limits.periodMs / 1000,
+          requestsPerSecond: limits.requestsPerSecond,
+        });
+        try {
+          say(style('bold', 'A help desk (sandbox) → embedded PostgreSQL', process.stderr));
+          say(`Source:    ${sandbox.url}, ${amount(tickets)} tickets, limits raised so that this takes seconds`);
+          await using warehouse = await openWarehouse({ databaseUrl: undefined }, { signal: deps.signal });
+          say(`Warehouse: embedded PostgreSQL in ${warehouse.folder}, account '${account}'`);
+          await migrate(warehouse.url);
+          await forgetAccount(warehouse.pg, account);
+          const helpdesk = { baseUrl: new URL(sandbox.url), token: sandbox.token };
+          const config: Config = {
+            ...configured,
+            account,
+            databaseUrl: undefined,
+            redisUrl: undefined,
+            helpdesk,
+            limits,
+            sinceMs: 0,
+          };
+          const result = await runSync(config, warehouse, streamNames, deps);
+          report(result);
+          if (result.exitCode !== exitCodes.ok) return result.exitCode;
+          for (const { title, sql } of questions) {
+            const { fields, rows } = await ask(warehouse.pg, sql);
+            print(`\n${style('bold', title, process.stdout)}`);
+            print(
+              table(
+                fields.map(field => field.name),
+                rows,
+              ),
+            );
+          }
+          print(`\n${goOn(configured.databaseUrl !== undefined)}`);
+          return result.exitCode;
+        } finally {
+          await sandbox.close();
+        }
+      }),
+    );
+}
+
+/** The data is in the embedded server, whatever DATABASE_URL says. */
+function goOn(elsewhere: boolean): string {
+  const command = `${elsewhere ? 'DATABASE_URL= ' : ''}npx shelfdesk`;
+  return `The data stays. Go on with:
+  ${command} sql "select subject, state, updated_at from helpdesk.tickets order by updated_at desc limit 5"
+  ${command} status
+  ${command} db`;
+}

@@ -1,0 +1,110 @@
+/**
+ * What people see while a run is at work: counts, credits, rate, time left. One line that is rewritten on a terminal,
+ * a line now and then elsewhere.
+ */
+import type pg from 'pg';
+import type { Limits } from '../budget/budget.ts';
+import type { Clock } from '../clock.ts';
+import { readProgress, type StreamProgress } from '../warehouse/runs.ts';
+import { countWaiting } from '../warehouse/waiting.ts';
+import { amount, duration, say, style } from './terminal.ts';
+
+/** Between two lines where nothing can be rewritten. */
+const quietMs = 10_000;
+/** A ticket with its messages (spec, Limits). */
+const creditsPerTicket = 2;
+
+export interface Progress {
+  /** Shows where the run is; true when it is over. */
+  look(): Promise<boolean>;
+  end(): void;
+}
+
+export function showProgress(db: pg.Pool, run: number, limits: Limits, clock: Clock): Progress {
+  const lively = process.stderr.isTTY === true;
+  const begun = new Map<string, { atMs: number; credits: number; waiting: number }>();
+  const told = new Set<string>();
+  let shownAtMs = clock.monotonic();
+
+  function show(line: string): void {
+    if (lively) process.stderr.write(`\r\x1b[2K${line.slice(0, (process.stderr.columns ?? 80) - 1)}`);
+    else if (clock.monotonic() - shownAtMs >= quietMs) {
+      say(line);
+      shownAtMs = clock.monotonic();
+    }
+  }
+
+  return {
+    async look() {
+      const { state, streams } = await readProgress(db, run);
+      for (const stream of streams) {
+        if (['waiting', 'running'].includes(stream.state) || told.has(stream.stream)) continue;
+        told.add(stream.stream);
+        if (lively) process.stderr.write('\r\x1b[2K');
+        say(`${mark(stream)} ${stream.stream.padEnd(10)} ${summary(stream)}`);
+      }
+      const current = streams.find(stream => stream.state === 'running');
+      if (current) {
+        const waiting = current.stream === 'messages' ? await countWaiting(db, accountOf(current)) : 0;
+        const start = begun.get(current.stream) ?? { atMs: clock.monotonic(), credits: current.credits, waiting };
+        begun.set(current.stream, start);
+        show(`  ${current.stream.padEnd(10)} ${line(current, waiting, start, clock.monotonic() - start.atMs, limits)}`);
+      }
+      return state !== 'running';
+    },
+    end: () => {
+      if (lively) process.stderr.write('\r\x1b[2K');
+    },
+  };
+}
+
+const accountOf = (stream: StreamProgress) => stream.account_id;
+
+const mark = ({ state }: StreamProgress) =>
+  state === 'completed' ? style('green', '✓', process.stderr) : style('yellow', '!', process.stderr);
+
+function summary(stream: StreamProgress): string {
+  const { seen, inserted, updated, rejected, credits } = stream;
+  const parts = [`${amount(seen)} read`, `${amount(inserted)} new`, `${amount(updated)} changed`];
+  if (rejected > 0) parts.push(`${amount(rejected)} rejected`);
+  parts.push(`${amount(credits)} credits`);
+  return stream.state === 'completed' ? parts.join(', ') : `${stream.state}: ${parts.join(', ')}`;
+}
+
+/** `1,200 of 2,000 (60 %), 24 credits, 95 credits/min, 13 min left` */
+function line(
+  stream: StreamProgress,
+  waiting: number,
+  start: { credits: number; waiting: number },
+  elapsedMs: number,
+  limits: Limits,
+): string {
+  const messages = stream.stream === 'messages';
+  const total = messages ? start.waiting : stream.expected;
+  const done = messages ? start.waiting - waiting : stream.seen;
+  const parts = [total ? `${amount(done)} of ${amount(total)} (${percent(done, total)} %)` : amount(done)];
+  if (messages) parts[0] = `${parts[0]} tickets`;
+  parts.push(`${amount(stream.credits)} credits`);
+  const used = stream.credits - start.credits;
+  if (elapsedMs > 2000 && used > 0) parts.push(`${amount(Math.round((used / elapsedMs) * 60_000))} credits/min`);
+  const left = timeLeftMs(messages ? waiting * creditsPerTicket : undefined, { done, total }, used, elapsedMs, limits);
+  if (left !== undefined) parts.push(`${duration(left)} left`);
+  return parts.join(', ');
+}
+
+/** By what has been measured; before that, by what the limits allow. */
+function timeLeftMs(
+  credits: number | undefined,
+  { done, total }: { done: number; total: number | null },
+  used: number,
+  elapsedMs: number,
+  limits: Limits,
+): number | undefined {
+  if (credits !== undefined) {
+    const allowed = (limits.credits - limits.reserve) / limits.periodMs;
+    return credits / (elapsedMs > 5000 && used > 0 ? used / elapsedMs : allowed);
+  }
+  return total && done > 0 && elapsedMs > 2000 ? ((total - done) / done) * elapsedMs : undefined;
+}
+
+const percent = (done: number, total: number) => Math.min(100, Math.floor((100 * done) / total));

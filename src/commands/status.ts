@@ -1,0 +1,129 @@
+/** `status`: how far each stream is complete, what is missing, and what to do about it. */
+import type { Command } from 'commander';
+import type pg from 'pg';
+import type { Config } from '../config.ts';
+import { openWarehouse } from '../context.ts';
+import { exitCodes } from '../errors.ts';
+import { streamNames } from '../streams/index.ts';
+import { pendingMigrations } from '../warehouse/migrate.ts';
+import { deadRuns } from '../warehouse/runs.ts';
+import type { Act, Deps } from './command.ts';
+import { amount, duration, print, printJson, say, style, table } from './terminal.ts';
+
+export interface StreamStatus {
+  account: string;
+  stream: string;
+  complete_through: Date | null;
+  lag_seconds: number | null;
+  holes: { list: string; from: Date; to: Date; reason: string | null }[];
+  waiting: number;
+  /** Seconds until what waits is in, at the credits that the limits allow. */
+  time_left_seconds: number | null;
+  open_rejects: number;
+  last_run: number | null;
+  last_state: string | null;
+  last_finished_at: Date | null;
+  last_success_at: Date | null;
+  last_error: string | null;
+  remedy: string | null;
+}
+
+export function addStatus(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('status')
+    .description('how far each stream is complete, and what is missing')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (options: { json?: boolean }) => {
+        const config = deps.config();
+        await using warehouse = await openWarehouse(config, { signal: deps.signal });
+        const { missing, unknown } = await pendingMigrations(warehouse.pg);
+        const streams = missing.length > 0 ? [] : await readStatus(warehouse.pg, config);
+        if (options.json) {
+          printJson({
+            account: config.account,
+            helpdesk: config.helpdesk !== undefined,
+            migrations: { missing, unknown },
+            streams,
+          });
+          return exitCodes.ok;
+        }
+        if (config.helpdesk === undefined) say('The help desk is not configured (HELPDESK_BASE_URL, HELPDESK_TOKEN).');
+        if (unknown.length > 0)
+          say(`The database comes from a newer Shelfdesk (${unknown.join(', ')}): upgrade this one.`);
+        if (missing.length > 0)
+          say('The tables are not there yet, or old: run `npx shelfdesk sync` or `npx shelfdesk migrate`.');
+        else show(streams);
+        return exitCodes.ok;
+      }),
+    );
+}
+
+export async function readStatus(db: pg.Pool, config: Pick<Config, 'account' | 'limits'>): Promise<StreamStatus[]> {
+  const { rows } = await db.query<Omit<StreamStatus, 'time_left_seconds'>>(
+    `select s.account_id as account, s.stream, s.complete_through, extract(epoch from s.lag)::float8 as lag_seconds, s.waiting, s.open_rejects,
+       s.last_run, s.last_state, s.last_finished_at, s.last_success_at, s.last_error, s.remedy,
+       coalesce((
+         select json_agg(json_build_object('list', h.list, 'from', h.hole_from, 'to', h.hole_to, 'reason', h.reason) order by h.hole_from)
+         from sync.holes h where h.account_id = s.account_id and h.stream = s.stream), '[]') as holes
+     from sync.status s
+     order by s.account_id, array_position($1::text[], s.stream)`,
+    [streamNames],
+  );
+  const dead = await deadRuns(db);
+  const { credits, reserve, periodMs } = config.limits;
+  return rows.map(row => ({
+    ...row,
+    ...(row.last_state === 'running' && dead.includes(row.last_run ?? 0) && died),
+    // Two credits for a ticket with its messages. Limits are known for the configured account.
+    time_left_seconds:
+      row.waiting > 0 && row.account === config.account
+        ? Math.ceil((row.waiting * 2 * periodMs) / (credits - reserve) / 1000)
+        : null,
+  }));
+}
+
+const died = {
+  last_state: 'interrupted',
+  last_error: 'the process died',
+  remedy: 'Run `npx shelfdesk sync` again: it goes on where it stopped.',
+};
+
+function show(streams: readonly StreamStatus[]): void {
+  if (streams.length === 0) {
+    say('Nothing has been read yet: run `npx shelfdesk sync`.');
+    return;
+  }
+  const columns = [
+    'account',
+    'stream',
+    'complete through',
+    'lag',
+    'holes',
+    'waiting',
+    'time left',
+    'rejects',
+    'last run',
+  ];
+  const rows = streams.map(s => [
+    s.account,
+    s.stream,
+    s.complete_through ?? 'never',
+    s.lag_seconds === null ? '' : duration(s.lag_seconds * 1000),
+    s.holes.length,
+    s.waiting,
+    s.time_left_seconds === null ? '' : duration(s.time_left_seconds * 1000),
+    s.open_rejects,
+    s.last_state ?? 'never',
+  ]);
+  print(table(columns, rows));
+  for (const { stream, holes, open_rejects, last_error, remedy } of streams) {
+    for (const hole of holes) {
+      say(
+        `${stream}: hole in the ${hole.list} list from ${String(hole.from)} to ${String(hole.to)}${hole.reason ? `: ${hole.reason}` : ''}`,
+      );
+    }
+    if (open_rejects > 0) say(`${stream}: ${amount(open_rejects)} rejects are open; see sync.rejects`);
+    if (last_error) say(`${style('yellow', stream, process.stderr)}: ${last_error}. ${remedy ?? ''}`);
+  }
+}

@@ -1,0 +1,147 @@
+/** `sync [streams…]`: from the top of coverage to now, then the messages of all tickets that wait for them. */
+import type { Command } from 'commander';
+import type pg from 'pg';
+import type { Config } from '../config.ts';
+import { openContext, openLog, openWarehouse, requireHelpdesk, type Warehouse } from '../context.ts';
+import { exitCodes, UsageError } from '../errors.ts';
+import type { Job } from '../queue/job.ts';
+import { openQueue } from '../queue/queue.ts';
+import { work } from '../queue/worker.ts';
+import { streamNames, streams } from '../streams/index.ts';
+import { register } from '../warehouse/coverage.ts';
+import { migrate } from '../warehouse/migrate.ts';
+import {
+  buryRuns,
+  deadRuns,
+  endRun,
+  hold,
+  openRun,
+  readProgress,
+  runLock,
+  type StreamProgress,
+} from '../warehouse/runs.ts';
+import type { Act, Deps } from './command.ts';
+import { showProgress } from './progress.ts';
+import { amount, print, printJson, say, style, table } from './terminal.ts';
+
+/** How often the command looks how far the work is. */
+const lookMs = 200;
+
+export interface SyncResult {
+  run: number;
+  state: string;
+  exitCode: number;
+  streams: StreamProgress[];
+}
+
+export function addSync(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('sync')
+    .description('read what is new, from the top of what is covered to now, and all messages that wait')
+    .argument('[streams...]', `some of: ${streamNames.join(', ')} (default: all)`)
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (names: string[], options: { json?: boolean }) => {
+        const wanted = chooseStreams(names);
+        const config = deps.config();
+        requireHelpdesk(config);
+        await using warehouse = await openWarehouse(config, { signal: deps.signal });
+        if (warehouse.folder) say(`Warehouse: embedded PostgreSQL in ${warehouse.folder}`);
+        const result = await runSync(config, warehouse, wanted, deps);
+        if (options.json) printJson(result);
+        else report(result);
+        return result.exitCode;
+      }),
+    );
+}
+
+/** Unknown names are an error; the order of a full sync is kept whatever the order of the arguments. */
+function chooseStreams(names: readonly string[]): string[] {
+  const unknown = names.find(name => !streamNames.includes(name));
+  if (unknown !== undefined) {
+    throw new UsageError(`there is no stream ${unknown}`, `Choose from: ${streamNames.join(', ')}.`);
+  }
+  return streamNames.filter(name => names.length === 0 || names.includes(name));
+}
+
+/** Opens a run, works on its jobs, and follows it to its end. */
+export async function runSync(
+  config: Config,
+  warehouse: Warehouse,
+  wanted: readonly string[],
+  deps: { jobs: readonly Job[]; signal: AbortSignal },
+): Promise<SyncResult> {
+  const log = openLog(config);
+  await migrate(warehouse.url);
+  await using ctx = openContext(config, warehouse.pg, { log, signal: deps.signal });
+  await registerAll(warehouse.pg, config);
+  await using queue = await openQueue({ redisUrl: config.redisUrl, databaseUrl: warehouse.url });
+
+  const now = () => new Date(ctx.clock.now());
+  await buryRuns(ctx.pg, await deadRuns(ctx.pg), now());
+  const run = await openRun(ctx.pg, ctx.account, wanted, now());
+  await using _alive = await hold(ctx.pg, runLock(run));
+  for (const stream of wanted) {
+    const kind = streams.find(({ name }) => name === stream)!.kind;
+    const job = kind === 'list' ? 'sync-stream' : 'hydrate-messages';
+    await queue.add(job, `run-${run}-${stream}`, { account: ctx.account, run, stream });
+  }
+
+  const progress = showProgress(ctx.pg, run, config.limits, ctx.clock);
+  let unsaid: unknown;
+  {
+    await using _worker = work(ctx, queue, deps.jobs, error => {
+      unsaid = error;
+    });
+    while (unsaid === undefined && !deps.signal.aborted && !(await progress.look())) {
+      await ctx.clock.sleep(lookMs, deps.signal).catch(() => {});
+    }
+    if (deps.signal.aborted) say('finishing the page in flight…');
+  }
+  await endRun(ctx.pg, run, now(), deps.signal.aborted ? deps.signal.reason : unsaid);
+  await progress.look();
+  progress.end();
+  return resultOf(run, await readProgress(ctx.pg, run));
+}
+
+/** The gravest of what the streams ended with: refused, then interrupted, failed, partly. */
+function resultOf(run: number, { state, streams }: Awaited<ReturnType<typeof readProgress>>): SyncResult {
+  const graveness = [exitCodes.refused, exitCodes.interrupted, exitCodes.usage, exitCodes.failed, exitCodes.partly];
+  const codes = streams.map(stream => stream.exit_code);
+  streams.sort((a, b) => streamNames.indexOf(a.stream) - streamNames.indexOf(b.stream));
+  return { run, state, exitCode: graveness.find(code => codes.includes(code)) ?? exitCodes.ok, streams };
+}
+
+export function report(result: SyncResult): void {
+  const { run, state, streams } = result;
+  const columns = ['stream', 'state', 'seen', 'new', 'changed', 'unchanged', 'removed', 'rejected', 'credits'];
+  print(
+    table(
+      columns,
+      streams.map(s => [
+        s.stream,
+        s.state,
+        s.seen,
+        s.inserted,
+        s.updated,
+        s.unchanged,
+        s.deleted,
+        s.rejected,
+        s.credits,
+      ]),
+    ),
+  );
+  const credits = streams.reduce((sum, stream) => sum + stream.credits, 0);
+  say(`Run ${run}: ${state}, ${amount(credits)} credits.`);
+  for (const { stream, error, remedy } of streams) {
+    if (error) say(`${style('yellow', stream, process.stderr)}: ${error}. ${remedy ?? ''}`);
+  }
+  if (state === 'interrupted') say('Run the same command again: it goes on where this one stopped.');
+}
+
+async function registerAll(db: pg.Pool, config: Config): Promise<void> {
+  const lists = streams.flatMap(stream =>
+    stream.kind === 'list' ? stream.lists.map(list => ({ stream: stream.name, list: list.name })) : [],
+  );
+  await register(db, config.account, config.sinceMs, lists);
+}

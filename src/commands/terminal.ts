@@ -1,0 +1,81 @@
+/** What commands say and print. Results go to stdout, everything else to stderr, so that stdout can be piped. */
+import { styleText } from 'node:util';
+
+/** A line for people. */
+export function say(line = ''): void {
+  process.stderr.write(`${line}\n`);
+}
+
+/** A result. */
+export function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+export function printJson(value: unknown): void {
+  print(JSON.stringify(value, null, 2));
+}
+
+/** Colour only where a person looks on; node honours NO_COLOR. */
+export function style(format: Parameters<typeof styleText>[0], text: string, stream: NodeJS.WriteStream): string {
+  return styleText(format, text, { stream });
+}
+
+export type Cell = string | number | boolean | bigint | Date | null | undefined | object;
+
+/** A table with aligned columns: numbers to the right, times in UTC, null as nothing. */
+export function table(columns: readonly string[], rows: readonly (readonly Cell[])[], widest = 60): string {
+  const texts = rows.map(row => row.map(cell => shorten(cellText(cell), widest)));
+  const widths = columns.map((column, i) => Math.max(width(column), ...texts.map(row => width(row[i] ?? ''))));
+  const right = columns.map(
+    (_, i) => rows.length > 0 && rows.every(row => row[i] == null || typeof row[i] === 'number'),
+  );
+  const line = (cells: readonly string[]) =>
+    cells
+      .map((cell, i) => pad(cell, widths[i]!, right[i]!))
+      .join('  ')
+      .trimEnd();
+  return [line(columns), widths.map(n => '─'.repeat(n)).join('  '), ...texts.map(line)].join('\n');
+}
+
+export function cellText(cell: Cell): string {
+  if (cell === null || cell === undefined) return '';
+  if (cell instanceof Date) return cell.toISOString().replace('.000Z', 'Z');
+  return typeof cell === 'object' ? JSON.stringify(cell) : String(cell);
+}
+
+/** One line: control characters would move the cursor, and long texts the columns. */
+function shorten(text: string, widest: number): string {
+  const line = text.replaceAll(/[\p{Cc}\u2028\u2029]+/gu, ' ');
+  const letters = [...new Intl.Segmenter().segment(line)].map(part => part.segment);
+  return letters.length > widest ? `${letters.slice(0, widest - 1).join('')}…` : line;
+}
+
+/** Columns on a terminal: East Asian letters and emoji take two. */
+function width(text: string): number {
+  let columns = 0;
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    columns +=
+      /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60]|\p{Extended_Pictographic}/u.test(
+        segment,
+      )
+        ? 2
+        : 1;
+  }
+  return columns;
+}
+
+function pad(text: string, columns: number, right: boolean): string {
+  const space = ' '.repeat(columns - width(text));
+  return right ? space + text : text + space;
+}
+
+/** `3 s`, `4 min`, `33 h`: two digits are enough to decide by. */
+export function duration(ms: number): string {
+  const seconds = Math.max(0, ms / 1000);
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 48 * 3600) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86_400)} d`;
+}
+
+export const amount = (n: number): string => n.toLocaleString('en-US');

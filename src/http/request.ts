@@ -1,0 +1,47 @@
+/**
+ * A request is a value: what to ask, what it costs, and how one record of the reply is checked. Endpoints (sources/)
+ * build requests, http/send.ts carries them out; nothing else touches the network.
+ */
+import type { z } from 'zod';
+
+export interface Request<T> {
+  /** Below the account's base address, e.g. `/tickets/ab12`. */
+  readonly path: string;
+  readonly query: Readonly<Record<string, string>>;
+  /** Credits, known before the request: 1, +1 for each embedded type, +1 for a count (spec, Limits). */
+  readonly cost: number;
+  /** A JSON array of records, or one JSON object. */
+  readonly shape: 'list' | 'single';
+  /** Checks one record. Unknown fields and unknown enumeration values pass. */
+  readonly record: z.ZodType<T>;
+}
+
+/** A record that does not parse: it is set aside with its reason, and stops nothing. */
+export interface Unreadable {
+  /** Its place in the page, from 0. */
+  readonly place: number;
+  readonly id: string | undefined;
+  readonly raw: unknown;
+  readonly reason: string;
+  /** The first field that is wrong; empty for the record as a whole. */
+  readonly path: string;
+}
+
+export interface Reply<T> {
+  /** The body as it came; the warehouse takes it apart. */
+  readonly text: string;
+  /** Records that parse, in the order in which they came. */
+  readonly records: readonly T[];
+  readonly unreadable: readonly Unreadable[];
+  /** How many records arrived, readable or not: the end of a list is judged by this. */
+  readonly arrived: number;
+  /**
+   * Everything that had happened up to this time (ms since 1970, the source's clock) is in the reply:
+   * `Date` − duration − 1 s, since the data is read before the header is written and the header has a grain of 1 s.
+   */
+  readonly asOf: number;
+  /** The `Date` header, in ms. */
+  readonly date: number;
+  /** Total-Count, where it was asked for. */
+  readonly total: number | undefined;
+}

@@ -1,0 +1,123 @@
+/**
+ * The queue: BullMQ on Redis where there is one, else on BullMQ's own PostgreSQL backend. It holds jobs only, and losing
+ * every job loses nothing: rows, positions and runs are in the warehouse.
+ */
+import {
+  createPostgresBackend,
+  type PgPool,
+  Queue,
+  runMigrations,
+  Worker,
+  type WorkerOptions,
+  withBackend,
+} from 'bullmq';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { ShelfdeskError } from '../errors.ts';
+
+const queueName = 'shelfdesk';
+
+/** A killed worker's job is taken up after two of these; BullMQ's default makes it a minute. */
+const stalledMs = 5000;
+
+/** One job at a time in a process: one request in flight fills the credit budget up to 1.2 s of latency. */
+const workerOptions = {
+  concurrency: 1,
+  lockDuration: stalledMs,
+  stalledInterval: stalledMs,
+  // How often a job may be taken up is for the run's token to judge, not for the queue.
+  maxStalledCount: 1_000_000,
+} satisfies Partial<WorkerOptions>;
+
+/** What failed stays to be looked at; what is done is in the run. */
+const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: { count: 1000 } };
+
+export interface JobQueue extends AsyncDisposable {
+  add(name: string, id: string, payload: object): Promise<void>;
+  /** Takes jobs until it is disposed of, which waits for the one at work. */
+  work(process: (name: string, payload: unknown) => Promise<void>, onError: (error: Error) => void): AsyncDisposable;
+}
+
+export async function openQueue(at: { redisUrl: string | undefined; databaseUrl: string }): Promise<JobQueue> {
+  return at.redisUrl === undefined ? onPostgres(at.databaseUrl) : onRedis(at.redisUrl);
+}
+
+async function onRedis(url: string): Promise<JobQueue> {
+  const redis = new Redis(url, {
+    maxRetriesPerRequest: null,
+    lazyConnect: true,
+    retryStrategy: tries => Math.min(2000, tries * 100),
+  });
+  let trouble: Error | undefined;
+  redis.on('error', (error: Error) => {
+    trouble = error;
+  });
+  try {
+    await redis.connect();
+    await redis.ping();
+  } catch (error) {
+    redis.disconnect();
+    const why = (trouble ?? (error as Error)).message;
+    throw new ShelfdeskError(
+      `Redis does not answer: ${why}`,
+      'Check REDIS_URL, or leave it out: then the queue lives in PostgreSQL.',
+      1,
+      error,
+    );
+  }
+  const jobs = new Queue(queueName, { connection: redis, defaultJobOptions: jobOptions });
+  jobs.on('error', () => {}); // The command that needs it fails with the same error.
+  return {
+    add: async (name, id, payload) => void (await jobs.add(name, payload, { jobId: id })),
+    work: (process, onError) =>
+      running(
+        new Worker(queueName, job => process(job.name, job.data), { ...workerOptions, connection: redis }),
+        onError,
+      ),
+    async [Symbol.asyncDispose]() {
+      await jobs.close();
+      await redis.quit().catch(() => redis.disconnect());
+    },
+  };
+}
+
+async function onPostgres(url: string): Promise<JobQueue> {
+  const backed = withBackend(createPostgresBackend);
+  const pool = new pg.Pool({
+    connectionString: url,
+    application_name: 'shelfdesk: queue',
+    options: '-c search_path=bullmq',
+    max: 4,
+  });
+  pool.on('error', () => {});
+  const client = await pool.connect();
+  try {
+    await runMigrations(client);
+  } finally {
+    client.release();
+  }
+  // One pool for all of BullMQ's parts. It takes one of node-postgres; only its types describe the methods more narrowly.
+  const connection = pool as unknown as PgPool;
+  const jobs = new backed.Queue(queueName, { connection, defaultJobOptions: jobOptions });
+  jobs.on('error', () => {});
+  return {
+    add: async (name, id, payload) => void (await jobs.add(name, payload, { jobId: id })),
+    work: (process, onError) =>
+      running(
+        new backed.Worker(queueName, job => process(job.name, job.data), { ...workerOptions, connection }),
+        onError,
+      ),
+    async [Symbol.asyncDispose]() {
+      await jobs.close();
+      await pool.end();
+    },
+  };
+}
+
+function running(
+  worker: { on(event: 'error', listener: (error: Error) => void): unknown; close(): Promise<void> },
+  onError: (error: Error) => void,
+): AsyncDisposable {
+  worker.on('error', onError);
+  return { [Symbol.asyncDispose]: () => worker.close() };
+}

@@ -1,0 +1,182 @@
+/**
+ * Reading a list that is ordered by update time while it is being updated. Whoever pages through it loses records: one
+ * that was read is updated, jumps to the end, and everything behind it moves one place up, past the border of the page.
+ *
+ * So only page 1 is read, of a request that moves with what arrived (ascending is the only safe order):
+ *
+ *   since = U − 1 s    U: the second of the last record. Whether `since` includes its own second is not known; either
+ *                      way this request shows everything from U on. Everything before U is proven by the page.
+ *
+ * Nothing younger than `as_of − lookback` is claimed. A short page ends the list.
+ *
+ * Where one second, or two neighbouring ones, fill the page, the next request would be the same: then that request is
+ * read by pages, forwards to find where the crowd ends, and backwards over the same pages. Records leave the crowd (an
+ * update takes them to the end of the list), and then what lies behind moves towards page 1: a backward reading meets
+ * it, so it loses nothing in an order that stands still. That the order does stand still is checked: both readings must
+ * show what they share in the same order. Where paging does not reach, exactly that second is left as a hole.
+ */
+import { Fatal } from '../errors.ts';
+import {
+  type Ask,
+  covering,
+  floorSecond,
+  type Ms,
+  type Page,
+  type Proof,
+  type ReadingOptions,
+  type Step,
+  secondMs,
+} from './reading.ts';
+
+/** A page out of order is asked for again this often, and a crowd is read this often until two readings agree. */
+const mostReadings = 5;
+
+export function* readMovingList(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
+  const { perPage, lookbackMs } = options;
+  /** What is claimed begins here; a hole moves it on. */
+  let start = floorSecond(from);
+  let since = Math.max(0, start - secondMs);
+  /** A second that was left as a hole: if the next page shows it, `since` includes its own second. */
+  let left: Ms | undefined;
+  let proof: Proof = {};
+
+  for (let requests = 0; ; requests++) {
+    // The second request tells how much there is, for a true percentage: a list of one page does not pay for it.
+    const page: Page = yield* inOrder({ since, page: 1, perPage, ...(requests === 1 && { count: true }) }, proof);
+    const { ended, last } = look(page, options);
+    if (ended) return covering(start, claim(Infinity, page, lookbackMs));
+
+    if (left === since && startsIn(page, since)) {
+      proof = {};
+      since += secondMs;
+    } else if (last - secondMs > since) {
+      proof = covering(start, claim(last, page, lookbackMs));
+      since = last - secondMs;
+    } else {
+      const crowd: Crowd = yield* readCrowd(since, page, options);
+      const to = claim(crowd.before, page, lookbackMs);
+      proof = crowd.agreed
+        ? covering(start, to)
+        : { hole: { from: start, to: Math.max(start, to), reason: disagreed } };
+      if (crowd.before === Infinity) return proof;
+      if (!crowd.agreed) start = crowd.before;
+      const again = crowd.inclusive ? crowd.before : crowd.before - secondMs;
+      if (!crowd.deep) since = crowd.before - secondMs;
+      else if (again > since) since = again;
+      else {
+        // The hole is exactly this second; what follows is read on.
+        left = crowd.before;
+        start = left + secondMs;
+        proof = { ...proof, hole: { from: left, to: start, reason: tooDeep(options) } };
+        since = crowd.inclusive ? start : left;
+      }
+    }
+  }
+}
+
+const disagreed = `${mostReadings} readings of records with the same update time showed them in different orders`;
+const tooDeep = ({ depth }: ReadingOptions) => `more records with this update time than paging reaches (${depth})`;
+
+interface Crowd {
+  /** Everything before this second has been read; Infinity at the end of the list. */
+  readonly before: Ms;
+  /** Two readings, one of them backwards, showed the same order. */
+  readonly agreed: boolean;
+  /** Paging did not reach beyond the crowd. */
+  readonly deep: boolean;
+  /** `since` was seen to include its own second. */
+  readonly inclusive: boolean;
+}
+
+/** Reads the request `since` by pages until the next one would make progress, then backwards over the same pages. */
+function* readCrowd(since: Ms, first: Page, options: ReadingOptions): Generator<Step, Crowd, Page> {
+  let there = yield* forwards(since, [first], options);
+  for (let readings = 2; readings <= mostReadings; readings++) {
+    const backwards = readings % 2 === 0;
+    const again: Forward = backwards
+      ? { ...there, pages: yield* overAgain(since, there, options) }
+      : yield* forwards(since, [], options);
+    const before = Math.min(there.before, again.before);
+    if (sameOrder(rowsBefore(before, there.pages), rowsBefore(before, again.pages))) {
+      return { before, agreed: true, deep: there.deep && again.deep, inclusive: startsIn(first, since) };
+    }
+    there = again;
+  }
+  return { before: there.before, agreed: false, deep: there.deep, inclusive: startsIn(first, since) };
+}
+
+interface Forward {
+  readonly pages: readonly Page[];
+  readonly before: Ms;
+  readonly deep: boolean;
+}
+
+/** Until a page ends beyond the two seconds that may be crowded, the list ends, or paging does. */
+function* forwards(since: Ms, begun: readonly Page[], options: ReadingOptions): Generator<Step, Forward, Page> {
+  const { perPage, depth } = options;
+  const pages = [...begun];
+  for (;;) {
+    const newest = pages.at(-1);
+    if (newest !== undefined) {
+      const { ended, last } = look(newest, options);
+      if (ended) return { pages, before: Infinity, deep: false };
+      if (last - secondMs > since + secondMs) return { pages, before: last, deep: false };
+      if ((pages.length + 1) * perPage > depth) return { pages, before: last, deep: true };
+    }
+    pages.push(yield* inOrder({ since, page: pages.length + 1, perPage }, {}));
+  }
+}
+
+/** The pages that hold records from before `before`, from the last to the first. The last page of all was just read. */
+function* overAgain(since: Ms, there: Forward, { perPage }: ReadingOptions): Generator<Step, readonly Page[], Page> {
+  const concerned = there.pages.findLastIndex(page => page.rows.some(row => row.time < there.before));
+  const pages = there.pages.slice(0, concerned + 1);
+  const justRead = concerned === there.pages.length - 1;
+  for (let i = justRead ? concerned - 1 : concerned; i >= 0; i--) {
+    pages[i] = yield* inOrder({ since, page: i + 1, perPage }, {});
+  }
+  return pages;
+}
+
+function rowsBefore(before: Ms, pages: readonly Page[]): string[] {
+  const rows = pages.flatMap(page => page.rows).filter(row => floorSecond(row.time) < before);
+  return [...new Set(rows.map(row => `${row.time} ${row.id}`))];
+}
+
+/** What both readings show stands in one order. A record that left, or that only one reading met, says nothing. */
+function sameOrder(one: readonly string[], other: readonly string[]): boolean {
+  const place = new Map(one.map((row, i) => [row, i]));
+  const shared = other.map(row => place.get(row)).filter(i => i !== undefined);
+  return shared.every((i, k) => k === 0 || shared[k - 1]! < i);
+}
+
+/** The request, again while its page is out of order or shows what it was not asked for. */
+function* inOrder(ask: Ask & { since: Ms }, proof: Proof): Generator<Step, Page, Page> {
+  for (let readings = 1; readings <= mostReadings; readings++) {
+    const page: Page = yield { ask, proof: readings === 1 ? proof : {} };
+    const times = page.rows.map(row => row.time);
+    const ordered = times.every((time, i) => time >= (i === 0 ? ask.since : times[i - 1]!));
+    if (ordered && (times.length > 0 || page.arrived < ask.perPage)) return page;
+  }
+  throw new Fatal(
+    `the list of ${new Date(ask.since).toISOString()} and later came out of order, ${mostReadings} times`,
+    'The source does not keep to since_updated_at and sort=updated_at; ask its support. Nothing was claimed as complete.',
+  );
+}
+
+interface Look {
+  /** Nothing follows this page: it is short, or reaches into the future (a wrong clock moves nothing). */
+  readonly ended: boolean;
+  /** The second of the last record. */
+  readonly last: Ms;
+}
+
+function look(page: Page, { perPage, lookbackMs }: ReadingOptions): Look {
+  const last = page.rows.at(-1)?.time ?? Number.NaN;
+  return { ended: page.arrived < perPage || last > page.date + lookbackMs, last: floorSecond(last) };
+}
+
+const startsIn = (page: Page, second: Ms) => page.rows[0] !== undefined && floorSecond(page.rows[0].time) === second;
+
+/** Up to `to`, but nothing younger than the lookback allows. */
+const claim = (to: Ms, page: Page, lookbackMs: number) => Math.min(to, floorSecond(page.asOf - lookbackMs));

@@ -1,0 +1,85 @@
+/**
+ * How lists are read: pure generators that say what to ask next and what the replies prove. They see no network, no
+ * clock and no database, so the same code runs against a modelled server in a test and against the source in a sync.
+ *
+ *   step = reading.next()                      the first request
+ *   step = reading.next(page)                  what `page` proves, and the next request
+ *   …until it is done                          what the last page proves
+ *
+ * What a page proves is committed together with the rows of that page.
+ */
+
+/** ms since 1970. */
+export type Ms = number;
+export const secondMs = 1000;
+
+/** [from, to) in ms. */
+export interface Range {
+  readonly from: Ms;
+  readonly to: Ms;
+}
+
+/** A request of a list, in the terms of reading. */
+export interface Ask {
+  /** For `since_…`; undefined where the list has no such filter. */
+  readonly since?: Ms;
+  readonly page: number;
+  readonly perPage: number;
+  /** Asks for Total-Count, at one credit more. */
+  readonly count?: boolean;
+}
+
+/** What arrived. */
+export interface Page {
+  /** Records, readable or not: the end of a list is judged by this. */
+  readonly arrived: number;
+  /** Readable records in their order. `time` is what the list is ordered by; NaN where records do not show it. */
+  readonly rows: readonly { readonly id: string; readonly time: Ms }[];
+  /** Everything that had happened up to here is in the reply. */
+  readonly asOf: Ms;
+  /** The source's clock when it answered. */
+  readonly date: Ms;
+  readonly total?: number | undefined;
+}
+
+/** The place of a walk by pages; see walk.ts. */
+export interface Walk {
+  readonly since: Ms;
+  readonly asOf: Ms;
+  /** To be read next; goes down to 1. */
+  readonly page: number;
+  /** The list is longer than paging reaches. */
+  readonly deep: boolean;
+}
+
+export interface Proof {
+  /** Read and complete. */
+  readonly covered?: Range;
+  /** Could not be read, and why. */
+  readonly hole?: Range & { readonly reason: string };
+  /** Where a walk stands now; null when it is over. */
+  readonly walk?: Walk | null;
+}
+
+export interface Step {
+  readonly ask: Ask;
+  /** What the page before this request proved. */
+  readonly proof: Proof;
+}
+
+export interface ReadingOptions {
+  /** How late a record may appear after its own time. Nothing younger is claimed. */
+  readonly lookbackMs: number;
+  readonly perPage: number;
+  /** Paging reaches this many records. */
+  readonly depth: number;
+  /** A walk that an earlier run left unfinished. */
+  readonly walk?: Walk | undefined;
+}
+
+export type Reader = (from: Ms, options: ReadingOptions) => Generator<Step, Proof, Page>;
+
+export const floorSecond = (ms: Ms): Ms => Math.floor(ms / secondMs) * secondMs;
+
+/** `covered` from..to, or nothing where that is empty. */
+export const covering = (from: Ms, to: Ms): Proof => (to > from ? { covered: { from, to } } : {});

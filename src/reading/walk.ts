@@ -1,0 +1,95 @@
+/**
+ * Reading a list that is ordered by creation time, which cannot change, where records do not show that time: a walk by
+ * pages, from the last page to the first. A deletion moves what lies behind it towards page 1, to pages that are still
+ * to come; new records are appended behind the last page. So a backward walk loses nothing (forwards, in a model with a
+ * deletion in 2 % of the requests, 306 of 500 walks lost records), and the newest come first.
+ *
+ * A walk proves nothing before its end; its place is kept, so that a run that died goes on at the same page.
+ *
+ * Where the list is longer than paging reaches, the walk takes the part that it reaches, which is the oldest, and the
+ * next walk begins at a time whose first record was met in this one. That time is found by bisection with pages of one
+ * record, one credit each; Total-Count is not needed for it, which may well stop at the depth.
+ */
+import { Fatal } from '../errors.ts';
+import {
+  covering,
+  floorSecond,
+  type Ms,
+  type Page,
+  type Proof,
+  type Range,
+  type ReadingOptions,
+  type Step,
+  secondMs,
+  type Walk,
+} from './reading.ts';
+
+export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
+  const { perPage, lookbackMs, depth } = options;
+  let start = floorSecond(from);
+  let since = Math.max(0, start - secondMs);
+  let walk = options.walk;
+  let proof: Proof = {};
+
+  for (;;) {
+    if (walk === undefined) {
+      const first: Page = yield { ask: { since, page: 1, perPage }, proof };
+      if (first.arrived < perPage) return { ...covering(start, claim(Infinity, first.asOf, lookbackMs)), walk: null };
+      const { total }: Page = yield { ask: { since, page: 1, perPage: 0, count: true }, proof: {} };
+      if (total === undefined)
+        throw new Fatal('a count was asked for, and no Total-Count came', 'Ask the support of the source.');
+      const page = Math.ceil(Math.min(total, depth) / perPage);
+      walk = { since, asOf: first.asOf, page, deep: total >= depth };
+      proof = { walk };
+    }
+    since = walk.since;
+    /** Place of each record that this walk has met. After a resumption only the older part is known: that is enough. */
+    const met = new Map<string, number>();
+    for (let page = walk.page; page >= 1; page--) {
+      const arrived: Page = yield { ask: { since, page, perPage }, proof };
+      arrived.rows.forEach((row, i) => {
+        met.set(row.id, (page - 1) * perPage + i);
+      });
+      // Page 1 stays the walk's place until the walk is over.
+      proof = { walk: { ...walk, page: Math.max(1, page - 1) } };
+    }
+    if (!walk.deep) return { ...covering(start, claim(Infinity, walk.asOf, lookbackMs)), walk: null };
+
+    const next: { since: Ms; hole?: Proof['hole'] } = yield* split(walk, met, proof);
+    proof = { ...covering(start, claim(next.since, walk.asOf, lookbackMs)), walk: null };
+    if (next.hole) {
+      proof = { ...proof, ...covering(start, claim(next.hole.from, walk.asOf, lookbackMs)), hole: next.hole };
+      start = next.hole.to;
+    }
+    since = next.since;
+    walk = undefined;
+  }
+}
+
+/** The latest time, to about a tenth of what was met, whose first record this walk has met. */
+function* split(
+  walk: Walk,
+  met: ReadonlyMap<string, number>,
+  proof: Proof,
+): Generator<Step, { since: Ms; hole?: Range & { reason: string } }, Page> {
+  let known = walk.since;
+  let beyond = Math.max(floorSecond(walk.asOf), known + secondMs);
+  let place = 0;
+  let untold = proof;
+  while (beyond - known > secondMs && place < 0.9 * met.size) {
+    const middle = floorSecond((known + beyond) / 2);
+    const page: Page = yield { ask: { since: middle, page: 1, perPage: 1 }, proof: untold };
+    untold = {};
+    const first = page.rows[0] && met.get(page.rows[0].id);
+    if (first === undefined) beyond = middle;
+    else {
+      known = middle;
+      place = first;
+    }
+  }
+  if (known > walk.since) return { since: known };
+  const hole = { from: known, to: beyond + secondMs, reason: 'more records created in this time than paging reaches' };
+  return { since: beyond, hole };
+}
+
+const claim = (to: Ms, asOf: Ms, lookbackMs: number) => Math.min(to, floorSecond(asOf - lookbackMs));

@@ -1,0 +1,21 @@
+/**
+ * Reading a list that is read whole each time. It may ignore paging, and then every page shows the same records; or it
+ * may page by its own default of ten. So pages are asked for until one brings nothing new.
+ */
+import { covering, floorSecond, type Ms, type Page, type Proof, type ReadingOptions, type Step } from './reading.ts';
+
+/** The page size of a source that ignores `per_page` (spec, Pagination: the default on all endpoints). */
+const defaultPerPage = 10;
+
+export function* readWhole(from: Ms, { perPage }: ReadingOptions): Generator<Step, Proof, Page> {
+  const met = new Set<string>();
+  let asOf: Ms | undefined;
+  for (let page = 1; ; page++) {
+    const { arrived, rows, asOf: pageAsOf }: Page = yield { ask: { page, perPage }, proof: {} };
+    asOf ??= pageAsOf;
+    const fresh = rows.filter(row => !met.has(row.id));
+    for (const row of fresh) met.add(row.id);
+    const short = arrived < perPage && arrived !== defaultPerPage;
+    if (short || fresh.length === 0) return covering(floorSecond(from), floorSecond(asOf));
+  }
+}

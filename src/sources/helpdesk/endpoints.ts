@@ -1,0 +1,111 @@
+/**
+ * Every GET of the help desk (spec, Endpoints) as a pure function to a request value. The cost is known before the
+ * request: 1 credit, +1 for each embedded type, +1 for a count.
+ */
+import type { Request } from '../../http/request.ts';
+import {
+  type Attachment,
+  attachment,
+  type Customer,
+  customer,
+  type Ticket,
+  type TicketInDetail,
+  ticket,
+  ticketInDetail,
+  type User,
+  user,
+} from './records.ts';
+
+/** The largest page there is (spec, Limits). */
+export const perPage = 100;
+/** Offset paging reaches this many records (spec, Limits); what lies deeper is asked for by time. */
+export const depth = 10_000;
+
+interface ListQuery {
+  page?: number;
+  /** 0 to 100. */
+  per_page?: number;
+  /** ms since 1970; sent in whole seconds. */
+  since_created_at?: number;
+  /** Total-Count; one credit more. */
+  count?: boolean;
+  fields?: readonly string[];
+}
+
+export interface TicketsQuery extends ListQuery {
+  id?: readonly string[];
+  inbox_id?: readonly string[];
+  state?: readonly ('open' | 'hold' | 'closed')[];
+  /** The word `null` selects unassigned tickets. */
+  user_id?: readonly string[];
+  label_id?: readonly string[];
+  type?: readonly string[];
+  spam?: boolean;
+  trash?: boolean;
+  since_updated_at?: number;
+  sort?: 'updated_at' | '-updated_at' | 'created_at' | '-created_at' | 'user_id,-updated_at';
+}
+
+export interface CustomersQuery extends ListQuery {
+  'contacts.type'?: 'email' | 'twitter' | 'phone';
+  'contacts.value'?: string;
+  sort?: 'created_at';
+}
+
+export type Embed = 'user' | 'inbox' | 'customer' | 'labels' | 'messages';
+
+export function listTickets(query: TicketsQuery): Request<Ticket> {
+  return { path: '/tickets', query: encode(query), cost: query.count ? 2 : 1, shape: 'list', record: ticket };
+}
+
+export function getTicket(id: string): Request<Ticket> {
+  return { path: `/tickets/${encodeURIComponent(id)}`, query: {}, cost: 1, shape: 'single', record: ticket };
+}
+
+/** One ticket with all its messages, and with whatever else is asked for. */
+export function getTicketInDetail(
+  id: string,
+  more: readonly Exclude<Embed, 'messages'>[] = [],
+): Request<TicketInDetail> {
+  const embed = ['messages', ...more];
+  return {
+    path: `/tickets/${encodeURIComponent(id)}`,
+    query: encode({ embed }),
+    cost: 1 + embed.length,
+    shape: 'single',
+    record: ticketInDetail,
+  };
+}
+
+export function getAttachment(id: string): Request<Attachment> {
+  return { path: `/attachments/${encodeURIComponent(id)}`, query: {}, cost: 1, shape: 'single', record: attachment };
+}
+
+/** The spec names no paging here; a source that pages all the same understands `page`, one that does not ignores it. */
+export function listUsers(query: { page: number; per_page: number }): Request<User> {
+  return { path: '/users', query: encode(query), cost: 1, shape: 'list', record: user };
+}
+
+export function listCustomers(query: CustomersQuery): Request<Customer> {
+  return { path: '/customers', query: encode(query), cost: query.count ? 2 : 1, shape: 'list', record: customer };
+}
+
+export function getCustomer(id: string): Request<Customer> {
+  return { path: `/customers/${encodeURIComponent(id)}`, query: {}, cost: 1, shape: 'single', record: customer };
+}
+
+/** Lists are comma separated, times UTC in whole seconds, what is not given is left out. */
+function encode(query: object): Record<string, string> {
+  const encoded: Record<string, string> = {};
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined) continue;
+    if (name.startsWith('since_')) encoded[name] = isoSecond(value);
+    else encoded[name] = Array.isArray(value) ? value.join(',') : String(value);
+  }
+  return encoded;
+}
+
+/** `2026-11-20T18:26:38Z` */
+function isoSecond(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
+}

@@ -1,0 +1,113 @@
+/**
+ * The records of the help desk (spec, Resources and their fields), as tolerant as truth allows: whatever the source may
+ * leave unset may be null or absent, unknown fields and unknown enumeration values pass. What identifies and orders a
+ * record must be there and readable, else the record is rejected.
+ */
+import { z } from 'zod';
+
+/** Opaque text. */
+const id = z.string().min(1);
+const text = z.string().nullish();
+const flag = z.boolean().nullish();
+
+/** UTC, ISO 8601. Offsets and fractions are understood, a time without an offset is UTC; what no calendar has is refused. */
+const time = z.string().refine(value => !Number.isNaN(timeOf(value)), { error: 'not an ISO 8601 time' });
+
+/** ms since 1970; NaN for what is no time. */
+export function timeOf(text: string): number {
+  const form = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?$/i.exec(text);
+  return form === null ? Number.NaN : Date.parse(form[2] === undefined ? `${text}Z` : text);
+}
+
+export const ticket = z.looseObject({
+  id,
+  number: z.int().nullish(),
+  customer_id: text,
+  user_id: text,
+  inbox_id: text,
+  label_ids: z.array(z.string()).nullish(),
+  state: text,
+  snoozed_until: time.nullish(),
+  subject: text,
+  type: text,
+  spam: flag,
+  trash: flag,
+  updated_at: time,
+  created_at: time.nullish(),
+  reply_to: text,
+  reply_cc: text,
+  summary: text,
+});
+
+export const attachment = z.looseObject({
+  id,
+  name: text,
+  size: z.int().nullish(),
+  type: text,
+});
+
+export const message = z.looseObject({
+  id,
+  type: text,
+  direction: text,
+  user_id: text,
+  from_name: text,
+  from: text,
+  to: text,
+  body: text,
+  more_body: text,
+  htmlized: flag,
+  created_at: time.nullish(),
+  attachments: z.array(attachment).nullish(),
+});
+
+export const name = z.looseObject({ id, name: text });
+
+/** A ticket with what `embed` adds. Messages are checked one by one, so that a bad one spoils no other. */
+export const ticketInDetail = ticket.extend({
+  messages: z.array(z.unknown()),
+  labels: z.array(name).nullish(),
+  inbox: name.nullish(),
+});
+
+export const user = z.looseObject({ id, first_name: text, last_name: text, email: text });
+
+export const contact = z.looseObject({ id, type: text, value: text });
+
+export const customer = z.looseObject({
+  id,
+  first_name: text,
+  last_name: text,
+  summary: text,
+  contacts: z.array(contact).nullish(),
+});
+
+export type Ticket = z.infer<typeof ticket>;
+export type TicketInDetail = z.infer<typeof ticketInDetail>;
+export type Message = z.infer<typeof message>;
+export type Attachment = z.infer<typeof attachment>;
+export type User = z.infer<typeof user>;
+export type Customer = z.infer<typeof customer>;
+export type Contact = z.infer<typeof contact>;
+
+/** The enumerations of the spec. A value beyond them is drift: counted, never refused. */
+export const known = {
+  tickets: {
+    state: ['open', 'hold', 'closed', 'snoozed', 'archived'],
+    type: [
+      'email',
+      'twitter',
+      'twitter_dm',
+      'phone',
+      'chat',
+      'web',
+      'sms',
+      'whatsapp',
+      'fb_messenger',
+      'instagram_dm',
+      'call',
+    ],
+  },
+  messages: { type: ['reply', 'note'], direction: ['in', 'out'] },
+  contacts: { type: ['email', 'twitter', 'phone'] },
+} as const;

@@ -1,0 +1,99 @@
+/**
+ * Messages and attachments: read as the embed of one ticket, 2 credits each, and replaced as a set, since notes can be
+ * edited and removed. The names of labels and inboxes ride along while one is unknown.
+ */
+import { convert } from 'html-to-text';
+import { getTicketInDetail } from '../sources/helpdesk/endpoints.ts';
+import { known, type Message, message, type TicketInDetail, timeOf } from '../sources/helpdesk/records.ts';
+import { apart, bigint, boolean, buildMerge, derived, elements, text, time } from '../warehouse/merge.ts';
+import type { DetailStream } from './stream.ts';
+import { tickets } from './tickets.ts';
+
+const ticketId = derived('ticket_id', `$1::jsonb ->> 'id'`);
+
+export const messages: DetailStream<TicketInDetail, Message> = {
+  kind: 'detail',
+  name: 'messages',
+  of: tickets,
+  request: getTicketInDetail,
+  members: record => record.messages,
+  membersField: 'messages',
+  member: message,
+  parameters: members => [members.map(plainText)],
+  version: record => timeOf(record.updated_at),
+  merge: buildMerge(
+    {
+      name: 'helpdesk.messages',
+      from: `${elements(`$1::jsonb -> 'messages'`)} with ordinality as e (record, n)`,
+      parent: 'ticket_id',
+      leftOut: ['body', 'more_body', 'attachments'],
+      columns: [
+        text('id'),
+        ticketId,
+        derived('position', 'n::int'),
+        text('type'),
+        text('direction'),
+        text('user_id'),
+        text('from_name'),
+        text('from', 'from_address'),
+        text('to', 'to_address'),
+        apart(text('body')),
+        apart(text('more_body')),
+        derived('body_text', '($5::text[])[n]'),
+        boolean('htmlized'),
+        time('created_at'),
+      ],
+    },
+    [
+      {
+        name: 'helpdesk.attachments',
+        from: `(select m.record ->> 'id' as message_id, a.record, row_number() over (order by m.n, a.n) as n
+      from ${elements(`$1::jsonb -> 'messages'`)} with ordinality as m (record, n),
+        ${elements(`m.record -> 'attachments'`)} with ordinality as a (record, n)) e`,
+        parent: 'ticket_id',
+        columns: [
+          text('id'),
+          derived('message_id', 'message_id'),
+          ticketId,
+          text('name'),
+          text('type'),
+          bigint('size'),
+        ],
+      },
+    ],
+  ),
+  names: [
+    { embed: 'labels', upsert: upsertNames('helpdesk.labels', elements(`$1::jsonb -> 'labels'`)) },
+    { embed: 'inbox', upsert: upsertNames('helpdesk.inboxes', elements(`jsonb_build_array($1::jsonb -> 'inbox')`)) },
+  ],
+  fields: new Set(Object.keys(message.shape)),
+  enumerations: known.messages,
+};
+
+/** An id that was asked about and not shown counts as asked: it is not paid for again until names are looked at anew. */
+function upsertNames(table: string, shown: string): string {
+  return `insert into ${table} as t (account_id, id, name, _first_seen_at, _synced_at, _observed_at, _payload)
+select $2, id, s.record ->> 'name', $3, $3, $4, s.record
+from unnest($5::text[]) as asked (id)
+full join (select distinct on (1) record ->> 'id' as id, record from ${shown} as e (record) where jsonb_typeof(record) = 'object') s using (id)
+where id is not null
+on conflict (account_id, id) do update set
+  name = coalesce(excluded.name, t.name),
+  _synced_at = case when excluded.name is distinct from t.name then excluded._synced_at else t._synced_at end,
+  _observed_at = excluded._observed_at,
+  _payload = coalesce(excluded._payload, t._payload)
+where t._observed_at is null or t._observed_at < excluded._observed_at`;
+}
+
+/** HTML as people read it; other text as it is. */
+function plainText({ body, htmlized }: Message): string | null {
+  if (body === null || body === undefined) return null;
+  if (!htmlized) return body;
+  return convert(body, {
+    wordwrap: false,
+    selectors: [
+      { selector: 'a', options: { ignoreHref: true } },
+      { selector: 'img', format: 'skip' },
+    ],
+  });
+}

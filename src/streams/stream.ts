@@ -1,0 +1,69 @@
+/**
+ * A stream is a declaration and pure functions: which requests read it, in which order its list moves, which column
+ * comes from which field. The loops in sync/ do all I/O. A new stream is one file beside this one, one migration and
+ * one line in index.ts.
+ *
+ * The functions are written as methods, so that a stream of tickets passes for a stream of records with an id: the loops
+ * hand back to a stream only what its own requests brought.
+ */
+import type { z } from 'zod';
+import type { Request } from '../http/request.ts';
+import type { Ask, Ms, Reader } from '../reading/reading.ts';
+import type { Merge } from '../warehouse/merge.ts';
+
+/** What every record has. */
+export interface Row {
+  id: string;
+}
+
+interface Described {
+  readonly name: string;
+  readonly merge: Merge;
+  /** Fields that the specification names; any other is drift: kept in `_payload`, and counted. */
+  readonly fields: ReadonlySet<string>;
+  /** Values that the specification names, by field; any other is drift: kept as it is, and counted. */
+  readonly enumerations: Readonly<Record<string, readonly string[]>>;
+}
+
+/** A list of a stream. All but the first are read only until the first has shown such records itself. */
+export interface List<T> {
+  readonly name: string;
+  shows?(record: T): boolean;
+}
+
+/** Read by lists. */
+export interface ListStream<T extends Row> extends Described {
+  readonly kind: 'list';
+  readonly lists: readonly [List<T>, ...List<T>[]];
+  readonly read: Reader;
+  request(list: string, ask: Ask): Request<T>;
+  /** What the list is ordered by, in ms; NaN where records do not show it. */
+  orderedBy(record: T): Ms;
+  /** Asks for one record again, where the source can. */
+  get?(id: string): Request<T>;
+  /** Further parameters of the merge ($5…), from what was asked and when the source answered. */
+  parameters?(ask: Pick<Ask, 'since'>, date: Ms): unknown[];
+}
+
+/** Something that has no endpoint: its name rides along with a detail, for a credit. */
+export interface Name {
+  readonly embed: 'labels' | 'inbox';
+  /** $1 the record, $2 account, $3 now, $4 as_of, $5 the ids that were asked about. */
+  readonly upsert: string;
+}
+
+/** Read by asking for one record of another stream in detail: its members are replaced as a set. */
+export interface DetailStream<P extends Row, T extends Row> extends Described {
+  readonly kind: 'detail';
+  /** The stream whose record is asked for, and comes along. */
+  readonly of: Described;
+  request(id: string, more: readonly Name['embed'][]): Request<P>;
+  members(record: P): readonly unknown[];
+  /** The field of the record that holds them. */
+  readonly membersField: string;
+  readonly member: z.ZodType<T>;
+  /** Further parameters of the merge ($5…), from the members in their order. */
+  parameters(members: readonly T[]): unknown[];
+  readonly names: readonly Name[];
+  version(record: P): Ms;
+}

@@ -1,0 +1,84 @@
+/**
+ * Tickets, by update time. Spam and trash may be hidden in the default list; until it has shown one, they are read as
+ * lists of their own. Labels and inboxes are mentioned by id; their names come with the messages.
+ */
+
+import { readMovingList } from '../reading/moving-list.ts';
+import { getTicket, listTickets } from '../sources/helpdesk/endpoints.ts';
+import { known, type Ticket, ticket, ticketInDetail, timeOf } from '../sources/helpdesk/records.ts';
+import { bigint, boolean, buildMerge, page, text, texts, time } from '../warehouse/merge.ts';
+import type { ListStream } from './stream.ts';
+
+export const tickets: ListStream<Ticket> = {
+  kind: 'list',
+  name: 'tickets',
+  lists: [
+    { name: 'default' },
+    { name: 'spam', shows: record => record.spam === true },
+    { name: 'trash', shows: record => record.trash === true },
+  ],
+  read: readMovingList,
+  request: (list, ask) =>
+    listTickets({
+      ...(list !== 'default' && { [list]: true }),
+      ...(ask.since !== undefined && { since_updated_at: ask.since }),
+      sort: 'updated_at',
+      page: ask.page,
+      per_page: ask.perPage,
+      ...(ask.count && { count: true }),
+    }),
+  orderedBy: record => timeOf(record.updated_at),
+  get: getTicket,
+  merge: buildMerge(
+    {
+      name: 'helpdesk.tickets',
+      from: page,
+      version: 'updated_at',
+      leftOut: ['messages', 'labels', 'inbox', 'customer', 'user', 'group'],
+      columns: [
+        text('id'),
+        bigint('number'),
+        text('customer_id'),
+        text('user_id'),
+        text('inbox_id'),
+        texts('label_ids'),
+        text('state'),
+        text('type'),
+        text('subject'),
+        text('summary'),
+        boolean('spam'),
+        boolean('trash'),
+        time('snoozed_until'),
+        text('reply_to'),
+        text('reply_cc'),
+        time('created_at'),
+        time('updated_at'),
+      ],
+    },
+    [],
+    [
+      {
+        name: 'helpdesk.ticket_labels',
+        rows: `select r.id as ticket_id, l.label_id
+    from tickets_row r join tickets_written using (id), unnest(r.label_ids) as l (label_id)`,
+        key: ['ticket_id', 'label_id'],
+        dated: false,
+        parent: 'ticket_id',
+      },
+      {
+        name: 'helpdesk.labels',
+        rows: `select l.id from tickets_row r join tickets_written using (id), unnest(r.label_ids) as l (id)`,
+        key: ['id'],
+        dated: true,
+      },
+      {
+        name: 'helpdesk.inboxes',
+        rows: `select r.inbox_id as id from tickets_row r join tickets_written using (id) where r.inbox_id is not null`,
+        key: ['id'],
+        dated: true,
+      },
+    ],
+  ),
+  fields: new Set([...Object.keys(ticket.shape), ...Object.keys(ticketInDetail.shape)]),
+  enumerations: { state: known.tickets.state, type: known.tickets.type },
+};

@@ -1,0 +1,23 @@
+/** The team. A small list without an order, read whole each time, for a credit. */
+
+import { readWhole } from '../reading/whole.ts';
+import { listUsers } from '../sources/helpdesk/endpoints.ts';
+import { type User, user } from '../sources/helpdesk/records.ts';
+import { buildMerge, page, text } from '../warehouse/merge.ts';
+import type { ListStream } from './stream.ts';
+
+export const users: ListStream<User> = {
+  kind: 'list',
+  name: 'users',
+  lists: [{ name: 'default' }],
+  read: readWhole,
+  request: (_list, ask) => listUsers({ page: ask.page, per_page: ask.perPage }),
+  orderedBy: () => Number.NaN,
+  merge: buildMerge({
+    name: 'helpdesk.users',
+    from: page,
+    columns: [text('id'), text('first_name'), text('last_name'), text('email')],
+  }),
+  fields: new Set(Object.keys(user.shape)),
+  enumerations: {},
+};

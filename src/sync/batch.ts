@@ -1,0 +1,123 @@
+/** From a reply to what goes to the warehouse: pure. */
+
+import type { Reply, Unreadable } from '../http/request.ts';
+import { check } from '../http/send.ts';
+import type { Ask, Page } from '../reading/reading.ts';
+import type { DetailStream, ListStream } from '../streams/stream.ts';
+import { pickJson, pickWithin } from '../warehouse/clean.ts';
+import type { Batch } from '../warehouse/commit.ts';
+import type { Drift, Reject } from '../warehouse/rejects.ts';
+
+/** What the reading of a list needs to know of a reply. */
+export function pageOf<T extends { id: string }>(stream: ListStream<T>, reply: Reply<T>): Page {
+  return {
+    arrived: reply.arrived,
+    rows: reply.records.map(record => ({ id: record.id, time: stream.orderedBy(record) })),
+    asOf: reply.asOf,
+    date: reply.date,
+    total: reply.total,
+  };
+}
+
+export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: Ask, reply: Reply<T>): Batch {
+  return {
+    name: stream.name,
+    merge: stream.merge,
+    records: readable(reply.records, reply.unreadable),
+    text: places => (places.length === reply.arrived ? reply.text : pickJson(reply.text, places)),
+    parameters: () => stream.parameters?.(ask, reply.date) ?? [],
+  };
+}
+
+/** One record that was asked for by id: a page of one. */
+export function singleBatch<T extends { id: string }>(
+  stream: Pick<ListStream<T>, 'name' | 'merge' | 'parameters'>,
+  reply: Pick<Reply<T>, 'records' | 'text' | 'date'>,
+): Batch {
+  return {
+    name: stream.name,
+    merge: stream.merge,
+    records: reply.records.map((record, place) => ({ place, id: record.id })),
+    text: () => `[${reply.text}]`,
+    parameters: () => stream.parameters?.({}, reply.date) ?? [],
+  };
+}
+
+/** The members of a record in detail, each checked on its own. */
+export function detailBatch<P extends { id: string }, T extends { id: string }>(
+  stream: DetailStream<P, T>,
+  parent: P,
+  text: string,
+): { batch: Batch; members: readonly T[]; unreadable: readonly Unreadable[] } {
+  const checked = stream.members(parent).map((raw, place) => check(stream.member, raw, place));
+  const members = new Map<number, T>();
+  const unreadable: Unreadable[] = [];
+  checked.forEach((one, place) => {
+    if ('readable' in one) members.set(place, one.readable);
+    else unreadable.push(one);
+  });
+  const batch: Batch = {
+    name: stream.name,
+    merge: stream.merge,
+    records: [...members].map(([place, { id }]) => ({ place, id })),
+    text: places => (places.length === checked.length ? text : pickWithin(text, stream.membersField, places)),
+    parameters: places => stream.parameters(places.map(place => members.get(place)!)),
+    // With an unreadable member the set is not known, and nothing of it is taken for vanished.
+    parents: unreadable.length === 0 ? [parent.id] : [],
+  };
+  return { batch, members: [...members.values()], unreadable };
+}
+
+/** Readable records keep their places: the unreadable ones are gaps between them. */
+function readable(
+  records: readonly { id: string }[],
+  unreadable: readonly Unreadable[],
+): { place: number; id: string }[] {
+  const gaps = new Set(unreadable.map(({ place }) => place));
+  let place = -1;
+  return records.map(({ id }) => {
+    do place++;
+    while (gaps.has(place));
+    return { place, id };
+  });
+}
+
+/** A record that does not parse. Under `askId` the source is asked for it again. */
+export function rejectOf(unreadable: Unreadable, askId = unreadable.id): Reject {
+  return { recordId: unreadable.id, askId, reason: unreadable.reason, payload: JSON.stringify(unreadable.raw) };
+}
+
+/** Where records differ from the specification (fields, values, types), and characters that could not be stored. */
+export function driftOf(
+  stream: Pick<ListStream<{ id: string }>, 'fields' | 'enumerations'>,
+  records: readonly object[],
+  unreadable: readonly Unreadable[],
+  cleaned: number,
+): Drift[] {
+  const found = new Map<string, Drift>();
+  const note = (kind: Drift['kind'], path: string, value = '') => {
+    const key = `${kind} ${path} ${value}`;
+    found.set(key, { kind, path, value, seen: (found.get(key)?.seen ?? 0) + 1 });
+  };
+  for (const record of records) {
+    for (const field of Object.keys(record)) if (!stream.fields.has(field)) note('unknown_field', field);
+    for (const [path, known] of Object.entries(stream.enumerations)) {
+      for (const value of valuesAt(record, path))
+        if (!known.includes(value)) note('unknown_value', path, value.slice(0, 100));
+    }
+  }
+  for (const { path } of unreadable) note('wrong_type', path);
+  if (cleaned > 0) found.set('', { kind: 'unstorable', path: '', value: '', seen: cleaned });
+  // What PostgreSQL cannot store is no reason to lose the note of it.
+  return [...found.values()].map(drift => ({ ...drift, path: storable(drift.path), value: storable(drift.value) }));
+}
+
+const storable = (text: string) => text.replaceAll('\0', '\ufffd').toWellFormed();
+
+/** The text at `a`, or in every element of `a` at `a.b`. */
+function valuesAt(record: object, path: string): string[] {
+  const [head = '', ...rest] = path.split('.');
+  const value = (record as Record<string, unknown>)[head];
+  if (rest.length === 0) return typeof value === 'string' ? [value] : [];
+  return Array.isArray(value) ? value.flatMap(one => valuesAt(one, rest.join('.'))) : [];
+}

@@ -1,0 +1,199 @@
+/**
+ * The loop that fetches the detail of one record by id: the messages of a ticket, for 2 credits. Newest changes first;
+ * a ticket that fails waits with a growing delay and stops nobody. A ticket that changed a moment ago is left alone until
+ * a reply can be sure to be later than that change, which saves paying for it twice.
+ */
+import type { Context } from '../context.ts';
+import { Gone, Retry } from '../errors.ts';
+import type { Reply } from '../http/request.ts';
+import type { Ms } from '../reading/reading.ts';
+import type { DetailStream, Name, Row } from '../streams/stream.ts';
+import { cleanJson, pickWithin } from '../warehouse/clean.ts';
+import { type Batch, type Care, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
+import { transaction } from '../warehouse/pool.ts';
+import { dueRejects, openSince } from '../warehouse/rejects.ts';
+import type { Claim } from '../warehouse/runs.ts';
+import {
+  buryTicket,
+  claimMessages,
+  nameThem,
+  nextRipe,
+  nextWaiting,
+  ticketsForNames,
+  type Waiting,
+} from '../warehouse/waiting.ts';
+import { detailBatch, driftOf, rejectOf, singleBatch } from './batch.ts';
+import { noteFailure, type Outcome } from './sync.ts';
+
+/** A change of the last hour is fresh; what is older gives way to it. */
+const freshMs = 3_600_000;
+/** Renames are not announced: names are looked at again once a week, on a request that is made anyway. */
+const namesMs = 7 * 24 * 3_600_000;
+/** Tries for one ticket before the next one gets its turn; at the end of the run it gets the full number. */
+const fewTries = 4;
+/** This many tickets in a row that fail are no matter of tickets. */
+const mostFailures = 5;
+/** A ticket that changes faster than it can be read is left to the next run after so many readings. */
+const mostReadings = 4;
+/** Before the first reply nothing is known of the source's clock, and nothing is held back. */
+const farFuture = Date.UTC(9999, 0);
+
+type Detail = DetailStream<Row, Row>;
+
+/** Reads the messages of every ticket that waits for them. */
+export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promise<Outcome> {
+  const startedMs = ctx.clock.now();
+  const readings = new Map<string, number>();
+  let failures = 0;
+  let latencyMs = 0;
+  for (;;) {
+    ctx.signal.throwIfAborted();
+    const sourceMs = ctx.helpdesk.send.sourceNow();
+    const when = {
+      // `as_of` of a reply is at most 2 s, and the way back, behind the moment of the request.
+      ripeMs: sourceMs === undefined ? farFuture : sourceMs - 2000 - latencyMs,
+      futureMs: sourceMs === undefined ? farFuture : sourceMs + ctx.helpdesk.lookbackMs,
+      startedMs,
+      namesMs: (sourceMs ?? startedMs) - namesMs,
+    };
+    const ticket = await nextWaiting(ctx.pg, claim, when);
+    if (ticket === undefined) {
+      const ripe = await nextRipe(ctx.pg, claim, when);
+      if (ripe === undefined) break;
+      await ctx.clock.sleep(Math.max(100, ripe - when.ripeMs), ctx.signal);
+      continue;
+    }
+    const times = (readings.get(ticket.id) ?? 0) + 1;
+    readings.set(ticket.id, times);
+    try {
+      if (times > mostReadings) throw new Retry(`ticket ${ticket.id} changes faster than it can be read`);
+      const lane = sourceMs === undefined || ticket.updatedMs > sourceMs - freshMs ? 'fresh' : 'backfill';
+      const reply = await ctx.helpdesk.send(stream.request(ticket.id, moreFor(ticket.due)), {
+        lane,
+        signal: ctx.signal,
+        tries: fewTries,
+      });
+      latencyMs = reply.date - reply.asOf - 1000;
+      if (await commitDetail(ctx, claim, stream, reply, ticket)) readings.delete(ticket.id);
+      failures = 0;
+    } catch (error) {
+      if (!(error instanceof Retry || error instanceof Gone)) throw error;
+      if (error instanceof Retry && times <= mostReadings && ++failures >= mostFailures) throw error;
+      await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
+    }
+  }
+  await askAgain(ctx, claim, stream);
+  await askForNames(ctx, claim, stream);
+  const open = await openSince(ctx.pg, claim, new Date(startedMs));
+  return { partly: open > 0 ? `the messages of ${open} tickets could not be read in full` : undefined };
+}
+
+/** Tickets that failed, or a message of which did. One that is gone twice is gone. */
+async function askAgain(ctx: Context, claim: Claim, stream: Detail): Promise<void> {
+  for (const id of await dueRejects(ctx.pg, claim, new Date(ctx.clock.now()))) {
+    ctx.signal.throwIfAborted();
+    try {
+      const reply = await ctx.helpdesk.send(stream.request(id, []), { lane: 'fresh', signal: ctx.signal });
+      await commitDetail(ctx, claim, stream, reply, { id, due: { labels: [], inbox: [] } });
+    } catch (error) {
+      if (error instanceof Retry) await noteFailure(ctx, claim, { askId: id, reason: error.message });
+      else if (error instanceof Gone) await bury(ctx, claim, id, error.asOf);
+      else throw error;
+    }
+  }
+}
+
+/** Names of what no waiting ticket mentioned: a label that was put on a ticket between its listing and its reading. */
+async function askForNames(ctx: Context, claim: Claim, stream: Detail): Promise<void> {
+  for (const ticket of await ticketsForNames(ctx.pg, claim.account)) {
+    ctx.signal.throwIfAborted();
+    try {
+      const request = stream.request(ticket.id, moreFor(ticket.due));
+      const reply = await ctx.helpdesk.send(request, { lane: 'fresh', signal: ctx.signal, tries: fewTries });
+      await commitDetail(ctx, claim, stream, reply, ticket);
+    } catch (error) {
+      if (!(error instanceof Retry || error instanceof Gone)) throw error;
+      await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
+    }
+  }
+}
+
+function moreFor(due: Waiting['due']): Name['embed'][] {
+  return (['labels', 'inbox'] as const).filter(embed => due[embed].length > 0);
+}
+
+/**
+ * The record and its members in one transaction. Answers whether the members are as new as the record; if not, it still
+ * waits.
+ */
+async function commitDetail(
+  ctx: Context,
+  claim: Claim,
+  stream: Detail,
+  reply: Reply<Row>,
+  ticket: Pick<Waiting, 'id' | 'due'>,
+): Promise<boolean> {
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
+  const credits = ctx.helpdesk.send.takeCredits();
+  const [record] = reply.records;
+  const found = record && detailBatch(stream, record, reply.text);
+  const unreadable = [...reply.unreadable, ...(found?.unreadable ?? [])];
+  const updatedMs: Ms = record ? stream.version(record) : 0;
+
+  return withCare(ctx.pg, async (client, care) => {
+    const counts = noCounts();
+    const refused = unreadable.map(one => rejectOf(one, ticket.id));
+    let current = false;
+    if (record && found) {
+      const parent = await writeBatch(client, claim, parentBatch(stream, reply, care), at, care);
+      refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
+      current = await claimMessages(client, claim.account, { id: record.id, updatedMs, asOfMs: reply.asOf });
+      if (current) {
+        const written = await writeBatch(client, claim, found.batch, at, care);
+        Object.assign(counts, written.counts);
+        refused.push(...written.rejects.map(reject => ({ ...reject, askId: ticket.id })));
+      }
+      for (const name of stream.names) {
+        const asked = ticket.due[name.embed];
+        if (asked.length > 0)
+          await nameThem(client, claim.account, name.upsert, { text: namesText(stream, reply, care), asked, at });
+      }
+    }
+    await keepBooks(client, claim, at, {
+      counts: {
+        ...counts,
+        seen: found ? found.members.length + found.unreadable.length : 0,
+        rejected: refused.length,
+        credits,
+      },
+      rejects: refused,
+      stored: record ? [ticket.id] : [],
+      drift: driftOf(stream, found?.members ?? [], unreadable, counts.cleaned),
+    });
+    return current && reply.asOf >= updatedMs;
+  });
+}
+
+/** The record without its members, where they might be what PostgreSQL refuses. */
+function parentBatch(stream: Detail, reply: Reply<Row>, care: Care): Batch {
+  const text = care === 'as it came' ? reply.text : pickWithin(reply.text, stream.membersField, []);
+  return singleBatch(stream.of, { ...reply, text });
+}
+
+function namesText(stream: Detail, reply: Reply<Row>, care: Care): string {
+  return care === 'as it came' ? reply.text : cleanJson(pickWithin(reply.text, stream.membersField, [])).text;
+}
+
+async function bury(ctx: Context, claim: Claim, id: string, asOfMs: Ms): Promise<void> {
+  const at = { nowMs: ctx.clock.now(), asOfMs };
+  const credits = ctx.helpdesk.send.takeCredits();
+  await transaction(ctx.pg, async client => {
+    const deleted = await buryTicket(client, claim.account, id, asOfMs, new Date(at.nowMs));
+    await keepBooks(client, claim, at, {
+      counts: { ...noCounts(), deleted, credits },
+      rejects: [],
+      stored: [id],
+      drift: [],
+    });
+  });
+}

@@ -1,0 +1,159 @@
+/**
+ * The loop that reads a list stream: ask, read, commit, and what the page proves in the same transaction. How the list
+ * is read (which request comes next, what is proven) is the stream's own, pure, in reading/.
+ */
+import type { Context } from '../context.ts';
+import { Gone, Retry } from '../errors.ts';
+import type { Reply, Request } from '../http/request.ts';
+import type { Ask, Proof, Walk } from '../reading/reading.ts';
+import { depth, perPage } from '../sources/helpdesk/endpoints.ts';
+import type { ListStream } from '../streams/stream.ts';
+import { type Batch, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
+import { readPosition } from '../warehouse/coverage.ts';
+import { transaction } from '../warehouse/pool.ts';
+import { dueRejects, openSince } from '../warehouse/rejects.ts';
+import type { Claim } from '../warehouse/runs.ts';
+import { driftOf, listBatch, pageOf, rejectOf, singleBatch } from './batch.ts';
+
+/** What could not be had, in words; undefined if nothing is missing. */
+export interface Outcome {
+  readonly partly?: string | undefined;
+}
+
+/** A page with a record that has no readable id is asked for again this often: such a record cannot be asked for alone. */
+const mostTriesForIds = 3;
+
+/** Extends the top of coverage of every list of the stream to now, then asks again for what was rejected. */
+export async function syncList<T extends { id: string }>(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<T>,
+): Promise<Outcome> {
+  const started = new Date(ctx.clock.now());
+  const holes: string[] = [];
+  for (const list of stream.lists) {
+    const position = await readPosition(ctx.pg, claim, list.name);
+    if (!position.redundant) holes.push(...(await readList(ctx, claim, stream, list.name, position)));
+  }
+  await askAgain(ctx, claim, stream);
+  const rejects = await openSince(ctx.pg, claim, started);
+  const missing = [...holes, ...(rejects > 0 ? [`${rejects} records could not be stored`] : [])];
+  return { partly: missing.length > 0 ? missing.join('; ') : undefined };
+}
+
+async function readList<T extends { id: string }>(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<T>,
+  list: string,
+  position: { fromMs: number; walk: Walk | undefined },
+): Promise<string[]> {
+  const { lookbackMs } = ctx.helpdesk;
+  const reading = stream.read(position.fromMs, { lookbackMs, perPage, depth, walk: position.walk });
+  const holes: string[] = [];
+  let seen = 0;
+  for (let step = reading.next(); !step.done; ) {
+    ctx.signal.throwIfAborted();
+    const { ask } = step.value;
+    const reply = await requestPage(ctx, stream.request(list, ask));
+    step = reading.next(pageOf(stream, reply));
+    const proof = step.done ? step.value : step.value.proof;
+    const expected = reply.total === undefined ? undefined : seen + reply.total;
+    await commitPage(ctx, claim, stream, { list, ask, reply, proof, expected });
+    if (proof.hole) holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
+    seen += reply.arrived;
+  }
+  return holes;
+}
+
+async function requestPage<T>(ctx: Context, request: Request<T>): Promise<Reply<T>> {
+  for (let tries = 1; ; tries++) {
+    const reply = await ctx.helpdesk.send(request, { lane: 'fresh', signal: ctx.signal });
+    if (tries === mostTriesForIds || reply.unreadable.every(({ id }) => id !== undefined)) return reply;
+  }
+}
+
+interface ListPage<T> {
+  list: string;
+  ask: Ask;
+  reply: Reply<T>;
+  proof: Proof;
+  expected: number | undefined;
+}
+
+async function commitPage<T extends { id: string }>(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<T>,
+  { list, ask, reply, proof, expected }: ListPage<T>,
+): Promise<void> {
+  const shown =
+    list === stream.lists[0].name ? stream.lists.filter(other => reply.records.some(r => other.shows?.(r))) : [];
+  await commitRecords(ctx, claim, stream, reply, listBatch(stream, ask, reply), {
+    list,
+    proof,
+    redundant: shown.map(({ name }) => name),
+    expected,
+  });
+}
+
+/** The rows of a batch with everything that is written down beside them. */
+async function commitRecords<T extends { id: string }>(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<T>,
+  reply: Reply<T>,
+  batch: Batch,
+  also: { list?: string; proof?: Proof; redundant?: string[]; expected?: number | undefined },
+): Promise<void> {
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
+  const credits = ctx.helpdesk.send.takeCredits();
+  const unreadable = reply.unreadable.map(one => rejectOf(one));
+  await withCare(ctx.pg, async (client, care) => {
+    const { counts, rejects } =
+      batch.records.length > 0 ? await writeBatch(client, claim, batch, at, care) : { counts: noCounts(), rejects: [] };
+    const refused = [...unreadable, ...rejects];
+    await keepBooks(client, claim, at, {
+      counts: { ...counts, seen: reply.arrived, rejected: refused.length, credits },
+      rejects: refused,
+      stored: batch.records.map(({ id }) => id),
+      drift: driftOf(stream, reply.records, reply.unreadable, counts.cleaned),
+      ...also,
+    });
+  });
+}
+
+/** What was rejected, now or earlier, is asked for by id; it may have been a slip of that one reply. */
+async function askAgain<T extends { id: string }>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<void> {
+  const { get } = stream;
+  if (get === undefined) return;
+  for (const id of await dueRejects(ctx.pg, claim, new Date(ctx.clock.now()))) {
+    ctx.signal.throwIfAborted();
+    try {
+      const reply = await ctx.helpdesk.send(get(id), { lane: 'fresh', signal: ctx.signal });
+      await commitRecords(ctx, claim, stream, reply, singleBatch(stream, reply), {});
+    } catch (error) {
+      if (error instanceof Gone) await noteFailure(ctx, claim, { stored: [id] });
+      else if (error instanceof Retry) await noteFailure(ctx, claim, { askId: id, reason: error.message });
+      else throw error;
+    }
+  }
+}
+
+/** A request by id that failed stops nobody: it is due again later. One for what is gone is over. */
+export async function noteFailure(
+  ctx: Context,
+  claim: Claim,
+  what: { askId: string; reason: string } | { stored: readonly string[] },
+): Promise<void> {
+  const credits = ctx.helpdesk.send.takeCredits();
+  const at = { nowMs: ctx.clock.now(), asOfMs: 0 };
+  await transaction(ctx.pg, client =>
+    keepBooks(client, claim, at, {
+      counts: { ...noCounts(), credits },
+      rejects: 'askId' in what ? [{ recordId: what.askId, ...what }] : [],
+      stored: 'stored' in what ? what.stored : [],
+      drift: [],
+    }),
+  );
+}

@@ -1,0 +1,205 @@
+/**
+ * One page, one transaction: its rows, the coverage that it proves, the counts and the rejects, under the run's token.
+ *
+ * A page that PostgreSQL refuses for a value (SQLSTATE class 22) is cleaned and sent again; refused again, it is merged
+ * record by record, and the culprit is rejected. So what one record can break is itself.
+ */
+import type pg from 'pg';
+import { FencedOff } from '../errors.ts';
+import type { Proof } from '../reading/reading.ts';
+import { cleanJson, cleanText } from './clean.ts';
+import { addHole, cover, makeRedundant, placeWalk } from './coverage.ts';
+import type { Merge } from './merge.ts';
+import { type Client, isDataException, transaction } from './pool.ts';
+import { clearRejects, type Drift, type Reject, writeDrift, writeRejects } from './rejects.ts';
+import type { Claim } from './runs.ts';
+
+/** Records that go to the warehouse with one merge. */
+export interface Batch {
+  /** Names the prepared statements. */
+  readonly name: string;
+  readonly merge: Merge;
+  /** Places and ids of the readable records. */
+  readonly records: readonly { readonly place: number; readonly id: string }[];
+  /** JSON text that holds exactly the records at these places. */
+  readonly text: (places: readonly number[]) => string;
+  /** Further parameters of the merge for the records at these places. */
+  readonly parameters: (places: readonly number[]) => readonly unknown[];
+  /** Parents whose sets are complete in this batch, besides those whose own rows changed. */
+  readonly parents?: readonly string[];
+}
+
+export interface Counts {
+  seen: number;
+  inserted: number;
+  updated: number;
+  unchanged: number;
+  deleted: number;
+  rejected: number;
+  cleaned: number;
+  credits: number;
+}
+
+/** When it came, by our clock and by the source's, in ms. */
+export interface Moment {
+  readonly nowMs: number;
+  readonly asOfMs: number;
+}
+
+export type Care = 'as it came' | 'cleaned' | 'one by one';
+const cares: readonly Care[] = ['as it came', 'cleaned', 'one by one'];
+
+export interface Written {
+  readonly counts: Omit<Counts, 'credits'>;
+  readonly rejects: readonly Reject[];
+}
+
+/** Runs the transaction with growing care, until PostgreSQL takes its values. */
+export async function withCare<T>(pool: pg.Pool, work: (client: Client, care: Care) => Promise<T>): Promise<T> {
+  for (const care of cares) {
+    try {
+      return await transaction(pool, client => work(client, care));
+    } catch (error) {
+      if (care === 'one by one' || !isDataException(error)) throw error;
+    }
+  }
+  throw new Error('unreachable: the last care returns or throws');
+}
+
+export async function writeBatch(client: Client, claim: Claim, batch: Batch, at: Moment, care: Care): Promise<Written> {
+  const places = batch.records.map(record => record.place);
+  if (care !== 'one by one') return { counts: await mergeOnce(client, claim, batch, places, at, care), rejects: [] };
+
+  const total = noCounts();
+  const rejects: Reject[] = [];
+  for (const { place, id } of batch.records) {
+    await client.query('savepoint record');
+    try {
+      add(total, await mergeOnce(client, claim, { ...batch, parents: [] }, [place], at, care));
+      await client.query('release savepoint record');
+    } catch (error) {
+      if (!isDataException(error)) throw error;
+      await client.query('rollback to savepoint record');
+      rejects.push({ recordId: id, askId: id, reason: error.message, payload: batch.text([place]) });
+    }
+  }
+  // Only with all members in hand: a removal for one record alone would take its siblings away.
+  if (rejects.length === 0 && batch.parents) {
+    total.deleted += await removeVanished(client, claim, batch, clean(batch, places).text, batch.parents);
+  }
+  return { counts: { ...total, rejected: rejects.length, seen: places.length }, rejects };
+}
+
+async function mergeOnce(
+  client: Client,
+  claim: Claim,
+  batch: Batch,
+  places: readonly number[],
+  at: Moment,
+  care: Care,
+): Promise<Omit<Counts, 'credits'>> {
+  const { text, parameters, cleaned } = care === 'as it came' ? asItCame(batch, places) : clean(batch, places);
+  const { rows } = await client.query<{ seen: number; inserted: number; updated: number; updated_ids: string[] }>({
+    name: `merge ${batch.name}`,
+    text: batch.merge.upsert,
+    values: [text, claim.account, new Date(at.nowMs), new Date(at.asOfMs), ...parameters],
+  });
+  const { seen, inserted, updated, updated_ids } = rows[0]!;
+  const deleted = await removeVanished(client, claim, batch, text, batch.parents ?? updated_ids);
+  return { seen, inserted, updated, unchanged: seen - inserted - updated, deleted, rejected: 0, cleaned };
+}
+
+async function removeVanished(
+  client: Client,
+  claim: Claim,
+  batch: Batch,
+  text: string,
+  parents: readonly string[],
+): Promise<number> {
+  if (parents.length === 0) return 0;
+  let deleted = 0;
+  for (const [i, removal] of batch.merge.removals.entries()) {
+    const values = [text, claim.account, parents];
+    const { rowCount } = await client.query({ name: `remove ${batch.name} ${i}`, text: removal, values });
+    deleted += rowCount ?? 0;
+  }
+  return deleted;
+}
+
+const asItCame = (batch: Batch, places: readonly number[]) => ({
+  text: batch.text(places),
+  parameters: batch.parameters(places),
+  cleaned: 0,
+});
+
+function clean(
+  batch: Batch,
+  places: readonly number[],
+): { text: string; parameters: readonly unknown[]; cleaned: number } {
+  const deep = (value: unknown): unknown =>
+    typeof value === 'string' ? cleanText(value).text : Array.isArray(value) ? value.map(deep) : value;
+  return { ...cleanJson(batch.text(places)), parameters: batch.parameters(places).map(deep) };
+}
+
+export const noCounts = () => ({ seen: 0, inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: 0, cleaned: 0 });
+
+export function add<T extends object>(total: T, more: T): void {
+  for (const key of Object.keys(total) as (keyof T)[]) {
+    total[key] = ((total[key] as number) + (more[key] as number)) as T[keyof T];
+  }
+}
+
+/** What is written down with the rows, in the same transaction. */
+export interface Bookkeeping {
+  readonly counts: Counts;
+  readonly rejects: readonly Reject[];
+  /** Ids that were stored: an open reject of theirs is cleared. */
+  readonly stored: readonly string[];
+  readonly drift: readonly Drift[];
+  readonly list?: string;
+  readonly proof?: Proof;
+  /** Lists that the page has shown to be redundant. */
+  readonly redundant?: readonly string[];
+  /** How many records the source counts for this run. */
+  readonly expected?: number | undefined;
+}
+
+/** Fails unless the claim is still ours: a worker that was taken for dead cannot move any position. */
+export async function keepBooks(client: Client, claim: Claim, at: Moment, books: Bookkeeping): Promise<void> {
+  await count(client, claim, books);
+  const { proof = {}, list = 'default' } = books;
+  const now = new Date(at.nowMs);
+  if (proof.covered) await cover(client, claim, list, proof.covered);
+  if (proof.walk !== undefined) await placeWalk(client, claim, list, proof.walk);
+  if (proof.hole) await addHole(client, claim, list, proof.hole, now);
+  for (const name of books.redundant ?? []) await makeRedundant(client, claim, name);
+  if (books.stored.length > 0) await clearRejects(client, claim, books.stored, books.rejects, now);
+  if (books.rejects.length > 0) await writeRejects(client, claim, books.rejects, now);
+  if (books.drift.length > 0) await writeDrift(client, claim, books.drift, now);
+}
+
+async function count(client: Client, claim: Claim, { counts, expected }: Bookkeeping): Promise<void> {
+  const { rowCount } = await client.query({
+    name: 'count page',
+    text: `update sync.run_streams set
+        seen = seen + $4, inserted = inserted + $5, updated = updated + $6, unchanged = unchanged + $7,
+        deleted = deleted + $8, rejected = rejected + $9, cleaned = cleaned + $10, credits = credits + $11,
+        expected = coalesce($12, expected)
+      where run_id = $1 and stream = $2 and token = $3 and state = 'running'`,
+    values: [
+      claim.run,
+      claim.stream,
+      claim.token,
+      counts.seen,
+      counts.inserted,
+      counts.updated,
+      counts.unchanged,
+      counts.deleted,
+      counts.rejected,
+      counts.cleaned,
+      counts.credits,
+      expected ?? null,
+    ],
+  });
+  if (rowCount === 0) throw new FencedOff(`stream ${claim.stream} of run ${claim.run}`);
+}

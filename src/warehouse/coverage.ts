@@ -1,0 +1,101 @@
+/**
+ * Coverage: for each account, stream and list the set of time ranges that have been read and committed. A position is
+ * what is wanted minus what is covered; PostgreSQL's multiranges do the arithmetic.
+ */
+import type pg from 'pg';
+import type { Ms, Range, Walk } from '../reading/reading.ts';
+import type { Client } from './pool.ts';
+import type { Claim } from './runs.ts';
+
+type Queryable = Pick<pg.ClientBase, 'query'>;
+type Key = Pick<Claim, 'account' | 'stream'>;
+
+const keyOf = (claim: Key, list: string) => [claim.account, claim.stream, list];
+
+/** Makes the account and its lists known, so that one that was never read counts as a hole and not as nothing. */
+export async function register(
+  db: Queryable,
+  account: string,
+  sinceMs: Ms,
+  lists: readonly { stream: string; list: string }[],
+): Promise<void> {
+  await db.query(
+    `insert into sync.accounts (account_id, since) values ($1, $2)
+     on conflict (account_id) do update set since = excluded.since where accounts.since <> excluded.since`,
+    [account, new Date(sinceMs)],
+  );
+  await db.query(
+    `insert into sync.coverage (account_id, stream, list)
+     select $1, l.stream, l.list from unnest($2::text[], $3::text[]) l (stream, list)
+     on conflict do nothing`,
+    [account, lists.map(({ stream }) => stream), lists.map(({ list }) => list)],
+  );
+}
+
+/** Where a sync goes on: the top of what is covered without a gap that nothing explains; `since` on an empty warehouse. */
+export async function readPosition(
+  db: Queryable,
+  key: Key,
+  list: string,
+): Promise<{ fromMs: Ms; redundant: boolean; walk: Walk | undefined }> {
+  const { rows } = await db.query(
+    `select extract(epoch from coalesce(upper(c.covered * tstzmultirange(tstzrange(a.since, null))), a.since))::float8 * 1000 as from_ms,
+       c.redundant, w.page, w.deep,
+       extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms
+     from sync.coverage c
+     join sync.accounts a using (account_id)
+     left join sync.walks w using (account_id, stream, list)
+     where (account_id, stream, list) = ($1, $2, $3)`,
+    keyOf(key, list),
+  );
+  const row = rows[0];
+  if (row === undefined) throw new Error(`list ${list} of ${key.stream} is not registered`);
+  const walk = { since: row.since_ms, asOf: row.as_of_ms, page: row.page, deep: row.deep };
+  return { fromMs: row.from_ms, redundant: row.redundant, walk: row.page === null ? undefined : walk };
+}
+
+export async function cover(client: Client, claim: Claim, list: string, { from, to }: Range): Promise<void> {
+  await client.query({
+    name: 'cover',
+    text: `update sync.coverage set covered = covered + tstzmultirange(tstzrange($4, $5))
+      where (account_id, stream, list) = ($1, $2, $3) and not covered @> tstzrange($4, $5)`,
+    values: [...keyOf(claim, list), new Date(from), new Date(to)],
+  });
+}
+
+export async function makeRedundant(client: Client, claim: Claim, list: string): Promise<void> {
+  await client.query(
+    `update sync.coverage set redundant = true where (account_id, stream, list) = ($1, $2, $3) and not redundant`,
+    keyOf(claim, list),
+  );
+}
+
+export async function placeWalk(client: Client, claim: Claim, list: string, walk: Walk | null): Promise<void> {
+  const key = keyOf(claim, list);
+  if (walk === null) {
+    await client.query('delete from sync.walks where (account_id, stream, list) = ($1, $2, $3)', key);
+    return;
+  }
+  await client.query({
+    name: 'place walk',
+    text: `insert into sync.walks (account_id, stream, list, since, as_of, page, deep) values ($1, $2, $3, $4, $5, $6, $7)
+      on conflict (account_id, stream, list) do update set
+        since = excluded.since, as_of = excluded.as_of, page = excluded.page, deep = excluded.deep`,
+    values: [...key, new Date(walk.since), new Date(walk.asOf), walk.page, walk.deep],
+  });
+}
+
+export async function addHole(
+  client: Client,
+  claim: Claim,
+  list: string,
+  hole: Range & { reason: string },
+  now: Date,
+): Promise<void> {
+  await client.query(
+    `insert into sync.hole_reasons (account_id, stream, list, hole, reason, found_at)
+     values ($1, $2, $3, tstzrange($4, $5), $6, $7)
+     on conflict (account_id, stream, list, hole) do update set reason = excluded.reason, found_at = excluded.found_at`,
+    [...keyOf(claim, list), new Date(hole.from), new Date(hole.to), hole.reason, now],
+  );
+}

@@ -1,0 +1,185 @@
+/**
+ * A table's declaration in, the SQL of its merge out. The text of a page goes to Postgres as one parameter and is taken
+ * apart there (measured: 50,000 rows/s, twice what unnest or COPY to a stage reach); what is unchanged is left out by a
+ * pre-filter, so that a replayed page writes nothing: no lock, no dead row, no WAL.
+ *
+ * Parameters of every merge: $1 the page as JSON text, $2 account, $3 now, $4 as_of of the reply, $5… the table's own.
+ */
+
+/** One column: its name, the SQL that takes it out of `record`, and whether `_payload` lacks it. */
+export interface Column {
+  readonly name: string;
+  readonly sql: string;
+  /** True for what `_payload` does not hold: a change of it alone is a change of the row. */
+  readonly apart?: boolean;
+}
+
+export interface Table {
+  /** With its schema: `helpdesk.tickets`. */
+  readonly name: string;
+  /** The SQL `from` that yields `record` (jsonb) and `n` (its place); see `page` and `within`. */
+  readonly from: string;
+  readonly columns: readonly Column[];
+  /** Fields that do not belong to `_payload`: other tables' records, long texts with a column of their own. */
+  readonly leftOut?: readonly string[];
+  /** The column that only grows at the source, where there is one. */
+  readonly version?: string;
+  /** Written once, never compared or changed: SQL by column. */
+  readonly atFirst?: Readonly<Record<string, string>>;
+  /** Members of a set that belongs to a parent: those the parent no longer shows are removed. */
+  readonly parent?: string;
+}
+
+/** Rows that are only a relation (`ticket_labels`) or a mere id (`labels` before their name is known). */
+export interface Mention {
+  readonly name: string;
+  /** SQL for the rows: selects the key columns; `$2` is the account. */
+  readonly rows: string;
+  readonly key: readonly string[];
+  /** True for tables that carry `_first_seen_at` and `_synced_at`. */
+  readonly dated: boolean;
+  readonly parent?: string;
+}
+
+export interface Merge {
+  /** Upserts a page; answers one row: seen, inserted, updated, updated_ids. */
+  readonly upsert: string;
+  /** Removes what vanished from the sets of the parents `$3` (text[]), given the page `$1` and the account `$2`. */
+  readonly removals: readonly string[];
+}
+
+// --- the vocabulary of declarations ------------------------------------------------------------------------------
+
+export const text = (field: string, name = field): Column => ({ name, sql: `record ->> '${field}'` });
+export const bigint = (field: string): Column => ({ name: field, sql: `(record ->> '${field}')::bigint` });
+export const boolean = (field: string): Column => ({ name: field, sql: `(record ->> '${field}')::boolean` });
+export const time = (field: string): Column => ({ name: field, sql: `(record ->> '${field}')::timestamptz` });
+export const texts = (field: string): Column => ({
+  name: field,
+  sql: `case when jsonb_typeof(record -> '${field}') = 'array'
+      then array(select jsonb_array_elements_text(record -> '${field}')) end`,
+});
+/** A column that `_payload` lacks. */
+export const apart = (column: Column): Column => ({ ...column, apart: true });
+/** A column that does not come from the record itself. */
+export const derived = (name: string, sql: string): Column => ({ name, sql, apart: true });
+
+/** Every record of the page, which is a JSON array. */
+export const page = `jsonb_array_elements($1::jsonb) with ordinality as e (record, n)`;
+
+/** An array within `json`, or nothing where it is null or absent. */
+export const elements = (json: string): string =>
+  `jsonb_array_elements(case when jsonb_typeof(${json}) = 'array' then ${json} end)`;
+
+// --- declaration → SQL -------------------------------------------------------------------------------------------
+
+/** The merge of a page: first its own table, then what hangs on it. */
+export function buildMerge(root: Table, others: readonly Table[] = [], mentions: readonly Mention[] = []): Merge {
+  const short = shortName(root);
+  const ctes = [root, ...others].flatMap(upsertCtes).concat(mentions.map(mentionCte));
+  return {
+    upsert: `with ${ctes.join(',\n')}
+select (select count(*) from ${short}_row)::int as seen,
+  (select count(*) from ${short}_written where inserted)::int as inserted,
+  (select count(*) from ${short}_written where not inserted)::int as updated,
+  (select coalesce(array_agg(id), '{}') from ${short}_written where not inserted) as updated_ids`,
+    removals: [
+      ...[root, ...others].filter(table => table.parent !== undefined).map(table => removal(root, table)),
+      ...mentions.filter(mention => mention.parent !== undefined).map(mention => mentionRemoval(root, mention)),
+    ],
+  };
+}
+
+/** `tickets_row` (the page's rows, the last of each id), `tickets_changed` (without no-ops), `tickets_written`. */
+function upsertCtes(table: Table): string[] {
+  const short = shortName(table);
+  const names = table.columns.map(column => column.name);
+  const first = Object.entries(table.atFirst ?? {});
+  const apartEqual = table.columns
+    .filter(column => column.apart)
+    .map(({ name }) => `\n      and t.${name} is not distinct from r.${name}`)
+    .join('');
+  const newer = table.version
+    ? `(t.${table.version}, t._observed_at) < (excluded.${table.version}, excluded._observed_at)`
+    : 't._observed_at < excluded._observed_at';
+  return [
+    rowCte(table),
+    // "offset 0" keeps the look-up by key: as an anti join, a plan made on an empty table scans it whole for each page.
+    `${short}_changed as (
+  select * from ${short}_row r
+  where not exists (
+    select from ${table.name} t
+    where t.account_id = $2 and t.id = r.id and t._payload = r._payload and t._deleted_at is null${apartEqual}
+    offset 0)
+)`,
+    `${short}_written as (
+  insert into ${table.name} as t (account_id, ${[...names, ...first.map(([name]) => name)].join(', ')},
+    _first_seen_at, _synced_at, _observed_at, _payload)
+  select $2, ${[...names, ...first.map(([, sql]) => sql)].join(', ')}, $3, $3, $4, _payload
+  from ${short}_changed
+  on conflict (account_id, id) do update set
+    ${names
+      .filter(name => name !== 'id')
+      .map(name => `${name} = excluded.${name}`)
+      .join(', ')},
+    _synced_at = excluded._synced_at, _observed_at = excluded._observed_at, _deleted_at = null,
+    _payload = excluded._payload
+  where ${newer}
+  returning t.id, t.xmax = 0 as inserted
+)`,
+  ];
+}
+
+function rowCte(table: Table): string {
+  const leftOut = table.leftOut?.length ? ` - '{${table.leftOut.join(',')}}'::text[]` : '';
+  return `${shortName(table)}_row as (
+  select distinct on (id) * from (
+    select ${table.columns.map(({ name, sql }) => `${sql} as ${name}`).join(',\n      ')},
+      record${leftOut} as _payload, record, n
+    from ${table.from}
+  ) r
+  order by id, n desc
+)`;
+}
+
+function mentionCte(mention: Mention): string {
+  const dated = mention.dated ? ', _first_seen_at, _synced_at' : '';
+  return `${mention.name.replace('.', '_')}_mentioned as (
+  insert into ${mention.name} (account_id, ${mention.key.join(', ')}${dated})
+  select distinct $2, ${mention.key.join(', ')}${mention.dated ? ', $3::timestamptz, $3::timestamptz' : ''}
+  from (${mention.rows}) m
+  where not exists (
+    select from ${mention.name} t
+    where t.account_id = $2 and ${mention.key.map(name => `t.${name} = m.${name}`).join(' and ')}
+    offset 0)
+  on conflict do nothing
+)`;
+}
+
+/** Rows of the parents `$3` that the page does not show. Only what the comparison needs is taken out of the page. */
+function removal(root: Table, table: Table): string {
+  const needed = table.columns.filter(({ name }) => name === 'id' || name === table.parent);
+  const rows = rowCte({ ...table, columns: needed });
+  return `with ${table.from.includes(`${shortName(root)}_written`) ? `${pageAsWritten(root)},\n` : ''}${rows}
+delete from ${table.name} t
+where t.account_id = $2 and t.${table.parent} = any($3)
+  and not exists (select from ${shortName(table)}_row r where r.id = t.id and r.${table.parent} = t.${table.parent})`;
+}
+
+function mentionRemoval(root: Table, mention: Mention): string {
+  const same = mention.key.map(name => `m.${name} = t.${name}`).join(' and ');
+  return `with ${pageAsWritten(root)}
+delete from ${mention.name} t
+where t.account_id = $2 and t.${mention.parent} = any($3)
+  and not exists (select from (${mention.rows}) m where ${same})`;
+}
+
+/** A removal is limited to its parents by `$3`, so every row of the page may stand for a written one. */
+function pageAsWritten(root: Table): string {
+  const short = shortName(root);
+  return `${rowCte(root)},\n${short}_written as (select id from ${short}_row)`;
+}
+
+function shortName(table: Table): string {
+  return table.name.replace(/^.*\./, '');
+}

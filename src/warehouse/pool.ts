@@ -1,0 +1,43 @@
+/** Connections to the warehouse, and the one way to run a transaction. */
+import pg from 'pg';
+
+// bigint as a number: nothing that we count or read back comes near 2^53.
+pg.types.setTypeParser(pg.types.builtins.INT8, Number);
+
+export type Client = pg.ClientBase;
+
+export function makePool(url: string, name = 'shelfdesk'): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: url,
+    application_name: name,
+    // Times without an offset are UTC wherever the server stands. A crash of the server may lose the last half second of
+    // commits: rows and the coverage they prove go together, so it is read again, and no position is ahead of its rows.
+    options: '-c timezone=UTC -c synchronous_commit=off',
+    max: 5,
+  });
+  // An idle connection that breaks is replaced; the query that needs it next says what is wrong.
+  pool.on('error', () => {});
+  return pool;
+}
+
+export async function transaction<T>(pool: pg.Pool, work: (client: Client) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  try {
+    await client.query('begin');
+    const result = await work(client);
+    await client.query('commit');
+    return result;
+  } catch (error) {
+    await client.query('rollback').catch((lost: Error) => {
+      broken = lost;
+    });
+    throw error;
+  } finally {
+    client.release(broken);
+  }
+}
+
+/** SQLSTATE class 22: PostgreSQL cannot store a value. It concerns a record, not the connection or the statement. */
+export const isDataException = (error: unknown): error is pg.DatabaseError =>
+  error instanceof pg.DatabaseError && error.code !== undefined && error.code.startsWith('22');

@@ -1,0 +1,111 @@
+/** Records that could not be stored, and where the source differs from its documentation: set aside, counted, shown. */
+import { createHash } from 'node:crypto';
+import type pg from 'pg';
+import type { Client } from './pool.ts';
+import type { Claim } from './runs.ts';
+
+type Key = Pick<Claim, 'account' | 'stream'>;
+
+export interface Reject {
+  readonly recordId?: string | undefined;
+  /** By which id the source is asked again. */
+  readonly askId?: string | undefined;
+  readonly reason: string;
+  /** JSON text. Escapes keep whatever PostgreSQL could not store. */
+  readonly payload?: string | undefined;
+}
+
+export interface Drift {
+  readonly kind: 'unknown_field' | 'unknown_value' | 'wrong_type' | 'unstorable';
+  readonly path: string;
+  readonly value: string;
+  readonly seen: number;
+}
+
+/** The record's id, else a hash of what came: a record that is read again is the same reject. */
+const keyOf = ({ recordId, askId, payload = '' }: Reject): string =>
+  recordId ?? (payload ? createHash('sha256').update(payload).digest('hex').slice(0, 32) : (askId ?? ''));
+
+/** First due at once (the end of the run asks again), then after 1, 4, 16 … minutes, at most a day. */
+const nextTry = `$6::timestamptz + least(interval '1 day', interval '1 minute' * 4 ^ (r.attempts - 1))`;
+
+export async function writeRejects(client: Client, claim: Key, rejects: readonly Reject[], now: Date): Promise<void> {
+  for (const reject of rejects) {
+    await client.query(
+      `insert into sync.rejects as r
+         (account_id, stream, key, record_id, ask_id, first_seen_at, last_seen_at, next_try_at, reason, payload, replayable)
+       values ($1, $2, $3, $4, $5, $6, $6, case when $5::text is not null then $6::timestamptz end, $7, $8, $8::text is not null)
+       on conflict (account_id, stream, key) where cleared_at is null do update set
+         attempts = r.attempts + 1, last_seen_at = excluded.last_seen_at,
+         next_try_at = case when excluded.ask_id is not null then ${nextTry} end,
+         reason = excluded.reason, payload = coalesce(excluded.payload, r.payload),
+         replayable = excluded.replayable or r.replayable`,
+      [
+        claim.account,
+        claim.stream,
+        keyOf(reject),
+        reject.recordId ?? null,
+        reject.askId ?? null,
+        now,
+        reject.reason,
+        reject.payload ?? null,
+      ],
+    );
+  }
+}
+
+/** What was asked for by these ids has been stored, but for what was rejected again just now. */
+export async function clearRejects(
+  client: Client,
+  claim: Key,
+  askIds: readonly string[],
+  again: readonly Reject[],
+  now: Date,
+): Promise<void> {
+  await client.query({
+    name: 'clear rejects',
+    text: `update sync.rejects set cleared_at = $5
+      where account_id = $1 and stream = $2 and ask_id = any($3) and key <> all($4) and cleared_at is null`,
+    values: [claim.account, claim.stream, askIds, again.map(keyOf), now],
+  });
+}
+
+/** Ids to be asked for again now, the longest due first. */
+export async function dueRejects(db: pg.Pool, claim: Key, now: Date): Promise<string[]> {
+  const { rows } = await db.query<{ ask_id: string }>(
+    `select ask_id from sync.rejects
+     where account_id = $1 and stream = $2 and cleared_at is null and next_try_at <= $3
+     group by ask_id order by min(next_try_at)`,
+    [claim.account, claim.stream, now],
+  );
+  return rows.map(row => row.ask_id);
+}
+
+/** Rejects that this run has opened or met again, and that are still open. */
+export async function openSince(db: pg.Pool, claim: Key, since: Date): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `select count(*) as n from sync.rejects
+     where account_id = $1 and stream = $2 and cleared_at is null and last_seen_at >= $3`,
+    [claim.account, claim.stream, since],
+  );
+  return rows[0]!.n;
+}
+
+export async function writeDrift(client: Client, claim: Key, drift: readonly Drift[], now: Date): Promise<void> {
+  await client.query(
+    `insert into sync.drift as d (account_id, stream, kind, path, value, seen, first_seen_at, last_seen_at)
+     select $1, $2, s.kind, s.path, s.value, s.seen, $7, $7
+     from unnest($3::text[], $4::text[], $5::text[], $6::bigint[]) s (kind, path, value, seen)
+     on conflict (account_id, stream, kind, path, value) do update set
+       seen = d.seen + excluded.seen, last_seen_at = excluded.last_seen_at`,
+    [
+      claim.account,
+      claim.stream,
+      drift.map(({ kind }) => kind),
+      drift.map(({ path }) => path),
+      drift.map(({ value }) => value),
+      drift.map(({ seen }) => seen),
+      now,
+    ],
+  );
+}

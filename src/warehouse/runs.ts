@@ -1,0 +1,224 @@
+/**
+ * Runs: what people started, stream by stream. Whoever takes the work on a stream up raises its token; commits carry the
+ * token and fail under an old one. Who is alive is told by locks of database sessions, which end with the process that
+ * held them: one on each run, and one on each stream of an account, so that nobody pays twice for the same page.
+ */
+import pg from 'pg';
+import { exitCodes, FencedOff, Interrupted, ShelfdeskError } from '../errors.ts';
+import { type Client, transaction } from './pool.ts';
+
+/** The right to commit to a stream of a run. */
+export interface Claim {
+  readonly account: string;
+  readonly stream: string;
+  readonly run: number;
+  readonly token: number;
+}
+
+export type RunState = 'waiting' | 'running' | 'completed' | 'partly' | 'failed' | 'interrupted';
+
+export interface StreamProgress {
+  account_id: string;
+  stream: string;
+  state: RunState;
+  expected: number | null;
+  seen: number;
+  inserted: number;
+  updated: number;
+  unchanged: number;
+  deleted: number;
+  rejected: number;
+  cleaned: number;
+  credits: number;
+  error: string | null;
+  remedy: string | null;
+  exit_code: number | null;
+}
+
+export async function openRun(db: pg.Pool, account: string, streams: readonly string[], now: Date): Promise<number> {
+  return transaction(db, async client => {
+    const { rows } = await client.query<{ id: number }>(
+      `insert into sync.runs (account_id, kind, started_at) values ($1, 'sync', $2) returning id`,
+      [account, now],
+    );
+    const run = rows[0]!.id;
+    await client.query('insert into sync.run_streams (run_id, account_id, stream) select $1, $2, unnest($3::text[])', [
+      run,
+      account,
+      streams,
+    ]);
+    return run;
+  });
+}
+
+/** 'SHST': locks of Shelfdesk in this database. */
+const lockClass = 0x53_48_53_54;
+const lockSql = (fn: string) => `select ${fn}(${lockClass}, hashtext($1)) as locked`;
+
+/** Held by whoever started the run, until it ends: a run that nobody holds has died. */
+export const runLock = (run: number) => `run/${run}`;
+/** Held by whoever works on a stream of an account. */
+export const streamLock = (account: string, stream: string) => `stream/${account}/${stream}`;
+
+/** A lock of this process, which ends with it; undefined while another process holds it. */
+export async function hold(db: pg.Pool, lock: string): Promise<AsyncDisposable | undefined> {
+  const client = await db.connect();
+  let lost: Error | undefined;
+  const onError = (error: Error) => {
+    lost = error;
+  };
+  client.on('error', onError);
+  const release = () => {
+    client.off('error', onError);
+    client.release(lost);
+  };
+  try {
+    const { rows } = await client.query(lockSql('pg_try_advisory_lock'), [lock]);
+    if (rows[0].locked) {
+      return {
+        async [Symbol.asyncDispose]() {
+          if (!lost) await client.query(lockSql('pg_advisory_unlock'), [lock]).catch(onError);
+          release();
+        },
+      };
+    }
+  } catch (error) {
+    lost = error as Error;
+    release();
+    throw error;
+  }
+  release();
+  return undefined;
+}
+
+/** Runs that are said to be running and that nobody holds. */
+export async function deadRuns(db: pg.Pool): Promise<number[]> {
+  const { rows } = await db.query<{ id: number }>(`select id from sync.runs where state = 'running'`);
+  const dead: number[] = [];
+  for (const { id } of rows) {
+    await using lock = await hold(db, runLock(id));
+    if (lock) dead.push(id);
+  }
+  return dead;
+}
+
+/** Writes down that these runs died. Their token is raised: were one of them only asleep, it can write no more. */
+export async function buryRuns(db: pg.Pool, runs: readonly number[], now: Date): Promise<void> {
+  await transaction(db, async client => {
+    await client.query(
+      `update sync.run_streams set state = 'interrupted', token = token + 1, finished_at = $2,
+         error = 'the process died', remedy = 'Nothing to do: the next run goes on where it stopped.',
+         exit_code = ${exitCodes.failed}
+       where run_id = any($1) and state in ('waiting', 'running')`,
+      [runs, now],
+    );
+    await client.query(`update sync.runs set state = 'interrupted', finished_at = $2 where id = any($1)`, [runs, now]);
+  });
+}
+
+/**
+ * Raises the token; for the holder of the stream's lock. Undefined if the stream of this run is over already: a job that
+ * was delivered twice, or whose run died.
+ */
+export async function takeUp(db: pg.Pool, key: Omit<Claim, 'token'>, now: Date): Promise<Claim | undefined> {
+  const { rows } = await db.query<{ token: number }>(
+    `update sync.run_streams set token = token + 1, state = 'running', started_at = coalesce(started_at, $3)
+     where run_id = $1 and stream = $2 and state in ('waiting', 'running')
+     returning token`,
+    [key.run, key.stream, now],
+  );
+  return rows[0] && { ...key, token: rows[0].token };
+}
+
+/** Credits that no page accounts for: requests that failed for good, and probes. */
+export async function finish(
+  db: pg.Pool,
+  claim: Claim,
+  now: Date,
+  end: { partly?: string | undefined; error?: unknown; credits: number },
+): Promise<void> {
+  const { state, error, remedy, exitCode } = outcome(end);
+  await transaction(db, async client => {
+    const { rowCount } = await client.query(
+      `update sync.run_streams set state = $4, finished_at = $5, error = $6, remedy = $7, exit_code = $8,
+         credits = credits + $9
+       where run_id = $1 and stream = $2 and token = $3 and state = 'running'`,
+      [claim.run, claim.stream, claim.token, state, now, error, remedy, exitCode, end.credits],
+    );
+    if (rowCount === 0) throw new FencedOff(`stream ${claim.stream} of run ${claim.run}`);
+    await closeRun(client, claim.run, now);
+  });
+}
+
+function outcome({ partly, error }: { partly?: string | undefined; error?: unknown }) {
+  if (error instanceof Interrupted) {
+    return { state: 'interrupted', error: null, remedy: error.remedy, exitCode: error.exitCode };
+  }
+  if (error instanceof ShelfdeskError) {
+    return { state: 'failed', error: error.message, remedy: error.remedy, exitCode: error.exitCode };
+  }
+  if (error !== undefined) {
+    const what = error instanceof Error ? error.message : String(error);
+    const remedy =
+      error instanceof pg.DatabaseError || what.includes('Connection terminated')
+        ? 'Look at the database; then run the same command again: it goes on where this one stopped.'
+        : 'This is a bug in Shelfdesk: please report it with the log. Running again is safe.';
+    return { state: 'failed', error: what, remedy, exitCode: exitCodes.failed };
+  }
+  if (partly !== undefined) {
+    const remedy = 'See sync.rejects and sync.holes; what can be asked for again is asked for again by later runs.';
+    return { state: 'partly', error: partly, remedy, exitCode: exitCodes.partly };
+  }
+  return { state: 'completed', error: null, remedy: null, exitCode: exitCodes.ok };
+}
+
+/** What is left of a run when whoever started it leaves: streams that nobody will take up any more. */
+export async function endRun(db: pg.Pool, run: number, now: Date, error: unknown): Promise<void> {
+  const end = outcome({ error });
+  await transaction(db, async client => {
+    await client.query(
+      `update sync.run_streams set state = $2, token = token + 1, finished_at = $3, error = $4, remedy = $5, exit_code = $6
+       where run_id = $1 and state in ('waiting', 'running')`,
+      [run, end.state, now, end.error, end.remedy, end.exitCode],
+    );
+    await closeRun(client, run, now);
+  });
+}
+
+/**
+ * A run ends with its last stream, or at once when the source refuses us or somebody interrupts: then the streams that
+ * still wait are not begun.
+ */
+async function closeRun(client: Client, run: number, now: Date): Promise<void> {
+  await client.query(
+    `with last as (
+       select exit_code, state, error, remedy from sync.run_streams
+       where run_id = $1 and exit_code in (${exitCodes.refused}, ${exitCodes.interrupted})
+       order by finished_at limit 1)
+     update sync.run_streams s
+     set state = last.state, finished_at = $2, error = last.error, remedy = last.remedy, exit_code = last.exit_code
+     from last where s.run_id = $1 and s.state = 'waiting'`,
+    [run, now],
+  );
+  await client.query(
+    `update sync.runs r set finished_at = $2,
+       state = (select case
+           when bool_or(s.state = 'failed') then 'failed' when bool_or(s.state = 'interrupted') then 'interrupted'
+           when bool_or(s.state = 'partly') then 'partly' else 'completed' end
+         from sync.run_streams s where s.run_id = $1)
+     where r.id = $1 and not exists (
+       select from sync.run_streams s where s.run_id = $1 and s.state in ('waiting', 'running'))`,
+    [run, now],
+  );
+}
+
+export async function readProgress(db: pg.Pool, run: number): Promise<{ state: RunState; streams: StreamProgress[] }> {
+  const { rows } = await db.query<StreamProgress & { run_state: RunState }>(
+    `select r.state as run_state, s.account_id, s.stream, s.state, s.expected, s.seen, s.inserted, s.updated, s.unchanged, s.deleted,
+       s.rejected, s.cleaned, s.credits, s.error, s.remedy, s.exit_code
+     from sync.runs r join sync.run_streams s on s.run_id = r.id
+     where r.id = $1`,
+    [run],
+  );
+  return { state: rows[0]!.run_state, streams: rows.map(({ run_state: _, ...stream }) => stream) };
+}

@@ -1,0 +1,164 @@
+/**
+ * Which tickets wait for their messages is derived from the tickets themselves (a partial index), not kept in a queue:
+ * nothing can be forgotten in it. A ticket that could not be read waits under an open reject until that is due.
+ */
+import type pg from 'pg';
+import type { Ms } from '../reading/reading.ts';
+import type { Client } from './pool.ts';
+import type { Claim } from './runs.ts';
+
+const waits = `t.account_id = $1 and (t._messages_as_of is null or t._messages_as_of < t.updated_at) and t._deleted_at is null`;
+
+export interface Waiting {
+  id: string;
+  updatedMs: Ms;
+  /** What the ticket mentions and nobody has asked the name of, or not for a while (renames are not announced). */
+  due: { labels: string[]; inbox: string[] };
+}
+
+interface When {
+  /** A change after this is left alone: its second is not over, and would have to be paid for again. */
+  ripeMs: Ms;
+  /** A date beyond this is wrong: the ticket is read once, and never again for its date's sake. */
+  futureMs: Ms;
+  /** A ticket whose last failure is younger than this run is left to the end of it. */
+  startedMs: Ms;
+  /** Names that were last shown before this are due. */
+  namesMs: Ms;
+}
+
+const due = `
+    array(select l.id from helpdesk.labels l
+      where l.account_id = t.account_id and l.id = any(t.label_ids) and (l._observed_at is null or l._observed_at < $6)) as labels,
+    array(select i.id from helpdesk.inboxes i
+      where i.account_id = t.account_id and i.id = t.inbox_id and (i._observed_at is null or i._observed_at < $6)) as inbox`;
+
+const notFailing = `not exists (
+      select from sync.rejects r
+      where r.account_id = t.account_id and r.stream = $4 and r.ask_id = t.id and r.cleared_at is null
+        and r.next_try_at > $5
+      offset 0)`;
+
+const updatedMs = 'extract(epoch from t.updated_at)::float8 * 1000 as updated_ms';
+
+const valuesOf = (claim: Pick<Claim, 'account' | 'stream'>, when: When) => [
+  claim.account,
+  new Date(when.ripeMs),
+  new Date(when.futureMs),
+  claim.stream,
+  new Date(when.startedMs),
+];
+
+/** The next ticket to be asked for: newest change first. */
+export async function nextWaiting(
+  db: pg.Pool,
+  claim: Pick<Claim, 'account' | 'stream'>,
+  when: When,
+): Promise<Waiting | undefined> {
+  const { rows } = await db.query<{ id: string; updated_ms: number; labels: string[]; inbox: string[] }>({
+    name: 'next waiting',
+    text: `select t.id, ${updatedMs}, ${due}
+      from helpdesk.tickets t
+      where ${waits} and (t.updated_at <= $2 or (t.updated_at > $3 and t._messages_as_of is null)) and ${notFailing}
+      order by t.updated_at desc
+      limit 1`,
+    values: [...valuesOf(claim, when), new Date(when.namesMs)],
+  });
+  const row = rows[0];
+  return row && { id: row.id, updatedMs: row.updated_ms, due: { labels: row.labels, inbox: row.inbox } };
+}
+
+/** The earliest change that is not ripe yet; undefined if none is about to be. */
+export async function nextRipe(
+  db: pg.Pool,
+  claim: Pick<Claim, 'account' | 'stream'>,
+  when: When,
+): Promise<Ms | undefined> {
+  const { rows } = await db.query<{ updated_ms: number }>(
+    `select ${updatedMs} from helpdesk.tickets t
+     where ${waits} and t.updated_at > $2 and t.updated_at <= $3 and ${notFailing}
+     order by t.updated_at
+     limit 1`,
+    valuesOf(claim, when),
+  );
+  return rows[0]?.updated_ms;
+}
+
+export async function countWaiting(db: pg.Pool, account: string): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(`select count(*) as n from helpdesk.tickets t where ${waits}`, [
+    account,
+  ]);
+  return rows[0]!.n;
+}
+
+/**
+ * Takes the messages of a ticket as of now for its own. False if the reply is older than what is known: an older
+ * ticket, or an older as_of, replaces nothing.
+ */
+export async function claimMessages(
+  client: Client,
+  account: string,
+  ticket: { id: string; updatedMs: Ms; asOfMs: Ms },
+): Promise<boolean> {
+  const { rowCount } = await client.query({
+    name: 'claim messages',
+    text: `update helpdesk.tickets t set _messages_as_of = $4
+      where t.account_id = $1 and t.id = $2 and t.updated_at <= $3
+        and (t._messages_as_of is null or t._messages_as_of < $4)`,
+    values: [account, ticket.id, new Date(ticket.updatedMs), new Date(ticket.asOfMs)],
+  });
+  return rowCount === 1;
+}
+
+/** A ticket that the source no longer has, verified by id. Were it to come back, its messages would be asked for anew. */
+export async function buryTicket(client: Client, account: string, id: string, asOfMs: Ms, now: Date): Promise<number> {
+  const { rowCount } = await client.query(
+    `update helpdesk.tickets set _deleted_at = $3, _synced_at = $4, _messages_as_of = null
+     where account_id = $1 and id = $2 and _deleted_at is null and _observed_at <= $3`,
+    [account, id, new Date(asOfMs), now],
+  );
+  if (rowCount === 0) return 0;
+  for (const table of ['helpdesk.messages', 'helpdesk.attachments']) {
+    await client.query(
+      `update ${table} set _deleted_at = $3, _synced_at = $4
+       where account_id = $1 and ticket_id = $2 and _deleted_at is null`,
+      [account, id, new Date(asOfMs), now],
+    );
+  }
+  return 1;
+}
+
+/** A ticket for each name that nobody has asked about and that no ticket waiting would bring. */
+export async function ticketsForNames(
+  db: pg.Pool,
+  account: string,
+): Promise<{ id: string; due: { labels: string[]; inbox: string[] } }[]> {
+  const { rows } = await db.query<{ id: string; labels: string[]; inbox: string[] }>(
+    `select id, array_agg(label_id) filter (where label_id is not null) as labels,
+       array_agg(inbox_id) filter (where inbox_id is not null) as inbox
+     from (
+       select (select k.ticket_id from helpdesk.ticket_labels k join helpdesk.tickets t on (t.account_id, t.id) = (k.account_id, k.ticket_id)
+               where k.account_id = l.account_id and k.label_id = l.id and t._deleted_at is null limit 1) as id,
+         l.id as label_id, null as inbox_id
+       from helpdesk.labels l where l.account_id = $1 and l._observed_at is null
+       union all
+       select (select t.id from helpdesk.tickets t
+               where t.account_id = i.account_id and t.inbox_id = i.id and t._deleted_at is null limit 1),
+         null, i.id
+       from helpdesk.inboxes i where i.account_id = $1 and i._observed_at is null) mentioned
+     where id is not null
+     group by id`,
+    [account],
+  );
+  return rows.map(row => ({ id: row.id, due: { labels: row.labels ?? [], inbox: row.inbox ?? [] } }));
+}
+
+export async function nameThem(
+  client: Client,
+  account: string,
+  upsert: string,
+  values: { text: string; asked: readonly string[]; at: { nowMs: Ms; asOfMs: Ms } },
+): Promise<void> {
+  const { text, asked, at } = values;
+  await client.query(upsert, [text, account, new Date(at.nowMs), new Date(at.asOfMs), asked]);
+}
