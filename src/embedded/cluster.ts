@@ -8,6 +8,7 @@ import { randomBytes } from 'node:crypto';
 import { lchown, link, mkdir, readFile, readlink, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { ShelfdeskError } from '../errors.ts';
 import { isRunning, type Outcome, type Place, putInPlace, run, stagingName, sweepStaging, unless } from './place.ts';
 
@@ -15,6 +16,10 @@ export type Settings = Record<string, string>;
 
 /** `busy`: it is starting or stopping, so look again later. */
 export type Server = { state: 'down' } | { state: 'busy' } | { state: 'ready'; port: number };
+
+/** With pauses that grow to a second, about two minutes: longer than a recovery or a slow stop takes. */
+export const maxLooks = 130;
+export const pauseMs = (attempt: number): number => Math.min(1000, 20 * 1.5 ** attempt);
 
 const dataOf = (place: Place): string => join(place.home, 'data');
 
@@ -179,13 +184,20 @@ export function freePort(): Promise<number> {
   });
 }
 
+/**
+ * Stops the server and waits for its end. `pg_ctl` could wait too, but for the end of whatever server is on the folder,
+ * and somebody who was thrown out just now may have started the next one between two of its looks.
+ */
 export async function stop(place: Place): Promise<void> {
-  const args = ['stop', '-w', '-t', '60', '-s', '-m', 'fast', '-D', dataOf(place)];
-  const stopped = await run(join(place.bin, 'pg_ctl'), args, place.account);
-  // pg_ctl also fails where somebody else has stopped the server meanwhile.
-  if (stopped.code !== 0 && (await look(place)).state !== 'down') {
-    throw failed(`the PostgreSQL server in ${place.home} does not stop`, stopped);
+  const { pid } = await pidFile(place);
+  if (pid === undefined) return;
+  const args = ['stop', '-W', '-s', '-m', 'fast', '-D', dataOf(place)];
+  const told = await run(join(place.bin, 'pg_ctl'), args, place.account);
+  for (let attempt = 0; attempt < maxLooks; attempt++) {
+    if ((await pidFile(place)).pid !== pid || !(await isPostmaster(pid, dataOf(place)))) return;
+    await delay(pauseMs(attempt));
   }
+  throw failed(`the PostgreSQL server in ${place.home} does not stop`, told);
 }
 
 export function failed(what: string, { code, output }: Outcome, cause?: unknown): ShelfdeskError {

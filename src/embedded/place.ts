@@ -52,15 +52,7 @@ export async function findPlace(folder: string): Promise<Place> {
   // Data that somebody else has made here can only be served as that somebody.
   const owner = await stat(join(home, 'data')).catch(() => undefined);
   const account = owner ? { uid: owner.uid, gid: owner.gid } : await serverAccount();
-  if (!(await canEnter(account, '/'))) {
-    throw new ShelfdeskError(
-      `PostgreSQL refuses to run as root, and this root may not run programs as user ${account.uid}`,
-      `Run Shelfdesk as an ordinary user, give the container the capabilities SETUID, SETGID and CHOWN, or: ${elsewhere}.`,
-    );
-  }
-  const reachable =
-    (await run(join(binaries.bin, 'postgres'), ['--version'], account)).code === 0 &&
-    (await canEnter(account, dirname(home)));
+  const reachable = (await canUse(account, binaries.bin, 'postgres')) && (await canUse(account, dirname(home)));
   if (reachable) return { home, ...binaries, account };
   if (owner) {
     throw new ShelfdeskError(
@@ -129,7 +121,7 @@ async function relocate(home: string, binaries: { bin: string; version: string }
 /** The system's temporary directory; with PAM's private ones (mode 0700) it is one that everybody can enter. */
 async function openTemporaryFolder(account: Account): Promise<string> {
   for (const folder of [tmpdir(), '/tmp', '/var/tmp']) {
-    if (await canEnter(account, folder)) return realpath(folder);
+    if (await canUse(account, folder)) return realpath(folder);
   }
   throw new ShelfdeskError(
     `user ${account.uid}, whom PostgreSQL has to run as, can enter neither the project nor ${tmpdir()}`,
@@ -193,9 +185,18 @@ export const unless =
     if (!codes.includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   };
 
-/** Asks the kernel itself, because modes alone do not tell (access lists, mount options). */
-const canEnter = async (account: Account, folder: string): Promise<boolean> =>
-  (await run('/bin/sh', ['-c', 'cd -- "$1"', 'sh', folder], account)).code === 0;
+/**
+ * Can this user enter the folder, and run what is in it? Asks the kernel itself, because modes alone do not tell (access
+ * lists, mount options). Not being able to ask is no answer: it must not send the data to another place.
+ */
+async function canUse(account: Account, folder: string, program = '.'): Promise<boolean> {
+  const asked = await run('/bin/sh', ['-c', 'cd -- "$1" && test -x "$2"', 'sh', folder, program], account);
+  if (asked.code !== 126) return asked.code === 0;
+  throw new ShelfdeskError(
+    `PostgreSQL refuses to run as root, and nothing can be run as user ${account.uid} either: ${asked.output}`,
+    `Run Shelfdesk as an ordinary user, give the container the capabilities SETUID, SETGID and CHOWN, or: ${elsewhere}.`,
+  );
+}
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 

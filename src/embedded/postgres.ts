@@ -9,7 +9,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { ensureCluster, failed, look, readPassword, type Settings, start, stop } from './cluster.ts';
+import { ensureCluster, failed, look, maxLooks, pauseMs, readPassword, type Settings, start, stop } from './cluster.ts';
 import { findPlace, type Place } from './place.ts';
 
 export interface Embedded {
@@ -25,11 +25,8 @@ export interface Embedded {
 
 /** 'SHLF': in database `postgres`, where the holders meet. */
 const lockKey = 0x53_48_4c_46;
-/** With pauses that grow to a second, about two minutes: longer than a recovery or a slow stop takes. */
-const maxLooks = 130;
 /** Failures that time alone does not mend, such as a disk that is full, are not repeated that often. */
-const maxFailures = 6;
-const pauseMs = (attempt: number): number => Math.min(1000, 25 * 2 ** attempt);
+const maxFailures = 8;
 
 export async function joinEmbedded(options: {
   /** As a rule .shelfdesk/postgres in the project. Everybody who names the same one shares a server. */
