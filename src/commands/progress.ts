@@ -5,6 +5,7 @@
 import type pg from 'pg';
 import type { Limits } from '../budget/budget.ts';
 import type { Clock } from '../clock.ts';
+import { streamNames } from '../streams/index.ts';
 import { readProgress, type StreamProgress } from '../warehouse/runs.ts';
 import { countWaiting } from '../warehouse/waiting.ts';
 import { amount, duration, say, style } from './terminal.ts';
@@ -37,7 +38,7 @@ export function showProgress(db: pg.Pool, run: number, limits: Limits, clock: Cl
   return {
     async look() {
       const { state, streams } = await readProgress(db, run);
-      for (const stream of streams) {
+      for (const stream of inOrder(streams)) {
         if (['waiting', 'running'].includes(stream.state) || told.has(stream.stream)) continue;
         told.add(stream.stream);
         if (lively) process.stderr.write('\r\x1b[2K');
@@ -45,7 +46,7 @@ export function showProgress(db: pg.Pool, run: number, limits: Limits, clock: Cl
       }
       const current = streams.find(stream => stream.state === 'running');
       if (current) {
-        const waiting = current.stream === 'messages' ? await countWaiting(db, accountOf(current)) : 0;
+        const waiting = current.stream === 'messages' ? await countWaiting(db, current.account_id) : 0;
         const start = begun.get(current.stream) ?? { atMs: clock.monotonic(), credits: current.credits, waiting };
         begun.set(current.stream, start);
         show(`  ${current.stream.padEnd(10)} ${line(current, waiting, start, clock.monotonic() - start.atMs, limits)}`);
@@ -58,7 +59,9 @@ export function showProgress(db: pg.Pool, run: number, limits: Limits, clock: Cl
   };
 }
 
-const accountOf = (stream: StreamProgress) => stream.account_id;
+/** As a full sync takes them. */
+export const inOrder = (streams: readonly StreamProgress[]) =>
+  streams.toSorted((a, b) => streamNames.indexOf(a.stream) - streamNames.indexOf(b.stream));
 
 const mark = ({ state }: StreamProgress) =>
   state === 'completed' ? style('green', '✓', process.stderr) : style('yellow', '!', process.stderr);

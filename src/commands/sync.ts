@@ -21,7 +21,7 @@ import {
   type StreamProgress,
 } from '../warehouse/runs.ts';
 import type { Act, Deps } from './command.ts';
-import { showProgress } from './progress.ts';
+import { inOrder, showProgress } from './progress.ts';
 import { amount, print, printJson, say, style, table } from './terminal.ts';
 
 /** How often the command looks how far the work is. */
@@ -108,8 +108,12 @@ export async function runSync(
 function resultOf(run: number, { state, streams }: Awaited<ReturnType<typeof readProgress>>): SyncResult {
   const graveness = [exitCodes.refused, exitCodes.interrupted, exitCodes.usage, exitCodes.failed, exitCodes.partly];
   const codes = streams.map(stream => stream.exit_code);
-  streams.sort((a, b) => streamNames.indexOf(a.stream) - streamNames.indexOf(b.stream));
-  return { run, state, exitCode: graveness.find(code => codes.includes(code)) ?? exitCodes.ok, streams };
+  return {
+    run,
+    state,
+    exitCode: graveness.find(code => codes.includes(code)) ?? exitCodes.ok,
+    streams: inOrder(streams),
+  };
 }
 
 export function report(result: SyncResult): void {

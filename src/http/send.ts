@@ -165,8 +165,9 @@ function parse<T>(
   } catch (error) {
     throw new Retry(`${label(request)}: the reply is not JSON (${raw.text.length} characters)`, error);
   }
-  if (request.shape === 'list' ? !Array.isArray(body) : !isObject(body)) {
-    throw new Retry(`${label(request)}: the reply is JSON, but no ${request.shape === 'list' ? 'array' : 'object'}`);
+  if (request.shape === 'list' ? !Array.isArray(body) : !(isObject(body) && typeof body.id === 'string')) {
+    const what = request.shape === 'list' ? 'array' : 'object with an id';
+    throw new Retry(`${label(request)}: the reply is JSON, but no ${what}`);
   }
   const all = Array.isArray(body) ? body : [body];
   const records: T[] = [];

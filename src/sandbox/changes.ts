@@ -47,8 +47,12 @@ const HAPPENINGS: readonly (readonly [kind: string, weight: number, happen: Happ
 ];
 const KINDS = HAPPENINGS.map(happening => [happening, happening[1]] as const);
 
-export function mutate(world: World, rng: Rng): Change {
-  const [kind, , happen] = weighted(rng, KINDS);
+/** `without`: kinds that do not happen, for a world in which something is known to stay. */
+export function mutate(world: World, rng: Rng, without: readonly string[] = []): Change {
+  const [kind, , happen] = weighted(
+    rng,
+    KINDS.filter(([[name]]) => !without.includes(name)),
+  );
   const id = happen(world, rng);
   return id === undefined ? { kind: 'new ticket', id: newTicket(world, rng) } : { kind, id };
 }

@@ -303,8 +303,8 @@ export class World {
   }
 
   /** One random believable change, now. */
-  mutate(rng: Rng): Change {
-    return mutate(this, rng);
+  mutate(rng: Rng, without: readonly string[] = []): Change {
+    return mutate(this, rng, without);
   }
 
   ticket(id: string): WorldTicket {

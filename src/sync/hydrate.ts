@@ -131,7 +131,7 @@ async function commitDetail(
   claim: Claim,
   stream: Detail,
   reply: Reply<Row>,
-  ticket: Pick<Waiting, 'id' | 'due'>,
+  ticket: Pick<Waiting, 'id' | 'due'> & { first?: boolean },
 ): Promise<boolean> {
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
   const credits = ctx.helpdesk.send.takeCredits();
@@ -149,7 +149,8 @@ async function commitDetail(
       refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
       current = await claimMessages(client, claim.account, { id: record.id, updatedMs, asOfMs: reply.asOf });
       if (current) {
-        const written = await writeBatch(client, claim, found.batch, at, care);
+        const batch = ticket.first ? { ...found.batch, parents: [] } : found.batch;
+        const written = await writeBatch(client, claim, batch, at, care);
         Object.assign(counts, written.counts);
         refused.push(...written.rejects.map(reject => ({ ...reject, askId: ticket.id })));
       }

@@ -7,7 +7,7 @@ import { Gone, Retry } from '../errors.ts';
 import type { Reply, Request } from '../http/request.ts';
 import type { Ask, Proof, Walk } from '../reading/reading.ts';
 import { depth, perPage } from '../sources/helpdesk/endpoints.ts';
-import type { ListStream } from '../streams/stream.ts';
+import type { ListStream, Row } from '../streams/stream.ts';
 import { type Batch, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
 import { readPosition } from '../warehouse/coverage.ts';
 import { transaction } from '../warehouse/pool.ts';
@@ -20,15 +20,11 @@ export interface Outcome {
   readonly partly?: string | undefined;
 }
 
-/** A page with a record that has no readable id is asked for again this often: such a record cannot be asked for alone. */
-const mostTriesForIds = 3;
+/** A page with a record that is unreadable and cannot be asked for by its id is asked for again this often. */
+const mostTries = 3;
 
 /** Extends the top of coverage of every list of the stream to now, then asks again for what was rejected. */
-export async function syncList<T extends { id: string }>(
-  ctx: Context,
-  claim: Claim,
-  stream: ListStream<T>,
-): Promise<Outcome> {
+export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<Outcome> {
   const started = new Date(ctx.clock.now());
   const holes: string[] = [];
   for (const list of stream.lists) {
@@ -41,7 +37,7 @@ export async function syncList<T extends { id: string }>(
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
-async function readList<T extends { id: string }>(
+async function readList<T extends Row>(
   ctx: Context,
   claim: Claim,
   stream: ListStream<T>,
@@ -55,7 +51,7 @@ async function readList<T extends { id: string }>(
   for (let step = reading.next(); !step.done; ) {
     ctx.signal.throwIfAborted();
     const { ask } = step.value;
-    const reply = await requestPage(ctx, stream.request(list, ask));
+    const reply = await requestPage(ctx, stream, stream.request(list, ask));
     step = reading.next(pageOf(stream, reply));
     const proof = step.done ? step.value : step.value.proof;
     const expected = reply.total === undefined ? undefined : seen + reply.total;
@@ -66,10 +62,11 @@ async function readList<T extends { id: string }>(
   return holes;
 }
 
-async function requestPage<T>(ctx: Context, request: Request<T>): Promise<Reply<T>> {
+async function requestPage<T extends Row>(ctx: Context, stream: ListStream<T>, request: Request<T>): Promise<Reply<T>> {
   for (let tries = 1; ; tries++) {
     const reply = await ctx.helpdesk.send(request, { lane: 'fresh', signal: ctx.signal });
-    if (tries === mostTriesForIds || reply.unreadable.every(({ id }) => id !== undefined)) return reply;
+    const lost = reply.unreadable.some(({ id }) => id === undefined || stream.get === undefined);
+    if (!lost || tries === mostTries) return reply;
   }
 }
 
@@ -81,7 +78,7 @@ interface ListPage<T> {
   expected: number | undefined;
 }
 
-async function commitPage<T extends { id: string }>(
+async function commitPage<T extends Row>(
   ctx: Context,
   claim: Claim,
   stream: ListStream<T>,
@@ -98,7 +95,7 @@ async function commitPage<T extends { id: string }>(
 }
 
 /** The rows of a batch with everything that is written down beside them. */
-async function commitRecords<T extends { id: string }>(
+async function commitRecords<T extends Row>(
   ctx: Context,
   claim: Claim,
   stream: ListStream<T>,
@@ -124,7 +121,7 @@ async function commitRecords<T extends { id: string }>(
 }
 
 /** What was rejected, now or earlier, is asked for by id; it may have been a slip of that one reply. */
-async function askAgain<T extends { id: string }>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<void> {
+async function askAgain<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<void> {
   const { get } = stream;
   if (get === undefined) return;
   for (const id of await dueRejects(ctx.pg, claim, new Date(ctx.clock.now()))) {

@@ -12,6 +12,8 @@ const waits = `t.account_id = $1 and (t._messages_as_of is null or t._messages_a
 export interface Waiting {
   id: string;
   updatedMs: Ms;
+  /** Its messages have never been read, so that none of them can have vanished. */
+  first: boolean;
   /** What the ticket mentions and nobody has asked the name of, or not for a while (renames are not announced). */
   due: { labels: string[]; inbox: string[] };
 }
@@ -55,9 +57,15 @@ export async function nextWaiting(
   claim: Pick<Claim, 'account' | 'stream'>,
   when: When,
 ): Promise<Waiting | undefined> {
-  const { rows } = await db.query<{ id: string; updated_ms: number; labels: string[]; inbox: string[] }>({
+  const { rows } = await db.query<{
+    id: string;
+    updated_ms: number;
+    first: boolean;
+    labels: string[];
+    inbox: string[];
+  }>({
     name: 'next waiting',
-    text: `select t.id, ${updatedMs}, ${due}
+    text: `select t.id, ${updatedMs}, t._messages_as_of is null as first, ${due}
       from helpdesk.tickets t
       where ${waits} and (t.updated_at <= $2 or (t.updated_at > $3 and t._messages_as_of is null)) and ${notFailing}
       order by t.updated_at desc
@@ -65,7 +73,9 @@ export async function nextWaiting(
     values: [...valuesOf(claim, when), new Date(when.namesMs)],
   });
   const row = rows[0];
-  return row && { id: row.id, updatedMs: row.updated_ms, due: { labels: row.labels, inbox: row.inbox } };
+  return (
+    row && { id: row.id, updatedMs: row.updated_ms, first: row.first, due: { labels: row.labels, inbox: row.inbox } }
+  );
 }
 
 /** The earliest change that is not ripe yet; undefined if none is about to be. */
@@ -118,6 +128,7 @@ export async function buryTicket(client: Client, account: string, id: string, as
     [account, id, new Date(asOfMs), now],
   );
   if (rowCount === 0) return 0;
+  await client.query('delete from helpdesk.ticket_labels where account_id = $1 and ticket_id = $2', [account, id]);
   for (const table of ['helpdesk.messages', 'helpdesk.attachments']) {
     await client.query(
       `update ${table} set _deleted_at = $3, _synced_at = $4

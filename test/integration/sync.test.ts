@@ -1,0 +1,229 @@
+/**
+ * The main job against the sandbox, end to end: real HTTP, real PostgreSQL, real BullMQ. The world changes while it is
+ * read; after a quiet second sync the mirror equals it, row by row.
+ */
+import { describe, expect, test } from 'vitest';
+import { makeRng } from '../../src/sandbox/random.ts';
+import { type Fault, type SandboxOptions, type SeenRequest, startSandbox } from '../../src/sandbox/server.ts';
+import { configFor, differences, noSandboxLimits, syncOnce } from '../support/mirror.ts';
+import { freshDatabase } from '../support/postgres.ts';
+
+/** What nothing announces: a sweep finds it, which is not here yet. */
+const unannounced = [
+  'edit of a customer',
+  'contact added',
+  'contact removed',
+  'rename of a label',
+  'rename of an inbox',
+  'deletion',
+];
+
+/** Several hundred tickets in one second, and in two neighbouring ones, a while ago. */
+function crowd(sandbox: { world: import('../../src/sandbox/world.ts').World }): void {
+  const ids = [...sandbox.world.tickets.keys()];
+  const at = Math.floor(sandbox.world.now() / 1000) * 1000 - 600_000;
+  for (const [second, count] of [
+    [0, 350],
+    [60, 60],
+    [61, 60],
+    [120, 99],
+    [121, 5],
+    [180, 50],
+    [181, 350],
+  ] as const) {
+    for (const id of ids.splice(0, count)) sandbox.world.touch(id, at + second * 1000);
+  }
+}
+
+const readings: Partial<SandboxOptions>[] = [
+  { sinceInclusive: true, spamListed: true, trashListed: true },
+  { sinceInclusive: false, spamListed: false, trashListed: false },
+];
+
+describe.each(readings)('since inclusive: $sinceInclusive, spam and trash listed: $spamListed', reading => {
+  test('a world that changes with every second request is equal after a quiet second sync', async () => {
+    await using db = await freshDatabase();
+    let lively = true;
+    const rng = makeRng(7);
+    const sandbox = await startSandbox({
+      ...noSandboxLimits,
+      ...reading,
+      tickets: 1500,
+      seed: 3,
+      // A server whose clock is 90 s ahead: only its own clock may count.
+      now: () => Date.now() + 90_000,
+      before: (request, n) => {
+        if (!lively || n % 2 !== 0) return;
+        sandbox.world.mutate(rng, unannounced);
+        // And in the very second in which it is read.
+        const [, id] = /^\/tickets\/(.+)$/.exec(request.path) ?? [];
+        if (id && n % 10 === 0) sandbox.world.addMessage(id, { body: 'in the same second' });
+      },
+    });
+    try {
+      crowd(sandbox);
+      const config = configFor(db.url, sandbox);
+      await syncOnce(config);
+      lively = false;
+      const second = await syncOnce(config);
+      expect(await differences(db.pool, sandbox.world)).toEqual([]);
+      expect(second).toMatchObject({ state: 'completed', exitCode: 0 });
+      // A third one finds nothing to write.
+      const third = await syncOnce(config);
+      expect(third.streams.map(s => [s.stream, s.inserted, s.updated])).toEqual([
+        ['users', 0, 0],
+        ['customers', 0, 0],
+        ['tickets', 0, 0],
+        ['messages', 0, 0],
+      ]);
+    } finally {
+      await sandbox.close();
+    }
+  });
+});
+
+test('a first load costs hardly more than the least possible', async () => {
+  await using db = await freshDatabase();
+  const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 1500, seed: 5 });
+  try {
+    const result = await syncOnce(configFor(db.url, sandbox));
+    const { tickets, customers, labels, inboxes } = sandbox.world;
+    const least = tickets.size / 100 + customers.size / 100 + 2 * tickets.size + 1;
+    expect(sandbox.totals.credits).toBeLessThanOrEqual(least * 1.02 + 10 + labels.size + inboxes.size);
+    expect(result.streams.reduce((sum, stream) => sum + stream.credits, 0)).toBe(sandbox.totals.credits);
+    expect(await differences(db.pool, sandbox.world)).toEqual([]);
+    // Nothing new: a credit for each list that is read, and no more.
+    const before = sandbox.totals.credits;
+    await syncOnce(configFor(db.url, sandbox, { lookbackMs: 0 }));
+    expect(sandbox.totals.credits - before).toBe(3);
+  } finally {
+    await sandbox.close();
+  }
+});
+
+describe('a source in trouble', () => {
+  /** Each of them on its own request, again and again. */
+  const troubles: Fault[] = [
+    { kind: 'status', status: 500 },
+    { kind: 'status', status: 503 },
+    { kind: 'reset', after: 'before' },
+    { kind: 'reset', after: 'headers' },
+    { kind: 'reset', after: 'half' },
+    { kind: 'truncate' },
+    { kind: 'html' },
+    { kind: 'headers', drop: ['Date'] },
+    { kind: 'body', edit: () => ({ status: 'ok' }) },
+  ];
+
+  test('5xx, resets, truncated and foreign replies end in an equal mirror', async () => {
+    await using db = await freshDatabase();
+    const fault = (_request: SeenRequest, n: number) => (n % 7 === 0 ? troubles[(n / 7) % troubles.length] : undefined);
+    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 200, fault });
+    try {
+      const result = await syncOnce(configFor(db.url, sandbox));
+      expect(await differences(db.pool, sandbox.world)).toEqual([]);
+      expect(result.exitCode).toBe(0);
+    } finally {
+      await sandbox.close();
+    }
+  });
+
+  test('wrong types in single records: everything else is stored, and what comes right later clears its reject', async () => {
+    await using db = await freshDatabase();
+    const broken = new Map<string, number>();
+    /** The first two times that a record is shown, some of them have a wrong type in them. */
+    const spoil = (record: Record<string, unknown>, place: number): Record<string, unknown> => {
+      const id = String(record.id);
+      if (place % 17 !== 3 || (broken.get(id) ?? 0) >= 2) return record;
+      broken.set(id, (broken.get(id) ?? 0) + 1);
+      const wrong = { ...record, [place % 2 ? 'type' : 'id']: 42 };
+      return 'first_name' in record ? { ...record, first_name: { no: 'text' } } : wrong;
+    };
+    const edit = (json: unknown): unknown => {
+      if (Array.isArray(json)) return json.map(spoil);
+      const ticket = json as { messages?: Record<string, unknown>[] };
+      return ticket.messages ? { ...ticket, messages: ticket.messages.map((m, i) => spoil(m, i + 2)) } : ticket;
+    };
+    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 200, fault: () => ({ kind: 'body', edit }) });
+    try {
+      await syncOnce(configFor(db.url, sandbox));
+      expect(broken.size).toBeGreaterThan(20);
+      await db.pool.query(`update sync.rejects set next_try_at = now() where next_try_at is not null`);
+      const second = await syncOnce(configFor(db.url, sandbox));
+      expect(await differences(db.pool, sandbox.world)).toEqual([]);
+      expect(second.exitCode).toBe(0);
+      const { rows } = await db.pool.query(
+        `select count(*)::int as n, count(*) filter (where cleared_at is null and ask_id is not null)::int as open from sync.rejects`,
+      );
+      expect(rows[0].n).toBeGreaterThan(10);
+      expect(rows[0].open).toBe(0);
+    } finally {
+      await sandbox.close();
+    }
+  });
+
+  test('a refused token ends the run at once, with exit 4 and a remedy', async () => {
+    await using db = await freshDatabase();
+    const sandbox = await startSandbox({ tickets: 10 });
+    try {
+      const config = configFor(db.url, { url: sandbox.url, token: 'wrong' });
+      const result = await syncOnce(config);
+      expect(result).toMatchObject({ state: 'failed', exitCode: 4 });
+      expect(result.streams[0]!.error).toContain('401');
+      expect(result.streams[0]!.remedy).toContain('HELPDESK_TOKEN');
+      expect(JSON.stringify(result)).not.toContain('wrong');
+    } finally {
+      await sandbox.close();
+    }
+  });
+
+  test('a ticket that is gone when its messages are asked for gets a tombstone, and its row stays', async () => {
+    await using db = await freshDatabase();
+    const sandbox = await startSandbox({
+      ...noSandboxLimits,
+      tickets: 20,
+      before: request => {
+        if (request.path.startsWith('/tickets/') && sandbox.world.tickets.has(doomed))
+          sandbox.world.deleteTicket(doomed);
+      },
+    });
+    const doomed = sandbox.world.byUpdated.at(0)!.id;
+    try {
+      const result = await syncOnce(configFor(db.url, sandbox));
+      expect(result.exitCode).toBe(0);
+      const { rows } = await db.pool.query('select id from helpdesk.tickets where _deleted_at is not null');
+      expect(rows).toEqual([{ id: doomed }]);
+      expect(await differences(db.pool, sandbox.world)).toEqual([]);
+    } finally {
+      await sandbox.close();
+    }
+  });
+});
+
+describe('an end in the middle', () => {
+  test('Ctrl-C finishes the page in flight, exits 130, and the next sync goes on and pays nothing twice', async () => {
+    await using db = await freshDatabase();
+    const stop = new AbortController();
+    const sandbox = await startSandbox({
+      ...noSandboxLimits,
+      tickets: 300,
+      before: (_request, n) => {
+        if (n === 60) stop.abort(new (class extends Error {})());
+      },
+    });
+    try {
+      const { Interrupted } = await import('../../src/errors.ts');
+      const controller = new AbortController();
+      stop.signal.addEventListener('abort', () => controller.abort(new Interrupted()));
+      const first = await syncOnce(configFor(db.url, sandbox), undefined, controller.signal);
+      expect(first).toMatchObject({ state: 'interrupted', exitCode: 130 });
+      const second = await syncOnce(configFor(db.url, sandbox));
+      expect(second.exitCode).toBe(0);
+      expect(await differences(db.pool, sandbox.world)).toEqual([]);
+      const asked = sandbox.requests.map(r => r.path).filter(path => path.startsWith('/tickets/'));
+      expect(new Set(asked).size).toBe(asked.length);
+    } finally {
+      await sandbox.close();
+    }
+  });
+});

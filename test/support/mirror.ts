@@ -1,0 +1,172 @@
+/** A sandbox mirrored into a database of its own, and what differs afterwards: nothing, if all is well. */
+import type pg from 'pg';
+import { hydrateMessages } from '../../jobs/hydrate-messages.ts';
+import { syncStream } from '../../jobs/sync-stream.ts';
+import { runSync, type SyncResult } from '../../src/commands/sync.ts';
+import type { Config } from '../../src/config.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import type { World } from '../../src/sandbox/world.ts';
+import { streamNames } from '../../src/streams/index.ts';
+import { makePool } from '../../src/warehouse/pool.ts';
+
+export const jobs = [syncStream, hydrateMessages];
+
+/** Limits that a test never meets. */
+export const noLimits = { credits: 1_000_000_000, periodMs: 60_000, requestsPerSecond: 1_000_000, reserve: 0 };
+export const noSandboxLimits = { credits: 1_000_000_000, requestsPerSecond: 1_000_000 };
+
+export function configFor(
+  databaseUrl: string,
+  sandbox: Pick<Sandbox, 'url' | 'token'>,
+  more: Partial<Config> = {},
+): Config {
+  return {
+    account: 'default',
+    databaseUrl,
+    redisUrl: undefined,
+    helpdesk: { baseUrl: new URL(sandbox.url), token: sandbox.token },
+    limits: noLimits,
+    sinceMs: 0,
+    lookbackMs: 120_000,
+    logLevel: 'silent',
+    ...more,
+  };
+}
+
+export async function syncOnce(
+  config: Config,
+  streams: readonly string[] = streamNames,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<SyncResult> {
+  const pool = makePool(config.databaseUrl!);
+  try {
+    const warehouse = { url: config.databaseUrl!, pg: pool, folder: undefined, [Symbol.asyncDispose]: async () => {} };
+    return await runSync(config, warehouse, streams, { jobs, signal });
+  } finally {
+    await pool.end();
+  }
+}
+
+type Rows = Map<string, unknown>;
+
+/** Table by table, the ids whose rows are missing, too many, or not equal to the world. */
+export async function differences(db: pg.Pool, world: World): Promise<string[]> {
+  const found: string[] = [];
+  for (const [table, expected] of Object.entries(truth(world))) {
+    const actual = await read(db, queries[table]!);
+    for (const [id, value] of expected) {
+      if (!actual.has(id)) found.push(`${table} ${id}: missing`);
+      else if (actual.get(id) !== value)
+        found.push(`${table} ${id}: ${String(actual.get(id))} instead of ${String(value)}`);
+    }
+    for (const id of actual.keys()) if (!expected.has(id)) found.push(`${table} ${id}: too many`);
+  }
+  return found;
+}
+
+/** Times as epoch seconds, everything else as the source shows it: one JSON text for each row. */
+function truth(world: World): Record<string, Rows> {
+  const tickets = [...world.tickets.values()];
+  const messages = tickets.flatMap(ticket =>
+    ticket.messages.map((message, i) => ({ ticket, message, position: i + 1 })),
+  );
+  const customers = [...world.customers.values()];
+  return {
+    tickets: rows(tickets, t => [
+      t.id,
+      t.number,
+      t.customer_id,
+      t.user_id,
+      t.inbox_id,
+      t.label_ids,
+      t.state,
+      t.type,
+      t.subject,
+      t.summary,
+      t.spam,
+      t.trash,
+      seconds(t.snoozed_until),
+      t.reply_to,
+      t.reply_cc,
+      seconds(t.created_at),
+      seconds(t.updated_at),
+    ]),
+    ticket_labels: rows(
+      tickets.flatMap(t => t.label_ids.map(label => [t.id, label])),
+      ([ticket, label]) => [`${ticket} ${label}`],
+    ),
+    messages: rows(messages, ({ ticket, message: m, position }) => [
+      m.id,
+      ticket.id,
+      position,
+      m.type,
+      'direction' in m ? m.direction : null,
+      m.user_id,
+      m.from_name,
+      'from' in m ? m.from : null,
+      'to' in m ? m.to : null,
+      m.body,
+      'more_body' in m ? m.more_body : null,
+      m.htmlized,
+      seconds(m.created_at),
+    ]),
+    attachments: rows(
+      messages.flatMap(({ ticket, message }) => message.attachments.map(a => ({ a, message, ticket }))),
+      ({ a, message, ticket }) => [a.id, message.id, ticket.id, a.name, a.type, a.size],
+    ),
+    customers: rows(customers, c => [c.id, c.first_name, c.last_name, c.summary]),
+    contacts: rows(
+      customers.flatMap(c => c.contacts.map(k => ({ c, k }))),
+      ({ c, k }) => [k.id, c.id, k.type, k.value],
+    ),
+    users: rows([...world.users.values()], u => [u.id, u.first_name, u.last_name, u.email]),
+    labels: rows(
+      mentioned(
+        world.labels.values(),
+        tickets.flatMap(t => t.label_ids),
+      ),
+      l => [l.id, l.name],
+    ),
+    inboxes: rows(
+      mentioned(
+        world.inboxes.values(),
+        tickets.map(t => t.inbox_id),
+      ),
+      i => [i.id, i.name],
+    ),
+  };
+}
+
+const queries: Record<string, string> = {
+  tickets: `select id, number, customer_id, user_id, inbox_id, label_ids, state, type, subject, summary, spam, trash,
+    extract(epoch from snoozed_until)::float8, reply_to, reply_cc, extract(epoch from created_at)::float8,
+    extract(epoch from updated_at)::float8 from helpdesk.tickets where _deleted_at is null`,
+  ticket_labels: `select ticket_id || ' ' || label_id from helpdesk.ticket_labels`,
+  messages: `select id, ticket_id, position, type, direction, user_id, from_name, from_address, to_address, body, more_body,
+    htmlized, extract(epoch from created_at)::float8 from helpdesk.messages where _deleted_at is null`,
+  attachments: 'select id, message_id, ticket_id, name, type, size from helpdesk.attachments where _deleted_at is null',
+  customers: 'select id, first_name, last_name, summary from helpdesk.customers where _deleted_at is null',
+  contacts: 'select id, customer_id, type, value from helpdesk.contacts where _deleted_at is null',
+  users: 'select id, first_name, last_name, email from helpdesk.users',
+  labels: `select id, name from helpdesk.labels l where exists (select from helpdesk.ticket_labels t where t.label_id = l.id)`,
+  inboxes: `select id, name from helpdesk.inboxes i where exists (select from helpdesk.tickets t where t.inbox_id = i.id)`,
+};
+
+const seconds = (time: string | null) => (time === null ? null : Date.parse(time) / 1000);
+
+function mentioned<T extends { id: string }>(all: Iterable<T>, ids: readonly string[]): T[] {
+  const wanted = new Set(ids);
+  return [...all].filter(({ id }) => wanted.has(id));
+}
+
+/** The first cell is the id. */
+function rows<T>(all: readonly T[], cells: (one: T) => readonly unknown[]): Rows {
+  return new Map(all.map(cells).map(row => [keyOf(row), JSON.stringify(row)]));
+}
+
+async function read(db: pg.Pool, query: string): Promise<Rows> {
+  const { rows: found } = await db.query<unknown[]>({ text: query, rowMode: 'array' });
+  return new Map(found.map(row => [keyOf(row), JSON.stringify(row)]));
+}
+
+const keyOf = (row: readonly unknown[]) => String(row[0]);
