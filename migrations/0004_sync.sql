@@ -88,6 +88,7 @@ create table sync.run_streams (
   rejected bigint not null default 0,
   cleaned bigint not null default 0,
   credits bigint not null default 0,
+  carried_from bigint,
   started_at timestamptz,
   finished_at timestamptz,
   error text,
@@ -112,6 +113,8 @@ comment on column sync.run_streams.rejected is 'Records that went to sync.reject
 comment on column sync.run_streams.cleaned is
   'Characters that PostgreSQL cannot store (NUL, lone surrogates) and that were replaced by U+FFFD.';
 comment on column sync.run_streams.credits is 'Credits used.';
+comment on column sync.run_streams.carried_from is
+  'The interrupted run that had completed the stream moments before, so that this run did not have to; null if this run read it.';
 comment on column sync.run_streams.started_at is 'When work on the stream began.';
 comment on column sync.run_streams.finished_at is 'When work on the stream ended.';
 comment on column sync.run_streams.error is 'What went wrong.';

@@ -67,6 +67,7 @@ const mark = ({ state }: StreamProgress) =>
   state === 'completed' ? style('green', '✓', process.stderr) : style('yellow', '!', process.stderr);
 
 function summary(stream: StreamProgress): string {
+  if (stream.carried_from !== null) return `was read moments ago by run ${stream.carried_from}, which was interrupted`;
   const { seen, inserted, updated, rejected, credits } = stream;
   const parts = [`${amount(seen)} read`, `${amount(inserted)} new`, `${amount(updated)} changed`];
   if (rejected > 0) parts.push(`${amount(rejected)} rejected`);

@@ -79,9 +79,10 @@ export async function runSync(
 
   const now = () => new Date(ctx.clock.now());
   await buryRuns(ctx.pg, await deadRuns(ctx.pg), now());
-  const run = await openRun(ctx.pg, ctx.account, wanted, now());
+  const run = await openRun(ctx.pg, ctx.account, wanted, now(), config.lookbackMs);
   await using _alive = await hold(ctx.pg, runLock(run));
-  for (const stream of wanted) {
+  const { streams: opened } = await readProgress(ctx.pg, run);
+  for (const { stream } of inOrder(opened).filter(({ state }) => state === 'waiting')) {
     const kind = streams.find(({ name }) => name === stream)!.kind;
     const job = kind === 'list' ? 'sync-stream' : 'hydrate-messages';
     await queue.add(job, `run-${run}-${stream}`, { account: ctx.account, run, stream });

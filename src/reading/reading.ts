@@ -73,6 +73,8 @@ export interface ReadingOptions {
   readonly perPage: number;
   /** Paging reaches this many records. */
   readonly depth: number;
+  /** Nothing of the list has been read before. */
+  readonly firstLoad?: boolean;
   /** A walk that an earlier run left unfinished. */
   readonly walk?: Walk | undefined;
 }

@@ -33,9 +33,11 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
 
   for (;;) {
     if (walk === undefined) {
-      const first: Page = yield { ask: { since, page: 1, perPage }, proof };
+      // A first load is long: its first page asks for the count at once. Later the first page is mostly the only one.
+      const count = options.firstLoad === true && { count: true };
+      const first: Page = yield { ask: { since, page: 1, perPage, ...count }, proof };
       if (first.arrived < perPage) return { ...covering(start, claim(Infinity, first.asOf, lookbackMs)), walk: null };
-      const { total }: Page = yield { ask: { since, page: 1, perPage: 0, count: true }, proof: {} };
+      const { total }: Page = count ? first : yield { ask: { since, page: 1, perPage: 0, count: true }, proof: {} };
       if (total === undefined)
         throw new Fatal('a count was asked for, and no Total-Count came', 'Ask the support of the source.');
       const page = Math.ceil(Math.min(total, depth) / perPage);

@@ -5,11 +5,11 @@
 import type { Context } from '../context.ts';
 import { Gone, Retry } from '../errors.ts';
 import type { Reply, Request } from '../http/request.ts';
-import type { Ask, Proof, Walk } from '../reading/reading.ts';
+import type { Ask, Proof } from '../reading/reading.ts';
 import { depth, perPage } from '../sources/helpdesk/endpoints.ts';
 import type { ListStream, Row } from '../streams/stream.ts';
 import { type Batch, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
-import { readPosition } from '../warehouse/coverage.ts';
+import { type Position, readPosition } from '../warehouse/coverage.ts';
 import { transaction } from '../warehouse/pool.ts';
 import { dueRejects, openSince } from '../warehouse/rejects.ts';
 import type { Claim } from '../warehouse/runs.ts';
@@ -42,10 +42,10 @@ async function readList<T extends Row>(
   claim: Claim,
   stream: ListStream<T>,
   list: string,
-  position: { fromMs: number; walk: Walk | undefined },
+  { fromMs, firstLoad, walk }: Position,
 ): Promise<string[]> {
   const { lookbackMs } = ctx.helpdesk;
-  const reading = stream.read(position.fromMs, { lookbackMs, perPage, depth, walk: position.walk });
+  const reading = stream.read(fromMs, { lookbackMs, perPage, depth, firstLoad, walk });
   const holes: string[] = [];
   let seen = 0;
   for (let step = reading.next(); !step.done; ) {

@@ -32,15 +32,18 @@ export async function register(
   );
 }
 
+export interface Position {
+  fromMs: Ms;
+  redundant: boolean;
+  firstLoad: boolean;
+  walk: Walk | undefined;
+}
+
 /** Where a sync goes on: the top of what is covered without a gap that nothing explains; `since` on an empty warehouse. */
-export async function readPosition(
-  db: Queryable,
-  key: Key,
-  list: string,
-): Promise<{ fromMs: Ms; redundant: boolean; walk: Walk | undefined }> {
+export async function readPosition(db: Queryable, key: Key, list: string): Promise<Position> {
   const { rows } = await db.query(
     `select extract(epoch from coalesce(upper(c.covered * tstzmultirange(tstzrange(a.since, null))), a.since))::float8 * 1000 as from_ms,
-       c.redundant, w.page, w.deep,
+       c.redundant, isempty(c.covered) as first_load, w.page, w.deep,
        extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms
      from sync.coverage c
      join sync.accounts a using (account_id)
@@ -51,7 +54,12 @@ export async function readPosition(
   const row = rows[0];
   if (row === undefined) throw new Error(`list ${list} of ${key.stream} is not registered`);
   const walk = { since: row.since_ms, asOf: row.as_of_ms, page: row.page, deep: row.deep };
-  return { fromMs: row.from_ms, redundant: row.redundant, walk: row.page === null ? undefined : walk };
+  return {
+    fromMs: row.from_ms,
+    redundant: row.redundant,
+    firstLoad: row.first_load,
+    walk: row.page === null ? undefined : walk,
+  };
 }
 
 export async function cover(client: Client, claim: Claim, list: string, { from, to }: Range): Promise<void> {

@@ -30,23 +30,42 @@ export interface StreamProgress {
   rejected: number;
   cleaned: number;
   credits: number;
+  /** The interrupted run that had completed it moments before. */
+  carried_from: number | null;
   error: string | null;
   remedy: string | null;
   exit_code: number | null;
 }
 
-export async function openRun(db: pg.Pool, account: string, streams: readonly string[], now: Date): Promise<number> {
+/**
+ * A new run. If the last one was interrupted or died, this one goes on with it: a stream that it completed no longer ago
+ * than `carryMs` is taken over as it is, so that an interruption costs no request that was answered.
+ */
+export async function openRun(
+  db: pg.Pool,
+  account: string,
+  streams: readonly string[],
+  now: Date,
+  carryMs: number,
+): Promise<number> {
   return transaction(db, async client => {
-    const { rows } = await client.query<{ id: number }>(
-      `insert into sync.runs (account_id, kind, started_at) values ($1, 'sync', $2) returning id`,
+    const { rows } = await client.query<{ id: number; before: number | null }>(
+      `insert into sync.runs (account_id, kind, started_at) values ($1, 'sync', $2)
+       returning id, (select l.id from sync.runs l where l.account_id = $1 order by l.id desc limit 1) as before`,
       [account, now],
     );
-    const run = rows[0]!.id;
-    await client.query('insert into sync.run_streams (run_id, account_id, stream) select $1, $2, unnest($3::text[])', [
-      run,
-      account,
-      streams,
-    ]);
+    const { id: run, before } = rows[0]!;
+    await client.query(
+      `insert into sync.run_streams (run_id, account_id, stream, state, carried_from, started_at, finished_at, exit_code)
+       select $1, $2, w.stream, case when d.run_id is null then 'waiting' else 'completed' end,
+         coalesce(d.carried_from, d.run_id), d.started_at, d.finished_at, d.exit_code
+       from unnest($3::text[]) w (stream)
+       left join lateral (
+         select s.* from sync.run_streams s join sync.runs r on r.id = s.run_id
+         where s.run_id = $4 and s.stream = w.stream and s.state = 'completed' and s.finished_at > $5
+           and r.state = 'interrupted') d on true`,
+      [run, account, streams, before, new Date(now.getTime() - carryMs)],
+    );
     return run;
   });
 }
@@ -215,7 +234,7 @@ async function closeRun(client: Client, run: number, now: Date): Promise<void> {
 export async function readProgress(db: pg.Pool, run: number): Promise<{ state: RunState; streams: StreamProgress[] }> {
   const { rows } = await db.query<StreamProgress & { run_state: RunState }>(
     `select r.state as run_state, s.account_id, s.stream, s.state, s.expected, s.seen, s.inserted, s.updated, s.unchanged, s.deleted,
-       s.rejected, s.cleaned, s.credits, s.error, s.remedy, s.exit_code
+       s.rejected, s.cleaned, s.credits, s.carried_from, s.error, s.remedy, s.exit_code
      from sync.runs r join sync.run_streams s on s.run_id = r.id
      where r.id = $1`,
     [run],

@@ -1,0 +1,194 @@
+/**
+ * A source whose every reply the test writes, read by the real program into a real warehouse, on a clock that stands
+ * still until the test moves it. For what no sandbox would say: pages from the past, broken records, odd numbers.
+ */
+import type pg from 'pg';
+import { pino } from 'pino';
+import type { Clock } from '../../src/clock.ts';
+import type { Context } from '../../src/context.ts';
+import { makeSend } from '../../src/http/send.ts';
+import { messages } from '../../src/streams/messages.ts';
+import type { ListStream, Row } from '../../src/streams/stream.ts';
+import { streams } from '../../src/streams/index.ts';
+import { hydrate } from '../../src/sync/hydrate.ts';
+import { runStream } from '../../src/sync/run-stream.ts';
+import { syncList } from '../../src/sync/sync.ts';
+import { register } from '../../src/warehouse/coverage.ts';
+import { makePool } from '../../src/warehouse/pool.ts';
+import { type Claim, openRun, readProgress, type StreamProgress, takeUp } from '../../src/warehouse/runs.ts';
+import { freshDatabase } from './postgres.ts';
+
+/** Second `n` of the test's time, in ms and as the source writes it. */
+export const second = (n: number): number => Date.UTC(2026, 0, 1) + n * 1000;
+export const iso = (n: number): string => `${new Date(second(n)).toISOString().slice(0, 19)}Z`;
+/** The same as the warehouse answers it. */
+export const at = (n: number): Date => new Date(second(n));
+
+export const ticket = (id: string, more: Record<string, unknown> = {}) => ({
+  id,
+  number: 7,
+  customer_id: 'c1',
+  user_id: null,
+  inbox_id: 'i1',
+  label_ids: [],
+  state: 'open',
+  snoozed_until: null,
+  subject: 'Tea',
+  type: 'email',
+  spam: false,
+  trash: false,
+  updated_at: iso(0),
+  created_at: iso(0),
+  reply_to: null,
+  reply_cc: null,
+  summary: null,
+  ...more,
+});
+
+export const message = (id: string, more: Record<string, unknown> = {}) => ({
+  id,
+  type: 'reply',
+  direction: 'in',
+  user_id: null,
+  from_name: 'Ada',
+  from: 'ada@example.org',
+  to: 'help@example.org',
+  body: `body of ${id}`,
+  more_body: null,
+  htmlized: false,
+  created_at: iso(0),
+  attachments: [],
+  ...more,
+});
+
+/** Records, or the reply's text as it shall come. A function says it anew each time. */
+export type Says = readonly unknown[] | string | (() => readonly unknown[] | string);
+
+export interface Scripted extends AsyncDisposable {
+  readonly pool: pg.Pool;
+  readonly ctx: Context;
+  /** What the lists show, by the name of the stream, or of the ticket list. */
+  readonly lists: Record<string, Says>;
+  /** What a request by id shows: path → record, text, or a status. */
+  readonly details: Record<string, unknown>;
+  /** All requests so far, without the query. */
+  readonly asked: string[];
+  /** Moves the clock: a reply from now on is true as of one second before `n`. */
+  goTo(n: number): void;
+  /** One run of one stream; what it wrote down about itself. Throws what the run throws. */
+  sync(stream: string): Promise<StreamProgress>;
+  /** The right to commit to a stream of a new run. */
+  claim(stream: string): Promise<Claim>;
+  rows(sql: string, ...values: unknown[]): Promise<Record<string, unknown>[]>;
+}
+
+/** Nothing is ever claimed as covered, so that every sync asks for everything again. */
+const neverCovered = 1000 * 365 * 24 * 3600 * 1000;
+
+export async function scripted(options: { lookbackMs?: number } = {}): Promise<Scripted> {
+  const db = await freshDatabase();
+  const pool = makePool(db.url);
+  const lists: Record<string, Says> = { tickets: [], spam: [], trash: [], customers: [], users: [] };
+  const details: Record<string, unknown> = {};
+  const asked: string[] = [];
+  let nowMs = second(0);
+  const clock: Clock = {
+    now: () => nowMs,
+    monotonic: () => nowMs,
+    sleep: async ms => {
+      nowMs += Math.ceil(ms);
+    },
+  };
+  const answer = (path: string, query: URLSearchParams): { status: number; text: string } => {
+    if (path in details) {
+      const said = details[path];
+      if (typeof said === 'number') return { status: said, text: '{}' };
+      return { status: 200, text: typeof said === 'string' ? said : JSON.stringify(said) };
+    }
+    const name = query.has('spam') ? 'spam' : query.has('trash') ? 'trash' : path.slice(1);
+    const says = lists[name];
+    if (says === undefined) return { status: 404, text: '{}' };
+    const said = typeof says === 'function' ? says() : says;
+    return { status: 200, text: typeof said === 'string' ? said : JSON.stringify(said) };
+  };
+  const send = makeSend({
+    baseUrl: new URL('https://desk.example/api/v1'),
+    token: 'none',
+    budget: { acquire: async (cost, lane) => ({ id: '', cost, lane }), settle: async () => {} },
+    clock,
+    random: () => 0,
+    log: pino({ level: 'silent' }),
+    fetch: async url => {
+      const path = decodeURIComponent(url.pathname.replace('/api/v1', ''));
+      asked.push(path);
+      const headers = { date: new Date(nowMs).toUTCString() };
+      return { ...answer(path, url.searchParams), headers };
+    },
+  });
+  const account = 'default';
+  const ctx: Context = {
+    account,
+    pg: pool,
+    clock,
+    log: pino({ level: 'silent' }),
+    signal: new AbortController().signal,
+    helpdesk: { send, lookbackMs: options.lookbackMs ?? neverCovered },
+  };
+  await register(
+    pool,
+    account,
+    0,
+    listStreams.flatMap(stream => stream.lists.map(list => ({ stream: stream.name, list: list.name }))),
+  );
+  return {
+    pool,
+    ctx,
+    lists,
+    details,
+    asked,
+    goTo: n => {
+      nowMs = second(n);
+    },
+    async sync(name) {
+      const run = await openRun(pool, account, [name], new Date(nowMs), 0);
+      const list = listStreams.find(stream => stream.name === name);
+      await runStream(ctx, { account, run, stream: name }, claim =>
+        list ? syncList(ctx, claim, list) : hydrate(ctx, claim, messages),
+      );
+      return (await readProgress(pool, run)).streams[0]!;
+    },
+    async claim(stream) {
+      const run = await openRun(pool, account, [stream], new Date(nowMs), 0);
+      return (await takeUp(pool, { account, run, stream }, new Date(nowMs)))!;
+    },
+    rows: async (sql, ...values) => (await pool.query<Record<string, unknown>>(sql, values)).rows,
+    async [Symbol.asyncDispose]() {
+      await pool.end();
+      await db.drop();
+    },
+  };
+}
+
+const listStreams: ListStream<Row>[] = streams.filter(stream => stream.kind === 'list');
+
+/** What a run counted, without the rest that it says of itself. */
+export const counts = ({ seen, inserted, updated, unchanged, deleted, rejected, cleaned }: StreamProgress) => ({
+  seen,
+  inserted,
+  updated,
+  unchanged,
+  deleted,
+  rejected,
+  cleaned,
+});
+
+export const counted = (more: Partial<ReturnType<typeof counts>>) => ({
+  seen: 0,
+  inserted: 0,
+  updated: 0,
+  unchanged: 0,
+  deleted: 0,
+  rejected: 0,
+  cleaned: 0,
+  ...more,
+});
