@@ -130,19 +130,23 @@ export function makeBudget(deps: BudgetDeps): Budget {
     const ask = { id: newId(deps.random), lane, cost };
     for (;;) {
       signal?.throwIfAborted();
-      const attempt = exclusive(() => change((state, now) => ledger.acquire(state, now, ask, rules)));
-      const { done, now } = await unlessAborted(attempt, signal, giveBack);
+      const { done, now } = await unlessAborted(
+        exclusive(() => attempt(ask, signal)),
+        signal,
+      );
       if (done.granted) return ask;
       await clock.sleep(Math.max(1, done.waitUntilMs - now.earliestMs), signal);
     }
+  }
 
-    /** Nobody will send what was granted after the abort. If this fails, the grant expires by itself. */
-    function giveBack({
-      done,
-    }: Awaited<ReturnType<typeof change<ReturnType<typeof ledger.acquire>>>>): Promise<unknown> {
-      if (!done.granted) return Promise.resolve();
-      return exclusive(() => change((state, now) => ({ state: ledger.cancel(state, now, ask.id, rules) })));
+  async function attempt(ask: ledger.Ask, signal: AbortSignal | undefined) {
+    signal?.throwIfAborted();
+    const result = await change((state, now) => ledger.acquire(state, now, ask, rules));
+    // Nobody will send what was granted after the abort. (If giving back fails, the grant expires by itself.)
+    if (result.done.granted && signal?.aborted) {
+      await change((state, now) => ({ state: ledger.cancel(state, now, ask.id, rules) }));
     }
+    return result;
   }
 
   async function settle(grant: Grant, reply: { headers: RateHeaders; refused: boolean }): Promise<void> {
@@ -203,17 +207,13 @@ function queue() {
   };
 }
 
-/** Does not wait for `work` once the signal has aborted; what comes of it then goes to `late`. */
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined, late: (result: T) => unknown): Promise<T> {
+/** Does not wait for `work` once the signal has aborted. */
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return work;
   return new Promise((resolve, reject) => {
-    const abort = () => {
-      reject(signal.reason);
-      work.then(late).catch(() => {});
-    };
-    signal.addEventListener('abort', abort, { once: true });
+    const abort = () => reject(signal.reason);
     const end = () => signal.removeEventListener('abort', abort);
-    work.then(end, end);
-    work.then(resolve, reject);
+    signal.addEventListener('abort', abort, { once: true });
+    work.then(resolve, reject).finally(end);
   });
 }

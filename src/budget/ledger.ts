@@ -31,6 +31,10 @@ export interface RateHeaders {
   used?: number;
   resetSeconds?: number;
 }
+export interface Reply {
+  headers: RateHeaders;
+  refused: boolean;
+}
 export interface Moment {
   earliestMs: number;
   latestMs: number;
@@ -59,6 +63,10 @@ interface Source {
   remaining: number;
   /** `remaining` binds until then. */
   untilMs: number;
+  /** When this reset was first heard of. */
+  sinceMs: number;
+  /** The reset stood still for so long that the periods are fixed: a sliding one would have moved. */
+  fixed: boolean;
   /** The source's count resets between these two. */
   resetFromMs: number;
   resetToMs: number;
@@ -123,6 +131,8 @@ const graceMs = 2000;
 const pollMs = 200;
 /** Between the decision and the sending lies one statement; it delays the deadline of the request. */
 const sendingMs = 1000;
+/** A reset is known to a second either way; one that has not moved after this does not slide. */
+const standsStillMs = 5000;
 /** A 429 that asks for more than this is a mistake. */
 const longestFreezeMs = 3_600_000;
 
@@ -156,7 +166,7 @@ export function settle(
   before: State,
   now: Moment,
   id: string,
-  reply: { headers: RateHeaders; refused: boolean },
+  reply: Reply,
   rules: Rules,
 ): { state: State; settled: Settled | null } {
   const state = advance(before, now, rules);
@@ -176,7 +186,12 @@ export function settle(
       : state.frozenUntilMs,
     lastReplyMs: repliedMs,
   };
-  const others = othersSeen(landed, headers, flight.grantedMs, rules);
+  const told = believe(landed, headers, flight.grantedMs, repliedMs, cost, rules);
+  // Where the period is known to be fixed, only what was answered since it began: else our use of the period before hides
+  // what others use in this one. (A late reply, from the period before, changes nothing.)
+  const fixed = told !== landed && told.source?.fixed;
+  const begunMs = fixed ? Math.max(told.source!.resetFromMs - 1, flight.grantedMs) : flight.grantedMs;
+  const others = othersSeen(told, { headers, refused: reply.refused }, begunMs, rules);
   const settled = {
     atMs: Math.floor(now.earliestMs),
     lane: flight.lane,
@@ -187,8 +202,7 @@ export function settle(
     waitedMs: flight.waitedMs,
     refused: reply.refused,
   };
-  const known = { ...landed, others: addOthers(landed.others, repliedMs, others, rules.periodMs) };
-  return { state: believe(known, headers, flight.grantedMs, repliedMs, cost, rules), settled };
+  return { state: { ...told, others: addOthers(told.others, repliedMs, others, rules.periodMs) }, settled };
 }
 
 /** Takes back a grant whose request was never sent. */
@@ -211,47 +225,64 @@ function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): number {
   const times = [
     state.frozenUntilMs,
     creditsFreeAtMs(state, nowMs, need - allowed, rules),
-    sourceFreeAtMs(state, nowMs, need + rules.reserve, rules),
+    sourceFreeAtMs(state, nowMs, need + rules.reserve),
     burstFreeAtMs(state, nowMs, requests - rules.requestsPerSecond),
   ];
   // Among others, or before the first reply of a period has told about them: one at a time.
   const alone = others === 0 && nowMs - state.lastReplyMs < rules.periodMs;
   if (!alone && state.flights.some(flight => flight.deadlineMs > nowMs)) times.push(nowMs + pollMs);
-  // Among others: evenly. (Spending greedily refused a client at 33 a minute 2,047 of its 5,940 requests.)
-  if (others > 0) times.push(state.lastGrantMs + ((state.lastGrantCost + need - me.cost) * rules.periodMs) / allowed);
+  if (others > 0)
+    times.push(state.lastGrantMs + (state.lastGrantCost + need - me.cost) * creditMs(state, nowMs, allowed, rules));
   return Math.ceil(Math.max(...times));
 }
 
+/**
+ * Among others credits are spent evenly: so many of ours in a period, and so that those of the source's period last to its
+ * end. (Spending greedily refused a client at 33 a minute 2,047 of its 5,940 requests.)
+ */
+function creditMs(state: State, nowMs: number, allowed: number, rules: Rules): number {
+  const { source } = state;
+  const evenMs = rules.periodMs / allowed;
+  if (!source || source.untilMs <= nowMs || nowMs < state.slidingUntilMs) return evenMs;
+  return Math.max(evenMs, (source.untilMs - nowMs) / Math.max(1, source.remaining - rules.reserve));
+}
+
 function creditsFreeAtMs(state: State, nowMs: number, missing: number, rules: Rules): number {
-  const held = heldByLane(state, nowMs).reduce((a, b) => a + b, 0);
-  return whenFreed(state.spent, nowMs, held + missing) ?? nowMs + rules.periodMs;
+  const flying = state.flights.map(flight => [earliestReplyMs(flight, nowMs) + rules.periodMs, flight.cost] as const);
+  return whenFreed([...state.spent, ...flying], nowMs, sum(heldByLane(state, nowMs)) + missing);
+}
+
+function burstFreeAtMs(state: State, nowMs: number, missing: number): number {
+  const flying = state.flights.map(flight => [earliestReplyMs(flight, nowMs) + secondMs, 1] as const);
+  const held = [...state.burst, ...flying].filter(([freeMs]) => freeMs > nowMs);
+  return whenFreed(held, nowMs, sum(held.map(([, requests]) => requests)) + missing);
+}
+
+/** A living one may be answered at any moment. */
+function earliestReplyMs(flight: Flight, nowMs: number): number {
+  return Math.min(flight.deadlineMs, nowMs);
 }
 
 /** The source's own word: `remaining` credits until it resets, less what is on its way (perhaps counted, perhaps not). */
-function sourceFreeAtMs(state: State, nowMs: number, need: number, rules: Rules): number {
+function sourceFreeAtMs(state: State, nowMs: number, need: number): number {
   const { source } = state;
   if (!source || source.untilMs <= nowMs) return nowMs;
   const missing = need + sum(state.flights.map(flight => flight.cost)) - source.remaining;
   if (missing <= 0) return nowMs;
   if (source.remaining >= need && state.flights.some(flight => flight.deadlineMs > nowMs)) return nowMs + pollMs;
   if (nowMs >= state.slidingUntilMs) return source.untilMs;
-  return Math.min(source.untilMs, whenFreed(state.spent, nowMs, missing) ?? nowMs + rules.periodMs);
+  // Without this a sliding source whose Reset tells when everything is back would be used at 88 %.
+  return Math.min(source.untilMs, whenFreed(state.spent, nowMs, missing));
 }
 
-function burstFreeAtMs(state: State, nowMs: number, missing: number): number {
-  const flying = state.flights.filter(flight => flight.deadlineMs + secondMs > nowMs).length;
-  const held = sum(state.burst.filter(([freeMs]) => freeMs > nowMs).map(([, requests]) => requests));
-  return whenFreed(state.burst, nowMs, flying + held + missing) ?? nowMs + secondMs;
-}
-
-/** When `missing` more of these will have become free; undefined when all of them together are not enough. */
-function whenFreed(sums: (readonly [number, ...number[]])[], nowMs: number, missing: number): number | undefined {
+/** When `missing` more of these will have become free. */
+function whenFreed(sums: (readonly [freeMs: number, ...amounts: number[]])[], nowMs: number, missing: number): number {
   if (missing <= 0) return nowMs;
-  for (const [freeMs, ...amounts] of sums) {
+  for (const [freeMs, ...amounts] of sums.toSorted((a, b) => a[0] - b[0])) {
     if (freeMs > nowMs) missing -= sum(amounts);
     if (missing <= 0) return freeMs;
   }
-  return undefined;
+  return Number.POSITIVE_INFINITY;
 }
 
 /**
@@ -259,6 +290,7 @@ function whenFreed(sums: (readonly [number, ...number[]])[], nowMs: number, miss
  * it has had less than that in the last period, its first waiters come before everybody.
  */
 function aheadOf(state: State, nowMs: number, me: Wait, allowed: number): Wait[] {
+  if (state.waits.length === 0) return [];
   const queue = [...state.waits.filter(wait => wait.id !== me.id), me].sort(
     (a, b) => a.sinceMs - b.sinceMs || (a.id < b.id ? -1 : 1),
   );
@@ -283,12 +315,13 @@ function limitOf(state: State, rules: Rules): number {
 }
 
 /** Credits in flight, or answered less than a period before `atMs`, by lane. */
-function heldByLane(state: State, atMs: number): number[] {
-  return lanes.map((lane, index) => {
-    const flying = state.flights.filter(flight => flight.lane === lane).map(flight => flight.cost);
-    const answered = state.spent.filter(([freeMs]) => freeMs > atMs).map(amounts => amounts[index + 1]!);
-    return sum(flying) + sum(answered);
-  });
+function heldByLane(state: State, atMs: number): [number, number, number] {
+  const held: [number, number, number] = [0, 0, 0];
+  for (const flight of state.flights) held[lanes.indexOf(flight.lane)]! += flight.cost;
+  for (const [freeMs, ...amounts] of state.spent) {
+    if (freeMs > atMs) for (const [lane, credits] of amounts.entries()) held[lane]! += credits;
+  }
+  return held;
 }
 
 /** A sum is free when its last part is: sums of one cell are joined, so a lone request is exact and a crowd is bounded. */
@@ -323,13 +356,14 @@ function freezeMs(headers: RateHeaders, rules: Rules): number {
 }
 
 /**
- * What is used and not by us. The source counted after the grant, so everything of ours that was held then may be in
- * its count; what is in flight as well. Alone, this is never more than 0.
+ * What is used and not by us. The source counted after the grant, so everything of ours that was held at that time may be
+ * in its count; what is in flight as well. Alone, this is never more than 0.
  */
-function othersSeen(state: State, headers: RateHeaders, grantedMs: number, rules: Rules): number {
-  if (headers.remaining === undefined) return 0;
-  const ours = sum(heldByLane(state, grantedMs));
-  return Math.max(0, (headers.limit ?? rules.credits) - headers.remaining - ours);
+function othersSeen(state: State, { headers, refused }: Reply, heldAtMs: number, rules: Rules): number {
+  if (headers.remaining === undefined && !refused) return 0;
+  const ours = sum(heldByLane(state, heldAtMs));
+  // A refusal tells that there are others, even where nothing else does.
+  return Math.max(refused ? 1 : 0, (headers.limit ?? rules.credits) - (headers.remaining ?? 0) - ours);
 }
 
 function addOthers(others: State['others'], atMs: number, credits: number, periodMs: number): State['others'] {
@@ -341,9 +375,9 @@ function addOthers(others: State['others'], atMs: number, credits: number, perio
 }
 
 /**
- * Takes over Remaining and Reset. In a fixed window Remaining only falls until the reset, so the least one counts, in
+ * Takes over Remaining and Reset. In a fixed period Remaining only falls until the reset, so the least one counts, in
  * whatever order the replies come in, and what is in flight is taken off it. Two resets less than a period apart prove
- * that the window slides: then the newest Remaining counts, and our own credits come back to it as they get free.
+ * that the period slides: then the newest Remaining counts, and our own credits come back to it as they get free.
  */
 function believe(
   state: State,
@@ -361,24 +395,40 @@ function believe(
   const said: Source = {
     remaining: headers.remaining,
     untilMs: repliedMs + resetMs,
+    sinceMs: repliedMs,
+    fixed: false,
     resetFromMs: grantedMs + resetMs - secondMs,
     resetToMs: repliedMs + resetMs + secondMs,
   };
   if (!source) return { ...state, source: said };
-  const same = said.resetFromMs <= source.resetToMs && source.resetFromMs <= said.resetToMs;
-  const spanMs = Math.max(said.resetToMs - source.resetFromMs, source.resetToMs - said.resetFromMs);
-  if (!same && spanMs < rules.periodMs) {
+  if (isSameReset(said, source, 0)) {
+    return repliedMs < state.slidingUntilMs
+      ? { ...state, source: said }
+      : { ...state, source: sameSource(source, said, grantedMs) };
+  }
+  const apartMs = Math.max(said.resetToMs - source.resetFromMs, source.resetToMs - said.resetFromMs);
+  if (apartMs < rules.periodMs) {
     return { ...state, source: said, slidingUntilMs: repliedMs + memoryPeriods * rules.periodMs };
   }
-  if (repliedMs < state.slidingUntilMs) return { ...state, source: said };
-  if (!same) return said.resetFromMs > source.resetToMs ? { ...state, source: said } : state;
-  const both: Source = {
+  // A late reply from the period before.
+  if (said.resetToMs < source.resetFromMs) return state;
+  const periods = Math.round((said.resetToMs - source.resetToMs) / rules.periodMs);
+  return { ...state, source: { ...said, fixed: source.fixed && isSameReset(said, source, periods * rules.periodMs) } };
+}
+
+function isSameReset(one: Source, other: Source, laterMs: number): boolean {
+  return one.resetFromMs <= other.resetToMs + laterMs && other.resetFromMs + laterMs <= one.resetToMs;
+}
+
+function sameSource(source: Source, said: Source, grantedMs: number): Source {
+  return {
     remaining: Math.min(said.remaining, source.remaining),
     untilMs: Math.min(said.untilMs, source.untilMs),
+    sinceMs: source.sinceMs,
+    fixed: source.fixed || grantedMs >= source.sinceMs + standsStillMs,
     resetFromMs: Math.max(said.resetFromMs, source.resetFromMs),
     resetToMs: Math.min(said.resetToMs, source.resetToMs),
   };
-  return { ...state, source: both };
 }
 
 // ---- time passes ----
@@ -415,8 +465,9 @@ function shift(state: State, byMs: number): State {
     burst: state.burst.map(([freeMs, requests]) => [freeMs + by, requests]),
     waits: state.waits.map(one => ({ ...one, sinceMs: one.sinceMs + by, untilMs: one.untilMs + by })),
     source: state.source && {
-      remaining: state.source.remaining,
+      ...state.source,
       untilMs: state.source.untilMs + by,
+      sinceMs: state.source.sinceMs + by,
       resetFromMs: state.source.resetFromMs + by,
       resetToMs: state.source.resetToMs + by,
     },

@@ -1,16 +1,236 @@
+/** One budget in a real PostgreSQL, used by several instances and processes at once. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import pg from 'pg';
-import { expect, test } from 'vitest';
-import { makeBudget } from '../../src/budget/budget.ts';
+import { expect, test, vi } from 'vitest';
+import { type BudgetDeps, makeBudget } from '../../src/budget/budget.ts';
 import { systemClock } from '../../src/clock.ts';
+import { UsageError } from '../../src/errors.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
-test('smoke', async () => {
+const limits = { credits: 100, periodMs: 60_000, requestsPerSecond: 1000, reserve: 10 };
+const settings = { clock: systemClock, account: 'acme', limits, timeoutMs: 30_000, random: Math.random };
+const answered = { headers: {}, refused: false };
+
+/** A budget with connections of its own, as another process would have. */
+function another(url: string, change: Partial<BudgetDeps> = {}) {
+  const pool = new pg.Pool({ connectionString: url, max: 2 });
+  pool.on('error', () => {});
+  const budget = makeBudget({ ...settings, pg: pool, ...change });
+  return { ...budget, [Symbol.asyncDispose]: () => pool.end() };
+}
+
+const stateOf = async (pool: pg.Pool) => (await pool.query('select state from sync.budget')).rows[0].state;
+
+/** Time that passes only by sleeping. */
+function virtualTime(startMs = 1_700_000_000_000) {
+  let nowMs = startMs;
+  const sleep = async (ms: number) => {
+    nowMs += ms;
+  };
+  return { now: () => nowMs, clock: { now: () => nowMs, monotonic: () => nowMs, sleep } };
+}
+
+/** A source with a sliding period, that counts over all its clients. */
+async function startSource(credits: number, periodMs: number, requestsPerSecond: number) {
+  const seen: { atMs: number; cost: number; refused: boolean }[] = [];
+  const server = createServer((request, response) => {
+    const nowMs = performance.now();
+    const cost = Number(new URL(request.url!, 'http://source').searchParams.get('cost'));
+    const since = (ms: number) => seen.filter(one => !one.refused && one.atMs > nowMs - ms);
+    const used = since(periodMs).reduce((sum, one) => sum + one.cost, 0);
+    const refused = used + cost > credits || since(1000).length >= requestsPerSecond;
+    seen.push({ atMs: nowMs, cost, refused });
+    response.writeHead(refused ? 429 : 200, {
+      'rate-limit-limit': credits,
+      'rate-limit-remaining': credits - used - (refused ? 0 : cost),
+      'rate-limit-used': refused ? 0 : cost,
+      'rate-limit-reset': Math.ceil(periodMs / 1000),
+    });
+    response.end();
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const close = async () => {
+    server.closeAllConnections();
+    await new Promise(done => server.close(done));
+  };
+  return { url, seen, [Symbol.asyncDispose]: close };
+}
+
+/** A process that makes a budget of its own and does as the script says with `budget`. */
+function spawnChild(databaseUrl: string, change: object, script: string) {
+  const from = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href);
+  const code = `
+    import pg from 'pg';
+    import { makeBudget } from ${from('budget/budget.ts')};
+    import { systemClock } from ${from('clock.ts')};
+    const pool = new pg.Pool({ connectionString: ${JSON.stringify(databaseUrl)} });
+    const budget = makeBudget({
+      ...${JSON.stringify({ ...settings, clock: undefined, ...change })}, clock: systemClock, pg: pool, random: Math.random,
+    });
+    ${script}
+    await pool.end();`;
+  return spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['ignore', 'pipe', 'inherit'] });
+}
+
+const work = (sourceUrl: string, lane: string, requests: number) => `
+  const headers = reply => Object.fromEntries(
+    [['limit', 'limit'], ['remaining', 'remaining'], ['used', 'used'], ['resetSeconds', 'reset']]
+      .map(([name, header]) => [name, Number(reply.headers.get('rate-limit-' + header))]));
+  await Promise.all([1, 2, 3].map(async cost => {
+    for (let i = 0; i < ${requests}; i++) {
+      const grant = await budget.acquire(cost, '${lane}');
+      const reply = await fetch('${sourceUrl}/?cost=' + cost);
+      await budget.settle(grant, { headers: headers(reply), refused: reply.status === 429 });
+    }
+  }));`;
+
+test('four processes share one budget: no request is refused, and every credit is in its minute', async () => {
   await using db = await freshDatabase();
-  const budget = makeBudget({ pg: db.pool, clock: systemClock, account: 'a', limits: { credits: 100, periodMs: 60000, requestsPerSecond: 6, reserve: 10 }, timeoutMs: 30000, random: Math.random });
-  for (let i = 0; i < 8; i++) {
-    const g = await budget.acquire(2, 'fresh');
-    await budget.settle(g, { headers: { limit: 100, remaining: 98 - 2 * i, used: 2, resetSeconds: 40 }, refused: false });
-  }
-  console.log(JSON.stringify((await db.pool.query('select * from sync.budget')).rows), (await db.pool.query('select * from sync.credit_minutes')).rows);
-  expect(1).toBe(1);
+  await using source = await startSource(50, 1000, 20);
+  const change = { limits: { credits: 50, periodMs: 1000, requestsPerSecond: 20, reserve: 5 } };
+  const children = ['fresh', 'fresh', 'backfill', 'interactive'].map(lane =>
+    spawnChild(db.url, change, work(source.url, lane, 6)),
+  );
+  const codes = await Promise.all(children.map(async child => (await once(child, 'exit'))[0]));
+  expect(codes).toEqual([0, 0, 0, 0]);
+  expect(source.seen.filter(({ refused }) => refused)).toEqual([]);
+  expect(source.seen).toHaveLength(4 * 3 * 6);
+
+  const { rows } = await db.pool.query(`
+    select account_id, sum(interactive)::int as interactive, sum(fresh)::int as fresh, sum(backfill)::int as backfill,
+      max(credit_limit)::int as credit_limit, max(others)::int as others, sum(refused)::int as refused
+    from sync.credit_minutes group by account_id`);
+  expect(rows).toEqual([
+    { account_id: 'acme', interactive: 36, fresh: 72, backfill: 36, credit_limit: 50, others: 0, refused: 0 },
+  ]);
+  expect(await stateOf(db.pool)).toMatchObject({ flights: [], waits: [] });
+});
+
+test('instances that ask at the same moment are granted exactly what there is', async () => {
+  await using db = await freshDatabase();
+  await using a = another(db.url);
+  await using b = another(db.url);
+  await using c = another(db.url);
+  await a.settle(await a.acquire(1, 'fresh'), answered);
+  const stop = new AbortController();
+  const asked = [a, b, c].flatMap(budget => Array.from({ length: 33 }, () => budget.acquire(1, 'fresh', stop.signal)));
+  const outcome = Promise.allSettled(asked);
+  await vi.waitFor(async () => expect((await stateOf(db.pool)).waits).toHaveLength(10), { timeout: 60_000 });
+  stop.abort(new Error('enough'));
+  const settled = await outcome;
+  const refusals = settled.filter(one => one.status === 'rejected').map(one => one.reason.message);
+  expect(refusals).toEqual(Array.from({ length: 10 }, () => 'enough'));
+  expect((await stateOf(db.pool)).flights).toHaveLength(89);
+});
+
+test('the credits of a process that was killed come back after its deadline and a period', async () => {
+  await using db = await freshDatabase();
+  const change = { timeoutMs: 100, limits: { ...limits, periodMs: 1000 } };
+  const child = spawnChild(
+    db.url,
+    change,
+    "await budget.acquire(90, 'backfill'); console.log('granted'); setInterval(() => {}, 1e6);",
+  );
+  await once(child.stdout, 'data');
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  const [{ deadlineMs }] = (await stateOf(db.pool)).flights;
+  await using survivor = another(db.url, change);
+  await survivor.acquire(90, 'fresh');
+  const [{ grantedMs }] = (await stateOf(db.pool)).flights.filter(
+    (flight: { lane: string }) => flight.lane === 'fresh',
+  );
+  expect(grantedMs).toBeGreaterThanOrEqual(deadlineMs + 1000);
+});
+
+test('a 429 in one process stops all of them until the reset and a second, and is in its minute', async () => {
+  await using db = await freshDatabase();
+  const time = virtualTime();
+  await using refused = another(db.url, time);
+  await using other = another(db.url, time);
+  const begunMs = time.now();
+  const grant = await refused.acquire(2, 'backfill');
+  await refused.settle(grant, { headers: { limit: 100, remaining: 40, used: 0, resetSeconds: 20 }, refused: true });
+  await other.settle(await other.acquire(1, 'interactive'), answered);
+  expect(time.now()).toBe(begunMs + 21_001);
+  const { rows } = await db.pool.query('select * from sync.credit_minutes');
+  const row = { account_id: 'acme', credit_limit: '100', fresh: '0', backfill: '0' };
+  const minute = new Date(Math.floor(begunMs / 60_000) * 60_000);
+  expect(rows).toEqual([{ ...row, minute, interactive: '1', others: '58', waited_ms: '21001', refused: '1' }]);
+});
+
+test('settling again changes nothing', async () => {
+  await using db = await freshDatabase();
+  await using budget = another(db.url);
+  const grant = await budget.acquire(2, 'fresh');
+  await budget.settle(grant, answered);
+  await budget.settle(grant, answered);
+  const { rows } = await db.pool.query('select fresh, refused from sync.credit_minutes');
+  expect(rows).toEqual([{ fresh: '2', refused: '0' }]);
+});
+
+test('an abort is answered at once, and what is granted after it is given back', async () => {
+  await using db = await freshDatabase();
+  await using budget = another(db.url);
+  await budget.settle(await budget.acquire(1, 'fresh'), answered);
+  const client = await db.pool.connect();
+  await client.query('begin');
+  await client.query('select from sync.budget for update');
+  const stop = new AbortController();
+  const asked = budget.acquire(89, 'fresh', stop.signal);
+  const blocked = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+  await vi.waitFor(async () => expect((await db.pool.query(blocked)).rowCount).toBe(1));
+  stop.abort(new Error('stop'));
+  await expect(asked).rejects.toThrow('stop');
+  await client.query('commit');
+  client.release();
+  expect(await budget.acquire(89, 'fresh')).toMatchObject({ cost: 89 });
+});
+
+test('a clock of this machine that ran ahead grants nothing early', async () => {
+  await using db = await freshDatabase();
+  let jumpMs = 0;
+  const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + jumpMs };
+  await using budget = another(db.url, { clock });
+  await budget.settle(await budget.acquire(90, 'fresh'), answered);
+  jumpMs = 3_600_000;
+  const stop = new AbortController();
+  const asked = budget.acquire(1, 'fresh', stop.signal);
+  await vi.waitFor(async () => expect((await stateOf(db.pool)).waits).toHaveLength(1));
+  stop.abort(new Error('still waiting'));
+  await expect(asked).rejects.toThrow('still waiting');
+});
+
+test('a clock of this machine that stood still does not date a reply back', async () => {
+  await using db = await freshDatabase();
+  let jumpMs = 0;
+  const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + jumpMs };
+  await using budget = another(db.url, { clock });
+  const grant = await budget.acquire(90, 'fresh');
+  const { rows } = await db.pool.query('select extract(epoch from clock_timestamp())::float8 * 1000 as clock_ms');
+  jumpMs = -50_000;
+  await budget.settle(grant, answered);
+  expect((await stateOf(db.pool)).lastReplyMs).toBeGreaterThan(rows[0].clock_ms);
+});
+
+test('what can never be granted is an error that says why', async () => {
+  await using db = await freshDatabase();
+  await using budget = another(db.url);
+  await expect(budget.acquire(91, 'fresh')).rejects.toThrow(UsageError);
+  await expect(budget.acquire(91, 'fresh')).rejects.toThrow('of 100 credits a period 10 are reserved');
+});
+
+test('an outage of the database is passed on, and over when it is over', async () => {
+  await using db = await freshDatabase();
+  await using budget = another(db.url);
+  const grant = await budget.acquire(1, 'fresh');
+  await db.pool.query('alter table sync.budget rename to hidden');
+  await expect(budget.settle(grant, answered)).rejects.toThrow('does not exist');
+  await db.pool.query('alter table sync.hidden rename to budget');
+  await budget.settle(grant, answered);
+  expect(await stateOf(db.pool)).toMatchObject({ flights: [] });
 });

@@ -1,0 +1,234 @@
+/** The ledger step by step: what is held, for how long, and what the headers change. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import {
+  type Ask,
+  acquire,
+  cancel,
+  empty,
+  type Lane,
+  type RateHeaders,
+  type State,
+  settle,
+} from '../../src/budget/ledger.ts';
+import { rules } from './budget-model.ts';
+
+const begin = 1_700_000_000_000;
+
+/** A ledger on a clock of its own, which starts at 0. */
+function open(state: State = empty, own = rules) {
+  let atMs = begin;
+  let ids = 0;
+  const now = () => ({ earliestMs: atMs, latestMs: atMs });
+  return {
+    at(ms: number) {
+      atMs = begin + ms;
+      return this;
+    },
+    get state() {
+      return state;
+    },
+    ask(cost: number, lane: Lane = 'fresh', id = `${ids++}`): { id: string; waitMs: number } {
+      const done = acquire(state, now(), { id, lane, cost } satisfies Ask, own);
+      state = done.state;
+      return { id, waitMs: done.granted ? 0 : done.waitUntilMs - atMs };
+    },
+    reply(id: string, headers: RateHeaders = {}, refused = false) {
+      const done = settle(state, now(), id, { headers, refused }, own);
+      state = done.state;
+      return done.settled;
+    },
+    cancel(id: string) {
+      state = cancel(state, now(), id, own);
+    },
+    /** How much of this lane can be granted at this moment, one credit at a time, each answered at once. */
+    drain(most = 1000): number {
+      for (let granted = 0; granted < most; granted++) {
+        const { id, waitMs } = this.ask(1);
+        if (waitMs > 0) return granted;
+        this.reply(id);
+      }
+      return most;
+    },
+    /** The earliest time at which this is granted, asking whenever the ledger says so. */
+    grantedAt(cost: number, lane: Lane = 'fresh'): number {
+      const id = `${ids++}`;
+      for (;;) {
+        const { waitMs } = this.ask(cost, lane, id);
+        if (waitMs === 0) return atMs - begin;
+        atMs += waitMs;
+      }
+    },
+  };
+}
+
+const broad = { ...rules, requestsPerSecond: 1000 };
+
+test('a credit is held until one period after the reply, not after the request', () => {
+  const ledger = open(empty, broad);
+  const { id } = ledger.ask(90);
+  ledger.at(5000).reply(id);
+  expect(ledger.grantedAt(90)).toBe(65_001);
+});
+
+test('a slot of the burst is held until one second after the reply', () => {
+  const ledger = open();
+  ledger.reply(ledger.ask(1).id);
+  const ids = [1, 2, 3, 4, 5].map(() => ledger.ask(1).id);
+  ledger.at(700);
+  for (const id of ids) ledger.reply(id);
+  expect(ledger.grantedAt(1)).toBe(1001);
+  expect(ledger.grantedAt(1)).toBe(1701);
+});
+
+test('what a dead worker held comes back one period after its deadline', () => {
+  const ledger = open(empty, broad);
+  ledger.ask(90);
+  const deadlineMs = rules.timeoutMs + 1000; // A second for the statement between the decision and the sending.
+  expect(ledger.at(deadlineMs + rules.periodMs - 1).ask(90, 'fresh', 'next').waitMs).toBeGreaterThan(0);
+  expect(ledger.at(deadlineMs + rules.periodMs).ask(90, 'fresh', 'next').waitMs).toBe(0);
+});
+
+test('what was cancelled is free at once, and settling twice counts once', () => {
+  const ledger = open(empty, broad);
+  ledger.cancel(ledger.ask(90).id);
+  const { id, waitMs } = ledger.ask(90);
+  expect(waitMs).toBe(0);
+  expect(ledger.reply(id)).toMatchObject({ cost: 90, lane: 'fresh', refused: false });
+  const before = ledger.state;
+  expect(ledger.reply(id, { remaining: 0 }, true)).toBeNull();
+  expect(ledger.state).toEqual(before);
+});
+
+test('Rate-Limit-Used above the known cost is what is held', () => {
+  const ledger = open(empty, broad);
+  expect(ledger.reply(ledger.ask(1).id, { used: 80 })).toMatchObject({ cost: 80 });
+  expect(ledger.drain()).toBe(10);
+});
+
+/** The source says that 30 are left until second 79; by our own count, 40 more are free again at second 61. */
+function tight() {
+  const ledger = open(empty, broad);
+  ledger.reply(ledger.ask(40).id);
+  ledger.at(59_000).reply(ledger.ask(30).id, { limit: 100, remaining: 30, used: 30, resetSeconds: 20 });
+  return ledger.at(61_000);
+}
+
+test('Remaining binds until the reset, less the reserve, what is in flight and what got no reply', () => {
+  expect(tight().ask(20).waitMs).toBe(0);
+  expect(tight().grantedAt(21)).toBe(79_001);
+
+  const flying = tight();
+  flying.ask(5);
+  expect(flying.ask(16).waitMs).toBeGreaterThan(0);
+  expect(flying.ask(15).waitMs).toBeGreaterThan(0); // The 16 are ahead.
+
+  const lost = tight();
+  lost.reply(lost.ask(5).id);
+  expect(lost.grantedAt(16)).toBe(79_001);
+});
+
+test('the least Remaining of a period counts, in whatever order the replies come in', () => {
+  const ledger = open(empty, broad);
+  ledger.reply(ledger.ask(1).id);
+  const [early, late] = [ledger.ask(3), ledger.ask(5)];
+  ledger.reply(late.id, { limit: 100, remaining: 91, used: 5, resetSeconds: 20 });
+  ledger.reply(early.id, { limit: 100, remaining: 96, used: 3, resetSeconds: 20 });
+  expect(ledger.state.source).toMatchObject({ remaining: 91 });
+  expect(ledger.state.others).toEqual([]);
+});
+
+test('in a period that is known to be fixed, our use of the one before does not hide that of others', () => {
+  const ledger = open(empty, broad);
+  ledger.at(50_000).reply(ledger.ask(50).id, { limit: 100, remaining: 50, used: 50, resetSeconds: 10 });
+  ledger.at(56_000).reply(ledger.ask(1).id, { limit: 100, remaining: 49, used: 1, resetSeconds: 4 });
+  const headers = { limit: 100, remaining: 69, used: 1, resetSeconds: 58 };
+  expect(ledger.at(62_000).reply(ledger.ask(1).id, headers)).toMatchObject({ others: 30 });
+});
+
+test('a lower limit in the headers holds until a header shows another one', () => {
+  const ledger = open(empty, broad);
+  ledger.reply(ledger.ask(1).id, { limit: 50 });
+  expect(ledger.drain()).toBe(39);
+  ledger.at(70_000);
+  ledger.reply(ledger.ask(1).id, { limit: 500 });
+  expect(ledger.drain()).toBe(89);
+});
+
+test('after a 429 nobody goes before the reset and a second, or a period and a second where no reset is told', () => {
+  const told = open();
+  told.reply(told.ask(1).id, { limit: 100, remaining: 98, used: 0, resetSeconds: 17 }, true);
+  expect(told.grantedAt(1, 'interactive')).toBe(18_001);
+  const silent = open();
+  silent.reply(silent.ask(1).id, {}, true);
+  expect(silent.grantedAt(1, 'interactive')).toBe(61_001);
+});
+
+test('others are what the limit lacks and we have not used, and our share gives way to them for five periods', () => {
+  const ledger = open(empty, broad);
+  expect(ledger.reply(ledger.ask(2).id, { limit: 100, remaining: 58, used: 2, resetSeconds: 1 })).toMatchObject({
+    others: 40,
+  });
+  ledger.at(120_000);
+  expect(ledger.ask(51).waitMs).toBe(0); // More than the 50 that are left, and still once a period.
+  ledger.at(130_000);
+  expect(ledger.ask(1).waitMs).toBeGreaterThan(0);
+  expect(open(ledger.state, broad).at(301_000).drain()).toBeGreaterThan(50);
+});
+
+test('while others are about, one request is in flight, and the next one keeps its distance', () => {
+  const ledger = open();
+  const first = ledger.ask(1);
+  ledger.reply(first.id, { limit: 100, remaining: 69, used: 1, resetSeconds: 60 });
+  const second = ledger.grantedAt(1); // 59 credits are left for 60 s.
+  expect(second).toBe(1017);
+  expect(ledger.at(second + 5000).ask(1).waitMs).toBe(200);
+});
+
+test('a server without headers is believed to have what the settings say', () => {
+  const ledger = open(empty, broad);
+  expect(ledger.drain()).toBe(90);
+  expect(ledger.state).toMatchObject({ source: null, others: [], limit: null });
+});
+
+test('nonsense in the headers changes nothing', () => {
+  const ledger = open(empty, broad);
+  ledger.reply(ledger.ask(1).id, { limit: Number.NaN, remaining: -5, used: Number.NaN, resetSeconds: -1 });
+  expect(ledger.state).toMatchObject({ source: null, others: [], limit: null });
+});
+
+test('raised limits cost no more: sums, not a list of requests', () => {
+  const raised = { ...rules, credits: 1e9, requestsPerSecond: 1e5, reserve: 0 };
+  const ledger = open(empty, raised);
+  for (let i = 0; i < 10_000; i++) {
+    const { id, waitMs } = ledger.at(i * 9).ask(3, 'backfill');
+    expect(waitMs).toBe(0);
+    ledger.reply(id, { limit: 1e9, remaining: 1e9 - 3 * i - 3, used: 3, resetSeconds: 90 });
+  }
+  expect(ledger.state.spent.length).toBeLessThanOrEqual(121);
+  expect(ledger.state.burst.length).toBeLessThanOrEqual(21);
+  expect(ledger.state.waits).toEqual([]);
+});
+
+test('whenever the clock is set back, waiting stays within a time-out, a period and a second', () => {
+  const step = fc.record({
+    afterMs: fc.nat(20_000),
+    cost: fc.integer({ min: 1, max: 90 }),
+    refused: fc.boolean(),
+    answered: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 20 }), fc.integer({ min: 2000, max: 1e10 }), (steps, backMs) => {
+      const ledger = open();
+      let atMs = 0;
+      for (const { afterMs, cost, refused, answered } of steps) {
+        atMs += afterMs;
+        const { id } = ledger.at(atMs).ask(cost);
+        if (answered) ledger.reply(id, { limit: 100, remaining: 100 - cost, used: cost, resetSeconds: 60 }, refused);
+      }
+      const later = open(ledger.state).at(atMs - backMs);
+      const grantedMs = later.grantedAt(1, 'interactive');
+      expect(grantedMs - (atMs - backMs)).toBeLessThanOrEqual(rules.timeoutMs + rules.periodMs + 1000 + 1);
+    }),
+  );
+});
