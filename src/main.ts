@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** Command line in, exit code out. The composition root, and the only file that knows the jobs. */
 import { readFileSync } from 'node:fs';
+import { setFlagsFromString } from 'node:v8';
 import { Command, CommanderError } from 'commander';
 import { hydrateMessages } from '../jobs/hydrate-messages.ts';
 import { syncStream } from '../jobs/sync-stream.ts';
@@ -15,6 +16,9 @@ import { addSync } from './commands/sync.ts';
 import { say, style } from './commands/terminal.ts';
 import { readConfig } from './config.ts';
 import { exitCodes, Interrupted, ShelfdeskError } from './errors.ts';
+
+// Pages are garbage as soon as they are written. Left alone, the young generation grows with their number.
+setFlagsFromString('--semi-space-growth-factor=1');
 
 const commands = [addDemo, addSync, addStatus, addSql, addDb, addSandbox, addMigrate];
 const jobs = [syncStream, hydrateMessages];

@@ -48,8 +48,7 @@ export function addSync(program: Command, deps: Deps, act: Act): void {
         await using warehouse = await openWarehouse(config, { signal: deps.signal });
         if (warehouse.folder) say(`Warehouse: embedded PostgreSQL in ${warehouse.folder}`);
         const result = await runSync(config, warehouse, wanted, deps);
-        if (options.json) printJson(result);
-        else report(result);
+        report(result, options);
         return result.exitCode;
       }),
     );
@@ -117,8 +116,20 @@ function resultOf(run: number, { state, streams }: Awaited<ReturnType<typeof rea
   };
 }
 
-export function report(result: SyncResult): void {
+/** The result on stdout, as a table or as JSON; what to say about it on stderr, either way. */
+export function report(result: SyncResult, { json = false } = {}): void {
   const { run, state, streams } = result;
+  if (json) printJson(result);
+  else printTable(streams);
+  const credits = streams.reduce((sum, stream) => sum + stream.credits, 0);
+  say(`Run ${run}: ${state}, ${amount(credits)} credits.`);
+  for (const { stream, error, remedy } of streams) {
+    if (error) say(`${style('yellow', stream, process.stderr)}: ${error}. ${remedy ?? ''}`);
+  }
+  if (state === 'interrupted') say('Run the same command again: it goes on where this one stopped.');
+}
+
+function printTable(streams: readonly StreamProgress[]): void {
   const columns = ['stream', 'state', 'seen', 'new', 'changed', 'unchanged', 'removed', 'rejected', 'credits'];
   print(
     table(
@@ -136,12 +147,6 @@ export function report(result: SyncResult): void {
       ]),
     ),
   );
-  const credits = streams.reduce((sum, stream) => sum + stream.credits, 0);
-  say(`Run ${run}: ${state}, ${amount(credits)} credits.`);
-  for (const { stream, error, remedy } of streams) {
-    if (error) say(`${style('yellow', stream, process.stderr)}: ${error}. ${remedy ?? ''}`);
-  }
-  if (state === 'interrupted') say('Run the same command again: it goes on where this one stopped.');
 }
 
 async function registerAll(db: pg.Pool, config: Config): Promise<void> {

@@ -38,26 +38,31 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
   let since = Math.max(0, start - secondMs);
   /** A second that was left as a hole: if the next page shows it, `since` includes its own second. */
   let left: Ms | undefined;
+  /** Once a claim has stopped short of what was read, nothing beyond it is claimed: that is not read again. */
+  let most = Infinity;
   let proof: Proof = {};
+
+  const proven = (to: Ms, { asOf }: Page): Proof => {
+    const claimed = Math.min(to, most, floorSecond(asOf - lookbackMs));
+    if (claimed < to) most = claimed;
+    return covering(start, claimed);
+  };
 
   for (let requests = 0; ; requests++) {
     // The second request tells how much there is, for a true percentage: a list of one page does not pay for it.
     const page: Page = yield* inOrder({ since, page: 1, perPage, ...(requests === 1 && { count: true }) }, proof);
     const { ended, last } = look(page, options);
-    if (ended) return covering(start, claim(Infinity, page, lookbackMs));
+    if (ended) return proven(Infinity, page);
 
     if (left === since && startsIn(page, since)) {
       proof = {};
       since += secondMs;
     } else if (last - secondMs > since) {
-      proof = covering(start, claim(last, page, lookbackMs));
+      proof = proven(last, page);
       since = last - secondMs;
     } else {
       const crowd: Crowd = yield* readCrowd(since, page, options);
-      const to = claim(crowd.before, page, lookbackMs);
-      proof = crowd.agreed
-        ? covering(start, to)
-        : { hole: { from: start, to: Math.max(start, to), reason: disagreed } };
+      proof = crowd.agreed ? proven(crowd.before, page) : {};
       if (crowd.before === Infinity) return proof;
       if (!crowd.agreed) start = crowd.before;
       const again = crowd.inclusive ? crowd.before : crowd.before - secondMs;
@@ -177,6 +182,3 @@ function look(page: Page, { perPage, lookbackMs }: ReadingOptions): Look {
 }
 
 const startsIn = (page: Page, second: Ms) => page.rows[0] !== undefined && floorSecond(page.rows[0].time) === second;
-
-/** Up to `to`, but nothing younger than the lookback allows. */
-const claim = (to: Ms, page: Page, lookbackMs: number) => Math.min(to, floorSecond(page.asOf - lookbackMs));

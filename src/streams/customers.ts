@@ -37,7 +37,7 @@ export const customers: ListStream<Customer> = {
     [
       {
         name: 'helpdesk.contacts',
-        from: `(select p.id as customer_id, c.record, c.n
+        from: `(select p.id as customer_id, c.record, row_number() over (order by p.n, c.n) as n
       from customers_row p join customers_written using (id),
         ${elements("p.record -> 'contacts'")} with ordinality as c (record, n)) e`,
         parent: 'customer_id',

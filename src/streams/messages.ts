@@ -9,7 +9,8 @@ import { apart, bigint, boolean, buildMerge, derived, elements, text, time } fro
 import type { DetailStream } from './stream.ts';
 import { tickets } from './tickets.ts';
 
-const ticketId = derived('ticket_id', `$1::jsonb ->> 'id'`);
+/** As a subselect it is taken out of the text once, not once for each message. */
+const ticketId = derived('ticket_id', `(select $1::jsonb ->> 'id')`);
 
 export const messages: DetailStream<TicketInDetail, Message> = {
   kind: 'detail',
@@ -48,7 +49,10 @@ export const messages: DetailStream<TicketInDetail, Message> = {
       {
         name: 'helpdesk.attachments',
         from: `(select m.record ->> 'id' as message_id, a.record, row_number() over (order by m.n, a.n) as n
-      from ${elements(`$1::jsonb -> 'messages'`)} with ordinality as m (record, n),
+      from (
+        select distinct on (record ->> 'id') record, n
+        from ${elements(`$1::jsonb -> 'messages'`)} with ordinality as m (record, n)
+        order by record ->> 'id', n desc) m,
         ${elements(`m.record -> 'attachments'`)} with ordinality as a (record, n)) e`,
         parent: 'ticket_id',
         columns: [

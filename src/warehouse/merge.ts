@@ -51,7 +51,8 @@ export interface Merge {
 // --- the vocabulary of declarations ------------------------------------------------------------------------------
 
 export const text = (field: string, name = field): Column => ({ name, sql: `record ->> '${field}'` });
-export const bigint = (field: string): Column => ({ name: field, sql: `(record ->> '${field}')::bigint` });
+/** By way of numeric: an integer may be written as 1024.0 or 1e3. */
+export const bigint = (field: string): Column => ({ name: field, sql: `(record ->> '${field}')::numeric::bigint` });
 export const boolean = (field: string): Column => ({ name: field, sql: `(record ->> '${field}')::boolean` });
 export const time = (field: string): Column => ({ name: field, sql: `(record ->> '${field}')::timestamptz` });
 export const texts = (field: string): Column => ({
@@ -124,7 +125,7 @@ function upsertCtes(table: Table): string[] {
       .join(', ')},
     _synced_at = excluded._synced_at, _observed_at = excluded._observed_at, _deleted_at = null,
     _payload = excluded._payload
-  where ${newer}
+  where ${newer} and (t._deleted_at is null or t._deleted_at <= excluded._observed_at)
   returning t.id, t.xmax = 0 as inserted
 )`,
   ];

@@ -38,7 +38,7 @@ const due = `
 const notFailing = `not exists (
       select from sync.rejects r
       where r.account_id = t.account_id and r.stream = $4 and r.ask_id = t.id and r.cleared_at is null
-        and r.next_try_at > $5
+        and r.next_try_at >= $5
       offset 0)`;
 
 const updatedMs = 'extract(epoch from t.updated_at)::float8 * 1000 as updated_ms';
@@ -113,7 +113,7 @@ export async function claimMessages(
   const { rowCount } = await client.query({
     name: 'claim messages',
     text: `update helpdesk.tickets t set _messages_as_of = $4
-      where t.account_id = $1 and t.id = $2 and t.updated_at <= $3
+      where t.account_id = $1 and t.id = $2 and date_trunc('milliseconds', t.updated_at) <= $3
         and (t._messages_as_of is null or t._messages_as_of < $4)`,
     values: [account, ticket.id, new Date(ticket.updatedMs), new Date(ticket.asOfMs)],
   });

@@ -1,0 +1,341 @@
+/**
+ * The commands as people run them: real processes, a real sandbox, a real database. What is asserted is what a shell
+ * sees: stdout, stderr and the exit code.
+ */
+import { execFile } from 'node:child_process';
+import { chmod, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { describe, expect, test } from 'vitest';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
+import { type Finished, settingsFor, shelfdesk } from '../support/cli.ts';
+import { noSandboxLimits } from '../support/mirror.ts';
+import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
+
+/** A folder without an `.env`, in which user `postgres` may live. Its name is the one that the next run clears up. */
+async function emptyFolder(): Promise<{ path: string } & AsyncDisposable> {
+  const path = await mkdtemp(join(tmpdir(), `shelfdesk-tests-${process.pid}-`));
+  await chmod(path, 0o755);
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true }) };
+}
+
+interface Started extends AsyncDisposable {
+  /** The first JSON document, or line, on stdout. */
+  said(what: 'json' | 'line'): Promise<string>;
+  interrupt(): Promise<Finished>;
+  finished: Promise<Finished>;
+}
+
+/** Whatever the test does, no process is left behind. */
+function start(args: readonly string[], env: Record<string, string>, folder: string): Started {
+  const { process: child, finished } = shelfdesk(args, env, folder);
+  let stdout = '';
+  child.stdout!.on('data', chunk => {
+    stdout += chunk;
+  });
+  const complete = (what: 'json' | 'line') => (what === 'json' ? /\n\}\n$/ : /\n/).test(stdout);
+  return {
+    finished,
+    said: what =>
+      new Promise((resolve, reject) => {
+        const look = () => complete(what) && resolve(stdout);
+        child.stdout!.on('data', look);
+        look();
+        finished.then(({ code, stderr }) => reject(new Error(`ended with ${code} before it said it: ${stderr}`)));
+      }),
+    interrupt: () => {
+      child.kill('SIGINT');
+      return finished;
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL');
+      await finished;
+    },
+  };
+}
+
+/** Runs to its end. On a pipe nothing is ever coloured or rewritten. */
+async function run(args: readonly string[], env: Record<string, string>, folder: string): Promise<Finished> {
+  await using started = start(args, env, folder);
+  const finished = await started.finished;
+  expect(finished.stdout + finished.stderr).not.toContain('\x1b');
+  return finished;
+}
+
+async function withSandbox(options: SandboxOptions): Promise<{ sandbox: Sandbox } & AsyncDisposable> {
+  const sandbox = await startSandbox({ ...noSandboxLimits, ...options });
+  return { sandbox, [Symbol.asyncDispose]: () => sandbox.close() };
+}
+
+const streams = ['users', 'customers', 'tickets', 'messages'];
+const details = (sandbox: Sandbox) => sandbox.requests.filter(({ path }) => path.startsWith('/tickets/'));
+
+// Most of the time goes by with processes that start: two at once are faster, and none knows of another.
+describe.concurrent('commands', () => {
+  test('demo: ends by itself with 0, and leaves what it says', async () => {
+    await using folder = await emptyFolder();
+    const demo = await run(['demo'], {}, folder.path);
+    expect(demo.code, demo.stderr).toBe(0);
+    expect(demo.stderr).toContain('embedded PostgreSQL in ');
+    expect(demo.stdout).toMatch(/^tickets +completed +\d+ +2000 /m);
+    expect(demo.stdout).toContain('How far is the mirror complete?');
+    expect(demo.stdout).toContain('The data stays. Go on with:\n  npx shelfdesk sql "');
+    const [, query] = /npx shelfdesk sql "(.+)"/.exec(demo.stdout)!;
+    const asked = await run(['sql', query!, '--json'], {}, folder.path);
+    expect(JSON.parse(asked.stdout)).toHaveLength(5);
+  });
+
+  test('from an empty database to an equal mirror: status, migrate, sync, sync again', async () => {
+    await using db = await emptyDatabase();
+    await using folder = await emptyFolder();
+    await using world = await withSandbox({ tickets: 40, customers: 10 });
+    const { sandbox } = world;
+    const settings = settingsFor(db.url, sandbox);
+    const shell = (...args: string[]) => run(args, settings, folder.path);
+
+    const unmade = await shell('status');
+    expect(unmade).toMatchObject({ code: 0, stdout: '' });
+    expect(unmade.stderr).toContain('npx shelfdesk sync');
+
+    const migrated = await shell('migrate');
+    expect(migrated).toMatchObject({ code: 0, stderr: '' });
+    expect(migrated.stdout).toMatch(/^applied 0001_schemas\n(applied \d{4}_\w+\n)*$/);
+    const again = await shell('migrate', '--json');
+    expect([again.code, JSON.parse(again.stdout), again.stderr]).toEqual([0, { applied: [] }, '']);
+
+    const unread = await shell('status', '--json');
+    expect(unread.stderr).toBe('');
+    expect(JSON.parse(unread.stdout)).toEqual({
+      account: 'default',
+      helpdesk: true,
+      migrations: { missing: [], unknown: [] },
+      streams: [],
+    });
+
+    // One stream alone pays for itself alone.
+    const tickets = await shell('sync', 'tickets', '--json');
+    expect(tickets.code, tickets.stderr).toBe(0);
+    expect(JSON.parse(tickets.stdout)).toMatchObject({
+      state: 'completed',
+      exitCode: 0,
+      streams: [{ stream: 'tickets', inserted: 40, rejected: 0 }],
+    });
+    expect(tickets.stderr).toContain('✓ tickets');
+    expect(details(sandbox)).toEqual([]);
+
+    const half = await shell('status', '--json');
+    const found = Object.fromEntries(JSON.parse(half.stdout).streams.map((s: { stream: string }) => [s.stream, s]));
+    expect(Object.keys(found)).toEqual(streams);
+    expect(found.tickets).toMatchObject({ waiting: 0, holes: [], open_rejects: 0, last_state: 'completed' });
+    expect(found.tickets.complete_through).toMatch(/^\d{4}-/);
+    expect(found.messages).toMatchObject({ waiting: 40, last_run: null, last_state: null });
+    expect(found.users).toMatchObject({ complete_through: null, last_state: null });
+
+    const all = await shell('sync');
+    expect(all.code, all.stderr).toBe(0);
+    expect(all.stdout.split('\n').map(line => line.split(' ')[0])).toEqual(['stream', '─────────', ...streams, '']);
+    expect(all.stderr).toContain('Run 2: completed, ');
+    expect(new Set(details(sandbox).map(({ path }) => path)).size).toBe(40);
+
+    const full = await shell('status');
+    expect(full).toMatchObject({ code: 0, stderr: '' });
+    expect(full.stdout.split('\n')).toHaveLength(2 + streams.length + 1);
+    for (const stream of streams) expect(full.stdout).toMatch(new RegExp(`^default +${stream} .* completed$`, 'm'));
+  });
+
+  test('sql: a table or JSON on stdout; refuses to write, a second statement, and says what is wrong', async () => {
+    await using db = await freshDatabase();
+    await using folder = await emptyFolder();
+    const sql = (...args: string[]) => run(['sql', ...args], { DATABASE_URL: db.url }, folder.path);
+    const query = `select 'ä' as letter, 7::bigint as n, null as nothing, timestamptz '2026-01-02T03:04:05Z' as at`;
+
+    const shown = await sql(query);
+    expect(shown.code).toBe(0);
+    expect(shown.stdout).toBe(
+      [
+        'letter  n  nothing  at',
+        '──────  ─  ───────  ────────────────────',
+        'ä       7           2026-01-02T03:04:05Z',
+        '',
+      ].join('\n'),
+    );
+    expect(shown.stderr).toBe('1 row\n');
+    const json = await sql(query, '--json');
+    expect([JSON.parse(json.stdout), json.stderr]).toEqual([
+      [{ letter: 'ä', n: 7, nothing: null, at: '2026-01-02T03:04:05.000Z' }],
+      '',
+    ]);
+    expect(JSON.parse((await sql('select id from tickets', '--json')).stdout)).toEqual([]);
+
+    const refused = { code: 1, stdout: '' };
+    expect(await sql('select subjekt from helpdesk.tickets')).toMatchObject({
+      ...refused,
+      stderr: expect.stringMatching(
+        /^error: PostgreSQL says: column "subjekt" does not exist\nPerhaps you meant .*\n$/,
+      ),
+    });
+    expect(await sql(`insert into sync.accounts values ('other')`)).toMatchObject({
+      ...refused,
+      stderr: expect.stringContaining('read-only transaction'),
+    });
+    expect(await sql(`commit; insert into sync.accounts values ('other')`)).toMatchObject({
+      ...refused,
+      stderr: expect.stringContaining('multiple commands'),
+    });
+    expect((await db.pool.query('select * from sync.accounts')).rows).toEqual([]);
+  });
+
+  describe('exit codes', () => {
+    test('1: a database that does not answer, named without its password', async () => {
+      await using folder = await emptyFolder();
+      const url = 'postgres://somebody:not-to-be-shown@127.0.0.1:1/warehouse';
+      const failed = await run(['status', '--json'], { DATABASE_URL: url }, folder.path);
+      expect(failed).toMatchObject({ code: 1, stdout: '' });
+      expect(failed.stderr).toContain('ECONNREFUSED');
+      expect(failed.stderr).toContain('Check DATABASE_URL');
+      expect(failed.stderr).not.toContain('not-to-be-shown');
+    });
+
+    test.for<[what: string, args: string[], env: Record<string, string>, says: RegExp]>([
+      ['a stream that is not there', ['sync', 'tickts'], {}, /no stream tickts\nChoose from: users, customers, ti/],
+      ['a help desk that is not configured', ['sync'], {}, /not configured\nSet HELPDESK_BASE_URL and HELPDESK_TOKEN/],
+      ['a command that is not there', ['snyc'], {}, /unknown command 'snyc'[\s\S]*--help/],
+      ['an option that is not there', ['status', '--yaml'], {}, /unknown option '--yaml'[\s\S]*--help/],
+      ['an argument too few', ['sql'], {}, /missing required argument 'query'/],
+      ['a number that is none', ['sandbox', '--port', 'four'], {}, /It must be a whole number/],
+      ['no embedded server', ['db'], { DATABASE_URL: 'postgres://u:hush-hush@h/d' }, /DATABASE_URL is set/],
+    ])('2: %s', async ([, args, env, says]) => {
+      await using folder = await emptyFolder();
+      const finished = await run(args, env, folder.path);
+      expect(finished).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(says) });
+      expect(finished.stderr).not.toMatch(/hush-hush|\n {4}at /);
+    });
+
+    test('2: a wrong setting in .env, with the file that it stands in', async () => {
+      await using folder = await emptyFolder();
+      await writeFile(join(folder.path, '.env'), 'LOG_LEVEL=warn\nREDIS_URL=http://u:hush-hush@h\n');
+      const { code, stderr } = await run(['status'], {}, folder.path);
+      expect([code, stderr]).toEqual([2, expect.stringContaining(`Change it in ${join(folder.path, '.env')}.`)]);
+      expect(stderr).not.toContain('hush-hush');
+    });
+
+    test('3: a record that stays unreadable is set aside, and all others are there', async () => {
+      await using db = await freshDatabase();
+      await using folder = await emptyFolder();
+      const spoil = (record: { id: string }) => (record.id === odd ? { ...record, updated_at: 'yesterday' } : record);
+      const edit = (json: unknown) => (Array.isArray(json) ? json.map(spoil) : spoil(json as { id: string }));
+      await using world = await withSandbox({
+        tickets: 12,
+        fault: ({ path }) => (path.startsWith('/tickets') ? { kind: 'body', edit } : undefined),
+      });
+      const odd = [...world.sandbox.world.tickets.keys()][5]!;
+      const settings = settingsFor(db.url, world.sandbox);
+
+      const sync = await run(['sync', 'tickets', '--json'], settings, folder.path);
+      expect(sync.code, sync.stderr).toBe(3);
+      expect(JSON.parse(sync.stdout)).toMatchObject({ state: 'partly', exitCode: 3, streams: [{ inserted: 11 }] });
+      const told = await run(['status'], settings, folder.path);
+      expect(told.stderr).toContain('tickets: 1 rejects are open; see sync.rejects');
+      const { rows } = await db.pool.query('select record_id, cleared_at from sync.rejects');
+      expect(rows).toEqual([{ record_id: odd, cleared_at: null }]);
+    });
+
+    test('4: a token that the source refuses is not shown, and nothing else is tried', async () => {
+      await using db = await freshDatabase();
+      await using folder = await emptyFolder();
+      await using world = await withSandbox({ tickets: 1 });
+      const settings = { ...settingsFor(db.url, world.sandbox), HELPDESK_TOKEN: 'hush-hush' };
+      const sync = await run(['sync'], settings, folder.path);
+      expect(sync.code, sync.stderr).toBe(4);
+      expect(sync.stderr).toContain('401');
+      expect(sync.stderr).toContain('Set HELPDESK_TOKEN to a valid token.');
+      expect(sync.stdout + sync.stderr).not.toContain('hush-hush');
+      expect(world.sandbox.requests).toHaveLength(1);
+    });
+
+    test('130: Ctrl-C finishes the page in flight and says how to go on; the next sync pays nothing twice', async () => {
+      await using db = await freshDatabase();
+      await using folder = await emptyFolder();
+      let interrupt = () => {};
+      await using world = await withSandbox({ tickets: 60, before: (_request, n) => n === 30 && interrupt() });
+      const settings = settingsFor(db.url, world.sandbox);
+      await using first = start(['sync', '--json'], settings, folder.path);
+      interrupt = () => void first.interrupt();
+      const ended = await first.finished;
+      expect(ended.code, ended.stderr).toBe(130);
+      expect(JSON.parse(ended.stdout)).toMatchObject({ state: 'interrupted', exitCode: 130 });
+      expect(ended.stderr).toContain('finishing the page in flight');
+      expect(ended.stderr).toContain('Run the same command again: it goes on where this one stopped.');
+
+      const second = await run(['sync'], settings, folder.path);
+      expect(second.code, second.stderr).toBe(0);
+      const paths = details(world.sandbox).map(({ path }) => path);
+      expect(paths).toHaveLength(new Set(paths).size);
+      expect(new Set(paths).size).toBe(60);
+    });
+  });
+
+  test('sandbox: one JSON document, serves what it says, and Ctrl-C ends it with 0', async () => {
+    await using folder = await emptyFolder();
+    const args = ['sandbox', '--port', '0', '--tickets', '7', '--customers', '3', '--token', 'mine', '--json'];
+    await using sandbox = start(args, {}, folder.path);
+    const { url, ...rest } = JSON.parse(await sandbox.said('json'));
+    expect(rest).toEqual({ token: 'mine', tickets: 7, customers: 3 });
+    const reply = await fetch(`${url}/tickets`, { headers: { authorization: 'Bearer mine' } });
+    expect(await reply.json()).toHaveLength(7);
+
+    const taken = await run(['sandbox', '--port', new URL(url).port], {}, folder.path);
+    expect(taken).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Choose another --port.') });
+
+    const { code, stdout, stderr } = await sandbox.interrupt();
+    expect([code, JSON.parse(stdout).url]).toEqual([0, url]);
+    expect(stderr).toContain('1 requests, 1 credits, 0 refused.');
+  });
+
+  test('db: others join the embedded server, and the last one out stops it', async () => {
+    await using folder = await emptyFolder();
+    await using one = start(['db', '--json'], {}, folder.path);
+    const at = JSON.parse(await one.said('json'));
+    await using two = start(['db'], {}, folder.path);
+    expect(await two.said('line')).toBe(`${at.url}\n`);
+    expect((await run(['sql', 'select 1 as one', '--json'], {}, folder.path)).stdout).toBe(
+      '[\n  {\n    "one": 1\n  }\n]\n',
+    );
+
+    expect((await one.interrupt()).code).toBe(0);
+    const client = new pg.Client({ connectionString: at.url });
+    await client.connect();
+    expect((await client.query('select 2 as two')).rows).toEqual([{ two: 2 }]);
+    await client.end();
+    const left = await two.interrupt();
+    expect([left.code, left.stderr]).toEqual([0, expect.stringContaining(`The data is in ${at.folder}`)]);
+    await expect(stat(join(at.folder, 'data', 'postmaster.pid'))).rejects.toThrow('ENOENT');
+  });
+
+  test('--help: on stdout, with 0; without a command on stderr, with 2', async () => {
+    await using folder = await emptyFolder();
+    const asked = await run(['--help'], {}, folder.path);
+    expect(asked).toMatchObject({ code: 0, stderr: '' });
+    expect(asked.stdout).toContain('Exit codes: 0 ok');
+    const nothing = await run([], {}, folder.path);
+    expect(nothing).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Commands:') });
+  });
+
+  test('colour only on a terminal, and never with NO_COLOR', async context => {
+    context.skip(process.platform !== 'linux', 'needs the `script` of util-linux for a terminal');
+    const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+    const onTerminal = async (env: Record<string, string>): Promise<string> => {
+      const command = `"${process.execPath}" "${main}" sync tickts; exit 0`;
+      const { PATH = '' } = process.env;
+      const options = { env: { PATH, TERM: 'xterm-256color', ...env } };
+      return (await promisify(execFile)('script', ['-qec', command, '/dev/null'], options)).stdout;
+    };
+    expect(await onTerminal({})).toContain('\x1b[31merror:\x1b[39m there is no stream tickts');
+    const plain = await onTerminal({ NO_COLOR: '1' });
+    expect(plain).toContain('error: there is no stream tickts');
+    expect(plain).not.toContain('\x1b');
+  });
+});

@@ -1,0 +1,370 @@
+/** What a ticket in detail makes of the tables: its messages and attachments as a set, names of labels and inboxes. */
+import { expect, test } from 'vitest';
+import { claimMessages } from '../../../src/warehouse/waiting.ts';
+import { transaction } from '../../../src/warehouse/pool.ts';
+import { at, counted, counts, iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
+
+const attachment = (id: string, more: Record<string, unknown> = {}) => ({
+  id,
+  name: `${id}.pdf`,
+  size: 3_000_000_000,
+  type: 'application/pdf',
+  ...more,
+});
+
+/** The ticket as the list and the detail show it from second `updated` on. */
+function shows(s: Scripted, id: string, updated: number, messages: unknown[], more: Record<string, unknown> = {}): void {
+  const record = ticket(id, { updated_at: iso(updated), inbox_id: null, ...more });
+  s.lists.tickets = [...(s.lists.tickets as { id: string }[]).filter(one => one.id !== id), record].sort((a, b) =>
+    String((a as { updated_at?: string }).updated_at).localeCompare(String((b as { updated_at?: string }).updated_at)),
+  );
+  s.details[`/tickets/${id}`] = { ...record, messages };
+}
+
+/** Both streams, at second `n`; the counts of the messages. */
+async function read(s: Scripted, n: number) {
+  s.goTo(n);
+  await s.sync('tickets');
+  return counts(await s.sync('messages'));
+}
+
+const payloadOf = ({ body: _, more_body: __, attachments: ___, ...rest }: Record<string, unknown>) => rest;
+const messageRow = (id: string, position: number, more: Record<string, unknown> = {}) => ({
+  account_id: 'default',
+  id,
+  ticket_id: 't1',
+  position,
+  type: 'reply',
+  direction: 'in',
+  user_id: null,
+  from_name: 'Ada',
+  from_address: 'ada@example.org',
+  to_address: 'help@example.org',
+  body: `body of ${id}`,
+  more_body: null,
+  body_text: `body of ${id}`,
+  htmlized: false,
+  created_at: at(0),
+  _first_seen_at: at(10),
+  _synced_at: at(10),
+  _observed_at: at(9),
+  _deleted_at: null,
+  _payload: payloadOf(message(id)),
+  ...more,
+});
+const attachmentRow = (id: string, messageId: string, more: Record<string, unknown> = {}) => ({
+  account_id: 'default',
+  message_id: messageId,
+  ticket_id: 't1',
+  ...attachment(id),
+  _first_seen_at: at(10),
+  _synced_at: at(10),
+  _observed_at: at(9),
+  _deleted_at: null,
+  _payload: attachment(id),
+  ...more,
+});
+
+const messageRows = (s: Scripted) => s.rows('select * from helpdesk.messages order by ticket_id, position, id');
+const attachmentRows = (s: Scripted) => s.rows('select * from helpdesk.attachments order by id');
+const asOf = (s: Scripted) => s.rows('select id, _messages_as_of from helpdesk.tickets order by id');
+const places = (s: Scripted) =>
+  s.rows(`select id, xmin::text, ctid::text from helpdesk.messages
+    union all select id, xmin::text, ctid::text from helpdesk.attachments order by 1`);
+const where = async (s: Scripted) =>
+  (await s.rows('select ticket_id, position, id from helpdesk.messages order by 1, 2, 3')).map(row =>
+    Object.values(row).join(' '),
+  );
+
+test('a first reading: every column, plain text beside HTML, long texts and attachments kept out of the payload', async () => {
+  await using s = await scripted();
+  const html = '<p>Dear&nbsp;all,</p><p>see <a href="https://x.example/long">here</a><img src="cid:1"></p>';
+  const { direction: _, from: __, to: ___, more_body: ____, ...noteFields } = message('m2', { type: 'note' });
+  const note = { ...noteFields, body: html, htmlized: true, user_id: 'u1', mood: 'odd' };
+  shows(s, 't1', 5, [
+    message('m1', { attachments: [attachment('a1'), attachment('a2')], more_body: 'sig', direction: 'sideways' }),
+    note,
+    message('m3', { body: '', from_name: '', attachments: null }),
+    message('m4', { body: null, created_at: null }),
+  ]);
+  expect(await read(s, 10)).toEqual(counted({ seen: 4, inserted: 4 }));
+
+  expect(await messageRows(s)).toEqual([
+    messageRow('m1', 1, {
+      more_body: 'sig',
+      direction: 'sideways',
+      _payload: payloadOf(message('m1', { direction: 'sideways' })),
+    }),
+    messageRow('m2', 2, {
+      type: 'note',
+      direction: null,
+      from_address: null,
+      to_address: null,
+      user_id: 'u1',
+      body: html,
+      body_text: 'Dear\u00a0all,\n\nsee here',
+      htmlized: true,
+      _payload: payloadOf(note),
+    }),
+    messageRow('m3', 3, {
+      body: '',
+      body_text: '',
+      from_name: '',
+      _payload: payloadOf(message('m3', { from_name: '' })),
+    }),
+    messageRow('m4', 4, {
+      body: null,
+      body_text: null,
+      created_at: null,
+      _payload: payloadOf(message('m4', { created_at: null })),
+    }),
+  ]);
+  expect(await attachmentRows(s)).toEqual([attachmentRow('a1', 'm1'), attachmentRow('a2', 'm1')]);
+  expect(await asOf(s)).toEqual([{ id: 't1', _messages_as_of: at(9) }]);
+  expect(await s.rows('select kind, path, value, seen from sync.drift order by 1')).toEqual([
+    { kind: 'unknown_field', path: 'mood', value: '', seen: 1 },
+    { kind: 'unknown_value', path: 'direction', value: 'sideways', seen: 1 },
+  ]);
+});
+
+test('the same messages again write nothing, though the ticket has changed', async () => {
+  await using s = await scripted();
+  const all = [message('m1', { attachments: [attachment('a1')] }), message('m2', { body: '' })];
+  shows(s, 't1', 5, all);
+  await read(s, 10);
+  const before = await places(s);
+  shows(s, 't1', 15, all, { state: 'closed' });
+  expect(await read(s, 20)).toEqual(counted({ seen: 2, unchanged: 2 }));
+  expect(await places(s)).toEqual(before);
+  expect(await asOf(s)).toEqual([{ id: 't1', _messages_as_of: at(19) }]);
+  expect(await read(s, 30)).toEqual(counted({}));
+});
+
+/** What stands there after m1 (with a1) and m2 were read, and something else came. */
+const changes = [
+  { name: 'body', now: { body: 'edited' }, row: { body: 'edited', body_text: 'edited' } },
+  { name: 'body from null to empty', was: { body: null }, now: { body: '' }, row: { body: '', body_text: '' } },
+  { name: 'body from empty to null', was: { body: '' }, now: { body: null }, row: { body: null, body_text: null } },
+  { name: 'more_body', now: { more_body: '' }, row: { more_body: '' } },
+  {
+    name: 'htmlized',
+    was: { body: '<b>x</b>' },
+    now: { body: '<b>x</b>', htmlized: true },
+    row: { body: '<b>x</b>', body_text: 'x', htmlized: true },
+  },
+  { name: 'a field of the payload', now: { extra: 1 }, row: {} },
+];
+test.for(changes)('a changed message changes its row alone: $name', async ({ was, now, row }) => {
+  await using s = await scripted();
+  const first = message('m1', { ...was, attachments: [attachment('a1')] });
+  shows(s, 't1', 5, [first, message('m2')]);
+  await read(s, 10);
+  const before = (await places(s)).filter(({ id }) => id !== 'm1');
+  const changed = { ...first, ...now };
+  shows(s, 't1', 15, [changed, message('m2')]);
+  expect(await read(s, 20)).toEqual(counted({ seen: 2, updated: 1, unchanged: 1 }));
+  const expected = messageRow('m1', 1, { ...row, _payload: payloadOf(changed), _synced_at: at(20), _observed_at: at(19) });
+  expect(await messageRows(s)).toEqual([expected, messageRow('m2', 2)]);
+  expect((await places(s)).filter(({ id }) => id !== 'm1')).toEqual(before);
+});
+
+test('the set of messages is replaced: gone, new, moved up; attachments of what is gone go too', async () => {
+  await using s = await scripted();
+  shows(s, 't1', 5, [
+    message('m1', { attachments: [attachment('a1')] }),
+    message('m2', { attachments: [attachment('a2')] }),
+    message('m3'),
+  ]);
+  shows(s, 't2', 5, [message('n1', { attachments: [attachment('b1')] })]);
+  await read(s, 10);
+  const other = (await messageRows(s)).at(-1);
+  shows(s, 't1', 15, [message('m2', { attachments: [attachment('a2')] }), message('m4'), message('m3')]);
+  expect(await read(s, 20)).toEqual(counted({ seen: 3, inserted: 1, updated: 1, unchanged: 1, deleted: 2 }));
+  const later = { _synced_at: at(20), _observed_at: at(19) };
+  expect(await messageRows(s)).toEqual([
+    messageRow('m2', 1, later),
+    messageRow('m4', 2, { ...later, _first_seen_at: at(20) }),
+    messageRow('m3', 3),
+    other,
+  ]);
+  expect((await attachmentRows(s)).map(({ id }) => id)).toEqual(['a2', 'b1']);
+
+  shows(s, 't1', 25, []);
+  expect(await read(s, 30)).toEqual(counted({ deleted: 4 }));
+  expect(await messageRows(s)).toEqual([other]);
+  expect((await attachmentRows(s)).map(({ id }) => id)).toEqual(['b1']);
+});
+
+test('attachments alone change: one comes, one goes, one is renamed, one moves to another message', async () => {
+  await using s = await scripted();
+  const carrying = (m1: unknown[], m2: unknown[]) => [
+    message('m1', { attachments: m1 }),
+    message('m2', { attachments: m2 }),
+  ];
+  shows(s, 't1', 5, carrying([attachment('a1'), attachment('a2'), attachment('a3')], []));
+  await read(s, 10);
+  const before = (await places(s)).filter(({ id }) => String(id).startsWith('m'));
+  const renamed = attachment('a2', { name: 'new.pdf', size: null });
+  shows(s, 't1', 15, carrying([renamed], [attachment('a3'), attachment('a4')]));
+  expect(await read(s, 20)).toEqual(counted({ seen: 2, unchanged: 2, deleted: 1 }));
+  const later = { _synced_at: at(20), _observed_at: at(19) };
+  expect(await attachmentRows(s)).toEqual([
+    attachmentRow('a2', 'm1', { name: 'new.pdf', size: null, _payload: renamed, ...later }),
+    attachmentRow('a3', 'm2', later),
+    attachmentRow('a4', 'm2', { ...later, _first_seen_at: at(20) }),
+  ]);
+  expect((await places(s)).filter(({ id }) => String(id).startsWith('m'))).toEqual(before);
+});
+
+test('one message twice in a reply: the later wins, with its attachments and no others', async () => {
+  await using s = await scripted();
+  shows(s, 't1', 5, [
+    message('m1', { body: 'first', attachments: [attachment('a1')] }),
+    message('m2'),
+    message('m1', { body: 'second', attachments: [attachment('a2')] }),
+  ]);
+  expect(await read(s, 10)).toEqual(counted({ seen: 3, inserted: 2 }));
+  expect(await messageRows(s)).toEqual([
+    messageRow('m2', 2),
+    messageRow('m1', 3, { body: 'second', body_text: 'second' }),
+  ]);
+  expect(await attachmentRows(s)).toEqual([attachmentRow('a2', 'm1')]);
+});
+
+test.for([
+  { order: 'the giver first', reads: ['t1', 't2'] },
+  { order: 'the taker first', reads: ['t2', 't1'] },
+])('a message that moves to another ticket stands there once, attachments and all: $order', async ({ reads }) => {
+  await using s = await scripted();
+  const moving = message('m2', { attachments: [attachment('a1')] });
+  shows(s, 't1', 5, [message('m1'), moving]);
+  shows(s, 't2', 5, [message('n1')]);
+  await read(s, 10);
+  expect(await where(s)).toEqual(['t1 1 m1', 't1 2 m2', 't2 1 n1']);
+  const now: Record<string, unknown[]> = { t1: [message('m1')], t2: [message('n1'), moving] };
+  for (const [i, id] of reads.entries()) {
+    shows(s, id, 15 + i * 10, now[id]!);
+    await read(s, 20 + i * 10);
+  }
+  expect(await where(s)).toEqual(['t1 1 m1', 't2 1 n1', 't2 2 m2']);
+  expect(await s.rows('select id, ticket_id, message_id from helpdesk.attachments')).toEqual([
+    { id: 'a1', ticket_id: 't2', message_id: 'm2' },
+  ]);
+});
+
+test('the ticket that comes with its messages is merged too', async () => {
+  await using s = await scripted();
+  shows(s, 't1', 5, [message('m1')]);
+  const newer = ticket('t1', { updated_at: iso(8), subject: 'newer', inbox_id: null });
+  s.details['/tickets/t1'] = { ...newer, messages: [message('m1')] };
+  await read(s, 15);
+  expect(await s.rows('select subject, updated_at, _observed_at, _messages_as_of, _payload from helpdesk.tickets')).toEqual([
+    { subject: 'newer', updated_at: at(8), _observed_at: at(14), _messages_as_of: at(14), _payload: newer },
+  ]);
+});
+
+/** Known: the ticket of second 50, its messages as of second 99. */
+const claims = [
+  { says: 'a newer as_of', updated: 50, asOf: 100, taken: true },
+  { says: 'a newer ticket and a newer as_of', updated: 51, asOf: 100, taken: true },
+  { says: 'an older ticket, though seen later', updated: 49, asOf: 200, taken: false },
+  { says: 'an older as_of', updated: 50, asOf: 98, taken: false },
+  { says: 'the same as_of', updated: 50, asOf: 99, taken: false },
+  { says: 'an unknown ticket', id: 'x', updated: 50, asOf: 100, taken: false },
+];
+test.for(claims)('messages are claimed by: $says', async ({ id = 't1', updated, asOf: asOfSecond, taken }) => {
+  await using s = await scripted();
+  shows(s, 't1', 50, [message('m1')]);
+  await read(s, 100);
+  const claimed = { id, updatedMs: second(updated), asOfMs: second(asOfSecond) };
+  expect(await transaction(s.pool, client => claimMessages(client, 'default', claimed))).toBe(taken);
+  expect(await asOf(s)).toEqual([{ id: 't1', _messages_as_of: at(taken ? asOfSecond : 99) }]);
+  expect(await transaction(s.pool, client => claimMessages(client, 'other', claimed))).toBe(false);
+});
+
+test('a reply older than the ticket replaces nothing: the ticket goes on waiting', async () => {
+  await using s = await scripted();
+  shows(s, 't1', 5, [message('m1')]);
+  await read(s, 10);
+  const before = await places(s);
+  shows(s, 't1', 15, [message('m1')]);
+  s.details['/tickets/t1'] = { ...ticket('t1', { updated_at: iso(5), inbox_id: null }), messages: [message('m2')] };
+  s.goTo(20);
+  await s.sync('tickets');
+  await s.sync('messages');
+  expect(await places(s)).toEqual(before);
+  expect(await asOf(s)).toEqual([{ id: 't1', _messages_as_of: at(9) }]);
+});
+
+test('a change time with more digits than a millisecond is no reason to wait for ever', async () => {
+  await using s = await scripted();
+  shows(s, 't1', 5, [message('m1')], { updated_at: '2026-01-01T00:00:05.123456Z' });
+  expect(await read(s, 10)).toEqual(counted({ seen: 1, inserted: 1 }));
+  expect(await asOf(s)).toEqual([{ id: 't1', _messages_as_of: at(9) }]);
+  expect(await read(s, 20)).toEqual(counted({}));
+});
+
+test('a ticket that is gone takes its messages along; when it comes back, so do they', async () => {
+  await using s = await scripted();
+  shows(s, 't1', 5, [message('m1', { attachments: [attachment('a1')] }), message('m2')]);
+  await read(s, 10);
+  shows(s, 't1', 15, [], { state: 'closed' });
+  const closed = s.lists.tickets;
+  s.details['/tickets/t1'] = 404;
+  expect(await read(s, 20)).toEqual(counted({ deleted: 1 }));
+  expect(await asOf(s)).toEqual([{ id: 't1', _messages_as_of: null }]);
+  const gone = await s.rows(`select id, _deleted_at from helpdesk.tickets union all select id, _deleted_at from helpdesk.messages
+    union all select id, _deleted_at from helpdesk.attachments order by 1`);
+  expect(gone).toEqual(['a1', 'm1', 'm2', 't1'].map(id => ({ id, _deleted_at: at(19) })));
+  expect(await s.rows('select reason, cleared_at from sync.rejects')).toEqual([
+    { reason: expect.stringContaining('404'), cleared_at: at(20) },
+  ]);
+
+  s.lists.tickets = [];
+  shows(s, 't1', 15, [message('m2')], { state: 'closed' });
+  expect(s.lists.tickets).toEqual(closed);
+  expect(await read(s, 30)).toEqual(counted({ seen: 1, updated: 1 }));
+  const later = { _synced_at: at(30), _observed_at: at(29) };
+  expect(await s.rows('select * from helpdesk.messages where _deleted_at is null')).toEqual([messageRow('m2', 1, later)]);
+  expect(await s.rows('select id from helpdesk.tickets where _deleted_at is null')).toEqual([{ id: 't1' }]);
+  expect(await s.rows('select id from helpdesk.attachments where _deleted_at is null')).toEqual([]);
+});
+
+test('names ride along: new, renamed after a week, asked for and not shown', async () => {
+  await using s = await scripted();
+  const inbox = (name: string | null) => ({ id: 'i1', name });
+  const labels = [{ id: 'l1', name: 'urgent', color: 'red' }];
+  const more = { inbox_id: 'i1', label_ids: ['l1', 'l2'] };
+  shows(s, 't1', 5, [message('m1')], more);
+  s.details['/tickets/t1'] = { ...(s.details['/tickets/t1'] as object), labels, inbox: inbox('Sales') };
+  await read(s, 10);
+  const row = (id: string, name: string | null, _payload: unknown, more: object = {}) => ({
+    account_id: 'default',
+    id,
+    name,
+    _first_seen_at: at(10),
+    _synced_at: at(10),
+    _observed_at: at(9),
+    _deleted_at: null,
+    _payload,
+    ...more,
+  });
+  expect(await s.rows('select * from helpdesk.labels order by id')).toEqual([
+    row('l1', 'urgent', labels[0]),
+    row('l2', null, null),
+  ]);
+  expect(await s.rows('select * from helpdesk.inboxes')).toEqual([row('i1', 'Sales', inbox('Sales'))]);
+
+  const week = 7 * 24 * 3600 + 20;
+  shows(s, 't1', week - 5, [message('m1')], more);
+  s.details['/tickets/t1'] = { ...(s.details['/tickets/t1'] as object), labels, inbox: inbox('Support') };
+  await read(s, week);
+  const later = { _observed_at: at(week - 1) };
+  expect(await s.rows('select * from helpdesk.labels order by id')).toEqual([
+    row('l1', 'urgent', labels[0], later),
+    row('l2', null, null, later),
+  ]);
+  expect(await s.rows('select * from helpdesk.inboxes')).toEqual([
+    row('i1', 'Support', inbox('Support'), { ...later, _synced_at: at(week) }),
+  ]);
+});

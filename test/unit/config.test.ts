@@ -1,0 +1,201 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { readConfig, settings } from '../../src/config.ts';
+import { exitCodes, UsageError } from '../../src/errors.ts';
+
+/** A folder with this `.env`, or without one. */
+async function folderWith(env?: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'shelfdesk-config-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  if (env !== undefined) await writeFile(join(folder, '.env'), env);
+  return folder;
+}
+
+const nowhere = join(tmpdir(), 'shelfdesk-config-nowhere');
+const read = (environment: Record<string, string>) => readConfig(nowhere, environment);
+
+function refusal(environment: Record<string, string>, folder = nowhere): UsageError {
+  try {
+    readConfig(folder, environment);
+  } catch (error) {
+    expect(error).toBeInstanceOf(UsageError);
+    return error as UsageError;
+  }
+  throw new Error('it was accepted');
+}
+
+const helpdesk = { HELPDESK_BASE_URL: 'https://desk.example/api/v1', HELPDESK_TOKEN: 'hush-hush' };
+
+describe('what is given', () => {
+  test('nothing: the defaults', () => {
+    expect(read({})).toEqual({
+      account: 'default',
+      databaseUrl: undefined,
+      redisUrl: undefined,
+      helpdesk: undefined,
+      limits: { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10 },
+      sinceMs: 0,
+      lookbackMs: 120_000,
+      logLevel: 'warn',
+    });
+  });
+
+  test('everything', () => {
+    const all = {
+      ...helpdesk,
+      DATABASE_URL: 'postgresql://u:p@db.example/warehouse',
+      REDIS_URL: 'rediss://cache.example:6380/1',
+      HELPDESK_CREDITS: '400',
+      HELPDESK_PERIOD_SECONDS: '30',
+      HELPDESK_REQUESTS_PER_SECOND: '12',
+      HELPDESK_RESERVE: '0',
+      HELPDESK_SINCE: '2024-01-01T02:00:00+02:00',
+      HELPDESK_LOOKBACK_SECONDS: '0',
+      LOG_LEVEL: 'debug',
+    };
+    expect(Object.keys(all).sort()).toEqual(Object.keys(settings).sort());
+    expect(read(all)).toEqual({
+      account: 'default',
+      databaseUrl: all.DATABASE_URL,
+      redisUrl: all.REDIS_URL,
+      helpdesk: { baseUrl: new URL('https://desk.example/api/v1'), token: 'hush-hush' },
+      limits: { credits: 400, periodMs: 30_000, requestsPerSecond: 12, reserve: 0 },
+      sinceMs: Date.UTC(2024, 0, 1),
+      lookbackMs: 0,
+      logLevel: 'debug',
+    });
+  });
+
+  test('an empty value is none, and what is no setting is nothing to us', () => {
+    expect(read({ DATABASE_URL: '', HELPDESK_CREDITS: '', HELPDESK_COLOUR: 'blue' })).toEqual(read({}));
+  });
+
+  test('a date alone is its midnight, UTC', () => {
+    expect(read({ HELPDESK_SINCE: '2024-01-01' }).sinceMs).toBe(Date.UTC(2024, 0, 1));
+  });
+
+  test('each setting without a value has the default that it is documented with', () => {
+    for (const [name, setting] of Object.entries(settings)) {
+      if (!('default' in setting) || name === 'HELPDESK_SINCE') continue;
+      expect([name, read({ [name]: setting.default })]).toEqual([name, read({})]);
+    }
+    expect(settings.HELPDESK_SINCE.default).toBe('everything');
+  });
+});
+
+describe('.env', () => {
+  test('is read where there is one, and the environment goes before it', async () => {
+    const folder = await folderWith('HELPDESK_CREDITS=200 # more\nLOG_LEVEL="info"\n\nOTHER=x\n');
+    const config = readConfig(folder, { LOG_LEVEL: 'error' });
+    expect([config.limits.credits, config.logLevel]).toEqual([200, 'error']);
+  });
+
+  test('a variable that is set to nothing does not hide it', async () => {
+    const folder = await folderWith('HELPDESK_CREDITS=200\n');
+    expect(readConfig(folder, { HELPDESK_CREDITS: '' }).limits.credits).toBe(200);
+  });
+
+  test('a wrong value in it is said to be there, and one in the environment is not', async () => {
+    const folder = await folderWith('HELPDESK_CREDITS=many\n');
+    expect(refusal({}, folder).remedy).toContain(`Change it in ${join(folder, '.env')}.`);
+    expect(refusal({ HELPDESK_CREDITS: 'some' }, folder).remedy).toContain('Change it in the environment.');
+  });
+});
+
+describe('a wrong value: which one, what is wrong with it, what to do', () => {
+  test.for<[name: keyof typeof settings, value: string, message: string]>([
+    ['DATABASE_URL', 'mysql://db.example/warehouse', 'begins with postgres://'],
+    ['DATABASE_URL', 'warehouse', 'begins with postgres://'],
+    ['REDIS_URL', 'http://cache.example', 'begins with redis://'],
+    ['HELPDESK_BASE_URL', 'desk.example', 'is no url'],
+    ['HELPDESK_BASE_URL', 'https://desk.example', 'must end in /api/v1'],
+    ['HELPDESK_BASE_URL', 'https://desk.example/api/v2', 'must end in /api/v1'],
+    ['HELPDESK_BASE_URL', 'https://desk.example/api/v1?x=y', 'must end in /api/v1'],
+    ['HELPDESK_BASE_URL', 'ftp://desk.example/api/v1', 'must begin with https://'],
+    ['HELPDESK_TOKEN', 'two words', 'must be printable text without spaces'],
+    ['HELPDESK_TOKEN', 'line\nbreak', 'must be printable text without spaces'],
+    ['HELPDESK_CREDITS', '0', 'must be a whole number, 1 or more (it is "0")'],
+    ['HELPDESK_CREDITS', '1e3', 'must be a whole number, 1 or more'],
+    ['HELPDESK_CREDITS', '99999999999999999999', 'must be a whole number'],
+    ['HELPDESK_PERIOD_SECONDS', '-60', 'must be a whole number, 1 or more (it is "-60")'],
+    ['HELPDESK_REQUESTS_PER_SECOND', '6.5', 'must be a whole number'],
+    ['HELPDESK_RESERVE', 'ten', 'must be a whole number, 0 or more (it is "ten")'],
+    ['HELPDESK_SINCE', 'yesterday', '(it is "yesterday")'],
+    ['HELPDESK_SINCE', '2024-02-31', '(it is "2024-02-31")'],
+    ['HELPDESK_LOOKBACK_SECONDS', 'two minutes', 'must be a whole number, 0 or more'],
+    ['LOG_LEVEL', 'loud', '"trace"|"debug"|"info"|"warn"|"error"|"fatal"|"silent" (it is "loud")'],
+  ])('%s=%s', ([name, value, message]) => {
+    const error = refusal({ ...helpdesk, [name]: value });
+    expect(error.exitCode).toBe(exitCodes.usage);
+    expect(error.message.startsWith(`${name} `)).toBe(true);
+    expect(error.message.toLowerCase()).toContain(message.toLowerCase());
+    expect(error.remedy).toBe(`Change it in the environment. ${settings[name].says}`);
+  });
+
+  test('a reserve that leaves less than one ticket with its messages may cost', () => {
+    const error = refusal({ HELPDESK_CREDITS: '20', HELPDESK_RESERVE: '17' });
+    expect(error.message).toContain('HELPDESK_RESERVE (17) leaves less than 4 of HELPDESK_CREDITS (20)');
+    expect([error.remedy, error.exitCode]).toEqual(['Lower HELPDESK_RESERVE.', exitCodes.usage]);
+    expect(read({ HELPDESK_CREDITS: '20', HELPDESK_RESERVE: '16' }).limits.reserve).toBe(16);
+  });
+
+  test.for([
+    ['HELPDESK_TOKEN', 'HELPDESK_BASE_URL'],
+    ['HELPDESK_BASE_URL', 'HELPDESK_TOKEN'],
+  ] as const)('%s without %s', ([given, missing]) => {
+    const error = refusal({ [given]: helpdesk[given] });
+    expect(error.message).toBe(`${missing} is not set`);
+    expect(error.remedy).toBe(`Set ${missing} as well, in the environment or in ${join(nowhere, '.env')}.`);
+  });
+});
+
+describe('HTTPS, except to this machine itself', () => {
+  test.for([
+    'https://desk.example/api/v1',
+    'https://desk.example/some/where/api/v1/',
+    'http://localhost:4010/api/v1',
+    'http://127.0.0.1:4010/api/v1',
+    'http://127.1.2.3/api/v1',
+    'http://[::1]:4010/api/v1',
+  ])('%s is taken', url => {
+    const { baseUrl } = read({ ...helpdesk, HELPDESK_BASE_URL: url }).helpdesk!;
+    expect(baseUrl.href).toBe(url.replace(/\/$/, ''));
+  });
+
+  test.for([
+    'http://desk.example/api/v1',
+    'http://localhost.desk.example/api/v1',
+    'http://127.0.0.1.desk.example/api/v1',
+    'http://10.0.0.1/api/v1',
+    'http://[::2]/api/v1',
+  ])('%s is not', url => {
+    expect(refusal({ ...helpdesk, HELPDESK_BASE_URL: url }).message).toContain('must begin with https://');
+  });
+});
+
+describe('a secret is never shown', () => {
+  test.for<[name: string, value: string]>([
+    ['DATABASE_URL', 'mysql://u:hush-hush@db.example/warehouse'],
+    ['DATABASE_URL', 'hush-hush'],
+    ['REDIS_URL', 'http://:hush-hush@cache.example'],
+    ['HELPDESK_TOKEN', 'hush hush-hush'],
+    ['HELPDESK_BASE_URL', 'https://u:hush-hush@desk.example/api/v1'],
+    ['HELPDESK_BASE_URL', 'http://u:hush-hush@desk.example/api/v2'],
+  ])('%s=%s', ([name, value]) => {
+    const error = refusal({ ...helpdesk, [name]: value });
+    expect(error.message).toContain(name);
+    expect(inspect(error, { depth: 9 })).not.toContain('hush-hush');
+  });
+
+  test('a wrong value beside it does not bring it out either', () => {
+    expect(inspect(refusal({ ...helpdesk, LOG_LEVEL: 'loud' }), { depth: 9 })).not.toContain('hush-hush');
+  });
+
+  test('settings that may carry one are marked as secret', () => {
+    const secret = Object.entries(settings).filter(([, setting]) => 'secret' in setting && setting.secret);
+    expect(secret.map(([name]) => name)).toEqual(['DATABASE_URL', 'REDIS_URL', 'HELPDESK_TOKEN']);
+  });
+});

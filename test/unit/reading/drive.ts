@@ -1,0 +1,133 @@
+/**
+ * A mirror in memory, and the loop that fills it as a sync does: ask, read, and commit the rows of a page together with
+ * what it proves. After each commit everything is checked that must hold at any moment.
+ */
+import type { Ms, Page, Proof, Range, Reader, ReadingOptions, Walk } from '../../../src/reading/reading.ts';
+import type { ModelList, ModelRow } from './model.ts';
+
+interface Kept {
+  readonly time: Ms;
+  readonly version: number;
+  readonly asOf: Ms;
+}
+
+export class Mirror {
+  readonly rows = new Map<string, Kept>();
+  covered: Range[] = [];
+  holes: (Range & { reason: string })[] = [];
+  walk: Walk | undefined;
+
+  commit(page: Page, proof: Proof): void {
+    for (const row of page.rows as readonly ModelRow[]) {
+      const kept = this.rows.get(row.id);
+      const newer =
+        kept === undefined || row.trueTime > kept.time || (row.trueTime === kept.time && page.asOf > kept.asOf);
+      if (newer) this.rows.set(row.id, { time: row.trueTime, version: row.version, asOf: page.asOf });
+    }
+    if (proof.covered) this.covered = union([...this.covered, proof.covered]);
+    if (proof.hole) this.holes.push(proof.hole);
+    if (proof.walk !== undefined) this.walk = proof.walk ?? undefined;
+  }
+
+  /** Where a run goes on. */
+  top(from: Ms): Ms {
+    return Math.max(from, this.covered.at(-1)?.to ?? from);
+  }
+
+  covers(time: Ms): boolean {
+    return this.covered.some(range => range.from <= time && time < range.to);
+  }
+
+  inHole(time: Ms): boolean {
+    return this.holes.some(hole => hole.from <= time && time < hole.to);
+  }
+}
+
+export function union(ranges: readonly Range[]): Range[] {
+  const joined: Range[] = [];
+  for (const { from, to } of ranges.toSorted((a, b) => a.from - b.from)) {
+    const last = joined.at(-1);
+    if (last && from <= last.to) joined[joined.length - 1] = { from: last.from, to: Math.max(last.to, to) };
+    else if (to > from) joined.push({ from, to });
+  }
+  return joined;
+}
+
+export interface Drive {
+  readonly list: ModelList;
+  readonly mirror: Mirror;
+  readonly read: Reader;
+  readonly from: Ms;
+  readonly options: ReadingOptions;
+  /** The process dies before this commit. */
+  readonly dieAt?: number;
+  /** More requests than this are one too many. */
+  readonly most?: number;
+  /** `since` may go down (a bisection). */
+  readonly freely?: boolean;
+}
+
+export interface Driven {
+  readonly requests: number;
+  readonly credits: number;
+  /** What this run proved. */
+  readonly proofs: readonly Proof[];
+}
+
+export class Wrong extends Error {}
+
+/** One run, from the top of what is covered. Throws `Wrong` as soon as something does not hold. */
+export function drive(run: Drive): Driven {
+  const { list, mirror, read, options, dieAt = Number.POSITIVE_INFINITY, most = 5000 } = run;
+  const proofs: Proof[] = [];
+  const reading = read(mirror.top(run.from), { ...options, walk: mirror.walk });
+  let since = Number.NEGATIVE_INFINITY;
+  let requests = 0;
+  let credits = 0;
+  for (let step = reading.next(); !step.done; ) {
+    const { ask } = step.value;
+    if (++requests > most) throw new Wrong(`it has asked ${most} times and goes on`);
+    if (!run.freely && ask.since !== undefined && ask.since < since) throw new Wrong('since went backwards');
+    since = ask.since ?? since;
+    credits += ask.count ? 2 : 1;
+    const page = list.answer(ask);
+    step = reading.next(page);
+    if (requests >= dieAt) break;
+    const proof = step.done ? step.value : step.value.proof;
+    proofs.push(proof);
+    mirror.commit(page, proof);
+    checkProof(proof, list.now - options.lookbackMs);
+    checkClaims(run);
+  }
+  return { requests, credits, proofs };
+}
+
+function checkProof({ covered, hole }: Proof, youngest: Ms): void {
+  if (covered && covered.to > youngest) throw new Wrong(`claimed to ${iso(covered.to)}, younger than the lookback allows`);
+  for (const range of [covered, hole]) {
+    if (range && range.to < range.from) throw new Wrong(`a range that ends before it begins: ${iso(range.from)}`);
+  }
+}
+
+/** I3: what is claimed is there, in its last version; and what is not claimed below the top is a hole, with a reason. */
+function checkClaims({ list, mirror, from }: Drive): void {
+  for (const { id, time, version } of list.truth()) {
+    if (!mirror.covers(time) || mirror.inHole(time)) continue;
+    const kept = mirror.rows.get(id);
+    if (kept === undefined) throw new Wrong(`lost: ${id} of ${iso(time)}`);
+    if (kept.version !== version) throw new Wrong(`stale: ${id} of ${iso(time)}`);
+  }
+  const known = union([...mirror.covered, ...mirror.holes, { from: 0, to: from }]);
+  const top = mirror.covered.at(-1);
+  if (top && known[0]!.to < top.to) throw new Wrong(`a gap that nothing explains, from ${iso(known[0]!.to)}`);
+}
+
+/** After a quiet run: nothing that shows is missing or old, but for holes and for times in the future. */
+export function checkComplete({ list, mirror, options }: Drive): void {
+  for (const { id, time, version } of list.truth()) {
+    if (mirror.inHole(time) || time > list.now + options.lookbackMs) continue;
+    if (mirror.rows.get(id)?.version !== version) throw new Wrong(`after a quiet run: ${id} of ${iso(time)} is missing`);
+  }
+}
+
+const iso = (ms: Ms) => new Date(ms).toISOString();

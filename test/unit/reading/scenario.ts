@@ -1,0 +1,74 @@
+/** What the properties are tried on. FC_RUNS raises the number of cases, FC_SEED takes other ones. */
+import fc from 'fast-check';
+import type { ReadingOptions } from '../../../src/reading/reading.ts';
+import type { Change, ModelOptions, Second, Ties } from './model.ts';
+
+const { FC_RUNS, FC_SEED } = process.env;
+
+export const runs = (usual: number): fc.Parameters<never> => ({
+  numRuns: FC_RUNS ? Number(FC_RUNS) : usual,
+  seed: FC_SEED ? Number(FC_SEED) : 20_260_301,
+});
+
+/** Small, so that what is deep costs little. */
+export const perPage = 5;
+export const depth = 50;
+
+const count = fc.oneof(
+  { weight: 6, arbitrary: fc.integer({ min: 1, max: 3 }) },
+  { weight: 3, arbitrary: fc.integer({ min: 4, max: 12 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 30, max: 49 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 51, max: 70 }) },
+);
+
+/** Never exactly as many as the depth: whether there are more behind them, nobody can tell. */
+export const layout: fc.Arbitrary<Second[]> = fc.array(
+  fc.record({ gap: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 4 })), count }),
+  { maxLength: 12 },
+);
+
+const changes = (lookbackMs: number): fc.Arbitrary<Change[]> =>
+  fc.array(
+    fc.record({
+      skip: fc.integer({ min: 0, max: 6 }),
+      kind: fc.constantFrom('update', 'update', 'twice', 'bulk', 'create', 'delete', 'future'),
+      pick: fc.nat({ max: 200 }),
+      count: fc.oneof(
+        fc.integer({ min: 1, max: 8 }),
+        fc.integer({ min: 40, max: 70 }).filter(n => n !== depth),
+      ),
+      lateMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: lookbackMs })),
+    }),
+    { maxLength: 40 },
+  );
+
+/** From a network that takes no time to a wait for credits. */
+const pace = fc.array(
+  fc.oneof(
+    { weight: 5, arbitrary: fc.integer({ min: 0, max: 400 }) },
+    { weight: 3, arbitrary: fc.integer({ min: 0, max: 2500 }) },
+    { weight: 1, arbitrary: fc.integer({ min: 0, max: 60_000 }) },
+  ),
+  { minLength: 1, maxLength: 9 },
+);
+
+export interface Scenario {
+  readonly model: ModelOptions;
+  readonly options: ReadingOptions;
+}
+
+export function scenario(ties: readonly Ties[], more: Partial<ModelOptions> = {}): fc.Arbitrary<Scenario> {
+  return fc.constantFrom(0, 1000, 3000, 20_000, 120_000).chain(lookbackMs =>
+    fc
+      .record({
+        inclusive: fc.boolean(),
+        ties: fc.constantFrom(...ties),
+        capped: fc.boolean(),
+        layout,
+        ageMs: fc.oneof(fc.integer({ min: 0, max: 5000 }), fc.integer({ min: 0, max: 300_000 })),
+        pace,
+        changes: changes(lookbackMs),
+      })
+      .map(model => ({ model: { ...model, depth, ...more }, options: { lookbackMs, perPage, depth } })),
+  );
+}
