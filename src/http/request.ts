@@ -45,3 +45,17 @@ export interface Reply<T> {
   /** Total-Count, where it was asked for. */
   readonly total: number | undefined;
 }
+
+/** The record, or what is wrong with it: the first few reasons. */
+export function check<T>(schema: z.ZodType<T>, raw: unknown, place: number): { readable: T } | Unreadable {
+  const checked = schema.safeParse(raw);
+  if (checked.success) return { readable: checked.data };
+  const issues = checked.error.issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }));
+  const reason = issues.slice(0, 3).map(({ path, message }) => `${path || 'record'}: ${message}`);
+  const id = isObject(raw) && typeof raw.id === 'string' && raw.id !== '' ? raw.id : undefined;
+  return { place, id, raw, reason: reason.join('; '), path: issues[0]?.path ?? '' };
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -5,11 +5,10 @@
  */
 import type { Logger } from 'pino';
 import { type Agent, request as undiciRequest } from 'undici';
-import type { z } from 'zod';
 import type { Budget, Lane, RateHeaders } from '../budget/budget.ts';
 import type { Clock } from '../clock.ts';
 import { exitCodes, Fatal, Gone, Retry } from '../errors.ts';
-import type { Reply, Request, Unreadable } from './request.ts';
+import { check, isObject, type Reply, type Request, type Unreadable } from './request.ts';
 
 /** Time-out of a request, in all. The budget holds a request's credits at least this long when its process dies. */
 export const timeoutMs = 30_000;
@@ -187,16 +186,6 @@ function parse<T>(
   };
 }
 
-/** The record, or what is wrong with it: the first few reasons. */
-export function check<T>(schema: z.ZodType<T>, raw: unknown, place: number): { readable: T } | Unreadable {
-  const checked = schema.safeParse(raw);
-  if (checked.success) return { readable: checked.data };
-  const issues = checked.error.issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }));
-  const reason = issues.slice(0, 3).map(({ path, message }) => `${path || 'record'}: ${message}`);
-  const id = isObject(raw) && typeof raw.id === 'string' && raw.id !== '' ? raw.id : undefined;
-  return { place, id, raw, reason: reason.join('; '), path: issues[0]?.path ?? '' };
-}
-
 function rateHeaders(headers: RawReply['headers']): RateHeaders {
   const number = (name: string) => {
     const value = single(headers[name]);
@@ -215,10 +204,6 @@ function rateHeaders(headers: RawReply['headers']): RateHeaders {
 
 function single(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** 400-series errors carry `message` (spec, Errors). */

@@ -5,7 +5,7 @@
  */
 
 import { walkList } from '../reading/walk.ts';
-import { getCustomer, listCustomers } from '../sources/helpdesk/endpoints.ts';
+import { getCustomer, listCustomers, paging } from '../sources/helpdesk/endpoints.ts';
 import { type Customer, customer, known } from '../sources/helpdesk/records.ts';
 import { buildMerge, derived, elements, page, text } from '../warehouse/merge.ts';
 import type { ListStream } from './stream.ts';
@@ -15,6 +15,7 @@ export const customers: ListStream<Customer> = {
   name: 'customers',
   lists: [{ name: 'default' }],
   read: walkList,
+  paging,
   request: (_list, ask) =>
     listCustomers({
       sort: 'created_at',

@@ -20,7 +20,7 @@ export const messages: DetailStream<TicketInDetail, Message> = {
   members: record => record.messages,
   membersField: 'messages',
   member: message,
-  parameters: members => [members.map(plainText)],
+  parameters: (members, places) => [members.map(plainText), places.map(place => place + 1)],
   version: record => timeOf(record.updated_at),
   merge: buildMerge(
     {
@@ -31,7 +31,7 @@ export const messages: DetailStream<TicketInDetail, Message> = {
       columns: [
         text('id'),
         ticketId,
-        derived('position', 'n::int'),
+        derived('position', '($6::int[])[n]'),
         text('type'),
         text('direction'),
         text('user_id'),

@@ -36,6 +36,8 @@ export interface ListStream<T extends Row> extends Described {
   readonly kind: 'list';
   readonly lists: readonly [List<T>, ...List<T>[]];
   readonly read: Reader;
+  /** The largest page, and how many records paging reaches. */
+  readonly paging: { readonly perPage: number; readonly depth: number };
   request(list: string, ask: Ask): Request<T>;
   /** What the list is ordered by, in ms; NaN where records do not show it. */
   orderedBy(record: T): Ms;
@@ -62,8 +64,8 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
   /** The field of the record that holds them. */
   readonly membersField: string;
   readonly member: z.ZodType<T>;
-  /** Further parameters of the merge ($5…), from the members in their order. */
-  parameters(members: readonly T[]): unknown[];
+  /** Further parameters of the merge ($5…), from the members in their order, and their places in the record, from 0. */
+  parameters(members: readonly T[], places: readonly number[]): unknown[];
   readonly names: readonly Name[];
   version(record: P): Ms;
 }

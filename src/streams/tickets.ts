@@ -4,7 +4,7 @@
  */
 
 import { readMovingList } from '../reading/moving-list.ts';
-import { getTicket, listTickets } from '../sources/helpdesk/endpoints.ts';
+import { getTicket, listTickets, paging } from '../sources/helpdesk/endpoints.ts';
 import { known, type Ticket, ticket, ticketInDetail, timeOf } from '../sources/helpdesk/records.ts';
 import { bigint, boolean, buildMerge, page, text, texts, time } from '../warehouse/merge.ts';
 import type { ListStream } from './stream.ts';
@@ -18,6 +18,7 @@ export const tickets: ListStream<Ticket> = {
     { name: 'trash', shows: record => record.trash === true },
   ],
   read: readMovingList,
+  paging,
   request: (list, ask) =>
     listTickets({
       ...(list !== 'default' && { [list]: true }),

@@ -1,7 +1,7 @@
 /** The team. A small list without an order, read whole each time, for a credit. */
 
 import { readWhole } from '../reading/whole.ts';
-import { listUsers } from '../sources/helpdesk/endpoints.ts';
+import { listUsers, paging } from '../sources/helpdesk/endpoints.ts';
 import { type User, user } from '../sources/helpdesk/records.ts';
 import { buildMerge, page, text } from '../warehouse/merge.ts';
 import type { ListStream } from './stream.ts';
@@ -11,6 +11,7 @@ export const users: ListStream<User> = {
   name: 'users',
   lists: [{ name: 'default' }],
   read: readWhole,
+  paging,
   request: (_list, ask) => listUsers({ page: ask.page, per_page: ask.perPage }),
   orderedBy: () => Number.NaN,
   merge: buildMerge({

@@ -1,12 +1,11 @@
 /** From a reply to what goes to the warehouse: pure. */
 
-import type { Reply, Unreadable } from '../http/request.ts';
-import { check } from '../http/send.ts';
+import { check, type Reply, type Unreadable } from '../http/request.ts';
 import type { Ask, Page } from '../reading/reading.ts';
 import type { DetailStream, ListStream } from '../streams/stream.ts';
-import { pickJson, pickWithin } from '../warehouse/clean.ts';
+import { parseExactly } from '../warehouse/clean.ts';
 import type { Batch } from '../warehouse/commit.ts';
-import type { Drift, Reject } from '../warehouse/rejects.ts';
+import { type Drift, type Reject, storable } from '../warehouse/rejects.ts';
 
 /** What the reading of a list needs to know of a reply. */
 export function pageOf<T extends { id: string }>(stream: ListStream<T>, reply: Reply<T>): Page {
@@ -20,11 +19,13 @@ export function pageOf<T extends { id: string }>(stream: ListStream<T>, reply: R
 }
 
 export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: Ask, reply: Reply<T>): Batch {
+  const all = once(() => parseExactly(reply.text) as unknown[]);
   return {
     name: stream.name,
     merge: stream.merge,
     records: readable(reply.records, reply.unreadable),
-    text: places => (places.length === reply.arrived ? reply.text : pickJson(reply.text, places)),
+    text: places => (places.length === reply.arrived ? reply.text : JSON.stringify(places.map(place => all()[place]))),
+    record: place => JSON.stringify(all()[place]),
     parameters: () => stream.parameters?.(ask, reply.date) ?? [],
   };
 }
@@ -39,6 +40,7 @@ export function singleBatch<T extends { id: string }>(
     merge: stream.merge,
     records: reply.records.map((record, place) => ({ place, id: record.id })),
     text: () => `[${reply.text}]`,
+    record: () => reply.text,
     parameters: () => stream.parameters?.({}, reply.date) ?? [],
   };
 }
@@ -56,12 +58,22 @@ export function detailBatch<P extends { id: string }, T extends { id: string }>(
     if ('readable' in one) members.set(place, one.readable);
     else unreadable.push(one);
   });
+  const whole = once(() => parseExactly(text) as Record<string, unknown>);
+  const memberAt = (place: number) => (whole()[stream.membersField] as unknown[])[place];
   const batch: Batch = {
     name: stream.name,
     merge: stream.merge,
     records: [...members].map(([place, { id }]) => ({ place, id })),
-    text: places => (places.length === checked.length ? text : pickWithin(text, stream.membersField, places)),
-    parameters: places => stream.parameters(places.map(place => members.get(place)!)),
+    text: (places, care) =>
+      care === 'as it came' && places.length === checked.length
+        ? text
+        : JSON.stringify({ id: whole().id, [stream.membersField]: places.map(memberAt) }),
+    record: place => JSON.stringify(memberAt(place)),
+    parameters: places =>
+      stream.parameters(
+        places.map(place => members.get(place)!),
+        places,
+      ),
     // With an unreadable member the set is not known, and nothing of it is taken for vanished.
     parents: unreadable.length === 0 ? [parent.id] : [],
   };
@@ -83,8 +95,16 @@ function readable(
 }
 
 /** A record that does not parse. Under `askId` the source is asked for it again. */
-export function rejectOf(unreadable: Unreadable, askId = unreadable.id): Reject {
-  return { recordId: unreadable.id, askId, reason: unreadable.reason, payload: JSON.stringify(unreadable.raw) };
+export function rejectOf({ id, place, reason }: Unreadable, batch: Batch, askId = id): Reject {
+  return { recordId: id, askId, reason, payload: batch.record(place) };
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { it: T } | undefined;
+  return () => {
+    made ??= { it: make() };
+    return made.it;
+  };
 }
 
 /** Where records differ from the specification (fields, values, types), and characters that could not be stored. */
@@ -95,7 +115,8 @@ export function driftOf(
   cleaned: number,
 ): Drift[] {
   const found = new Map<string, Drift>();
-  const note = (kind: Drift['kind'], path: string, value = '') => {
+  const note = (kind: Drift['kind'], wholePath: string, wholeValue = '') => {
+    const [path, value] = [brief(wholePath), brief(wholeValue)];
     const key = `${kind} ${path} ${value}`;
     found.set(key, { kind, path, value, seen: (found.get(key)?.seen ?? 0) + 1 });
   };
@@ -103,16 +124,15 @@ export function driftOf(
     for (const field of Object.keys(record)) if (!stream.fields.has(field)) note('unknown_field', field);
     for (const [path, known] of Object.entries(stream.enumerations)) {
       for (const value of valuesAt(record, path))
-        if (!known.includes(value)) note('unknown_value', path, value.slice(0, 100));
+        if (!known.includes(value)) note('unknown_value', path, value);
     }
   }
   for (const { path } of unreadable) note('wrong_type', path);
   if (cleaned > 0) found.set('', { kind: 'unstorable', path: '', value: '', seen: cleaned });
-  // What PostgreSQL cannot store is no reason to lose the note of it.
-  return [...found.values()].map(drift => ({ ...drift, path: storable(drift.path), value: storable(drift.value) }));
+  return [...found.values()];
 }
 
-const storable = (text: string) => text.replaceAll('\0', '\ufffd').toWellFormed();
+const brief = (text: string) => storable(text.slice(0, 100));
 
 /** The text at `a`, or in every element of `a` at `a.b`. */
 function valuesAt(record: object, path: string): string[] {

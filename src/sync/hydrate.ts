@@ -8,8 +8,8 @@ import { Gone, Retry } from '../errors.ts';
 import type { Reply } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { DetailStream, Name, Row } from '../streams/stream.ts';
-import { cleanJson, pickWithin } from '../warehouse/clean.ts';
-import { type Batch, type Care, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
+import { cleanJson, keepFields } from '../warehouse/clean.ts';
+import { add, attempt, type Batch, type Care, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
 import { transaction } from '../warehouse/pool.ts';
 import { dueRejects, openSince } from '../warehouse/rejects.ts';
 import type { Claim } from '../warehouse/runs.ts';
@@ -137,27 +137,33 @@ async function commitDetail(
   const credits = ctx.helpdesk.send.takeCredits();
   const [record] = reply.records;
   const found = record && detailBatch(stream, record, reply.text);
+  const whole = singleBatch(stream.of, reply);
   const unreadable = [...reply.unreadable, ...(found?.unreadable ?? [])];
   const updatedMs: Ms = record ? stream.version(record) : 0;
 
   return withCare(ctx.pg, async (client, care) => {
     const counts = noCounts();
-    const refused = unreadable.map(one => rejectOf(one, ticket.id));
+    const refused = unreadable.map(one => rejectOf(one, found?.batch ?? whole, ticket.id));
     let current = false;
     if (record && found) {
       const parent = await writeBatch(client, claim, parentBatch(stream, reply, care), at, care);
       refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
+      counts.cleaned += parent.counts.cleaned;
       current = await claimMessages(client, claim.account, { id: record.id, updatedMs, asOfMs: reply.asOf });
       if (current) {
         const batch = ticket.first ? { ...found.batch, parents: [] } : found.batch;
         const written = await writeBatch(client, claim, batch, at, care);
-        Object.assign(counts, written.counts);
+        add(counts, written.counts);
         refused.push(...written.rejects.map(reject => ({ ...reject, askId: ticket.id })));
       }
       for (const name of stream.names) {
         const asked = ticket.due[name.embed];
-        if (asked.length > 0)
-          await nameThem(client, claim.account, name.upsert, { text: namesText(stream, reply, care), asked, at });
+        if (asked.length === 0) continue;
+        const { text, cleaned } = nameText(name, reply, care);
+        const give = () => nameThem(client, claim.account, name.upsert, { text, asked, at });
+        const refusal = care === 'one by one' ? await attempt(client, give) : await give();
+        if (refusal) refused.push({ askId: ticket.id, reason: refusal.message, payload: text });
+        counts.cleaned += cleaned;
       }
     }
     await keepBooks(client, claim, at, {
@@ -168,21 +174,24 @@ async function commitDetail(
         credits,
       },
       rejects: refused,
-      stored: record ? [ticket.id] : [],
+      // A reply that replaced nothing settles nothing.
+      stored: current ? [ticket.id] : [],
       drift: driftOf(stream, found?.members ?? [], unreadable, counts.cleaned),
     });
     return current && reply.asOf >= updatedMs;
   });
 }
 
-/** The record without its members, where they might be what PostgreSQL refuses. */
+/** The record without its members and names, where they might be what PostgreSQL refuses. */
 function parentBatch(stream: Detail, reply: Reply<Row>, care: Care): Batch {
-  const text = care === 'as it came' ? reply.text : pickWithin(reply.text, stream.membersField, []);
-  return singleBatch(stream.of, { ...reply, text });
+  if (care === 'as it came') return singleBatch(stream.of, reply);
+  const others = new Set<string>([stream.membersField, ...stream.names.map(name => name.embed)]);
+  return singleBatch(stream.of, { ...reply, text: keepFields(reply.text, field => !others.has(field)) });
 }
 
-function namesText(stream: Detail, reply: Reply<Row>, care: Care): string {
-  return care === 'as it came' ? reply.text : cleanJson(pickWithin(reply.text, stream.membersField, [])).text;
+function nameText(name: Name, reply: Reply<Row>, care: Care): { text: string; cleaned: number } {
+  if (care === 'as it came') return { text: reply.text, cleaned: 0 };
+  return cleanJson(keepFields(reply.text, field => field === name.embed));
 }
 
 async function bury(ctx: Context, claim: Claim, id: string, asOfMs: Ms): Promise<void> {

@@ -6,7 +6,6 @@ import type { Context } from '../context.ts';
 import { Gone, Retry } from '../errors.ts';
 import type { Reply, Request } from '../http/request.ts';
 import type { Ask, Proof } from '../reading/reading.ts';
-import { depth, perPage } from '../sources/helpdesk/endpoints.ts';
 import type { ListStream, Row } from '../streams/stream.ts';
 import { type Batch, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
 import { type Position, readPosition } from '../warehouse/coverage.ts';
@@ -45,7 +44,7 @@ async function readList<T extends Row>(
   { fromMs, firstLoad, walk }: Position,
 ): Promise<string[]> {
   const { lookbackMs } = ctx.helpdesk;
-  const reading = stream.read(fromMs, { lookbackMs, perPage, depth, firstLoad, walk });
+  const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad, walk });
   const holes: string[] = [];
   let seen = 0;
   for (let step = reading.next(); !step.done; ) {
@@ -105,7 +104,7 @@ async function commitRecords<T extends Row>(
 ): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
   const credits = ctx.helpdesk.send.takeCredits();
-  const unreadable = reply.unreadable.map(one => rejectOf(one));
+  const unreadable = reply.unreadable.map(one => rejectOf(one, batch));
   await withCare(ctx.pg, async (client, care) => {
     const { counts, rejects } =
       batch.records.length > 0 ? await writeBatch(client, claim, batch, at, care) : { counts: noCounts(), rejects: [] };

@@ -42,19 +42,14 @@ export function cleanJson(json: string): { text: string; cleaned: number } {
   return { text: JSON.stringify(parsed), cleaned };
 }
 
-/** The records at these places of a JSON array, every number as it came. */
-export function pickJson(json: string, places: readonly number[]): string {
-  const all = parseExactly(json) as unknown[];
-  return JSON.stringify(places.map(place => all[place]));
+/** The object with these fields only, every number as it came. */
+export function keepFields(json: string, keep: (field: string) => boolean): string {
+  const fields = Object.entries(parseExactly(json) as object);
+  return JSON.stringify(Object.fromEntries(fields.filter(([field]) => keep(field))));
 }
 
-/** The same object with only these places of the array in `field`. */
-export function pickWithin(json: string, field: string, places: readonly number[]): string {
-  const object = parseExactly(json) as Record<string, unknown[]>;
-  return JSON.stringify({ ...object, [field]: places.map(place => object[field]![place]) });
-}
-
-function parseExactly(json: string): unknown {
+/** To be picked apart and written again: `JSON.stringify` gives every number as it came. */
+export function parseExactly(json: string): unknown {
   return JSON.parse(json, (_key, value, { source }) =>
     typeof value === 'number' && source !== undefined ? JSON.rawJSON(source) : value,
   );

@@ -21,11 +21,13 @@ export interface Batch {
   readonly merge: Merge;
   /** Places and ids of the readable records. */
   readonly records: readonly { readonly place: number; readonly id: string }[];
-  /** JSON text that holds exactly the records at these places. */
-  readonly text: (places: readonly number[]) => string;
+  /** JSON text that holds exactly the records at these places; but for `as it came`, nothing else that could break. */
+  readonly text: (places: readonly number[], care: Care) => string;
+  /** JSON text of one record, readable or not, as it came. */
+  readonly record: (place: number) => string;
   /** Further parameters of the merge for the records at these places. */
   readonly parameters: (places: readonly number[]) => readonly unknown[];
-  /** Parents whose sets are complete in this batch, besides those whose own rows changed. */
+  /** Parents whose sets are complete in this batch; undefined where each record brings its own: those that changed. */
   readonly parents?: readonly string[];
 }
 
@@ -72,22 +74,32 @@ export async function writeBatch(client: Client, claim: Claim, batch: Batch, at:
 
   const total = noCounts();
   const rejects: Reject[] = [];
+  // A set is replaced only with all members in hand: a removal for one of them alone would take its siblings away.
+  const alone = batch.parents === undefined ? batch : { ...batch, parents: [] };
   for (const { place, id } of batch.records) {
-    await client.query('savepoint record');
-    try {
-      add(total, await mergeOnce(client, claim, { ...batch, parents: [] }, [place], at, care));
-      await client.query('release savepoint record');
-    } catch (error) {
-      if (!isDataException(error)) throw error;
-      await client.query('rollback to savepoint record');
-      rejects.push({ recordId: id, askId: id, reason: error.message, payload: batch.text([place]) });
-    }
+    const refusal = await attempt(client, async () => {
+      add(total, await mergeOnce(client, claim, alone, [place], at, care));
+    });
+    if (refusal) rejects.push({ recordId: id, askId: id, reason: refusal.message, payload: batch.record(place) });
   }
-  // Only with all members in hand: a removal for one record alone would take its siblings away.
   if (rejects.length === 0 && batch.parents) {
-    total.deleted += await removeVanished(client, claim, batch, clean(batch, places).text, batch.parents);
+    total.deleted += await removeVanished(client, claim, batch, clean(batch, places, care).text, batch.parents);
   }
   return { counts: { ...total, rejected: rejects.length, seen: places.length }, rejects };
+}
+
+/** What PostgreSQL refuses for a value is undone alone, and the refusal is answered. */
+export async function attempt(client: Client, work: () => Promise<void>): Promise<Error | undefined> {
+  await client.query('savepoint attempt');
+  try {
+    await work();
+  } catch (error) {
+    if (!isDataException(error)) throw error;
+    await client.query('rollback to savepoint attempt');
+    return error;
+  }
+  await client.query('release savepoint attempt');
+  return undefined;
 }
 
 async function mergeOnce(
@@ -98,7 +110,7 @@ async function mergeOnce(
   at: Moment,
   care: Care,
 ): Promise<Omit<Counts, 'credits'>> {
-  const { text, parameters, cleaned } = care === 'as it came' ? asItCame(batch, places) : clean(batch, places);
+  const { text, parameters, cleaned } = care === 'as it came' ? asItCame(batch, places) : clean(batch, places, care);
   const { rows } = await client.query<{ seen: number; inserted: number; updated: number; updated_ids: string[] }>({
     name: `merge ${batch.name}`,
     text: batch.merge.upsert,
@@ -127,7 +139,7 @@ async function removeVanished(
 }
 
 const asItCame = (batch: Batch, places: readonly number[]) => ({
-  text: batch.text(places),
+  text: batch.text(places, 'as it came'),
   parameters: batch.parameters(places),
   cleaned: 0,
 });
@@ -135,10 +147,11 @@ const asItCame = (batch: Batch, places: readonly number[]) => ({
 function clean(
   batch: Batch,
   places: readonly number[],
+  care: Care,
 ): { text: string; parameters: readonly unknown[]; cleaned: number } {
   const deep = (value: unknown): unknown =>
     typeof value === 'string' ? cleanText(value).text : Array.isArray(value) ? value.map(deep) : value;
-  return { ...cleanJson(batch.text(places)), parameters: batch.parameters(places).map(deep) };
+  return { ...cleanJson(batch.text(places, care)), parameters: batch.parameters(places).map(deep) };
 }
 
 export const noCounts = () => ({ seen: 0, inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: 0, cleaned: 0 });

@@ -38,6 +38,9 @@ export async function transaction<T>(pool: pg.Pool, work: (client: Client) => Pr
   }
 }
 
-/** SQLSTATE class 22: PostgreSQL cannot store a value. It concerns a record, not the connection or the statement. */
+/**
+ * PostgreSQL cannot store a value: SQLSTATE class 22 (it is no such value) and 54 (it is too long, for an index at least,
+ * or too deep). It concerns a record, not the connection or the statement.
+ */
 export const isDataException = (error: unknown): error is pg.DatabaseError =>
-  error instanceof pg.DatabaseError && error.code !== undefined && error.code.startsWith('22');
+  error instanceof pg.DatabaseError && error.code !== undefined && /^(22|54)/.test(error.code);

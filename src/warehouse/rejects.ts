@@ -1,6 +1,7 @@
 /** Records that could not be stored, and where the source differs from its documentation: set aside, counted, shown. */
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
+import { cleanText } from './clean.ts';
 import type { Client } from './pool.ts';
 import type { Claim } from './runs.ts';
 
@@ -22,12 +23,21 @@ export interface Drift {
   readonly seen: number;
 }
 
+/** Far below what an index takes, far above what any id needs. */
+const longestId = 500;
+const isId = (id: string | undefined): id is string => id !== undefined && id.length <= longestId && storable(id) === id;
+
 /** The record's id, else a hash of what came: a record that is read again is the same reject. */
-const keyOf = ({ recordId, askId, payload = '' }: Reject): string =>
-  recordId ?? (payload ? createHash('sha256').update(payload).digest('hex').slice(0, 32) : (askId ?? ''));
+const keyOf = ({ recordId, askId, payload = '' }: Reject): string => {
+  if (isId(recordId)) return recordId;
+  return payload ? createHash('sha256').update(payload).digest('hex').slice(0, 32) : (askId ?? '');
+};
+
+/** What PostgreSQL cannot store is no reason to lose the note of it. */
+export const storable = (text: string): string => cleanText(text).text;
 
 /** First due at once (the end of the run asks again), then after 1, 4, 16 … minutes, at most a day. */
-const nextTry = `$6::timestamptz + least(interval '1 day', interval '1 minute' * 4 ^ (r.attempts - 1))`;
+const nextTry = `$6::timestamptz + least(interval '1 day', interval '1 minute' * 4 ^ least(r.attempts - 1, 6))`;
 
 export async function writeRejects(client: Client, claim: Key, rejects: readonly Reject[], now: Date): Promise<void> {
   for (const reject of rejects) {
@@ -44,10 +54,11 @@ export async function writeRejects(client: Client, claim: Key, rejects: readonly
         claim.account,
         claim.stream,
         keyOf(reject),
-        reject.recordId ?? null,
-        reject.askId ?? null,
+        reject.recordId === undefined ? null : storable(reject.recordId),
+        // Under another spelling the source would not know it, and it would be taken for gone.
+        isId(reject.askId) ? reject.askId : null,
         now,
-        reject.reason,
+        storable(reject.reason),
         reject.payload ?? null,
       ],
     );
@@ -66,7 +77,7 @@ export async function clearRejects(
     name: 'clear rejects',
     text: `update sync.rejects set cleared_at = $5
       where account_id = $1 and stream = $2 and ask_id = any($3) and key <> all($4) and cleared_at is null`,
-    values: [claim.account, claim.stream, askIds, again.map(keyOf), now],
+    values: [claim.account, claim.stream, askIds.filter(isId), again.map(keyOf), now],
   });
 }
 

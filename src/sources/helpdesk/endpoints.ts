@@ -16,10 +16,8 @@ import {
   user,
 } from './records.ts';
 
-/** The largest page there is (spec, Limits). */
-export const perPage = 100;
-/** Offset paging reaches this many records (spec, Limits); what lies deeper is asked for by time. */
-export const depth = 10_000;
+/** The largest page, and how many records offset paging reaches: what lies deeper is asked for by time (spec, Limits). */
+export const paging = { perPage: 100, depth: 10_000 };
 
 interface ListQuery {
   page?: number;

@@ -5,8 +5,11 @@
  */
 import { z } from 'zod';
 
-/** Opaque text. */
-const id = z.string().min(1);
+/** Opaque text. What no table can hold (NUL, a lone surrogate) identifies nothing: cleaned, it might be another's id. */
+const id = z
+  .string()
+  .min(1)
+  .refine(value => value.isWellFormed() && !value.includes('\0'), { error: 'not an id' });
 const text = z.string().nullish();
 const flag = z.boolean().nullish();
 
