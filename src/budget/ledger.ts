@@ -146,19 +146,19 @@ export function acquire(
   const state = advance(before, now, rules);
   const nowMs = Math.floor(now.earliestMs);
   const sinceMs = state.waits.find(wait => wait.id === ask.id)?.sinceMs ?? nowMs;
-  const others = state.waits.filter(wait => wait.id !== ask.id);
+  const waits = state.waits.filter(wait => wait.id !== ask.id);
   const freeMs = freeAtMs(state, nowMs, { ...ask, sinceMs, untilMs: 0 }, rules);
   if (freeMs <= nowMs) {
     const grantedMs = Math.ceil(now.latestMs);
     const deadlineMs = grantedMs + rules.timeoutMs + sendingMs;
     const flight = { id: ask.id, lane: ask.lane, cost: ask.cost, grantedMs: nowMs, deadlineMs };
     const flights = [...state.flights, { ...flight, waitedMs: Math.max(0, nowMs - sinceMs) }];
-    const grant = { flights, waits: others, lastGrantMs: grantedMs, lastGrantCost: ask.cost };
+    const grant = { flights, waits, lastGrantMs: grantedMs, lastGrantCost: ask.cost };
     return { state: { ...state, ...grant }, granted: true };
   }
   const waitUntilMs = Math.min(freeMs, nowMs + patienceMs);
   const mark = { id: ask.id, lane: ask.lane, cost: ask.cost, sinceMs, untilMs: waitUntilMs + graceMs };
-  return { state: { ...state, waits: [...others, mark] }, granted: false, waitUntilMs };
+  return { state: { ...state, waits: [...waits, mark] }, granted: false, waitUntilMs };
 }
 
 /** Books the reply (or the time-out) of a granted request. An id that is not known was settled before: nothing changes. */
@@ -187,11 +187,9 @@ export function settle(
     lastReplyMs: repliedMs,
   };
   const told = believe(landed, headers, flight.grantedMs, repliedMs, cost, rules);
-  // Where the period is known to be fixed, only what was answered since it began: else our use of the period before hides
-  // what others use in this one. (A late reply, from the period before, changes nothing.)
-  const fixed = told !== landed && told.source?.fixed;
-  const begunMs = fixed ? Math.max(told.source!.resetFromMs - 1, flight.grantedMs) : flight.grantedMs;
-  const others = othersSeen(told, { headers, refused: reply.refused }, begunMs, rules);
+  // A late reply, of the period before, has changed nothing, and is not judged by the new period.
+  const heldAtMs = told === landed ? flight.grantedMs : countedFromMs(told, flight.grantedMs);
+  const others = othersSeen(told, { headers, refused: reply.refused }, heldAtMs, rules);
   const settled = {
     atMs: Math.floor(now.earliestMs),
     lane: flight.lane,
@@ -364,6 +362,14 @@ function othersSeen(state: State, { headers, refused }: Reply, heldAtMs: number,
   const ours = sum(heldByLane(state, heldAtMs));
   // A refusal tells that there are others, even where nothing else does.
   return Math.max(refused ? 1 : 0, (headers.limit ?? rules.credits) - (headers.remaining ?? 0) - ours);
+}
+
+/**
+ * What is held at this time may be in the source's count: at the grant, or, where the period is known to be fixed, what was
+ * answered since it began. (Else our use of the period before would hide what others use in this one.)
+ */
+function countedFromMs(state: State, grantedMs: number): number {
+  return state.source?.fixed ? Math.max(state.source.resetFromMs - 1, grantedMs) : grantedMs;
 }
 
 function addOthers(others: State['others'], atMs: number, credits: number, periodMs: number): State['others'] {
