@@ -123,8 +123,7 @@ export function driftOf(
   for (const record of records) {
     for (const field of Object.keys(record)) if (!stream.fields.has(field)) note('unknown_field', field);
     for (const [path, known] of Object.entries(stream.enumerations)) {
-      for (const value of valuesAt(record, path))
-        if (!known.includes(value)) note('unknown_value', path, value);
+      for (const value of valuesAt(record, path)) if (!known.includes(value)) note('unknown_value', path, value);
     }
   }
   for (const { path } of unreadable) note('wrong_type', path);

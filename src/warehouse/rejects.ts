@@ -23,9 +23,10 @@ export interface Drift {
   readonly seen: number;
 }
 
-/** Far below what an index takes, far above what any id needs. */
+/** As long as an id of the source can be (sources/): far below what an index takes. */
 const longestId = 500;
-const isId = (id: string | undefined): id is string => id !== undefined && id.length <= longestId && storable(id) === id;
+const isId = (id: string | undefined): id is string =>
+  id !== undefined && id.length <= longestId && storable(id) === id;
 
 /** The record's id, else a hash of what came: a record that is read again is the same reject. */
 const keyOf = ({ recordId, askId, payload = '' }: Reject): string => {

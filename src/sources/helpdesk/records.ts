@@ -5,10 +5,11 @@
  */
 import { z } from 'zod';
 
-/** Opaque text. What no table can hold (NUL, a lone surrogate) identifies nothing: cleaned, it might be another's id. */
+/** Opaque text. What no table or index can hold identifies nothing: cleaned or cut, it might be another's id. */
 const id = z
   .string()
   .min(1)
+  .max(500)
   .refine(value => value.isWellFormed() && !value.includes('\0'), { error: 'not an id' });
 const text = z.string().nullish();
 const flag = z.boolean().nullish();

@@ -353,7 +353,10 @@ test('contacts are replaced as a set, also when the customer itself is the same'
   s.lists.customers = [customer('c1', [contact('k1'), contact('k2')]), customer('c2', [contact('k3')])];
   s.goTo(10);
   await s.sync('customers');
-  s.lists.customers = [customer('c1', [contact('k2', 'new@example.org'), contact('k4')]), customer('c2', [contact('k3')])];
+  s.lists.customers = [
+    customer('c1', [contact('k2', 'new@example.org'), contact('k4')]),
+    customer('c2', [contact('k3')]),
+  ];
   s.goTo(20);
   expect(counts(await s.sync('customers'))).toEqual(counted({ seen: 2, updated: 1, unchanged: 1, deleted: 1 }));
   expect(await owners(s)).toEqual(['k2 of c1', 'k3 of c2', 'k4 of c1']);

@@ -1,7 +1,7 @@
 /** What a ticket in detail makes of the tables: its messages and attachments as a set, names of labels and inboxes. */
 import { expect, test } from 'vitest';
-import { claimMessages } from '../../../src/warehouse/waiting.ts';
 import { transaction } from '../../../src/warehouse/pool.ts';
+import { claimMessages } from '../../../src/warehouse/waiting.ts';
 import { at, counted, counts, iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
 const attachment = (id: string, more: Record<string, unknown> = {}) => ({
@@ -13,7 +13,13 @@ const attachment = (id: string, more: Record<string, unknown> = {}) => ({
 });
 
 /** The ticket as the list and the detail show it from second `updated` on. */
-function shows(s: Scripted, id: string, updated: number, messages: unknown[], more: Record<string, unknown> = {}): void {
+function shows(
+  s: Scripted,
+  id: string,
+  updated: number,
+  messages: unknown[],
+  more: Record<string, unknown> = {},
+): void {
   const record = ticket(id, { updated_at: iso(updated), inbox_id: null, ...more });
   s.lists.tickets = [...(s.lists.tickets as { id: string }[]).filter(one => one.id !== id), record].sort((a, b) =>
     String((a as { updated_at?: string }).updated_at).localeCompare(String((b as { updated_at?: string }).updated_at)),
@@ -163,7 +169,12 @@ test.for(changes)('a changed message changes its row alone: $name', async ({ was
   const changed = { ...first, ...now };
   shows(s, 't1', 15, [changed, message('m2')]);
   expect(await read(s, 20)).toEqual(counted({ seen: 2, updated: 1, unchanged: 1 }));
-  const expected = messageRow('m1', 1, { ...row, _payload: payloadOf(changed), _synced_at: at(20), _observed_at: at(19) });
+  const expected = messageRow('m1', 1, {
+    ...row,
+    _payload: payloadOf(changed),
+    _synced_at: at(20),
+    _observed_at: at(19),
+  });
   expect(await messageRows(s)).toEqual([expected, messageRow('m2', 2)]);
   expect((await places(s)).filter(({ id }) => id !== 'm1')).toEqual(before);
 });
@@ -258,9 +269,9 @@ test('the ticket that comes with its messages is merged too', async () => {
   const newer = ticket('t1', { updated_at: iso(8), subject: 'newer', inbox_id: null });
   s.details['/tickets/t1'] = { ...newer, messages: [message('m1')] };
   await read(s, 15);
-  expect(await s.rows('select subject, updated_at, _observed_at, _messages_as_of, _payload from helpdesk.tickets')).toEqual([
-    { subject: 'newer', updated_at: at(8), _observed_at: at(14), _messages_as_of: at(14), _payload: newer },
-  ]);
+  expect(
+    await s.rows('select subject, updated_at, _observed_at, _messages_as_of, _payload from helpdesk.tickets'),
+  ).toEqual([{ subject: 'newer', updated_at: at(8), _observed_at: at(14), _messages_as_of: at(14), _payload: newer }]);
 });
 
 /** Known: the ticket of second 50, its messages as of second 99. */
@@ -313,7 +324,8 @@ test('a ticket that is gone takes its messages along; when it comes back, so do 
   s.details['/tickets/t1'] = 404;
   expect(await read(s, 20)).toEqual(counted({ deleted: 1 }));
   expect(await asOf(s)).toEqual([{ id: 't1', _messages_as_of: null }]);
-  const gone = await s.rows(`select id, _deleted_at from helpdesk.tickets union all select id, _deleted_at from helpdesk.messages
+  const gone =
+    await s.rows(`select id, _deleted_at from helpdesk.tickets union all select id, _deleted_at from helpdesk.messages
     union all select id, _deleted_at from helpdesk.attachments order by 1`);
   expect(gone).toEqual(['a1', 'm1', 'm2', 't1'].map(id => ({ id, _deleted_at: at(19) })));
   expect(await s.rows('select reason, cleared_at from sync.rejects')).toEqual([
@@ -325,7 +337,9 @@ test('a ticket that is gone takes its messages along; when it comes back, so do 
   expect(s.lists.tickets).toEqual(closed);
   expect(await read(s, 30)).toEqual(counted({ seen: 1, updated: 1 }));
   const later = { _synced_at: at(30), _observed_at: at(29) };
-  expect(await s.rows('select * from helpdesk.messages where _deleted_at is null')).toEqual([messageRow('m2', 1, later)]);
+  expect(await s.rows('select * from helpdesk.messages where _deleted_at is null')).toEqual([
+    messageRow('m2', 1, later),
+  ]);
   expect(await s.rows('select id from helpdesk.tickets where _deleted_at is null')).toEqual([{ id: 't1' }]);
   expect(await s.rows('select id from helpdesk.attachments where _deleted_at is null')).toEqual([]);
 });
