@@ -1,0 +1,271 @@
+/**
+ * The house rules that no compiler knows: who may import whom, where time, chance, network and environment come in, and
+ * how big a file may be. Who may import whom stands in docs/DESIGN.md, and is read from there: it cannot say anything else.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Command } from 'commander';
+import { describe, expect, test } from 'vitest';
+import type { AddCommand } from '../../src/commands/command.ts';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+interface File {
+  /** From the project's root: `src/http/send.ts`. */
+  readonly path: string;
+  readonly text: string;
+  /** Without comments. */
+  readonly code: string;
+}
+
+interface Import {
+  readonly from: string;
+  /** A file of ours from the root, or a package's name. */
+  readonly to: string;
+  readonly ours: boolean;
+  readonly typeOnly: boolean;
+}
+
+const files: File[] = ['src', 'jobs']
+  .flatMap(folder => readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(p => join(folder, p)))
+  .filter(path => path.endsWith('.ts'))
+  .sort()
+  .map(path => {
+    const text = readFileSync(join(root, path), 'utf8');
+    return { path, text, code: withoutComments(text) };
+  });
+
+function withoutComments(text: string): string {
+  return text.replaceAll(/\/\*[\s\S]*?\*\//g, '').replaceAll(/(^|\s)\/\/.*$/gm, '$1');
+}
+
+const imports: Import[] = files.flatMap(({ path, code }) => {
+  const statements = code.matchAll(/^(?:import|export)\s+(type\s)?([^'";]*?\bfrom\s+)?'([^']+)'/gm);
+  const dynamic = code.matchAll(/\bimport\(\s*(?:\/\*.*?\*\/\s*)?'([^']+)'\s*\)/g);
+  const found = [
+    ...[...statements].map(([, type, names = '', what]) => ({
+      what: what!,
+      typeOnly: Boolean(type) || onlyTypes(names),
+    })),
+    ...[...dynamic].map(([, what]) => ({ what: what!, typeOnly: false })),
+  ];
+  return found.map(({ what, typeOnly }) => {
+    const ours = what.startsWith('.');
+    return { from: path, to: ours ? relative(root, resolve(root, dirname(path), what)) : what, ours, typeOnly };
+  });
+});
+
+/** `{ type A, type B } from` */
+function onlyTypes(names: string): boolean {
+  const list = /\{([^}]*)\}/
+    .exec(names)?.[1]
+    ?.split(',')
+    .map(name => name.trim())
+    .filter(Boolean);
+  return list !== undefined && list.length > 0 && list.every(name => name.startsWith('type '));
+}
+
+/** The table in docs/DESIGN.md, by room: `streams`, or narrower `streams/index`, `streams/stream (types)`. */
+const mayImport: Record<string, string[]> = (() => {
+  const [, section = ''] = readFileSync(join(root, 'docs/DESIGN.md'), 'utf8').split('### Who may import whom');
+  const lines = section.split(/^#/m)[0]!.matchAll(/^\| `([\w-]+)` \| (.+) \|$/gm);
+  return Object.fromEntries(
+    [...lines].map(([, room, rules]) => [
+      room!,
+      [...rules!.matchAll(/`([\w/-]+)`( \(types\))?/g)].map(([, where, types = '']) => where + types),
+    ]),
+  );
+})();
+
+/** The room of the house that a file belongs to: `src/http/send.ts` → `http`, `src/config.ts` → `config`. */
+function roomOf(path: string): string {
+  const [top, second = '', ...rest] = path.split('/');
+  if (top !== 'src') return top!;
+  return rest.length > 0 ? second : basename(second, '.ts');
+}
+
+/** `http`, `http/request` and `http/request (types)` in the table, for an import of `src/http/request.ts`. */
+function allowed(one: Import): boolean {
+  const room = roomOf(one.to);
+  const exact = one.to.replace(/^src\//, '').replace(/\.ts$/, '');
+  return (mayImport[roomOf(one.from)] ?? []).some(rule => {
+    const [, where, types] = /^(\S+?)(?: (\(types\)))?$/.exec(rule)!;
+    return (where === room || where === exact) && (!types || one.typeOnly);
+  });
+}
+
+const matching = (pattern: RegExp, except: (path: string) => boolean = () => false): string[] =>
+  files.filter(({ path, code }) => pattern.test(code) && !except(path)).map(({ path }) => path);
+const among =
+  (...paths: string[]) =>
+  (path: string): boolean =>
+    paths.includes(path);
+
+test('there is a house to look at', () => {
+  expect(files.length).toBeGreaterThan(50);
+  expect(imports.length).toBeGreaterThan(200);
+  expect(imports).toContainEqual({ from: 'src/main.ts', to: 'jobs/sync-stream.ts', ours: true, typeOnly: false });
+  expect(imports).toContainEqual({ from: 'src/sync/sync.ts', to: 'src/streams/stream.ts', ours: true, typeOnly: true });
+});
+
+describe('who may import whom', () => {
+  test('every import of ours is in the table', () => {
+    const strangers = imports.filter(one => one.ours && roomOf(one.from) !== roomOf(one.to) && !allowed(one));
+    expect(strangers.map(({ from, to, typeOnly }) => `${from} → ${to}${typeOnly ? ' (types)' : ''}`)).toEqual([]);
+  });
+
+  test('the table has exactly the rooms that there are, and no rule that nobody needs', () => {
+    expect(Object.keys(mayImport).sort()).toEqual([...new Set(files.map(({ path }) => roomOf(path)))].sort());
+    const unused = Object.entries(mayImport).flatMap(([room, rules]) =>
+      rules
+        .filter(rule => {
+          const where = rule.replace(' (types)', '');
+          const used = imports.filter(
+            one =>
+              one.ours &&
+              roomOf(one.from) === room &&
+              (roomOf(one.to) === where || one.to.replace(/^src\//, '').replace(/\.ts$/, '') === where),
+          );
+          // A rule that says more than is used says too much: types, where only types are imported.
+          return used.length === 0 || (!rule.endsWith(' (types)') && used.every(one => one.typeOnly));
+        })
+        .map(rule => `${room} → ${rule}`),
+    );
+    expect(unused).toEqual([]);
+  });
+
+  test('every import names its file, and the file is there', () => {
+    const paths = new Set(files.map(({ path }) => path));
+    expect(imports.filter(one => one.ours && !paths.has(one.to)).map(({ from, to }) => `${from} → ${to}`)).toEqual([]);
+  });
+
+  test('only main imports jobs', () => {
+    expect(new Set(imports.filter(({ to }) => to.startsWith('jobs/')).map(({ from }) => from))).toEqual(
+      new Set(['src/main.ts']),
+    );
+  });
+
+  test('packages stay where they belong', () => {
+    const rooms = (name: string, values = true): string[] => [
+      ...new Set(imports.filter(one => one.to === name && (!values || !one.typeOnly)).map(({ from }) => roomOf(from))),
+    ];
+    expect(rooms('undici').sort()).toEqual(['context', 'http']);
+    expect(rooms('commander').sort()).toEqual(['commands', 'main']);
+    expect(rooms('bullmq')).toEqual(['queue']);
+    expect(rooms('ioredis')).toEqual(['queue']);
+    expect(rooms('pino')).toEqual(['context']);
+    expect(rooms('html-to-text')).toEqual(['streams']);
+    expect(rooms('node-pg-migrate')).toEqual(['warehouse']);
+    expect(rooms('pg').sort()).toEqual(['commands', 'embedded', 'queue', 'warehouse']);
+  });
+
+  test.for(['sources', 'streams', 'reading'])(
+    '%s/ is pure: no package but zod and html-to-text, nothing of node',
+    room => {
+      const packages = imports.filter(one => !one.ours && roomOf(one.from) === room).map(({ to }) => to);
+      expect(packages.filter(name => !['zod', 'html-to-text'].includes(name))).toEqual([]);
+    },
+  );
+
+  test('the sandbox and the embedded server use what node brings, and pg where they must', () => {
+    const packages = (room: string) => [
+      ...new Set(
+        imports
+          .filter(one => !one.ours && roomOf(one.from) === room && !one.to.startsWith('node:'))
+          .map(({ to }) => to),
+      ),
+    ];
+    expect(packages('sandbox')).toEqual([]);
+    expect(packages('embedded')).toEqual(['pg']);
+  });
+});
+
+describe('what varies comes in as an argument', () => {
+  test('only config.ts reads the environment', () => {
+    expect(matching(/\bprocess\.env\b/)).toEqual(['src/config.ts']);
+  });
+
+  test('only clock.ts reads the clocks; the sandbox has one as a default', () => {
+    expect(matching(/\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bhrtime\b/)).toEqual([
+      'src/clock.ts',
+      'src/sandbox/world.ts',
+    ]);
+    expect(matching(/\bDate\.now\(\)/)).toEqual(['src/clock.ts']);
+    expect(files.find(({ path }) => path === 'src/sandbox/world.ts')!.code).toContain('options.now ?? Date.now;');
+  });
+
+  test('only context.ts brings chance in, and cryptographic chance is for names and passwords', () => {
+    expect(matching(/\bMath\.random\b/)).toEqual(['src/context.ts']);
+    expect(matching(/\brandomBytes\b|\brandomUUID\b/, path => path.startsWith('src/embedded/'))).toEqual([]);
+  });
+
+  test('only http/send.ts talks to a source', () => {
+    expect(matching(/\bfetch\(/, among('src/http/send.ts'))).toEqual([]);
+    expect(matching(/\bundiciRequest\(/)).toEqual(['src/http/send.ts']);
+    const servers = (path: string) => path.startsWith('src/sandbox/') || path.startsWith('src/embedded/');
+    expect(imports.filter(({ from, to }) => /^node:(https?|net|tls|http2)$/.test(to) && !servers(from))).toEqual([]);
+  });
+
+  test('the SQL of sync/ and warehouse/ is given its times', () => {
+    const rooms = (path: string) => !/^src\/(sync|warehouse|streams)\//.test(path);
+    expect(matching(/(?<![.\w])now\(\)|\bcurrent_timestamp\b|\bclock_timestamp\(\)/i, rooms)).toEqual([]);
+  });
+
+  test('output goes through commands/terminal.ts; progress alone rewrites its line', () => {
+    expect(matching(/\bconsole\./, path => path.startsWith('src/sandbox/'))).toEqual([]);
+    expect(matching(/\bprocess\.stdout\.write\b/)).toEqual(['src/commands/terminal.ts']);
+    expect(matching(/\bprocess\.stderr\.write\b/)).toEqual(['src/commands/progress.ts', 'src/commands/terminal.ts']);
+    expect(matching(/\bprocess\.exit\(/)).toEqual(['src/main.ts']);
+  });
+});
+
+describe('shape', () => {
+  test('no rooms for whatever has no place, and no barrels', () => {
+    const folders = new Set(files.flatMap(({ path }) => dirname(path).split('/')));
+    expect(
+      ['utils', 'util', 'helpers', 'common', 'shared', 'lib', 'services', 'types'].filter(f => folders.has(f)),
+    ).toEqual([]);
+    const forwards = files.flatMap(({ path, code }) =>
+      [...code.matchAll(/^export\s+(\*|\{[^}]*\})\s+from\b/gm)].map(([, what]) => `${path}: ${what}`),
+    );
+    expect(forwards).toEqual([]);
+    expect(files.filter(({ path }) => basename(path) === 'index.ts').map(({ path }) => path)).toEqual([
+      'src/streams/index.ts',
+    ]);
+  });
+
+  test('files are kebab-case, open with what they are about, and have fewer than 400 lines', () => {
+    expect(
+      files.filter(({ path }) => !/^[a-z0-9]+(-[a-z0-9]+)*\.ts$/.test(basename(path))).map(({ path }) => path),
+    ).toEqual([]);
+    const silent = files.filter(({ text }) => !/^(#!.*\n)?\/\*\*/.test(text));
+    expect(silent.map(({ path }) => path)).toEqual([]);
+    const long = files.filter(({ code }) => code.split('\n').filter(line => line.trim() !== '').length >= 400);
+    expect(long.map(({ path }) => path)).toEqual([]);
+  });
+
+  test('no class extends another one, but for errors', () => {
+    const extending = files.flatMap(({ path, code }) =>
+      [...code.matchAll(/\bclass (\w+) extends (\w+)/g)].map(([, name, parent]) => [path, name, parent] as const),
+    );
+    expect(extending.filter(([, , parent]) => !/^(Shelfdesk|Usage)?Error$/.test(parent!))).toEqual([]);
+  });
+
+  test('every option and argument of every command says what it is', async () => {
+    const program = new Command('shelfdesk');
+    for (const { path } of files.filter(({ path }) => path.startsWith('src/commands/'))) {
+      const exported = (await import(join(root, path))) as Record<string, unknown>;
+      for (const [name, add] of Object.entries(exported)) {
+        if (/^add[A-Z]/.test(name)) (add as AddCommand)(program, {} as never, (() => () => {}) as never);
+      }
+    }
+    expect(program.commands.map(command => command.name()).sort()).toContain('sync');
+    for (const command of program.commands) {
+      expect(command.description(), command.name()).not.toBe('');
+      for (const one of [...command.options, ...command.registeredArguments]) {
+        expect(one.description, `${command.name()} ${'flags' in one ? one.flags : one.name()}`).not.toBe('');
+      }
+    }
+  });
+});
