@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type pg from 'pg';
 import type { Config } from '../config.ts';
-import { openContext, openLog, openWarehouse, requireHelpdesk, type Warehouse } from '../context.ts';
+import { type Context, openContext, openLog, openWarehouse, requireHelpdesk, type Warehouse } from '../context.ts';
 import { exitCodes, UsageError } from '../errors.ts';
 import type { Job } from '../queue/job.ts';
 import { openQueue } from '../queue/queue.ts';
@@ -10,16 +10,7 @@ import { work } from '../queue/worker.ts';
 import { streamNames, streams } from '../streams/index.ts';
 import { register } from '../warehouse/coverage.ts';
 import { migrate } from '../warehouse/migrate.ts';
-import {
-  buryRuns,
-  deadRuns,
-  endRun,
-  hold,
-  openRun,
-  readProgress,
-  runLock,
-  type StreamProgress,
-} from '../warehouse/runs.ts';
+import { accountLock, buryRuns, endRun, hold, openRun, readProgress, type StreamProgress } from '../warehouse/runs.ts';
 import type { Act, Deps } from './command.ts';
 import { inOrder, showProgress } from './progress.ts';
 import { amount, print, printJson, say, style, table } from './terminal.ts';
@@ -74,12 +65,16 @@ export async function runSync(
   await migrate(warehouse.url);
   await using ctx = openContext(config, warehouse.pg, { log, signal: deps.signal });
   await registerAll(warehouse.pg, config);
-  await using queue = await openQueue({ redisUrl: config.redisUrl, databaseUrl: warehouse.url });
+  await using queue = await openQueue({
+    account: config.account,
+    redisUrl: config.redisUrl,
+    databaseUrl: warehouse.url,
+  });
 
   const now = () => new Date(ctx.clock.now());
-  await buryRuns(ctx.pg, await deadRuns(ctx.pg), now());
+  await using _account = await holdAccount(ctx);
+  await buryRuns(ctx.pg, ctx.account, now());
   const run = await openRun(ctx.pg, ctx.account, wanted, now(), config.lookbackMs);
-  await using _alive = await hold(ctx.pg, runLock(run));
   const { streams: opened } = await readProgress(ctx.pg, run);
   for (const { stream } of inOrder(opened).filter(({ state }) => state === 'waiting')) {
     const kind = streams.find(({ name }) => name === stream)!.kind;
@@ -147,6 +142,16 @@ function printTable(streams: readonly StreamProgress[]): void {
       ]),
     ),
   );
+}
+
+/** One sync at a time on an account: a second one waits, and then finds little left to do. */
+async function holdAccount(ctx: Context): Promise<AsyncDisposable> {
+  for (let looks = 0; ; looks++) {
+    const held = await hold(ctx.pg, accountLock(ctx.account));
+    if (held) return held;
+    if (looks === 0) say(`Another sync is at work on account '${ctx.account}'; waiting for it to end.`);
+    await ctx.clock.sleep(lookMs, ctx.signal);
+  }
 }
 
 async function registerAll(db: pg.Pool, config: Config): Promise<void> {

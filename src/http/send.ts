@@ -38,6 +38,8 @@ export interface Send {
   <T>(request: Request<T>, options: SendOptions): Promise<Reply<T>>;
   /** The source's clock now, in ms, as its last `Date` told (never ahead of it); undefined before the first reply. */
   sourceNow(): number | undefined;
+  /** How long the last reply took; 0 before the first. */
+  latencyMs(): number;
   /** Credits used since this was last asked, by requests that failed included. */
   takeCredits(): number;
 }
@@ -66,7 +68,7 @@ export function makeSend(deps: {
   const { budget, clock, log } = deps;
   const headers = { authorization: `Bearer ${deps.token}`, accept: 'application/json' };
   let credits = 0;
-  let seen: { date: number; at: number } | undefined;
+  let seen: { date: number; at: number; durationMs: number } | undefined;
 
   async function once<T>(request: Request<T>, options: SendOptions): Promise<Reply<T>> {
     const grant = await budget.acquire(request.cost, options.lane, options.signal);
@@ -85,7 +87,7 @@ export function makeSend(deps: {
     await budget.settle(grant, { headers: rate, refused });
     if (refused) credits -= request.cost;
     const date = Date.parse(single(raw.headers.date) ?? '');
-    if (!Number.isNaN(date)) seen = { date, at: clock.monotonic() };
+    if (!Number.isNaN(date)) seen = { date, at: clock.monotonic(), durationMs };
     classify(request, raw, date - durationMs - 1000);
     if (Number.isNaN(date)) throw new Retry(`${label(request)}: the reply has no Date header`);
     return { ...parse(request, raw), asOf: date - durationMs - 1000, date };
@@ -110,6 +112,7 @@ export function makeSend(deps: {
 
   return Object.assign(send, {
     sourceNow: () => (seen === undefined ? undefined : seen.date + Math.floor(clock.monotonic() - seen.at)),
+    latencyMs: () => seen?.durationMs ?? 0,
     takeCredits: () => {
       const taken = credits;
       credits = 0;

@@ -15,7 +15,8 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { ShelfdeskError } from '../errors.ts';
 
-const queueName = 'shelfdesk';
+/** One queue for each account: its jobs need its settings. */
+const queueName = (account: string) => `shelfdesk-${account}`;
 
 /** A killed worker's job is taken up after two of these; BullMQ's default makes it a minute. */
 const stalledMs = 5000;
@@ -38,11 +39,16 @@ export interface JobQueue extends AsyncDisposable {
   work(process: (name: string, payload: unknown) => Promise<void>, onError: (error: Error) => void): AsyncDisposable;
 }
 
-export async function openQueue(at: { redisUrl: string | undefined; databaseUrl: string }): Promise<JobQueue> {
-  return at.redisUrl === undefined ? onPostgres(at.databaseUrl) : onRedis(at.redisUrl);
+export async function openQueue(at: {
+  account: string;
+  redisUrl: string | undefined;
+  databaseUrl: string;
+}): Promise<JobQueue> {
+  const name = queueName(at.account);
+  return at.redisUrl === undefined ? onPostgres(name, at.databaseUrl) : onRedis(name, at.redisUrl);
 }
 
-async function onRedis(url: string): Promise<JobQueue> {
+async function onRedis(queueName: string, url: string): Promise<JobQueue> {
   const redis = new Redis(url, {
     maxRetriesPerRequest: null,
     lazyConnect: true,
@@ -81,7 +87,7 @@ async function onRedis(url: string): Promise<JobQueue> {
   };
 }
 
-async function onPostgres(url: string): Promise<JobQueue> {
+async function onPostgres(queueName: string, url: string): Promise<JobQueue> {
   const backed = withBackend(createPostgresBackend);
   const pool = new pg.Pool({
     connectionString: url,

@@ -38,31 +38,36 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
   let since = Math.max(0, start - secondMs);
   /** A second that was left as a hole: if the next page shows it, `since` includes its own second. */
   let left: Ms | undefined;
-  /** Once a claim has stopped short of what was read, nothing beyond it is claimed: that is not read again. */
+  /** Once a claim has stopped short of what was read, because that was too young, nothing beyond it is claimed: what
+   *  shows up there later is not met any more, since the reading has moved on. */
   let most = Infinity;
   let proof: Proof = {};
 
-  const proven = (to: Ms, { asOf }: Page): Proof => {
+  const upTo = (to: Ms, asOf: Ms): Ms => {
     const claimed = Math.min(to, most, floorSecond(asOf - lookbackMs));
     if (claimed < to) most = claimed;
-    return covering(start, claimed);
+    return claimed;
   };
 
   for (let requests = 0; ; requests++) {
     // The second request tells how much there is, for a true percentage: a list of one page does not pay for it.
     const page: Page = yield* inOrder({ since, page: 1, perPage, ...(requests === 1 && { count: true }) }, proof);
     const { ended, last } = look(page, options);
-    if (ended) return proven(Infinity, page);
+    if (ended) return covering(start, upTo(Infinity, page.asOf));
 
     if (left === since && startsIn(page, since)) {
       proof = {};
       since += secondMs;
     } else if (last - secondMs > since) {
-      proof = proven(last, page);
+      proof = covering(start, upTo(last, page.asOf));
       since = last - secondMs;
     } else {
       const crowd: Crowd = yield* readCrowd(since, page, options);
-      proof = crowd.agreed ? proven(crowd.before, page) : {};
+      const to = upTo(crowd.before, crowd.asOf);
+      // Everything before `since` was proven by the pages before.
+      proof = crowd.agreed
+        ? covering(start, to)
+        : leaving(Math.max(start, since), Math.max(to, Number.isFinite(crowd.before) ? crowd.before : to), disagreed);
       if (crowd.before === Infinity) return proof;
       if (!crowd.agreed) start = crowd.before;
       const again = crowd.inclusive ? crowd.before : crowd.before - secondMs;
@@ -72,7 +77,7 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
         // The hole is exactly this second; what follows is read on.
         left = crowd.before;
         start = left + secondMs;
-        proof = { ...proof, hole: { from: left, to: start, reason: tooDeep(options) } };
+        proof = { ...proof, ...leaving(left, start, tooDeep(options)) };
         since = crowd.inclusive ? start : left;
       }
     }
@@ -91,33 +96,37 @@ interface Crowd {
   readonly deep: boolean;
   /** `since` was seen to include its own second. */
   readonly inclusive: boolean;
+  /** Of the earliest of its pages. */
+  readonly asOf: Ms;
 }
 
 /** Reads the request `since` by pages until the next one would make progress, then backwards over the same pages. */
 function* readCrowd(since: Ms, first: Page, options: ReadingOptions): Generator<Step, Crowd, Page> {
-  let there = yield* forwards(since, [first], options);
-  for (let readings = 2; readings <= mostReadings; readings++) {
+  let one = yield* forwards(since, [first], options);
+  for (let readings = 2; ; readings++) {
     const backwards = readings % 2 === 0;
-    const again: Forward = backwards
-      ? { ...there, pages: yield* overAgain(since, there, options) }
+    const other: Reading = backwards
+      ? { ...one, pages: yield* overAgain(since, one, options) }
       : yield* forwards(since, [], options);
-    const before = Math.min(there.before, again.before);
-    if (sameOrder(rowsBefore(before, there.pages), rowsBefore(before, again.pages))) {
-      return { before, agreed: true, deep: there.deep && again.deep, inclusive: startsIn(first, since) };
+    const { before, deep } = one.before < other.before ? one : other;
+    const [there, back] = (backwards ? [one, other] : [other, one]).map(({ pages }) => rowsBefore(before, pages));
+    const agreed = agree(there!, back!);
+    if (agreed || readings === mostReadings) {
+      const asOf = Math.min(...[one, other].flatMap(({ pages }) => pages.map(page => page.asOf)));
+      return { before, agreed, deep, inclusive: startsIn(first, since), asOf };
     }
-    there = again;
+    one = other;
   }
-  return { before: there.before, agreed: false, deep: there.deep, inclusive: startsIn(first, since) };
 }
 
-interface Forward {
+interface Reading {
   readonly pages: readonly Page[];
   readonly before: Ms;
   readonly deep: boolean;
 }
 
 /** Until a page ends beyond the two seconds that may be crowded, the list ends, or paging does. */
-function* forwards(since: Ms, begun: readonly Page[], options: ReadingOptions): Generator<Step, Forward, Page> {
+function* forwards(since: Ms, begun: readonly Page[], options: ReadingOptions): Generator<Step, Reading, Page> {
   const { perPage, depth } = options;
   const pages = [...begun];
   for (;;) {
@@ -133,7 +142,7 @@ function* forwards(since: Ms, begun: readonly Page[], options: ReadingOptions): 
 }
 
 /** The pages that hold records from before `before`, from the last to the first. The last page of all was just read. */
-function* overAgain(since: Ms, there: Forward, { perPage }: ReadingOptions): Generator<Step, readonly Page[], Page> {
+function* overAgain(since: Ms, there: Reading, { perPage }: ReadingOptions): Generator<Step, readonly Page[], Page> {
   const concerned = there.pages.findLastIndex(page => page.rows.some(row => row.time < there.before));
   const pages = there.pages.slice(0, concerned + 1);
   const justRead = concerned === there.pages.length - 1;
@@ -145,28 +154,41 @@ function* overAgain(since: Ms, there: Forward, { perPage }: ReadingOptions): Gen
 
 function rowsBefore(before: Ms, pages: readonly Page[]): string[] {
   const rows = pages.flatMap(page => page.rows).filter(row => floorSecond(row.time) < before);
-  return [...new Set(rows.map(row => `${row.time} ${row.id}`))];
+  return rows.map(row => `${row.time} ${row.id}`);
 }
 
-/** What both readings show stands in one order. A record that left, or that only one reading met, says nothing. */
-function sameOrder(one: readonly string[], other: readonly string[]): boolean {
-  const place = new Map(one.map((row, i) => [row, i]));
-  const shared = other.map(row => place.get(row)).filter(i => i !== undefined);
-  return shared.every((i, k) => k === 0 || shared[k - 1]! < i);
+/**
+ * What both readings show stands in one order, and going there no record was met twice: where each page has an order of
+ * its own, but always the same, a record that is shown by two pages is all that tells of the one that is shown by none.
+ * (Coming back a record may be met again: it has moved on to the page that follows.) A record that left, or that only
+ * one reading met, says nothing.
+ */
+function agree(there: readonly string[], back: readonly string[]): boolean {
+  const place = new Map(there.map((row, i) => [row, i]));
+  const shared = [...new Set(back)].map(row => place.get(row)).filter(i => i !== undefined);
+  return place.size === there.length && shared.every((i, k) => k === 0 || shared[k - 1]! < i);
 }
 
-/** The request, again while its page is out of order or shows what it was not asked for. */
+/** The request, again while its page is out of order, shows what it was not asked for, or nothing that can be read. */
 function* inOrder(ask: Ask & { since: Ms }, proof: Proof): Generator<Step, Page, Page> {
+  let unreadable = false;
   for (let readings = 1; readings <= mostReadings; readings++) {
     const page: Page = yield { ask, proof: readings === 1 ? proof : {} };
     const times = page.rows.map(row => row.time);
     const ordered = times.every((time, i) => time >= (i === 0 ? ask.since : times[i - 1]!));
-    if (ordered && (times.length > 0 || page.arrived < ask.perPage)) return page;
+    unreadable = times.length === 0 && page.arrived >= ask.perPage;
+    if (ordered && !unreadable) return page;
   }
-  throw new Fatal(
-    `the list of ${new Date(ask.since).toISOString()} and later came out of order, ${mostReadings} times`,
-    'The source does not keep to since_updated_at and sort=updated_at; ask its support. Nothing was claimed as complete.',
-  );
+  const list = `the list of ${new Date(ask.since).toISOString()} and later`;
+  throw unreadable
+    ? new Fatal(
+        `${list} came ${mostReadings} times with a full page of records that cannot be read`,
+        'sync.rejects tells what is wrong with them. Until one can be read, nothing tells where the list goes on.',
+      )
+    : new Fatal(
+        `${list} came out of order, ${mostReadings} times`,
+        'The source does not keep to since_updated_at and sort=updated_at; ask its support. Nothing was claimed as complete.',
+      );
 }
 
 interface Look {
@@ -182,3 +204,5 @@ function look(page: Page, { perPage, lookbackMs }: ReadingOptions): Look {
 }
 
 const startsIn = (page: Page, second: Ms) => page.rows[0] !== undefined && floorSecond(page.rows[0].time) === second;
+
+const leaving = (from: Ms, to: Ms, reason: string): Proof => (to > from ? { hole: { from, to, reason } } : {});

@@ -71,7 +71,7 @@ export interface ReadingOptions {
   /** How late a record may appear after its own time. Nothing younger is claimed. */
   readonly lookbackMs: number;
   readonly perPage: number;
-  /** Paging reaches this many records. */
+  /** Paging reaches this many records; whole pages. */
   readonly depth: number;
   /** Nothing of the list has been read before. */
   readonly firstLoad?: boolean;

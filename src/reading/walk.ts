@@ -4,7 +4,8 @@
  * to come; new records are appended behind the last page. So a backward walk loses nothing (forwards, in a model with a
  * deletion in 2 % of the requests, 306 of 500 walks lost records), and the newest come first.
  *
- * A walk proves nothing before its end; its place is kept, so that a run that died goes on at the same page.
+ * A walk proves nothing before its end; its place is kept, so that a run that died goes on at the same page. What was
+ * created since that run began is read behind it.
  *
  * Where the list is longer than paging reaches, the walk takes the part that it reaches, which is the oldest, and the
  * next walk begins at a time whose first record was met in this one. That time is found by bisection with pages of one
@@ -28,7 +29,9 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
   const { perPage, lookbackMs, depth } = options;
   let start = floorSecond(from);
   let since = Math.max(0, start - secondMs);
-  let walk = options.walk;
+  // One that begins beyond what is covered has a hole before it: where that ends is not known any more.
+  let walk = options.walk && options.walk.since <= start ? options.walk : undefined;
+  let resumed = walk !== undefined;
   let proof: Proof = {};
 
   for (;;) {
@@ -45,7 +48,7 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
       proof = { walk };
     }
     since = walk.since;
-    /** Place of each record that this walk has met. After a resumption only the older part is known: that is enough. */
+    /** Place of each record that this walk has met; after a resumption, of the older part. */
     const met = new Map<string, number>();
     for (let page = walk.page; page >= 1; page--) {
       const arrived: Page = yield { ask: { since, page, perPage }, proof };
@@ -55,25 +58,39 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
       // Page 1 stays the walk's place until the walk is over.
       proof = { walk: { ...walk, page: Math.max(1, page - 1) } };
     }
-    if (!walk.deep) return { ...covering(start, claim(Infinity, walk.asOf, lookbackMs)), walk: null };
-
-    const next: { since: Ms; hole?: Proof['hole'] } = yield* split(walk, met, proof);
-    proof = { ...covering(start, claim(next.since, walk.asOf, lookbackMs)), walk: null };
-    if (next.hole) {
-      proof = { ...proof, ...covering(start, claim(next.hole.from, walk.asOf, lookbackMs)), hole: next.hole };
-      start = next.hole.to;
+    const next: Next = walk.deep ? yield* split(walk, met, proof) : { since: Infinity };
+    if (next.hole && resumed) {
+      // What was walked before the resumption may lead on: the walk is begun anew.
+      proof = { walk: null };
+    } else {
+      const hole = next.hole && { ...next.hole, from: Math.max(start, next.hole.from) };
+      const to = hole?.from ?? next.since;
+      const claimed = claim(to, walk.asOf, lookbackMs);
+      proof = { ...covering(start, claimed), ...(hole && { hole }), walk: null };
+      if (claimed === to) {
+        if (hole) start = hole.to;
+        since = next.since;
+      } else {
+        // The end; or so near to it that something may still show up before `since`, and a later run goes on there. A
+        // walk from an earlier run ended when that run began.
+        if (!resumed) return proof;
+        start = Math.max(start, claimed);
+        since = Math.max(0, start - secondMs);
+      }
     }
-    since = next.since;
     walk = undefined;
+    resumed = false;
   }
 }
 
+interface Next {
+  /** Where the next walk begins. */
+  readonly since: Ms;
+  readonly hole?: Range & { readonly reason: string };
+}
+
 /** The latest time, to about a tenth of what was met, whose first record this walk has met. */
-function* split(
-  walk: Walk,
-  met: ReadonlyMap<string, number>,
-  proof: Proof,
-): Generator<Step, { since: Ms; hole?: Range & { reason: string } }, Page> {
+function* split(walk: Walk, met: ReadonlyMap<string, number>, proof: Proof): Generator<Step, Next, Page> {
   let known = walk.since;
   let beyond = Math.max(floorSecond(walk.asOf), known + secondMs);
   let place = 0;

@@ -16,6 +16,8 @@ export function* readWhole(from: Ms, { perPage }: ReadingOptions): Generator<Ste
     const fresh = rows.filter(row => !met.has(row.id));
     for (const row of fresh) met.add(row.id);
     const short = arrived < perPage && arrived !== defaultPerPage;
+    // Whether a page that cannot be read is an old one or a new one, nobody can tell.
+    if (!short && arrived > 0 && rows.length === 0) return {};
     if (short || fresh.length === 0) return covering(floorSecond(from), floorSecond(asOf));
   }
 }

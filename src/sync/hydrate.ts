@@ -3,6 +3,7 @@
  * a ticket that fails waits with a growing delay and stops nobody. A ticket that changed a moment ago is left alone until
  * a reply can be sure to be later than that change, which saves paying for it twice.
  */
+import type { Lane } from '../budget/budget.ts';
 import type { Context } from '../context.ts';
 import { Gone, Retry } from '../errors.ts';
 import type { Reply } from '../http/request.ts';
@@ -21,6 +22,7 @@ import {
   nextWaiting,
   ticketsForNames,
   type Waiting,
+  type When,
 } from '../warehouse/waiting.ts';
 import { detailBatch, driftOf, rejectOf, singleBatch } from './batch.ts';
 import { noteFailure, type Outcome } from './sync.ts';
@@ -38,6 +40,9 @@ const mostReadings = 4;
 /** Before the first reply nothing is known of the source's clock, and nothing is held back. */
 const farFuture = Date.UTC(9999, 0);
 
+/** So many tickets are looked up at once, and for no longer than so long: then fresh changes may have come. */
+const batch = { tickets: 100, maxAgeMs: 5000 };
+
 type Detail = DetailStream<Row, Row>;
 
 /** Reads the messages of every ticket that waits for them. */
@@ -45,35 +50,17 @@ export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promi
   const startedMs = ctx.clock.now();
   const readings = new Map<string, number>();
   let failures = 0;
-  let latencyMs = 0;
-  for (;;) {
-    ctx.signal.throwIfAborted();
-    const sourceMs = ctx.helpdesk.send.sourceNow();
-    const when = {
-      // `as_of` of a reply is at most 2 s, and the way back, behind the moment of the request.
-      ripeMs: sourceMs === undefined ? farFuture : sourceMs - 2000 - latencyMs,
-      futureMs: sourceMs === undefined ? farFuture : sourceMs + ctx.helpdesk.lookbackMs,
-      startedMs,
-      namesMs: (sourceMs ?? startedMs) - namesMs,
-    };
-    const ticket = await nextWaiting(ctx.pg, claim, when);
-    if (ticket === undefined) {
-      const ripe = await nextRipe(ctx.pg, claim, when);
-      if (ripe === undefined) break;
-      await ctx.clock.sleep(Math.max(100, ripe - when.ripeMs), ctx.signal);
-      continue;
-    }
+  for await (const ticket of waitingTickets(ctx, claim, startedMs)) {
     const times = (readings.get(ticket.id) ?? 0) + 1;
     readings.set(ticket.id, times);
     try {
       if (times > mostReadings) throw new Retry(`ticket ${ticket.id} changes faster than it can be read`);
-      const lane = sourceMs === undefined || ticket.updatedMs > sourceMs - freshMs ? 'fresh' : 'backfill';
-      const reply = await ctx.helpdesk.send(stream.request(ticket.id, moreFor(ticket.due)), {
-        lane,
+      const request = stream.request(ticket.id, moreFor(ticket.due));
+      const reply = await ctx.helpdesk.send(request, {
+        lane: laneOf(ctx, ticket),
         signal: ctx.signal,
         tries: fewTries,
       });
-      latencyMs = reply.date - reply.asOf - 1000;
       if (await commitDetail(ctx, claim, stream, reply, ticket)) readings.delete(ticket.id);
       failures = 0;
     } catch (error) {
@@ -86,6 +73,49 @@ export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promi
   await askForNames(ctx, claim, stream);
   const open = await openSince(ctx.pg, claim, new Date(startedMs));
   return { partly: open > 0 ? `the messages of ${open} tickets could not be read in full` : undefined };
+}
+
+function laneOf(ctx: Context, { updatedMs }: Waiting): Lane {
+  const sourceMs = ctx.helpdesk.send.sourceNow();
+  return sourceMs === undefined || updatedMs > sourceMs - freshMs ? 'fresh' : 'backfill';
+}
+
+/** Newest change first, until none waits; one that is not ripe yet is waited for. */
+async function* waitingTickets(ctx: Context, claim: Claim, startedMs: Ms): AsyncGenerator<Waiting> {
+  /** Names that this run has paid for: a batch was looked up before they came. */
+  const asked = new Set<string>();
+  for (;;) {
+    const when = moments(ctx, startedMs);
+    const tickets = await nextWaiting(ctx.pg, claim, when, batch.tickets);
+    const untilMs = ctx.clock.monotonic() + batch.maxAgeMs;
+    for (const ticket of tickets) {
+      ctx.signal.throwIfAborted();
+      const due = { labels: unasked(ticket.due.labels, asked), inbox: unasked(ticket.due.inbox, asked) };
+      yield { ...ticket, due };
+      if (ctx.clock.monotonic() > untilMs) break;
+    }
+    if (tickets.length > 0) continue;
+    const ripe = await nextRipe(ctx.pg, claim, when);
+    if (ripe === undefined) return;
+    await ctx.clock.sleep(Math.max(100, ripe - when.ripeMs), ctx.signal);
+  }
+}
+
+function unasked(ids: readonly string[], asked: Set<string>): string[] {
+  const left = ids.filter(id => !asked.has(id));
+  for (const id of left) asked.add(id);
+  return left;
+}
+
+function moments(ctx: Context, startedMs: Ms): When {
+  const sourceMs = ctx.helpdesk.send.sourceNow();
+  return {
+    // `as_of` of a reply is at most 2 s, and the way back, behind the moment of the request.
+    ripeMs: sourceMs === undefined ? farFuture : sourceMs - 2000 - ctx.helpdesk.send.latencyMs(),
+    futureMs: sourceMs === undefined ? farFuture : sourceMs + ctx.helpdesk.lookbackMs,
+    startedMs,
+    namesMs: (sourceMs ?? startedMs) - namesMs,
+  };
 }
 
 /** Tickets that failed, or a message of which did. One that is gone twice is gone. */

@@ -1,11 +1,8 @@
-/** One stream of one run, from the lock to the last word about it: the body of every job that reads a stream. */
+/** One stream of one run, from taking it up to the last word about it: the body of every job that reads a stream. */
 import type { Context } from '../context.ts';
 import { FencedOff, Interrupted, StreamFailed } from '../errors.ts';
-import { type Claim, finish, hold, streamLock, takeUp } from '../warehouse/runs.ts';
+import { type Claim, finish, takeUp } from '../warehouse/runs.ts';
 import type { Outcome } from './sync.ts';
-
-/** How often a worker looks whether the one before it on the same stream has left. */
-const lookMs = 500;
 
 export interface Work {
   readonly account: string;
@@ -15,7 +12,6 @@ export interface Work {
 
 /** Failures are written down with the stream, and thrown; a stream that is over already is nothing to do. */
 export async function runStream(ctx: Context, work: Work, read: (claim: Claim) => Promise<Outcome>): Promise<void> {
-  await using _lock = await waitFor(ctx, streamLock(work.account, work.stream));
   const claim = await takeUp(ctx.pg, work, new Date(ctx.clock.now()));
   if (claim === undefined) return;
   const end = async (outcome: Outcome & { error?: unknown }) =>
@@ -26,14 +22,5 @@ export async function runStream(ctx: Context, work: Work, read: (claim: Claim) =
     if (error instanceof FencedOff) throw error;
     await end({ error });
     throw error instanceof Interrupted ? error : new StreamFailed(work.stream, error);
-  }
-}
-
-async function waitFor(ctx: Context, lock: string): Promise<AsyncDisposable> {
-  for (let looks = 0; ; looks++) {
-    const held = await hold(ctx.pg, lock);
-    if (held) return held;
-    if (looks === 0) ctx.log.warn({ lock }, 'another process works on this stream; waiting for it');
-    await ctx.clock.sleep(lookMs, ctx.signal);
   }
 }

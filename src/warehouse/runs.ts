@@ -1,7 +1,7 @@
 /**
  * Runs: what people started, stream by stream. Whoever takes the work on a stream up raises its token; commits carry the
- * token and fail under an old one. Who is alive is told by locks of database sessions, which end with the process that
- * held them: one on each run, and one on each stream of an account, so that nobody pays twice for the same page.
+ * token and fail under an old one. A run holds its account by a lock of a database session, which ends with the process:
+ * so two syncs never pay twice for the same page, and a run that is "running" while nobody holds its account has died.
  */
 import pg from 'pg';
 import { exitCodes, FencedOff, Interrupted, ShelfdeskError } from '../errors.ts';
@@ -74,10 +74,8 @@ export async function openRun(
 const lockClass = 0x53_48_53_54;
 const lockSql = (fn: string) => `select ${fn}(${lockClass}, hashtext($1)) as locked`;
 
-/** Held by whoever started the run, until it ends: a run that nobody holds has died. */
-export const runLock = (run: number) => `run/${run}`;
-/** Held by whoever works on a stream of an account. */
-export const streamLock = (account: string, stream: string) => `stream/${account}/${stream}`;
+/** Held by the run that is at work on the account. */
+export const accountLock = (account: string) => `account/${account}`;
 
 /** A lock of this process, which ends with it; undefined while another process holds it. */
 export async function hold(db: pg.Pool, lock: string): Promise<AsyncDisposable | undefined> {
@@ -110,33 +108,38 @@ export async function hold(db: pg.Pool, lock: string): Promise<AsyncDisposable |
   return undefined;
 }
 
-/** Runs that are said to be running and that nobody holds. */
+/** Runs that are said to be running while nobody holds their account. */
 export async function deadRuns(db: pg.Pool): Promise<number[]> {
-  const { rows } = await db.query<{ id: number }>(`select id from sync.runs where state = 'running'`);
+  const { rows } = await db.query<{ account_id: string; runs: number[] }>(
+    `select account_id, array_agg(id::int) as runs from sync.runs where state = 'running' group by account_id`,
+  );
   const dead: number[] = [];
-  for (const { id } of rows) {
-    await using lock = await hold(db, runLock(id));
-    if (lock) dead.push(id);
+  for (const { account_id, runs } of rows) {
+    await using lock = await hold(db, accountLock(account_id));
+    if (lock) dead.push(...runs);
   }
   return dead;
 }
 
-/** Writes down that these runs died. Their token is raised: were one of them only asleep, it can write no more. */
-export async function buryRuns(db: pg.Pool, runs: readonly number[], now: Date): Promise<void> {
+/** Writes down that the runs of this account died, for who holds it now. Their token is raised: were one of them only asleep, it can write no more. */
+export async function buryRuns(db: pg.Pool, account: string, now: Date): Promise<void> {
   await transaction(db, async client => {
     await client.query(
       `update sync.run_streams set state = 'interrupted', token = token + 1, finished_at = $2,
          error = 'the process died', remedy = 'Nothing to do: the next run goes on where it stopped.',
          exit_code = ${exitCodes.failed}
-       where run_id = any($1) and state in ('waiting', 'running')`,
-      [runs, now],
+       where account_id = $1 and state in ('waiting', 'running')`,
+      [account, now],
     );
-    await client.query(`update sync.runs set state = 'interrupted', finished_at = $2 where id = any($1)`, [runs, now]);
+    await client.query(
+      `update sync.runs set state = 'interrupted', finished_at = $2 where account_id = $1 and state = 'running'`,
+      [account, now],
+    );
   });
 }
 
 /**
- * Raises the token; for the holder of the stream's lock. Undefined if the stream of this run is over already: a job that
+ * Raises the token. Undefined if the stream of this run is over already: a job that
  * was delivered twice, or whose run died.
  */
 export async function takeUp(db: pg.Pool, key: Omit<Claim, 'token'>, now: Date): Promise<Claim | undefined> {

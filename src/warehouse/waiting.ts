@@ -18,7 +18,7 @@ export interface Waiting {
   due: { labels: string[]; inbox: string[] };
 }
 
-interface When {
+export interface When {
   /** A change after this is left alone: its second is not over, and would have to be paid for again. */
   ripeMs: Ms;
   /** A date beyond this is wrong: the ticket is read once, and never again for its date's sake. */
@@ -51,12 +51,13 @@ const valuesOf = (claim: Pick<Claim, 'account' | 'stream'>, when: When) => [
   new Date(when.startedMs),
 ];
 
-/** The next ticket to be asked for: newest change first. */
+/** The next tickets to be asked for: newest change first. */
 export async function nextWaiting(
   db: pg.Pool,
   claim: Pick<Claim, 'account' | 'stream'>,
   when: When,
-): Promise<Waiting | undefined> {
+  limit: number,
+): Promise<Waiting[]> {
   const { rows } = await db.query<{
     id: string;
     updated_ms: number;
@@ -69,13 +70,15 @@ export async function nextWaiting(
       from helpdesk.tickets t
       where ${waits} and (t.updated_at <= $2 or (t.updated_at > $3 and t._messages_as_of is null)) and ${notFailing}
       order by t.updated_at desc
-      limit 1`,
-    values: [...valuesOf(claim, when), new Date(when.namesMs)],
+      limit $7`,
+    values: [...valuesOf(claim, when), new Date(when.namesMs), limit],
   });
-  const row = rows[0];
-  return (
-    row && { id: row.id, updatedMs: row.updated_ms, first: row.first, due: { labels: row.labels, inbox: row.inbox } }
-  );
+  return rows.map(({ id, updated_ms, first, labels, inbox }) => ({
+    id,
+    updatedMs: updated_ms,
+    first,
+    due: { labels, inbox },
+  }));
 }
 
 /** The earliest change that is not ripe yet; undefined if none is about to be. */
