@@ -1,0 +1,251 @@
+/**
+ * What the documents say is so: settings, commands, options, exit codes, files, scripts and invariants are compared with
+ * the program itself.
+ */
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { Command } from 'commander';
+import { describe, expect, test } from 'vitest';
+import type { AddCommand } from '../../src/commands/command.ts';
+import { settings } from '../../src/config.ts';
+import { exitCodes } from '../../src/errors.ts';
+import { streamNames } from '../../src/streams/index.ts';
+import { freshDatabase } from '../support/postgres.ts';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+
+const documents = ['README.md', ...readdirSync(join(root, 'docs')).map(name => `docs/${name}`)].filter(path =>
+  path.endsWith('.md'),
+);
+const readme = read('README.md');
+const envExample = read('.env.example');
+
+/** The text below a heading, up to the next one of its rank. */
+function section(text: string, heading: string): string {
+  const [, rest] = text.split(`\n${heading}\n`);
+  expect(rest, heading).toBeDefined();
+  return rest!.split(new RegExp(`^#{1,${heading.indexOf(' ')}} `, 'm'))[0]!;
+}
+
+/** The cells of the rows of all tables, without backticks. */
+const cells = (text: string): string[][] =>
+  [...text.matchAll(/^\| (.*?) ?\|$/gm)].map(([, row]) =>
+    row!.split(' | ').map(cell => cell.replace(/^`(.*)`$/, '$1')),
+  );
+
+/** The program with all its commands, made without running it. */
+async function program(): Promise<Command> {
+  const made = new Command('shelfdesk');
+  for (const name of readdirSync(join(root, 'src/commands'))) {
+    const exported = (await import(join(root, 'src/commands', name))) as Record<string, unknown>;
+    for (const [key, add] of Object.entries(exported)) {
+      if (/^add[A-Z]/.test(key)) (add as AddCommand)(made, {} as never, (() => () => {}) as never);
+    }
+  }
+  return made;
+}
+
+const documented = Object.entries(settings).map(([name, setting]) => ({
+  name,
+  says: setting.says,
+  default: 'default' in setting ? setting.default : undefined,
+}));
+
+describe('settings', () => {
+  test('README has a row for each, with its default and its meaning, and for no other', () => {
+    const rows = cells(section(readme, '## Settings')).filter(([name]) => /^[A-Z_]+$/.test(name!));
+    const expected = documented.map(({ name, says, default: value = 'none' }) => [name, value, says]);
+    expect(rows.toSorted()).toEqual(expected.toSorted());
+  });
+
+  test('.env.example has each, commented out, under its meaning and default, and no other', () => {
+    const blocks = [...envExample.matchAll(/^# (.*?)(?: No default\.)?\n#([A-Z_]+)=/gm)].map(([, says, name]) => [
+      name,
+      says,
+    ]);
+    const expected = documented.map(({ name, says, default: value }) => [
+      name,
+      value === undefined ? says : `${says} Default: ${value}`,
+    ]);
+    const byName = (a: unknown[], b: unknown[]) => String(a[0]).localeCompare(String(b[0]));
+    expect(blocks.toSorted(byName)).toEqual(expected.toSorted(byName));
+    expect(envExample.split('\n').filter(line => line !== '' && !line.startsWith('#'))).toEqual([]);
+  });
+
+  test('its examples are no wrong settings', async () => {
+    const { readConfig } = await import('../../src/config.ts');
+    const { parseEnv } = await import('node:util');
+    const given = parseEnv(envExample.replaceAll(/^#([A-Z_]+=)/gm, '$1')) as Record<string, string>;
+    expect(Object.keys(given).sort()).toEqual(Object.keys(settings).sort());
+    expect(readConfig(join(root, 'docs'), { ...given, HELPDESK_TOKEN: 'x' }).limits.credits).toBe(100);
+  });
+
+  test.for([...documents, '.env.example', 'docker-compose.yml'])('%s names none that there is not', path => {
+    const ours = new Set([
+      ...Object.keys(settings),
+      'TEST_REDIS_URL',
+      'TEST_DATABASE_URL',
+      'NO_COLOR',
+      'REDISCLI_AUTH',
+    ]);
+    const service = /^(POSTGRES|REDIS)_(USER|DB|PASSWORD)$/;
+    const named = [...read(path).matchAll(/\b[A-Z]+(?:_[A-Z]+)+\b/g)].map(([name]) => name);
+    expect(named.filter(name => !ours.has(name) && !(path === 'docker-compose.yml' && service.test(name)))).toEqual([]);
+  });
+});
+
+describe('commands', () => {
+  test('README has a row for each with all its options, and for no other', async () => {
+    const rows = cells(section(readme, '## Commands')).filter(row => row.length === 3 && row[0] !== 'command');
+    const named = rows
+      .filter(([name]) => !/^-+$/.test(name!))
+      .map(([name, , options]) => [name!.split(' ')[0], [...options!.matchAll(/--[\w-]+/g)].map(([o]) => o).sort()]);
+    const there = (await program()).commands.map(command => [
+      command.name(),
+      command.options.map(option => option.long).sort(),
+    ]);
+    expect(named.toSorted()).toEqual(there.toSorted());
+  });
+
+  test('--help of the program names the same commands, and all exit codes', async () => {
+    const { stdout } = await promisify(execFile)(process.execPath, [join(root, 'src/main.ts'), '--help']);
+    const named = [...section(stdout, 'Commands:').matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name);
+    const there = (await program()).commands.map(command => command.name());
+    expect(named.toSorted()).toEqual([...there, 'help'].toSorted());
+    const words = stdout.slice(stdout.indexOf('Exit codes:'));
+    for (const code of Object.values(exitCodes)) expect(words).toMatch(new RegExp(`\\b${code} [a-z]`));
+  });
+
+  test('every `npx shelfdesk …` in the documents is a command', async () => {
+    const there = (await program()).commands.map(command => command.name());
+    const used = documents.flatMap(path => [...read(path).matchAll(/npx shelfdesk (\w+)/g)].map(([, name]) => name!));
+    expect(used.length).toBeGreaterThan(5);
+    expect(used.filter(name => !there.includes(name))).toEqual([]);
+  });
+
+  test('README names every stream and every exit code', () => {
+    const row = cells(section(readme, '## Commands')).find(([name]) => name!.startsWith('sync'))!;
+    for (const name of streamNames) expect(row[1]).toContain(`\`${name}\``);
+    const codes = cells(section(readme, '## Commands')).filter(([code]) => /^\d+$/.test(code!));
+    expect(codes.map(([code]) => Number(code))).toEqual(Object.values(exitCodes));
+  });
+});
+
+describe('files', () => {
+  test.for(documents)('every link and every file named in %s is there', path => {
+    const text = read(path);
+    const links = [...text.matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)].map(([, to]) => to!);
+    const missing = links
+      .filter(to => !/^https?:/.test(to))
+      .filter(to => !existsSync(join(root, dirname(path), to)) || to.startsWith('/'));
+    expect(missing).toEqual([]);
+    const named = [...text.matchAll(/`((?:\.ci|src|jobs|test|docs|migrations|bench)\/[\w./-]*)`/g)].map(
+      ([, to]) => to!,
+    );
+    expect(named.filter(to => !existsSync(join(root, to)))).toEqual([]);
+  });
+
+  test('links say where they lead: a file by its own name', () => {
+    const wrong = documents.flatMap(path =>
+      [...read(path).matchAll(/\[([\w./-]+\.(?:ts|sql|md))\]\(([^)]+)\)/g)]
+        .filter(([, name, to]) => !to!.endsWith(name!.replace(/^.*\.\.\//, '')))
+        .map(([link]) => `${path}: ${link}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test('nothing leads out of the project', () => {
+    const texts = [...documents, '.env.example', 'docker-compose.yml', '.ci/run', 'package.json'];
+    for (const path of texts) {
+      expect(read(path), path).not.toMatch(/(?:^|[\s("'`])\/(?:work|home|root|Users)\//);
+    }
+    const outside = documents.flatMap(path =>
+      [...read(path).matchAll(/\]\(([^)#\s]+)/g)].filter(([, to]) =>
+        relative(root, join(root, dirname(path), to!)).startsWith('..'),
+      ),
+    );
+    expect(outside).toEqual([]);
+  });
+
+  test('every `npm run …` is a script, and those of the README install what they need', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    const used = [...documents, '.ci/run'].flatMap(path =>
+      [...read(path).matchAll(/npm run (?:--silent )?([\w:]+)/g)].map(([, name]) => name!),
+    );
+    expect(used).toContain('demo');
+    expect(used.filter(name => !(name in scripts))).toEqual([]);
+    for (const name of ['demo', 'test']) expect(scripts[name]).toMatch(/^npm run --silent ready && /);
+  });
+
+  test('the tables that the README names are there, and its SQL runs', async () => {
+    await using db = await freshDatabase();
+    const named = cells(section(readme, '## What analysts find')).flatMap(([tables]) =>
+      [...tables!.matchAll(/[a-z]+\.[a-z_]+/g)].map(([name]) => name),
+    );
+    expect(named.length).toBeGreaterThan(12);
+    const { rows } = await db.pool.query('select n from unnest($1::text[]) n where to_regclass(n) is null', [named]);
+    expect(rows).toEqual([]);
+    const examples = [...readme.matchAll(/^```sql\n([\s\S]*?)^```$/gm)].map(([, sql]) => sql!);
+    expect(examples.length).toBeGreaterThanOrEqual(3);
+    for (const sql of examples) await db.pool.query(sql);
+  });
+});
+
+describe('what is promised', () => {
+  test('every guarantee of the README names a test', () => {
+    const rows = cells(section(readme, '## What is guaranteed')).slice(2);
+    expect(rows.length).toBeGreaterThan(8);
+    for (const [guarantee, proof] of rows) expect(proof, guarantee).toMatch(/\]\(test\/\S+\.test\.ts\)/);
+  });
+
+  test('SPEC has I1 to I11, each with what enforces it, and a test, or says that there is none yet', () => {
+    const spec = read('docs/SPEC.md');
+    const parts = spec.split(/^## /m).slice(1);
+    expect(parts.map(part => part.split(' ')[0])).toEqual(Array.from({ length: 11 }, (_, i) => `I${i + 1}`));
+    for (const part of parts) {
+      const [title] = part.split('\n');
+      expect(part, title).toMatch(/^- Enforced by /m);
+      const proof = /^- Proven by [\s\S]*?\]\(\.\.\/test\/\S+\.test\.ts\)/m.test(part);
+      expect(proof || /not yet held by a test/.test(part), title).toBe(true);
+    }
+  });
+
+  test('DECISIONS are numbered and have their four parts', () => {
+    const parts = read('docs/DECISIONS.md').split(/^## /m).slice(1);
+    expect(parts.map(part => Number.parseInt(part, 10))).toEqual(parts.map((_, i) => i + 1));
+    for (const part of parts) {
+      const said = [...part.matchAll(/^- \*\*(.+?)\*\*: /gm)].map(([, what]) => what);
+      expect(said, part.split('\n')[0]).toEqual(['What', 'Why', 'Weighed', 'Follows']);
+    }
+  });
+});
+
+describe('servers for this machine', () => {
+  const compose = read('docker-compose.yml').replaceAll(/^\s*#.*$/gm, '');
+
+  test('PostgreSQL 18, and Redis 8 that forgets nothing', () => {
+    expect([...compose.matchAll(/^ {4}image: (\S+)$/gm)].map(([, image]) => image)).toEqual(['postgres:18', 'redis:8']);
+    expect(compose).toMatch(/- postgres:\/var\/lib\/postgresql$/m);
+    expect(compose).toMatch(/- --appendonly\n\s+- "yes"\n/);
+    expect(compose).toMatch(/- --maxmemory-policy\n\s+- noeviction\n/);
+  });
+
+  test('reached from this machine only, with a password, and looked after', () => {
+    const ports = [...compose.matchAll(/^ {4}ports:\n((?: {6}- .*\n)+)/gm)].flatMap(([, list]) =>
+      list!.trim().split('\n'),
+    );
+    expect(ports.map(port => port.trim())).toEqual(['- 127.0.0.1:5432:5432', '- 127.0.0.1:6379:6379']);
+    expect(compose.match(/^ {4}healthcheck:$/gm)).toHaveLength(2);
+    expect(compose).toContain('POSTGRES_PASSWORD: ${POSTGRES_PASSWORD:-');
+    expect(compose).toContain('${REDIS_PASSWORD:-');
+  });
+
+  test('.ci/run can be run', () => {
+    expect(statSync(join(root, '.ci/run')).mode & 0o111).not.toBe(0);
+    expect(read('.ci/run')).toMatch(/^#!\/usr\/bin\/env bash\n/);
+  });
+});
