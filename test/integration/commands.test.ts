@@ -25,6 +25,8 @@ async function emptyFolder(): Promise<{ path: string } & AsyncDisposable> {
 interface Started extends AsyncDisposable {
   /** The first JSON document, or line, on stdout. */
   said(what: 'json' | 'line'): Promise<string>;
+  /** Resolves as soon as these words are on stderr. */
+  told(words: string): Promise<void>;
   interrupt(): Promise<Finished>;
   finished: Promise<Finished>;
 }
@@ -32,20 +34,23 @@ interface Started extends AsyncDisposable {
 /** Whatever the test does, no process is left behind. */
 function start(args: readonly string[], env: Record<string, string>, folder: string): Started {
   const { process: child, finished } = shelfdesk(args, env, folder);
-  let stdout = '';
-  child.stdout!.on('data', chunk => {
-    stdout += chunk;
-  });
-  const complete = (what: 'json' | 'line') => (what === 'json' ? /\n\}\n$/ : /\n/).test(stdout);
+  const text = { stdout: '', stderr: '' };
+  const until = (stream: 'stdout' | 'stderr', complete: (text: string) => boolean): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const look = () => complete(text[stream]) && resolve(text[stream]);
+      child[stream]!.on('data', look);
+      look();
+      finished.then(({ code, stderr }) => reject(new Error(`ended with ${code} before it said it: ${stderr}`)));
+    });
+  for (const stream of ['stdout', 'stderr'] as const) {
+    child[stream]!.on('data', chunk => {
+      text[stream] += chunk;
+    });
+  }
   return {
     finished,
-    said: what =>
-      new Promise((resolve, reject) => {
-        const look = () => complete(what) && resolve(stdout);
-        child.stdout!.on('data', look);
-        look();
-        finished.then(({ code, stderr }) => reject(new Error(`ended with ${code} before it said it: ${stderr}`)));
-      }),
+    said: what => until('stdout', text => (what === 'json' ? /\n\}\n$/ : /\n/).test(text)),
+    told: async words => void (await until('stderr', text => text.includes(words))),
     interrupt: () => {
       child.kill('SIGINT');
       return finished;
@@ -276,6 +281,27 @@ describe.concurrent('commands', () => {
       expect(paths).toHaveLength(new Set(paths).size);
       expect(new Set(paths).size).toBe(60);
     });
+  });
+
+  test('sync beside a sync on the same account waits for it, and pays for nothing again', async () => {
+    await using db = await freshDatabase();
+    await using folder = await emptyFolder();
+    let begun = () => {};
+    const begins = new Promise<void>(resolve => {
+      begun = resolve;
+    });
+    await using world = await withSandbox({ tickets: 30, before: (_request, n) => n === 5 && begun() });
+    const settings = settingsFor(db.url, world.sandbox);
+    await using slow = start(['sync'], { ...settings, HELPDESK_REQUESTS_PER_SECOND: '1' }, folder.path);
+    await begins;
+    await using other = start(['sync', '--json'], settings, folder.path);
+    await other.told("Another sync is at work on account 'default'");
+    expect((await slow.interrupt()).code).toBe(130);
+    const { code, stdout, stderr } = await other.finished;
+    expect(code, stderr).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ run: 2, state: 'completed' });
+    const asked = world.sandbox.requests.map(({ path, query }) => `${path}?${query}`);
+    expect(asked).toHaveLength(new Set(asked).size);
   });
 
   test('sandbox: one JSON document, serves what it says, and Ctrl-C ends it with 0', async () => {
