@@ -38,6 +38,8 @@ export interface Reply<T> {
   /**
    * Everything that had happened up to this time (ms since 1970, the source's clock) is in the reply:
    * `Date` − duration − 1 s, since the data is read before the header is written and the header has a grain of 1 s.
+   * The duration is rounded up to whole seconds, as the header is: of two replies to requests made one after the other
+   * within a second, the later one must not pass for the older because it came a millisecond faster.
    */
   readonly asOf: number;
   /** The `Date` header, in ms. */

@@ -88,9 +88,10 @@ export function makeSend(deps: {
     if (refused) credits -= request.cost;
     const date = Date.parse(single(raw.headers.date) ?? '');
     if (!Number.isNaN(date)) seen = { date, at: clock.monotonic(), durationMs };
-    classify(request, raw, date - durationMs - 1000);
+    const asOf = date - Math.ceil(durationMs / 1000) * 1000 - 1000;
+    classify(request, raw, asOf);
     if (Number.isNaN(date)) throw new Retry(`${label(request)}: the reply has no Date header`);
-    return { ...parse(request, raw), asOf: date - durationMs - 1000, date };
+    return { ...parse(request, raw), asOf, date };
   }
 
   const send = async <T>(request: Request<T>, options: SendOptions): Promise<Reply<T>> => {

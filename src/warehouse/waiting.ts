@@ -117,7 +117,7 @@ export async function claimMessages(
     name: 'claim messages',
     text: `update helpdesk.tickets t set _messages_as_of = $4
       where t.account_id = $1 and t.id = $2 and date_trunc('milliseconds', t.updated_at) <= $3
-        and (t._messages_as_of is null or t._messages_as_of < $4)`,
+        and (t._messages_as_of is null or t._messages_as_of <= $4)`,
     values: [account, ticket.id, new Date(ticket.updatedMs), new Date(ticket.asOfMs)],
   });
   return rowCount === 1;

@@ -9,10 +9,11 @@ import { describeOnRedis } from '../support/redis.ts';
 
 const kills = 8;
 
-async function killAndRerun(queue: Record<string, string>): Promise<void> {
+async function killAndRerun(seed: number, queue: Record<string, string>): Promise<void> {
   await using db = await freshDatabase();
-  const rng = makeRng(11);
+  const rng = makeRng(seed);
   let victim: (() => void) | undefined;
+  const killedAfter: number[] = [];
   let due = 3;
   const sandbox = await startSandbox({
     ...noSandboxLimits,
@@ -32,6 +33,7 @@ async function killAndRerun(queue: Record<string, string>): Promise<void> {
       victim = () => running.process.kill('SIGKILL');
       const { signal } = await running.finished;
       expect(signal).toBe('SIGKILL');
+      killedAfter.push(sandbox.totals.requests);
       due = sandbox.totals.requests + between(rng, 2, 60);
     }
     victim = undefined;
@@ -40,8 +42,13 @@ async function killAndRerun(queue: Record<string, string>): Promise<void> {
     expect(JSON.parse(last.stdout)).toMatchObject({ state: 'completed' });
     expect(await differences(db.pool, sandbox.world)).toEqual([]);
 
+    // Asked by one process and again by a later one. (A crowd of equal update times is read twice by the same process.)
     const asked = sandbox.requests.map(({ path, query }) => `${path}?${query}`);
-    expect(asked.length - new Set(asked).size).toBeLessThanOrEqual(kills);
+    const twice = asked.filter((one, i) => {
+      const first = asked.indexOf(one);
+      return killedAfter.some(requests => first < requests && requests <= i);
+    });
+    expect(twice.length, twice.join('\n')).toBeLessThanOrEqual(kills);
     const { rows } = await db.pool.query(
       `select state, count(*)::int as n from sync.runs group by state order by state`,
     );
@@ -55,9 +62,9 @@ async function killAndRerun(queue: Record<string, string>): Promise<void> {
 }
 
 describe('eight kill -9 at random points of a first load: equal tables, only the page in flight fetched twice', () => {
-  test('with the queue in PostgreSQL', () => killAndRerun({}));
+  test('with the queue in PostgreSQL', () => killAndRerun(11, {}));
 });
 
 describeOnRedis('eight kill -9, on Redis', ({ url }) => {
-  test('with the queue in Redis', () => killAndRerun({ REDIS_URL: url }));
+  test('with the queue in Redis', () => killAndRerun(12, { REDIS_URL: url }));
 });
