@@ -1,9 +1,9 @@
 /** `db`: the embedded server with its URL, for a client of one's own, until Ctrl-C. */
 import type { Command } from 'commander';
-import { openWarehouse } from '../context.ts';
 import { exitCodes, UsageError } from '../errors.ts';
 import type { Act, Deps } from './command.ts';
 import { print, printJson, say } from './terminal.ts';
+import { warehouseOf } from './warehouse.ts';
 
 export function addDb(program: Command, deps: Deps, act: Act): void {
   program
@@ -19,10 +19,10 @@ export function addDb(program: Command, deps: Deps, act: Act): void {
             'Use that URL with psql, or unset it.',
           );
         }
-        await using warehouse = await openWarehouse(config, { signal: deps.signal });
+        await using warehouse = await warehouseOf(config, deps.signal);
         if (options.json) printJson({ url: warehouse.url, folder: warehouse.folder });
         else print(warehouse.url);
-        say(`The data is in ${warehouse.folder}. Ctrl-C ends.`);
+        say('Ctrl-C ends.');
         await new Promise(ended => deps.signal.addEventListener('abort', ended, { once: true }));
         return exitCodes.ok;
       }),

@@ -4,7 +4,6 @@
  */
 import type { Command } from 'commander';
 import type { Config } from '../config.ts';
-import { openWarehouse } from '../context.ts';
 import { exitCodes } from '../errors.ts';
 import { startSandbox } from '../sandbox/server.ts';
 import { streamNames } from '../streams/index.ts';
@@ -14,6 +13,7 @@ import type { Act, Deps } from './command.ts';
 import { ask } from './sql.ts';
 import { report, runSync } from './sync.ts';
 import { amount, print, say, style, table } from './terminal.ts';
+import { warehouseOf } from './warehouse.ts';
 
 const account = 'demo';
 const tickets = 2000;
@@ -59,8 +59,8 @@ export function addDemo(program: Command, deps: Deps, act: Act): void {
         try {
           say(style('bold', 'A help desk (sandbox) → embedded PostgreSQL', process.stderr));
           say(`Source:    ${sandbox.url}, ${amount(tickets)} tickets, limits raised so that this takes seconds`);
-          await using warehouse = await openWarehouse({ databaseUrl: undefined }, { signal: deps.signal });
-          say(`Warehouse: embedded PostgreSQL in ${warehouse.folder}, account '${account}'`);
+          await using warehouse = await warehouseOf({ databaseUrl: undefined }, deps.signal);
+          say(`Account:   '${account}'`);
           await migrate(warehouse.url);
           await forgetAccount(warehouse.pg, account);
           const helpdesk = { baseUrl: new URL(sandbox.url), token: sandbox.token };

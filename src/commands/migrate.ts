@@ -1,10 +1,10 @@
 /** `migrate`: brings the warehouse to the tables of this version. */
 import type { Command } from 'commander';
-import { openWarehouse } from '../context.ts';
 import { exitCodes } from '../errors.ts';
 import { migrate } from '../warehouse/migrate.ts';
 import type { Act, Deps } from './command.ts';
 import { print, printJson } from './terminal.ts';
+import { warehouseOf } from './warehouse.ts';
 
 export function addMigrate(program: Command, deps: Deps, act: Act): void {
   program
@@ -13,7 +13,7 @@ export function addMigrate(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {
-        await using warehouse = await openWarehouse(deps.config(), { signal: deps.signal });
+        await using warehouse = await warehouseOf(deps.config(), deps.signal);
         const { applied } = await migrate(warehouse.url);
         if (options.json) printJson({ applied });
         else print(applied.length > 0 ? applied.map(name => `applied ${name}`).join('\n') : 'nothing to do');

@@ -1,10 +1,10 @@
 /** `sql "select …"`: the answer of the warehouse as a table. Reads only. */
 import type { Command } from 'commander';
 import pg from 'pg';
-import { openWarehouse } from '../context.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 import type { Act, Deps } from './command.ts';
 import { type Cell, print, printJson, say, table } from './terminal.ts';
+import { warehouseOf } from './warehouse.ts';
 
 export function addSql(program: Command, deps: Deps, act: Act): void {
   program
@@ -14,7 +14,7 @@ export function addSql(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (query: string, options: { json?: boolean }) => {
-        await using warehouse = await openWarehouse(deps.config(), { signal: deps.signal });
+        await using warehouse = await warehouseOf(deps.config(), deps.signal);
         const { fields, rows } = await ask(warehouse.pg, query);
         const names = fields.map(field => field.name);
         if (options.json) printJson(rows.map(row => Object.fromEntries(names.map((name, i) => [name, row[i]]))));

@@ -2,13 +2,13 @@
 import type { Command } from 'commander';
 import type pg from 'pg';
 import type { Config } from '../config.ts';
-import { openWarehouse } from '../context.ts';
 import { exitCodes } from '../errors.ts';
 import { streamNames } from '../streams/index.ts';
 import { pendingMigrations } from '../warehouse/migrate.ts';
 import { deadRuns } from '../warehouse/runs.ts';
 import type { Act, Deps } from './command.ts';
 import { amount, duration, print, printJson, say, style, table } from './terminal.ts';
+import { warehouseOf } from './warehouse.ts';
 
 export interface StreamStatus {
   account: string;
@@ -36,7 +36,7 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
     .action(
       act(async (options: { json?: boolean }) => {
         const config = deps.config();
-        await using warehouse = await openWarehouse(config, { signal: deps.signal });
+        await using warehouse = await warehouseOf(config, deps.signal);
         const { missing, unknown } = await pendingMigrations(warehouse.pg);
         const streams = missing.length > 0 ? [] : await readStatus(warehouse.pg, config);
         if (options.json) {

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type pg from 'pg';
 import type { Config } from '../config.ts';
-import { type Context, openContext, openLog, openWarehouse, requireHelpdesk, type Warehouse } from '../context.ts';
+import { type Context, openContext, openLog, requireHelpdesk, type Warehouse } from '../context.ts';
 import { exitCodes, UsageError } from '../errors.ts';
 import type { Job } from '../queue/job.ts';
 import { openQueue } from '../queue/queue.ts';
@@ -14,6 +14,7 @@ import { accountLock, buryRuns, endRun, hold, openRun, readProgress, type Stream
 import type { Act, Deps } from './command.ts';
 import { inOrder, showProgress } from './progress.ts';
 import { amount, print, printJson, say, style, table } from './terminal.ts';
+import { warehouseOf } from './warehouse.ts';
 
 /** How often the command looks how far the work is. */
 const lookMs = 200;
@@ -36,8 +37,7 @@ export function addSync(program: Command, deps: Deps, act: Act): void {
         const wanted = chooseStreams(names);
         const config = deps.config();
         requireHelpdesk(config);
-        await using warehouse = await openWarehouse(config, { signal: deps.signal });
-        if (warehouse.folder) say(`Warehouse: embedded PostgreSQL in ${warehouse.folder}`);
+        await using warehouse = await warehouseOf(config, deps.signal);
         const result = await runSync(config, warehouse, wanted, deps);
         report(result, options);
         return result.exitCode;

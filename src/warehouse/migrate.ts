@@ -86,7 +86,7 @@ async function refuseIfOlder(client: pg.Client, folder: string): Promise<void> {
   throw new ShelfdeskError(
     `the database has been migrated by a newer Shelfdesk: this one does not know ${unknown.join(', ')}`,
     'Upgrade Shelfdesk to the version that made these changes, or newer. Nothing has been changed.',
-    exitCodes.refused,
+    exitCodes.failed,
   );
 }
 
