@@ -38,14 +38,20 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
   let since = Math.max(0, start - secondMs);
   /** A second that was left as a hole: if the next page shows it, `since` includes its own second. */
   let left: Ms | undefined;
-  /** Once a claim has stopped short of what was read, because that was too young, nothing beyond it is claimed: what
-   *  shows up there later is not met any more, since the reading has moved on. */
+  /** Everything before this has been read. */
+  let read = start;
+  /**
+   * Once a claim has stopped short of what was read, because that was too young, nothing beyond it is claimed: what
+   * shows up there later is not met any more, since the reading has moved on.
+   */
   let most = Infinity;
   let proof: Proof = {};
 
-  const upTo = (to: Ms, asOf: Ms): Ms => {
+  /** All before `to` has been read: how far it may be claimed. */
+  const claim = (to: Ms, asOf: Ms): Ms => {
     const claimed = Math.min(to, most, floorSecond(asOf - lookbackMs));
     if (claimed < to) most = claimed;
+    read = to;
     return claimed;
   };
 
@@ -53,21 +59,21 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
     // The second request tells how much there is, for a true percentage: a list of one page does not pay for it.
     const page: Page = yield* inOrder({ since, page: 1, perPage, ...(requests === 1 && { count: true }) }, proof);
     const { ended, last } = look(page, options);
-    if (ended) return covering(start, upTo(Infinity, page.asOf));
+    if (ended) return covering(start, claim(Infinity, page.asOf));
 
     if (left === since && startsIn(page, since)) {
       proof = {};
       since += secondMs;
     } else if (last - secondMs > since) {
-      proof = covering(start, upTo(last, page.asOf));
+      proof = covering(start, claim(last, page.asOf));
       since = last - secondMs;
     } else {
       const crowd: Crowd = yield* readCrowd(since, page, options);
-      const to = upTo(crowd.before, crowd.asOf);
-      // Everything before `since` was proven by the pages before.
+      const unread = Math.max(start, read);
+      const to = claim(crowd.before, crowd.asOf);
       proof = crowd.agreed
         ? covering(start, to)
-        : leaving(Math.max(start, since), Math.max(to, Number.isFinite(crowd.before) ? crowd.before : to), disagreed);
+        : leaving(unread, crowd.before === Infinity ? to : crowd.before, disagreed);
       if (crowd.before === Infinity) return proof;
       if (!crowd.agreed) start = crowd.before;
       const again = crowd.inclusive ? crowd.before : crowd.before - secondMs;
@@ -78,7 +84,7 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
         left = crowd.before;
         start = left + secondMs;
         proof = { ...proof, ...leaving(left, start, tooDeep(options)) };
-        since = crowd.inclusive ? start : left;
+        since = left;
       }
     }
   }

@@ -63,7 +63,7 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
       // What was walked before the resumption may lead on: the walk is begun anew.
       proof = { walk: null };
     } else {
-      const hole = next.hole && { ...next.hole, from: Math.max(start, next.hole.from) };
+      const { hole } = next;
       const to = hole?.from ?? next.since;
       const claimed = claim(to, walk.asOf, lookbackMs);
       proof = { ...covering(start, claimed), ...(hole && { hole }), walk: null };

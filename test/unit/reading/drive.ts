@@ -97,13 +97,19 @@ export function drive(run: Drive): Driven {
     proofs.push(proof);
     mirror.commit(page, proof);
     checkProof(proof, list.now - options.lookbackMs);
+    for (const { hole } of proofs) {
+      if (hole && proofs.some(({ covered }) => covered && covered.from < hole.to && hole.from < covered.to)) {
+        throw new Wrong(`claimed and a hole as well: ${iso(hole.from)}`);
+      }
+    }
     checkClaims(run);
   }
   return { requests, credits, proofs };
 }
 
 function checkProof({ covered, hole }: Proof, youngest: Ms): void {
-  if (covered && covered.to > youngest) throw new Wrong(`claimed to ${iso(covered.to)}, younger than the lookback allows`);
+  if (covered && covered.to > youngest)
+    throw new Wrong(`claimed to ${iso(covered.to)}, younger than the lookback allows`);
   for (const range of [covered, hole]) {
     if (range && range.to < range.from) throw new Wrong(`a range that ends before it begins: ${iso(range.from)}`);
   }
@@ -123,10 +129,11 @@ function checkClaims({ list, mirror, from }: Drive): void {
 }
 
 /** After a quiet run: nothing that shows is missing or old, but for holes and for times in the future. */
-export function checkComplete({ list, mirror, options }: Drive): void {
+export function checkComplete({ list, mirror, options }: Drive, from = 0): void {
   for (const { id, time, version } of list.truth()) {
-    if (mirror.inHole(time) || time > list.now + options.lookbackMs) continue;
-    if (mirror.rows.get(id)?.version !== version) throw new Wrong(`after a quiet run: ${id} of ${iso(time)} is missing`);
+    if (time < from || mirror.inHole(time) || time > list.now + options.lookbackMs) continue;
+    if (mirror.rows.get(id)?.version !== version)
+      throw new Wrong(`after a quiet run: ${id} of ${iso(time)} is missing`);
   }
 }
 

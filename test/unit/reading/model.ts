@@ -88,7 +88,7 @@ export class ModelList {
 
   add(time = seconds(this.now), lateMs = 0): string {
     const id = `r${++this.#created}`;
-    this.#records.set(id, [{ time, version: ++this.#versions, visibleAt: time <= start ? start : this.now + lateMs }]);
+    this.#records.set(id, [{ time, version: ++this.#versions, visibleAt: this.now + lateMs }]);
     return id;
   }
 
@@ -122,9 +122,10 @@ export class ModelList {
 
   // --- what it holds -----------------------------------------------------------------------------------------------
 
-  /** The last version of each record, whether it shows already or not. */
+  /** The last version of each record that can be read, whether it shows already or not. */
   truth(): Shown[] {
-    return [...this.#records].map(([id, versions]) => ({ id, ...versions.at(-1)! }));
+    const records = [...this.#records].map(([id, versions]) => ({ id, ...versions.at(-1)! }));
+    return records.filter(({ id }) => !this.#options.unreadable?.(id));
   }
 
   // --- what it answers ---------------------------------------------------------------------------------------------

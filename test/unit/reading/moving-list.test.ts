@@ -1,27 +1,287 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { Fatal } from '../../../src/errors.ts';
 import { readMovingList } from '../../../src/reading/moving-list.ts';
+import type { Ms, Page, ReadingOptions } from '../../../src/reading/reading.ts';
 import { checkComplete, type Drive, drive, Mirror } from './drive.ts';
-import { ModelList, start } from './model.ts';
-import { runs, type Scenario, scenario } from './scenario.ts';
+import { type Change, ModelList, type ModelOptions, start } from './model.ts';
+import { from, holdsWhileMoving, holdsWhileQuiet, holdsWithoutOrder } from './properties.ts';
+import { depth, perPage, runs } from './scenario.ts';
 
-const from = start - 600_000;
+describe('properties', () => {
+  test('whatever moves and whenever it dies, nothing is claimed that is not there, and in the end all is there', () => {
+    fc.assert(holdsWhileMoving(readMovingList), runs(1500));
+  });
 
-function given({ model, options }: Scenario): Drive {
-  return { list: new ModelList(model), mirror: new Mirror(), read: readMovingList, from, options };
+  test('an order that is not kept within a second leads to a hole, never to a loss', () => {
+    fc.assert(holdsWithoutOrder(readMovingList, ['request', 'page']), runs(1000));
+  });
+
+  test('the holes of a list that stands still are the seconds with more records than paging reaches', () => {
+    fc.assert(holdsWhileQuiet(readMovingList), runs(1000));
+  });
+
+  test('a list costs a request for each page less one record', () => {
+    const seconds = fc.array(fc.record({ gap: fc.integer({ min: 2, max: 3 }), count: fc.constant(1) }), {
+      maxLength: 80,
+    });
+    fc.assert(
+      fc.property(seconds, fc.boolean(), (layout, inclusive) => {
+        const run = given({ layout, inclusive, ageMs: 60_000 });
+        const { credits } = drive(run);
+        expect(credits).toBeLessThanOrEqual(Math.ceil(layout.length / (perPage - 1)) + 2);
+        checkComplete(run);
+      }),
+      runs(200),
+    );
+  });
+
+  test('a crowd costs its pages twice', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: depth - 1 }), fc.boolean(), (count, inclusive) => {
+        const run = given({ layout: [few, { gap: 3, count }, { gap: 3, count: 4 }], inclusive });
+        const { requests } = drive(run);
+        expect(requests).toBeLessThanOrEqual(2 * Math.ceil(count / perPage) + 5);
+        expect(run.mirror.holes).toEqual([]);
+      }),
+      runs(100),
+    );
+  });
+});
+
+const few = { gap: 5, count: 2 };
+const quiet: ModelOptions = { inclusive: false, ties: 'change', depth, layout: [], ageMs: 400_000 };
+
+function given(model: Partial<ModelOptions>, options: Partial<ReadingOptions> = {}): Drive {
+  return {
+    list: new ModelList({ ...quiet, ...model }),
+    mirror: new Mirror(),
+    read: readMovingList,
+    from,
+    options: { lookbackMs: 120_000, perPage, depth, ...options },
+  };
 }
 
-for (const ties of ['change', 'id', 'request', 'page'] as const) test(`whatever moves: nothing is claimed that is not there ${ties}`, () => {
-  fc.assert(
-    fc.property(scenario([ties]), fc.nat(30_000), (case_, pause) => {
-      const run = given(case_);
+const update = (pick: number, more: Partial<Change> = {}): Change => ({
+  skip: 0,
+  kind: 'update',
+  pick,
+  count: 1,
+  lateMs: 0,
+  ...more,
+});
+
+/** The second of the n-th record. */
+const second = ({ list }: Drive, n: number): Ms => list.truth()[n]!.time;
+
+describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, inclusive: $inclusive', how => {
+  test('a list of one page costs one request, and proves everything up to the lookback', () => {
+    const run = given({ ...how, layout: [few, few] });
+    expect(drive(run)).toMatchObject({ requests: 1, credits: 1 });
+    expect(run.mirror.rows.size).toBe(4);
+    expect(run.mirror.covered).toEqual([{ from, to: start - 120_000 - 1000 }]);
+  });
+
+  test('a page proves what is before its last second, and that second is asked for again', () => {
+    const run = given({ ...how, layout: Array.from({ length: 8 }, () => ({ gap: 10, count: 1 })) });
+    const { proofs } = drive(run);
+    const fifth = second(run, 4);
+    expect(proofs[0]).toEqual({ covered: { from, to: fifth } });
+    expect(run.list.asked[1]).toEqual({ since: fifth - 1000, page: 1, perPage, count: true });
+    expect(run.mirror.rows.size).toBe(8);
+  });
+
+  test('a record that was read and moves to the end takes nothing along, and is read again', () => {
+    const layout = Array.from({ length: 20 }, () => ({ gap: 10, count: 1 }));
+    const run = given({ ...how, layout, changes: [update(0, { skip: 5 }), update(1), update(2, { skip: 4 })] });
+    drive(run);
+    run.list.settle(120_000);
+    drive(run);
+    checkComplete(run);
+    expect(run.mirror.rows.size).toBe(20);
+  });
+
+  test('a row that shows up late, behind the reading, is not claimed until it was read', () => {
+    // The first page takes in r1 to r5. Then r6, just as old as r2, shows up; the second request takes a minute.
+    const layout = Array.from({ length: 5 }, () => ({ gap: 10, count: 1 }));
+    const run = given({ ...how, layout, ageMs: 5000, pace: [0, 0, 0, 0, 55_000, 0, 0, 0] }, { lookbackMs: 40_000 });
+    const [, r2] = run.list.truth();
+    run.list.add(r2!.time, 1);
+    drive(run); // Throws on a claim to beyond r2: the second request did not show what is before r5.
+    expect(run.list.asked).toHaveLength(2);
+    expect(run.mirror.rows.has('r6')).toBe(false);
+    run.list.settle(40_000);
+    drive(run);
+    expect(run.mirror.rows.has('r6')).toBe(true);
+  });
+
+  test('a bulk action on more records than a page holds is read by pages, there and back', () => {
+    const run = given({ ...how, layout: [few, { gap: 5, count: 18 }, few] });
+    drive(run);
+    checkComplete(run);
+    expect(run.mirror.holes).toEqual([]);
+    expect(run.list.asked.map(({ page }) => page).join(' ')).toMatch(/1 2 3 4 (5 )?.*3 2 1/);
+  });
+
+  test('what moves up while a crowd leaves is met on the way back', () => {
+    const leaving = Array.from({ length: 6 }, (_, pick) => update(pick + 2, { skip: pick === 0 ? 14 : 1 }));
+    const run = given({ ...how, layout: [few, { gap: 5, count: 28 }, few], changes: leaving });
+    drive(run);
+    run.list.settle(120_000);
+    drive(run);
+    checkComplete(run);
+    expect(run.mirror.holes).toEqual([]);
+  });
+
+  test('a second with more records than paging reaches is a hole, and nothing beside it', () => {
+    const run = given({ ...how, layout: [few, { gap: 1, count: depth + 1 }, { gap: 1, count: 20 }, few] });
+    drive(run);
+    checkComplete(run);
+    const crowd = second(run, 2);
+    expect(run.mirror.holes).toEqual([
+      { from: crowd, to: crowd + 1000, reason: `more records with this update time than paging reaches (${depth})` },
+    ]);
+    expect(run.mirror.covered).toEqual([
+      { from, to: crowd },
+      { from: crowd + 1000, to: expect.any(Number) },
+    ]);
+  });
+
+  test('a hole that is still young leaves no gap below it: the next run begins there again', () => {
+    const run = given({ ...how, layout: [few, { gap: 5, count: depth + 1 }], ageMs: 0, pace: [5000] });
+    drive(run); // Takes minutes, so that at its end far more could be claimed than at its beginning.
+    expect(run.mirror.holes).toHaveLength(1);
+    expect(run.mirror.covered).toEqual([{ from, to: expect.any(Number) }]);
+    expect(run.mirror.covered[0]!.to).toBeLessThan(second(run, 2));
+  });
+
+  test.each([
+    [60, 60],
+    [99, 5],
+    [50, 350],
+    [100, 1],
+    [1, 100],
+    [900, 900],
+  ])('two neighbouring seconds of %i and %i are read, with pages of 100', (one, other) => {
+    const layout = [few, { gap: 5, count: one }, { gap: 1, count: other }, { gap: 1, count: 70 }, few];
+    const run = given({ ...how, layout, depth: 10_000 }, { perPage: 100, depth: 10_000 });
+    const { requests } = drive(run);
+    checkComplete(run);
+    expect(run.mirror.holes).toEqual([]);
+    expect(requests).toBeLessThanOrEqual((4 * (one + other)) / 100 + 10);
+  });
+
+  test('a time in the future moves nothing: what happens now is read and claimed as ever', () => {
+    const run = given({ ...how, layout: [few], changes: [update(0, { kind: 'future', count: 86_400 })] });
+    for (let i = 0; i < 7; i++) run.list.add(start + 3_600_000 * (i + 24));
+    drive(run);
+    expect(run.list.asked.every(({ since }) => since! < start)).toBe(true);
+    expect(run.mirror.covered[0]!.to).toBeLessThanOrEqual(start - 120_000);
+    run.list.settle(120_000);
+    run.list.update('r1');
+    run.list.now += 300_000;
+    drive(run);
+    expect(run.mirror.rows.get('r1')!.time).toBeGreaterThan(start);
+    expect(run.mirror.covered[0]!.to).toBeLessThan(run.list.now - 120_000);
+  });
+});
+
+test('a reply that takes long, and is therefore dated early, claims no version that its rows cannot replace', () => {
+  // r8 changes twice in the second in which it is read. The page that shows the later change takes a minute.
+  const pace = Array.from({ length: 24 }, (_, moment) => (moment === 19 ? 60_000 : 0));
+  const run = given({ layout: [{ gap: 5, count: 8 }], ageMs: 0, pace }, { lookbackMs: 0 });
+  run.list.now += 100;
+  drive(run);
+  run.list.update('r8');
+  run.list.now += 2400;
+  drive(run); // Throws where the second is claimed, and r8 is stale.
+  expect(run.mirror.covered[0]!.to).toBeLessThan(start);
+  run.list.settle(0);
+  drive(run);
+  checkComplete(run);
+});
+
+test('two readings of a crowd that contradict each other are not enough', () => {
+  const time = start - 400_000;
+  const page = (ids: string): Page => {
+    const rows = ids.split('').map(id => ({ id, time: id === 'X' ? time + 9000 : time }));
+    return { arrived: rows.length, rows, asOf: start, date: start };
+  };
+  const reading = readMovingList(time, { lookbackMs: 0, perPage, depth });
+  // There, while d and e leave and the order is another for each request; then back: k shows up, l does not.
+  const pages = ['abcde', 'fghij', 'XXXXX', 'kafgh', 'bcija'].map(page);
+  const asked = [reading.next(), ...pages.map(arrived => reading.next(arrived))];
+  expect(asked.map(({ value }) => 'ask' in value! && value.ask.page)).toEqual([1, 2, 3, 2, 1, 1]);
+  expect(asked.at(-1)!.value).toMatchObject({ ask: { since: time - 1000 }, proof: {} });
+});
+
+describe('a source that does not keep to its word', () => {
+  /** Every page, as the model answers it, spoilt. */
+  function readSpoilt(run: Drive, spoil: (page: Page) => Page, spoiltFrom = 1): Fatal {
+    const answer = run.list.answer.bind(run.list);
+    run.list.answer = ask => (run.list.asked.length + 1 >= spoiltFrom ? spoil(answer(ask)) : answer(ask));
+    try {
       drive(run);
-      run.list.now += pause;
-      drive(run);
-      run.list.settle(case_.options.lookbackMs);
-      drive(run);
-      if (ties !== 'page' && ties !== 'request') checkComplete(run);
-    }),
-    runs(400),
-  );
+    } catch (error) {
+      if (error instanceof Fatal) return error;
+      throw error;
+    }
+    throw new Error('nothing was thrown');
+  }
+
+  const layout = Array.from({ length: 30 }, () => ({ gap: 3, count: 1 }));
+
+  test('out of order: five readings, then it fails, and nothing is claimed', () => {
+    const run = given({ layout });
+    const error = readSpoilt(run, page => ({ ...page, rows: page.rows.toReversed() }));
+    expect(error.message).toMatch(/^the list of 2026-03-01T11:49:59.000Z and later came out of order, 5 times$/);
+    expect(run.list.asked).toHaveLength(5);
+    expect(run.mirror.covered).toEqual([]);
+  });
+
+  test('since_updated_at is ignored: five readings of the page that shows it, and no claim beyond the first', () => {
+    const run = given({ layout });
+    const oldest = new ModelList({ ...quiet, layout });
+    const error = readSpoilt(run, page => ({ ...oldest.answer({ since: 0, page: 1, perPage }), total: page.total }));
+    expect(error.message).toMatch(/came out of order, 5 times$/);
+    expect(run.list.asked).toHaveLength(1 + 5);
+    expect(run.mirror.covered).toEqual([{ from, to: second(run, 4) }]);
+  });
+
+  test('once out of order, then right: nothing is lost', () => {
+    const run = given({ layout });
+    const answer = run.list.answer.bind(run.list);
+    run.list.answer = ask => {
+      const page = answer(ask);
+      return run.list.asked.length % 2 ? { ...page, rows: page.rows.toReversed() } : page;
+    };
+    drive(run);
+    checkComplete(run);
+  });
+
+  test('a full page of records that cannot be read: it fails and says so, since nothing tells where to go on', () => {
+    const run = given({ layout, unreadable: id => Number(id.slice(1)) > 9 && Number(id.slice(1)) < 20 });
+    const error = readSpoilt(run, page => page);
+    expect(error.message).toMatch(/came 5 times with a full page of records that cannot be read$/);
+    expect(run.mirror.rows.size).toBe(9);
+  });
+
+  test('pages with single records that cannot be read go on by those that can', () => {
+    const run = given({ layout, unreadable: id => Number(id.slice(1)) % 5 !== 0 });
+    drive(run);
+    expect([...run.mirror.rows.keys()]).toEqual(['r5', 'r10', 'r15', 'r20', 'r25', 'r30']);
+    expect(run.mirror.covered).toHaveLength(1);
+  });
+
+  test.each(['request', 'page'] as const)('an order within a second that is another for each %s is a hole', ties => {
+    const run = given({ ties, layout: [few, { gap: 5, count: 30 }, few, few, few] });
+    drive(run);
+    const crowd = second(run, 2);
+    expect(run.mirror.holes).toEqual([
+      { from: crowd, to: expect.any(Number), reason: expect.stringContaining('different orders') },
+    ]);
+    expect(run.mirror.covers(crowd)).toBe(false);
+    expect(run.mirror.covered.at(-1)!.to).toBe(start - 121_000);
+    expect(run.mirror.rows.has('r38')).toBe(true);
+  });
 });

@@ -1,0 +1,143 @@
+/**
+ * Readers that are wrong in the ways in which such readers are usually wrong. Every one must fail the properties that
+ * the real ones pass: otherwise these would prove nothing.
+ */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { readMovingList } from '../../../src/reading/moving-list.ts';
+import { covering, floorSecond, type Page, type Proof, type Reader } from '../../../src/reading/reading.ts';
+import { walkList } from '../../../src/reading/walk.ts';
+import { Wrong } from './drive.ts';
+import { holdsWhileMoving, holdsWhileQuiet } from './properties.ts';
+
+/** Page after page over the list that moves. */
+const nextPage: Reader = function* (from, { perPage, depth, lookbackMs }) {
+  let proof: Proof = {};
+  for (let page = 1; ; page++) {
+    const reply: Page = yield { ask: { since: Math.max(0, from - 1000), page, perPage }, proof };
+    const ended = reply.arrived < perPage || (page + 1) * perPage > depth;
+    const last = reply.arrived < perPage ? Number.POSITIVE_INFINITY : (reply.rows.at(-1)?.time ?? 0);
+    proof = covering(from, Math.min(last, floorSecond(reply.asOf - lookbackMs)));
+    if (ended) return proof;
+  }
+};
+
+/** Passes everything through `change`, on its way out and on its way back. */
+const altered = (
+  read: Reader,
+  change: { since?: (since: number) => number; covered?: (to: number) => number; page?: (reply: Page) => Page },
+): Reader =>
+  function* (from, options) {
+    const alter = (proof: Proof): Proof =>
+      proof.covered && change.covered
+        ? { ...proof, covered: { ...proof.covered, to: change.covered(proof.covered.to) } }
+        : proof;
+    const reading = read(from, options);
+    let step = reading.next();
+    while (!step.done) {
+      const { ask, proof } = step.value;
+      const since = ask.since === undefined || !change.since ? ask.since : change.since(ask.since);
+      const reply: Page = yield { ask: { ...ask, ...(since !== undefined && { since }) }, proof: alter(proof) };
+      step = reading.next(change.page?.(reply) ?? reply);
+    }
+    return alter(step.value);
+  };
+
+/** Over a crowd the way back is spared: it is shown the pages of the way there. */
+const onlyThere: Reader = function* (from, options) {
+  const reading = readMovingList(from, options);
+  const shown = new Map<string, Page>();
+  let step = reading.next();
+  let proof: Proof = {};
+  while (!step.done) {
+    const { ask } = step.value;
+    proof = { ...proof, ...step.value.proof };
+    const key = `${ask.since} ${ask.page}`;
+    let page = shown.get(key);
+    if (page === undefined) {
+      page = yield { ask, proof };
+      shown.set(key, page);
+      proof = {};
+    }
+    step = reading.next(page);
+  }
+  return { ...proof, ...step.value };
+};
+
+/** Each page claims what its own as_of allows, though the pages before were read earlier. Crowds are left aside. */
+const eachByItself: Reader = function* (from, { perPage, lookbackMs }) {
+  let since = from - 1000;
+  let proof: Proof = {};
+  for (;;) {
+    const reply: Page = yield { ask: { since, page: 1, perPage }, proof };
+    const last = floorSecond(reply.rows.at(-1)?.time ?? 0);
+    const ended = reply.arrived < perPage || last - 1000 <= since;
+    const crowded = ended && reply.arrived === perPage;
+    if (crowded) return proof;
+    proof = covering(from, Math.min(ended ? Number.POSITIVE_INFINITY : last, floorSecond(reply.asOf - lookbackMs)));
+    if (ended) return proof;
+    since = last - 1000;
+  }
+};
+
+/** A walk from the first page to the last. */
+const walkForwards: Reader = function* (from, { perPage, depth, lookbackMs }) {
+  let asOf: number | undefined;
+  for (let page = 1; ; page++) {
+    const reply: Page = yield { ask: { since: Math.max(0, from - 1000), page, perPage }, proof: {} };
+    asOf ??= reply.asOf;
+    if (reply.arrived < perPage) return covering(from, floorSecond(asOf - lookbackMs));
+    if ((page + 1) * perPage > depth) return {};
+  }
+};
+
+/** The first walk's claim reaches over what is left to the next one, and over a hole. */
+const walkTooFar = altered(walkList, { covered: to => to + 1000 });
+
+const moving = (read: Reader) => holdsWhileMoving(read, {}, false);
+const walking = (read: Reader) => holdsWhileMoving(read, { freely: true }, false);
+
+interface Planted {
+  readonly what: string;
+  readonly check: () => { failed: boolean; errorInstance: unknown };
+  /** As what it is found out; that more than what is claimed is missing does not count. */
+  readonly as: RegExp;
+}
+
+const check = <T>(property: fc.IProperty<T>) => fc.check(property, { numRuns: 20_000, seed: 1 });
+const loss = /^(lost|stale)/;
+
+const planted: Planted[] = [
+  { what: 'pages over a list that moves', check: () => check(moving(nextPage)), as: loss },
+  {
+    what: 'a claim that includes the last second',
+    check: () => check(moving(altered(readMovingList, { covered: to => to + 1000 }))),
+    as: /^(lost|stale|claimed)/,
+  },
+  {
+    what: 'since the last second itself, instead of the one before',
+    check: () => check(moving(altered(readMovingList, { since: time => time + 1000 }))),
+    as: loss,
+  },
+  { what: 'a crowd that is read only forwards', check: () => check(moving(onlyThere)), as: loss },
+  { what: 'a page that claims for the pages before it', check: () => check(moving(eachByItself)), as: loss },
+  { what: 'no lookback', check: () => check(moving(withoutLookback)), as: /^(lost|stale|claimed)/ },
+  { what: 'a hole where paging would reach', check: () => check(holdsWhileQuiet(shallow)), as: /^holes/ },
+  { what: 'a walk forwards', check: () => check(walking(walkForwards)), as: /^lost/ },
+  { what: 'a walk that claims a second too much', check: () => check(walking(walkTooFar)), as: /^(lost|claimed)/ },
+];
+
+test.each(planted)('caught: $what', ({ check: run, as }) => {
+  const { failed, errorInstance } = run();
+  expect(failed).toBe(true);
+  expect(errorInstance).toBeInstanceOf(Wrong);
+  expect((errorInstance as Error).message).toMatch(as);
+});
+
+function withoutLookback(...[from, options]: Parameters<Reader>): ReturnType<Reader> {
+  return readMovingList(from, { ...options, lookbackMs: 0 });
+}
+
+function shallow(...[from, options]: Parameters<Reader>): ReturnType<Reader> {
+  return readMovingList(from, { ...options, depth: options.depth / 2 });
+}
