@@ -194,7 +194,9 @@ create function sync.complete_through(account text, stream text) returns timesta
 language sql stable
 begin atomic
   select case
-    when complete_through.stream = 'messages' then least(
+    when complete_through.stream <> 'messages' then sync.lists_complete_through(account, complete_through.stream)
+    -- least() passes over null, and what was never read is complete through nothing.
+    when sync.lists_complete_through(account, 'tickets') is not null then least(
       sync.lists_complete_through(account, 'tickets'),
       (select t.updated_at
        from helpdesk.tickets t
@@ -203,23 +205,22 @@ begin atomic
          and t._deleted_at is null
        order by t.updated_at
        limit 1))
-    else sync.lists_complete_through(account, complete_through.stream)
   end;
 end;
 comment on function sync.complete_through(text, text) is
   'Up to this time the stream is complete in the mirror, but for its open rejects; null if it was never read. For messages: up to the first ticket that waits for its messages.';
 
 create view sync.holes as
-select c.account_id, c.stream, c.list, lower(hole) as hole_from, upper(hole) as hole_to,
+select c.account_id, c.stream, c.list, lower(h.hole) as hole_from, upper(h.hole) as hole_to,
   (select string_agg(distinct r.reason, '; ')
    from sync.hole_reasons r
-   where r.account_id = c.account_id and r.stream = c.stream and r.list = c.list and r.hole && hole) as reason
+   where r.account_id = c.account_id and r.stream = c.stream and r.list = c.list and r.hole && h.hole) as reason
 from sync.coverage c
 join sync.accounts a using (account_id)
 cross join unnest(
   case when isempty(c.covered) then '{}'::tstzmultirange
     else tstzmultirange(tstzrange(a.since, greatest(a.since, upper(c.covered)))) - c.covered
-  end) hole
+  end) as h (hole)
 where not c.redundant;
 comment on view sync.holes is 'Ranges below the top of coverage that have not been read, with the reason where one is known.';
 comment on column sync.holes.account_id is 'The account.';

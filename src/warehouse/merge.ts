@@ -143,16 +143,13 @@ function rowCte(table: Table): string {
 )`;
 }
 
+/** No pre-filter: what is there already is passed over by its key, unwritten. */
 function mentionCte(mention: Mention): string {
   const dated = mention.dated ? ', _first_seen_at, _synced_at' : '';
   return `${mention.name.replace('.', '_')}_mentioned as (
   insert into ${mention.name} (account_id, ${mention.key.join(', ')}${dated})
   select distinct $2, ${mention.key.join(', ')}${mention.dated ? ', $3::timestamptz, $3::timestamptz' : ''}
   from (${mention.rows}) m
-  where not exists (
-    select from ${mention.name} t
-    where t.account_id = $2 and ${mention.key.map(name => `t.${name} = m.${name}`).join(' and ')}
-    offset 0)
   on conflict do nothing
 )`;
 }
@@ -162,17 +159,28 @@ function removal(root: Table, table: Table): string {
   const needed = table.columns.filter(({ name }) => name === 'id' || name === table.parent);
   const rows = rowCte({ ...table, columns: needed });
   return `with ${table.from.includes(`${shortName(root)}_written`) ? `${pageAsWritten(root)},\n` : ''}${rows}
-delete from ${table.name} t
-where t.account_id = $2 and t.${table.parent} = any($3)
-  and not exists (select from ${shortName(table)}_row r where r.id = t.id and r.${table.parent} = t.${table.parent})`;
+${deleteBut(table.name, table.parent!, ['id', table.parent!], `${shortName(table)}_row`)}`;
 }
 
 function mentionRemoval(root: Table, mention: Mention): string {
-  const same = mention.key.map(name => `m.${name} = t.${name}`).join(' and ');
   return `with ${pageAsWritten(root)}
-delete from ${mention.name} t
-where t.account_id = $2 and t.${mention.parent} = any($3)
-  and not exists (select from (${mention.rows}) m where ${same})`;
+${deleteBut(mention.name, mention.parent!, mention.key, `(${mention.rows})`)}`;
+}
+
+/**
+ * Parent by parent, by their index, and then by place: where nothing is known of a table, the planner takes an account
+ * for a small part of it, and would read the whole account in search of these parents.
+ */
+function deleteBut(table: string, parent: string, key: readonly string[], shown: string): string {
+  return `delete from ${table}
+where ctid = any (array(
+  select k.place
+  from unnest($3::text[]) as p (id)
+  cross join lateral (
+    select t.ctid as place, ${key.map(name => `t.${name}`).join(', ')}
+    from ${table} t where t.account_id = $2 and t.${parent} = p.id
+    offset 0) k
+  where not exists (select from ${shown} s where ${key.map(name => `s.${name} = k.${name}`).join(' and ')})))`;
 }
 
 /** A removal is limited to its parents by `$3`, so every row of the page may stand for a written one. */

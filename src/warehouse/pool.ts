@@ -10,9 +10,11 @@ export function makePool(url: string, name = 'shelfdesk'): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
     application_name: name,
+    // Plans are made for each execution: one that is frozen while the tables are empty reads whole tables from then on,
+    // and planning costs 2 ms a page (100,000 tickets in 4.5 s, against 8.1 s with frozen plans).
     // Times without an offset are UTC wherever the server stands. A crash of the server may lose the last half second of
     // commits: rows and the coverage they prove go together, so it is read again, and no position is ahead of its rows.
-    options: '-c timezone=UTC -c synchronous_commit=off',
+    options: '-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_custom_plan',
     max: 5,
   });
   // An idle connection that breaks is replaced; the query that needs it next says what is wrong.

@@ -65,11 +65,12 @@ export const message = (id: string, more: Record<string, unknown> = {}) => ({
 export type Says = readonly unknown[] | string | (() => readonly unknown[] | string);
 
 export interface Scripted extends AsyncDisposable {
+  readonly url: string;
   readonly pool: pg.Pool;
   readonly ctx: Context;
   /** What the lists show, by the name of the stream, or of the ticket list. */
   readonly lists: Record<string, Says>;
-  /** What a request by id shows: path → record, text, or a status. */
+  /** What a request by id shows: path → record, text, or a status; or a function that says it anew each time. */
   readonly details: Record<string, unknown>;
   /** All requests so far, without the query. */
   readonly asked: string[];
@@ -101,7 +102,8 @@ export async function scripted(options: { lookbackMs?: number } = {}): Promise<S
   };
   const answer = (path: string, query: URLSearchParams): { status: number; text: string } => {
     if (path in details) {
-      const said = details[path];
+      const says = details[path];
+      const said = typeof says === 'function' ? says() : says;
       if (typeof said === 'number') return { status: said, text: '{}' };
       return { status: 200, text: typeof said === 'string' ? said : JSON.stringify(said) };
     }
@@ -121,8 +123,8 @@ export async function scripted(options: { lookbackMs?: number } = {}): Promise<S
     fetch: async url => {
       const path = decodeURIComponent(url.pathname.replace('/api/v1', ''));
       asked.push(path);
-      const headers = { date: new Date(nowMs).toUTCString() };
-      return { ...answer(path, url.searchParams), headers };
+      const answered = answer(path, url.searchParams);
+      return { ...answered, headers: { date: new Date(nowMs).toUTCString() } };
     },
   });
   const account = 'default';
@@ -141,6 +143,7 @@ export async function scripted(options: { lookbackMs?: number } = {}): Promise<S
     listStreams.flatMap(stream => stream.lists.map(list => ({ stream: stream.name, list: list.name }))),
   );
   return {
+    url: db.url,
     pool,
     ctx,
     lists,

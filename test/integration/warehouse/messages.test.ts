@@ -280,7 +280,7 @@ const claims = [
   { says: 'a newer ticket and a newer as_of', updated: 51, asOf: 100, taken: true },
   { says: 'an older ticket, though seen later', updated: 49, asOf: 200, taken: false },
   { says: 'an older as_of', updated: 50, asOf: 98, taken: false },
-  { says: 'the same as_of', updated: 50, asOf: 99, taken: false },
+  { says: 'the same as_of', updated: 50, asOf: 99, taken: true },
   { says: 'an unknown ticket', id: 'x', updated: 50, asOf: 100, taken: false },
 ];
 test.for(claims)('messages are claimed by: $says', async ({ id = 't1', updated, asOf: asOfSecond, taken }) => {

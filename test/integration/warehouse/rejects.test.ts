@@ -151,15 +151,21 @@ test.for(culprits)('among the messages of a ticket: $says', async ({ field, reas
   expect(await s.rows('select key, cleared_at from sync.rejects')).toEqual([{ key: 'm2', cleared_at: at(10_000) }]);
 });
 
-test('a bad message stays written down though the second reading of it is no newer than the first', async () => {
+test('a bad message stays written down though the second reading of it is older than the first', async () => {
   await using s = await scripted();
   const record = ticket('t1', { updated_at: iso(5), inbox_id: null });
   s.lists.tickets = [record];
-  s.details['/tickets/t1'] = { ...record, messages: [message('m1', { created_at: '0000-01-01T00:00:00Z' })] };
+  let readings = 0;
+  s.details['/tickets/t1'] = () => {
+    // The second reply takes so long that nobody can say that it is not older.
+    if (readings++ > 0) s.goTo(11.5);
+    return { ...record, messages: [message('m1', { created_at: '0000-01-01T00:00:00Z' })] };
+  };
   s.goTo(10);
   await s.sync('tickets');
   expect(await s.sync('messages')).toMatchObject({ state: 'partly', inserted: 0 });
-  expect(s.asked.filter(path => path === '/tickets/t1').length).toBe(2);
+  expect(readings).toBe(2);
+  expect(await s.rows('select _messages_as_of from helpdesk.tickets')).toEqual([{ _messages_as_of: at(9) }]);
   expect(await s.rows('select key, cleared_at from sync.rejects')).toEqual([{ key: 'm1', cleared_at: null }]);
 });
 
@@ -208,7 +214,8 @@ test('a name that cannot be stored breaks neither the ticket nor its messages', 
   expect(await s.sync('messages')).toMatchObject({ state: 'partly', inserted: 1 });
   expect(await stored(s, 'messages')).toEqual(['m1']);
   expect(await s.rows('select name from helpdesk.inboxes')).toEqual([{ name: 'Sales' }]);
-  expect((await rejects(s)).map(({ reason }) => reason)).toEqual([expect.stringMatching(/overflow/)]);
+  const open = await s.rows('select ask_id, reason from sync.rejects where cleared_at is null');
+  expect(open).toEqual([{ ask_id: 't1', reason: expect.stringMatching(/overflow/) }]);
 });
 
 const strange = [

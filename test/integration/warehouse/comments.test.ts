@@ -1,0 +1,79 @@
+/** The comments are the analysts' manual: nothing that they can see goes without one. */
+import { expect, test } from 'vitest';
+import { freshDatabase } from '../../support/postgres.ts';
+
+/** Everything in the two schemas that can carry a comment and that people meet: its kind, its name, what is said of it. */
+const manual = `
+  with ours as (select oid, nspname from pg_namespace where nspname in ('helpdesk', 'sync'))
+  select 'schema' as kind, nspname::text as name, obj_description(oid, 'pg_namespace') as says from ours
+  union all
+  select 'table or view', c.oid::regclass::text, obj_description(c.oid, 'pg_class')
+  from pg_class c join ours on ours.oid = c.relnamespace where c.relkind in ('r', 'p', 'v', 'm', 'f')
+  union all
+  select 'column', c.oid::regclass || '.' || a.attname, col_description(c.oid, a.attnum)
+  from pg_class c join ours on ours.oid = c.relnamespace
+  join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+  where c.relkind in ('r', 'p', 'v', 'm', 'f')
+  union all
+  select 'function', p.oid::regprocedure::text, obj_description(p.oid, 'pg_proc')
+  from pg_proc p join ours on ours.oid = p.pronamespace
+  union all
+  select 'type', t.oid::regtype::text, obj_description(t.oid, 'pg_type')
+  from pg_type t join ours on ours.oid = t.typnamespace where t.typtype in ('d', 'e', 'r')
+  order by 1, 2`;
+
+test('every schema, table, view, column and function explains itself', async () => {
+  await using db = await freshDatabase();
+  const { rows } = await db.pool.query<{ kind: string; name: string; says: string | null }>(manual);
+  const names = (kind: string) => rows.filter(row => row.kind === kind).map(row => row.name);
+  expect(names('schema')).toEqual(['helpdesk', 'sync']);
+  expect(names('function')).toContain('sync.complete_through(text,text)');
+  expect(names('table or view')).toEqual(
+    expect.arrayContaining([
+      'helpdesk.tickets',
+      'sync.budget',
+      'sync.credit_minutes',
+      'sync.migrations',
+      'sync.status',
+    ]),
+  );
+  expect(names('column').length).toBeGreaterThan(200);
+
+  expect(rows.filter(({ says }) => !says?.trim())).toEqual([]);
+  // A sentence, not a repetition of the name.
+  expect(rows.filter(({ says }) => !/^\S.*[.:]$/s.test(says!))).toEqual([]);
+});
+
+test('every table of the mirror has the key, the columns of our own and an index for every join', async () => {
+  await using db = await freshDatabase();
+  const { rows } = await db.pool.query<{ name: string; key: string; columns: string[]; indexed: string[] }>(`
+    select c.relname as name, pg_get_constraintdef(k.oid) as key,
+      array(select a.attname::text from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns,
+      array(select a.attname::text from pg_index i join pg_attribute a on a.attrelid = c.oid and a.attnum = i.indkey[1]
+        where i.indrelid = c.oid) as indexed
+    from pg_class c join pg_constraint k on k.conrelid = c.oid and k.contype = 'p'
+    where c.relnamespace = 'helpdesk'::regnamespace and c.relkind = 'r' order by 1`);
+  const own = ['_first_seen_at', '_synced_at', '_observed_at', '_deleted_at', '_payload'];
+  for (const { name, key, columns, indexed } of rows) {
+    if (name === 'ticket_labels') {
+      expect(key).toBe('PRIMARY KEY (account_id, ticket_id, label_id)');
+      expect(indexed.sort()).toEqual(['label_id', 'ticket_id']);
+      continue;
+    }
+    expect({ name, key }).toEqual({ name, key: 'PRIMARY KEY (account_id, id)' });
+    expect(columns).toEqual(expect.arrayContaining(own));
+    const joins = columns.filter(column => column.endsWith('_id') && column !== 'account_id');
+    expect({ name, indexed }).toEqual({ name, indexed: expect.arrayContaining(joins) });
+  }
+  expect(rows.map(({ name }) => name)).toEqual([
+    'attachments',
+    'contacts',
+    'customers',
+    'inboxes',
+    'labels',
+    'messages',
+    'ticket_labels',
+    'tickets',
+    'users',
+  ]);
+});

@@ -1,0 +1,281 @@
+/** Coverage against a naive set of seconds, and what SQL says of it: positions, holes, complete_through. */
+import fc from 'fast-check';
+import type pg from 'pg';
+import { expect, test } from 'vitest';
+import { addHole, cover, makeRedundant, placeWalk, readPosition, register } from '../../../src/warehouse/coverage.ts';
+import { makePool, transaction } from '../../../src/warehouse/pool.ts';
+import type { Claim } from '../../../src/warehouse/runs.ts';
+import { freshDatabase } from '../../support/postgres.ts';
+import { at, second } from '../../support/scripted.ts';
+
+const lists = ['default', 'spam', 'trash'] as const;
+type ListName = (typeof lists)[number];
+const claimOf = (account: string): Claim => ({ account, stream: 'tickets', run: 0, token: 0 });
+const registered = lists.map(list => ({ stream: 'tickets', list }));
+const range = (from: number, to: number) => ({ from: second(from), to: second(to) });
+
+async function withPool(work: (pool: pg.Pool) => Promise<void>): Promise<void> {
+  await using db = await freshDatabase();
+  const pool = makePool(db.url);
+  await work(pool).finally(() => pool.end());
+}
+
+/** The seconds that each list has, and what follows from them. */
+class Model {
+  since = 0;
+  readonly seconds: Record<ListName, Set<number>> = { default: new Set(), spam: new Set(), trash: new Set() };
+  readonly redundant = new Set<ListName>();
+
+  position(list: ListName): number {
+    const wanted = [...this.seconds[list]].filter(n => n >= this.since);
+    return wanted.length === 0 ? this.since : Math.max(...wanted) + 1;
+  }
+  holes(list: ListName): string[] {
+    const top = Math.max(-1, ...this.seconds[list]);
+    const holes: [number, number][] = [];
+    for (let n = this.since; n <= top; n++) {
+      if (this.seconds[list].has(n)) continue;
+      const last = holes.at(-1);
+      if (last?.[1] === n) last[1]++;
+      else holes.push([n, n + 1]);
+    }
+    return this.redundant.has(list) ? [] : holes.map(([from, to]) => `${from} to ${to}`);
+  }
+  completeThrough(): number | null {
+    const read = lists.filter(list => !this.redundant.has(list));
+    if (read.some(list => this.seconds[list].size === 0)) return null;
+    return Math.min(
+      ...read.map(list => {
+        let n = this.since;
+        while (this.seconds[list].has(n)) n++;
+        return n;
+      }),
+    );
+  }
+}
+
+const secondOf = (time: Date | null) => (time === null ? null : (time.getTime() - second(0)) / 1000);
+
+async function told(pool: pg.Pool, account: string) {
+  const { rows } = await pool.query(
+    `select sync.complete_through($1, 'tickets') as complete,
+       array(select row(list, extract(epoch from hole_from)::int, extract(epoch from hole_to)::int)::text
+         from sync.holes where account_id = $1 order by list, hole_from) as holes`,
+    [account],
+  );
+  const positions = await Promise.all(lists.map(list => readPosition(pool, claimOf(account), list)));
+  const zero = second(0) / 1000;
+  return {
+    complete: secondOf(rows[0].complete),
+    holes: rows[0].holes.map((text: string) => {
+      const [, list, from, to] = /^\((.*),(.*),(.*)\)$/.exec(text)!;
+      return `${list}: ${Number(from) - zero} to ${Number(to) - zero}`;
+    }),
+    positions: positions.map(({ fromMs, redundant, firstLoad }) => [secondOf(new Date(fromMs)), redundant, firstLoad]),
+  };
+}
+
+const expected = (model: Model) => ({
+  complete: model.completeThrough(),
+  holes: lists.flatMap(list => model.holes(list).map(hole => `${list}: ${hole}`)),
+  positions: lists.map(list => [model.position(list), model.redundant.has(list), model.seconds[list].size === 0]),
+});
+
+const step = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant('cover' as const),
+      list: fc.constantFrom(...lists),
+      from: fc.nat(30),
+      seconds: fc.integer({ min: 1, max: 12 }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('since' as const), to: fc.nat(40) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('redundant' as const), list: fc.constantFrom('spam', 'trash') }),
+  },
+);
+
+test('coverage is a set of seconds, whatever comes in whatever order, also when `since` moves', () =>
+  withPool(async pool => {
+    let runs = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 14 }), async steps => {
+        const account = `a${runs++}`;
+        const model = new Model();
+        await register(pool, account, second(0), registered);
+        expect(await told(pool, account)).toEqual(expected(model));
+        for (const one of steps) {
+          if (one.do === 'cover') {
+            const to = one.from + one.seconds;
+            await transaction(pool, c => cover(c, claimOf(account), one.list, range(one.from, to)));
+            for (let n = one.from; n < to; n++) model.seconds[one.list].add(n);
+          } else if (one.do === 'since') {
+            await register(pool, account, second(one.to), registered);
+            model.since = one.to;
+          } else {
+            await transaction(pool, c => makeRedundant(c, claimOf(account), one.list));
+            model.redundant.add(one.list);
+          }
+          expect(await told(pool, account)).toEqual(expected(model));
+        }
+      }),
+      { numRuns: 60 },
+    );
+  }));
+
+test('what is covered already is not written again', () =>
+  withPool(async pool => {
+    await register(pool, 'a', second(0), registered);
+    const write = (from: number, to: number) =>
+      transaction(pool, c => cover(c, claimOf('a'), 'default', range(from, to)));
+    const row = async () =>
+      (await pool.query(`select xmin::text, covered::text from sync.coverage where list = 'default'`)).rows;
+    await write(0, 10);
+    const before = await row();
+    expect(before[0].covered).toBe('{["2026-01-01 00:00:00+00","2026-01-01 00:00:10+00")}');
+    await write(3, 10);
+    expect(await row()).toEqual(before);
+    await write(10, 11);
+    expect((await row())[0].covered).toBe('{["2026-01-01 00:00:00+00","2026-01-01 00:00:11+00")}');
+  }));
+
+test('the reason of a hole is shown as long as the hole is there', () =>
+  withPool(async pool => {
+    const claim = claimOf('a');
+    await register(pool, 'a', second(0), registered);
+    await transaction(pool, async c => {
+      await cover(c, claim, 'default', range(0, 5));
+      await addHole(c, claim, 'default', { ...range(5, 6), reason: 'first' }, at(20));
+      await addHole(c, claim, 'default', { ...range(5, 6), reason: 'second' }, at(21));
+      await cover(c, claim, 'default', range(6, 9));
+      await cover(c, claim, 'default', range(11, 12));
+    });
+    const holes = async () => (await pool.query('select * from sync.holes order by hole_from')).rows;
+    const hole = (from: number, to: number, reason: string | null) => ({
+      account_id: 'a',
+      stream: 'tickets',
+      list: 'default',
+      hole_from: at(from),
+      hole_to: at(to),
+      reason,
+    });
+    expect(await holes()).toEqual([hole(5, 6, 'second'), hole(9, 11, null)]);
+    await transaction(pool, c => cover(c, claim, 'default', range(4, 7)));
+    expect(await holes()).toEqual([hole(9, 11, null)]);
+  }));
+
+test('the place of a walk moves, and goes when the walk is over', () =>
+  withPool(async pool => {
+    const claim = claimOf('a');
+    await register(pool, 'a', second(0), registered);
+    const walk = { since: second(1) + 500, asOf: second(9) + 123, page: 7, deep: false };
+    const place = (next: typeof walk | null) => transaction(pool, c => placeWalk(c, claim, 'default', next));
+    const placed = async () => (await readPosition(pool, claim, 'default')).walk;
+    expect(await placed()).toBeUndefined();
+    await place(walk);
+    expect(await placed()).toEqual(walk);
+    await place({ ...walk, page: 6, deep: true });
+    expect(await placed()).toEqual({ ...walk, page: 6, deep: true });
+    expect((await readPosition(pool, claim, 'spam')).walk).toBeUndefined();
+    await place(null);
+    expect(await placed()).toBeUndefined();
+  }));
+
+test('a list that nobody has registered is an error, not an empty position', () =>
+  withPool(async pool => {
+    await expect(readPosition(pool, claimOf('a'), 'default')).rejects.toThrow(
+      'list default of tickets is not registered',
+    );
+  }));
+
+/** updated, messages as of, gone */
+const waiting: {
+  says: string;
+  tickets: [number, number | null, boolean][];
+  covered: number[];
+  complete: number | null;
+}[] = [
+  {
+    says: 'nothing waits',
+    tickets: [
+      [5, 5, false],
+      [6, 9, false],
+    ],
+    covered: [20, 20, 20],
+    complete: 20,
+  },
+  {
+    says: 'one was never read',
+    tickets: [
+      [5, null, false],
+      [6, 9, false],
+    ],
+    covered: [20, 20, 20],
+    complete: 5,
+  },
+  {
+    says: 'one has changed since',
+    tickets: [
+      [9, 8, false],
+      [7, 9, false],
+    ],
+    covered: [20, 20, 20],
+    complete: 9,
+  },
+  {
+    says: 'the least of several counts',
+    tickets: [
+      [9, null, false],
+      [7, 3, false],
+    ],
+    covered: [20, 20, 20],
+    complete: 7,
+  },
+  {
+    says: 'what is gone waits for nothing',
+    tickets: [
+      [5, null, true],
+      [9, null, false],
+    ],
+    covered: [20, 20, 20],
+    complete: 9,
+  },
+  { says: 'tickets are behind what waits', tickets: [[15, null, false]], covered: [20, 12, 20], complete: 12 },
+  { says: 'a list was never read', tickets: [[5, null, false]], covered: [20, 0, 20], complete: null },
+  { says: 'nothing was ever read', tickets: [], covered: [0, 0, 0], complete: null },
+];
+test.for(waiting)(
+  'messages are complete through the first ticket that waits: $says',
+  ({ tickets, covered, complete }) =>
+    withPool(async pool => {
+      await register(pool, 'a', second(0), registered);
+      await transaction(pool, async c => {
+        for (const [i, list] of lists.entries())
+          if (covered[i]! > 0) await cover(c, claimOf('a'), list, range(0, covered[i]!));
+      });
+      for (const [i, [updated, asOf, gone]] of tickets.entries()) {
+        await pool.query(
+          `insert into helpdesk.tickets (account_id, id, updated_at, _messages_as_of, _first_seen_at, _synced_at, _observed_at, _deleted_at, _payload)
+         values ('a', $1, $2, $3, $2, $2, $2, $4, '{}'), ('b', $1, $5, null, $2, $2, $2, null, '{}')`,
+          [`t${i}`, at(updated), asOf === null ? null : at(asOf), gone ? at(30) : null, at(1)],
+        );
+      }
+      const { rows } = await pool.query(
+        `select sync.complete_through('a', 'messages') as t, sync.complete_through('b', 'messages') as b`,
+      );
+      expect(secondOf(rows[0].t)).toBe(complete);
+      expect(rows[0].b).toBe(null);
+      const status = await pool.query(
+        `select complete_through, waiting from sync.status where account_id = 'a' and stream = 'messages'`,
+      );
+      expect(status.rows).toEqual([
+        {
+          complete_through: complete === null ? null : at(complete),
+          waiting: tickets.filter(([updated, asOf, gone]) => !gone && (asOf === null || asOf < updated)).length,
+        },
+      ]);
+    }),
+);
