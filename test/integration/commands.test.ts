@@ -3,7 +3,8 @@
  * sees: stdout, stderr and the exit code.
  */
 import { execFile } from 'node:child_process';
-import { chmod, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { chmod, mkdtemp, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,11 +16,24 @@ import { type Finished, settingsFor, shelfdesk } from '../support/cli.ts';
 import { noSandboxLimits } from '../support/mirror.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
 
-/** A folder without an `.env`, in which user `postgres` may live. Its name is the one that the next run clears up. */
+/**
+ * A folder without an `.env`, in which user `postgres` may live. Its name is the one that the next run clears up. Where that
+ * user cannot enter the project, the server of this folder lives in one whose name is made from its path.
+ */
 async function emptyFolder(): Promise<{ path: string } & AsyncDisposable> {
-  const path = await mkdtemp(join(tmpdir(), `shelfdesk-tests-${process.pid}-`));
+  const path = await realpath(await mkdtemp(join(tmpdir(), `shelfdesk-tests-${process.pid}-`)));
   await chmod(path, 0o755);
-  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true }) };
+  const home = createHash('sha256')
+    .update(join(path, '.shelfdesk', 'postgres'))
+    .digest('hex')
+    .slice(0, 12);
+  return {
+    path,
+    async [Symbol.asyncDispose]() {
+      await rm(join(await realpath(tmpdir()), `shelfdesk-${home}`), { recursive: true, force: true });
+      await rm(path, { recursive: true });
+    },
+  };
 }
 
 interface Started extends AsyncDisposable {
@@ -337,7 +351,7 @@ describe.concurrent('commands', () => {
     expect((await client.query('select 2 as two')).rows).toEqual([{ two: 2 }]);
     await client.end();
     const left = await two.interrupt();
-    expect([left.code, left.stderr]).toEqual([0, expect.stringContaining(`The data is in ${at.folder}`)]);
+    expect([left.code, left.stderr]).toEqual([0, expect.stringContaining(`embedded PostgreSQL in ${at.folder}\n`)]);
     await expect(stat(join(at.folder, 'data', 'postmaster.pid'))).rejects.toThrow('ENOENT');
   });
 
