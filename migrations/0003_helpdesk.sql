@@ -268,3 +268,6 @@ begin
   end loop;
 end
 $$;
+
+comment on column helpdesk.customers._payload is
+  'The record as it came, unknown fields and contacts included: a change of contacts alone is a change of the customer.';

@@ -72,8 +72,6 @@ export interface Scripted extends AsyncDisposable {
   readonly lists: Record<string, Says>;
   /** What a request by id shows: path → record, text, or a status; or a function that says it anew each time. */
   readonly details: Record<string, unknown>;
-  /** All requests so far, without the query. */
-  readonly asked: string[];
   /** Moves the clock: a reply from now on is true as of one second before `n`. */
   goTo(n: number): void;
   /** One run of one stream; what it wrote down about itself. Throws what the run throws. */
@@ -91,7 +89,6 @@ export async function scripted(options: { lookbackMs?: number } = {}): Promise<S
   const pool = makePool(db.url);
   const lists: Record<string, Says> = { tickets: [], spam: [], trash: [], customers: [], users: [] };
   const details: Record<string, unknown> = {};
-  const asked: string[] = [];
   let nowMs = second(0);
   const clock: Clock = {
     now: () => nowMs,
@@ -122,7 +119,6 @@ export async function scripted(options: { lookbackMs?: number } = {}): Promise<S
     log: pino({ level: 'silent' }),
     fetch: async url => {
       const path = decodeURIComponent(url.pathname.replace('/api/v1', ''));
-      asked.push(path);
       const answered = answer(path, url.searchParams);
       return { ...answered, headers: { date: new Date(nowMs).toUTCString() } };
     },
@@ -148,7 +144,6 @@ export async function scripted(options: { lookbackMs?: number } = {}): Promise<S
     ctx,
     lists,
     details,
-    asked,
     goTo: n => {
       nowMs = second(n);
     },

@@ -46,6 +46,7 @@ describe('a commit under an old token fails and leaves nothing behind', () => {
   };
   const takers: Record<string, (s: Scripted, old: Awaited<ReturnType<Scripted['claim']>>) => Promise<unknown>> = {
     'another worker': (s, old) => takeUp(s.pool, old, at(15)),
+    'its own end': (s, old) => finish(s.pool, old, at(15), { credits: 0 }),
     'whoever buried the run': s => buryRuns(s.pool, 'default', at(15)),
     'whoever ended the run': (s, old) => endRun(s.pool, old.run, at(15), new Interrupted()),
   };
