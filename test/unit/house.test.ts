@@ -69,7 +69,7 @@ function onlyTypes(names: string): boolean {
 /** The table in docs/DESIGN.md, by room: `streams`, or narrower `streams/index`, `streams/stream (types)`. */
 const mayImport: Record<string, string[]> = (() => {
   const [, section = ''] = readFileSync(join(root, 'docs/DESIGN.md'), 'utf8').split('### Who may import whom');
-  const lines = section.split(/^#/m)[0]!.matchAll(/^\| `([\w-]+)` \| (.+) \|$/gm);
+  const lines = section.split(/^#/m)[0]!.matchAll(/^\| `([\w-]+)` +\| (.+) \|$/gm);
   return Object.fromEntries(
     [...lines].map(([, room, rules]) => [
       room!,
