@@ -18,7 +18,7 @@ const baseUrl = z
     error: 'must begin with https:// (http:// only to this machine itself)',
   })
   .refine(url => url.username === '' && url.password === '', { error: 'must not carry a user name or password' })
-  .refine(url => url.pathname.endsWith('/api/v1') && url.search === '', { error: 'must end in /api/v1' });
+  .refine(url => url.href.endsWith('/api/v1'), { error: 'must end in /api/v1' });
 
 const connection = (...protocols: string[]) =>
   z.string().refine(value => URL.canParse(value) && protocols.includes(new URL(value).protocol), {
@@ -48,6 +48,8 @@ export const settings = {
   HELPDESK_BASE_URL: {
     schema: baseUrl.optional(),
     says: 'Base address of the help desk; ends in `/api/v1`. HTTPS, except to this machine itself.',
+    // No secret as such, but people paste keys and passwords into URLs.
+    secret: true,
   },
   HELPDESK_TOKEN: {
     schema: z
@@ -78,9 +80,8 @@ export const settings = {
     says: "Credits of each period that are left to the account's other tools.",
   },
   HELPDESK_SINCE: {
-    schema: z.iso
-      .datetime({ offset: true, error: 'must be a time such as 2024-01-01T00:00:00Z' })
-      .or(z.iso.date())
+    schema: z
+      .union([z.iso.datetime({ offset: true }), z.iso.date()], { error: 'must be a time such as 2024-01-01T00:00:00Z' })
       .transform(value => Date.parse(value))
       .default(0),
     default: 'everything',
@@ -170,10 +171,11 @@ export function readConfig(
 
 function wrongSetting(name: Name, message: string, where: string, value: string | undefined): UsageError {
   const setting: { says: string; secret?: boolean } = settings[name];
-  // A URL with an @ may carry a password.
-  const shown = setting.secret || value?.includes('@') ? '' : ` (it is "${value}")`;
-  return new UsageError(`${name} ${message.toLowerCase()}${shown}`, `Change it in ${where}. ${setting.says}`);
+  const shown = setting.secret ? '' : ` (it is "${value}")`;
+  return new UsageError(`${name} ${lowerFirst(message)}${shown}`, `Change it in ${where}. ${setting.says}`);
 }
+
+const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);
 
 function readEnvFile(folder: string): Record<string, string | undefined> {
   const file = join(folder, '.env');

@@ -67,14 +67,25 @@ export const messages: DetailStream<TicketInDetail, Message> = {
     ],
   ),
   names: [
-    { embed: 'labels', upsert: upsertNames('helpdesk.labels', elements(`$1::jsonb -> 'labels'`)) },
-    { embed: 'inbox', upsert: upsertNames('helpdesk.inboxes', elements(`jsonb_build_array($1::jsonb -> 'inbox')`)) },
+    {
+      embed: 'labels',
+      mentioned: record => record.label_ids ?? [],
+      upsert: upsertNames('helpdesk.labels', elements(`$1::jsonb -> 'labels'`)),
+    },
+    {
+      embed: 'inbox',
+      mentioned: record => (record.inbox_id ? [record.inbox_id] : []),
+      upsert: upsertNames('helpdesk.inboxes', elements(`jsonb_build_array($1::jsonb -> 'inbox')`)),
+    },
   ],
   fields: new Set(Object.keys(message.shape)),
   enumerations: known.messages,
 };
 
-/** An id that was asked about and not shown counts as asked: it is not paid for again until names are looked at anew. */
+/**
+ * An id that the record mentions and that no name came for counts as asked: it is not paid for again until names are
+ * looked at anew. One that the record does not mention any more is still due: another ticket will show its name.
+ */
 function upsertNames(table: string, shown: string): string {
   return `insert into ${table} as t (account_id, id, name, _first_seen_at, _synced_at, _observed_at, _payload)
 select $2, id, s.record ->> 'name', $3, $3, $4, s.record

@@ -48,9 +48,11 @@ export interface ListStream<T extends Row> extends Described {
 }
 
 /** Something that has no endpoint: its name rides along with a detail, for a credit. */
-export interface Name {
+export interface Name<P> {
   readonly embed: 'labels' | 'inbox';
-  /** $1 the record, $2 account, $3 now, $4 as_of, $5 the ids that were asked about. */
+  /** The ids that the record mentions: for these a reply that shows no name is the answer. */
+  mentioned(record: P): readonly string[];
+  /** $1 the record, $2 account, $3 now, $4 as_of, $5 the ids that were asked about and that the record mentions. */
   readonly upsert: string;
 }
 
@@ -59,13 +61,13 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
   readonly kind: 'detail';
   /** The stream whose record is asked for, and comes along. */
   readonly of: Described;
-  request(id: string, more: readonly Name['embed'][]): Request<P>;
+  request(id: string, more: readonly Name<P>['embed'][]): Request<P>;
   members(record: P): readonly unknown[];
   /** The field of the record that holds them. */
   readonly membersField: string;
   readonly member: z.ZodType<T>;
   /** Further parameters of the merge ($5…), from the members in their order, and their places in the record, from 0. */
   parameters(members: readonly T[], places: readonly number[]): unknown[];
-  readonly names: readonly Name[];
+  readonly names: readonly Name<P>[];
   version(record: P): Ms;
 }

@@ -35,6 +35,8 @@ const namesMs = 7 * 24 * 3_600_000;
 const fewTries = 4;
 /** This many tickets in a row that fail are no matter of tickets. */
 const mostFailures = 5;
+/** Of asking for names that nobody has asked for. */
+const mostRounds = 3;
 /** A ticket that changes faster than it can be read is left to the next run after so many readings. */
 const mostReadings = 4;
 /** Before the first reply nothing is known of the source's clock, and nothing is held back. */
@@ -133,22 +135,29 @@ async function askAgain(ctx: Context, claim: Claim, stream: Detail): Promise<voi
   }
 }
 
-/** Names of what no waiting ticket mentioned: a label that was put on a ticket between its listing and its reading. */
+/**
+ * Names of what no waiting ticket mentioned: a label that was put on a ticket between its listing and its reading. That
+ * ticket may have lost it again by now, so that another one has to be asked: a few rounds.
+ */
 async function askForNames(ctx: Context, claim: Claim, stream: Detail): Promise<void> {
-  for (const ticket of await ticketsForNames(ctx.pg, claim.account)) {
-    ctx.signal.throwIfAborted();
-    try {
-      const request = stream.request(ticket.id, moreFor(ticket.due));
-      const reply = await ctx.helpdesk.send(request, { lane: 'fresh', signal: ctx.signal, tries: fewTries });
-      await commitDetail(ctx, claim, stream, reply, ticket);
-    } catch (error) {
-      if (!(error instanceof Retry || error instanceof Gone)) throw error;
-      await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
+  for (let round = 1; round <= mostRounds; round++) {
+    const tickets = await ticketsForNames(ctx.pg, claim.account);
+    for (const ticket of tickets) {
+      ctx.signal.throwIfAborted();
+      try {
+        const request = stream.request(ticket.id, moreFor(ticket.due));
+        const reply = await ctx.helpdesk.send(request, { lane: 'fresh', signal: ctx.signal, tries: fewTries });
+        await commitDetail(ctx, claim, stream, reply, ticket);
+      } catch (error) {
+        if (!(error instanceof Retry || error instanceof Gone)) throw error;
+        await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
+      }
     }
+    if (tickets.length === 0) return;
   }
 }
 
-function moreFor(due: Waiting['due']): Name['embed'][] {
+function moreFor(due: Waiting['due']): Name<Row>['embed'][] {
   return (['labels', 'inbox'] as const).filter(embed => due[embed].length > 0);
 }
 
@@ -187,8 +196,9 @@ async function commitDetail(
         refused.push(...written.rejects.map(reject => ({ ...reject, askId: ticket.id })));
       }
       for (const name of stream.names) {
-        const asked = ticket.due[name.embed];
-        if (asked.length === 0) continue;
+        if (ticket.due[name.embed].length === 0) continue;
+        const mentioned = name.mentioned(record);
+        const asked = ticket.due[name.embed].filter(id => mentioned.includes(id));
         const { text, cleaned } = nameText(name, reply, care);
         const give = () => nameThem(client, claim.account, name.upsert, { text, asked, at });
         const refusal = care === 'one by one' ? await attempt(client, give) : await give();
@@ -219,7 +229,7 @@ function parentBatch(stream: Detail, reply: Reply<Row>, care: Care): Batch {
   return singleBatch(stream.of, { ...reply, text: keepFields(reply.text, field => !others.has(field)) });
 }
 
-function nameText(name: Name, reply: Reply<Row>, care: Care): { text: string; cleaned: number } {
+function nameText(name: Name<Row>, reply: Reply<Row>, care: Care): { text: string; cleaned: number } {
   if (care === 'as it came') return { text: reply.text, cleaned: 0 };
   return cleanJson(keepFields(reply.text, field => field === name.embed));
 }

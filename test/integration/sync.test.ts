@@ -200,6 +200,29 @@ describe('a source in trouble', () => {
   });
 });
 
+test('a label that its ticket lost before it was read gets its name from another ticket', async () => {
+  await using db = await freshDatabase();
+  const sandbox = await startSandbox({
+    ...noSandboxLimits,
+    tickets: 12,
+    before: request => {
+      if (request.path === `/tickets/${first.id}`) sandbox.world.removeLabels(first.id, [label.id]);
+    },
+  });
+  const { world } = sandbox;
+  const label = world.addLabel({ name: 'rare' });
+  const [last, first] = [world.byUpdated.at(0)!, world.byUpdated.at(11)!];
+  for (const { id } of [last, first]) world.addLabels(id, [label.id], { quiet: true });
+  try {
+    const result = await syncOnce(configFor(db.url, sandbox));
+    expect(result.exitCode).toBe(0);
+    const { rows } = await db.pool.query('select name from helpdesk.labels where id = $1', [label.id]);
+    expect(rows).toEqual([{ name: 'rare' }]);
+  } finally {
+    await sandbox.close();
+  }
+});
+
 describe('an end in the middle', () => {
   test('Ctrl-C finishes the page in flight, exits 130, and the next sync goes on and pays nothing twice', async () => {
     await using db = await freshDatabase();

@@ -184,6 +184,9 @@ describe('a secret is never shown', () => {
     ['HELPDESK_TOKEN', 'hush hush-hush'],
     ['HELPDESK_BASE_URL', 'https://u:hush-hush@desk.example/api/v1'],
     ['HELPDESK_BASE_URL', 'http://u:hush-hush@desk.example/api/v2'],
+    ['HELPDESK_BASE_URL', 'https://desk.example/api/v1?key=hush-hush'],
+    ['HELPDESK_BASE_URL', 'hush-hush'],
+    ['HELPDESK_BASE_URL', 'https://desk.example/api/v1#hush-hush'],
   ])('%s=%s', ([name, value]) => {
     const error = refusal({ ...helpdesk, [name]: value });
     expect(error.message).toContain(name);
@@ -196,6 +199,6 @@ describe('a secret is never shown', () => {
 
   test('settings that may carry one are marked as secret', () => {
     const secret = Object.entries(settings).filter(([, setting]) => 'secret' in setting && setting.secret);
-    expect(secret.map(([name]) => name)).toEqual(['DATABASE_URL', 'REDIS_URL', 'HELPDESK_TOKEN']);
+    expect(secret.map(([name]) => name)).toEqual(['DATABASE_URL', 'REDIS_URL', 'HELPDESK_BASE_URL', 'HELPDESK_TOKEN']);
   });
 });
