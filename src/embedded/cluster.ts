@@ -21,7 +21,7 @@ export type Server = { state: 'down' } | { state: 'busy' } | { state: 'ready'; p
 export const maxLooks = 130;
 export const pauseMs = (attempt: number): number => Math.min(1000, 20 * 1.5 ** attempt);
 
-const dataOf = (place: Place): string => join(place.home, 'data');
+const dataOf = (place: Pick<Place, 'home'>): string => join(place.home, 'data');
 
 /** Makes the data folder if there is none. Two at once: both make one, the first rename wins. */
 export async function ensureCluster(place: Place, settings: Settings): Promise<void> {
@@ -96,7 +96,7 @@ const notOurs = (place: Place, cause: unknown): ShelfdeskError =>
   );
 
 /** What `postmaster.pid` says, checked against the process that it names. */
-export async function look(place: Place): Promise<Server> {
+export async function look(place: Pick<Place, 'home'>): Promise<Server> {
   const { text, pid } = await pidFile(place);
   if (text === undefined || (pid !== undefined && !(await isPostmaster(pid, dataOf(place))))) return { state: 'down' };
   const lines = text.split('\n');
@@ -105,7 +105,7 @@ export async function look(place: Place): Promise<Server> {
 }
 
 /** No text: no file. No pid: PostgreSQL has made the file but not written it yet. */
-async function pidFile(place: Place): Promise<{ text?: string; pid?: number }> {
+export async function pidFile(place: Pick<Place, 'home'>): Promise<{ text?: string; pid?: number }> {
   const text = await readFile(join(dataOf(place), 'postmaster.pid'), 'utf8').catch(unless('ENOENT'));
   if (text === undefined) return {};
   const pid = Number.parseInt(text, 10);

@@ -101,7 +101,7 @@ async function serverAccount(): Promise<Account> {
 }
 
 async function relocate(home: string, binaries: { bin: string; version: string }, account: Account): Promise<Place> {
-  const base = join(await openTemporaryFolder(account), `shelfdesk-${sha256(home).slice(0, 12)}`);
+  const base = join(await openTemporaryFolder(account), relocatedName(home));
   await mkdir(base, { mode: 0o700 }).catch(unless('EEXIST'));
   // The name can be guessed, so somebody else may have been first. Root's is ours, half way between mkdir and chown.
   const found = await lstat(base);
@@ -114,13 +114,19 @@ async function relocate(home: string, binaries: { bin: string; version: string }
   await lchown(base, account.uid, account.gid);
   await chmod(base, 0o700);
   const copy = join(base, `binaries-${binaries.version}`);
+  await sweepStaging(copy);
   if (!(await stat(copy).catch(() => undefined))) await copyBinaries(dirname(binaries.bin), copy, account);
   return { home: join(base, 'postgres'), bin: join(copy, 'bin'), version: binaries.version, account };
 }
 
+/** What the folder in the temporary directory is called that stands in for `home`. */
+export const relocatedName = (home: string): string => `shelfdesk-${sha256(home).slice(0, 12)}`;
+
+export const temporaryFolders = (): string[] => [tmpdir(), '/tmp', '/var/tmp'];
+
 /** The system's temporary directory; with PAM's private ones (mode 0700) it is one that everybody can enter. */
 async function openTemporaryFolder(account: Account): Promise<string> {
-  for (const folder of [tmpdir(), '/tmp', '/var/tmp']) {
+  for (const folder of temporaryFolders()) {
     if (await canUse(account, folder)) return realpath(folder);
   }
   throw new ShelfdeskError(

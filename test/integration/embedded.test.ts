@@ -3,11 +3,13 @@ import { once } from 'node:events';
 import { watch } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
+import { findPlace, type Place } from '../../src/embedded/place.ts';
 import { type Embedded, joinEmbedded } from '../../src/embedded/postgres.ts';
+import { removeServer } from '../support/global.ts';
 
 const settings = { fsync: 'off' };
 
@@ -20,17 +22,24 @@ async function serverFolder(mode = 0o755): Promise<string> {
   await chmod(parent, mode);
   const folder = join(parent, 'postgres');
   onTestFinished(async () => {
-    // The last one out stops what still runs.
-    if (mode === 0o700 || (await runs({ dataFolder: folder }))) {
-      const last = await joinEmbedded({ folder, settings });
-      await last.release();
-      const own = dirname(last.dataFolder);
-      if (/^shelfdesk-[0-9a-f]{12}$/.test(basename(own))) await rm(own, { recursive: true });
-    }
+    await removeServer(folder);
     await rm(parent, { recursive: true });
   });
   return folder;
 }
+
+/** Is this project in a folder that only root can enter? Then no test has its data where it was asked for. */
+async function isClosed(): Promise<boolean> {
+  if (process.geteuid?.() !== 0) return false;
+  for (let folder = import.meta.dirname; folder !== dirname(folder); folder = dirname(folder)) {
+    if (!((await stat(folder)).mode & 0o001)) return true;
+  }
+  return false;
+}
+
+/** All that may lie beside the data: the binaries, where user postgres cannot get at those of the project. */
+const allBeside = (folder: string, { home, version }: Place): string[] =>
+  home === folder ? ['postgres'] : [`binaries-${version}`, 'postgres'];
 
 /** Another process that joins, says so, and leaves when its input ends. */
 interface Other {
@@ -54,8 +63,9 @@ function otherProcess(folder: string): Other {
   const line = once(createInterface(child.stdout), 'line').then(([text]) => JSON.parse(text));
   const joined = Promise.race([line, exited.then(([code]) => Promise.reject(new Error(`exited with ${code}`)))]);
   joined.catch(() => {}); // Not everybody waits for it.
-  onTestFinished(() => {
+  onTestFinished(async () => {
     child.kill('SIGKILL');
+    await exited;
   });
   return {
     child,
@@ -95,15 +105,25 @@ const runs = async (at: { dataFolder: string }) =>
     () => false,
   );
 
+function appearance(folder: string, prefix: string): Promise<void> {
+  return new Promise(done => {
+    const watcher = watch(folder, (_, name) => {
+      if (name?.startsWith(prefix)) done();
+    });
+    onTestFinished(() => watcher.close());
+  });
+}
+
 test('the first one starts the server, the others join it, the last one stops it', async () => {
   const folder = await serverFolder();
   const first = otherProcess(folder);
   const { url, dataFolder } = await first.joined;
   expect(await first.joined).toEqual({
     url: expect.stringMatching(/^postgres:\/\/shelfdesk:[\w-]{32}@127\.0\.0\.1:\d+\/shelfdesk$/),
-    dataFolder: folder,
+    dataFolder: (await isClosed()) ? expect.stringMatching(/\/shelfdesk-[0-9a-f]{12}\/postgres$/) : folder,
     started: true,
   });
+  expect(await runs({ dataFolder })).toBe(true);
   const others = [otherProcess(folder), otherProcess(folder)] as const;
   for (const other of others) expect(await other.joined).toEqual({ url, dataFolder, started: false });
 
@@ -181,6 +201,9 @@ test('a number in postmaster.pid that now belongs to another process does not ho
   await embedded.release();
   const { uid, gid } = await stat(embedded.dataFolder);
   const bystander = spawn('sleep', ['600'], { uid, gid });
+  onTestFinished(() => {
+    bystander.kill('SIGKILL');
+  });
   await once(bystander, 'spawn');
   await writeFile(pidFile(embedded), left.replace(/^\d+/, String(bystander.pid)));
 
@@ -195,27 +218,40 @@ test('starters at once on an empty folder end up on one server, with nothing lef
   const starters = Array.from({ length: 4 }, () => otherProcess(folder));
   const joined = await Promise.all(starters.map(starter => starter.joined));
   expect(new Set(joined.map(({ url }) => url)).size).toBe(1);
-  expect(await readdir(dirname(folder))).toEqual(['postgres']);
+  const place = await findPlace(folder);
+  expect(joined[0]!.dataFolder).toBe(place.home);
+  expect((await readdir(dirname(place.home))).sort()).toEqual(allBeside(folder, place));
   await Promise.all(starters.map(starter => starter.leave()));
   expect(await runs(joined[0]!)).toBe(false);
 });
 
 test('a starter that is killed half way leaves nothing half-made, and its remains are removed', async () => {
   const folder = await serverFolder();
-  const appeared = new Promise<void>(done => {
-    const watcher = watch(dirname(folder), (_, name) => {
-      if (!name?.startsWith('postgres.new-')) return;
-      watcher.close();
-      done();
-    });
-  });
+  const place = await findPlace(folder);
+  const appeared = appearance(dirname(place.home), 'postgres.new-');
   const starter = otherProcess(folder);
   await appeared;
   await starter.kill();
 
   const next = await joinEmbedded({ folder, settings });
-  expect(next.started).toBe(true);
-  expect(await readdir(dirname(folder))).toEqual(['postgres']);
+  expect(next).toMatchObject({ started: true, dataFolder: place.home });
+  expect((await readdir(dirname(place.home))).sort()).toEqual(allBeside(folder, place));
+  await next.release();
+});
+
+test('a starter that is killed while it copies the binaries leaves nothing half-made either', async context => {
+  context.skip(process.geteuid?.() !== 0, 'only for root does PostgreSQL run as another user');
+  const folder = await serverFolder(0o700);
+  const place = await findPlace(folder);
+  await rm(dirname(place.bin), { recursive: true });
+  const appeared = appearance(dirname(place.home), 'binaries-');
+  const starter = otherProcess(folder);
+  await appeared;
+  await starter.kill();
+
+  const next = await joinEmbedded({ folder, settings });
+  expect(next).toMatchObject({ started: true, dataFolder: place.home });
+  expect((await readdir(dirname(place.home))).sort()).toEqual(allBeside(folder, place));
   await next.release();
 });
 
@@ -263,6 +299,10 @@ test('the loss of the server ends nobody; leaving afterwards is quiet', async ()
   process.kill(await postmaster(embedded), 'SIGKILL');
   await expect.poll(() => query(embedded.url, 'select').catch(error => error.code)).toBe('ECONNREFUSED');
   await embedded.release();
+  // The system keeps the shared memory of a server that was killed, until the next one on the folder gives it back.
+  const next = await joinEmbedded({ folder, settings });
+  expect(next.started).toBe(true);
+  await next.release();
 });
 
 test('leaving twice is leaving once', async () => {
@@ -281,7 +321,7 @@ test('an interruption leaves no server behind', async () => {
   const joining = joinEmbedded({ folder, settings, signal: interruption.signal });
   interruption.abort(new Error('enough'));
   await expect(joining).rejects.toThrow('enough');
-  expect(await runs({ dataFolder: folder })).toBe(false);
+  expect(await runs({ dataFolder: (await findPlace(folder)).home })).toBe(false);
 });
 
 test('under a folder that user postgres cannot enter, everything lives in one that it owns', async context => {
@@ -301,14 +341,15 @@ test('under a folder that user postgres cannot enter, everything lives in one th
 
 test('a folder that holds something else is refused and left alone', async () => {
   const folder = await serverFolder();
-  await mkdir(folder);
-  await writeFile(join(folder, 'thesis.txt'), 'the only copy');
+  const { home } = await findPlace(folder);
+  await mkdir(home);
+  await writeFile(join(home, 'thesis.txt'), 'the only copy');
   await expect(joinEmbedded({ folder, settings })).rejects.toMatchObject({
-    message: `${folder} is not empty and holds no database of ours`,
+    message: `${home} is not empty and holds no database of ours`,
     remedy: 'Move what is in it elsewhere, or choose another folder.',
   });
-  expect(await readdir(folder)).toEqual(['thesis.txt']);
-  await rm(folder, { recursive: true });
+  expect(await readdir(home)).toEqual(['thesis.txt']);
+  expect(await readFile(join(home, 'thesis.txt'), 'utf8')).toBe('the only copy');
 });
 
 test('a machine without binaries is told what to do', async () => {
@@ -338,8 +379,10 @@ test('a folder that cannot be made is reported, not its system call', async () =
     message: expect.stringContaining(`the folder ${join(folder, 'inside')} for the embedded PostgreSQL cannot be made`),
     remedy: expect.stringContaining('Set DATABASE_URL'),
   });
+  const { home } = await findPlace(folder);
+  await writeFile(home, 'a file');
   await expect(joinEmbedded({ folder, settings })).rejects.toMatchObject({
-    message: expect.stringContaining(`PostgreSQL cannot be set up in ${folder}`),
+    message: expect.stringMatching(`PostgreSQL cannot be set up in ${folder}: .*${home}`),
     remedy: expect.stringContaining('set DATABASE_URL'),
   });
 });

@@ -5,15 +5,17 @@
  */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { accessSync, chmodSync, constants, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { accessSync, chmodSync, constants, lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, delimiter, dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
-import { freePort } from '../../src/embedded/cluster.ts';
-import { isRunning } from '../../src/embedded/place.ts';
-import { type Embedded, joinEmbedded } from '../../src/embedded/postgres.ts';
+import { freePort, look, maxLooks, pauseMs, pidFile } from '../../src/embedded/cluster.ts';
+import { isRunning, relocatedName, temporaryFolders, unless } from '../../src/embedded/place.ts';
+import { joinEmbedded } from '../../src/embedded/postgres.ts';
 import { migrate } from '../../src/warehouse/migrate.ts';
 
 declare module 'vitest' {
@@ -29,7 +31,15 @@ type Undo = () => unknown;
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const undo: Undo[] = [];
   const tearDown = async () => {
-    for (const step of undo.splice(0).reverse()) await step();
+    const errors: unknown[] = [];
+    for (const step of undo.splice(0).reverse()) {
+      try {
+        await step();
+      } catch (error) {
+        errors.push(error); // What else there is has to go all the same.
+      }
+    }
+    if (errors.length > 0) throw errors[0];
   };
   try {
     await sweepFolders();
@@ -50,16 +60,46 @@ export default async function setup(project: TestProject): Promise<() => Promise
 const fast = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '300' };
 
 async function startPostgres(folder: string, undo: Undo[]): Promise<string> {
-  const embedded = await joinEmbedded({ folder: join(folder, 'postgres'), settings: fast });
-  undo.push(() => leave(embedded, folder));
+  const home = join(folder, 'postgres');
+  undo.push(() => removeServer(home));
+  const embedded = await joinEmbedded({ folder: home, settings: fast });
+  undo.push(() => embedded.release());
   return embedded.url;
 }
 
-/** Where user postgres could not get into the folder, the data is in one of its own. */
-async function leave(embedded: Embedded, folder: string): Promise<void> {
-  await embedded.release();
-  const own = dirname(embedded.dataFolder);
-  if (own !== folder && /^shelfdesk-[0-9a-f]{12}$/.test(basename(own))) rmSync(own, { recursive: true, force: true });
+/**
+ * Ends the server of this folder, if one runs, and removes its data, in whatever state both are. They are looked for in
+ * the folder and in the one that stands in for it: which it is depends on the clone as well, and a run that was killed
+ * may have been in another.
+ */
+export async function removeServer(folder: string): Promise<void> {
+  const home = join(await realpath(dirname(folder)), basename(folder));
+  await removeData(home, home);
+  for (const temporary of new Set(temporaryFolders())) {
+    const base = join(temporary, relocatedName(home));
+    await removeData(join(base, 'postgres'), base);
+  }
+}
+
+/** Tests put files where folders should be, too. */
+const isUp = (home: string): Promise<boolean> =>
+  look({ home }).then(
+    ({ state }) => state !== 'down',
+    error => unless('ENOTDIR')(error) ?? false,
+  );
+
+async function removeData(home: string, all: string): Promise<void> {
+  const told = new Set<number>();
+  for (let attempt = 0; await isUp(home); attempt++) {
+    if (attempt === maxLooks) throw new Error(`the PostgreSQL server in ${home} does not stop`);
+    const { pid } = await pidFile({ home });
+    // QUIT: at once, since its data is not needed any more.
+    if (pid && !told.has(pid) && (await isUp(home)) && isRunning(pid)) process.kill(pid, 'SIGQUIT');
+    if (pid) told.add(pid);
+    await delay(pauseMs(attempt));
+  }
+  // Tried again, because programs that have outlived a killed process may still be writing there.
+  await rm(all, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
 }
 
 /**
@@ -135,18 +175,17 @@ function findInPath(program: string): string | undefined {
 async function sweepFolders(): Promise<void> {
   for (const name of readdirSync(tmpdir())) {
     const pid = Number(/^shelfdesk-tests-(\d+)-/.exec(name)?.[1]);
-    if (!pid || isRunning(pid)) continue;
     const folder = join(tmpdir(), name);
+    if (!pid || isRunning(pid) || lstatSync(folder, { throwIfNoEntry: false })?.uid !== process.geteuid?.()) continue;
     const redis = new Redis(socketIn(folder), { retryStrategy: null, lazyConnect: true });
     redis.on('error', () => {});
     await redis.shutdown('NOSAVE').catch(() => {});
     redis.disconnect();
     try {
-      // The last one out stops the server: so go in, and out again.
-      await leave(await joinEmbedded({ folder: join(folder, 'postgres'), settings: fast }), folder);
+      await removeServer(join(folder, 'postgres'));
       rmSync(folder, { recursive: true, force: true });
     } catch {
-      // Somebody else's, or being removed by another run that has started now.
+      // Being removed by another run that has started now.
     }
   }
 }
