@@ -18,14 +18,14 @@ comment on schema helpdesk is
 create table sync.accounts (
   account_id text primary key,
   since timestamptz not null default '1970-01-01T00:00:00Z',
-  spam_listed boolean not null default false,
-  trash_listed boolean not null default false
+  source text not null default '',
+  queue uuid not null default gen_random_uuid()
 );
 comment on table sync.accounts is 'One row for each mirrored account.';
 comment on column sync.accounts.account_id is 'The operator''s name for the account; part of every key.';
 comment on column sync.accounts.since is
   'The mirror wants everything from here on (HELPDESK_SINCE); 1970-01-01 means everything.';
-comment on column sync.accounts.spam_listed is
-  'True once a spam ticket has been seen in the default list, so that spam needs no list of its own.';
-comment on column sync.accounts.trash_listed is
-  'True once a trashed ticket has been seen in the default list, so that trash needs no list of its own.';
+comment on column sync.accounts.source is
+  'The address that the account is read from: what was read from one help desk says nothing about another.';
+comment on column sync.accounts.queue is
+  'Names the account''s job queue, so that warehouses that share a Redis stay apart.';

@@ -135,6 +135,7 @@ create table sync.rejects (
   first_seen_at timestamptz not null,
   last_seen_at timestamptz not null,
   next_try_at timestamptz,
+  gone_at timestamptz,
   cleared_at timestamptz
 );
 create unique index rejects_open on sync.rejects (account_id, stream, key) where cleared_at is null;
@@ -153,6 +154,8 @@ comment on column sync.rejects.attempts is 'How often it was tried.';
 comment on column sync.rejects.first_seen_at is 'When it was first rejected.';
 comment on column sync.rejects.last_seen_at is 'When it was last rejected.';
 comment on column sync.rejects.next_try_at is 'When the source is asked again, by a run that is then at work; null: never by itself.';
+comment on column sync.rejects.gone_at is
+  'When the source, asked by id, first said that it has it no more; said again, the row gets its tombstone.';
 comment on column sync.rejects.cleared_at is 'When it was cleared by a version that could be stored; null while it is open.';
 
 create table sync.drift (

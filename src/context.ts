@@ -33,7 +33,7 @@ export interface Warehouse extends AsyncDisposable {
 
 /** The log goes to stderr: stdout belongs to results. */
 export function openLog(config: Pick<Config, 'logLevel'>): Logger {
-  return pino({ level: config.logLevel, redact: ['token', 'headers.authorization'] }, pino.destination(2));
+  return pino({ level: config.logLevel }, pino.destination(2));
 }
 
 /** The configured database, or the embedded one: started if nobody has, stopped by the last one out. */

@@ -12,6 +12,8 @@ import { amount, duration, say, style } from './terminal.ts';
 
 /** Between two lines where nothing can be rewritten. */
 const quietMs = 10_000;
+/** Between two counts of what waits. */
+const countMs = 2000;
 /** A ticket with its messages (spec, Limits). */
 const creditsPerTicket = 2;
 
@@ -35,6 +37,15 @@ export function showProgress(db: pg.Pool, run: number, limits: Limits, clock: Cl
     }
   }
 
+  let counted = { waiting: 0, atMs: Number.NEGATIVE_INFINITY };
+  /** Counted anew every few seconds: there may be a hundred thousand. */
+  async function waitingOf(account: string): Promise<number> {
+    if (clock.monotonic() - counted.atMs > countMs) {
+      counted = { waiting: await countWaiting(db, account), atMs: clock.monotonic() };
+    }
+    return counted.waiting;
+  }
+
   return {
     async look() {
       const { state, streams } = await readProgress(db, run);
@@ -46,7 +57,7 @@ export function showProgress(db: pg.Pool, run: number, limits: Limits, clock: Cl
       }
       const current = streams.find(stream => stream.state === 'running');
       if (current) {
-        const waiting = current.stream === 'messages' ? await countWaiting(db, current.account_id) : 0;
+        const waiting = current.stream === 'messages' ? await waitingOf(current.account_id) : 0;
         const start = begun.get(current.stream) ?? { atMs: clock.monotonic(), credits: current.credits, waiting };
         begun.set(current.stream, start);
         show(`  ${current.stream.padEnd(10)} ${line(current, waiting, start, clock.monotonic() - start.atMs, limits)}`);

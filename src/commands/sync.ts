@@ -5,9 +5,10 @@ import type { Config } from '../config.ts';
 import { type Context, openContext, openLog, requireHelpdesk, type Warehouse } from '../context.ts';
 import { exitCodes, UsageError } from '../errors.ts';
 import type { Job } from '../queue/job.ts';
-import { openQueue } from '../queue/queue.ts';
+import { type JobQueue, openQueue } from '../queue/queue.ts';
 import { work } from '../queue/worker.ts';
 import { streamNames, streams } from '../streams/index.ts';
+import { bindAccount } from '../warehouse/accounts.ts';
 import { register } from '../warehouse/coverage.ts';
 import { migrate } from '../warehouse/migrate.ts';
 import { accountLock, buryRuns, endRun, hold, openRun, readProgress, type StreamProgress } from '../warehouse/runs.ts';
@@ -16,8 +17,11 @@ import { inOrder, showProgress } from './progress.ts';
 import { amount, print, printJson, say, style, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
 
-/** How often the command looks how far the work is. */
+/** How often the command looks how far the work is, and whether the queue still has its jobs. */
 const lookMs = 200;
+const enqueueMs = 5000;
+/** What an interrupted run completed longer ago than this is read again. */
+const carryMs = 60_000;
 
 export interface SyncResult {
   run: number;
@@ -38,7 +42,11 @@ export function addSync(program: Command, deps: Deps, act: Act): void {
         const config = deps.config();
         requireHelpdesk(config);
         await using warehouse = await warehouseOf(config, deps.signal);
-        const result = await runSync(config, warehouse, wanted, deps);
+        const result = await runSync(config, warehouse, wanted, {
+          ...deps,
+          // Who names a stream wants it read now.
+          ...(names.length > 0 && { carryMs: 0 }),
+        });
         report(result, options);
         return result.exitCode;
       }),
@@ -59,28 +67,20 @@ export async function runSync(
   config: Config,
   warehouse: Warehouse,
   wanted: readonly string[],
-  deps: { jobs: readonly Job[]; signal: AbortSignal },
+  deps: { jobs: readonly Job[]; signal: AbortSignal; carryMs?: number },
 ): Promise<SyncResult> {
   const log = openLog(config);
   await migrate(warehouse.url);
   await using ctx = openContext(config, warehouse.pg, { log, signal: deps.signal });
-  await registerAll(warehouse.pg, config);
-  await using queue = await openQueue({
-    account: config.account,
-    redisUrl: config.redisUrl,
-    databaseUrl: warehouse.url,
-  });
+  await using _account = await holdAccount(ctx);
+  const { queue: name } = await bindAccount(ctx.pg, ctx.account, requireHelpdesk(config).baseUrl);
+  await registerAll(ctx.pg, config);
+  await using queue = await openQueue({ name, redisUrl: config.redisUrl, databaseUrl: warehouse.url });
 
   const now = () => new Date(ctx.clock.now());
-  await using _account = await holdAccount(ctx);
   await buryRuns(ctx.pg, ctx.account, now());
-  const run = await openRun(ctx.pg, ctx.account, wanted, now(), config.lookbackMs);
-  const { streams: opened } = await readProgress(ctx.pg, run);
-  for (const { stream } of inOrder(opened).filter(({ state }) => state === 'waiting')) {
-    const kind = streams.find(({ name }) => name === stream)!.kind;
-    const job = kind === 'list' ? 'sync-stream' : 'hydrate-messages';
-    await queue.add(job, `run-${run}-${stream}`, { account: ctx.account, run, stream });
-  }
+  const run = await openRun(ctx.pg, ctx.account, wanted, now(), deps.carryMs ?? carryMs);
+  await enqueue(ctx, queue, run);
 
   const progress = showProgress(ctx.pg, run, config.limits, ctx.clock);
   let unsaid: unknown;
@@ -88,7 +88,12 @@ export async function runSync(
     await using _worker = work(ctx, queue, deps.jobs, error => {
       unsaid = error;
     });
+    let enqueuedMs = ctx.clock.monotonic();
     while (unsaid === undefined && !deps.signal.aborted && !(await progress.look())) {
+      if (ctx.clock.monotonic() - enqueuedMs > enqueueMs) {
+        await enqueue(ctx, queue, run);
+        enqueuedMs = ctx.clock.monotonic();
+      }
       await ctx.clock.sleep(lookMs, deps.signal).catch(() => {});
     }
     if (deps.signal.aborted) say('finishing the page in flight…');
@@ -97,6 +102,16 @@ export async function runSync(
   await progress.look();
   progress.end();
   return resultOf(run, await readProgress(ctx.pg, run));
+}
+
+/** A job for each stream that waits. The queue may lose them (a flush): one that it still has is not added again. */
+async function enqueue(ctx: Context, queue: JobQueue, run: number): Promise<void> {
+  const { streams: all } = await readProgress(ctx.pg, run);
+  for (const { stream } of inOrder(all).filter(({ state }) => state === 'waiting')) {
+    const kind = streams.find(({ name }) => name === stream)!.kind;
+    const job = kind === 'list' ? 'sync-stream' : 'hydrate-messages';
+    await queue.add(job, `run-${run}-${stream}`, { account: ctx.account, run, stream });
+  }
 }
 
 /** The gravest of what the streams ended with: refused, then interrupted, failed, partly. */

@@ -89,7 +89,7 @@ export function makeSend(deps: {
     const date = Date.parse(single(raw.headers.date) ?? '');
     if (!Number.isNaN(date)) seen = { date, at: clock.monotonic(), durationMs };
     const asOf = date - Math.ceil(durationMs / 1000) * 1000 - 1000;
-    classify(request, raw, asOf);
+    classify(request, { ...raw, said: messageOf(raw.text).replaceAll(deps.token, '…') }, asOf);
     if (Number.isNaN(date)) throw new Retry(`${label(request)}: the reply has no Date header`);
     return { ...parse(request, raw), asOf, date };
   }
@@ -134,11 +134,11 @@ function label(request: Request<unknown>): string {
   return `GET ${request.path}${query && `?${decodeURIComponent(query)}`}`;
 }
 
-/** Throws unless the reply is a 200. `asOf` dates a 404. */
-function classify(request: Request<unknown>, raw: RawReply, asOf: number): void {
+/** Throws unless the reply is a 200. `said`: its message, without our token, which a source may echo. `asOf` dates a 404. */
+function classify(request: Request<unknown>, raw: RawReply & { said: string }, asOf: number): void {
   const { status } = raw;
   if (status === 200) return;
-  const what = `${label(request)}: ${status}${messageOf(raw.text)}`;
+  const what = `${label(request)}: ${status}${raw.said}`;
   if (status === 401)
     throw new Fatal(
       `${what}: the source does not accept the token`,

@@ -15,9 +15,6 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { ShelfdeskError } from '../errors.ts';
 
-/** One queue for each account: its jobs need its settings. */
-const queueName = (account: string) => `shelfdesk-${account}`;
-
 /** A killed worker's job is taken up after two of these; BullMQ's default makes it a minute. */
 const stalledMs = 5000;
 
@@ -40,11 +37,12 @@ export interface JobQueue extends AsyncDisposable {
 }
 
 export async function openQueue(at: {
-  account: string;
+  /** One queue for each account of each warehouse: its jobs need its settings. */
+  name: string;
   redisUrl: string | undefined;
   databaseUrl: string;
 }): Promise<JobQueue> {
-  const name = queueName(at.account);
+  const name = `shelfdesk-${at.name}`;
   return at.redisUrl === undefined ? onPostgres(name, at.databaseUrl) : onRedis(name, at.redisUrl);
 }
 

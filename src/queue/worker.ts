@@ -26,7 +26,7 @@ export function work(
         // Somebody else goes on with it, or the next run does: nothing failed.
         if (error instanceof FencedOff || error instanceof Interrupted) return;
         if (!(error instanceof StreamFailed)) onUnsaid(error);
-        ctx.log.debug({ job: name, error }, 'job failed');
+        ctx.log.debug({ job: name, err: error }, 'job failed');
         throw new UnrecoverableError(error instanceof Error ? error.message : String(error));
       }
     },

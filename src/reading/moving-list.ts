@@ -7,7 +7,8 @@
  *   since = U − 1 s    U: the second of the last record. Whether `since` includes its own second is not known; either
  *                      way this request shows everything from U on. Everything before U is proven by the page.
  *
- * Nothing younger than `as_of − lookback` is claimed. A short page ends the list.
+ * Nothing younger than `as_of − lookback` is claimed. A short page ends the list. So does one that reaches into the
+ * future (a wrong clock moves nothing): what follows it is read by pages, proves nothing, and is read by each run anew.
  *
  * Where one second, or two neighbouring ones, fill the page, the next request would be the same: then that request is
  * read by pages, forwards to find where the crowd ends, and backwards over the same pages. Records leave the crowd (an
@@ -59,7 +60,7 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
     // The second request tells how much there is, for a true percentage: a list of one page does not pay for it.
     const page: Page = yield* inOrder({ since, page: 1, perPage, ...(requests === 1 && { count: true }) }, proof);
     const { ended, last } = look(page, options);
-    if (ended) return covering(start, claim(Infinity, page.asOf));
+    if (ended) return yield* readFuture(since, [page], covering(start, claim(Infinity, page.asOf)), options);
 
     if (left === since && startsIn(page, since)) {
       proof = {};
@@ -74,7 +75,7 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
       proof = crowd.agreed
         ? covering(start, to)
         : leaving(unread, crowd.before === Infinity ? to : crowd.before, disagreed);
-      if (crowd.before === Infinity) return proof;
+      if (crowd.before === Infinity) return yield* readFuture(since, crowd.there, proof, options);
       if (!crowd.agreed) start = crowd.before;
       const again = crowd.inclusive ? crowd.before : crowd.before - secondMs;
       if (!crowd.deep) since = crowd.before - secondMs;
@@ -93,7 +94,21 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
 const disagreed = `${mostReadings} readings of records with the same update time showed them in different orders`;
 const tooDeep = ({ depth }: ReadingOptions) => `more records with this update time than paging reaches (${depth})`;
 
+/** What follows these pages, where their last one ends the list without being short. */
+function* readFuture(since: Ms, pages: readonly Page[], proof: Proof, options: ReadingOptions) {
+  const { perPage, depth } = options;
+  let untold = proof;
+  let newest = pages.at(-1)!;
+  for (let page = pages.length + 1; newest.arrived >= perPage && page * perPage <= depth; page++) {
+    newest = yield* inOrder({ since, page, perPage }, untold);
+    untold = {};
+  }
+  return untold;
+}
+
 interface Crowd {
+  /** The pages of the reading that found its end. */
+  readonly there: readonly Page[];
   /** Everything before this second has been read; Infinity at the end of the list. */
   readonly before: Ms;
   /** Two readings, one of them backwards, showed the same order. */

@@ -4,6 +4,9 @@
  * to come; new records are appended behind the last page. So a backward walk loses nothing (forwards, in a model with a
  * deletion in 2 % of the requests, 306 of 500 walks lost records), and the newest come first.
  *
+ * The count only says where to look for the list's end: while a page is full, the next one is asked for, since a count
+ * that was too small would leave out what stands behind it. What was passed going there is read again coming back.
+ *
  * A walk proves nothing before its end; its place is kept, so that a run that died goes on at the same page. What was
  * created since that run began is read behind it.
  *
@@ -35,6 +38,8 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
   let proof: Proof = {};
 
   for (;;) {
+    /** The page that ends the list, where this run has just found it. */
+    let end: Page | undefined;
     if (walk === undefined) {
       // A first load is long: its first page asks for the count at once. Later the first page is mostly the only one.
       const count = options.firstLoad === true && { count: true };
@@ -43,15 +48,20 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
       const { total }: Page = count ? first : yield { ask: { since, page: 1, perPage: 0, count: true }, proof: {} };
       if (total === undefined)
         throw new Fatal('a count was asked for, and no Total-Count came', 'Ask the support of the source.');
-      const page = Math.ceil(Math.min(total, depth) / perPage);
-      walk = { since, asOf: first.asOf, page, deep: total >= depth };
-      proof = { walk };
+      // The page that is not full: behind a count of whole pages this is an empty one.
+      let page = Math.min(Math.floor(total / perPage) + 1, depth / perPage);
+      end = yield { ask: { since, page, perPage }, proof: {} };
+      while (end.arrived >= perPage && page * perPage < depth) {
+        end = yield { ask: { since, page: ++page, perPage }, proof: {} };
+      }
+      walk = { since, asOf: first.asOf, page, deep: end.arrived >= perPage };
     }
     since = walk.since;
     /** Place of each record that this walk has met; after a resumption, of the older part. */
     const met = new Map<string, number>();
     for (let page = walk.page; page >= 1; page--) {
-      const arrived: Page = yield { ask: { since, page, perPage }, proof };
+      const arrived: Page = end ?? (yield { ask: { since, page, perPage }, proof });
+      end = undefined;
       arrived.rows.forEach((row, i) => {
         met.set(row.id, (page - 1) * perPage + i);
       });

@@ -16,6 +16,7 @@ export const customers: ListStream<Customer> = {
   lists: [{ name: 'default' }],
   read: walkList,
   paging,
+  fromTheBeginning: true,
   request: (_list, ask) =>
     listCustomers({
       sort: 'created_at',

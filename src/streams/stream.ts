@@ -36,6 +36,8 @@ export interface ListStream<T extends Row> extends Described {
   readonly kind: 'list';
   readonly lists: readonly [List<T>, ...List<T>[]];
   readonly read: Reader;
+  /** True where HELPDESK_SINCE says nothing: an old customer may write a new ticket. */
+  readonly fromTheBeginning?: boolean;
   /** The largest page, and how many records paging reaches. */
   readonly paging: { readonly perPage: number; readonly depth: number };
   request(list: string, ask: Ask): Request<T>;

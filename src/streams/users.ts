@@ -12,6 +12,7 @@ export const users: ListStream<User> = {
   lists: [{ name: 'default' }],
   read: readWhole,
   paging,
+  fromTheBeginning: true,
   request: (_list, ask) => listUsers({ page: ask.page, per_page: ask.perPage }),
   orderedBy: () => Number.NaN,
   merge: buildMerge({

@@ -3,7 +3,7 @@
 import { check, type Reply, type Unreadable } from '../http/request.ts';
 import type { Ask, Page } from '../reading/reading.ts';
 import type { DetailStream, ListStream } from '../streams/stream.ts';
-import { parseExactly } from '../warehouse/clean.ts';
+import { elementsOf, fieldsOf, objectOf } from '../warehouse/clean.ts';
 import type { Batch } from '../warehouse/commit.ts';
 import { type Drift, type Reject, storable } from '../warehouse/rejects.ts';
 
@@ -19,13 +19,13 @@ export function pageOf<T extends { id: string }>(stream: ListStream<T>, reply: R
 }
 
 export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: Ask, reply: Reply<T>): Batch {
-  const all = once(() => parseExactly(reply.text) as unknown[]);
+  const all = once(() => elementsOf(reply.text));
   return {
     name: stream.name,
     merge: stream.merge,
     records: readable(reply.records, reply.unreadable),
-    text: places => (places.length === reply.arrived ? reply.text : JSON.stringify(places.map(place => all()[place]))),
-    record: place => JSON.stringify(all()[place]),
+    text: places => (places.length === reply.arrived ? reply.text : arrayOf(places.map(place => all()[place]!))),
+    record: place => all()[place]!,
     parameters: () => stream.parameters?.(ask, reply.date) ?? [],
   };
 }
@@ -58,8 +58,8 @@ export function detailBatch<P extends { id: string }, T extends { id: string }>(
     if ('readable' in one) members.set(place, one.readable);
     else unreadable.push(one);
   });
-  const whole = once(() => parseExactly(text) as Record<string, unknown>);
-  const memberAt = (place: number) => (whole()[stream.membersField] as unknown[])[place];
+  const all = once(() => elementsOf(fieldsOf(text).get(stream.membersField) ?? '[]'));
+  const only = (places: readonly number[]) => arrayOf(places.map(place => all()[place]!));
   const batch: Batch = {
     name: stream.name,
     merge: stream.merge,
@@ -67,8 +67,11 @@ export function detailBatch<P extends { id: string }, T extends { id: string }>(
     text: (places, care) =>
       care === 'as it came' && places.length === checked.length
         ? text
-        : JSON.stringify({ id: whole().id, [stream.membersField]: places.map(memberAt) }),
-    record: place => JSON.stringify(memberAt(place)),
+        : objectOf([
+            ['id', JSON.stringify(parent.id)],
+            [stream.membersField, only(places)],
+          ]),
+    record: place => all()[place]!,
     parameters: places =>
       stream.parameters(
         places.map(place => members.get(place)!),
@@ -98,6 +101,8 @@ function readable(
 export function rejectOf({ id, place, reason }: Unreadable, batch: Batch, askId = id): Reject {
   return { recordId: id, askId, reason, payload: batch.record(place) };
 }
+
+const arrayOf = (texts: readonly string[]) => `[${texts.join(',')}]`;
 
 function once<T>(make: () => T): () => T {
   let made: { it: T } | undefined;

@@ -9,14 +9,16 @@ import { Gone, Retry } from '../errors.ts';
 import type { Reply } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { DetailStream, Name, Row } from '../streams/stream.ts';
-import { cleanJson, keepFields } from '../warehouse/clean.ts';
+import { cleanJson, fieldsOf, objectOf } from '../warehouse/clean.ts';
 import { add, attempt, type Batch, type Care, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
 import { transaction } from '../warehouse/pool.ts';
-import { dueRejects, openSince } from '../warehouse/rejects.ts';
+import { dueRejects, openSince, saidGone } from '../warehouse/rejects.ts';
 import type { Claim } from '../warehouse/runs.ts';
 import {
   buryTicket,
   claimMessages,
+  countWaiting,
+  farFuture,
   nameThem,
   nextRipe,
   nextWaiting,
@@ -39,8 +41,6 @@ const mostFailures = 5;
 const mostRounds = 3;
 /** A ticket that changes faster than it can be read is left to the next run after so many readings. */
 const mostReadings = 4;
-/** Before the first reply nothing is known of the source's clock, and nothing is held back. */
-const farFuture = Date.UTC(9999, 0);
 
 /** So many tickets are looked up at once, and for no longer than so long: then fresh changes may have come. */
 const batch = { tickets: 100, maxAgeMs: 5000 };
@@ -57,24 +57,43 @@ export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promi
     readings.set(ticket.id, times);
     try {
       if (times > mostReadings) throw new Retry(`ticket ${ticket.id} changes faster than it can be read`);
-      const request = stream.request(ticket.id, moreFor(ticket.due));
-      const reply = await ctx.helpdesk.send(request, {
-        lane: laneOf(ctx, ticket),
-        signal: ctx.signal,
-        tries: fewTries,
-      });
-      if (await commitDetail(ctx, claim, stream, reply, ticket)) readings.delete(ticket.id);
+      const reply = await ask(ctx, claim, stream, ticket, { lane: laneOf(ctx, ticket), tries: fewTries });
+      if (reply && (await commitDetail(ctx, claim, stream, reply, ticket))) readings.delete(ticket.id);
       failures = 0;
     } catch (error) {
-      if (!(error instanceof Retry || error instanceof Gone)) throw error;
-      if (error instanceof Retry && times <= mostReadings && ++failures >= mostFailures) throw error;
-      await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
+      if (error instanceof Gone) await noteGone(ctx, claim, ticket.id, error);
+      else if (!(error instanceof Retry)) throw error;
+      else if (times <= mostReadings && ++failures >= mostFailures) throw error;
+      else await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
     }
   }
   await askAgain(ctx, claim, stream);
   await askForNames(ctx, claim, stream);
   const open = await openSince(ctx.pg, claim, new Date(startedMs));
-  return { partly: open > 0 ? `the messages of ${open} tickets could not be read in full` : undefined };
+  const left = Math.max(open, await countWaiting(ctx.pg, claim.account, moments(ctx, startedMs).futureMs));
+  return { partly: left > 0 ? `the messages of ${left} tickets could not be read in full` : undefined };
+}
+
+/** The reply about this ticket; undefined if the source answered with another one (a merge): that is a failure of it. */
+async function ask(
+  ctx: Context,
+  claim: Claim,
+  stream: Detail,
+  ticket: Pick<Waiting, 'id' | 'due'>,
+  options: { lane: Lane; tries?: number },
+): Promise<Reply<Row> | undefined> {
+  const request = stream.request(ticket.id, moreFor(ticket.due));
+  const reply = await ctx.helpdesk.send(request, { ...options, signal: ctx.signal });
+  const other = reply.records[0]?.id;
+  if (other === undefined || other === ticket.id) return reply;
+  await noteFailure(ctx, claim, { askId: ticket.id, reason: `the source answered with ticket ${other}` });
+  return undefined;
+}
+
+/** A first 404 is noted, a second one is believed. */
+async function noteGone(ctx: Context, claim: Claim, id: string, { message, asOf }: Gone): Promise<void> {
+  if (await saidGone(ctx.pg, claim, id)) await bury(ctx, claim, id, asOf);
+  else await noteFailure(ctx, claim, { askId: id, reason: message, gone: true });
 }
 
 function laneOf(ctx: Context, { updatedMs }: Waiting): Lane {
@@ -110,6 +129,7 @@ function unasked(ids: readonly string[], asked: Set<string>): string[] {
 }
 
 function moments(ctx: Context, startedMs: Ms): When {
+  // Before the first reply nothing is known of the source's clock.
   const sourceMs = ctx.helpdesk.send.sourceNow();
   return {
     // `as_of` of a reply is at most 2 s, and the way back, behind the moment of the request.
@@ -120,16 +140,17 @@ function moments(ctx: Context, startedMs: Ms): When {
   };
 }
 
-/** Tickets that failed, or a message of which did. One that is gone twice is gone. */
+/** Tickets that failed, or a message of which did. */
 async function askAgain(ctx: Context, claim: Claim, stream: Detail): Promise<void> {
   for (const id of await dueRejects(ctx.pg, claim, new Date(ctx.clock.now()))) {
     ctx.signal.throwIfAborted();
     try {
-      const reply = await ctx.helpdesk.send(stream.request(id, []), { lane: 'fresh', signal: ctx.signal });
-      await commitDetail(ctx, claim, stream, reply, { id, due: { labels: [], inbox: [] } });
+      const ticket = { id, due: { labels: [], inbox: [] } };
+      const reply = await ask(ctx, claim, stream, ticket, { lane: 'fresh' });
+      if (reply) await commitDetail(ctx, claim, stream, reply, ticket);
     } catch (error) {
-      if (error instanceof Retry) await noteFailure(ctx, claim, { askId: id, reason: error.message });
-      else if (error instanceof Gone) await bury(ctx, claim, id, error.asOf);
+      if (error instanceof Gone) await noteGone(ctx, claim, id, error);
+      else if (error instanceof Retry) await noteFailure(ctx, claim, { askId: id, reason: error.message });
       else throw error;
     }
   }
@@ -145,12 +166,12 @@ async function askForNames(ctx: Context, claim: Claim, stream: Detail): Promise<
     for (const ticket of tickets) {
       ctx.signal.throwIfAborted();
       try {
-        const request = stream.request(ticket.id, moreFor(ticket.due));
-        const reply = await ctx.helpdesk.send(request, { lane: 'fresh', signal: ctx.signal, tries: fewTries });
-        await commitDetail(ctx, claim, stream, reply, ticket);
+        const reply = await ask(ctx, claim, stream, ticket, { lane: 'fresh', tries: fewTries });
+        if (reply) await commitDetail(ctx, claim, stream, reply, ticket);
       } catch (error) {
+        // The name stays due, which is derived; the messages of the ticket are none the worse for it.
         if (!(error instanceof Retry || error instanceof Gone)) throw error;
-        await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
+        ctx.log.debug({ ticket: ticket.id, reason: error.message }, 'a name could not be asked for');
       }
     }
     if (tickets.length === 0) return;
@@ -227,6 +248,10 @@ function parentBatch(stream: Detail, reply: Reply<Row>, care: Care): Batch {
   if (care === 'as it came') return singleBatch(stream.of, reply);
   const others = new Set<string>([stream.membersField, ...stream.names.map(name => name.embed)]);
   return singleBatch(stream.of, { ...reply, text: keepFields(reply.text, field => !others.has(field)) });
+}
+
+function keepFields(json: string, keep: (field: string) => boolean): string {
+  return objectOf([...fieldsOf(json)].filter(([field]) => keep(field)));
 }
 
 function nameText(name: Name<Row>, reply: Reply<Row>, care: Care): { text: string; cleaned: number } {

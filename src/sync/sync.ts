@@ -27,7 +27,7 @@ export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream
   const started = new Date(ctx.clock.now());
   const holes: string[] = [];
   for (const list of stream.lists) {
-    const position = await readPosition(ctx.pg, claim, list.name);
+    const position = await readPosition(ctx.pg, claim, list.name, stream.fromTheBeginning);
     if (!position.redundant) holes.push(...(await readList(ctx, claim, stream, list.name, position)));
   }
   await askAgain(ctx, claim, stream);
@@ -140,7 +140,7 @@ async function askAgain<T extends Row>(ctx: Context, claim: Claim, stream: ListS
 export async function noteFailure(
   ctx: Context,
   claim: Claim,
-  what: { askId: string; reason: string } | { stored: readonly string[] },
+  what: { askId: string; reason: string; gone?: boolean } | { stored: readonly string[] },
 ): Promise<void> {
   const credits = ctx.helpdesk.send.takeCredits();
   const at = { nowMs: ctx.clock.now(), asOfMs: 0 };

@@ -1,15 +1,8 @@
 /**
- * What PostgreSQL cannot store in text: NUL and lone surrogates. They become U+FFFD, and are counted. Looking for them
- * in every page would cost more than they are worth: only a page that was refused comes here.
+ * JSON that PostgreSQL refuses, mended as text: nothing is parsed and written again, so every number keeps its digits,
+ * and depth is no matter. What it cannot store in text is NUL and lone surrogates; they become U+FFFD, and are counted.
+ * Looking for them in every page would cost more than they are worth: only a page that was refused comes here.
  */
-
-// Not in TypeScript's library yet, in Node since 22: numbers keep the digits with which they came.
-declare global {
-  interface JSON {
-    rawJSON(text: string): unknown;
-    parse(text: string, reviver: (key: string, value: unknown, context: { source?: string }) => unknown): unknown;
-  }
-}
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what this is about.
 const unstorable = /\u0000|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
@@ -23,38 +16,64 @@ export function cleanText(text: string): { text: string; cleaned: number } {
   return { text: clean, cleaned };
 }
 
-/** The same JSON with clean strings and keys; numbers keep their digits. */
+/** A surrogate pair, else what must go, else any other escape (so that the u in `\\u0000` is not taken for one). */
+const escapes = /\\u(d[89ab]..\\ud[c-f]..)|\\u(0000|d[89a-f]..)|\\./gi;
+
+/** The same JSON with clean strings and keys. In JSON what must go is written as an escape. */
 export function cleanJson(json: string): { text: string; cleaned: number } {
   let cleaned = 0;
-  const clean = (value: string) => {
-    const done = cleanText(value);
-    cleaned += done.cleaned;
-    return done.text;
-  };
-  const parsed = JSON.parse(json, (_key, value, { source }) => {
-    if (typeof value === 'string') return clean(value);
-    if (typeof value === 'number' && source !== undefined) return JSON.rawJSON(source);
-    if (isObject(value) && Object.keys(value).some(key => key.search(unstorable) >= 0)) {
-      return Object.fromEntries(Object.entries(value).map(([key, inner]) => [clean(key), inner]));
-    }
-    return value;
+  const text = json.replace(escapes, (escape, _pair, unfit) => {
+    if (unfit === undefined) return escape;
+    cleaned++;
+    return '\\ufffd';
   });
-  return { text: JSON.stringify(parsed), cleaned };
+  return { text, cleaned };
 }
 
-/** The object with these fields only, every number as it came. */
-export function keepFields(json: string, keep: (field: string) => boolean): string {
-  const fields = Object.entries(parseExactly(json) as object);
-  return JSON.stringify(Object.fromEntries(fields.filter(([field]) => keep(field))));
+/** The texts of an array's elements. */
+export function elementsOf(json: string): string[] {
+  return [...slices(json)].map(([from, to]) => json.slice(from, to).trim());
 }
 
-/** To be picked apart and written again: `JSON.stringify` gives every number as it came. */
-export function parseExactly(json: string): unknown {
-  return JSON.parse(json, (_key, value, { source }) =>
-    typeof value === 'number' && source !== undefined ? JSON.rawJSON(source) : value,
-  );
+/** The fields of an object, and the texts of their values. Of a field that comes twice the last one counts. */
+export function fieldsOf(json: string): Map<string, string> {
+  const fields = new Map<string, string>();
+  for (const [from, to] of slices(json)) {
+    const name = json.indexOf('"', from);
+    const end = endOfString(json, name);
+    fields.set(JSON.parse(json.slice(name, end)), json.slice(json.indexOf(':', end) + 1, to).trim());
+  }
+  return fields;
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+export function objectOf(fields: Iterable<readonly [string, string]>): string {
+  return `{${[...fields].map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`;
+}
+
+/** Where the parts of valid JSON lie that its outermost commas part. Takes any depth and any length. */
+function* slices(json: string): Generator<[from: number, to: number]> {
+  const marks = /["[\]{},]/g;
+  let depth = 0;
+  let from = 0;
+  for (let found = marks.exec(json); found !== null; found = marks.exec(json)) {
+    const { 0: mark, index } = found;
+    if (mark === '"') marks.lastIndex = endOfString(json, index);
+    else if (mark === '[' || mark === '{') {
+      if (depth++ === 0) from = index + 1;
+    } else if (mark !== ',') {
+      if (--depth === 0 && json.slice(from, index).trim() !== '') yield [from, index];
+    } else if (depth === 1) {
+      yield [from, index];
+      from = index + 1;
+    }
+  }
+}
+
+/** Behind the closing quote of the string that opens at `start`: one with an even number of backslashes before it. */
+function endOfString(json: string, start: number): number {
+  for (let quote = json.indexOf('"', start + 1); ; quote = json.indexOf('"', quote + 1)) {
+    let slash = quote;
+    while (json[slash - 1] === '\\') slash--;
+    if ((quote - slash) % 2 === 0) return quote + 1;
+  }
 }

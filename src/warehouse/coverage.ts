@@ -12,7 +12,7 @@ type Key = Pick<Claim, 'account' | 'stream'>;
 
 const keyOf = (claim: Key, list: string) => [claim.account, claim.stream, list];
 
-/** Makes the account and its lists known, so that one that was never read counts as a hole and not as nothing. */
+/** Makes the account and its lists known: a stream is not complete while one of its lists was never read. */
 export async function register(
   db: Queryable,
   account: string,
@@ -40,16 +40,17 @@ export interface Position {
 }
 
 /** Where a sync goes on: the top of what is covered without a gap that nothing explains; `since` on an empty warehouse. */
-export async function readPosition(db: Queryable, key: Key, list: string): Promise<Position> {
+export async function readPosition(db: Queryable, key: Key, list: string, fromTheBeginning = false): Promise<Position> {
   const { rows } = await db.query(
-    `select extract(epoch from coalesce(upper(c.covered * tstzmultirange(tstzrange(a.since, null))), a.since))::float8 * 1000 as from_ms,
+    `select extract(epoch from coalesce(upper(c.covered * tstzmultirange(tstzrange(s.since, null))), s.since))::float8 * 1000 as from_ms,
        c.redundant, isempty(c.covered) as first_load, w.page, w.deep,
        extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms
      from sync.coverage c
      join sync.accounts a using (account_id)
+     cross join lateral (select case when $4 then '1970-01-01T00:00:00Z' else a.since end as since) s
      left join sync.walks w using (account_id, stream, list)
      where (account_id, stream, list) = ($1, $2, $3)`,
-    keyOf(key, list),
+    [...keyOf(key, list), fromTheBeginning],
   );
   const row = rows[0];
   if (row === undefined) throw new Error(`list ${list} of ${key.stream} is not registered`);

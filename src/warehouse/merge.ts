@@ -101,7 +101,9 @@ function upsertCtes(table: Table): string[] {
     .map(({ name }) => `\n      and t.${name} is not distinct from r.${name}`)
     .join('');
   const newer = table.version
-    ? `(t.${table.version}, t._observed_at) < (excluded.${table.version}, excluded._observed_at)`
+    ? `((t.${table.version}, t._observed_at) < (excluded.${table.version}, excluded._observed_at)
+      -- A version dated later than the source's own clock was a slip of that clock: it holds off nothing.
+      or t.${table.version} > excluded._observed_at + interval '1 hour' and t._observed_at < excluded._observed_at)`
     : 't._observed_at < excluded._observed_at';
   return [
     rowCte(table),

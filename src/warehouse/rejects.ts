@@ -12,6 +12,8 @@ export interface Reject {
   /** By which id the source is asked again. */
   readonly askId?: string | undefined;
   readonly reason: string;
+  /** The source said that it has it no more. */
+  readonly gone?: boolean | undefined;
   /** JSON text. Escapes keep whatever PostgreSQL could not store. */
   readonly payload?: string | undefined;
 }
@@ -44,13 +46,14 @@ export async function writeRejects(client: Client, claim: Key, rejects: readonly
   for (const reject of rejects) {
     await client.query(
       `insert into sync.rejects as r
-         (account_id, stream, key, record_id, ask_id, first_seen_at, last_seen_at, next_try_at, reason, payload, replayable)
-       values ($1, $2, $3, $4, $5, $6, $6, case when $5::text is not null then $6::timestamptz end, $7, $8, $8::text is not null)
+         (account_id, stream, key, record_id, ask_id, first_seen_at, last_seen_at, next_try_at, reason, payload, replayable, gone_at)
+       values ($1, $2, $3, $4, $5, $6, $6, case when $5::text is not null then $6::timestamptz end, $7, $8, $8::text is not null,
+         case when $9 then $6::timestamptz end)
        on conflict (account_id, stream, key) where cleared_at is null do update set
          attempts = r.attempts + 1, last_seen_at = excluded.last_seen_at,
          next_try_at = case when excluded.ask_id is not null then ${nextTry} end,
          reason = excluded.reason, payload = coalesce(excluded.payload, r.payload),
-         replayable = excluded.replayable or r.replayable`,
+         replayable = excluded.replayable or r.replayable, gone_at = coalesce(r.gone_at, excluded.gone_at)`,
       [
         claim.account,
         claim.stream,
@@ -61,6 +64,7 @@ export async function writeRejects(client: Client, claim: Key, rejects: readonly
         now,
         storable(reject.reason),
         reject.payload ?? null,
+        reject.gone ?? false,
       ],
     );
   }
@@ -91,6 +95,17 @@ export async function dueRejects(db: pg.Pool, claim: Key, now: Date): Promise<st
     [claim.account, claim.stream, now],
   );
   return rows.map(row => row.ask_id);
+}
+
+/** Whether the source has said before that it has it no more. */
+export async function saidGone(db: pg.Pool, claim: Key, id: string): Promise<boolean> {
+  const { rows } = await db.query<{ said: boolean }>(
+    `select exists (
+       select from sync.rejects
+       where account_id = $1 and stream = $2 and ask_id = $3 and cleared_at is null and gone_at is not null) as said`,
+    [claim.account, claim.stream, id],
+  );
+  return rows[0]!.said;
 }
 
 /** Rejects that this run has opened or met again, and that are still open. */

@@ -7,6 +7,9 @@ import type { Ms } from '../reading/reading.ts';
 import type { Client } from './pool.ts';
 import type { Claim } from './runs.ts';
 
+/** Holds nothing back. */
+export const farFuture = Date.UTC(9999, 0);
+
 const waits = `t.account_id = $1 and (t._messages_as_of is null or t._messages_as_of < t.updated_at) and t._deleted_at is null`;
 
 export interface Waiting {
@@ -23,7 +26,7 @@ export interface When {
   ripeMs: Ms;
   /** A date beyond this is wrong: the ticket is read once, and never again for its date's sake. */
   futureMs: Ms;
-  /** A ticket whose last failure is younger than this run is left to the end of it. */
+  /** A version whose last failure is younger than this run is left to the end of it; a newer one is not. */
   startedMs: Ms;
   /** Names that were last shown before this are due. */
   namesMs: Ms;
@@ -38,7 +41,7 @@ const due = `
 const notFailing = `not exists (
       select from sync.rejects r
       where r.account_id = t.account_id and r.stream = $4 and r.ask_id = t.id and r.cleared_at is null
-        and r.next_try_at >= $5
+        and r.next_try_at >= $5 and t._synced_at <= r.last_seen_at
       offset 0)`;
 
 const updatedMs = 'extract(epoch from t.updated_at)::float8 * 1000 as updated_ms';
@@ -97,10 +100,13 @@ export async function nextRipe(
   return rows[0]?.updated_ms;
 }
 
-export async function countWaiting(db: pg.Pool, account: string): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(`select count(*) as n from helpdesk.tickets t where ${waits}`, [
-    account,
-  ]);
+/** Without what only a date beyond `futureMs` keeps waiting. */
+export async function countWaiting(db: pg.Pool, account: string, futureMs: Ms = farFuture): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `select count(*) as n from helpdesk.tickets t
+     where ${waits} and (t._messages_as_of is null or t.updated_at <= $2)`,
+    [account, new Date(futureMs)],
+  );
   return rows[0]!.n;
 }
 
