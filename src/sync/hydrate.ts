@@ -161,10 +161,12 @@ async function askAgain(ctx: Context, claim: Claim, stream: Detail): Promise<voi
  * ticket may have lost it again by now, so that another one has to be asked: a few rounds.
  */
 async function askForNames(ctx: Context, claim: Claim, stream: Detail): Promise<void> {
+  const asked = new Set<string>();
   for (let round = 1; round <= mostRounds; round++) {
-    const tickets = await ticketsForNames(ctx.pg, claim.account);
+    const tickets = (await ticketsForNames(ctx.pg, claim.account)).filter(({ id }) => !asked.has(id));
     for (const ticket of tickets) {
       ctx.signal.throwIfAborted();
+      asked.add(ticket.id);
       try {
         const reply = await ask(ctx, claim, stream, ticket, { lane: 'fresh', tries: fewTries });
         if (reply) await commitDetail(ctx, claim, stream, reply, ticket);

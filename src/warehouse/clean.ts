@@ -22,8 +22,8 @@ const escapes = /\\u(d[89ab]..\\ud[c-f]..)|\\u(0000|d[89a-f]..)|\\./gi;
 /** The same JSON with clean strings and keys. In JSON what must go is written as an escape. */
 export function cleanJson(json: string): { text: string; cleaned: number } {
   let cleaned = 0;
-  const text = json.replace(escapes, (escape, _pair, unfit) => {
-    if (unfit === undefined) return escape;
+  const text = json.replace(escapes, (found, _pair, unfit) => {
+    if (unfit === undefined) return found;
     cleaned++;
     return '\\ufffd';
   });

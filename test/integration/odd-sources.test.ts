@@ -1,0 +1,164 @@
+/**
+ * Sources that do what no specification says, end to end. Each of these once lost something, paid for ever, hung, or said
+ * what it must not.
+ */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Redis } from 'ioredis';
+import { expect, test } from 'vitest';
+import { openQueue } from '../../src/queue/queue.ts';
+import { type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
+import { configFor, differences, noSandboxLimits, syncOnce } from '../support/mirror.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { describeOnRedis } from '../support/redis.ts';
+
+type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
+
+async function given(
+  options: SandboxOptions,
+  act: (sandbox: Sandbox, db: TestDatabase) => Promise<void>,
+): Promise<void> {
+  await using db = await freshDatabase();
+  const sandbox = await startSandbox({ ...noSandboxLimits, ...options });
+  try {
+    await act(sandbox, db);
+  } finally {
+    await sandbox.close();
+  }
+}
+
+test('a ticket that answers with another one is a reject of its own, and not asked for for ever', async () => {
+  let asked = 0;
+  let merged = '';
+  let into = '';
+  const fault: SandboxOptions['fault'] = request => {
+    if (request.path !== `/tickets/${merged}`) return undefined;
+    asked++;
+    return { kind: 'body', edit: json => ({ ...(json as object), id: into }) };
+  };
+  await given({ tickets: 5, fault }, async (sandbox, db) => {
+    merged = sandbox.world.byUpdated.at(2)!.id;
+    into = sandbox.world.byUpdated.at(4)!.id;
+    const result = await syncOnce(configFor(db.url, sandbox));
+    expect(result.exitCode).toBe(3);
+    // For its messages, at the end again, and for the names that it mentions.
+    expect(asked).toBeLessThanOrEqual(3);
+    const { rows } = await db.pool.query('select ask_id, reason from sync.rejects where cleared_at is null');
+    expect(rows).toEqual([{ ask_id: merged, reason: `the source answered with ticket ${into}` }]);
+    expect((await differences(db.pool, sandbox.world)).filter(line => line.startsWith('tickets'))).toEqual([]);
+  });
+});
+
+test('a new message comes in although an older one of its ticket can never be read', async () => {
+  let broken = '';
+  const edit = (json: unknown): unknown => {
+    const { messages, ...ticket } = json as { messages?: { id: string }[] };
+    return messages ? { ...ticket, messages: messages.map(m => (m.id === broken ? { ...m, body: 5 } : m)) } : json;
+  };
+  await given({ tickets: 5, fault: () => ({ kind: 'body', edit }) }, async (sandbox, db) => {
+    const ticket = sandbox.world.byUpdated.at(2)!;
+    broken = ticket.messages[0]!.id;
+    expect((await syncOnce(configFor(db.url, sandbox))).exitCode).toBe(3);
+    sandbox.world.addMessage(ticket.id, { body: 'after that' });
+    await syncOnce(configFor(db.url, sandbox));
+    const missing = (await differences(db.pool, sandbox.world)).filter(line => line.endsWith('missing'));
+    expect(missing).toEqual([`messages ${broken}: missing`]);
+  });
+});
+
+test('a token that the source echoes is shown and stored nowhere', async () => {
+  await using db = await freshDatabase();
+  const token = 'hush-hush-4711';
+  const server = createServer((request, response) => {
+    response.writeHead(401, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ message: `Bad credentials: ${request.headers.authorization}` }));
+  });
+  await new Promise<void>(done => server.listen(0, '127.0.0.1', done));
+  try {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v1`;
+    const result = await syncOnce(configFor(db.url, { url, token }));
+    expect(result.exitCode).toBe(4);
+    expect(result.streams[0]!.error).toContain('Bad credentials: Bearer');
+    expect(JSON.stringify(result)).not.toContain(token);
+    const { rows } = await db.pool.query('select * from sync.status');
+    expect(JSON.stringify(rows)).not.toContain(token);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+test('a value nested deeper than PostgreSQL goes is one reject, and its page is stored', async () => {
+  const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
+  let victim = '';
+  const edit = (text: string) => text.replace(`"id":"${victim}"`, `"id":"${victim}","deep":${deep}`);
+  await given({ tickets: 5, fault: () => ({ kind: 'text', edit }) }, async (sandbox, db) => {
+    victim = sandbox.world.byUpdated.at(2)!.id;
+    const result = await syncOnce(configFor(db.url, sandbox), ['tickets']);
+    expect(result.exitCode).toBe(3);
+    const { rows } = await db.pool.query('select id from helpdesk.tickets order by id');
+    const others = [...sandbox.world.tickets.keys()].filter(id => id !== victim).sort();
+    expect(rows.map(row => row.id)).toEqual(others);
+  });
+});
+
+test('another help desk behind the same account is refused before anything is read', async () => {
+  await given({ tickets: 5 }, async (sandbox, db) => {
+    await syncOnce(configFor(db.url, sandbox));
+    const elsewhere = configFor(db.url, { url: 'https://desk.example/api/v1', token: 'x' });
+    await expect(syncOnce(elsewhere)).rejects.toThrow(/holds account 'default' of 127\.0\.0\.1.*desk\.example/);
+  });
+});
+
+test('with HELPDESK_SINCE the customers of newer tickets are there, however old they are', async () => {
+  await given({ tickets: 50 }, async (sandbox, db) => {
+    const { updated_at } = sandbox.world.byUpdated.at(25)!;
+    await syncOnce(configFor(db.url, sandbox, { sinceMs: Date.parse(updated_at) }));
+    const { rows } = await db.pool.query(`
+      select (select count(*)::int from helpdesk.tickets) as tickets, (select count(*)::int from helpdesk.customers) as customers,
+        (select count(*)::int from helpdesk.tickets t where not exists (
+          select from helpdesk.customers c where (c.account_id, c.id) = (t.account_id, t.customer_id))) as orphans`);
+    expect(rows[0]).toMatchObject({ customers: sandbox.world.customers.size, orphans: 0 });
+    expect(rows[0].tickets).toBeLessThan(50);
+  });
+});
+
+test('a ticket dated in the future by a slip is corrected when it gets its right date', async () => {
+  let later = 0;
+  await given({ tickets: 5, now: () => Date.now() + later }, async (sandbox, db) => {
+    const { id } = sandbox.world.byUpdated.at(2)!;
+    sandbox.world.touch(id, '2099-01-01T00:00:00Z');
+    await syncOnce(configFor(db.url, sandbox));
+    later = 10_000;
+    sandbox.world.patchTicket(id, { subject: 'right again' });
+    sandbox.world.touch(id);
+    await syncOnce(configFor(db.url, sandbox));
+    expect(await differences(db.pool, sandbox.world)).toEqual([]);
+  });
+});
+
+describeOnRedis('a Redis that is flushed', ({ url }) => {
+  test('in the middle of a sync: the jobs come back by themselves, and the run completes', async () => {
+    let flushed = false;
+    const before: SandboxOptions['before'] = (_request, n) => {
+      if (n !== 1) return;
+      const redis = new Redis(url);
+      redis.on('error', () => {});
+      void redis.flushall().then(() => {
+        flushed = true;
+        redis.disconnect();
+      });
+    };
+    await given({ tickets: 30, before }, async (sandbox, db) => {
+      const result = await syncOnce(configFor(db.url, sandbox, { redisUrl: url }));
+      expect(flushed).toBe(true);
+      expect(result.exitCode).toBe(0);
+      expect(await differences(db.pool, sandbox.world)).toEqual([]);
+    });
+  });
+
+  test('an unreachable Redis is said at once, with a remedy', async () => {
+    const at = { name: 'x', redisUrl: 'redis://127.0.0.1:1', databaseUrl: '' };
+    await expect(openQueue(at)).rejects.toMatchObject({ remedy: expect.stringContaining('REDIS_URL') });
+  });
+});
