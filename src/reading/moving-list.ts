@@ -95,8 +95,12 @@ const disagreed = `${mostReadings} readings of records with the same update time
 const tooDeep = ({ depth }: ReadingOptions) => `more records with this update time than paging reaches (${depth})`;
 
 /** What follows these pages, where their last one ends the list without being short. */
-function* readFuture(since: Ms, pages: readonly Page[], proof: Proof, options: ReadingOptions) {
-  const { perPage, depth } = options;
+function* readFuture(
+  since: Ms,
+  pages: readonly Page[],
+  proof: Proof,
+  { perPage, depth }: ReadingOptions,
+): Generator<Step, Proof, Page> {
   let untold = proof;
   let newest = pages.at(-1)!;
   for (let page = pages.length + 1; newest.arrived >= perPage && page * perPage <= depth; page++) {
@@ -107,7 +111,7 @@ function* readFuture(since: Ms, pages: readonly Page[], proof: Proof, options: R
 }
 
 interface Crowd {
-  /** The pages of the reading that found its end. */
+  /** The pages of a reading forwards. */
   readonly there: readonly Page[];
   /** Everything before this second has been read; Infinity at the end of the list. */
   readonly before: Ms;
@@ -130,11 +134,11 @@ function* readCrowd(since: Ms, first: Page, options: ReadingOptions): Generator<
       ? { ...one, pages: yield* overAgain(since, one, options) }
       : yield* forwards(since, [], options);
     const { before, deep } = one.before < other.before ? one : other;
-    const [there, back] = (backwards ? [one, other] : [other, one]).map(({ pages }) => rowsBefore(before, pages));
-    const agreed = agree(there!, back!);
+    const [there, back] = backwards ? [one, other] : [other, one];
+    const agreed = agree(rowsBefore(before, there.pages), rowsBefore(before, back.pages));
     if (agreed || readings === mostReadings) {
       const asOf = Math.min(...[one, other].flatMap(({ pages }) => pages.map(page => page.asOf)));
-      return { before, agreed, deep, inclusive: startsIn(first, since), asOf };
+      return { there: there.pages, before, agreed, deep, inclusive: startsIn(first, since), asOf };
     }
     one = other;
   }

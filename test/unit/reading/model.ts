@@ -44,6 +44,8 @@ export interface ModelOptions {
   readonly hidden?: boolean;
   /** Total-Count stops at the depth. */
   readonly capped?: boolean;
+  /** Total-Count is wrong by this many. */
+  readonly miscounted?: number;
   readonly unreadable?: (id: string) => boolean;
 }
 
@@ -140,7 +142,8 @@ export class ModelList {
     this.#moment();
     const date = seconds(this.now);
     this.#moment();
-    const { unreadable, hidden, capped, depth } = this.#options;
+    const { unreadable, hidden, capped, miscounted = 0, depth } = this.#options;
+    const counted = Math.max(0, total + miscounted);
     return {
       arrived: records.length,
       rows: records
@@ -149,7 +152,7 @@ export class ModelList {
       date,
       // As the client computes it: the header less the duration (rounded up), less a second.
       asOf: date - Math.ceil(this.now - sent) - 1000,
-      total: ask.count ? (capped ? Math.min(total, depth) : total) : undefined,
+      total: ask.count ? (capped ? Math.min(counted, depth) : counted) : undefined,
     };
   }
 

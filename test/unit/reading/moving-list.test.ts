@@ -184,6 +184,27 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
     expect(run.mirror.rows.get('r1')!.time).toBeGreaterThan(start);
     expect(run.mirror.covered[0]!.to).toBeLessThan(run.list.now - 120_000);
   });
+
+  test.each([
+    { now: few, pages: [1, 2, 3, 4] },
+    { now: { gap: 5, count: 8 }, pages: [1, 1, 2, 1, 3, 4, 5] },
+  ])('more than a page of the future is read by pages, and proves nothing: behind $now.count', ({ now, pages }) => {
+    const run = given({ ...how, layout: [now] });
+    for (let i = 0; i < 14; i++) run.list.add(start + 3_600_000 * (i + 24));
+    const { proofs } = drive(run);
+    expect(run.list.asked.map(({ page }) => page)).toEqual(pages);
+    expect(run.mirror.rows.size).toBe(now.count + 14);
+    expect(run.mirror.covered).toEqual([{ from, to: start - 121_000 }]);
+    expect(proofs.slice(-3)).toEqual([{}, {}, {}]);
+  });
+
+  test('of the future as much is read as paging reaches', () => {
+    const run = given({ ...how, layout: [few] });
+    for (let i = 0; i < depth; i++) run.list.add(start + 3_600_000 * (i + 24));
+    drive(run);
+    expect(run.mirror.rows.size).toBe(depth);
+    expect(run.mirror.covered).toEqual([{ from, to: start - 121_000 }]);
+  });
 });
 
 test('a reply that takes long, and is therefore dated early, claims no version that its rows cannot replace', () => {

@@ -27,6 +27,12 @@ export const layout: fc.Arbitrary<Second[]> = fc.array(
   { maxLength: 12 },
 );
 
+/** By how much a count is wrong. */
+export const miscounted = fc.oneof(
+  { weight: 2, arbitrary: fc.constant(0) },
+  { weight: 1, arbitrary: fc.integer({ min: -100, max: 100 }) },
+);
+
 export const changes = (lookbackMs: number): fc.Arbitrary<Change[]> =>
   fc.array(
     fc.record({
@@ -64,6 +70,7 @@ export function scenario(ties: readonly Ties[], more: Partial<ModelOptions> = {}
         inclusive: fc.boolean(),
         ties: fc.constantFrom(...ties),
         capped: fc.boolean(),
+        miscounted,
         layout,
         ageMs: fc.oneof(fc.integer({ min: 0, max: 5000 }), fc.integer({ min: 0, max: 300_000 })),
         pace,

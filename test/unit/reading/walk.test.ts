@@ -5,7 +5,7 @@ import { walkList } from '../../../src/reading/walk.ts';
 import { checkComplete, type Drive, drive, Mirror } from './drive.ts';
 import { type Change, ModelList, type ModelOptions, type Second, start } from './model.ts';
 import { from, holdsWhileMoving } from './properties.ts';
-import { depth, layout, perPage, runs } from './scenario.ts';
+import { depth, layout, miscounted, perPage, runs } from './scenario.ts';
 
 const quiet: ModelOptions = { inclusive: false, ties: 'change', depth, layout: [], ageMs: 400_000, hidden: true };
 const options = { lookbackMs: 120_000, perPage, depth };
@@ -33,9 +33,10 @@ describe('properties', () => {
         fc.boolean(),
         fc.boolean(),
         fc.boolean(),
+        miscounted,
         deaths,
-        (seconds, inclusive, capped, firstLoad, at) => {
-          const run = given({ layout: seconds, inclusive, capped });
+        (seconds, inclusive, capped, firstLoad, wrong, at) => {
+          const run = given({ layout: seconds, inclusive, capped, miscounted: wrong });
           const begun = { ...run, options: { ...options, firstLoad } };
           for (const dieAt of at) drive({ ...begun, dieAt });
           drive({ ...begun, most: 1000 });
@@ -81,6 +82,42 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
     const { credits } = drive({ ...run, options: { ...options, firstLoad: true } });
     expect(run.list.asked.map(({ page, count }) => `${page}${count ? '+' : ''}`)).toEqual(['1+', '3', '2', '1']);
     expect(credits).toBe(5);
+  });
+
+  test.each([
+    { counted: 0, pages: [1, 2, 3, 2, 1] },
+    { counted: 4, pages: [1, 2, 3, 2, 1] },
+    { counted: 5, pages: [2, 3, 2, 1] },
+    { counted: 14, pages: [3, 2, 1] },
+    { counted: 30, pages: [7, 6, 5, 4, 3, 2, 1] },
+    { counted: 1000, pages: [10, 9, 8, 7, 6, 5, 4, 3, 2, 1] },
+  ])('a count of $counted, where 13 are listed, only says where to look for the end', ({ counted, pages }) => {
+    const run = given({ ...how, layout: many(13), miscounted: counted - 13 });
+    drive(run); // Throws where one is claimed that was not read.
+    checkComplete(run);
+    expect(run.list.asked.slice(2).map(({ page }) => page)).toEqual(pages);
+    expect(run.mirror.covered).toEqual([{ from, to: start - 121_000 }]);
+  });
+
+  test('a last page that is full costs the empty one behind it, which shows that the list ends', () => {
+    const run = given({ ...how, layout: many(15) });
+    drive(run);
+    expect(run.list.asked.slice(2).map(({ page }) => page)).toEqual([4, 3, 2, 1]);
+  });
+
+  test('a count that is far too small hides neither what paging reaches nor what it does not', () => {
+    const run = given({ ...how, layout: many(180), miscounted: -180 });
+    drive(run);
+    checkComplete(run);
+    expect(run.mirror.holes).toEqual([]);
+  });
+
+  test('a walk that died on its way to the end is begun anew', () => {
+    const run = given({ ...how, layout: many(23), miscounted: -23 });
+    drive({ ...run, dieAt: 5 });
+    expect(run.mirror.walk).toBeUndefined();
+    drive(run);
+    checkComplete(run);
   });
 
   test('deletions move records towards pages that are still to come', () => {
