@@ -37,7 +37,7 @@ export class Gone extends ShelfdeskError {
   /** When it was gone, by the source's clock, in ms. */
   readonly asOf: number;
   constructor(message: string, asOf: number) {
-    super(message, 'The source no longer has it; the row gets a tombstone once that is verified.');
+    super(message, 'The source no longer has it: a ticket gets its tombstone when it says so a second time.');
     this.asOf = asOf;
   }
 }

@@ -1,7 +1,7 @@
 /**
  * A stream is a declaration and pure functions: which requests read it, in which order its list moves, which column
- * comes from which field. The loops in sync/ do all I/O. A new stream is one file beside this one, one migration and
- * one line in index.ts.
+ * comes from which field. The loops in sync/ do all I/O. A new list stream is one file beside this one, one migration
+ * and one line in index.ts.
  *
  * The functions are written as methods, so that a stream of tickets passes for a stream of records with an id: the loops
  * hand back to a stream only what its own requests brought.

@@ -1,7 +1,7 @@
 /**
  * One page, one transaction: its rows, the coverage that it proves, the counts and the rejects, under the run's token.
  *
- * A page that PostgreSQL refuses for a value (SQLSTATE class 22) is cleaned and sent again; refused again, it is merged
+ * A page that PostgreSQL refuses for a value (SQLSTATE class 22, or 54: too deep, too long) is cleaned and sent again; refused again, it is merged
  * record by record, and the culprit is rejected. So what one record can break is itself.
  */
 import type pg from 'pg';
