@@ -12,7 +12,7 @@ import { addHole, cover, makeRedundant, placeWalk } from './coverage.ts';
 import type { Merge } from './merge.ts';
 import { type Client, isDataException, transaction } from './pool.ts';
 import { clearRejects, type Drift, type Reject, writeDrift, writeRejects } from './rejects.ts';
-import type { Claim } from './runs.ts';
+import type { Claim, Counts } from './runs.ts';
 
 /** Records that go to the warehouse with one merge. */
 export interface Batch {
@@ -29,17 +29,6 @@ export interface Batch {
   readonly parameters: (places: readonly number[]) => readonly unknown[];
   /** Parents whose sets are complete in this batch; undefined where each record brings its own: those that changed. */
   readonly parents?: readonly string[];
-}
-
-export interface Counts {
-  seen: number;
-  inserted: number;
-  updated: number;
-  unchanged: number;
-  deleted: number;
-  rejected: number;
-  cleaned: number;
-  credits: number;
 }
 
 /** When it came, by our clock and by the source's, in ms. */

@@ -17,11 +17,7 @@ export interface Claim {
 
 export type RunState = 'waiting' | 'running' | 'completed' | 'partly' | 'failed' | 'interrupted';
 
-export interface StreamProgress {
-  account_id: string;
-  stream: string;
-  state: RunState;
-  expected: number | null;
+export interface Counts {
   seen: number;
   inserted: number;
   updated: number;
@@ -30,6 +26,13 @@ export interface StreamProgress {
   rejected: number;
   cleaned: number;
   credits: number;
+}
+
+export interface StreamProgress extends Counts {
+  account_id: string;
+  stream: string;
+  state: RunState;
+  expected: number | null;
   /** The interrupted run that had completed it moments before. */
   carried_from: number | null;
   error: string | null;
