@@ -14,7 +14,7 @@ const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 const tickets = Number(process.argv[2] ?? 10_000);
 const folder = mkdtempSync(join(tmpdir(), 'shelfdesk-bench-'));
 /** As the first line of main.ts starts it. */
-const shelfdesk = ['--max-semi-space-size=2', main];
+const shelfdesk = ['--max-semi-space-size=2', '--heap-growing-percent=20', main];
 const unlimited = ['--credits', '1000000000', '--requests-per-second', '1000000'];
 
 const sandbox = spawn(
