@@ -33,14 +33,14 @@ import { noteFailure, type Outcome } from './sync.ts';
 const freshMs = 3_600_000;
 /** Renames are not announced: names are looked at again once a week, on a request that is made anyway. */
 const namesMs = 7 * 24 * 3_600_000;
-/** Tries for one ticket before the next one gets its turn; at the end of the run it gets the full number. */
+/** Tries for one ticket before the next one gets its turn, and again at the end of the run. */
 const fewTries = 4;
 /** This many tickets in a row that fail are no matter of tickets. */
 const mostFailures = 5;
 /** Of asking for names that nobody has asked for. */
 const mostRounds = 3;
 /** A ticket that changes faster than it can be read is left to the next run after so many readings. */
-const mostReadings = 4;
+const mostReadings = 10;
 
 /** So many tickets are looked up at once, and for no longer than so long: then fresh changes may have come. */
 const batch = { tickets: 100, maxAgeMs: 5000 };
@@ -146,7 +146,7 @@ async function askAgain(ctx: Context, claim: Claim, stream: Detail): Promise<voi
     ctx.signal.throwIfAborted();
     try {
       const ticket = { id, due: { labels: [], inbox: [] } };
-      const reply = await ask(ctx, claim, stream, ticket, { lane: 'fresh' });
+      const reply = await ask(ctx, claim, stream, ticket, { lane: 'fresh', tries: fewTries });
       if (reply) await commitDetail(ctx, claim, stream, reply, ticket);
     } catch (error) {
       if (error instanceof Gone) await noteGone(ctx, claim, id, error);
@@ -158,12 +158,12 @@ async function askAgain(ctx: Context, claim: Claim, stream: Detail): Promise<voi
 
 /**
  * Names of what no waiting ticket mentioned: a label that was put on a ticket between its listing and its reading. That
- * ticket may have lost it again by now, so that another one has to be asked: a few rounds.
+ * ticket may have lost it again by now, or fail, so that another one has to be asked: a few rounds.
  */
 async function askForNames(ctx: Context, claim: Claim, stream: Detail): Promise<void> {
   const asked = new Set<string>();
   for (let round = 1; round <= mostRounds; round++) {
-    const tickets = (await ticketsForNames(ctx.pg, claim.account)).filter(({ id }) => !asked.has(id));
+    const tickets = await ticketsForNames(ctx.pg, claim.account, [...asked]);
     for (const ticket of tickets) {
       ctx.signal.throwIfAborted();
       asked.add(ticket.id);

@@ -4,7 +4,7 @@
  */
 import type { Context } from '../context.ts';
 import { Gone, Retry } from '../errors.ts';
-import type { Reply, Request } from '../http/request.ts';
+import type { Reply, Unreadable } from '../http/request.ts';
 import type { Ask, Proof } from '../reading/reading.ts';
 import type { ListStream, Row } from '../streams/stream.ts';
 import { type Batch, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
@@ -50,7 +50,7 @@ async function readList<T extends Row>(
   for (let step = reading.next(); !step.done; ) {
     ctx.signal.throwIfAborted();
     const { ask } = step.value;
-    const reply = await requestPage(ctx, stream, stream.request(list, ask));
+    const reply = await requestPage(ctx, claim, stream, list, ask);
     step = reading.next(pageOf(stream, reply));
     const proof = step.done ? step.value : step.value.proof;
     const expected = reply.total === undefined ? undefined : seen + reply.total;
@@ -61,11 +61,22 @@ async function readList<T extends Row>(
   return holes;
 }
 
-async function requestPage<T extends Row>(ctx: Context, stream: ListStream<T>, request: Request<T>): Promise<Reply<T>> {
+/**
+ * The page, read again while a record in it is unreadable and cannot be asked for by its id. Such slips differ from
+ * reading to reading: what each one shows whole is kept.
+ */
+async function requestPage<T extends Row>(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<T>,
+  list: string,
+  ask: Ask,
+): Promise<Reply<T>> {
+  const cannotBeAskedFor = ({ id }: Unreadable) => id === undefined || stream.get === undefined;
   for (let tries = 1; ; tries++) {
-    const reply = await ctx.helpdesk.send(request, { lane: 'fresh', signal: ctx.signal });
-    const lost = reply.unreadable.some(({ id }) => id === undefined || stream.get === undefined);
-    if (!lost || tries === mostTries) return reply;
+    const reply = await ctx.helpdesk.send(stream.request(list, ask), { lane: 'fresh', signal: ctx.signal });
+    if (tries === mostTries || !reply.unreadable.some(cannotBeAskedFor)) return reply;
+    await commitRecords(ctx, claim, stream, reply, listBatch(stream, ask, reply), {}, cannotBeAskedFor);
   }
 }
 
@@ -101,10 +112,11 @@ async function commitRecords<T extends Row>(
   reply: Reply<T>,
   batch: Batch,
   also: { list?: string; proof?: Proof; redundant?: string[]; expected?: number | undefined },
+  passedOver: (unreadable: Unreadable) => boolean = () => false,
 ): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
   const credits = ctx.helpdesk.send.takeCredits();
-  const unreadable = reply.unreadable.map(one => rejectOf(one, batch));
+  const unreadable = reply.unreadable.filter(one => !passedOver(one)).map(one => rejectOf(one, batch));
   await withCare(ctx.pg, async (client, care) => {
     const { counts, rejects } =
       batch.records.length > 0 ? await writeBatch(client, claim, batch, at, care) : { counts: noCounts(), rejects: [] };

@@ -152,23 +152,26 @@ export async function buryTicket(client: Client, account: string, id: string, as
 export async function ticketsForNames(
   db: pg.Pool,
   account: string,
+  except: readonly string[],
 ): Promise<{ id: string; due: { labels: string[]; inbox: string[] } }[]> {
   const { rows } = await db.query<{ id: string; labels: string[]; inbox: string[] }>(
     `select id, array_agg(label_id) filter (where label_id is not null) as labels,
        array_agg(inbox_id) filter (where inbox_id is not null) as inbox
      from (
        select (select k.ticket_id from helpdesk.ticket_labels k join helpdesk.tickets t on (t.account_id, t.id) = (k.account_id, k.ticket_id)
-               where k.account_id = l.account_id and k.label_id = l.id and t._deleted_at is null limit 1) as id,
+               where k.account_id = l.account_id and k.label_id = l.id and t._deleted_at is null and t.id <> all($2)
+               limit 1) as id,
          l.id as label_id, null as inbox_id
        from helpdesk.labels l where l.account_id = $1 and l._observed_at is null
        union all
        select (select t.id from helpdesk.tickets t
-               where t.account_id = i.account_id and t.inbox_id = i.id and t._deleted_at is null limit 1),
+               where t.account_id = i.account_id and t.inbox_id = i.id and t._deleted_at is null and t.id <> all($2)
+               limit 1),
          null, i.id
        from helpdesk.inboxes i where i.account_id = $1 and i._observed_at is null) mentioned
      where id is not null
      group by id`,
-    [account],
+    [account, except],
   );
   return rows.map(row => ({ id: row.id, due: { labels: row.labels ?? [], inbox: row.inbox ?? [] } }));
 }

@@ -66,6 +66,34 @@ test('a new message comes in although an older one of its ticket can never be re
   });
 });
 
+test('records without an id, another one in each reading: what one reading showed whole is there', async () => {
+  let n = 0;
+  const slip = (all: unknown[]) => (all.length === 0 ? all : all.with(n++ % all.length, 42));
+  const fault: SandboxOptions['fault'] = request =>
+    request.path === '/tickets' || request.path === '/customers' || request.path === '/users'
+      ? { kind: 'body', edit: json => slip(json as unknown[]) }
+      : undefined;
+  await given({ tickets: 40, customers: 30, fault }, async (sandbox, db) => {
+    await syncOnce(configFor(db.url, sandbox));
+    expect(await differences(db.pool, sandbox.world)).toEqual([]);
+  });
+});
+
+test('a label of which the first tickets asked fail gets its name from one that does not', async () => {
+  let failing: string[] = [];
+  const fault: SandboxOptions['fault'] = request =>
+    failing.some(id => request.path === `/tickets/${id}`) ? { kind: 'status', status: 500 } : undefined;
+  await given({ tickets: 4, fault }, async (sandbox, db) => {
+    const { world } = sandbox;
+    const label = world.addLabel({ name: 'rare' });
+    failing = [world.byUpdated.at(0)!.id];
+    for (const id of [...failing, world.byUpdated.at(1)!.id]) world.addLabels(id, [label.id], { quiet: true });
+    await syncOnce(configFor(db.url, sandbox));
+    const { rows } = await db.pool.query('select name from helpdesk.labels where id = $1', [label.id]);
+    expect(rows).toEqual([{ name: 'rare' }]);
+  });
+});
+
 test('a token that the source echoes is shown and stored nowhere', async () => {
   await using db = await freshDatabase();
   const token = 'hush-hush-4711';
