@@ -48,7 +48,10 @@ async function killAndRerun(seed: number, queue: Record<string, string>): Promis
       const first = asked.indexOf(one);
       return killedAfter.some(requests => first < requests && requests <= i);
     });
-    expect(twice.length, twice.join('\n')).toBeLessThanOrEqual(kills);
+    // The exception that SPEC I8 names: who dies in search of the end of the customers' list begins that search anew.
+    const searchedAnew = twice.filter(one => one.startsWith('/customers?') && one.includes('count=true')).length;
+    expect(searchedAnew).toBeLessThanOrEqual(1);
+    expect(twice.length - searchedAnew, twice.join('\n')).toBeLessThanOrEqual(kills);
     const { rows } = await db.pool.query(
       `select state, count(*)::int as n from sync.runs group by state order by state`,
     );
