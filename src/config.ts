@@ -8,14 +8,15 @@ import { parseEnv } from 'node:util';
 import { z } from 'zod';
 import { UsageError } from './errors.ts';
 
-const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+/** This machine itself, and names without a dot: those of a private network, such as `sandbox` in docker-compose.yml. */
+const withoutTls = /^([\w-]+|127(\.\d+){3}|\[::1\])$/;
 
 const baseUrl = z
   .string()
   .refine(value => URL.canParse(value), { error: 'is no URL' })
   .transform(value => new URL(value.replace(/\/+$/, '')))
-  .refine(url => url.protocol === 'https:' || (url.protocol === 'http:' && loopback.test(url.hostname)), {
-    error: 'must begin with https:// (http:// only to this machine itself)',
+  .refine(url => url.protocol === 'https:' || (url.protocol === 'http:' && withoutTls.test(url.hostname)), {
+    error: 'must begin with https:// (http:// only to this machine itself, or to a name without a dot)',
   })
   .refine(url => url.username === '' && url.password === '', { error: 'must not carry a user name or password' })
   .refine(url => url.href.endsWith('/api/v1'), { error: 'must end in /api/v1' });
@@ -47,7 +48,7 @@ export const settings = {
   },
   HELPDESK_BASE_URL: {
     schema: baseUrl.optional(),
-    says: 'Base address of the help desk; ends in `/api/v1`. HTTPS, except to this machine itself.',
+    says: 'Base address of the help desk; ends in `/api/v1`. HTTPS, except to this machine itself and to names without a dot.',
     // No secret as such, but people paste keys and passwords into URLs.
     secret: true,
   },

@@ -152,7 +152,7 @@ describe('a wrong value: which one, what is wrong with it, what to do', () => {
   });
 });
 
-describe('HTTPS, except to this machine itself', () => {
+describe('HTTPS, except to this machine itself and to names without a dot', () => {
   test.for([
     'https://desk.example/api/v1',
     'https://desk.example/some/where/api/v1/',
@@ -160,6 +160,8 @@ describe('HTTPS, except to this machine itself', () => {
     'http://127.0.0.1:4010/api/v1',
     'http://127.1.2.3/api/v1',
     'http://[::1]:4010/api/v1',
+    'http://sandbox:8080/api/v1',
+    'http://help-desk_2/api/v1',
   ])('%s is taken', url => {
     const { baseUrl } = read({ ...helpdesk, HELPDESK_BASE_URL: url }).helpdesk!;
     expect(baseUrl.href).toBe(url.replace(/\/$/, ''));
@@ -171,6 +173,10 @@ describe('HTTPS, except to this machine itself', () => {
     'http://127.0.0.1.desk.example/api/v1',
     'http://10.0.0.1/api/v1',
     'http://[::2]/api/v1',
+    'http://sandbox./api/v1',
+    'http://desk.local/api/v1',
+    'http://167772161/api/v1', // 10.0.0.1 in one number
+    'http://[fd00::1]/api/v1',
   ])('%s is not', url => {
     expect(refusal({ ...helpdesk, HELPDESK_BASE_URL: url }).message).toContain('must begin with https://');
   });
