@@ -6,6 +6,7 @@ import type { Act, Deps } from './command.ts';
 import { amount, print, printJson, say } from './terminal.ts';
 
 interface Options {
+  host: string;
   port: number;
   token: string;
   seed: number;
@@ -26,7 +27,8 @@ export function addSandbox(program: Command, deps: Deps, act: Act): void {
   program
     .command('sandbox')
     .description('serve a believable help desk on this machine until Ctrl-C')
-    .option('--port <n>', 'port on 127.0.0.1; 0 takes any that is free', whole, 4010)
+    .option('--host <address>', 'address to listen on; in a container 0.0.0.0, so that others reach it', '127.0.0.1')
+    .option('--port <n>', 'port there; 0 takes any that is free', whole, 4010)
     .option('--token <text>', 'the token that it accepts', 'sandbox-token')
     .option('--seed <n>', 'the same seed makes the same world', whole, 1)
     .option('--tickets <n>', 'tickets at the start', whole, 2000)
@@ -49,7 +51,7 @@ export function addSandbox(program: Command, deps: Deps, act: Act): void {
         const sandbox = await startSandbox(sandboxOptions(options)).catch((error: Error) => {
           throw new ShelfdeskError(
             `the sandbox does not start: ${error.message}`,
-            'Choose another --port.',
+            'Choose another --port. A --host must be an address of this machine.',
             exitCodes.usage,
             error,
           );
@@ -72,8 +74,9 @@ export function addSandbox(program: Command, deps: Deps, act: Act): void {
 }
 
 function sandboxOptions(options: Options): SandboxOptions {
-  const { port, token, seed, tickets, customers, activity, credits, requestsPerSecond, window } = options;
+  const { host, port, token, seed, tickets, customers, activity, credits, requestsPerSecond, window } = options;
   return {
+    host,
     port,
     token,
     seed,

@@ -15,7 +15,9 @@ export type { Fault } from './faults.ts';
 export type { SeenRequest } from './service.ts';
 
 export interface SandboxOptions extends ServiceOptions {
-  /** Default 0: any free port. The host is 127.0.0.1 always. */
+  /** Default 127.0.0.1. */
+  host?: string;
+  /** Default 0: any free port. */
   port?: number;
   /** Default 1. The same seed gives the same world. */
   seed?: number;
@@ -57,12 +59,12 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   // Longer than any client keeps an idle connection: the side that sends should be the one that lets go.
   server.keepAliveTimeout = 120_000;
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(options.port ?? 0, '127.0.0.1', resolve);
+    server.once('error', reject).listen(options.port ?? 0, options.host ?? '127.0.0.1', resolve);
   });
   const stopLiving = live(world, options.activity ?? 0, options.seed ?? 1);
 
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${BASE}`,
+    url: addressOf(server.address() as AddressInfo),
     token: service.token,
     world,
     requests: service.requests,
@@ -75,6 +77,12 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       return closed;
     },
   };
+}
+
+/** Who listens on all addresses is reached from this machine by its own. */
+function addressOf({ address, family, port }: AddressInfo): string {
+  const own = address === '0.0.0.0' ? '127.0.0.1' : address === '::' ? '::1' : address;
+  return `http://${family === 'IPv6' ? `[${own}]` : own}:${port}${BASE}`;
 }
 
 async function serve(service: Service, request: IncomingMessage, response: ServerResponse) {

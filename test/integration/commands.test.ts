@@ -329,6 +329,8 @@ describe.concurrent('commands', () => {
 
     const taken = await run(['sandbox', '--port', new URL(url).port], {}, folder.path);
     expect(taken).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Choose another --port.') });
+    const elsewhere = await run(['sandbox', '--host', '192.0.2.1'], {}, folder.path); // For documents; nobody has it.
+    expect(elsewhere).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('A --host must be') });
 
     const { code, stdout, stderr } = await sandbox.interrupt();
     expect([code, JSON.parse(stdout).url]).toEqual([0, url]);

@@ -1,4 +1,5 @@
 import { Agent, get as httpGet, request as httpRequest } from 'node:http';
+import { networkInterfaces } from 'node:os';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Fault, type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
 import { emptyWorld, NOON } from './asking.ts';
@@ -89,6 +90,20 @@ describe('a real server', () => {
     await made.close();
     await expect(waiting).rejects.toThrow();
     await expect(ask(made, '/users')).rejects.toThrow();
+  });
+
+  test('listens to this machine alone, and on all of its addresses if told to', async () => {
+    const addresses = Object.values(networkInterfaces())
+      .flatMap(all => all ?? [])
+      .filter(({ family }) => family === 'IPv4')
+      .map(({ address }) => address);
+    const at = (made: Sandbox, address: string) => fetch(made.url.replace('127.0.0.1', address));
+    const all = await sandbox({ host: '0.0.0.0' });
+    for (const address of addresses) expect((await at(all, address)).status, address).toBe(401);
+    const alone = await sandbox();
+    for (const address of addresses.filter(one => !one.startsWith('127.'))) {
+      await expect(at(alone, address), address).rejects.toThrow();
+    }
   });
 
   test('a port that is taken is an error, not a silence', async () => {
