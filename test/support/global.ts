@@ -17,12 +17,15 @@ import { freePort, look, maxLooks, pauseMs, pidFile } from '../../src/embedded/c
 import { isRunning, relocatedName, temporaryFolders, unless } from '../../src/embedded/place.ts';
 import { joinEmbedded } from '../../src/embedded/postgres.ts';
 import { migrate } from '../../src/warehouse/migrate.ts';
+import { dockerAnswers } from './docker.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
     /** Where databases can be made, the template to clone, and the prefix that the names of this run have. */
     postgres: { url: string; template: string; prefix: string };
     redisUrl: string | undefined;
+    /** Whether a Docker engine and Docker Compose answer. */
+    docker: boolean;
   }
 }
 
@@ -42,6 +45,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     if (errors.length > 0) throw errors[0];
   };
   try {
+    project.provide('docker', await dockerAnswers());
     await sweepFolders();
     const folder = mkdtempSync(join(tmpdir(), `shelfdesk-tests-${process.pid}-`));
     chmodSync(folder, 0o755); // Root's PostgreSQL runs as another user, who has to get in here.

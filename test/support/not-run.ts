@@ -1,6 +1,23 @@
-/** A reporter that says at the end which tests were not run for want of a Redis. On CI that is a failure. */
+/** A reporter that says at the end which tests were not run for want of a Redis, or of Docker. */
 import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node';
+import './docker.ts';
 import './redis.ts';
+
+/** CI has a Redis, so there it is a failure not to find it. It has no Docker. */
+const needs = [
+  {
+    name: 'Redis',
+    lack: 'lacksRedis',
+    remedy: 'To run them, set TEST_REDIS_URL, or install redis-server so that it is found in PATH.',
+    onCi: true,
+  },
+  {
+    name: 'Docker',
+    lack: 'lacksDocker',
+    remedy: 'To run them, start a Docker engine; they need `docker compose` as well.',
+    onCi: false,
+  },
+] as const;
 
 export class NotRun implements Reporter {
   #vitest: Vitest | undefined;
@@ -12,14 +29,15 @@ export class NotRun implements Reporter {
   onTestRunEnd(modules: ReadonlyArray<TestModule>): void {
     const only = this.#vitest?.getGlobalTestNamePattern();
     const asked = (test: TestCase) => !only || only.test(test.fullName.replaceAll(' > ', ' '));
-    const left = modules
-      .flatMap(module => [...module.children.allTests('skipped')])
-      .filter(test => test.meta().lacksRedis && asked(test));
-    if (left.length === 0) return;
-    console.log(`\nNOT RUN: Redis (${left.length} ${left.length === 1 ? 'test' : 'tests'})`);
-    console.log('To run them, set TEST_REDIS_URL, or install redis-server so that it is found in PATH.');
-    if (!process.env.CI) return;
-    console.log('With CI set, tests that were not run fail the run.');
-    process.exitCode = 1;
+    const skipped = modules.flatMap(module => [...module.children.allTests('skipped')]).filter(asked);
+    for (const { name, lack, remedy, onCi } of needs) {
+      const left = skipped.filter(test => test.meta()[lack]);
+      if (left.length === 0) continue;
+      console.log(`\nNOT RUN: ${name} (${left.length} ${left.length === 1 ? 'test' : 'tests'})`);
+      console.log(remedy);
+      if (!process.env.CI || !onCi) continue;
+      console.log('With CI set, these tests that were not run fail the run.');
+      process.exitCode = 1;
+    }
   }
 }
