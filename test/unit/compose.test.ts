@@ -1,0 +1,183 @@
+/** Dockerfile, .dockerignore and docker-compose.yml, as far as they can be judged where no engine runs them. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { readConfig, settings } from '../../src/config.ts';
+import { readCompose } from '../support/compose.ts';
+import { root } from '../support/docker.ts';
+
+const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+const { services, volumes } = readCompose();
+const { shelfdesk, sandbox, postgres, redis } = services;
+
+/** Each instruction and what it is given, lines joined, comments left out. */
+const instructions = read('Dockerfile')
+  .replaceAll(/^#.*\n/gm, '')
+  .replaceAll(/\\\n\s*/g, '')
+  .split('\n')
+  .filter(line => line !== '')
+  .map(line => /^([A-Z]+) +(.*)$/.exec(line)!.slice(1) as [name: string, rest: string]);
+const given = (name: string) => instructions.filter(([one]) => one === name).map(([, rest]) => rest);
+
+describe('the image', () => {
+  const stages = given('FROM');
+
+  test('is built in one stage and runs in another, on the same base', () => {
+    expect(stages).toEqual(['node:24-alpine AS build', 'node:24-alpine']);
+  });
+
+  test('takes from the lock file what runs, and nothing optional: that has native code', () => {
+    expect(given('RUN')[0]).toBe('npm ci --omit=dev --omit=optional --ignore-scripts');
+    const { packages } = JSON.parse(read('package-lock.json')) as {
+      packages: Record<string, { dev?: true; optional?: true; devOptional?: true; hasInstallScript?: true }>;
+    };
+    const native = Object.entries(packages).filter(
+      ([path, one]) => path !== '' && !one.dev && !one.optional && !one.devOptional && one.hasInstallScript,
+    );
+    expect(native).toEqual([]);
+  });
+
+  test('starts main.ts with the flags of its first line', () => {
+    const [, flags] = /^#!\/usr\/bin\/env -S node (.*)$/m.exec(read('src/main.ts').split('\n')[0]!)!;
+    expect(JSON.parse(given('ENTRYPOINT')[0]!)).toEqual(['node', ...flags!.split(' '), '/app/src/main.ts']);
+    expect(JSON.parse(given('CMD')[0]!)).toEqual(['start']);
+    expect(given('STOPSIGNAL')).toEqual(['SIGTERM']);
+  });
+
+  test('runs as a user without rights, to whom nothing is given', () => {
+    expect(given('USER')).toEqual(['node']);
+    const end = instructions.findLastIndex(([name]) => ['COPY', 'RUN', 'ADD'].includes(name));
+    expect(instructions.findIndex(([name]) => name === 'USER')).toBeGreaterThan(end);
+    expect(given('COPY').filter(copy => copy.includes('--chown'))).toEqual([]);
+  });
+
+  test('has what the program reads, and the context has nothing else', () => {
+    const [first, ...allowed] = read('.dockerignore')
+      .replaceAll(/^#.*\n/gm, '')
+      .trim()
+      .split('\n');
+    expect(first).toBe('*');
+    const names = allowed.map(line => /^!(.+)$/.exec(line)![1]!);
+    for (const name of names) expect(existsSync(join(root, name)), name).toBe(true);
+    expect(names.filter(name => name.startsWith('.')).concat('LICENSE', 'package-lock.json')).toEqual([
+      '.npmrc',
+      'LICENSE',
+      'package-lock.json',
+    ]);
+    const taken = given('COPY')
+      .filter(copy => copy.startsWith('--from=build'))
+      .flatMap(copy => [...copy.matchAll(/\/app\/(\S+)/g)].map(([, path]) => path));
+    expect(taken.toSorted()).toEqual(['LICENSE', 'jobs', 'migrations', 'node_modules', 'package.json', 'src']);
+    expect(taken.filter(path => path !== 'node_modules' && !names.includes(path!))).toEqual([]);
+  });
+
+  test('looks after itself as the service does', () => {
+    const [, options, command] = /^(.*) CMD (.*)$/.exec(given('HEALTHCHECK')[0]!)!;
+    const { test: asked, interval, timeout, start_period, retries } = shelfdesk.healthcheck!;
+    expect(JSON.parse(command!)).toEqual(asked.slice(1));
+    expect(options!.split(' ')).toEqual([
+      `--interval=${interval}`,
+      `--timeout=${timeout}`,
+      `--start-period=${start_period}`,
+      `--retries=${retries}`,
+    ]);
+  });
+});
+
+describe('the services', () => {
+  test('are the worker, its two servers, and a sandbox for those who ask for it', () => {
+    expect(Object.entries(services).map(([name, { image, profiles }]) => [name, image, profiles])).toEqual([
+      ['shelfdesk', 'shelfdesk', undefined],
+      ['sandbox', 'shelfdesk', ['sandbox']],
+      ['postgres', 'postgres:18', undefined],
+      ['redis', 'redis:8', undefined],
+    ]);
+  });
+
+  test('one of them builds the image: two at once would clash', () => {
+    expect(Object.values(services).filter(({ build }) => build !== undefined)).toEqual([shelfdesk]);
+    expect([shelfdesk.build, shelfdesk.pull_policy, sandbox.pull_policy]).toEqual(['.', 'build', 'never']);
+  });
+
+  test('each has a health check, and the worker waits for those of its servers', () => {
+    for (const [name, { healthcheck }] of Object.entries(services)) {
+      expect(healthcheck?.test[0], name).toMatch(/^CMD(-SHELL)?$/);
+    }
+    expect(shelfdesk.depends_on).toEqual({
+      postgres: { condition: 'service_healthy' },
+      redis: { condition: 'service_healthy' },
+    });
+  });
+
+  test('there can be several workers: no name and no port of their own', () => {
+    expect(shelfdesk).not.toHaveProperty('container_name');
+    expect(shelfdesk).not.toHaveProperty('ports');
+  });
+
+  test('our own have no rights, and write to no disk', () => {
+    for (const one of [shelfdesk, sandbox]) {
+      expect(one).toMatchObject({ read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] });
+      expect(one).not.toHaveProperty('volumes');
+      expect(one).not.toHaveProperty('user');
+    }
+  });
+
+  test('all come back by themselves, and none fills the disk with its log', () => {
+    for (const one of Object.values(services)) {
+      expect(one).toMatchObject({ restart: 'unless-stopped', logging: { driver: 'local' } });
+    }
+  });
+});
+
+describe('the settings', () => {
+  const environment = shelfdesk.environment!;
+
+  test('every one is passed on, and nothing that is none', () => {
+    expect(Object.keys(environment).toSorted()).toEqual(Object.keys(settings).toSorted());
+  });
+
+  test('those that have no value here are passed only if they are set: empty may mean something', () => {
+    const here = Object.keys(environment).filter(name => environment[name] !== null);
+    expect(here).toEqual(['DATABASE_URL', 'REDIS_URL']);
+  });
+
+  test('with the passwords of the servers, as those have them', () => {
+    const variable = (name: string) => `\${${name}:-shelfdesk}`;
+    expect(postgres.environment!.POSTGRES_PASSWORD).toBe(variable('POSTGRES_PASSWORD'));
+    expect(redis.command!.slice(-2)).toEqual(['--requirepass', variable('REDIS_PASSWORD')]);
+    expect(redis.environment!.REDISCLI_AUTH).toBe(variable('REDIS_PASSWORD'));
+    const { POSTGRES_USER: user, POSTGRES_DB: database, POSTGRES_PASSWORD: password } = postgres.environment!;
+    expect(environment.DATABASE_URL).toBe(`postgres://${user}:${password}@postgres:5432/${database}`);
+    expect(environment.REDIS_URL).toBe(`redis://:${variable('REDIS_PASSWORD')}@redis:6379`);
+  });
+
+  test('and with those of the sandbox, as the file itself shows them, are right', () => {
+    const [, url, token] = /HELPDESK_BASE_URL=(\S+) HELPDESK_TOKEN=(\S+) docker compose --profile sandbox up /.exec(
+      read('docker-compose.yml'),
+    )!;
+    const option = (name: string) => sandbox.command![sandbox.command!.indexOf(name) + 1];
+    expect([url, token]).toEqual([`http://sandbox:${option('--port')}/api/v1`, option('--token')]);
+    expect(sandbox.healthcheck!.test.join(' ')).toContain(`http://127.0.0.1:${option('--port')}'`);
+    const config = readConfig(join(root, 'docs'), { HELPDESK_BASE_URL: url, HELPDESK_TOKEN: token });
+    expect(config.helpdesk).toEqual({ baseUrl: new URL(url!), token });
+    expect(read('README.md')).toContain(`HELPDESK_BASE_URL=${url} HELPDESK_TOKEN=${token} docker compose`);
+  });
+});
+
+describe('the servers', () => {
+  test('are reached from this machine only', () => {
+    expect([postgres.ports, redis.ports]).toEqual([['127.0.0.1:5432:5432'], ['127.0.0.1:6379:6379']]);
+    expect(sandbox).not.toHaveProperty('ports');
+  });
+
+  test('keep what they have', () => {
+    expect([postgres.volumes, redis.volumes]).toEqual([['postgres:/var/lib/postgresql'], ['redis:/data']]);
+    expect(Object.keys(volumes)).toEqual(['postgres', 'redis']);
+  });
+
+  test('Redis forgets nothing', () => {
+    const command = redis.command!.join(' ');
+    expect(command).toContain('--appendonly yes');
+    expect(command).toContain('--maxmemory-policy noeviction');
+  });
+});
