@@ -5,6 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
+import { validate } from 'node-cron';
 import { z } from 'zod';
 import { UsageError } from './errors.ts';
 
@@ -33,6 +34,19 @@ const count = (least: number) =>
       error: `must be a whole number, ${least} or more`,
     })
     .transform(Number);
+
+/** As node-cron reads it, which rings the alarm: BullMQ has a dialect of its own. */
+const cron = z.string().refine(value => value === '' || (/^\S+( +\S+){4,5}$/.test(value.trim()) && validate(value)), {
+  error: 'must be a cron expression of five or six fields, or empty',
+});
+
+function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }) !== undefined;
+  } catch {
+    return false;
+  }
+}
 
 /** Each setting: what it takes, its default as it would be written, what it means, and whether it is a secret. */
 export const settings = {
@@ -93,6 +107,23 @@ export const settings = {
     default: '120',
     says: 'How late a record may appear after its own time; that much is read again by the next sync.',
   },
+  SCHEDULE_FRESH: {
+    schema: cron.default('* * * * *'),
+    default: '* * * * *',
+    says: 'When `start` extends the top of customers and tickets: a cron expression of five fields, or six with seconds; empty: never.',
+    emptyIsValue: true,
+  },
+  SCHEDULE_NIGHTLY: {
+    schema: cron.default('0 2 * * *'),
+    default: '0 2 * * *',
+    says: 'When `start` reads all lists, and customers whole; empty: never.',
+    emptyIsValue: true,
+  },
+  SCHEDULE_TIME_ZONE: {
+    schema: z.string().refine(isTimeZone, { error: 'is no time zone' }).default('UTC'),
+    default: 'UTC',
+    says: 'Time zone of both, such as Europe/Berlin. A local time that daylight saving removes is skipped that day.',
+  },
   LOG_LEVEL: {
     schema: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('warn'),
     default: 'warn',
@@ -112,7 +143,15 @@ export interface Config {
   limits: { credits: number; periodMs: number; requestsPerSecond: number; reserve: number };
   sinceMs: number;
   lookbackMs: number;
+  schedule: Times;
   logLevel: string;
+}
+
+/** Cron expressions; an empty one is switched off. */
+export interface Times {
+  fresh: string;
+  nightly: string;
+  timeZone: string;
 }
 
 export interface HelpdeskConfig {
@@ -127,7 +166,11 @@ export function readConfig(
 ): Config {
   const file = readEnvFile(folder);
   const given = Object.fromEntries(
-    Object.keys(settings).map(name => [name, environment[name] || file[name] || undefined] as const),
+    Object.entries(settings).map(([name, setting]) => {
+      const value = environment[name] || file[name];
+      const said = environment[name] ?? file[name];
+      return [name, 'emptyIsValue' in setting ? said : value || undefined] as const;
+    }),
   );
   const shape = Object.fromEntries(Object.entries(settings).map(([name, { schema }]) => [name, schema])) as {
     [N in Name]: (typeof settings)[N]['schema'];
@@ -136,7 +179,12 @@ export function readConfig(
   if (!parsed.success) {
     const { path, message } = parsed.error.issues[0]!;
     const name = String(path[0]) as Name;
-    throw wrongSetting(name, message, environment[name] ? 'the environment' : join(folder, '.env'), given[name]);
+    throw wrongSetting(
+      name,
+      message,
+      environment[name] !== undefined && given[name] === environment[name] ? 'the environment' : join(folder, '.env'),
+      given[name],
+    );
   }
   const value = parsed.data;
   if (value.HELPDESK_RESERVE + 4 > value.HELPDESK_CREDITS) {
@@ -166,6 +214,11 @@ export function readConfig(
     },
     sinceMs: value.HELPDESK_SINCE,
     lookbackMs: value.HELPDESK_LOOKBACK_SECONDS * 1000,
+    schedule: {
+      fresh: value.SCHEDULE_FRESH.trim(),
+      nightly: value.SCHEDULE_NIGHTLY.trim(),
+      timeZone: value.SCHEDULE_TIME_ZONE,
+    },
     logLevel: value.LOG_LEVEL,
   };
 }

@@ -12,6 +12,7 @@ import type { Config, HelpdeskConfig } from './config.ts';
 import { joinEmbedded } from './embedded/postgres.ts';
 import { ShelfdeskError, UsageError } from './errors.ts';
 import { makeSend, type Send, timeoutMs, undiciFetch } from './http/send.ts';
+import type { Claimant } from './warehouse/claims.ts';
 import { makePool } from './warehouse/pool.ts';
 
 export interface Context {
@@ -22,6 +23,11 @@ export interface Context {
   /** Aborts with `Interrupted`: the page in flight is committed, then the work ends. */
   readonly signal: AbortSignal;
   readonly helpdesk: { readonly send: Send; readonly lookbackMs: number };
+}
+
+/** What a job is given: a count of credits of its own, and under which name it takes work up. */
+export interface JobContext extends Context {
+  readonly claimant: Claimant;
 }
 
 export interface Warehouse extends AsyncDisposable {

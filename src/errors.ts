@@ -52,6 +52,13 @@ export class FencedOff extends ShelfdeskError {
   }
 }
 
+/** Another run reads the same: this one waits for its turn. */
+export class Busy extends ShelfdeskError {
+  constructor(what: string, run: number) {
+    super(`${what} waits for run ${run}, which reads the same`, 'Nothing to do: it goes on by itself.');
+  }
+}
+
 /** The person at the terminal, or the machine, asked us to stop; the page in flight is committed. */
 export class Interrupted extends ShelfdeskError {
   constructor() {
@@ -65,4 +72,21 @@ export class StreamFailed extends ShelfdeskError {
     const { message, remedy } = cause instanceof ShelfdeskError ? cause : { message: String(cause), remedy: '' };
     super(`${stream}: ${message}`, remedy, exitCodes.failed, cause);
   }
+}
+
+/**
+ * The database, or the way to it, is away: what was asked of it can be asked again later. Codes of Node for connections,
+ * and of PostgreSQL for its own coming and going (class 08, 57P0x); a connection that broke in the middle has no code.
+ */
+export function isAway(error: unknown): error is Error {
+  if (!(error instanceof Error)) return false;
+  const { code } = error as { code?: unknown };
+  if (typeof code === 'string') {
+    return /^(08...|57P0[1-5]|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/.test(
+      code,
+    );
+  }
+  return /^Connection terminated|not queryable|Client was closed|timeout exceeded when trying to connect/.test(
+    error.message,
+  );
 }

@@ -7,22 +7,39 @@
  */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
+import { backfillStream } from '../jobs/backfill-stream.ts';
 import { hydrateMessages } from '../jobs/hydrate-messages.ts';
 import { syncStream } from '../jobs/sync-stream.ts';
+import { addBackfill } from './commands/backfill.ts';
 import type { Act, Deps } from './commands/command.ts';
 import { addDb } from './commands/db.ts';
 import { addDemo } from './commands/demo.ts';
+import { addHealth } from './commands/health.ts';
 import { addMigrate } from './commands/migrate.ts';
 import { addSandbox } from './commands/sandbox.ts';
+import { addSchedule } from './commands/schedule.ts';
 import { addSql } from './commands/sql.ts';
+import { addStart } from './commands/start.ts';
 import { addStatus } from './commands/status.ts';
 import { addSync } from './commands/sync.ts';
 import { say, style } from './commands/terminal.ts';
 import { readConfig } from './config.ts';
 import { exitCodes, Interrupted, ShelfdeskError } from './errors.ts';
 
-const commands = [addDemo, addSync, addStatus, addSql, addDb, addSandbox, addMigrate];
-const jobs = [syncStream, hydrateMessages];
+const commands = [
+  addDemo,
+  addStart,
+  addSync,
+  addBackfill,
+  addStatus,
+  addSchedule,
+  addSql,
+  addDb,
+  addSandbox,
+  addMigrate,
+  addHealth,
+];
+const jobs = [syncStream, backfillStream, hydrateMessages];
 
 const exitCodeHelp = `
 Exit codes: 0 ok, 1 failed, 2 wrong usage or configuration, 3 partly, 4 refused by the source (401, 403),

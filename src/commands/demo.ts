@@ -10,8 +10,9 @@ import { streamNames } from '../streams/index.ts';
 import { forgetAccount } from '../warehouse/accounts.ts';
 import { migrate } from '../warehouse/migrate.ts';
 import type { Act, Deps } from './command.ts';
+import { report } from './follow.ts';
 import { ask } from './sql.ts';
-import { report, runSync } from './sync.ts';
+import { runSync } from './sync.ts';
 import { amount, print, say, style, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
 

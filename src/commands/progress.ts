@@ -20,6 +20,8 @@ const creditsPerTicket = 2;
 export interface Progress {
   /** Shows where the run is; true when it is over. */
   look(): Promise<boolean>;
+  /** A line that is said once, however often it would be. */
+  say(line: string): void;
   end(): void;
 }
 
@@ -35,6 +37,13 @@ export function showProgress(db: pg.Pool, run: number, limits: Limits, clock: Cl
       say(line);
       shownAtMs = clock.monotonic();
     }
+  }
+
+  function once(line: string): void {
+    if (told.has(line)) return;
+    told.add(line);
+    if (lively) process.stderr.write('\r\x1b[2K');
+    say(line);
   }
 
   let counted = { waiting: 0, atMs: Number.NEGATIVE_INFINITY };
@@ -55,6 +64,8 @@ export function showProgress(db: pg.Pool, run: number, limits: Limits, clock: Cl
         if (lively) process.stderr.write('\r\x1b[2K');
         say(`${mark(stream)} ${stream.stream.padEnd(10)} ${summary(stream)}`);
       }
+      const waits = streams.find(stream => stream.state === 'waiting' && stream.waits_for !== null);
+      if (waits) once(`${waits.stream} waits for run ${waits.waits_for}, which reads the same`);
       const current = streams.find(stream => stream.state === 'running');
       if (current) {
         const waiting = current.stream === 'messages' ? await waitingOf(current.account_id) : 0;
@@ -64,6 +75,7 @@ export function showProgress(db: pg.Pool, run: number, limits: Limits, clock: Cl
       }
       return state !== 'running';
     },
+    say: once,
     end: () => {
       if (lively) process.stderr.write('\r\x1b[2K');
     },
@@ -78,7 +90,7 @@ const mark = ({ state }: StreamProgress) =>
   state === 'completed' ? style('green', '✓', process.stderr) : style('yellow', '!', process.stderr);
 
 function summary(stream: StreamProgress): string {
-  if (stream.carried_from !== null) return `was read moments ago by run ${stream.carried_from}, which was interrupted`;
+  if (stream.carried_from !== null) return `was read by run ${stream.carried_from}`;
   const { seen, inserted, updated, rejected, credits } = stream;
   const parts = [`${amount(seen)} read`, `${amount(inserted)} new`, `${amount(updated)} changed`];
   if (rejected > 0) parts.push(`${amount(rejected)} rejected`);

@@ -5,7 +5,7 @@ import type { Config } from '../config.ts';
 import { exitCodes } from '../errors.ts';
 import { streamNames } from '../streams/index.ts';
 import { pendingMigrations } from '../warehouse/migrate.ts';
-import { deadRuns } from '../warehouse/runs.ts';
+import { liveWorkers } from '../warehouse/workers.ts';
 import type { Act, Deps } from './command.ts';
 import { amount, duration, print, printJson, say, style, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
@@ -39,11 +39,13 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
         await using warehouse = await warehouseOf(config, deps.signal);
         const { missing, unknown } = await pendingMigrations(warehouse.pg);
         const streams = missing.length > 0 ? [] : await readStatus(warehouse.pg, config);
+        const workers = missing.length > 0 ? [] : await liveWorkers(warehouse.pg, config.account);
         if (options.json) {
           printJson({
             account: config.account,
             helpdesk: config.helpdesk !== undefined,
             migrations: { missing, unknown },
+            workers,
             streams,
           });
           return exitCodes.ok;
@@ -54,6 +56,7 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
         if (missing.length > 0)
           say('The tables are not there yet, or old: run `npx shelfdesk sync` or `npx shelfdesk migrate`.');
         else show(streams);
+        for (const { id, host, pid } of workers) say(`worker ${id} is at work on ${host}, process ${pid}`);
         return exitCodes.ok;
       }),
     );
@@ -70,11 +73,9 @@ export async function readStatus(db: pg.Pool, config: Pick<Config, 'account' | '
      order by s.account_id, array_position($1::text[], s.stream)`,
     [streamNames],
   );
-  const dead = await deadRuns(db);
   const { credits, reserve, periodMs } = config.limits;
   return rows.map(row => ({
     ...row,
-    ...(row.last_state === 'running' && dead.includes(row.last_run ?? 0) && died),
     // Two credits for a ticket with its messages. Limits are known for the configured account.
     time_left_seconds:
       row.waiting > 0 && row.account === config.account
@@ -82,12 +83,6 @@ export async function readStatus(db: pg.Pool, config: Pick<Config, 'account' | '
         : null,
   }));
 }
-
-const died = {
-  last_state: 'interrupted',
-  last_error: 'the process died',
-  remedy: 'Run `npx shelfdesk sync` again: it goes on where it stopped.',
-};
 
 function show(streams: readonly StreamStatus[]): void {
   if (streams.length === 0) {

@@ -42,6 +42,8 @@ export interface Send {
   latencyMs(): number;
   /** Credits used since this was last asked, by requests that failed included. */
   takeCredits(): number;
+  /** The same source, with a count of credits of its own: several jobs may be at work at a time. */
+  apart(): Send;
 }
 
 export function undiciFetch(dispatcher: Agent): Fetch {
@@ -71,12 +73,11 @@ export function makeSend(deps: {
 }): Send {
   const { budget, clock, log } = deps;
   const headers = { authorization: `Bearer ${deps.token}`, accept: 'application/json' };
-  let credits = 0;
   let seen: { date: number; at: number; durationMs: number } | undefined;
 
-  async function once<T>(request: Request<T>, options: SendOptions): Promise<Reply<T>> {
+  async function once<T>(request: Request<T>, options: SendOptions, used: { credits: number }): Promise<Reply<T>> {
     const grant = await budget.acquire(request.cost, options.lane, options.signal);
-    credits += request.cost;
+    used.credits += request.cost;
     const started = clock.monotonic();
     let raw: RawReply;
     try {
@@ -89,7 +90,7 @@ export function makeSend(deps: {
     const rate = rateHeaders(raw.headers);
     const refused = raw.status === 429;
     await budget.settle(grant, { headers: rate, refused });
-    if (refused) credits -= request.cost;
+    if (refused) used.credits -= request.cost;
     const date = Date.parse(single(raw.headers.date) ?? '');
     if (!Number.isNaN(date)) seen = { date, at: clock.monotonic(), durationMs };
     const asOf = date - Math.ceil(durationMs / 1000) * 1000 - 1000;
@@ -98,11 +99,11 @@ export function makeSend(deps: {
     return { ...parse(request, raw), asOf, date };
   }
 
-  const send = async <T>(request: Request<T>, options: SendOptions): Promise<Reply<T>> => {
+  async function patiently<T>(request: Request<T>, options: SendOptions, used: { credits: number }): Promise<Reply<T>> {
     const tries = options.tries ?? mostTries;
     for (let attempt = 1; ; attempt++) {
       try {
-        return await once(request, options);
+        return await once(request, options, used);
       } catch (error) {
         if (!(error instanceof Retry)) throw error;
         if (attempt >= tries) {
@@ -113,17 +114,23 @@ export function makeSend(deps: {
         await clock.sleep(delay * (0.5 + deps.random() / 2), options.signal);
       }
     }
-  };
+  }
 
-  return Object.assign(send, {
-    sourceNow: () => (seen === undefined ? undefined : seen.date + Math.floor(clock.monotonic() - seen.at)),
-    latencyMs: () => seen?.durationMs ?? 0,
-    takeCredits: () => {
-      const taken = credits;
-      credits = 0;
-      return taken;
-    },
-  });
+  function apart(): Send {
+    const used = { credits: 0 };
+    const send = <T>(request: Request<T>, options: SendOptions) => patiently(request, options, used);
+    return Object.assign(send, {
+      sourceNow: () => (seen === undefined ? undefined : seen.date + Math.floor(clock.monotonic() - seen.at)),
+      latencyMs: () => seen?.durationMs ?? 0,
+      takeCredits: () => {
+        const taken = used.credits;
+        used.credits = 0;
+        return taken;
+      },
+      apart,
+    });
+  }
+  return apart();
 }
 
 function urlOf(baseUrl: URL, request: Request<unknown>): URL {

@@ -2,8 +2,10 @@
  * The queue: BullMQ on Redis where there is one, else on BullMQ's own PostgreSQL backend. It holds jobs only, and losing
  * every job loses nothing: rows, positions and runs are in the warehouse.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   createPostgresBackend,
+  type Job as Delivery,
   type PgPool,
   Queue,
   runMigrations,
@@ -18,9 +20,13 @@ import { ShelfdeskError } from '../errors.ts';
 /** A killed worker's job is taken up after two of these; BullMQ's default makes it a minute. */
 const stalledMs = 5000;
 
-/** One job at a time in a process: one request in flight fills the credit budget up to 1.2 s of latency. */
+/** Where neither Redis nor PostgreSQL answers, nobody can be told of the departure: the locks of the jobs expire by themselves. */
+const closeMs = 5000;
+
 const workerOptions = {
-  concurrency: 1,
+  // More than one account can have at work (the top of three lists, the holes of three, one hydrator), so that nothing
+  // that is urgent waits for a place. Credits are what limits the work, not places.
+  concurrency: 8,
   lockDuration: stalledMs,
   stalledInterval: stalledMs,
   // How often a job may be taken up is for the run's token to judge, not for the queue.
@@ -30,10 +36,18 @@ const workerOptions = {
 /** What failed stays to be looked at; what is done is in the run. */
 const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: { count: 1000 } };
 
+export type { Delivery };
+
 export interface JobQueue extends AsyncDisposable {
+  /** Adds the job, unless the queue has one of this id. */
   add(name: string, id: string, payload: object): Promise<void>;
-  /** Takes jobs until it is disposed of, which waits for the one at work. */
-  work(process: (name: string, payload: unknown) => Promise<void>, onError: (error: Error) => void): AsyncDisposable;
+  /** Takes jobs until it is closed, which waits for those at work. */
+  work(process: (job: Delivery, token: string) => Promise<void>, onError: (error: Error) => void): Taking;
+}
+
+export interface Taking {
+  /** Takes no more jobs from this moment on; resolves when those at work have ended. */
+  close(): Promise<void>;
 }
 
 export async function openQueue(at: {
@@ -74,13 +88,14 @@ async function onRedis(queueName: string, url: string): Promise<JobQueue> {
   return {
     add: async (name, id, payload) => void (await jobs.add(name, payload, { jobId: id })),
     work: (process, onError) =>
-      running(
-        new Worker(queueName, job => process(job.name, job.data), { ...workerOptions, connection: redis }),
+      taking(
+        new Worker(queueName, (job, token) => process(job, token!), { ...workerOptions, connection: redis }),
         onError,
       ),
     async [Symbol.asyncDispose]() {
-      await jobs.close();
-      await redis.quit().catch(() => redis.disconnect());
+      await inTime(jobs.close());
+      await inTime(redis.quit());
+      redis.disconnect();
     },
   };
 }
@@ -91,7 +106,7 @@ async function onPostgres(queueName: string, url: string): Promise<JobQueue> {
     connectionString: url,
     application_name: 'shelfdesk: queue',
     options: '-c search_path=bullmq',
-    max: 4,
+    max: 6,
   });
   pool.on('error', () => {});
   const client = await pool.connect();
@@ -107,21 +122,28 @@ async function onPostgres(queueName: string, url: string): Promise<JobQueue> {
   return {
     add: async (name, id, payload) => void (await jobs.add(name, payload, { jobId: id })),
     work: (process, onError) =>
-      running(
-        new backed.Worker(queueName, job => process(job.name, job.data), { ...workerOptions, connection }),
+      taking(
+        new backed.Worker(queueName, (job, token) => process(job, token!), { ...workerOptions, connection }),
         onError,
       ),
     async [Symbol.asyncDispose]() {
-      await jobs.close();
-      await pool.end();
+      await inTime(jobs.close());
+      await inTime(pool.end());
     },
   };
 }
 
-function running(
+function taking(
   worker: { on(event: 'error', listener: (error: Error) => void): unknown; close(): Promise<void> },
   onError: (error: Error) => void,
-): AsyncDisposable {
+): Taking {
   worker.on('error', onError);
-  return { [Symbol.asyncDispose]: () => worker.close() };
+  return { close: () => inTime(worker.close()) };
+}
+
+async function inTime(work: Promise<unknown>): Promise<void> {
+  const late = new AbortController();
+  const tooLate = delay(closeMs, undefined, { signal: late.signal }).catch(() => {});
+  await Promise.race([work.catch(() => {}), tooLate]);
+  late.abort();
 }

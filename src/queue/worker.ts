@@ -1,35 +1,81 @@
 /**
- * From a class of failure to what BullMQ does with the job, in this one place. The run in the warehouse has the last
- * word about the work, `onUnsaid` hears of what could not even be written there; the queue only has to know whether to deliver it again: it never does.
+ * From a class of failure to what BullMQ does with the job, in this one place. The run in the warehouse has the last word
+ * about the work; the queue only has to know whether the job is to be delivered again, and when.
  */
-import { UnrecoverableError } from 'bullmq';
+import { DelayedError, UnrecoverableError, WaitingError } from 'bullmq';
 import type { Context } from '../context.ts';
-import { FencedOff, Interrupted, StreamFailed } from '../errors.ts';
+import { Busy, FencedOff, Interrupted, ShelfdeskError, StreamFailed } from '../errors.ts';
+import { failUntaken } from '../warehouse/claims.ts';
 import type { Job } from './job.ts';
-import type { JobQueue } from './queue.ts';
+import type { Delivery, JobQueue } from './queue.ts';
 
+/** How long a job waits for its turn before it looks again. */
+const busyMs = 1000;
+
+export interface Working extends AsyncDisposable {
+  /** The ids of the jobs at work in this process. */
+  readonly jobs: ReadonlySet<string>;
+}
+
+/**
+ * Takes jobs until it is disposed of, or the signal of `ctx` aborts: then those at work are handed over at their next page.
+ * `worker` is the number of this process in sync.workers; `afterEach` is called when a job has ended, however.
+ */
 export function work(
   ctx: Context,
   queue: JobQueue,
-  jobs: readonly Job[],
-  onUnsaid: (error: unknown) => void,
-): AsyncDisposable {
-  const byName = new Map(jobs.map(job => [job.name, job]));
-  return queue.work(
-    async (name, payload) => {
-      const job = byName.get(name);
-      // A job of a newer version stays in the failed set.
-      if (job === undefined) throw new UnrecoverableError(`this version of Shelfdesk knows no job ${name}`);
-      try {
-        await job.run(ctx, payload);
-      } catch (error) {
-        // Somebody else goes on with it, or the next run does: nothing failed.
-        if (error instanceof FencedOff || error instanceof Interrupted) return;
-        if (!(error instanceof StreamFailed)) onUnsaid(error);
-        ctx.log.debug({ job: name, err: error }, 'job failed');
-        throw new UnrecoverableError(error instanceof Error ? error.message : String(error));
-      }
-    },
-    error => ctx.log.warn({ error: error.message }, 'the queue is in trouble'),
-  );
+  definitions: readonly Job[],
+  { worker, afterEach }: { worker: number; afterEach: () => void },
+): Working {
+  const byName = new Map(definitions.map(job => [job.name, job]));
+  const jobs = new Set<string>();
+  const leaving = new AbortController();
+  const signal = AbortSignal.any([ctx.signal, leaving.signal]);
+
+  async function run(job: Delivery, token: string): Promise<void> {
+    const id = job.id!;
+    jobs.add(id);
+    try {
+      const definition = byName.get(job.name);
+      if (definition === undefined) throw new Error(`this version of Shelfdesk knows no job ${job.name}`);
+      const helpdesk = { ...ctx.helpdesk, send: ctx.helpdesk.send.apart() };
+      await definition.run({ ...ctx, signal, helpdesk, claimant: { worker, job: id } }, job.data);
+    } catch (error) {
+      await ended(job, token, error);
+    } finally {
+      jobs.delete(id);
+      afterEach();
+    }
+  }
+
+  /** Throws what BullMQ understands; where it returns, the job is done. */
+  async function ended(job: Delivery, token: string, error: unknown): Promise<void> {
+    // Somebody else goes on with it: nothing failed.
+    if (error instanceof FencedOff) return;
+    if (error instanceof Interrupted) {
+      await job.moveToWait(token);
+      throw new WaitingError();
+    }
+    if (error instanceof Busy) {
+      await job.moveToDelayed(ctx.clock.now() + busyMs, token);
+      throw new DelayedError();
+    }
+    if (!(error instanceof StreamFailed)) await failUntaken(ctx.pg, job, new Date(ctx.clock.now()), error);
+    // What people can mend, the run tells in a sentence; a bug is told with its stack.
+    const level = error instanceof StreamFailed && error.cause instanceof ShelfdeskError ? 'debug' : 'error';
+    ctx.log[level]({ job: job.name, ...job.data, err: error }, 'a job failed');
+    throw new UnrecoverableError(error instanceof Error ? error.message : String(error));
+  }
+
+  const taking = queue.work(run, error => ctx.log.warn({ error: error.message }, 'the queue is in trouble'));
+  let closed: Promise<void> | undefined;
+  const leave = () => {
+    leaving.abort(new Interrupted());
+    // Before a job that is handed over can be taken by this process again.
+    closed ??= taking.close();
+    return closed;
+  };
+  if (ctx.signal.aborted) void leave();
+  else ctx.signal.addEventListener('abort', () => void leave(), { once: true });
+  return { jobs, [Symbol.asyncDispose]: leave };
 }

@@ -8,3 +8,10 @@ import { users } from './users.ts';
 export const streams: readonly (ListStream<Row> | DetailStream<Row, Row>)[] = [users, customers, tickets, messages];
 
 export const streamNames = streams.map(stream => stream.name);
+
+/** Throws on a name that is none of a list stream: the job of a newer version. */
+export function listStream(name: string): ListStream<Row> {
+  const stream = streams.find(one => one.name === name);
+  if (stream?.kind === 'list') return stream;
+  throw new Error(`this version of Shelfdesk knows no list stream ${name}`);
+}

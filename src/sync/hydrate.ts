@@ -9,19 +9,25 @@ import { Gone, Retry } from '../errors.ts';
 import type { Reply } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { DetailStream, Name, Row } from '../streams/stream.ts';
+import type { Claim, Work } from '../warehouse/claims.ts';
 import { cleanJson, fieldsOf, objectOf } from '../warehouse/clean.ts';
 import { add, attempt, type Batch, type Care, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
 import { transaction } from '../warehouse/pool.ts';
 import { dueRejects, openSince, saidGone } from '../warehouse/rejects.ts';
-import type { Claim } from '../warehouse/runs.ts';
 import {
+  anyWaiting,
+  beginAgain,
   buryTicket,
   claimMessages,
   countWaiting,
   farFuture,
   nameThem,
+  nextAgain,
   nextRipe,
   nextWaiting,
+  othersWait,
+  rangeOf,
+  type Scope,
   ticketsForNames,
   type Waiting,
   type When,
@@ -42,36 +48,160 @@ const mostRounds = 3;
 /** A ticket that changes faster than it can be read is left to the next run after so many readings. */
 const mostReadings = 10;
 
-/** So many tickets are looked up at once, and for no longer than so long: then fresh changes may have come. */
+/** So many tickets are looked up at once, and for no longer than so long: then what is most urgent may be another. */
 const batch = { tickets: 100, maxAgeMs: 5000 };
+/** How often fresh changes are looked for while a backlog is at work. */
+const lookMs = 500;
+/** A run that nobody has asked for ends after this: then what failed is asked for again, and its counts are told. */
+const longestMs = 10 * 60_000;
+/** A sync ends when all is read that had changed when it began, and then once more what changed meanwhile. */
+const rounds = 2;
 
 type Detail = DetailStream<Row, Row>;
 
-/** Reads the messages of every ticket that waits for them. */
+/** What the two readers of one job share. */
+interface Reading {
+  readonly ctx: Context;
+  readonly claim: Claim;
+  readonly stream: Detail;
+  /** What this run is to read before it ends: by update time. */
+  readonly wanted: Scope;
+  readonly startedMs: Ms;
+  readonly readings: Map<string, number>;
+  /** Names that this run has paid for: a batch was looked up before they came. */
+  readonly asked: Set<string>;
+  failures: number;
+  /** Nobody waits for the rest: the run may end. */
+  isOver: () => Promise<boolean>;
+}
+
+/**
+ * Reads the messages of the tickets that wait for them. Two readers share the work, so that a slow backlog holds nothing
+ * up: one of what changed within the last hour, in lane fresh, whatever the run was asked for; one of the backlog, newest
+ * change first, in lane backfill.
+ */
 export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promise<Outcome> {
+  const begunMs = ctx.clock.monotonic();
   const startedMs = ctx.clock.now();
-  const readings = new Map<string, number>();
-  let failures = 0;
-  for await (const ticket of waitingTickets(ctx, claim, startedMs)) {
+  const ofItsOwnAccord = claim.kind === 'hydrate';
+  const isOver = async () =>
+    ofItsOwnAccord && (ctx.clock.monotonic() - begunMs > longestMs || (await othersWait(ctx.pg, claim)));
+  const { fromMs, toMs } = await rangeOf(ctx.pg, claim.run);
+  const shared = { claim, stream, startedMs, readings: new Map(), asked: new Set<string>(), failures: 0, isOver };
+  let wanted: Scope = {};
+  for (let round = 1; round <= (claim.kind === 'sync' ? rounds : 1); round++) {
+    const sourceMs = ctx.helpdesk.send.sourceNow();
+    wanted = ofItsOwnAccord ? {} : { fromMs, toMs: least(toMs, sourceMs && sourceMs + 1) };
+    do await readBoth(ctx, { ...shared, wanted });
+    while (!(await isOver()) && (await anyWaiting(ctx.pg, claim, moments(ctx, startedMs), wanted)));
+  }
+  await askAgain(ctx, claim, stream);
+  await askForNames(ctx, claim, stream, startedMs);
+  if (ofItsOwnAccord) return { partly: undefined };
+  const open = await openSince(ctx.pg, claim, new Date(startedMs));
+  const { futureMs } = moments(ctx, startedMs);
+  const left = Math.max(open, await countWaiting(ctx.pg, claim.account, futureMs, wanted));
+  return { partly: left > 0 ? `the messages of ${left} tickets could not be read in full` : undefined };
+}
+
+/** Whether nothing is left for a run that waits for another one's reading of messages: then it need not wait any more. */
+export async function isDone(ctx: Context, work: Work): Promise<boolean> {
+  const { fromMs, toMs, startedMs, kind, again } = await rangeOf(ctx.pg, work.run);
+  if (kind === 'hydrate') return true;
+  const wanted = { fromMs, toMs: least(toMs, startedMs) };
+  return !again && !(await anyWaiting(ctx.pg, work, moments(ctx, ctx.clock.now()), wanted));
+}
+
+const least = (a: Ms | undefined, b: Ms | undefined) =>
+  a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);
+
+/** Both end when the backlog does; where one fails, the other is told to stop. */
+async function readBoth(ctx: Context, shared: Omit<Reading, 'ctx'>): Promise<void> {
+  const failed = new AbortController();
+  const backlogDone = new AbortController();
+  const reading = { ...shared, ctx: { ...ctx, signal: AbortSignal.any([ctx.signal, failed.signal]) } };
+  const stopping = async (work: Promise<void>) => {
+    try {
+      await work;
+    } catch (error) {
+      failed.abort(error);
+      throw error;
+    }
+  };
+  const first = await nextBacklog(reading);
+  if (first.length === 0) backlogDone.abort();
+  const backlog = readAll(reading, 'backfill', backlogOf(reading, first)).finally(() => backlogDone.abort());
+  const fresh = readAll(reading, 'fresh', freshOf(reading, backlogDone.signal));
+  await Promise.allSettled([stopping(backlog), stopping(fresh)]);
+  failed.signal.throwIfAborted();
+}
+
+async function readAll(reading: Reading, lane: Lane, tickets: AsyncIterable<Waiting>): Promise<void> {
+  const { ctx, claim, stream, readings } = reading;
+  for await (const ticket of tickets) {
     const times = (readings.get(ticket.id) ?? 0) + 1;
     readings.set(ticket.id, times);
     try {
       if (times > mostReadings) throw new Retry(`ticket ${ticket.id} changes faster than it can be read`);
-      const reply = await ask(ctx, claim, stream, ticket, { lane: laneOf(ctx, ticket), tries: fewTries });
+      const reply = await ask(ctx, claim, stream, ticket, { lane, tries: fewTries });
       if (reply && (await commitDetail(ctx, claim, stream, reply, ticket))) readings.delete(ticket.id);
-      failures = 0;
+      reading.failures = 0;
     } catch (error) {
       if (error instanceof Gone) await noteGone(ctx, claim, ticket.id, error);
       else if (!(error instanceof Retry)) throw error;
-      else if (times <= mostReadings && ++failures >= mostFailures) throw error;
+      else if (times <= mostReadings && ++reading.failures >= mostFailures) throw error;
       else await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
     }
   }
-  await askAgain(ctx, claim, stream);
-  await askForNames(ctx, claim, stream);
-  const open = await openSince(ctx.pg, claim, new Date(startedMs));
-  const left = Math.max(open, await countWaiting(ctx.pg, claim.account, moments(ctx, startedMs).futureMs));
-  return { partly: left > 0 ? `the messages of ${left} tickets could not be read in full` : undefined };
+}
+
+/** Older changes that the run wants, newest first; then, for a backfill that reads again, what it has not read again yet. */
+async function nextBacklog({ ctx, claim, wanted, startedMs }: Reading): Promise<Waiting[]> {
+  const when = moments(ctx, startedMs);
+  const scope = { ...wanted, toMs: least(wanted.toMs, freshFrom(ctx)) };
+  const tickets = await nextWaiting(ctx.pg, claim, when, batch.tickets, scope);
+  return tickets.length === 0 && claim.again ? nextAgain(ctx.pg, claim, when, batch.tickets) : tickets;
+}
+
+async function* backlogOf(reading: Reading, first: Waiting[]): AsyncGenerator<Waiting> {
+  for (let tickets = first; tickets.length > 0; tickets = await nextBacklog(reading)) {
+    yield* forAWhile(reading, tickets);
+    if (await reading.isOver()) return;
+  }
+}
+
+/** Changes of the last hour as they come, until the backlog is done and none that is wanted waits. */
+async function* freshOf(reading: Reading, backlogDone: AbortSignal): AsyncGenerator<Waiting> {
+  const { ctx, claim } = reading;
+  for (;;) {
+    const done = backlogDone.aborted;
+    const when = moments(ctx, reading.startedMs);
+    const scope = { fromMs: freshFrom(ctx) };
+    const tickets = await nextWaiting(ctx.pg, claim, when, batch.tickets, scope);
+    yield* forAWhile(reading, tickets);
+    const mine = { ...reading.wanted, fromMs: Math.max(reading.wanted.fromMs ?? 0, scope.fromMs) };
+    if (done && ((await reading.isOver()) || !(await anyWaiting(ctx.pg, claim, when, mine)))) return;
+    if (tickets.length > 0) continue;
+    const ripe = await nextRipe(ctx.pg, claim, when, scope);
+    const pauseMs = ripe === undefined ? lookMs : Math.min(lookMs, Math.max(100, ripe - when.ripeMs));
+    const signal = done ? ctx.signal : AbortSignal.any([ctx.signal, backlogDone]);
+    await ctx.clock.sleep(pauseMs, signal).catch(() => ctx.signal.throwIfAborted());
+  }
+}
+
+/** A change of the last hour is fresh; what is older gives way to it. Before the first reply nothing is known of the source's clock. */
+function freshFrom(ctx: Context): Ms {
+  return (ctx.helpdesk.send.sourceNow() ?? ctx.clock.now()) - freshMs;
+}
+
+async function* forAWhile({ ctx, asked }: Reading, tickets: readonly Waiting[]): AsyncGenerator<Waiting> {
+  const untilMs = ctx.clock.monotonic() + batch.maxAgeMs;
+  for (const ticket of tickets) {
+    ctx.signal.throwIfAborted();
+    const due = { labels: unasked(ticket.due.labels, asked), inbox: unasked(ticket.due.inbox, asked) };
+    yield { ...ticket, due };
+    if (ctx.clock.monotonic() > untilMs) return;
+  }
 }
 
 /** The reply about this ticket; undefined if the source answered with another one (a merge): that is a failure of it. */
@@ -94,32 +224,6 @@ async function ask(
 async function noteGone(ctx: Context, claim: Claim, id: string, { message, asOf }: Gone): Promise<void> {
   if (await saidGone(ctx.pg, claim, id)) await bury(ctx, claim, id, asOf);
   else await noteFailure(ctx, claim, { askId: id, reason: message, gone: true });
-}
-
-function laneOf(ctx: Context, { updatedMs }: Waiting): Lane {
-  const sourceMs = ctx.helpdesk.send.sourceNow();
-  return sourceMs === undefined || updatedMs > sourceMs - freshMs ? 'fresh' : 'backfill';
-}
-
-/** Newest change first, until none waits; one that is not ripe yet is waited for. */
-async function* waitingTickets(ctx: Context, claim: Claim, startedMs: Ms): AsyncGenerator<Waiting> {
-  /** Names that this run has paid for: a batch was looked up before they came. */
-  const asked = new Set<string>();
-  for (;;) {
-    const when = moments(ctx, startedMs);
-    const tickets = await nextWaiting(ctx.pg, claim, when, batch.tickets);
-    const untilMs = ctx.clock.monotonic() + batch.maxAgeMs;
-    for (const ticket of tickets) {
-      ctx.signal.throwIfAborted();
-      const due = { labels: unasked(ticket.due.labels, asked), inbox: unasked(ticket.due.inbox, asked) };
-      yield { ...ticket, due };
-      if (ctx.clock.monotonic() > untilMs) break;
-    }
-    if (tickets.length > 0) continue;
-    const ripe = await nextRipe(ctx.pg, claim, when);
-    if (ripe === undefined) return;
-    await ctx.clock.sleep(Math.max(100, ripe - when.ripeMs), ctx.signal);
-  }
 }
 
 function unasked(ids: readonly string[], asked: Set<string>): string[] {
@@ -157,13 +261,14 @@ async function askAgain(ctx: Context, claim: Claim, stream: Detail): Promise<voi
 }
 
 /**
- * Names of what no waiting ticket mentioned: a label that was put on a ticket between its listing and its reading. That
+ * Names of what no waiting ticket mentioned, or that are due for a look: a label that was put on a ticket between its listing and its reading. That
  * ticket may have lost it again by now, or fail, so that another one has to be asked: a few rounds.
  */
-async function askForNames(ctx: Context, claim: Claim, stream: Detail): Promise<void> {
+async function askForNames(ctx: Context, claim: Claim, stream: Detail, startedMs: Ms): Promise<void> {
   const asked = new Set<string>();
   for (let round = 1; round <= mostRounds; round++) {
-    const tickets = await ticketsForNames(ctx.pg, claim.account, [...asked]);
+    const { namesMs: before } = moments(ctx, startedMs);
+    const tickets = await ticketsForNames(ctx.pg, claim.account, [...asked], before);
     for (const ticket of tickets) {
       ctx.signal.throwIfAborted();
       asked.add(ticket.id);
@@ -241,6 +346,7 @@ async function commitDetail(
       stored: current ? [ticket.id] : [],
       drift: driftOf(stream, found?.members ?? [], unreadable, counts.cleaned),
     });
+    if (claim.again) await beginAgain(client, claim, reply.asOf);
     return current && reply.asOf >= updatedMs;
   });
 }

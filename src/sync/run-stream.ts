@@ -1,26 +1,62 @@
 /** One stream of one run, from taking it up to the last word about it: the body of every job that reads a stream. */
-import type { Context } from '../context.ts';
-import { FencedOff, Interrupted, StreamFailed } from '../errors.ts';
-import { type Claim, finish, takeUp } from '../warehouse/runs.ts';
+import type { Context, JobContext } from '../context.ts';
+import { Busy, FencedOff, Interrupted, isAway, StreamFailed } from '../errors.ts';
+import { type Claim, finish, finishUntaken, release, takeUp, type Work } from '../warehouse/claims.ts';
 import type { Outcome } from './sync.ts';
 
-export interface Work {
-  readonly account: string;
-  readonly run: number;
-  readonly stream: string;
+/** How often the database is looked for while it is away. */
+const awayMs = 1000;
+
+/** What a job reads, and when another one has done it: then it need not wait for its turn. */
+export interface Reads {
+  read(ctx: Context, claim: Claim): Promise<Outcome>;
+  isDone?(ctx: Context, work: Work): Promise<boolean>;
 }
 
-/** Failures are written down with the stream, and thrown; a stream that is over already is nothing to do. */
-export async function runStream(ctx: Context, work: Work, read: (claim: Claim) => Promise<Outcome>): Promise<void> {
-  const claim = await takeUp(ctx.pg, work, new Date(ctx.clock.now()));
-  if (claim === undefined) return;
-  const end = async (outcome: Outcome & { error?: unknown }) =>
-    finish(ctx.pg, claim, new Date(ctx.clock.now()), { ...outcome, credits: ctx.helpdesk.send.takeCredits() });
-  try {
-    await end(await read(claim));
-  } catch (error) {
-    if (error instanceof FencedOff) throw error;
-    await end({ error });
-    throw error instanceof Interrupted ? error : new StreamFailed(work.stream, error);
+/**
+ * Failures are written down with the stream, and thrown. A stream that is over already is nothing to do. Interrupted, it is
+ * put back at the next page: rows and position are committed, so whoever takes it up goes on there. While the database is
+ * away it is waited for, and the stream taken up again.
+ */
+export async function runStream(ctx: JobContext, work: Work, reads: Reads): Promise<void> {
+  for (;;) {
+    try {
+      await once(ctx, work, reads);
+      return;
+    } catch (error) {
+      if (!isAway(error)) throw error;
+      ctx.log.warn(
+        { run: work.run, stream: work.stream, error: error.message },
+        'the database is away, it is waited for',
+      );
+      await ctx.clock.sleep(awayMs, ctx.signal);
+    }
   }
+}
+
+async function once(ctx: JobContext, work: Work, { read, isDone }: Reads): Promise<void> {
+  const { pg } = ctx;
+  const now = () => new Date(ctx.clock.now());
+  const up = await takeUp(pg, work, ctx.claimant, now());
+  if ('over' in up) return;
+  if ('busy' in up) {
+    if (!(await isDone?.(ctx, work))) throw new Busy(`stream ${work.stream} of run ${work.run}`, up.busy);
+    await finishUntaken(pg, work, up.busy, now());
+    return;
+  }
+  const claim = up.taken;
+  const credits = () => ctx.helpdesk.send.takeCredits();
+  let outcome: Outcome & { error?: unknown };
+  try {
+    outcome = await read(ctx, claim);
+  } catch (error) {
+    if (error instanceof FencedOff || isAway(error)) throw error;
+    if (error instanceof Interrupted) {
+      await release(pg, claim, credits());
+      throw error;
+    }
+    outcome = { error };
+  }
+  await finish(pg, claim, now(), { ...outcome, credits: credits() });
+  if (outcome.error !== undefined) throw new StreamFailed(work.stream, outcome.error);
 }

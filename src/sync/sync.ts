@@ -2,16 +2,19 @@
  * The loop that reads a list stream: ask, read, commit, and what the page proves in the same transaction. How the list
  * is read (which request comes next, what is proven) is the stream's own, pure, in reading/.
  */
+
+import type { Lane } from '../budget/budget.ts';
 import type { Context } from '../context.ts';
 import { Gone, Retry } from '../errors.ts';
 import type { Reply, Unreadable } from '../http/request.ts';
-import type { Ask, Proof } from '../reading/reading.ts';
+import type { Ask, Ms, Proof, Walk } from '../reading/reading.ts';
 import type { ListStream, Row } from '../streams/stream.ts';
-import { type Batch, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
-import { type Position, readPosition } from '../warehouse/coverage.ts';
+import type { Claim } from '../warehouse/claims.ts';
+import { type Batch, type Bookkeeping, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
+import { nextHole, readPosition } from '../warehouse/coverage.ts';
 import { transaction } from '../warehouse/pool.ts';
 import { dueRejects, openSince } from '../warehouse/rejects.ts';
-import type { Claim } from '../warehouse/runs.ts';
+import { farFuture } from '../warehouse/waiting.ts';
 import { driftOf, listBatch, pageOf, rejectOf, singleBatch } from './batch.ts';
 
 /** What could not be had, in words; undefined if nothing is missing. */
@@ -19,16 +22,52 @@ export interface Outcome {
   readonly partly?: string | undefined;
 }
 
+/** History gives way to what has just changed. */
+const laneOf = ({ kind }: Claim): Lane => (kind === 'backfill' ? 'backfill' : 'fresh');
+
 /** A page with a record that is unreadable and cannot be asked for by its id is asked for again this often. */
 const mostTries = 3;
 
-/** Extends the top of coverage of every list of the stream to now, then asks again for what was rejected. */
+/** Extends the top of coverage of every list of the stream to now. */
 export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<Outcome> {
+  return readLists(ctx, claim, stream, async function* (list) {
+    const position = await readPosition(ctx.pg, claim, list, stream.fromTheBeginning);
+    if (!position.redundant) yield position;
+  });
+}
+
+/** Fills the holes of the run's range: the newest first, each one ascending, which is the only safe order. */
+export async function backfillList<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<Outcome> {
+  return readLists(ctx, claim, stream, async function* (list) {
+    // One that cannot be filled is left behind, until the next backfill.
+    for (let beforeMs = farFuture; ; ) {
+      const hole = await nextHole(ctx.pg, claim, list, stream.fromTheBeginning === true, beforeMs);
+      if (hole === undefined) return;
+      yield { fromMs: hole.from, untilMs: hole.to, walk: hole.walk };
+      beforeMs = hole.from;
+    }
+  });
+}
+
+/** What is to be read of a list: from here to the end, or to the end of a hole. */
+interface Part {
+  readonly fromMs: Ms;
+  readonly untilMs?: Ms;
+  readonly firstLoad?: boolean;
+  readonly walk: Walk | undefined;
+}
+
+/** Reads the parts of each list, then asks again for what was rejected. */
+async function readLists<T extends Row>(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<T>,
+  partsOf: (list: string) => AsyncIterable<Part>,
+): Promise<Outcome> {
   const started = new Date(ctx.clock.now());
   const holes: string[] = [];
-  for (const list of stream.lists) {
-    const position = await readPosition(ctx.pg, claim, list.name, stream.fromTheBeginning);
-    if (!position.redundant) holes.push(...(await readList(ctx, claim, stream, list.name, position)));
+  for (const { name } of stream.lists) {
+    for await (const part of partsOf(name)) holes.push(...(await readPart(ctx, claim, stream, name, part)));
   }
   await askAgain(ctx, claim, stream);
   const rejects = await openSince(ctx.pg, claim, started);
@@ -36,15 +75,16 @@ export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
-async function readList<T extends Row>(
+/** Answers which holes it had to leave. */
+async function readPart<T extends Row>(
   ctx: Context,
   claim: Claim,
   stream: ListStream<T>,
   list: string,
-  { fromMs, firstLoad, walk }: Position,
+  { fromMs, untilMs, firstLoad = false, walk }: Part,
 ): Promise<string[]> {
   const { lookbackMs } = ctx.helpdesk;
-  const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad, walk });
+  const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad, walk, until: untilMs });
   const holes: string[] = [];
   let seen = 0;
   for (let step = reading.next(); !step.done; ) {
@@ -54,7 +94,7 @@ async function readList<T extends Row>(
     step = reading.next(pageOf(stream, reply));
     const proof = step.done ? step.value : step.value.proof;
     const expected = reply.total === undefined ? undefined : seen + reply.total;
-    await commitPage(ctx, claim, stream, { list, ask, reply, proof, expected });
+    await commitPage(ctx, claim, stream, { list, ask, reply, proof, expected, until: untilMs });
     if (proof.hole) holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
     seen += reply.arrived;
   }
@@ -74,7 +114,7 @@ async function requestPage<T extends Row>(
 ): Promise<Reply<T>> {
   const cannotBeAskedFor = ({ id }: Unreadable) => id === undefined || stream.get === undefined;
   for (let tries = 1; ; tries++) {
-    const reply = await ctx.helpdesk.send(stream.request(list, ask), { lane: 'fresh', signal: ctx.signal });
+    const reply = await ctx.helpdesk.send(stream.request(list, ask), { lane: laneOf(claim), signal: ctx.signal });
     if (tries === mostTries || !reply.unreadable.some(cannotBeAskedFor)) return reply;
     await commitRecords(ctx, claim, stream, reply, listBatch(stream, ask, reply), {}, cannotBeAskedFor);
   }
@@ -86,13 +126,14 @@ interface ListPage<T> {
   reply: Reply<T>;
   proof: Proof;
   expected: number | undefined;
+  until: Ms | undefined;
 }
 
 async function commitPage<T extends Row>(
   ctx: Context,
   claim: Claim,
   stream: ListStream<T>,
-  { list, ask, reply, proof, expected }: ListPage<T>,
+  { list, ask, reply, proof, expected, until }: ListPage<T>,
 ): Promise<void> {
   const shown =
     list === stream.lists[0].name ? stream.lists.filter(other => reply.records.some(r => other.shows?.(r))) : [];
@@ -101,6 +142,7 @@ async function commitPage<T extends Row>(
     proof,
     redundant: shown.map(({ name }) => name),
     expected,
+    until,
   });
 }
 
@@ -111,7 +153,7 @@ async function commitRecords<T extends Row>(
   stream: ListStream<T>,
   reply: Reply<T>,
   batch: Batch,
-  also: { list?: string; proof?: Proof; redundant?: string[]; expected?: number | undefined },
+  also: Pick<Bookkeeping, 'list' | 'proof' | 'redundant' | 'expected' | 'until'>,
   passedOver: (unreadable: Unreadable) => boolean = () => false,
 ): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
@@ -138,7 +180,7 @@ async function askAgain<T extends Row>(ctx: Context, claim: Claim, stream: ListS
   for (const id of await dueRejects(ctx.pg, claim, new Date(ctx.clock.now()))) {
     ctx.signal.throwIfAborted();
     try {
-      const reply = await ctx.helpdesk.send(get(id), { lane: 'fresh', signal: ctx.signal });
+      const reply = await ctx.helpdesk.send(get(id), { lane: laneOf(claim), signal: ctx.signal });
       await commitRecords(ctx, claim, stream, reply, singleBatch(stream, reply), {});
     } catch (error) {
       if (error instanceof Gone) await noteFailure(ctx, claim, { stored: [id] });

@@ -6,13 +6,14 @@
  */
 import type pg from 'pg';
 import { FencedOff } from '../errors.ts';
-import type { Proof } from '../reading/reading.ts';
+import type { Ms, Proof } from '../reading/reading.ts';
+import type { Claim } from './claims.ts';
 import { cleanJson, cleanText } from './clean.ts';
 import { addHole, cover, makeRedundant, placeWalk } from './coverage.ts';
 import type { Merge } from './merge.ts';
 import { type Client, isDataException, transaction } from './pool.ts';
 import { clearRejects, type Drift, type Reject, writeDrift, writeRejects } from './rejects.ts';
-import type { Claim, Counts } from './runs.ts';
+import type { Counts } from './runs.ts';
 
 /** Records that go to the warehouse with one merge. */
 export interface Batch {
@@ -160,6 +161,8 @@ export interface Bookkeeping {
   readonly drift: readonly Drift[];
   readonly list?: string;
   readonly proof?: Proof;
+  /** Where a backfill's hole ends. */
+  readonly until?: Ms | undefined;
   /** Lists that the page has shown to be redundant. */
   readonly redundant?: readonly string[];
   /** How many records the source counts for this run. */
@@ -172,7 +175,7 @@ export async function keepBooks(client: Client, claim: Claim, at: Moment, books:
   const { proof = {}, list = 'default' } = books;
   const now = new Date(at.nowMs);
   if (proof.covered) await cover(client, claim, list, proof.covered);
-  if (proof.walk !== undefined) await placeWalk(client, claim, list, proof.walk);
+  if (proof.walk !== undefined) await placeWalk(client, claim, list, proof.walk, books.until);
   if (proof.hole) await addHole(client, claim, list, proof.hole, now);
   for (const name of books.redundant ?? []) await makeRedundant(client, claim, name);
   if (books.stored.length > 0) await clearRejects(client, claim, books.stored, books.rejects, now);
@@ -183,7 +186,7 @@ export async function keepBooks(client: Client, claim: Claim, at: Moment, books:
 async function count(client: Client, claim: Claim, { counts, expected }: Bookkeeping): Promise<void> {
   const { rowCount } = await client.query({
     name: 'count page',
-    text: `update sync.run_streams set
+    text: `update sync.stored_run_streams set
         seen = seen + $4, inserted = inserted + $5, updated = updated + $6, unchanged = unchanged + $7,
         deleted = deleted + $8, rejected = rejected + $9, cleaned = cleaned + $10, credits = credits + $11,
         expected = coalesce($12, expected)

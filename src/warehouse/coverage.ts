@@ -4,8 +4,8 @@
  */
 import type pg from 'pg';
 import type { Ms, Range, Walk } from '../reading/reading.ts';
+import type { Claim } from './claims.ts';
 import type { Client } from './pool.ts';
-import type { Claim } from './runs.ts';
 
 type Queryable = Pick<pg.ClientBase, 'query'>;
 type Key = Pick<Claim, 'account' | 'stream'>;
@@ -48,13 +48,13 @@ export async function readPosition(db: Queryable, key: Key, list: string, fromTh
      from sync.coverage c
      join sync.accounts a using (account_id)
      cross join lateral (select case when $4 then '1970-01-01T00:00:00Z' else a.since end as since) s
-     left join sync.walks w using (account_id, stream, list)
-     where (account_id, stream, list) = ($1, $2, $3)`,
+     left join sync.walks w on (w.account_id, w.stream, w.list, w.until) = (c.account_id, c.stream, c.list, 'infinity')
+     where (c.account_id, c.stream, c.list) = ($1, $2, $3)`,
     [...keyOf(key, list), fromTheBeginning],
   );
   const row = rows[0];
   if (row === undefined) throw new Error(`list ${list} of ${key.stream} is not registered`);
-  const walk = { since: row.since_ms, asOf: row.as_of_ms, page: row.page, deep: row.deep };
+  const walk: Walk = { since: row.since_ms, asOf: row.as_of_ms, page: row.page, deep: row.deep };
   return {
     fromMs: row.from_ms,
     redundant: row.redundant,
@@ -63,12 +63,65 @@ export async function readPosition(db: Queryable, key: Key, list: string, fromTh
   };
 }
 
+/**
+ * The newest hole of a backfill's range that begins before `beforeMs`, and where a walk that an earlier job began in it
+ * stands. Without bounds the range is everything that the account wants, up to what is covered: what is newer is a sync's.
+ * With `again` a hole is what this run has not read yet, nor another one that was at work when this one was asked for.
+ */
+export async function nextHole(
+  db: Queryable,
+  claim: Claim,
+  list: string,
+  fromTheBeginning: boolean,
+  beforeMs: Ms,
+): Promise<(Range & { walk: Walk | undefined }) | undefined> {
+  const { rows } = await db.query(
+    `with asked as (
+       select c.covered, r.again, r.started_at,
+         coalesce(r.since, case when $5 then '1970-01-01T00:00:00Z' else a.since end) as since,
+         coalesce(r.until, case when not r.again then upper(c.covered) end, r.started_at) as until
+       from sync.stored_runs r
+       join sync.accounts a using (account_id)
+       join sync.coverage c using (account_id)
+       where r.id = $1 and c.stream = $3 and c.list = $4 and not c.redundant),
+     done as (
+       select case when again then coalesce((
+           select range_agg(part) from sync.run_coverage k
+           join sync.stored_runs o on o.id = k.run_id, unnest(k.covered) part
+           where k.account_id = $2 and k.stream = $3 and k.list = $4
+             and (o.id = $1 or o.finished_at is null or o.finished_at >= asked.started_at)), '{}')
+         else covered end as covered
+       from asked),
+     holes as (
+       select hole from asked, done, unnest(
+         case when since < least(until, $6) then tstzmultirange(tstzrange(since, least(until, $6))) else '{}' end - done.covered) hole)
+     select extract(epoch from lower(hole))::float8 * 1000 as from_ms, extract(epoch from upper(hole))::float8 * 1000 as to_ms,
+       w.page, w.deep, extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms
+     from holes
+     left join sync.walks w on (w.account_id, w.stream, w.list, w.until) = ($2, $3, $4, upper(hole))
+     order by hole desc limit 1`,
+    [claim.run, ...keyOf(claim, list), fromTheBeginning, new Date(beforeMs)],
+  );
+  const row = rows[0];
+  if (row === undefined) return undefined;
+  const walk: Walk = { since: row.since_ms, asOf: row.as_of_ms, page: row.page, deep: row.deep, until: row.to_ms };
+  return { from: row.from_ms, to: row.to_ms, walk: row.page === null ? undefined : walk };
+}
+
 export async function cover(client: Client, claim: Claim, list: string, { from, to }: Range): Promise<void> {
   await client.query({
     name: 'cover',
     text: `update sync.coverage set covered = covered + tstzmultirange(tstzrange($4, $5))
       where (account_id, stream, list) = ($1, $2, $3) and not covered @> tstzrange($4, $5)`,
     values: [...keyOf(claim, list), new Date(from), new Date(to)],
+  });
+  if (!claim.again) return;
+  await client.query({
+    name: 'cover again',
+    text: `insert into sync.run_coverage as c (account_id, stream, list, covered, run_id)
+      values ($1, $2, $3, tstzmultirange(tstzrange($4, $5)), $6)
+      on conflict (run_id, stream, list) do update set covered = c.covered + excluded.covered`,
+    values: [...keyOf(claim, list), new Date(from), new Date(to), claim.run],
   });
 }
 
@@ -79,16 +132,23 @@ export async function makeRedundant(client: Client, claim: Claim, list: string):
   );
 }
 
-export async function placeWalk(client: Client, claim: Claim, list: string, walk: Walk | null): Promise<void> {
-  const key = keyOf(claim, list);
+/** `until` tells the walk of a backfill, which ends where its hole does, from the one of a sync. */
+export async function placeWalk(
+  client: Client,
+  claim: Claim,
+  list: string,
+  walk: Walk | null,
+  until: Ms | undefined,
+): Promise<void> {
+  const key = [...keyOf(claim, list), until === undefined ? 'infinity' : new Date(until)];
   if (walk === null) {
-    await client.query('delete from sync.walks where (account_id, stream, list) = ($1, $2, $3)', key);
+    await client.query('delete from sync.walks where (account_id, stream, list, until) = ($1, $2, $3, $4)', key);
     return;
   }
   await client.query({
     name: 'place walk',
-    text: `insert into sync.walks (account_id, stream, list, since, as_of, page, deep) values ($1, $2, $3, $4, $5, $6, $7)
-      on conflict (account_id, stream, list) do update set
+    text: `insert into sync.walks (account_id, stream, list, until, since, as_of, page, deep) values ($1, $2, $3, $4, $5, $6, $7, $8)
+      on conflict (account_id, stream, list, until) do update set
         since = excluded.since, as_of = excluded.as_of, page = excluded.page, deep = excluded.deep`,
     values: [...key, new Date(walk.since), new Date(walk.asOf), walk.page, walk.deep],
   });

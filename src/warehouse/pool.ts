@@ -15,14 +15,30 @@ export function makePool(url: string, name = 'shelfdesk'): pg.Pool {
     // Times without an offset are UTC wherever the server stands. A crash of the server may lose the last half second of
     // commits: rows and the coverage they prove go together, so it is read again, and no position is ahead of its rows.
     options: '-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_custom_plan',
-    max: 5,
+    // A process has at most seven jobs at work, and looks after its runs and its schedule beside them.
+    max: 10,
   });
   // An idle connection that breaks is replaced; the query that needs it next says what is wrong.
   pool.on('error', () => {});
   return pool;
 }
 
+/** Two transactions that wait for each other's rows: PostgreSQL ends one, which is simply made again. */
+const deadlock = '40P01';
+const mostDeadlocks = 10;
+
+/** `work` may be done again from the beginning: it keeps nothing outside of the transaction. */
 export async function transaction<T>(pool: pg.Pool, work: (client: Client) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await once(pool, work);
+    } catch (error) {
+      if (!(error instanceof pg.DatabaseError) || error.code !== deadlock || attempt === mostDeadlocks) throw error;
+    }
+  }
+}
+
+async function once<T>(pool: pg.Pool, work: (client: Client) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
   try {

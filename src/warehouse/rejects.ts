@@ -1,9 +1,9 @@
 /** Records that could not be stored, and where the source differs from its documentation: set aside, counted, shown. */
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
+import type { Claim } from './claims.ts';
 import { cleanText } from './clean.ts';
 import type { Client } from './pool.ts';
-import type { Claim } from './runs.ts';
 
 type Key = Pick<Claim, 'account' | 'stream'>;
 

@@ -1,19 +1,16 @@
 /**
- * Runs: what people started, stream by stream. Whoever takes the work on a stream up raises its token; commits carry the
- * token and fail under an old one. A run holds its account by a lock of a database session, which ends with the process:
- * so two syncs never pay twice for the same page, and a run that is "running" while nobody holds its account has died.
+ * Runs: what a command or the schedule started, stream by stream. Who takes up the work on them is in claims.ts.
  */
 import pg from 'pg';
-import { exitCodes, FencedOff, Interrupted, ShelfdeskError } from '../errors.ts';
+import { exitCodes, Interrupted, ShelfdeskError } from '../errors.ts';
 import { type Client, transaction } from './pool.ts';
 
-/** The right to commit to a stream of a run. */
-export interface Claim {
-  readonly account: string;
-  readonly stream: string;
-  readonly run: number;
-  readonly token: number;
-}
+/**
+ * sync and backfill: a command. fresh and nightly: the schedule. hydrate: opened whenever tickets wait for their messages
+ * and no other run would read them.
+ */
+export const runKinds = ['sync', 'fresh', 'nightly', 'hydrate', 'backfill'] as const;
+export type RunKind = (typeof runKinds)[number];
 
 export type RunState = 'waiting' | 'running' | 'completed' | 'partly' | 'failed' | 'interrupted';
 
@@ -33,149 +30,184 @@ export interface StreamProgress extends Counts {
   stream: string;
   state: RunState;
   expected: number | null;
-  /** The interrupted run that had completed it moments before. */
+  /** The run that had read it already. */
   carried_from: number | null;
+  /** The run whose work on the same stream it waits for. */
+  waits_for: number | null;
   error: string | null;
   remedy: string | null;
   exit_code: number | null;
 }
 
+/** What a backfill was asked for; a bound that was not given is null. */
+export interface Range {
+  readonly since: Date | null;
+  readonly until: Date | null;
+  readonly again: boolean;
+}
+
+export interface NewRun {
+  readonly account: string;
+  readonly kind: RunKind;
+  readonly streams: readonly string[];
+  /** The process of sync.workers that opens it. */
+  readonly opener: number;
+  readonly range?: Range;
+}
+
+/** A run whose streams wait. In a transaction, after `lockAccount`. */
+export async function openRun(
+  client: Client,
+  { account, kind, streams, opener, range }: NewRun,
+  now: Date,
+): Promise<number> {
+  const { rows } = await client.query<{ id: number }>(
+    `with opened as (
+       insert into sync.stored_runs (account_id, kind, started_at, opened_by, since, until, again)
+       values ($1, $2, $3, $4, $5, $6, $7) returning id, account_id),
+     streams as (
+       insert into sync.stored_run_streams (run_id, account_id, stream)
+       select o.id, o.account_id, w.stream from opened o, unnest($8::text[]) w (stream))
+     select id from opened`,
+    [account, kind, now, opener, range?.since ?? null, range?.until ?? null, range?.again ?? false, streams],
+  );
+  return rows[0]!.id;
+}
+
+/** Whoever opens runs or takes them up does so one after the other. */
+export async function lockAccount(client: Client, account: string): Promise<void> {
+  await client.query('select from sync.accounts where account_id = $1 for update', [account]);
+}
+
 /**
- * A new run. If the last one was interrupted or died, this one goes on with it: a stream that it completed no longer ago
+ * A sync. If the last one was interrupted or died, this one goes on with it: a stream that it completed no longer ago
  * than `carryMs` is taken over as it is, so that an interruption costs no request that was answered.
  */
-export async function openRun(
+export async function openSync(db: pg.Pool, run: Omit<NewRun, 'kind'>, now: Date, carryMs: number): Promise<number> {
+  return transaction(db, async client => {
+    await lockAccount(client, run.account);
+    const { rows } = await client.query<{ id: number; state: RunState }>(
+      `select id, state from sync.stored_runs where account_id = $1 and kind = 'sync' order by id desc limit 1`,
+      [run.account],
+    );
+    const id = await openRun(client, { ...run, kind: 'sync' }, now);
+    const [before] = rows;
+    if (before?.state !== 'interrupted') return id;
+    await client.query(
+      `update sync.stored_run_streams s set state = 'completed', carried_from = coalesce(d.carried_from, d.run_id),
+         started_at = d.started_at, finished_at = d.finished_at, exit_code = d.exit_code
+       from sync.stored_run_streams d
+       where s.run_id = $1 and d.run_id = $2 and d.stream = s.stream and d.state = 'completed' and d.finished_at > $3`,
+      [id, before.id, new Date(now.getTime() - carryMs)],
+    );
+    await closeRun(client, id, now);
+    return id;
+  });
+}
+
+/** A backfill that was interrupted longer ago than this is begun anew. */
+const resumeMs = 7 * 24 * 3_600_000;
+
+/**
+ * A backfill. Who asks for the same that is being read already, follows that; who asks for the same that was interrupted,
+ * goes on with it.
+ */
+export async function openBackfill(
+  db: pg.Pool,
+  run: Omit<NewRun, 'kind'> & { range: Range },
+  now: Date,
+): Promise<{ run: number; resumed: boolean }> {
+  return transaction(db, async client => {
+    await lockAccount(client, run.account);
+    const { rows } = await client.query<{ id: number; state: RunState }>(
+      `select id, state from sync.stored_runs r
+       where account_id = $1 and kind = 'backfill' and again = $2 and since is not distinct from $3 and until is not distinct from $4
+         and (select array_agg(stream order by stream) from sync.stored_run_streams where run_id = r.id)
+           = (select array_agg(w order by w) from unnest($5::text[]) w)
+         and (state = 'running' or finished_at > $6)
+       order by id desc limit 1`,
+      [run.account, run.range.again, run.range.since, run.range.until, run.streams, new Date(now.getTime() - resumeMs)],
+    );
+    const [same] = rows;
+    if (same?.state === 'running') return { run: same.id, resumed: true };
+    if (same?.state !== 'interrupted')
+      return { run: await openRun(client, { ...run, kind: 'backfill' }, now), resumed: false };
+    await client.query(
+      `update sync.stored_runs set state = 'running', finished_at = null, opened_by = $2 where id = $1`,
+      [same.id, run.opener],
+    );
+    await client.query(
+      `update sync.stored_run_streams set state = 'waiting', finished_at = null, error = null, remedy = null, exit_code = null
+       where run_id = $1 and state = 'interrupted'`,
+      [same.id],
+    );
+    return { run: same.id, resumed: true };
+  });
+}
+
+/** The next stream of each open run, in the order of `streams`, if nobody alive is at work on it. */
+export async function waitingWork(
   db: pg.Pool,
   account: string,
   streams: readonly string[],
-  now: Date,
-  carryMs: number,
-): Promise<number> {
-  return transaction(db, async client => {
-    const { rows } = await client.query<{ id: number; before: number | null }>(
-      `insert into sync.runs (account_id, kind, started_at) values ($1, 'sync', $2)
-       returning id, (select l.id from sync.runs l where l.account_id = $1 order by l.id desc limit 1) as before`,
-      [account, now],
-    );
-    const { id: run, before } = rows[0]!;
-    await client.query(
-      `insert into sync.run_streams (run_id, account_id, stream, state, carried_from, started_at, finished_at, exit_code)
-       select $1, $2, w.stream, case when d.run_id is null then 'waiting' else 'completed' end,
-         coalesce(d.carried_from, d.run_id), d.started_at, d.finished_at, d.exit_code
-       from unnest($3::text[]) w (stream)
-       left join lateral (
-         select s.* from sync.run_streams s join sync.runs r on r.id = s.run_id
-         where s.run_id = $4 and s.stream = w.stream and s.state = 'completed' and s.finished_at > $5
-           and r.state = 'interrupted') d on true`,
-      [run, account, streams, before, new Date(now.getTime() - carryMs)],
-    );
-    return run;
-  });
-}
-
-/** 'SHST': locks of Shelfdesk in this database. */
-const lockClass = 0x53_48_53_54;
-const lockSql = (fn: string) => `select ${fn}(${lockClass}, hashtext($1)) as locked`;
-
-/** Held by the run that is at work on the account. */
-export const accountLock = (account: string) => `account/${account}`;
-
-/** A lock of this process, which ends with it; undefined while another process holds it. */
-export async function hold(db: pg.Pool, lock: string): Promise<AsyncDisposable | undefined> {
-  const client = await db.connect();
-  let lost: Error | undefined;
-  const onError = (error: Error) => {
-    lost = error;
-  };
-  client.on('error', onError);
-  const release = () => {
-    client.off('error', onError);
-    client.release(lost);
-  };
-  try {
-    const { rows } = await client.query(lockSql('pg_try_advisory_lock'), [lock]);
-    if (rows[0].locked) {
-      return {
-        async [Symbol.asyncDispose]() {
-          if (!lost) await client.query(lockSql('pg_advisory_unlock'), [lock]).catch(onError);
-          release();
-        },
-      };
-    }
-  } catch (error) {
-    lost = error as Error;
-    release();
-    throw error;
-  }
-  release();
-  return undefined;
-}
-
-/** Runs that are said to be running while nobody holds their account. */
-export async function deadRuns(db: pg.Pool): Promise<number[]> {
-  const { rows } = await db.query<{ account_id: string; runs: number[] }>(
-    `select account_id, array_agg(id::int) as runs from sync.runs where state = 'running' group by account_id`,
+): Promise<{ run: number; stream: string; kind: RunKind; token: number }[]> {
+  const { rows } = await db.query<{ run: number; stream: string; kind: RunKind; token: number }>(
+    `select run, stream, kind, token from (
+       select distinct on (r.id) r.id as run, s.stream, r.kind, s.token, s.state, s.worker
+       from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
+       where r.account_id = $1 and r.state = 'running' and s.state in ('waiting', 'running')
+       order by r.id, array_position($2::text[], s.stream)) next
+     where state = 'waiting' or not sync.is_alive(worker)
+     order by run`,
+    [account, streams],
   );
-  const dead: number[] = [];
-  for (const { account_id, runs } of rows) {
-    await using lock = await hold(db, accountLock(account_id));
-    if (lock) dead.push(...runs);
-  }
-  return dead;
+  return rows;
 }
 
-/** Writes down that the runs of this account died, for who holds it now. Their token is raised: were one of them only asleep, it can write no more. */
-export async function buryRuns(db: pg.Pool, account: string, now: Date): Promise<void> {
-  await transaction(db, async client => {
-    await client.query(
-      `update sync.run_streams set state = 'interrupted', token = token + 1, finished_at = $2,
-         error = 'the process died', remedy = 'Nothing to do: the next run goes on where it stopped.',
-         exit_code = ${exitCodes.failed}
-       where account_id = $1 and state in ('waiting', 'running')`,
-      [account, now],
-    );
-    await client.query(
-      `update sync.runs set state = 'interrupted', finished_at = $2 where account_id = $1 and state = 'running'`,
-      [account, now],
-    );
-  });
+/** Whether an open run has yet to read one of these streams. */
+export async function isOpen(
+  client: Client,
+  account: string,
+  streams: readonly string[],
+  kinds: readonly RunKind[],
+): Promise<number | undefined> {
+  const { rows } = await client.query<{ id: number }>(
+    `select r.id from sync.stored_runs r
+     where r.account_id = $1 and r.state = 'running' and r.kind = any($3) and exists (
+       select from sync.stored_run_streams s
+       where s.run_id = r.id and s.stream = any($2) and s.state in ('waiting', 'running'))
+     order by r.id limit 1`,
+    [account, streams, kinds],
+  );
+  return rows[0]?.id;
 }
 
 /**
- * Raises the token. Undefined if the stream of this run is over already: a job that
- * was delivered twice, or whose run died.
+ * Writes down that runs of this account died: those that no living process opened or is at work on. Their tokens are
+ * raised: were one of them only asleep, it could write no more.
  */
-export async function takeUp(db: pg.Pool, key: Omit<Claim, 'token'>, now: Date): Promise<Claim | undefined> {
-  const { rows } = await db.query<{ token: number }>(
-    `update sync.run_streams set token = token + 1, state = 'running', started_at = coalesce(started_at, $3)
-     where run_id = $1 and stream = $2 and state in ('waiting', 'running')
-     returning token`,
-    [key.run, key.stream, now],
-  );
-  return rows[0] && { ...key, token: rows[0].token };
-}
-
-/** Credits that no page accounts for: requests that failed for good, and probes. */
-export async function finish(
-  db: pg.Pool,
-  claim: Claim,
-  now: Date,
-  end: { partly?: string | undefined; error?: unknown; credits: number },
-): Promise<void> {
-  const { state, error, remedy, exitCode } = outcome(end);
+export async function buryRuns(db: pg.Pool, account: string, now: Date): Promise<void> {
   await transaction(db, async client => {
-    const { rowCount } = await client.query(
-      `update sync.run_streams set state = $4, finished_at = $5, error = $6, remedy = $7, exit_code = $8,
-         credits = credits + $9
-       where run_id = $1 and stream = $2 and token = $3 and state = 'running'`,
-      [claim.run, claim.stream, claim.token, state, now, error, remedy, exitCode, end.credits],
+    await lockAccount(client, account);
+    const { rows } = await client.query<{ id: number }>(
+      `update sync.stored_runs r set state = 'interrupted', finished_at = $2
+       where account_id = $1 and state = 'running' and not sync.is_alive(opened_by) and not exists (
+         select from sync.stored_run_streams s where s.run_id = r.id and s.state = 'running' and sync.is_alive(s.worker))
+       returning id`,
+      [account, now],
     );
-    if (rowCount === 0) throw new FencedOff(`stream ${claim.stream} of run ${claim.run}`);
-    await closeRun(client, claim.run, now);
+    await client.query(
+      `update sync.stored_run_streams set state = 'interrupted', token = token + 1, finished_at = $2,
+         error = 'the process died', remedy = 'Nothing to do: the next run goes on where it stopped.',
+         exit_code = ${exitCodes.failed}
+       where run_id = any($1) and state in ('waiting', 'running')`,
+      [rows.map(({ id }) => id), now],
+    );
   });
 }
 
-function outcome({ partly, error }: { partly?: string | undefined; error?: unknown }) {
+/** How it is written down, and the exit code that it gives. */
+export function outcome({ partly, error }: { partly?: string | undefined; error?: unknown }) {
   if (error instanceof Interrupted) {
     return { state: 'interrupted', error: null, remedy: error.remedy, exitCode: error.exitCode };
   }
@@ -185,7 +217,7 @@ function outcome({ partly, error }: { partly?: string | undefined; error?: unkno
   if (error !== undefined) {
     const what = error instanceof Error ? error.message : String(error);
     const remedy =
-      error instanceof pg.DatabaseError || what.includes('Connection terminated')
+      error instanceof pg.DatabaseError
         ? 'Look at the database; then run the same command again: it goes on where this one stopped.'
         : 'This is a bug in Shelfdesk: please report it with the log. Running again is safe.';
     return { state: 'failed', error: what, remedy, exitCode: exitCodes.failed };
@@ -202,7 +234,7 @@ export async function endRun(db: pg.Pool, run: number, now: Date, error: unknown
   const end = outcome({ error });
   await transaction(db, async client => {
     await client.query(
-      `update sync.run_streams set state = $2, token = token + 1, finished_at = $3, error = $4, remedy = $5, exit_code = $6
+      `update sync.stored_run_streams set state = $2, token = token + 1, finished_at = $3, error = $4, remedy = $5, exit_code = $6
        where run_id = $1 and state in ('waiting', 'running')`,
       [run, end.state, now, end.error, end.remedy, end.exitCode],
     );
@@ -214,25 +246,25 @@ export async function endRun(db: pg.Pool, run: number, now: Date, error: unknown
  * A run ends with its last stream, or at once when the source refuses us or somebody interrupts: then the streams that
  * still wait are not begun.
  */
-async function closeRun(client: Client, run: number, now: Date): Promise<void> {
+export async function closeRun(client: Client, run: number, now: Date): Promise<void> {
   await client.query(
     `with last as (
-       select exit_code, state, error, remedy from sync.run_streams
+       select exit_code, state, error, remedy from sync.stored_run_streams
        where run_id = $1 and exit_code in (${exitCodes.refused}, ${exitCodes.interrupted})
        order by finished_at limit 1)
-     update sync.run_streams s
+     update sync.stored_run_streams s
      set state = last.state, finished_at = $2, error = last.error, remedy = last.remedy, exit_code = last.exit_code
      from last where s.run_id = $1 and s.state = 'waiting'`,
     [run, now],
   );
   await client.query(
-    `update sync.runs r set finished_at = $2,
+    `update sync.stored_runs r set finished_at = $2,
        state = (select case
            when bool_or(s.state = 'failed') then 'failed' when bool_or(s.state = 'interrupted') then 'interrupted'
            when bool_or(s.state = 'partly') then 'partly' else 'completed' end
-         from sync.run_streams s where s.run_id = $1)
+         from sync.stored_run_streams s where s.run_id = $1)
      where r.id = $1 and not exists (
-       select from sync.run_streams s where s.run_id = $1 and s.state in ('waiting', 'running'))`,
+       select from sync.stored_run_streams s where s.run_id = $1 and s.state in ('waiting', 'running'))`,
     [run, now],
   );
 }
@@ -240,10 +272,36 @@ async function closeRun(client: Client, run: number, now: Date): Promise<void> {
 export async function readProgress(db: pg.Pool, run: number): Promise<{ state: RunState; streams: StreamProgress[] }> {
   const { rows } = await db.query<StreamProgress & { run_state: RunState }>(
     `select r.state as run_state, s.account_id, s.stream, s.state, s.expected, s.seen, s.inserted, s.updated, s.unchanged, s.deleted,
-       s.rejected, s.cleaned, s.credits, s.carried_from, s.error, s.remedy, s.exit_code
-     from sync.runs r join sync.run_streams s on s.run_id = r.id
+       s.rejected, s.cleaned, s.credits, s.carried_from, s.waits_for, s.error, s.remedy, s.exit_code
+     from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
      where r.id = $1`,
     [run],
   );
   return { state: rows[0]!.run_state, streams: rows.map(({ run_state: _, ...stream }) => stream) };
+}
+
+export interface Finished extends Counts {
+  run: number;
+  kind: RunKind;
+  state: RunState;
+  finished_at: Date;
+  error: string | null;
+  remedy: string | null;
+}
+
+/** Runs that ended after `since`, and that this process had a part in: with the sums of their streams. */
+export async function finishedSince(db: pg.Pool, worker: number, since: Date): Promise<Finished[]> {
+  const { rows } = await db.query<Finished>(
+    `select r.id as run, r.kind, r.state, r.finished_at, t.*
+     from sync.stored_runs r cross join lateral (
+       select sum(seen)::int8 as seen, sum(inserted)::int8 as inserted, sum(updated)::int8 as updated,
+         sum(unchanged)::int8 as unchanged, sum(deleted)::int8 as deleted, sum(rejected)::int8 as rejected,
+         sum(cleaned)::int8 as cleaned, sum(credits)::int8 as credits, max(error) as error, max(remedy) as remedy,
+         bool_or(worker = $1) as ours
+       from sync.stored_run_streams s where s.run_id = r.id) t
+     where r.finished_at > $2 and t.ours
+     order by r.finished_at`,
+    [worker, since],
+  );
+  return rows;
 }

@@ -4,8 +4,9 @@
  */
 import type pg from 'pg';
 import type { Ms } from '../reading/reading.ts';
+import type { Claim } from './claims.ts';
 import type { Client } from './pool.ts';
-import type { Claim } from './runs.ts';
+import type { RunKind } from './runs.ts';
 
 /** Holds nothing back. */
 export const farFuture = Date.UTC(9999, 0);
@@ -38,6 +39,17 @@ const due = `
     array(select i.id from helpdesk.inboxes i
       where i.account_id = t.account_id and i.id = t.inbox_id and (i._observed_at is null or i._observed_at < $6)) as inbox`;
 
+/** By update time, from (including) to (excluding). */
+export interface Scope {
+  readonly fromMs?: Ms | undefined;
+  readonly toMs?: Ms | undefined;
+}
+
+const bounds = ({ fromMs, toMs }: Scope) => [
+  fromMs === undefined ? '-infinity' : new Date(fromMs),
+  toMs === undefined ? 'infinity' : new Date(toMs),
+];
+
 const notFailing = `not exists (
       select from sync.rejects r
       where r.account_id = t.account_id and r.stream = $4 and r.ask_id = t.id and r.cleared_at is null
@@ -54,34 +66,114 @@ const valuesOf = (claim: Pick<Claim, 'account' | 'stream'>, when: When) => [
   new Date(when.startedMs),
 ];
 
+interface Found {
+  id: string;
+  updated_ms: number;
+  first: boolean;
+  labels: string[];
+  inbox: string[];
+}
+
+const waitingOf = ({ id, updated_ms, first, labels, inbox }: Found): Waiting => ({
+  id,
+  updatedMs: updated_ms,
+  first,
+  due: { labels, inbox },
+});
+
 /** The next tickets to be asked for: newest change first. */
 export async function nextWaiting(
   db: pg.Pool,
   claim: Pick<Claim, 'account' | 'stream'>,
   when: When,
   limit: number,
+  scope: Scope = {},
 ): Promise<Waiting[]> {
-  const { rows } = await db.query<{
-    id: string;
-    updated_ms: number;
-    first: boolean;
-    labels: string[];
-    inbox: string[];
-  }>({
+  const { rows } = await db.query<Found>({
     name: 'next waiting',
     text: `select t.id, ${updatedMs}, t._messages_as_of is null as first, ${due}
       from helpdesk.tickets t
       where ${waits} and (t.updated_at <= $2 or (t.updated_at > $3 and t._messages_as_of is null)) and ${notFailing}
+        and t.updated_at >= $8 and t.updated_at < $9
       order by t.updated_at desc
       limit $7`,
-    values: [...valuesOf(claim, when), new Date(when.namesMs), limit],
+    values: [...valuesOf(claim, when), new Date(when.namesMs), limit, ...bounds(scope)],
   });
-  return rows.map(({ id, updated_ms, first, labels, inbox }) => ({
-    id,
-    updatedMs: updated_ms,
-    first,
-    due: { labels, inbox },
-  }));
+  return rows.map(waitingOf);
+}
+
+/** What a backfill of messages reads again: of the tickets in its range those that it has not read again yet. */
+export async function nextAgain(db: pg.Pool, claim: Claim, when: When, limit: number): Promise<Waiting[]> {
+  const { rows } = await db.query<Found>({
+    name: 'next again',
+    text: `select t.id, ${updatedMs}, false as first, ${due}
+      from sync.stored_runs r join helpdesk.tickets t using (account_id)
+      where r.id = $8 and t.account_id = $1 and t._deleted_at is null
+        and t.updated_at >= coalesce(r.since, '-infinity') and t.updated_at < coalesce(r.until, $3) and t.updated_at <= $2
+        and t._messages_as_of < coalesce(r.again_before, 'infinity') and ${notFailing}
+      order by t.updated_at desc
+      limit $7`,
+    values: [...valuesOf(claim, when), new Date(when.namesMs), limit, claim.run],
+  });
+  return rows.map(waitingOf);
+}
+
+/** From the first reply of a backfill that reads again: what was read before it is to be read, and what follows is not. */
+export async function beginAgain(client: Client, claim: Claim, asOfMs: Ms): Promise<void> {
+  await client.query('update sync.stored_runs set again_before = $2 where id = $1 and again_before is null', [
+    claim.run,
+    new Date(asOfMs),
+  ]);
+}
+
+/** Whether a ticket waits, ripe or not; but for those that fail, and those that only a wrong date keeps waiting. */
+export async function anyWaiting(
+  db: pg.Pool,
+  claim: Pick<Claim, 'account' | 'stream'>,
+  when: When,
+  scope: Scope,
+): Promise<boolean> {
+  const { rows } = await db.query<{ any: boolean }>(
+    `select exists (
+       select from helpdesk.tickets t
+       where ${waits} and (t.updated_at <= $3 or t._messages_as_of is null) and ${notFailing}
+         and t.updated_at >= $6 and t.updated_at < $7 and $2::timestamptz is not null) as any`,
+    [...valuesOf(claim, when), ...bounds(scope)],
+  );
+  return rows[0]!.any;
+}
+
+/** What a run wants of the messages: its range, up to its beginning at the latest. */
+export async function rangeOf(
+  db: pg.Pool,
+  run: number,
+): Promise<Scope & { startedMs: Ms; kind: RunKind; again: boolean }> {
+  const { rows } = await db.query<{
+    from_ms: Ms | null;
+    to_ms: Ms | null;
+    started_ms: Ms;
+    kind: RunKind;
+    again: boolean;
+  }>(
+    `select kind, again, extract(epoch from since)::float8 * 1000 as from_ms, extract(epoch from until)::float8 * 1000 as to_ms,
+       extract(epoch from started_at)::float8 * 1000 as started_ms
+     from sync.stored_runs where id = $1`,
+    [run],
+  );
+  const { from_ms, to_ms, started_ms, kind, again } = rows[0]!;
+  return { fromMs: from_ms ?? undefined, toMs: to_ms ?? undefined, startedMs: started_ms, kind, again };
+}
+
+/** Whether another run waits to read messages: one that somebody has asked for goes before the hydrator of its own accord. */
+export async function othersWait(db: pg.Pool, { account, run, stream }: Claim): Promise<boolean> {
+  const { rows } = await db.query<{ wait: boolean }>(
+    `select exists (
+       select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
+       where r.account_id = $1 and r.state = 'running' and r.id <> $2 and s.stream = $3 and s.waits_for = $2
+         and s.state = 'waiting') as wait`,
+    [account, run, stream],
+  );
+  return rows[0]!.wait;
 }
 
 /** The earliest change that is not ripe yet; undefined if none is about to be. */
@@ -89,23 +181,30 @@ export async function nextRipe(
   db: pg.Pool,
   claim: Pick<Claim, 'account' | 'stream'>,
   when: When,
+  scope: Scope = {},
 ): Promise<Ms | undefined> {
   const { rows } = await db.query<{ updated_ms: number }>(
     `select ${updatedMs} from helpdesk.tickets t
      where ${waits} and t.updated_at > $2 and t.updated_at <= $3 and ${notFailing}
+       and t.updated_at >= $6 and t.updated_at < $7
      order by t.updated_at
      limit 1`,
-    valuesOf(claim, when),
+    [...valuesOf(claim, when), ...bounds(scope)],
   );
   return rows[0]?.updated_ms;
 }
 
 /** Without what only a date beyond `futureMs` keeps waiting. */
-export async function countWaiting(db: pg.Pool, account: string, futureMs: Ms = farFuture): Promise<number> {
+export async function countWaiting(
+  db: pg.Pool,
+  account: string,
+  futureMs: Ms = farFuture,
+  scope: Scope = {},
+): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
     `select count(*) as n from helpdesk.tickets t
-     where ${waits} and (t._messages_as_of is null or t.updated_at <= $2)`,
-    [account, new Date(futureMs)],
+     where ${waits} and (t._messages_as_of is null or t.updated_at <= $2) and t.updated_at >= $3 and t.updated_at < $4`,
+    [account, new Date(futureMs), ...bounds(scope)],
   );
   return rows[0]!.n;
 }
@@ -148,11 +247,14 @@ export async function buryTicket(client: Client, account: string, id: string, as
   return 1;
 }
 
-/** A ticket for each name that nobody has asked about and that no ticket waiting would bring. */
+/**
+ * A ticket for each name that nobody has asked about, or not since `namesMs`, and that no ticket waiting has brought.
+ */
 export async function ticketsForNames(
   db: pg.Pool,
   account: string,
   except: readonly string[],
+  namesMs: Ms,
 ): Promise<{ id: string; due: { labels: string[]; inbox: string[] } }[]> {
   const { rows } = await db.query<{ id: string; labels: string[]; inbox: string[] }>(
     `select id, array_agg(label_id) filter (where label_id is not null) as labels,
@@ -162,16 +264,16 @@ export async function ticketsForNames(
                where k.account_id = l.account_id and k.label_id = l.id and t._deleted_at is null and t.id <> all($2)
                limit 1) as id,
          l.id as label_id, null as inbox_id
-       from helpdesk.labels l where l.account_id = $1 and l._observed_at is null
+       from helpdesk.labels l where l.account_id = $1 and (l._observed_at is null or l._observed_at < $3)
        union all
        select (select t.id from helpdesk.tickets t
                where t.account_id = i.account_id and t.inbox_id = i.id and t._deleted_at is null and t.id <> all($2)
                limit 1),
          null, i.id
-       from helpdesk.inboxes i where i.account_id = $1 and i._observed_at is null) mentioned
+       from helpdesk.inboxes i where i.account_id = $1 and (i._observed_at is null or i._observed_at < $3)) mentioned
      where id is not null
      group by id`,
-    [account, except],
+    [account, except, new Date(namesMs)],
   );
   return rows.map(row => ({ id: row.id, due: { labels: row.labels ?? [], inbox: row.inbox ?? [] } }));
 }

@@ -1,15 +1,20 @@
 /** A sandbox mirrored into a database of its own, and what differs afterwards: nothing, if all is well. */
 import type pg from 'pg';
+import { backfillStream } from '../../jobs/backfill-stream.ts';
 import { hydrateMessages } from '../../jobs/hydrate-messages.ts';
 import { syncStream } from '../../jobs/sync-stream.ts';
-import { runSync, type SyncResult } from '../../src/commands/sync.ts';
+import { runBackfill } from '../../src/commands/backfill.ts';
+import type { RunResult } from '../../src/commands/follow.ts';
+import { runSync } from '../../src/commands/sync.ts';
 import type { Config } from '../../src/config.ts';
+import type { Warehouse } from '../../src/context.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import type { World } from '../../src/sandbox/world.ts';
 import { streamNames } from '../../src/streams/index.ts';
 import { makePool } from '../../src/warehouse/pool.ts';
+import type { Range } from '../../src/warehouse/runs.ts';
 
-export const jobs = [syncStream, hydrateMessages];
+export const jobs = [syncStream, backfillStream, hydrateMessages];
 
 /** Limits that a test never meets. */
 export const noLimits = { credits: 1_000_000_000, periodMs: 60_000, requestsPerSecond: 1_000_000, reserve: 0 };
@@ -28,6 +33,7 @@ export function configFor(
     limits: noLimits,
     sinceMs: 0,
     lookbackMs: 120_000,
+    schedule: { fresh: '', nightly: '', timeZone: 'UTC' },
     logLevel: 'silent',
     ...more,
   };
@@ -37,11 +43,29 @@ export async function syncOnce(
   config: Config,
   streams: readonly string[] = streamNames,
   signal: AbortSignal = new AbortController().signal,
-): Promise<SyncResult> {
+): Promise<RunResult> {
+  return withWarehouse(config, warehouse => runSync(config, warehouse, streams, { jobs, signal }));
+}
+
+export async function backfillOnce(
+  config: Config,
+  streams: readonly string[],
+  range: Partial<Range> = {},
+  signal: AbortSignal = new AbortController().signal,
+): Promise<RunResult> {
+  const whole = { since: null, until: null, again: false, ...range };
+  return withWarehouse(config, warehouse => runBackfill(config, warehouse, streams, whole, { jobs, signal }));
+}
+
+async function withWarehouse<T>(config: Config, work: (warehouse: Warehouse) => Promise<T>): Promise<T> {
   const pool = makePool(config.databaseUrl!);
   try {
-    const warehouse = { url: config.databaseUrl!, pg: pool, folder: undefined, [Symbol.asyncDispose]: async () => {} };
-    return await runSync(config, warehouse, streams, { jobs, signal });
+    return await work({
+      url: config.databaseUrl!,
+      pg: pool,
+      folder: undefined,
+      [Symbol.asyncDispose]: async () => {},
+    });
   } finally {
     await pool.end();
   }

@@ -5,17 +5,18 @@
 import type pg from 'pg';
 import { pino } from 'pino';
 import type { Clock } from '../../src/clock.ts';
-import type { Context } from '../../src/context.ts';
+import type { JobContext } from '../../src/context.ts';
 import { makeSend } from '../../src/http/send.ts';
 import { streams } from '../../src/streams/index.ts';
 import { messages } from '../../src/streams/messages.ts';
 import type { ListStream, Row } from '../../src/streams/stream.ts';
-import { hydrate } from '../../src/sync/hydrate.ts';
+import { hydrate, isDone } from '../../src/sync/hydrate.ts';
 import { runStream } from '../../src/sync/run-stream.ts';
-import { syncList } from '../../src/sync/sync.ts';
+import { backfillList, syncList } from '../../src/sync/sync.ts';
+import { type Claim, takeUp } from '../../src/warehouse/claims.ts';
 import { register } from '../../src/warehouse/coverage.ts';
-import { makePool } from '../../src/warehouse/pool.ts';
-import { type Claim, openRun, readProgress, type StreamProgress, takeUp } from '../../src/warehouse/runs.ts';
+import { makePool, transaction } from '../../src/warehouse/pool.ts';
+import { type NewRun, openRun, readProgress, type StreamProgress } from '../../src/warehouse/runs.ts';
 import { freshDatabase } from './postgres.ts';
 
 /** Second `n` of the test's time, in ms and as the source writes it. */
@@ -67,7 +68,7 @@ export type Says = readonly unknown[] | string | (() => readonly unknown[] | str
 export interface Scripted extends AsyncDisposable {
   readonly url: string;
   readonly pool: pg.Pool;
-  readonly ctx: Context;
+  readonly ctx: JobContext;
   /** What the lists show, by the name of the stream, or of the ticket list. */
   readonly lists: Record<string, Says>;
   /** What a request by id shows: path → record, text, or a status; or a function that says it anew each time. */
@@ -75,9 +76,9 @@ export interface Scripted extends AsyncDisposable {
   /** Moves the clock: a reply from now on is true as of one second before `n`. */
   goTo(n: number): void;
   /** One run of one stream; what it wrote down about itself. Throws what the run throws. */
-  sync(stream: string): Promise<StreamProgress>;
+  sync(name: string, more?: Partial<NewRun>): Promise<StreamProgress>;
   /** The right to commit to a stream of a new run. */
-  claim(stream: string): Promise<Claim>;
+  claim(stream: string, more?: Partial<NewRun>): Promise<Claim>;
   rows(sql: string, ...values: unknown[]): Promise<Record<string, unknown>[]>;
 }
 
@@ -124,13 +125,14 @@ export async function scripted(options: { lookbackMs?: number } = {}): Promise<S
     },
   });
   const account = 'default';
-  const ctx: Context = {
+  const ctx: JobContext = {
     account,
     pg: pool,
     clock,
     log: pino({ level: 'silent' }),
     signal: new AbortController().signal,
     helpdesk: { send, lookbackMs: options.lookbackMs ?? neverCovered },
+    claimant: { worker: 0, job: 'job' },
   };
   await register(
     pool,
@@ -147,17 +149,20 @@ export async function scripted(options: { lookbackMs?: number } = {}): Promise<S
     goTo: n => {
       nowMs = second(n);
     },
-    async sync(name) {
-      const run = await openRun(pool, account, [name], new Date(nowMs), 0);
+    async sync(name, more = {}) {
+      const run = await open(pool, [name], new Date(nowMs), more);
       const list = listStreams.find(stream => stream.name === name);
-      await runStream(ctx, { account, run, stream: name }, claim =>
-        list ? syncList(ctx, claim, list) : hydrate(ctx, claim, messages),
+      const read = more.kind === 'backfill' ? backfillList : syncList;
+      await runStream(
+        ctx,
+        { account, run, stream: name },
+        { read: (job, claim) => (list ? read(job, claim, list) : hydrate(job, claim, messages)), isDone },
       );
       return (await readProgress(pool, run)).streams[0]!;
     },
-    async claim(stream) {
-      const run = await openRun(pool, account, [stream], new Date(nowMs), 0);
-      return (await takeUp(pool, { account, run, stream }, new Date(nowMs)))!;
+    async claim(stream, more = {}) {
+      const run = await open(pool, [stream], new Date(nowMs), more);
+      return take(pool, { account, run, stream }, new Date(nowMs));
     },
     rows: async (sql, ...values) => (await pool.query<Record<string, unknown>>(sql, values)).rows,
     async [Symbol.asyncDispose]() {
@@ -165,6 +170,22 @@ export async function scripted(options: { lookbackMs?: number } = {}): Promise<S
       await db.drop();
     },
   };
+}
+
+/** A run of nobody who lives. */
+export const open = (
+  pool: pg.Pool,
+  streams: readonly string[],
+  now: Date,
+  more: Partial<NewRun> = {},
+): Promise<number> =>
+  transaction(pool, client => openRun(client, { account: 'default', kind: 'sync', streams, opener: 0, ...more }, now));
+
+/** Takes the stream up, as a job that is delivered; throws if it is over or in other hands. */
+export async function take(pool: pg.Pool, work: Omit<Claim, 'token' | 'kind' | 'again'>, now: Date): Promise<Claim> {
+  const up = await takeUp(pool, work, { worker: 0, job: 'job' }, now);
+  if ('taken' in up) return up.taken;
+  throw new Error(`not taken up: ${JSON.stringify(up)}`);
 }
 
 const listStreams: ListStream<Row>[] = streams.filter(stream => stream.kind === 'list');

@@ -2,15 +2,22 @@
 import fc from 'fast-check';
 import type pg from 'pg';
 import { expect, test } from 'vitest';
+import type { Claim } from '../../../src/warehouse/claims.ts';
 import { addHole, cover, makeRedundant, placeWalk, readPosition, register } from '../../../src/warehouse/coverage.ts';
 import { makePool, transaction } from '../../../src/warehouse/pool.ts';
-import type { Claim } from '../../../src/warehouse/runs.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 import { at, second } from '../../support/scripted.ts';
 
 const lists = ['default', 'spam', 'trash'] as const;
 type ListName = (typeof lists)[number];
-const claimOf = (account: string): Claim => ({ account, stream: 'tickets', run: 0, token: 0 });
+const claimOf = (account: string): Claim => ({
+  account,
+  stream: 'tickets',
+  run: 0,
+  token: 0,
+  kind: 'sync',
+  again: false,
+});
 const registered = lists.map(list => ({ stream: 'tickets', list }));
 const range = (from: number, to: number) => ({ from: second(from), to: second(to) });
 
@@ -172,7 +179,7 @@ test('the place of a walk moves, and goes when the walk is over', () =>
     const claim = claimOf('a');
     await register(pool, 'a', second(0), registered);
     const walk = { since: second(1) + 500, asOf: second(9) + 123, page: 7, deep: false };
-    const place = (next: typeof walk | null) => transaction(pool, c => placeWalk(c, claim, 'default', next));
+    const place = (next: typeof walk | null) => transaction(pool, c => placeWalk(c, claim, 'default', next, undefined));
     const placed = async () => (await readPosition(pool, claim, 'default')).walk;
     expect(await placed()).toBeUndefined();
     await place(walk);

@@ -10,14 +10,14 @@ import { customers } from '../../../src/streams/customers.ts';
 import { messages } from '../../../src/streams/messages.ts';
 import { tickets } from '../../../src/streams/tickets.ts';
 import { users } from '../../../src/streams/users.ts';
+import type { Claim } from '../../../src/warehouse/claims.ts';
 import { type Batch, writeBatch } from '../../../src/warehouse/commit.ts';
 import { makePool, transaction } from '../../../src/warehouse/pool.ts';
-import type { Claim } from '../../../src/warehouse/runs.ts';
 import { claimMessages, nameThem, nextRipe, nextWaiting } from '../../../src/warehouse/waiting.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 import { at, iso, message, second, ticket } from '../../support/scripted.ts';
 
-const claim: Claim = { account: 'default', stream: 'tickets', run: 0, token: 0 };
+const claim: Claim = { account: 'default', stream: 'tickets', run: 0, token: 0, kind: 'sync', again: false };
 const perPage = 100;
 
 /** A database without autovacuum, and one connection to it: every prepared statement is planned on empty tables. */

@@ -1,23 +1,15 @@
 /** Who may write: tokens, locks, and how a run and its streams end. */
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
 import { Fatal, FencedOff, Interrupted, Retry } from '../../../src/errors.ts';
 import { messages } from '../../../src/streams/messages.ts';
 import { tickets } from '../../../src/streams/tickets.ts';
 import { hydrate } from '../../../src/sync/hydrate.ts';
 import { noteFailure, syncList } from '../../../src/sync/sync.ts';
-import { makePool } from '../../../src/warehouse/pool.ts';
-import {
-  accountLock,
-  buryRuns,
-  deadRuns,
-  endRun,
-  finish,
-  hold,
-  openRun,
-  readProgress,
-  takeUp,
-} from '../../../src/warehouse/runs.ts';
-import { at, message, type Scripted, scripted, ticket } from '../../support/scripted.ts';
+import { finish, heldBy, release, takeUp } from '../../../src/warehouse/claims.ts';
+import { buryRuns, endRun, readProgress } from '../../../src/warehouse/runs.ts';
+import { bePresent } from '../../../src/warehouse/workers.ts';
+import { at, message, open, type Scripted, scripted, take, ticket } from '../../support/scripted.ts';
 
 /** All rows of all tables, as text. */
 async function everything(s: Scripted): Promise<Record<string, unknown[]>> {
@@ -34,8 +26,7 @@ const states = async (s: Scripted, run: number) => {
   const { state, streams } = await readProgress(s.pool, run);
   return { state, streams: streams.map(one => `${one.stream}: ${one.state}, ${one.exit_code}`).sort() };
 };
-const claimOf = (s: Scripted, run: number, stream: string) =>
-  takeUp(s.pool, { account: 'default', run, stream }, at(0)).then(claim => claim!);
+const claimOf = (s: Scripted, run: number, stream: string) => take(s.pool, { account: 'default', run, stream }, at(0));
 
 describe('a commit under an old token fails and leaves nothing behind', () => {
   const acts: Record<string, (s: Scripted, old: Awaited<ReturnType<Scripted['claim']>>) => Promise<unknown>> = {
@@ -45,7 +36,8 @@ describe('a commit under an old token fails and leaves nothing behind', () => {
     'the end of the stream': (s, old) => finish(s.pool, old, at(20), { credits: 7 }),
   };
   const takers: Record<string, (s: Scripted, old: Awaited<ReturnType<Scripted['claim']>>) => Promise<unknown>> = {
-    'another worker': (s, old) => takeUp(s.pool, old, at(15)),
+    'another worker': (s, old) => take(s.pool, old, at(15)),
+    'its own departure': (s, old) => release(s.pool, old, 0),
     'its own end': (s, old) => finish(s.pool, old, at(15), { credits: 0 }),
     'whoever buried the run': s => buryRuns(s.pool, 'default', at(15)),
     'whoever ended the run': (s, old) => endRun(s.pool, old.run, at(15), new Interrupted()),
@@ -91,18 +83,20 @@ test('the same page under a good token writes all of it', async () => {
 
 test('whoever takes a stream up raises its token, until the stream is over', async () => {
   await using s = await scripted();
-  const run = await openRun(s.pool, 'default', ['tickets', 'users'], at(0), 0);
+  const run = await open(s.pool, ['tickets', 'users'], at(0));
   const key = { account: 'default', run, stream: 'tickets' };
-  expect(await takeUp(s.pool, key, at(1))).toEqual({ ...key, token: 1 });
-  expect(await takeUp(s.pool, key, at(2))).toEqual({ ...key, token: 2 });
-  expect(await s.rows('select stream, token, state, started_at from sync.run_streams order by 1')).toEqual([
+  const me = { worker: 0, job: 'job' };
+  const claim = (token: number) => ({ ...key, kind: 'sync', again: false, token });
+  expect(await takeUp(s.pool, key, me, at(1))).toEqual({ taken: claim(1) });
+  expect(await takeUp(s.pool, key, me, at(2))).toEqual({ taken: claim(2) });
+  expect(await s.rows('select stream, token, state, started_at from sync.stored_run_streams order by 1')).toEqual([
     { stream: 'tickets', token: 2, state: 'running', started_at: at(1) },
     { stream: 'users', token: 0, state: 'waiting', started_at: null },
   ]);
-  await finish(s.pool, { ...key, token: 2 }, at(3), { credits: 4 });
-  expect(await takeUp(s.pool, key, at(4))).toBeUndefined();
-  expect(await takeUp(s.pool, { ...key, stream: 'customers' }, at(4))).toBeUndefined();
-  expect(await takeUp(s.pool, { ...key, run: run + 1 }, at(4))).toBeUndefined();
+  await finish(s.pool, { ...key, kind: 'sync', again: false, token: 2 }, at(3), { credits: 4 });
+  expect(await takeUp(s.pool, key, me, at(4))).toEqual({ over: true });
+  expect(await takeUp(s.pool, { ...key, stream: 'customers' }, me, at(4))).toEqual({ over: true });
+  expect(await takeUp(s.pool, { ...key, run: run + 1 }, me, at(4))).toEqual({ over: true });
 });
 
 const ends = [
@@ -155,20 +149,12 @@ const ends = [
     error: 'text',
     remedy: /bug in Shelfdesk/,
   },
-  {
-    says: 'without a database',
-    end: { error: new Error('Connection terminated unexpectedly') },
-    state: 'failed',
-    exit_code: 1,
-    error: 'Connection terminated unexpectedly',
-    remedy: /Look at the database/,
-  },
 ];
 test.for(ends)(
   'a stream ends $says: its state, exit code, error and remedy, and the run with it',
   async ({ end, state, exit_code, error, remedy }) => {
     await using s = await scripted();
-    const run = await openRun(s.pool, 'default', ['tickets'], at(0), 0);
+    const run = await open(s.pool, ['tickets'], at(0));
     await finish(s.pool, await claimOf(s, run, 'tickets'), at(9), { ...end, credits: 5 });
     expect(await s.rows('select state, exit_code, error, remedy, credits, finished_at from sync.run_streams')).toEqual([
       { state, exit_code, error, remedy: remedy && expect.stringMatching(remedy), credits: 5, finished_at: at(9) },
@@ -187,7 +173,7 @@ test('a run ends with its last stream, as the gravest of them', async () => {
     { ends: [{ partly: 'x' }, { error: new Interrupted() }], state: 'interrupted' },
   ];
   for (const { ends, state } of endings) {
-    const run = await openRun(s.pool, 'default', ['users', 'tickets'], at(0), 0);
+    const run = await open(s.pool, ['users', 'tickets'], at(0));
     const [users, ticketsClaim] = [await claimOf(s, run, 'users'), await claimOf(s, run, 'tickets')];
     await finish(s.pool, users, at(1), { ...ends[0], credits: 0 });
     expect((await states(s, run)).state).toBe('running');
@@ -199,7 +185,7 @@ test('a run ends with its last stream, as the gravest of them', async () => {
 test('after a refusal or an interruption nothing new is begun; other failures stop nobody', async () => {
   await using s = await scripted();
   const after = async (error: unknown) => {
-    const run = await openRun(s.pool, 'default', ['customers', 'tickets', 'users'], at(50), 0);
+    const run = await open(s.pool, ['customers', 'tickets', 'users'], at(50));
     const [first, second] = [await claimOf(s, run, 'users'), await claimOf(s, run, 'tickets')];
     await finish(s.pool, first, at(1), { error, credits: 0 });
     const between = await states(s, run);
@@ -226,7 +212,7 @@ test('after a refusal or an interruption nothing new is begun; other failures st
 
 test('whoever leaves a run ends what is left of it, and nothing that is over', async () => {
   await using s = await scripted();
-  const run = await openRun(s.pool, 'default', ['customers', 'tickets', 'users'], at(0), 0);
+  const run = await open(s.pool, ['customers', 'tickets', 'users'], at(0));
   await finish(s.pool, await claimOf(s, run, 'users'), at(1), { credits: 0 });
   await claimOf(s, run, 'tickets');
   await endRun(s.pool, run, at(2), new Interrupted());
@@ -242,98 +228,4 @@ test('whoever leaves a run ends what is left of it, and nothing that is over', a
   const before = await everything(s);
   await buryRuns(s.pool, 'default', at(3));
   expect(await everything(s)).toEqual(before);
-});
-
-test('a lock is held by one process, connection by connection, and ends with it', async () => {
-  await using s = await scripted();
-  const other = makePool(s.url);
-  const lock = accountLock('default');
-  const mine = await hold(s.pool, lock);
-  expect(mine).toBeDefined();
-  expect(await hold(other, lock)).toBeUndefined();
-  expect(await hold(s.pool, lock)).toBeUndefined();
-  const neighbour = await hold(other, accountLock('other'));
-  expect(neighbour).toBeDefined();
-  await neighbour![Symbol.asyncDispose]();
-
-  await mine![Symbol.asyncDispose]();
-  const theirs = await hold(other, lock);
-  expect(theirs).toBeDefined();
-  expect(await hold(s.pool, lock)).toBeUndefined();
-
-  // The connection that holds it dies: the lock is free, and letting go of it is no error.
-  await s.rows(`select pg_terminate_backend(pid, 5000) from pg_locks where locktype = 'advisory' and granted
-    and database = (select oid from pg_database where datname = current_database())`);
-  const next = await hold(s.pool, lock);
-  expect(next).toBeDefined();
-  await theirs![Symbol.asyncDispose]();
-  await next![Symbol.asyncDispose]();
-  expect(other.idleCount + s.pool.idleCount).toBe(other.totalCount + s.pool.totalCount);
-  await other.end();
-});
-
-test('a run that says it is running while nobody holds its account is dead, and is buried with its account alone', async () => {
-  await using s = await scripted();
-  const open = async (account: string) => {
-    const run = await openRun(s.pool, account, ['tickets', 'users'], at(0), 0);
-    await takeUp(s.pool, { account, run, stream: 'users' }, at(1));
-    return run;
-  };
-  const [dead, alive] = [await open('default'), await open('busy')];
-  const over = await openRun(s.pool, 'default', ['users'], at(0), 0);
-  await finish(s.pool, await claimOf(s, over, 'users'), at(2), { credits: 0 });
-  await using _busy = await hold(s.pool, accountLock('busy'));
-  expect(await deadRuns(s.pool)).toEqual([dead]);
-
-  await buryRuns(s.pool, 'default', at(9));
-  expect(
-    await s.rows(`select r.account_id, r.id, r.state as run, r.finished_at, s.stream, s.state, s.token, s.exit_code, s.error
-    from sync.runs r join sync.run_streams s on s.run_id = r.id order by r.id, s.stream`),
-  ).toEqual([
-    ...['tickets', 'users'].map((stream, i) => ({
-      account_id: 'default',
-      id: dead,
-      run: 'interrupted',
-      finished_at: at(9),
-      stream,
-      state: 'interrupted',
-      token: i + 1,
-      exit_code: 1,
-      error: 'the process died',
-    })),
-    {
-      account_id: 'busy',
-      id: alive,
-      run: 'running',
-      finished_at: null,
-      stream: 'tickets',
-      state: 'waiting',
-      token: 0,
-      exit_code: null,
-      error: null,
-    },
-    {
-      account_id: 'busy',
-      id: alive,
-      run: 'running',
-      finished_at: null,
-      stream: 'users',
-      state: 'running',
-      token: 1,
-      exit_code: null,
-      error: null,
-    },
-    {
-      account_id: 'default',
-      id: over,
-      run: 'completed',
-      finished_at: at(2),
-      stream: 'users',
-      state: 'completed',
-      token: 1,
-      exit_code: 0,
-      error: null,
-    },
-  ]);
-  expect(await deadRuns(s.pool)).toEqual([]);
 });

@@ -1,0 +1,70 @@
+/** `backfill [streams…]`: fills the holes of a range, newest first; with --again reads also what is covered. */
+import { type Command, InvalidArgumentError } from 'commander';
+import type { Config } from '../config.ts';
+import { requireHelpdesk, type Warehouse } from '../context.ts';
+import { UsageError } from '../errors.ts';
+import type { Job } from '../queue/job.ts';
+import { streamNames, streams } from '../streams/index.ts';
+import { openBackfill, type Range } from '../warehouse/runs.ts';
+import type { Act, Deps } from './command.ts';
+import { chooseStreams, followRun, type RunResult, report } from './follow.ts';
+import { say } from './terminal.ts';
+import { warehouseOf } from './warehouse.ts';
+
+interface Options {
+  since?: Date;
+  until?: Date;
+  again?: boolean;
+  json?: boolean;
+}
+
+export function addBackfill(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('backfill')
+    .description(
+      'fill the holes of a range, newest first; messages: of the tickets that changed in it and wait for them',
+    )
+    .argument('[streams...]', `some of: ${streamNames.join(', ')} (default: all; with --again all but messages)`)
+    .option('--since <time>', 'from here on, e.g. 2024-01-01 (default: from the beginning of what is wanted)', time)
+    .option('--until <time>', 'up to here (default: up to the top of what is covered; what is newer is for sync)', time)
+    .option('--again', 'read also what is covered; messages only if they are named: 2 credits for each ticket')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (names: string[], options: Options) => {
+        const { since = null, until = null, again = false } = options;
+        if (since && until && since >= until)
+          throw new UsageError('--since is not before --until', 'The range goes from --since up to, without, --until.');
+        const wanted = chooseStreams(names.length === 0 && again ? lists : names);
+        const config = deps.config();
+        requireHelpdesk(config);
+        await using warehouse = await warehouseOf(config, deps.signal);
+        const result = await runBackfill(config, warehouse, wanted, { since, until, again }, deps);
+        report(result, options);
+        return result.exitCode;
+      }),
+    );
+}
+
+const lists = streams.filter(({ kind }) => kind === 'list').map(({ name }) => name);
+
+/** ISO 8601, with an offset or as a day; a time without an offset would mean another moment on each machine. */
+function time(text: string): Date {
+  if (/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text) && !Number.isNaN(Date.parse(text)))
+    return new Date(text);
+  throw new InvalidArgumentError('It must be a day such as 2024-01-31, or a time such as 2024-01-31T12:00:00Z.');
+}
+
+export async function runBackfill(
+  config: Config,
+  warehouse: Warehouse,
+  wanted: readonly string[],
+  range: Range,
+  deps: { jobs: readonly Job[]; signal: AbortSignal },
+): Promise<RunResult> {
+  return followRun(config, warehouse, deps, async ({ pg, account, clock }, opener) => {
+    const asked = { account, streams: wanted, opener, range };
+    const { run, resumed } = await openBackfill(pg, asked, new Date(clock.now()));
+    if (resumed) say(`Going on with run ${run}, which was asked for the same.`);
+    return run;
+  });
+}

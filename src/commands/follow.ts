@@ -1,0 +1,150 @@
+/**
+ * A run of a command: opened, and followed to its end. A worker that runs (`start`) takes its jobs; where none does, the
+ * command works itself.
+ */
+import type { Config } from '../config.ts';
+import type { Context, Warehouse } from '../context.ts';
+import { exitCodes, isAway, UsageError } from '../errors.ts';
+import type { Job } from '../queue/job.ts';
+import { keepTending, tend } from '../queue/tend.ts';
+import { type Working, work } from '../queue/worker.ts';
+import { streamNames } from '../streams/index.ts';
+import { buryRuns, endRun, readProgress, type StreamProgress } from '../warehouse/runs.ts';
+import { liveWorkers } from '../warehouse/workers.ts';
+import { type Account, openAccount } from './account.ts';
+import { inOrder, showProgress } from './progress.ts';
+import { amount, print, printJson, say, style, table } from './terminal.ts';
+
+/** How often the command looks how far the work is, and how often whether anybody works at all. */
+const lookMs = 200;
+const workersMs = 1000;
+
+export interface RunResult {
+  run: number;
+  state: string;
+  exitCode: number;
+  streams: StreamProgress[];
+}
+
+/** Unknown names are an error; the order of a full sync is kept whatever the order of the arguments. */
+export function chooseStreams(names: readonly string[]): string[] {
+  const unknown = names.find(name => !streamNames.includes(name));
+  if (unknown !== undefined) {
+    throw new UsageError(`there is no stream ${unknown}`, `Choose from: ${streamNames.join(', ')}.`);
+  }
+  return streamNames.filter(name => names.length === 0 || names.includes(name));
+}
+
+/** `open` answers the number of the run; it is given the number of this process in sync.workers. */
+export async function followRun(
+  config: Config,
+  warehouse: Warehouse,
+  deps: { jobs: readonly Job[]; signal: AbortSignal },
+  open: (ctx: Context, opener: number) => Promise<number>,
+): Promise<RunResult> {
+  await using account = await openAccount(config, warehouse, { signal: deps.signal, works: false });
+  const { ctx, presence } = account;
+  const { signal } = deps;
+  const now = () => new Date(ctx.clock.now());
+  await using hands = handsOf(account, deps.jobs);
+  await hands.lookForWorkers();
+  const run = await open(ctx, presence.id);
+  hands.ring();
+
+  const progress = showProgress(ctx.pg, run, config.limits, ctx.clock);
+  const follow = async () => {
+    for (let looks = 1; !signal.aborted; looks++) {
+      try {
+        if (await progress.look()) return;
+        if (looks % (workersMs / lookMs) === 0) await hands.lookForWorkers();
+      } catch (error) {
+        // The work waits for it as well, and goes on.
+        if (!isAway(error)) throw error;
+        progress.say('the warehouse does not answer; waiting for it');
+      }
+      await ctx.clock.sleep(lookMs, signal).catch(() => {});
+    }
+  };
+  await Promise.race([follow(), hands.failed]);
+  if (signal.aborted && hands.areOurs()) progress.say('finishing the page in flight…');
+  await hands[Symbol.asyncDispose]();
+  if (signal.aborted && (await liveWorkers(ctx.pg, ctx.account, presence.id)).length === 0)
+    await endRun(ctx.pg, run, now(), signal.reason);
+  const over = await progress.look();
+  progress.end();
+  const result = resultOf(run, await readProgress(ctx.pg, run));
+  return over ? result : { ...result, state: 'running', exitCode: exitCodes.interrupted };
+}
+
+interface Hands extends AsyncDisposable {
+  /** Begins to work if nobody does. */
+  lookForWorkers(): Promise<void>;
+  areOurs(): boolean;
+  /** Jobs may have to be added. */
+  ring(): void;
+  /** Rejects when what looks after the jobs failed. */
+  readonly failed: Promise<never>;
+}
+
+function handsOf({ ctx, queue, presence }: Account, jobs: readonly Job[]): Hands {
+  let working: Working | undefined;
+  const none: ReadonlySet<string> = new Set();
+  const tending = keepTending(ctx, () => tend(ctx, queue, { worker: presence.id, jobs: working?.jobs ?? none }));
+  return {
+    async lookForWorkers() {
+      if (working || (await liveWorkers(ctx.pg, ctx.account)).length > 0) return;
+      await presence.works();
+      await buryRuns(ctx.pg, ctx.account, new Date(ctx.clock.now()));
+      working = work(ctx, queue, jobs, { worker: presence.id, afterEach: tending.ring });
+    },
+    areOurs: () => working !== undefined,
+    ring: tending.ring,
+    failed: tending.failed,
+    async [Symbol.asyncDispose]() {
+      tending.stop();
+      await working?.[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** The gravest of what the streams ended with: refused, then interrupted, failed, partly. */
+function resultOf(run: number, { state, streams }: Awaited<ReturnType<typeof readProgress>>): RunResult {
+  const graveness = [exitCodes.refused, exitCodes.interrupted, exitCodes.usage, exitCodes.failed, exitCodes.partly];
+  const codes = streams.map(stream => stream.exit_code);
+  return {
+    run,
+    state,
+    exitCode: graveness.find(code => codes.includes(code)) ?? exitCodes.ok,
+    streams: inOrder(streams),
+  };
+}
+
+/** The result on stdout, as a table or as JSON; what to say about it on stderr, either way. */
+export function report(result: RunResult, { json = false } = {}): void {
+  const { run, state, streams } = result;
+  if (json) printJson(result);
+  else printTable(streams);
+  const credits = streams.reduce((sum, stream) => sum + stream.credits, 0);
+  say(`Run ${run}: ${state}, ${amount(credits)} credits.`);
+  for (const { stream, error, remedy } of streams) {
+    if (error) say(`${style('yellow', stream, process.stderr)}: ${error}. ${remedy ?? ''}`);
+  }
+  if (state === 'interrupted') say('Run the same command again: it goes on where this one stopped.');
+  if (state === 'running') say('It goes on in the workers; `npx shelfdesk status` shows how far it is.');
+}
+
+function printTable(streams: readonly StreamProgress[]): void {
+  const columns = ['stream', 'state', 'seen', 'new', 'changed', 'unchanged', 'removed', 'rejected', 'credits'];
+  const cells = streams.map(s => [
+    s.stream,
+    s.state,
+    s.seen,
+    s.inserted,
+    s.updated,
+    s.unchanged,
+    s.deleted,
+    s.rejected,
+    s.credits,
+  ]);
+  print(table(columns, cells));
+}

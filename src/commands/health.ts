@@ -1,0 +1,27 @@
+/** `health`: whether a worker of this machine, or container, lives and reaches the warehouse. For health checks. */
+import { hostname } from 'node:os';
+import type { Command } from 'commander';
+import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { liveWorkers } from '../warehouse/workers.ts';
+import type { Act, Deps } from './command.ts';
+import { print, printJson } from './terminal.ts';
+import { warehouseOf } from './warehouse.ts';
+
+export function addHealth(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('health')
+    .description('exit 0 if the warehouse answers and a worker of this machine lives, else 1')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (options: { json?: boolean }) => {
+        const config = deps.config();
+        await using warehouse = await warehouseOf(config, deps.signal);
+        const here = (await liveWorkers(warehouse.pg, config.account)).filter(({ host }) => host === hostname());
+        if (here.length === 0)
+          throw new ShelfdeskError(`no worker of ${hostname()} is alive`, 'Start one with `npx shelfdesk start`.');
+        if (options.json) printJson({ workers: here });
+        else print(`healthy: worker ${here.map(({ id }) => id).join(', ')} on ${hostname()}`);
+        return exitCodes.ok;
+      }),
+    );
+}

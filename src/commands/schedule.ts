@@ -1,0 +1,84 @@
+/** `schedule list`: when the next runs are due, and what became of the last one. */
+import type { Command } from 'commander';
+import type pg from 'pg';
+import type { Times } from '../config.ts';
+import { exitCodes } from '../errors.ts';
+import { nextSlots, timetables } from '../queue/schedule.ts';
+import { pendingMigrations } from '../warehouse/migrate.ts';
+import { lastSlot } from '../warehouse/slots.ts';
+import type { Act, Deps } from './command.ts';
+import { print, printJson, say, table } from './terminal.ts';
+import { warehouseOf } from './warehouse.ts';
+
+const shown = 3;
+
+export interface Scheduled {
+  schedule: string;
+  cron: string;
+  time_zone: string;
+  reads: readonly string[];
+  next: Date[];
+  last: Date | null;
+  last_run: number | null;
+  last_skipped: string | null;
+}
+
+export function addSchedule(program: Command, deps: Deps, act: Act): void {
+  const schedule = program.command('schedule').description('the schedule that `start` keeps');
+  schedule
+    .command('list')
+    .description('the next slots of the schedule, and what became of the last one')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (options: { json?: boolean }) => {
+        const config = deps.config();
+        await using warehouse = await warehouseOf(config, deps.signal);
+        const { missing } = await pendingMigrations(warehouse.pg);
+        const db = missing.length > 0 ? undefined : warehouse.pg;
+        const found = await scheduleOf(db, config.account, config.schedule);
+        if (options.json) printJson(found);
+        else if (found.length > 0) print(list(found));
+        if (found.length === 0) say('Nothing is scheduled: SCHEDULE_FRESH and SCHEDULE_NIGHTLY are empty.');
+        return exitCodes.ok;
+      }),
+    );
+}
+
+/** Without a database, or before its tables are there, nothing is known of the last slots. */
+export async function scheduleOf(db: pg.Pool | undefined, account: string, times: Times): Promise<Scheduled[]> {
+  const found: Scheduled[] = [];
+  for (const timetable of timetables(times)) {
+    const { schedule, streams } = timetable.plan;
+    const last = db && (await lastSlot(db, account, schedule));
+    found.push({
+      schedule,
+      cron: timetable.expression,
+      time_zone: times.timeZone,
+      reads: streams,
+      next: await nextSlots(timetable, shown),
+      last: last?.slot ?? null,
+      last_run: last?.run_id ?? null,
+      last_skipped: last?.skipped ?? null,
+    });
+  }
+  return found;
+}
+
+function list(found: readonly Scheduled[]): string {
+  const rows = found.map(({ schedule, cron, time_zone, reads, next, last, last_run, last_skipped }) => [
+    schedule,
+    cron,
+    time_zone,
+    reads.join(', '),
+    ...Array.from({ length: shown }, (_, i) => next[i]),
+    last ?? 'never',
+    last_run === null ? last_skipped : `run ${last_run}`,
+  ]);
+  return table(['schedule', 'cron', 'time zone', 'reads', 'next', 'then', 'then', 'last', 'gave'], rows);
+}
+
+export function showSchedule(found: readonly Scheduled[]): void {
+  if (found.length === 0) say('Nothing is scheduled: SCHEDULE_FRESH and SCHEDULE_NIGHTLY are empty.');
+  for (const { schedule, cron, time_zone, next } of found)
+    say(`Schedule:  ${schedule.padEnd(8)} ${cron} (${time_zone}), next ${next[0]?.toISOString() ?? 'never'}`);
+}

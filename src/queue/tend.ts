@@ -1,0 +1,96 @@
+/**
+ * Looks after the open runs: the next stream of each, unless somebody alive is at work on it, gets its job. So it does not
+ * matter how a job was lost: with its worker, with the queue, or when a stream ended and nobody was left to go on.
+ */
+import type { Context } from '../context.ts';
+import { isAway } from '../errors.ts';
+import { streamNames } from '../streams/index.ts';
+import { heldBy, release } from '../warehouse/claims.ts';
+import { transaction } from '../warehouse/pool.ts';
+import { dueRejects } from '../warehouse/rejects.ts';
+import { isOpen, lockAccount, openRun, type RunKind, runKinds, waitingWork } from '../warehouse/runs.ts';
+import { nextWaiting } from '../warehouse/waiting.ts';
+import type { JobQueue } from './queue.ts';
+
+export async function tend(
+  ctx: Context,
+  queue: JobQueue,
+  me: { worker: number; jobs: ReadonlySet<string> },
+): Promise<void> {
+  // What this process lost while the database was away is looked up first, and judged by the jobs that it has then.
+  const held = await heldBy(ctx.pg, me.worker);
+  for (const claim of held.filter(({ job }) => !me.jobs.has(job))) await release(ctx.pg, claim, 0);
+  for (const { run, stream, kind, token } of await waitingWork(ctx.pg, ctx.account, streamNames)) {
+    // The token makes the name of a job that is delivered anew a new one: a failed one keeps its name in the failed set.
+    await queue.add(jobFor(stream, kind), `run-${run}-${stream}-${token}`, { account: ctx.account, run, stream });
+  }
+}
+
+function jobFor(stream: string, kind: RunKind): string {
+  if (stream === 'messages') return 'hydrate-messages';
+  return kind === 'backfill' ? 'backfill-stream' : 'sync-stream';
+}
+
+/**
+ * Opens a run that reads messages, if tickets wait for theirs, or failed and are due again, and no other run is to read
+ * them. It ends when none waits, or after some minutes, and whenever somebody has asked for a run that reads messages.
+ */
+export async function openHydration(ctx: Context, opener: number): Promise<void> {
+  const key = { account: ctx.account, stream: 'messages' };
+  const nowMs = ctx.clock.now();
+  const sourceMs = ctx.helpdesk.send.sourceNow() ?? nowMs;
+  const when = { ripeMs: sourceMs, futureMs: sourceMs + ctx.helpdesk.lookbackMs, startedMs: nowMs, namesMs: 0 };
+  const wanted = async () =>
+    (await nextWaiting(ctx.pg, key, when, 1)).length > 0 || (await dueRejects(ctx.pg, key, new Date(nowMs))).length > 0;
+  if (!(await wanted())) return;
+  await transaction(ctx.pg, async client => {
+    await lockAccount(client, ctx.account);
+    if ((await isOpen(client, ctx.account, [key.stream], runKinds)) !== undefined) return;
+    await openRun(client, { account: ctx.account, kind: 'hydrate', streams: [key.stream], opener }, new Date(nowMs));
+  });
+}
+
+/** How often it is looked whether jobs were lost, slots are due or messages wait, without anybody's ringing. */
+const tendMs = 5000;
+
+export interface Tending {
+  /** Something has changed: look now. */
+  ring(): void;
+  stop(): void;
+  /** Rejects when the looking failed, for a reason that does not pass. */
+  readonly failed: Promise<never>;
+}
+
+/** Calls `look` at once, when it rings, and every few seconds, one call after the other. While the database is away it waits. */
+export function keepTending(ctx: Context, look: () => Promise<void>): Tending {
+  const stopped = new AbortController();
+  const signal = AbortSignal.any([ctx.signal, stopped.signal]);
+  let rung = false;
+  let wake = () => {};
+  const ring = () => {
+    rung = true;
+    wake();
+  };
+  const pause = async () => {
+    const waking = new AbortController();
+    wake = () => waking.abort();
+    if (!rung) await ctx.clock.sleep(tendMs, AbortSignal.any([signal, waking.signal])).catch(() => {});
+  };
+  const failed = (async () => {
+    await Promise.resolve(); // `look` may speak of what its caller is still opening.
+    while (!signal.aborted) {
+      rung = false;
+      try {
+        await look();
+      } catch (error) {
+        if (signal.aborted) break;
+        if (!isAway(error)) throw error;
+        ctx.log.warn({ error: error.message }, 'the database is away, it is waited for');
+      }
+      await pause();
+    }
+    return new Promise<never>(() => {});
+  })();
+  failed.catch(() => {}); // Whoever waits for it hears of it.
+  return { ring, stop: () => stopped.abort(), failed };
+}

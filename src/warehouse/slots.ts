@@ -1,0 +1,92 @@
+/**
+ * The slots of the schedule: one row for each time at which it was due. Whoever writes the row first opens the run, in one
+ * transaction; so any number of processes gives one run for a slot, and one that dies leaves either both or nothing.
+ */
+import type pg from 'pg';
+import { transaction } from './pool.ts';
+import { isOpen, lockAccount, openRun, type RunKind } from './runs.ts';
+
+const keptDays = 35;
+
+export interface Plan {
+  readonly schedule: string;
+  readonly kind: RunKind;
+  readonly streams: readonly string[];
+  /** No run while one of these kinds has yet to read the stream that comes last. */
+  readonly unless: readonly RunKind[];
+  /** A stream that is read again whole, in lane backfill, once it has been read: for what nothing announces. */
+  readonly again?: string;
+}
+
+/** The run that was opened, or why none was; undefined if somebody else has the slot, or a later one. */
+export async function claimSlot(
+  db: pg.Pool,
+  account: string,
+  { schedule, kind, streams, unless, again }: Plan,
+  slot: Date,
+  opener: number,
+  now: Date,
+): Promise<{ run: number } | { skipped: string } | undefined> {
+  return transaction(db, async client => {
+    await lockAccount(client, account);
+    const { rowCount } = await client.query(
+      `insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by)
+       select $1, $2, $3, $4, $5
+       where not exists (select from sync.schedule_slots where account_id = $1 and schedule = $2 and slot >= $3)`,
+      [account, schedule, slot, now, opener],
+    );
+    if (rowCount === 0) return undefined;
+    const note = (run: number | null, skipped: string | null) =>
+      client.query(
+        `update sync.schedule_slots set run_id = $4, skipped = $5 where account_id = $1 and schedule = $2 and slot = $3`,
+        [account, schedule, slot, run, skipped],
+      );
+    const open = await isOpen(client, account, streams.slice(-1), unless);
+    if (open !== undefined) {
+      const skipped = `run ${open} is open`;
+      await note(null, skipped);
+      return { skipped };
+    }
+    const run = await openRun(client, { account, kind, streams, opener }, now);
+    await note(run, null);
+    if (again !== undefined && (await wasRead(client, account, again))) {
+      const range = { since: null, until: null, again: true };
+      if ((await isOpen(client, account, [again], ['backfill'])) === undefined)
+        await openRun(client, { account, kind: 'backfill', streams: [again], opener, range }, now);
+    }
+    return { run };
+  });
+}
+
+async function wasRead(client: pg.ClientBase, account: string, stream: string): Promise<boolean> {
+  const { rows } = await client.query<{ read: boolean }>(
+    `select exists (
+       select from sync.coverage where account_id = $1 and stream = $2 and not isempty(covered)) as read`,
+    [account, stream],
+  );
+  return rows[0]!.read;
+}
+
+/** The last slot that was taken, in ms. */
+export async function lastSlot(
+  db: pg.Pool,
+  account: string,
+  schedule: string,
+): Promise<{ slot: Date; run_id: number | null; skipped: string | null } | undefined> {
+  const { rows } = await db.query(
+    `select slot, run_id, skipped from sync.schedule_slots
+     where account_id = $1 and schedule = $2 order by slot desc limit 1`,
+    [account, schedule],
+  );
+  return rows[0];
+}
+
+/** Slots, and runs that nobody has asked for, are kept for five weeks: there is one a minute. */
+export async function forgetOld(db: pg.Pool, account: string, now: Date): Promise<void> {
+  const before = new Date(now.getTime() - keptDays * 24 * 3_600_000);
+  await db.query('delete from sync.schedule_slots where account_id = $1 and slot < $2', [account, before]);
+  await db.query(
+    `delete from sync.stored_runs where account_id = $1 and kind in ('fresh', 'hydrate') and finished_at < $2`,
+    [account, before],
+  );
+}
