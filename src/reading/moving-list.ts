@@ -15,11 +15,16 @@
  * update takes them to the end of the list), and then what lies behind moves towards page 1: a backward reading meets
  * it, so it loses nothing in an order that stands still. That the order does stand still is checked: both readings must
  * show what they share in the same order. Where paging does not reach, exactly that second is left as a hole.
+ *
+ * With `until` the reading is over with the first page that ends at `until` or later: it proves everything before. The
+ * source has no such filter, so the page may bring more than was wanted, which is not claimed. What was wanted and is
+ * updated meanwhile moves to the end of the list, where the reading of the top finds it.
  */
 import { Fatal } from '../errors.ts';
 import {
   type Ask,
   covering,
+  endOf,
   floorSecond,
   type Ms,
   type Page,
@@ -34,6 +39,7 @@ const mostReadings = 5;
 
 export function* readMovingList(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
   const { perPage, lookbackMs } = options;
+  const until = endOf(options);
   /** What is claimed begins here; a hole moves it on. */
   let start = floorSecond(from);
   let since = Math.max(0, start - secondMs);
@@ -50,16 +56,19 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
 
   /** All before `to` has been read: how far it may be claimed. */
   const claim = (to: Ms, asOf: Ms): Ms => {
-    const claimed = Math.min(to, most, floorSecond(asOf - lookbackMs));
+    const claimed = Math.min(to, most, until, floorSecond(asOf - lookbackMs));
     if (claimed < to) most = claimed;
     read = to;
     return claimed;
   };
 
-  for (let requests = 0; ; requests++) {
-    // The second request tells how much there is, for a true percentage: a list of one page does not pay for it.
-    const page: Page = yield* inOrder({ since, page: 1, perPage, ...(requests === 1 && { count: true }) }, proof);
+  for (let requests = 0; Math.max(start, read) < until; requests++) {
+    // The second request tells how much there is, for a true percentage: a list of one page does not pay for it, nor
+    // does a bounded reading, since the count knows no bound.
+    const count = requests === 1 && until === Infinity && { count: true };
+    const page: Page = yield* inOrder({ since, page: 1, perPage, ...count }, proof);
     const { ended, last } = look(page, options);
+    if (last >= until) return covering(start, claim(last, page.asOf));
     if (ended) return yield* readFuture(since, [page], covering(start, claim(Infinity, page.asOf)), options);
 
     if (left === since && startsIn(page, since)) {
@@ -83,12 +92,13 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
       else {
         // The hole is exactly this second; what follows is read on.
         left = crowd.before;
+        proof = { ...proof, ...leaving(Math.max(start, left), left + secondMs, tooDeep(options)) };
         start = left + secondMs;
-        proof = { ...proof, ...leaving(left, start, tooDeep(options)) };
         since = left;
       }
     }
   }
+  return proof;
 }
 
 const disagreed = `${mostReadings} readings of records with the same update time showed them in different orders`;
@@ -150,14 +160,16 @@ interface Reading {
   readonly deep: boolean;
 }
 
-/** Until a page ends beyond the two seconds that may be crowded, the list ends, or paging does. */
+/** Until a page ends beyond the two seconds that may be crowded, or what is wanted ends, or the list, or paging. */
 function* forwards(since: Ms, begun: readonly Page[], options: ReadingOptions): Generator<Step, Reading, Page> {
   const { perPage, depth } = options;
+  const until = endOf(options);
   const pages = [...begun];
   for (;;) {
     const newest = pages.at(-1);
     if (newest !== undefined) {
       const { ended, last } = look(newest, options);
+      if (last >= until) return { pages, before: until, deep: false };
       if (ended) return { pages, before: Infinity, deep: false };
       if (last - secondMs > since + secondMs) return { pages, before: last, deep: false };
       if ((pages.length + 1) * perPage > depth) return { pages, before: last, deep: true };

@@ -48,8 +48,10 @@ export interface Walk {
   readonly asOf: Ms;
   /** To be read next; goes down to 1. */
   readonly page: number;
-  /** The list is longer than paging reaches. */
+  /** What is wanted goes on behind what paging reaches. */
   readonly deep: boolean;
+  /** That of the options it was begun with: with another one it is not used. */
+  readonly until?: Ms | undefined;
 }
 
 export interface Proof {
@@ -77,11 +79,17 @@ export interface ReadingOptions {
   readonly firstLoad?: boolean;
   /** A walk that an earlier run left unfinished. */
   readonly walk?: Walk | undefined;
+  /** Nothing from here on is wanted, and nothing of it is claimed. A part of a second counts as the whole second. */
+  readonly until?: Ms | undefined;
 }
 
 export type Reader = (from: Ms, options: ReadingOptions) => Generator<Step, Proof, Page>;
 
 export const floorSecond = (ms: Ms): Ms => Math.floor(ms / secondMs) * secondMs;
+
+/** `until` in whole seconds; Infinity where everything is wanted. */
+export const endOf = ({ until = Infinity }: Pick<ReadingOptions, 'until'>): Ms =>
+  Math.ceil(until / secondMs) * secondMs;
 
 /** `covered` from..to, or nothing where that is empty. */
 export const covering = (from: Ms, to: Ms): Proof => (to > from ? { covered: { from, to } } : {});

@@ -13,10 +13,15 @@
  * Where the list is longer than paging reaches, the walk takes the part that it reaches, which is the oldest, and the
  * next walk begins at a time whose first record was met in this one. That time is found by bisection with pages of one
  * record, one credit each; Total-Count is not needed for it, which may well stop at the depth.
+ *
+ * With `until` the walk begins at the page that shows one of the first records of the request `since = until`. Whether
+ * that includes its own second or not, everything created before `until` stands before each of them. The difference of
+ * two counts only says where to look for that page. Where none of them is met, the walk begins at the end of the list.
  */
 import { Fatal } from '../errors.ts';
 import {
   covering,
+  endOf,
   floorSecond,
   type Ms,
   type Page,
@@ -30,31 +35,42 @@ import {
 
 export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
   const { perPage, lookbackMs, depth } = options;
+  const until = endOf(options);
   let start = floorSecond(from);
   let since = Math.max(0, start - secondMs);
   // One that begins beyond what is covered has a hole before it: where that ends is not known any more.
-  let walk = options.walk && options.walk.since <= start ? options.walk : undefined;
+  let walk = options.walk && options.walk.since <= start && endOf(options.walk) === until ? options.walk : undefined;
   let resumed = walk !== undefined;
+  /** Behind a hole at the very beginning a walk's place would pass for that of a walk without the hole, and is not kept. */
+  let kept = true;
   let proof: Proof = {};
 
-  for (;;) {
-    /** The page that ends the list, where this run has just found it. */
+  while (Math.max(start, since) < until) {
+    /** The page that ends what is wanted, where this run has just found it. */
     let end: Page | undefined;
     if (walk === undefined) {
+      since = Math.max(since, start - secondMs);
       // A first load is long: its first page asks for the count at once. Later the first page is mostly the only one.
       const count = options.firstLoad === true && { count: true };
       const first: Page = yield { ask: { since, page: 1, perPage, ...count }, proof };
-      if (first.arrived < perPage) return { ...covering(start, claim(Infinity, first.asOf, lookbackMs)), walk: null };
-      const { total }: Page = count ? first : yield { ask: { since, page: 1, perPage: 0, count: true }, proof: {} };
-      if (total === undefined)
-        throw new Fatal('a count was asked for, and no Total-Count came', 'Ask the support of the source.');
-      // The page that is not full: behind a count of whole pages this is an empty one.
-      let page = Math.min(Math.floor(total / perPage) + 1, depth / perPage);
+      /** The first records from `until` on. */
+      const beyond: Page | undefined =
+        first.arrived < perPage || until === Infinity
+          ? undefined
+          : yield { ask: { since: until, page: 1, perPage, count: true }, proof: {} };
+      const unwanted = new Set(beyond?.rows.map(({ id }) => id));
+      const ends = ({ arrived, rows }: Page) => arrived < perPage || rows.some(({ id }) => unwanted.has(id));
+      if (ends(first)) return { ...covering(start, claim(until, first.asOf, lookbackMs)), walk: null };
+      const all: Page = count ? first : yield { ask: { since, page: 1, perPage: 0, count: true }, proof: {} };
+      // Page 1 did not end it. Behind a count of whole pages the page that does is an empty one.
+      const wanted = beyond ? Math.max(perPage, counted(all) - counted(beyond)) : counted(all);
+      let page = Math.min(Math.floor(wanted / perPage) + 1, depth / perPage);
       end = yield { ask: { since, page, perPage }, proof: {} };
-      while (end.arrived >= perPage && page * perPage < depth) {
+      while (!ends(end) && page * perPage < depth) {
         end = yield { ask: { since, page: ++page, perPage }, proof: {} };
       }
-      walk = { since, asOf: first.asOf, page, deep: end.arrived >= perPage };
+      const { until: bound } = options;
+      walk = { since, asOf: first.asOf, page, deep: !ends(end), ...(bound !== undefined && { until: bound }) };
     }
     since = walk.since;
     /** Place of each record that this walk has met; after a resumption, of the older part. */
@@ -66,18 +82,19 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
         met.set(row.id, (page - 1) * perPage + i);
       });
       // Page 1 stays the walk's place until the walk is over.
-      proof = { walk: { ...walk, page: Math.max(1, page - 1) } };
+      proof = kept ? { walk: { ...walk, page: Math.max(1, page - 1) } } : {};
     }
     const next: Next = walk.deep ? yield* split(walk, met, proof) : { since: Infinity };
     if (next.hole && resumed) {
       // What was walked before the resumption may lead on: the walk is begun anew.
       proof = { walk: null };
     } else {
-      const { hole } = next;
-      const to = hole?.from ?? next.since;
+      const hole = next.hole && within(next.hole, start, until);
+      const to = Math.min(hole?.from ?? next.since, until);
       const claimed = claim(to, walk.asOf, lookbackMs);
       proof = { ...covering(start, claimed), ...(hole && { hole }), walk: null };
       if (claimed === to) {
+        kept = hole === undefined || next.since > start;
         if (hole) start = hole.to;
         since = next.since;
       } else {
@@ -91,6 +108,12 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
     walk = undefined;
     resumed = false;
   }
+  return proof;
+}
+
+function counted({ total }: Page): number {
+  if (total !== undefined) return total;
+  throw new Fatal('a count was asked for, and no Total-Count came', 'Ask the support of the source.');
 }
 
 interface Next {
@@ -101,10 +124,17 @@ interface Next {
 
 /** The latest time, to about a tenth of what was met, whose first record this walk has met. */
 function* split(walk: Walk, met: ReadonlyMap<string, number>, proof: Proof): Generator<Step, Next, Page> {
+  const until = endOf(walk);
   let known = walk.since;
-  let beyond = Math.max(floorSecond(walk.asOf), known + secondMs);
+  let beyond = Math.max(Math.min(floorSecond(walk.asOf), until), known + secondMs);
   let place = 0;
   let untold = proof;
+  if (until < Infinity) {
+    // It may have missed its end: counts that were wrong, or deletions of all that tells it.
+    const page: Page = yield { ask: { since: until, page: 1, perPage: 1 }, proof: untold };
+    untold = {};
+    if (page.rows[0] && met.has(page.rows[0].id)) return { since: until };
+  }
   while (beyond - known > secondMs && place < 0.9 * met.size) {
     const middle = floorSecond((known + beyond) / 2);
     const page: Page = yield { ask: { since: middle, page: 1, perPage: 1 }, proof: untold };
@@ -120,5 +150,11 @@ function* split(walk: Walk, met: ReadonlyMap<string, number>, proof: Proof): Gen
   const hole = { from: known, to: beyond + secondMs, reason: 'more records created in this time than paging reaches' };
   return { since: beyond, hole };
 }
+
+const within = <T extends Range>(range: T, from: Ms, to: Ms): T => ({
+  ...range,
+  from: Math.max(range.from, from),
+  to: Math.min(range.to, to),
+});
 
 const claim = (to: Ms, asOf: Ms, lookbackMs: number) => Math.min(to, floorSecond(asOf - lookbackMs));

@@ -1,13 +1,24 @@
 /**
  * Reading a list that is read whole each time. It may ignore paging, and then every page shows the same records; or it
- * may page by its own default of ten. So pages are asked for until one brings nothing new.
+ * may page by its own default of ten. So pages are asked for until one brings nothing new. An `until` limits what is
+ * claimed, and spares nothing.
  */
-import { covering, floorSecond, type Ms, type Page, type Proof, type ReadingOptions, type Step } from './reading.ts';
+import {
+  covering,
+  endOf,
+  floorSecond,
+  type Ms,
+  type Page,
+  type Proof,
+  type ReadingOptions,
+  type Step,
+} from './reading.ts';
 
 /** The page size of a source that ignores `per_page` (spec, Pagination: the default on all endpoints). */
 const defaultPerPage = 10;
 
-export function* readWhole(from: Ms, { perPage }: ReadingOptions): Generator<Step, Proof, Page> {
+export function* readWhole(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
+  const { perPage } = options;
   const met = new Set<string>();
   let asOf: Ms | undefined;
   for (let page = 1; ; page++) {
@@ -18,6 +29,6 @@ export function* readWhole(from: Ms, { perPage }: ReadingOptions): Generator<Ste
     const short = arrived < perPage && arrived !== defaultPerPage;
     // Whether a page that cannot be read is an old one or a new one, nobody can tell.
     if (!short && arrived > 0 && rows.length === 0) return {};
-    if (short || fresh.length === 0) return covering(floorSecond(from), floorSecond(asOf));
+    if (short || fresh.length === 0) return covering(floorSecond(from), Math.min(floorSecond(asOf), endOf(options)));
   }
 }

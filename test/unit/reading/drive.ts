@@ -2,7 +2,17 @@
  * A mirror in memory, and the loop that fills it as a sync does: ask, read, and commit the rows of a page together with
  * what it proves. After each commit everything is checked that must hold at any moment.
  */
-import type { Ms, Page, Proof, Range, Reader, ReadingOptions, Walk } from '../../../src/reading/reading.ts';
+import {
+  endOf,
+  floorSecond,
+  type Ms,
+  type Page,
+  type Proof,
+  type Range,
+  type Reader,
+  type ReadingOptions,
+  type Walk,
+} from '../../../src/reading/reading.ts';
 import type { ModelList, ModelRow } from './model.ts';
 
 interface Kept {
@@ -29,9 +39,10 @@ export class Mirror {
     if (proof.walk !== undefined) this.walk = proof.walk ?? undefined;
   }
 
-  /** Where a run goes on. */
-  top(from: Ms): Ms {
-    return Math.max(from, this.covered.at(-1)?.to ?? from);
+  /** Where a run goes on: at the top of what is covered, or, where not all is wanted, at the first gap. */
+  next(from: Ms, bounded: boolean): Ms {
+    if (!bounded) return Math.max(from, this.covered.at(-1)?.to ?? from);
+    return this.covered.find(range => range.from <= from && from < range.to)?.to ?? from;
   }
 
   covers(time: Ms): boolean {
@@ -80,7 +91,7 @@ export class Wrong extends Error {}
 export function drive(run: Drive): Driven {
   const { list, mirror, read, options, dieAt = Number.POSITIVE_INFINITY, most = 5000 } = run;
   const proofs: Proof[] = [];
-  const reading = read(mirror.top(run.from), { ...options, walk: mirror.walk });
+  const reading = read(mirror.next(run.from, options.until !== undefined), { ...options, walk: mirror.walk });
   let since = Number.NEGATIVE_INFINITY;
   let requests = 0;
   let credits = 0;
@@ -97,6 +108,7 @@ export function drive(run: Drive): Driven {
     proofs.push(proof);
     mirror.commit(page, proof);
     checkProof(proof, list.now - options.lookbackMs);
+    checkBounds(proof, run);
     for (const { hole } of proofs) {
       if (hole && proofs.some(({ covered }) => covered && covered.from < hole.to && hole.from < covered.to)) {
         throw new Wrong(`claimed and a hole as well: ${iso(hole.from)}`);
@@ -115,14 +127,23 @@ function checkProof({ covered, hole }: Proof, youngest: Ms): void {
   }
 }
 
+/** Of what is not wanted nothing is claimed, and nothing said to be missing. */
+function checkBounds({ covered, hole }: Proof, { from, options }: Drive): void {
+  for (const range of [covered, hole]) {
+    if (range && (range.from < floorSecond(from) || range.to > endOf(options)))
+      throw new Wrong(`claimed what is not wanted: ${iso(range.from)} to ${iso(range.to)}`);
+  }
+}
+
 /** I3: what is claimed is there, in its last version; and what is not claimed below the top is a hole, with a reason. */
-function checkClaims({ list, mirror, from }: Drive): void {
+function checkClaims({ list, mirror, from, options }: Drive): void {
   for (const { id, time, version } of list.truth()) {
     if (!mirror.covers(time) || mirror.inHole(time)) continue;
     const kept = mirror.rows.get(id);
     if (kept === undefined) throw new Wrong(`lost: ${id} of ${iso(time)}`);
     if (kept.version !== version) throw new Wrong(`stale: ${id} of ${iso(time)}`);
   }
+  if (options.until !== undefined) return; // What it fills was a gap before.
   const known = union([...mirror.covered, ...mirror.holes, { from: 0, to: from }]);
   const top = mirror.covered.at(-1);
   if (top && known[0]!.to < top.to) throw new Wrong(`a gap that nothing explains, from ${iso(known[0]!.to)}`);
@@ -137,6 +158,14 @@ export function checkComplete({ list, mirror, options }: Drive, from = 0): void 
     if (mirror.rows.get(id)?.version !== version)
       throw new Wrong(`after a quiet run: ${id} of ${iso(time)} is missing`);
   }
+}
+
+/** After a quiet run: all that was wanted is covered, or a hole. What is younger than ten minutes is left aside. */
+export function checkFilled({ mirror, from, options }: Drive, quietSince: Ms): void {
+  const wanted = { from: floorSecond(from), to: Math.min(endOf(options), quietSince - options.lookbackMs - 600_000) };
+  const known = union([...mirror.covered, ...mirror.holes]);
+  if (wanted.from < wanted.to && !known.some(({ from, to }) => from <= wanted.from && wanted.to <= to))
+    throw new Wrong(`not filled: ${iso(wanted.from)} to ${iso(wanted.to)}`);
 }
 
 const iso = (ms: Ms) => new Date(ms).toISOString();

@@ -44,8 +44,8 @@ export interface ModelOptions {
   readonly hidden?: boolean;
   /** Total-Count stops at the depth. */
   readonly capped?: boolean;
-  /** Total-Count is wrong by this many. */
-  readonly miscounted?: number;
+  /** Total-Count is wrong by this many; by these in turn. */
+  readonly miscounted?: number | readonly number[];
   readonly unreadable?: (id: string) => boolean;
 }
 
@@ -73,6 +73,7 @@ export class ModelList {
   #versions = 0;
   #created = 0;
   #moments = 0;
+  #counts = 0;
   #lastChange = 0;
 
   constructor(options: ModelOptions) {
@@ -143,7 +144,8 @@ export class ModelList {
     const date = seconds(this.now);
     this.#moment();
     const { unreadable, hidden, capped, miscounted = 0, depth } = this.#options;
-    const counted = Math.max(0, total + miscounted);
+    const wrong = [miscounted].flat();
+    const counted = Math.max(0, total + (ask.count ? wrong[this.#counts++ % wrong.length]! : 0));
     return {
       arrived: records.length,
       rows: records

@@ -5,8 +5,17 @@ import { readMovingList } from '../../../src/reading/moving-list.ts';
 import type { Ms, Page, ReadingOptions } from '../../../src/reading/reading.ts';
 import { checkComplete, type Drive, drive, Mirror } from './drive.ts';
 import { type Change, ModelList, type ModelOptions, start } from './model.ts';
-import { from, holdsWhileMoving, holdsWhileQuiet, holdsWithoutOrder } from './properties.ts';
-import { depth, perPage, runs } from './scenario.ts';
+import {
+  costsWithin,
+  from,
+  holdsWhileMoving,
+  holdsWhileQuiet,
+  holdsWhileQuietWithin,
+  holdsWithin,
+  holdsWithoutOrder,
+  holdsWithoutOrderWithin,
+} from './properties.ts';
+import { costOfList, depth, perPage, runs } from './scenario.ts';
 
 describe('properties', () => {
   test('whatever moves and whenever it dies, nothing is claimed that is not there, and in the end all is there', () => {
@@ -19,6 +28,22 @@ describe('properties', () => {
 
   test('the holes of a list that stands still are the seconds with more records than paging reaches', () => {
     fc.assert(holdsWhileQuiet(readMovingList), runs(1000));
+  });
+
+  test('of a part nothing is lost and nothing beside it claimed, and with what follows it all is there', () => {
+    fc.assert(holdsWithin(readMovingList), runs(1000));
+  });
+
+  test('of a part, too, an order that is not kept leads to a hole, never to a loss', () => {
+    fc.assert(holdsWithoutOrderWithin(readMovingList, ['request', 'page']), runs(500));
+  });
+
+  test('the holes of a part are its seconds with more records than paging reaches', () => {
+    fc.assert(holdsWhileQuietWithin(readMovingList), runs(1000));
+  });
+
+  test('a part costs a request for each of its pages less one record, however much follows, and no count', () => {
+    fc.assert(costsWithin(readMovingList, costOfList), runs(500));
   });
 
   test('a list costs a request for each page less one record', () => {
@@ -50,6 +75,7 @@ describe('properties', () => {
 });
 
 const few = { gap: 5, count: 2 };
+const one = (gap: number) => ({ gap, count: 1 });
 const quiet: ModelOptions = { inclusive: false, ties: 'change', depth, layout: [], ageMs: 400_000 };
 
 function given(model: Partial<ModelOptions>, options: Partial<ReadingOptions> = {}): Drive {
@@ -204,6 +230,91 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
     drive(run);
     expect(run.mirror.rows.size).toBe(depth);
     expect(run.mirror.covered).toEqual([{ from, to: start - 121_000 }]);
+  });
+
+  /** From the n-th record to before the m-th. */
+  const part = (run: Drive, n: number, m: number): Drive => ({
+    ...run,
+    from: second(run, n),
+    options: { ...run.options, until: second(run, m) },
+  });
+
+  test('a part of one page costs one credit, and what the page brings beyond it is not claimed', () => {
+    const run = part(given({ ...how, layout: Array.from({ length: 30 }, () => ({ gap: 10, count: 1 })) }), 10, 13);
+    expect(drive(run)).toMatchObject({ requests: 1, credits: 1 });
+    expect(run.mirror.covered).toEqual([{ from: second(run, 10), to: second(run, 13) }]);
+    expect([...run.mirror.rows.keys()]).toEqual(expect.arrayContaining(['r11', 'r12', 'r13', 'r14']));
+  });
+
+  test('a longer part ends with the page that reaches its end, and asks for no count', () => {
+    const run = part(given({ ...how, layout: Array.from({ length: 40 }, () => ({ gap: 10, count: 1 })) }), 10, 20);
+    expect(drive(run)).toMatchObject({ requests: 3, credits: 3 });
+    expect(run.mirror.covered).toEqual([{ from: second(run, 10), to: second(run, 20) }]);
+    expect(drive(run).requests).toBe(0);
+  });
+
+  test('a page that ends in the second before the end of the part is not the last one', () => {
+    const run = part(given({ ...how, layout: [{ gap: 10, count: 4 }, { gap: 1, count: 3 }, one(1), one(9)] }), 0, 7);
+    drive(run);
+    expect(run.mirror.rows.size).toBeGreaterThanOrEqual(7);
+    expect(run.mirror.covered).toEqual([{ from: run.from, to: run.options.until }]);
+  });
+
+  test('an end within a second is the end of that second', () => {
+    const run = given({ ...how, layout: [one(5), one(5), one(5)] });
+    const until = second(run, 1) + 1;
+    drive({ ...run, from: second(run, 0), options: { ...run.options, until } });
+    expect(run.mirror.covered).toEqual([{ from: second(run, 0), to: second(run, 1) + 1000 }]);
+  });
+
+  test('a part that is too young is claimed as far as the lookback allows', () => {
+    const run = given({ ...how, layout: [few, few], ageMs: 0 });
+    drive({ ...run, options: { ...run.options, until: start + 60_000 } });
+    expect(run.mirror.covered).toEqual([{ from, to: start - 121_000 }]);
+  });
+
+  test('of a crowd that begins where the part ends no more is read than the page that shows it', () => {
+    const layout = [few, few, { gap: 1, count: 40 }, few];
+    const run = part(given({ ...how, layout }), 0, 4);
+    expect(drive(run).requests).toBe(1);
+    expect(run.mirror.covered).toEqual([{ from: run.from, to: run.options.until }]);
+  });
+
+  test('a crowd before the end is read there and back, and the crowd behind it is not', () => {
+    const layout = [few, { gap: 5, count: 12 }, { gap: 1, count: depth + 5 }, few];
+    const run = part(given({ ...how, layout }), 2, 14);
+    expect(drive(run).requests).toBeLessThanOrEqual(5);
+    expect(run.mirror.covered).toEqual([{ from: run.from, to: run.options.until }]);
+    expect(run.mirror.holes).toEqual([]);
+  });
+
+  test('a second deeper than paging, which is all that is wanted, is the hole that it was', () => {
+    const layout = [few, { gap: 1, count: depth + 1 }, { gap: 1, count: depth + 1 }, few];
+    const run = part(given({ ...how, layout }), 2, 2 + depth + 1);
+    drive(run);
+    expect(run.mirror.holes).toEqual([{ from: run.from, to: run.options.until, reason: expect.any(String) }]);
+    expect(run.mirror.covered).toEqual([]);
+  });
+
+  test('a record that leaves the part is found by the reading of what follows', () => {
+    const layout = Array.from({ length: 30 }, () => ({ gap: 10, count: 1 }));
+    const run = part(given({ ...how, layout, changes: [update(15, { skip: 2 })] }), 10, 20);
+    drive(run);
+    expect(run.mirror.rows.has('r16')).toBe(false);
+    run.list.settle(120_000);
+    drive({ ...run, from: run.options.until!, options: { ...run.options, until: undefined } });
+    checkComplete(run, run.from);
+  });
+
+  test('the future behind a part is not read', () => {
+    const run = part(given({ ...how, layout: [few, few] }), 0, 2);
+    for (let i = 0; i < 14; i++) run.list.add(start + 3_600_000 * (i + 24));
+    expect(drive(run).requests).toBe(1);
+  });
+
+  test('of nothing, nothing is asked', () => {
+    const run = part(given({ ...how, layout: [few, few] }), 2, 2);
+    expect(drive(run).requests).toBe(0);
   });
 });
 

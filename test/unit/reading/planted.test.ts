@@ -5,10 +5,19 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { readMovingList } from '../../../src/reading/moving-list.ts';
-import { covering, floorSecond, type Page, type Proof, type Reader } from '../../../src/reading/reading.ts';
+import {
+  type Ask,
+  covering,
+  endOf,
+  floorSecond,
+  type Page,
+  type Proof,
+  type Reader,
+} from '../../../src/reading/reading.ts';
 import { walkList } from '../../../src/reading/walk.ts';
 import { Wrong } from './drive.ts';
-import { holdsWhileMoving, holdsWhileQuiet } from './properties.ts';
+import { costsWithin, holdsWhileMoving, holdsWhileQuiet, holdsWhileQuietWithin, holdsWithin } from './properties.ts';
+import { costOfList, costOfWalk, perPage } from './scenario.ts';
 
 /** Page after page over the list that moves. */
 const nextPage: Reader = function* (from, { perPage, depth, lookbackMs }) {
@@ -25,7 +34,11 @@ const nextPage: Reader = function* (from, { perPage, depth, lookbackMs }) {
 /** Passes everything through `change`, on its way out and on its way back. */
 const altered = (
   read: Reader,
-  change: { since?: (since: number) => number; covered?: (to: number) => number; page?: (reply: Page) => Page },
+  change: {
+    since?: (since: number) => number;
+    covered?: (to: number) => number;
+    page?: (reply: Page, ask: Ask) => Page;
+  },
 ): Reader =>
   function* (from, options) {
     const alter = (proof: Proof): Proof =>
@@ -38,7 +51,7 @@ const altered = (
       const { ask, proof } = step.value;
       const since = ask.since === undefined || !change.since ? ask.since : change.since(ask.since);
       const reply: Page = yield { ask: { ...ask, ...(since !== undefined && { since }) }, proof: alter(proof) };
-      step = reading.next(change.page?.(reply) ?? reply);
+      step = reading.next(change.page?.(reply, ask) ?? reply);
     }
     return alter(step.value);
   };
@@ -94,6 +107,71 @@ const walkForwards: Reader = function* (from, { perPage, depth, lookbackMs }) {
 /** The first walk's claim reaches over what is left to the next one, and over a hole. */
 const walkTooFar = altered(walkList, { covered: to => to + 1000 });
 
+/** Stops a second before the end of what is wanted, and claims to the end. */
+const endsEarly: Reader = (from, options) => {
+  const until = endOf(options) - 1000;
+  return altered(readMovingList, { covered: to => (to === until ? until + 1000 : to) })(from, { ...options, until });
+};
+
+/** Reads as far as it must, and claims as far as it read. */
+const claimsWhatItRead: Reader = function* (from, options) {
+  if (from >= endOf(options)) return {};
+  const reading = readMovingList(from, { ...options, until: undefined });
+  let step = reading.next();
+  while (!step.done) {
+    const { proof } = step.value;
+    if (proof.covered && proof.covered.to >= endOf(options)) return proof;
+    step = reading.next(yield step.value);
+  }
+  return step.value;
+};
+
+/** What is beyond `until` is asked for like what is after `from`: one second early. */
+const beyondEarly: Reader = (from, options) =>
+  altered(walkList, { since: since => (since === options.until ? since - 1000 : since) })(from, options);
+
+/** Believes the counts: the page that they name is the last one. */
+const trustsCounts: Reader = function* (from, options) {
+  const reading = walkList(from, options);
+  let step = reading.next();
+  let newest: Page | undefined;
+  let page = 0;
+  while (!step.done) {
+    const { ask } = step.value;
+    const forwards = newest !== undefined && ask.page > 1 && ask.page === page + 1 && page > 1;
+    if (forwards) newest = { ...newest!, arrived: 0, rows: [] };
+    else newest = yield step.value;
+    page = ask.page;
+    step = reading.next(newest);
+  }
+  return step.value;
+};
+
+/** Begins a page too low, and finds its end by going on. */
+const tooLow = altered(walkList, {
+  page: (reply, { perPage: size }) => (size === 0 ? { ...reply, total: reply.total! - perPage } : reply),
+});
+
+/** Pays for a count that says nothing. */
+const counts: Reader = function* (from, options) {
+  const reading = readMovingList(from, options);
+  let requests = 0;
+  for (let step = reading.next(); ; ) {
+    if (step.done) return step.value;
+    const { ask, proof } = step.value;
+    const page: Page = yield { ask: { ...ask, count: requests++ === 1 }, proof };
+    step = reading.next(page);
+  }
+};
+
+const ignoresUntil =
+  (read: Reader): Reader =>
+  (from, options) =>
+    read(from, { ...options, until: undefined });
+
+const movingWithin = (read: Reader) => holdsWithin(read, {}, false);
+const walkingWithin = (read: Reader) => holdsWithin(read, { freely: true }, false);
+
 const moving = (read: Reader) => holdsWhileMoving(read, {}, false);
 const walking = (read: Reader) => holdsWhileMoving(read, { freely: true }, false);
 
@@ -125,6 +203,39 @@ const planted: Planted[] = [
   { what: 'a hole where paging would reach', check: () => check(holdsWhileQuiet(shallow)), as: /^holes/ },
   { what: 'a walk forwards', check: () => check(walking(walkForwards)), as: /^lost/ },
   { what: 'a walk that claims a second too much', check: () => check(walking(walkTooFar)), as: /^(lost|claimed)/ },
+  { what: 'a part that ends a second too early', check: () => check(movingWithin(endsEarly)), as: loss },
+  {
+    what: 'a part that claims what it read beyond',
+    check: () => check(movingWithin(claimsWhatItRead)),
+    as: /^claimed what is not wanted/,
+  },
+  {
+    what: 'a hole beyond the part',
+    check: () => check(holdsWhileQuietWithin(ignoresUntil(readMovingList))),
+    as: /^claimed what is not wanted/,
+  },
+  {
+    what: 'a part that is read to the end of the list',
+    check: () => check(costsWithin(toTheEnd, costOfList)),
+    as: /^cost/,
+  },
+  { what: 'a part that pays for a count', check: () => check(costsWithin(counts, costOfList)), as: /^cost/ },
+  {
+    what: 'a walk of a part that asks one second early what is beyond it',
+    check: () => check(walkingWithin(beyondEarly)),
+    as: /^lost/,
+  },
+  { what: 'a walk of a part that trusts the counts', check: () => check(walkingWithin(trustsCounts)), as: /^lost/ },
+  {
+    what: 'a walk of a part that claims what it read beyond',
+    check: () => check(walkingWithin(ignoresUntil(walkList))),
+    as: /^claimed what is not wanted/,
+  },
+  {
+    what: 'a walk of a part that begins a page too low',
+    check: () => check(costsWithin(tooLow, costOfWalk, { freely: true })),
+    as: /^cost/,
+  },
 ];
 
 test.each(planted)('caught: $what', ({ check: run, as }) => {
@@ -133,6 +244,16 @@ test.each(planted)('caught: $what', ({ check: run, as }) => {
   expect(errorInstance).toBeInstanceOf(Wrong);
   expect((errorInstance as Error).message).toMatch(as);
 });
+
+/** Claims what is wanted only, and reads on. */
+function* toTheEnd(...[from, options]: Parameters<Reader>): ReturnType<Reader> {
+  if (from >= endOf(options)) return {};
+  const to = endOf(options);
+  return yield* altered(readMovingList, { covered: covered => Math.min(covered, to) })(from, {
+    ...options,
+    until: undefined,
+  });
+}
 
 function withoutLookback(...[from, options]: Parameters<Reader>): ReturnType<Reader> {
   return readMovingList(from, { ...options, lookbackMs: 0 });

@@ -1,9 +1,9 @@
 /** What must hold of every reader of a moving list, so that a wrong one can be held against it as well. */
 import fc from 'fast-check';
-import type { Reader } from '../../../src/reading/reading.ts';
-import { checkComplete, type Drive, drive, Mirror, Wrong } from './drive.ts';
+import { endOf, type Reader } from '../../../src/reading/reading.ts';
+import { checkComplete, checkFilled, type Drive, drive, Mirror, Wrong } from './drive.ts';
 import { ModelList, start, type Ties } from './model.ts';
-import { changes, type Scenario, scenario } from './scenario.ts';
+import { changes, depth, part, perPage, type Scenario, scenario } from './scenario.ts';
 
 /** Older than anything in a layout. */
 export const from = start - 600_000;
@@ -40,6 +40,82 @@ export const holdsWhileMoving = (read: Reader, more: Partial<Drive> = {}, comple
   );
 };
 
+/** The run that fills this part of the list. */
+export function within(run: Drive, { begin, length, lessMs = 0 }: { begin: number; length: number; lessMs?: number }) {
+  const wanted = (run.list.truth()[0]?.time ?? start) + begin * 1000;
+  return { ...run, from: wanted, options: { ...run.options, until: wanted + length * 1000 - lessMs } };
+}
+
+/**
+ * A part is read while the records move, through runs that die, and what follows it by runs of its own, before and
+ * after. Nothing is claimed that is not there or not wanted. Then it is quiet: both together have everything.
+ */
+export const holdsWithin = (read: Reader, more: Partial<Drive> = {}, complete = true) => {
+  const hidden = more.freely === true;
+  return fc.property(
+    scenario(['change', 'id'], { hidden }),
+    part,
+    deaths,
+    fc.nat({ max: 30_000 }),
+    (case_, wanted, dieAts, pauseMs) => {
+      const happens = case_.model.changes!.filter(({ kind }) => !hidden || kind === 'create' || kind === 'delete');
+      const run = { ...given(read, { ...case_, model: { ...case_.model, changes: happens } }), ...more };
+      const fill = within(run, wanted);
+      const follow = { ...run, from: endOf(fill.options) };
+      for (const dieAt of dieAts) {
+        drive({ ...fill, dieAt });
+        drive({ ...(dieAt % 2 ? fill : follow), dieAt });
+      }
+      drive(fill);
+      drive(follow);
+      run.list.now += pauseMs;
+      drive(fill);
+      run.list.settle(case_.options.lookbackMs);
+      run.list.now += 600_000;
+      const quietSince = run.list.now;
+      drive({ ...fill, most: 1000 });
+      drive({ ...follow, most: 1000 });
+      if (!complete) return;
+      checkComplete(run, fill.from);
+      checkFilled(fill, quietSince);
+    },
+  );
+};
+
+/** What a part of a quiet list may cost, by how many records are listed before its end. */
+export const costsWithin = (
+  read: Reader,
+  most: (listed: number) => { requests: number; credits: number },
+  more: Partial<Drive> = {},
+) =>
+  fc.property(
+    fc.array(fc.integer({ min: 2, max: 3 }), { maxLength: depth - 1 }),
+    fc.integer({ min: 0, max: 60 }),
+    fc.integer({ min: 1, max: 80 }),
+    fc.boolean(),
+    (gaps, begin, length, inclusive) => {
+      const layout = gaps.map(gap => ({ gap, count: 1 }));
+      const model = { inclusive, ties: 'id', depth, layout, ageMs: 400_000, hidden: more.freely === true } as const;
+      const run = given(read, { model, options: { lookbackMs: 120_000, perPage, depth } });
+      const fill = { ...within(run, { begin, length }), ...more };
+      const { requests, credits } = drive(fill);
+      checkComplete({ ...fill, list: upTo(fill) }, fill.from);
+      const since = fill.from - (inclusive ? 1000 : 0);
+      // A walk ends before the first record that a request from `until` on shows.
+      const before = endOf(fill.options) + (more.freely && !inclusive ? 1000 : 0);
+      const listed = run.list.truth().filter(({ time }) => time >= since && time < before).length;
+      const allowed = most(listed);
+      if (requests > allowed.requests || credits > allowed.credits)
+        throw new Wrong(`cost ${requests} requests, ${credits} credits for ${listed} records`);
+    },
+  );
+
+/** The list as if nothing stood in it from `until` on. */
+function upTo({ list, options }: Drive): ModelList {
+  const truth = list.truth().filter(({ time }) => time < endOf(options));
+  return Object.assign(Object.create(list), { truth: () => truth }) as ModelList;
+}
+
 /** Records move between runs only, but those of one second stand in an order of which nothing is known. */
 export const holdsWithoutOrder = (read: Reader, ties: readonly Ties[]) =>
   fc.property(scenario(ties), changes(0), ({ model, options }, between) => {
@@ -49,6 +125,20 @@ export const holdsWithoutOrder = (read: Reader, ties: readonly Ties[]) =>
     drive(run);
     run.list.settle(options.lookbackMs);
     drive({ ...run, most: 1000 });
+  });
+
+/** The same of a part. */
+export const holdsWithoutOrderWithin = (read: Reader, ties: readonly Ties[]) =>
+  fc.property(scenario(ties), part, changes(0), ({ model, options }, wanted, between) => {
+    const run = within(given(read, { model: { ...model, changes: [] }, options }), wanted);
+    drive(run);
+    for (const change of between) run.list.change({ ...change, lateMs: 0 });
+    drive(run);
+    run.list.settle(options.lookbackMs);
+    run.list.now += 600_000;
+    const quietSince = run.list.now;
+    drive({ ...run, most: 1000 });
+    checkFilled(run, quietSince);
   });
 
 /** A list that stands still: every second but those with more records than the depth is there, and those are the holes. */
@@ -62,9 +152,22 @@ export const holdsWhileQuiet = (read: Reader) =>
     checkHoles(begun, options.depth);
   });
 
-function checkHoles({ list, mirror, from: begin }: Drive, depth: number): void {
+/** The same of a part. */
+export const holdsWhileQuietWithin = (read: Reader) =>
+  fc.property(scenario(['change', 'id']), part, ({ model, options }, wanted) => {
+    const run = given(read, { model: { ...model, changes: [], ageMs: 400_000 }, options });
+    const fill = within(run, { ...wanted, length: Math.min(wanted.length, 200) });
+    run.list.now += 900_000;
+    const quietSince = run.list.now;
+    drive({ ...fill, most: 1000 });
+    checkComplete({ ...fill, list: upTo(fill) }, fill.from);
+    checkHoles(fill, options.depth);
+    checkFilled(fill, quietSince);
+  });
+
+function checkHoles({ list, mirror, from: begin, options }: Drive, depth: number): void {
   const crowded = [...Map.groupBy(list.truth(), ({ time }) => time)]
-    .filter(([time, records]) => records.length > depth && time >= begin)
+    .filter(([time, records]) => records.length > depth && time >= begin && time < endOf(options))
     .map(([time]) => time);
   if (crowded.some(time => mirror.covers(time))) throw new Wrong('a crowd that cannot be read is claimed');
   const holes = mirror.holes.filter(({ to }) => to > begin);

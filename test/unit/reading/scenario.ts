@@ -31,7 +31,30 @@ export const layout: fc.Arbitrary<Second[]> = fc.array(
 export const miscounted = fc.oneof(
   { weight: 2, arbitrary: fc.constant(0) },
   { weight: 1, arbitrary: fc.integer({ min: -100, max: 100 }) },
+  { weight: 1, arbitrary: fc.array(fc.integer({ min: -100, max: 100 }), { minLength: 2, maxLength: 3 }) },
 );
+
+/** A part of a list: seconds from its first record, seconds that it lasts, and its last second may be a part of one. */
+export const part = fc.record({
+  begin: fc.integer({ min: -5, max: 30 }),
+  length: fc.oneof(
+    { weight: 5, arbitrary: fc.integer({ min: 0, max: 30 }) },
+    { weight: 1, arbitrary: fc.integer({ min: 0, max: 2000 }) },
+  ),
+  lessMs: fc.constantFrom(0, 0, 1, 999),
+});
+
+/** What a part of a list may cost of which so many records are listed, each of a second of its own. */
+export const costOfList = (listed: number) => {
+  const requests = Math.max(1, Math.ceil(listed / (perPage - 1)));
+  return { requests, credits: requests };
+};
+
+/** The first page, where its end is, how many there are, and its pages from the last to the first. */
+export const costOfWalk = (listed: number) => {
+  const pages = Math.floor(listed / perPage) + 1;
+  return pages === 1 ? { requests: 2, credits: 3 } : { requests: pages + 3, credits: pages + 5 };
+};
 
 export const changes = (lookbackMs: number): fc.Arbitrary<Change[]> =>
   fc.array(

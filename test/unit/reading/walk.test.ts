@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Fatal } from '../../../src/errors.ts';
 import { walkList } from '../../../src/reading/walk.ts';
-import { checkComplete, type Drive, drive, Mirror } from './drive.ts';
+import { checkComplete, checkFilled, type Drive, drive, Mirror } from './drive.ts';
 import { type Change, ModelList, type ModelOptions, type Second, start } from './model.ts';
-import { from, holdsWhileMoving } from './properties.ts';
-import { depth, layout, miscounted, perPage, runs } from './scenario.ts';
+import { costsWithin, from, holdsWhileMoving, holdsWithin, within } from './properties.ts';
+import { costOfWalk, depth, layout, miscounted, part, perPage, runs } from './scenario.ts';
 
 const quiet: ModelOptions = { inclusive: false, ties: 'change', depth, layout: [], ageMs: 400_000, hidden: true };
 const options = { lookbackMs: 120_000, perPage, depth };
@@ -53,6 +53,43 @@ describe('properties', () => {
       ),
       runs(1000),
     );
+  });
+
+  test('of a part nothing is lost and nothing beside it claimed, and with what follows it all is there', () => {
+    fc.assert(holdsWithin(walkList, { freely: true }), runs(1500));
+  });
+
+  test('only seconds with more records than paging reaches leave a hole in a part, and all else of it is there', () => {
+    const deaths = fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 3 });
+    fc.assert(
+      fc.property(
+        fc.record({ layout, inclusive: fc.boolean(), capped: fc.boolean(), miscounted }),
+        part,
+        deaths,
+        (model, wanted, at) => {
+          const run = within(given(model), wanted);
+          const filled = { ...run, list: run.list };
+          run.list.now += 3_000_000;
+          for (const dieAt of at) drive({ ...run, dieAt });
+          drive({ ...run, most: 1000 });
+          checkFilled(filled, run.list.now);
+          const crowds = [...Map.groupBy(run.list.truth(), ({ time }) => time)].filter(
+            ([, { length }]) => length > depth,
+          );
+          for (const [time] of crowds) expect(run.mirror.covers(time)).toBe(false);
+          for (const hole of run.mirror.holes) {
+            expect(hole.to - hole.from).toBeLessThanOrEqual(2000);
+            // A crowd in the second of the end may take the second before it along.
+            expect(crowds.some(([time]) => hole.from - 1000 <= time && time <= hole.to)).toBe(true);
+          }
+        },
+      ),
+      runs(1000),
+    );
+  });
+
+  test('a part costs its pages and four requests, however much follows', () => {
+    fc.assert(costsWithin(walkList, costOfWalk, { freely: true }), runs(500));
   });
 });
 
@@ -183,6 +220,146 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
     drive({ ...run, from: crowd });
     expect(run.mirror.covers(crowd)).toBe(false);
   });
+
+  /** From the n-th record to before the m-th. */
+  const part = (run: Drive, n: number, m: number): Drive => {
+    const [wanted, until] = [n, m].map(i => run.list.truth()[i]!.time);
+    return { ...run, from: wanted!, options: { ...run.options, until } };
+  };
+  /** What was asked: a page of the part, what is beyond it, a count. */
+  const asked = ({ list, options: { until } }: Drive) =>
+    list.asked.map(ask => (ask.since === until ? 'beyond' : ask.perPage === 0 ? 'count' : ask.page));
+
+  test('a part begins at the page that shows what is beyond it, and is walked to the first', () => {
+    const run = part(given({ ...how, layout: many(60) }), 20, 33);
+    const { credits, proofs } = drive(run);
+    expect(asked(run)).toEqual([1, 'beyond', 'count', 3, 2, 1]);
+    expect(credits).toBe(8);
+    expect(proofs.map(({ covered }) => covered !== undefined)).toEqual([false, false, false, false, false, true]);
+    expect(run.mirror.covered).toEqual([{ from: run.from, to: run.options.until }]);
+    expect(run.mirror.rows.size).toBeLessThanOrEqual(15 + 5);
+    expect(drive(run).requests).toBe(0);
+  });
+
+  test('a part of one page is not counted', () => {
+    const run = part(given({ ...how, layout: many(60) }), 20, 23);
+    expect(drive(run)).toMatchObject({ requests: 2, credits: 3 });
+    expect(run.mirror.covered).toEqual([{ from: run.from, to: run.options.until }]);
+  });
+
+  test('what is beyond the end is asked for by the end itself: one second early, the part would end in its crowd', () => {
+    // The second before the end begins on page 1 and goes on on page 2.
+    const run = part(given({ ...how, layout: [one(), one(), { gap: 5, count: 6 }, { gap: 1, count: 9 }] }), 0, 8);
+    drive(run); // Throws where one is claimed that was not read.
+    expect(run.mirror.covered).toEqual([{ from: run.from, to: run.options.until }]);
+    expect(run.mirror.rows.size).toBeGreaterThanOrEqual(8);
+  });
+
+  test('where nothing lies beyond, it is walked from the end of the list and claimed to the end of the part', () => {
+    const run = given({ ...how, layout: many(13) });
+    const until = start - 300_000;
+    drive({ ...run, options: { ...options, until } });
+    expect(run.list.asked.map(({ page, perPage: size }) => `${page}/${size}`)).toEqual([
+      ...['1/5', '1/5', '1/0'],
+      ...['3/5', '2/5', '1/5'],
+    ]);
+    expect(run.mirror.covered).toEqual([{ from, to: until }]);
+  });
+
+  test('a part that is too young is claimed as far as the lookback allows', () => {
+    const run = given({ ...how, layout: many(13), ageMs: 0 });
+    drive({ ...run, options: { ...options, until: start + 60_000 } });
+    expect(run.mirror.covered).toEqual([{ from, to: start - 121_000 }]);
+  });
+
+  test.each([
+    { miscounted: [100, 0], pages: [2, 3, 2, 1] },
+    { miscounted: [0, -6], pages: [2, 3, 2, 1] },
+    { miscounted: [-5, 0], pages: [4, 3, 2, 1] },
+    { miscounted: [0, 100], pages: [10, 9, 8, 7, 6, 5, 4, 3, 2, 1] },
+  ])('counts that are wrong by $miscounted only say where to look for the end', ({ miscounted: wrong, pages }) => {
+    const run = part(given({ ...how, layout: many(60), miscounted: wrong }), 20, 33);
+    drive(run);
+    expect(asked(run).slice(3)).toEqual(pages);
+    expect(run.mirror.covered).toEqual([{ from: run.from, to: run.options.until }]);
+  });
+
+  test('counts that stop at the depth cost the pages twice', () => {
+    const run = part(given({ ...how, layout: many(180), capped: true }), 20, 38);
+    drive(run);
+    expect(asked(run)).toEqual([1, 'beyond', 'count', 2, 3, 4, 3, 2, 1]);
+  });
+
+  test.each([0, 1, 2, 3, 4])('%i of the first records beyond that are deleted meanwhile change nothing', count => {
+    const gone = Array.from({ length: count }, (_, i) => remove(33, i ? 0 : 8));
+    const run = part(given({ ...how, layout: many(60), changes: gone }), 20, 33);
+    drive(run);
+    expect(asked(run)).toEqual([1, 'beyond', 'count', 3, 2, 1]);
+  });
+
+  test('where all of them are, it is walked from the end of the list', () => {
+    const gone = Array.from({ length: perPage + 1 }, (_, i) => remove(33, i ? 0 : 8));
+    const run = part(given({ ...how, layout: many(60), changes: gone }), 20, 33);
+    drive(run);
+    expect(Math.max(...run.list.asked.map(({ page }) => page))).toBeGreaterThan(5);
+    expect(run.mirror.covered).toEqual([{ from: run.from, to: run.options.until }]);
+  });
+
+  test('deletions move records of a part towards pages that are still to come', () => {
+    const gone = Array.from({ length: 9 }, (_, i) => remove(21, i ? 1 : 12));
+    const run = part(given({ ...how, layout: many(80), changes: gone }), 20, 54);
+    drive(run); // Throws where one is claimed that was not read.
+    expect(run.mirror.covered).toEqual([{ from: run.from, to: run.options.until }]);
+    expect(asked(run).filter(page => page === 7)).toHaveLength(1);
+  });
+
+  test('a part with more than paging reaches takes several walks', () => {
+    const run = part(given({ ...how, layout: many(250) }), 20, 170);
+    drive(run);
+    expect(run.mirror.covered).toEqual([{ from: run.from, to: run.options.until }]);
+    expect(run.mirror.holes).toEqual([]);
+    expect(run.mirror.rows.size).toBeLessThanOrEqual(150 + 4 * perPage);
+    expect(run.list.asked.every(({ since }) => since! <= run.options.until!)).toBe(true);
+  });
+
+  test('a second deeper than paging, which is all that is wanted, is the hole that it was', () => {
+    const crowd = { gap: 1, count: depth + 1 };
+    const run = part(given({ ...how, layout: [one(), crowd, one(1), one(), ...many(9)] }), 1, 1 + depth + 1);
+    drive(run);
+    expect(run.mirror.holes).toEqual([{ from: run.from, to: run.options.until, reason: expect.any(String) }]);
+    expect(run.mirror.covered).toEqual([]);
+  });
+
+  test('a walk of a part goes on at its page, and the walk of another part is left alone', () => {
+    const all = given({ ...how, layout: many(60) });
+    const run = part(all, 20, 43);
+    drive({ ...run, dieAt: 6 });
+    expect(run.mirror.walk).toMatchObject({ page: 3, until: run.options.until });
+    const { walk } = run.mirror;
+    const before = run.list.asked.length;
+    drive({ ...run, dieAt: 3 });
+    expect(run.list.asked.slice(before).map(({ page }) => page)).toEqual([3, 2, 1]);
+    for (const until of [undefined, run.options.until! - 1000, run.options.until! + 9000]) {
+      const mirror = new Mirror();
+      mirror.walk = walk;
+      drive({ ...run, mirror, options: { ...options, until } }); // Throws where one is claimed that was not read.
+      expect(mirror.covered).toHaveLength(1);
+    }
+  });
+
+  test('where others have covered the beginning of a part meanwhile, no hole before it is found', () => {
+    const layout = [one(), { gap: 1, count: depth + 1 }, ...many(90)];
+    const run = part(given({ ...how, layout }), 0, 120);
+    drive({ ...run, dieAt: 8 });
+    expect(run.mirror.walk).toBeDefined();
+    const rest = { ...run, from: run.from + 30_000 };
+    drive(rest); // Throws where a hole is said to be where nothing is wanted.
+    expect(run.mirror.covered).toEqual([{ from: rest.from, to: run.options.until }]);
+  });
+
+  test('of nothing, nothing is asked', () => {
+    expect(drive(part(given({ ...how, layout: many(9) }), 3, 3)).requests).toBe(0);
+  });
 });
 
 test('wherever it dies between two holes, neither is claimed', () => {
@@ -194,6 +371,22 @@ test('wherever it dies between two holes, neither is claimed', () => {
     checkComplete(run);
     const [first, , last] = [...new Set(run.list.truth().map(({ time }) => time))];
     expect([first, last].map(time => run.mirror.covers(time!))).toEqual([false, false]);
+  }
+});
+
+test('wherever it dies behind a hole with which it began, the hole is not claimed', () => {
+  const layout = [{ gap: 1, count: depth + 1 }, { gap: 1, count: 30 }, ...many(9)];
+  for (const bound of [2000, 9000, undefined]) {
+    for (let dieAt = 1; dieAt < 40; dieAt++) {
+      const all = given({ layout });
+      const crowd = all.list.truth()[0]!.time;
+      const until = bound && crowd + bound;
+      const run = { ...all, from: crowd, options: { ...options, until } };
+      drive({ ...run, dieAt });
+      drive(run);
+      expect(run.mirror.covers(crowd)).toBe(false);
+      expect(run.mirror.covers(crowd + 1000)).toBe(true);
+    }
   }
 });
 

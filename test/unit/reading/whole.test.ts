@@ -14,7 +14,12 @@ const manners = {
   'everything, always': (_: Ask, ids: string[]) => ids,
 };
 
-function read(select: (ask: Ask, ids: string[]) => string[], count: number, readable = (_: string) => true) {
+function read(
+  select: (ask: Ask, ids: string[]) => string[],
+  count: number,
+  readable = (_: string) => true,
+  until?: number,
+) {
   const ids = Array.from({ length: count }, (_, i) => `u${i}`);
   const mirror = new Mirror();
   const answer = (ask: Ask): Page => {
@@ -24,7 +29,7 @@ function read(select: (ask: Ask, ids: string[]) => string[], count: number, read
   };
   // Nothing of this list moves: of the model only its answers are needed.
   const list = { answer, truth: () => [], now: asOf } as unknown as ModelList;
-  const options = { lookbackMs: 0, perPage: 100, depth: 10_000 };
+  const options = { lookbackMs: 0, perPage: 100, depth: 10_000, until };
   const { requests, proofs } = drive({ list, mirror, read: readWhole, from: 0, options, most: 100 });
   return { requests, proof: proofs.at(-1), ids, read: [...mirror.rows.keys()] };
 }
@@ -52,6 +57,15 @@ test('paging that is ignored costs one request more, when the list is as long as
 test('a full page that cannot be read proves nothing: more may stand behind it', () => {
   const result = read(manners['pages as asked'], 150, id => Number(id.slice(1)) >= 100);
   expect(result.proof).toEqual({});
+});
+
+test('an end limits what is claimed, and nothing else', () => {
+  for (const until of [0, 5000, 5001, asOf, asOf + 9000]) {
+    const result = read(manners['pages of ten'], 35, undefined, until);
+    expect(result.read).toHaveLength(35);
+    const to = Math.min(asOf, Math.ceil(until / 1000) * 1000);
+    expect(result.proof).toEqual(to === 0 ? {} : { covered: { from: 0, to } });
+  }
 });
 
 test('single records that cannot be read do not end the list', () => {
