@@ -89,10 +89,17 @@ interface Hands extends AsyncDisposable {
 function handsOf({ ctx, queue, presence }: Account, jobs: readonly Job[]): Hands {
   let working: Working | undefined;
   const none: ReadonlySet<string> = new Set();
+  let said = false;
   const tending = keepTending(ctx, () => tend(ctx, queue, { worker: presence.id, jobs: working?.jobs ?? none }));
   return {
     async lookForWorkers() {
-      if (working || (await liveWorkers(ctx.pg, ctx.account)).length > 0) return;
+      if (working) return;
+      const [other] = await liveWorkers(ctx.pg, ctx.account);
+      if (other) {
+        if (!said) say(`Worker ${other.id} on ${other.host}, process ${other.pid}, takes it; this command watches.`);
+        said = true;
+        return;
+      }
       await presence.works();
       await buryRuns(ctx.pg, ctx.account, new Date(ctx.clock.now()));
       working = work(ctx, queue, jobs, { worker: presence.id, afterEach: tending.ring });

@@ -36,12 +36,12 @@ export async function runStream(ctx: JobContext, work: Work, reads: Reads): Prom
 
 async function once(ctx: JobContext, work: Work, { read, isDone }: Reads): Promise<void> {
   const { pg } = ctx;
-  const now = () => new Date(ctx.clock.now());
-  const up = await takeUp(pg, work, ctx.claimant, now());
+  const time = () => new Date(ctx.clock.now());
+  const up = await takeUp(pg, work, ctx.claimant, time());
   if ('over' in up) return;
   if ('busy' in up) {
     if (!(await isDone?.(ctx, work))) throw new Busy(`stream ${work.stream} of run ${work.run}`, up.busy);
-    await finishUntaken(pg, work, up.busy, now());
+    await finishUntaken(pg, work, up.busy, time());
     return;
   }
   const claim = up.taken;
@@ -57,6 +57,6 @@ async function once(ctx: JobContext, work: Work, { read, isDone }: Reads): Promi
     }
     outcome = { error };
   }
-  await finish(pg, claim, now(), { ...outcome, credits: credits() });
+  await finish(pg, claim, time(), { ...outcome, credits: credits() });
   if (outcome.error !== undefined) throw new StreamFailed(work.stream, outcome.error);
 }
