@@ -1,0 +1,111 @@
+/**
+ * How soon changes are in Postgres while a backlog of messages takes all the credits there are: real processes, the
+ * sandbox, PostgreSQL. Figures beside their limits; ends with 1 where the judged one is missed.
+ *
+ *   node bench/fresh-during-backfill.ts             20,000 tickets at 120 times the real limits: about 3.5 minutes
+ *   node bench/fresh-during-backfill.ts real        5 minutes at the real limits, 10 changes a minute
+ *   … [credits a minute] [fixed | sliding] [changes a minute] [tickets]
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { makeRng } from '../src/sandbox/random.ts';
+import { type SeenRequest, startSandbox } from '../src/sandbox/server.ts';
+import { changeAndWatch, percentile } from '../test/support/changes.ts';
+import { settingsFor } from '../test/support/cli.ts';
+import { startWorker } from '../test/support/workers.ts';
+import { limitsOf, openDatabase, secondsOf } from './lab.ts';
+
+const judgedMs = 5000;
+const periodMs = 60_000;
+const args = process.argv.slice(2);
+const real = args[0] === 'real';
+const [credits, window, perMinute, tickets] = [
+  Number((real ? args[1] : args[0]) ?? (real ? 100 : 12_000)),
+  ((real ? args[2] : args[1]) ?? 'sliding') as 'fixed' | 'sliding',
+  Number((real ? args[3] : args[2]) ?? (real ? 10 : 120)),
+  Number((real ? args[4] : args[3]) ?? 20_000),
+];
+const limits = { credits, requestsPerSecond: Math.max(6, Math.round((credits * 6) / 100)) };
+const reserve = credits / 10;
+
+await using database = await openDatabase();
+const { pool, url } = database;
+const requests: SeenRequest[] = [];
+const sandbox = await startSandbox({ ...limits, window, tickets, before: request => void requests.push(request) });
+const begunMs = Date.now();
+const worker = startWorker({
+  ...settingsFor(url, sandbox),
+  ...limitsOf(limits, reserve),
+  SCHEDULE_FRESH: '* * * * * *',
+});
+try {
+  // The first night is caught up: the lists of a first load, and then the messages, which are the backlog.
+  while (!(await isUnderWay())) await delay(100);
+  const fromMs = Date.now();
+  const before = await waiting();
+  const changes = changeAndWatch(pool, sandbox.world, makeRng(7), perMinute);
+  const untilMs = real ? fromMs + 5 * periodMs : Number.POSITIVE_INFINITY;
+  let left = before;
+  // Near its end the backlog does not take all any more.
+  while (left > 200 && Date.now() < untilMs) {
+    await delay(500);
+    left = await waiting();
+  }
+  const toMs = Date.now();
+  await changes.end(60_000);
+
+  const { arrivals, pending } = changes;
+  const times = (of: 'ticketMs' | 'messagesMs') => {
+    const all = arrivals.map(one => one[of]);
+    const [p50, p95, max] = [0.5, 0.95, 1].map(share => secondsOf(percentile(all, share)));
+    return { p50, p95, limit: secondsOf(judgedMs), 'p95 / limit': ratio(p95! * 1000, judgedMs), max };
+  };
+  console.log(
+    `${tickets} tickets, ${credits} credits a minute (${window}), reserve ${reserve}, ${perMinute} changes a minute`,
+  );
+  console.log(
+    `lists read after ${secondsOf(fromMs - begunMs)} s; backlog ${before} → ${left} tickets in ${secondsOf(toMs - fromMs)} s`,
+  );
+  console.log(`${arrivals.length} changes arrived, ${pending.size} did not; seconds from the change until`);
+  console.table({ 'its ticket is there': times('ticketMs'), 'its messages are there': times('messagesMs') });
+  console.log('credits in each minute of the backlog, against what is allowed (limit − reserve)');
+  console.table(minutes(fromMs, toMs));
+  console.log(`429: ${sandbox.totals.refused} of ${sandbox.totals.requests} requests (limit 0)`);
+  const missed =
+    percentile(
+      arrivals.map(one => one.messagesMs),
+      0.95,
+    ) > judgedMs || pending.size > 0;
+  process.exitCode = missed || sandbox.totals.refused > 0 ? 1 : 0;
+} finally {
+  worker.kill('SIGTERM');
+  const { code, stderr } = await worker.finished;
+  if (code !== 0) console.log(stderr);
+  await sandbox.close();
+}
+
+/** The lists have been read, and somebody reads messages. */
+async function isUnderWay(): Promise<boolean> {
+  const { rows } = await pool.query(
+    `select from sync.runs n, sync.run_streams s
+     where n.kind = 'nightly' and n.state = 'completed' and s.stream = 'messages' and s.state = 'running'`,
+  );
+  return rows.length > 0;
+}
+
+async function waiting(): Promise<number> {
+  const { rows } = await pool.query<{ waiting: string }>(`select waiting from sync.status where stream = 'messages'`);
+  return Number(rows[0]!.waiting);
+}
+
+function minutes(fromMs: number, toMs: number) {
+  const found = [];
+  for (let at = fromMs; at + periodMs <= toMs; at += periodMs) {
+    const used = requests.reduce((sum, one) => (one.at >= at && one.at < at + periodMs ? sum + one.cost : sum), 0);
+    found.push({ used, allowed: credits - reserve, ratio: ratio(used, credits - reserve) });
+  }
+  return found;
+}
+
+function ratio(one: number, other: number): number {
+  return Number((one / other).toFixed(3));
+}
