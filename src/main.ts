@@ -41,6 +41,8 @@ const commands = [
 ];
 const jobs = [syncStream, backfillStream, hydrateMessages];
 
+const lingerMs = 1000;
+
 const exitCodeHelp = `
 Exit codes: 0 ok, 1 failed, 2 wrong usage or configuration, 3 partly, 4 refused by the source (401, 403),
 130 interrupted (the same command goes on where it stopped).
@@ -61,6 +63,8 @@ async function main(args: readonly string[]): Promise<void> {
   } catch (error) {
     process.exitCode = explain(error);
   }
+  // Somebody wants it to end: a server that is away, and that a library goes on calling, is no reason to stay.
+  if (deps.signal.aborted) setTimeout(() => process.exit(), lingerMs).unref();
 }
 
 const act: Act =

@@ -7,7 +7,7 @@ import type { Limits } from '../budget/budget.ts';
 import type { Clock } from '../clock.ts';
 import { streamNames } from '../streams/index.ts';
 import { readProgress, type StreamProgress } from '../warehouse/runs.ts';
-import { countWaiting } from '../warehouse/waiting.ts';
+import { countLeft } from '../warehouse/waiting.ts';
 import { amount, duration, say, style } from './terminal.ts';
 
 /** Between two lines where nothing can be rewritten. */
@@ -48,9 +48,9 @@ export function showProgress(db: pg.Pool, run: number, limits: Limits, clock: Cl
 
   let counted = { waiting: 0, atMs: Number.NEGATIVE_INFINITY };
   /** Counted anew every few seconds: there may be a hundred thousand. */
-  async function waitingOf(account: string): Promise<number> {
+  async function countedLeft(): Promise<number> {
     if (clock.monotonic() - counted.atMs > countMs) {
-      counted = { waiting: await countWaiting(db, account), atMs: clock.monotonic() };
+      counted = { waiting: await countLeft(db, run), atMs: clock.monotonic() };
     }
     return counted.waiting;
   }
@@ -68,7 +68,7 @@ export function showProgress(db: pg.Pool, run: number, limits: Limits, clock: Cl
       if (waits) once(`${waits.stream} waits for run ${waits.waits_for}, which reads the same`);
       const current = streams.find(stream => stream.state === 'running');
       if (current) {
-        const waiting = current.stream === 'messages' ? await waitingOf(current.account_id) : 0;
+        const waiting = current.stream === 'messages' ? await countedLeft() : 0;
         const start = begun.get(current.stream) ?? { atMs: clock.monotonic(), credits: current.credits, waiting };
         begun.set(current.stream, start);
         show(`  ${current.stream.padEnd(10)} ${line(current, waiting, start, clock.monotonic() - start.atMs, limits)}`);

@@ -78,14 +78,17 @@ export function keepTending(ctx: Context, look: () => Promise<void>): Tending {
   };
   const failed = (async () => {
     await Promise.resolve(); // `look` may speak of what its caller is still opening.
+    let away = false;
     while (!signal.aborted) {
       rung = false;
       try {
         await look();
+        away = false;
       } catch (error) {
         if (signal.aborted) break;
         if (!isAway(error)) throw error;
-        ctx.log.warn({ error: error.message }, 'the database is away, it is waited for');
+        ctx.log[away ? 'debug' : 'warn']({ error: error.message }, 'the database is away, it is waited for');
+        away = true;
       }
       await pause();
     }

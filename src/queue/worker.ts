@@ -11,6 +11,8 @@ import type { Delivery, JobQueue } from './queue.ts';
 
 /** How long a job waits for its turn before it looks again. */
 const busyMs = 1000;
+/** A queue that is away says so several times a second. */
+const quietMs = 60_000;
 
 export interface Working extends AsyncDisposable {
   /** The ids of the jobs at work in this process. */
@@ -67,7 +69,12 @@ export function work(
     throw new UnrecoverableError(error instanceof Error ? error.message : String(error));
   }
 
-  const taking = queue.work(run, error => ctx.log.warn({ error: error.message }, 'the queue is in trouble'));
+  let toldMs = Number.NEGATIVE_INFINITY;
+  const taking = queue.work(run, error => {
+    const quiet = ctx.clock.monotonic() - toldMs < quietMs;
+    ctx.log[quiet ? 'debug' : 'warn']({ error: error.message }, 'the queue is in trouble, it is tried again');
+    if (!quiet) toldMs = ctx.clock.monotonic();
+  });
   let closed: Promise<void> | undefined;
   const leave = () => {
     leaving.abort(new Interrupted());

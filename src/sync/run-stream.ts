@@ -19,16 +19,14 @@ export interface Reads {
  * away it is waited for, and the stream taken up again.
  */
 export async function runStream(ctx: JobContext, work: Work, reads: Reads): Promise<void> {
-  for (;;) {
+  for (let tries = 1; ; tries++) {
     try {
       await once(ctx, work, reads);
       return;
     } catch (error) {
       if (!isAway(error)) throw error;
-      ctx.log.warn(
-        { run: work.run, stream: work.stream, error: error.message },
-        'the database is away, it is waited for',
-      );
+      const what = { run: work.run, stream: work.stream, error: error.message };
+      ctx.log[tries === 1 ? 'warn' : 'debug'](what, 'the database is away, it is waited for');
       await ctx.clock.sleep(awayMs, ctx.signal);
     }
   }

@@ -164,6 +164,20 @@ export async function rangeOf(
   return { fromMs: from_ms ?? undefined, toMs: to_ms ?? undefined, startedMs: started_ms, kind, again };
 }
 
+/** How many tickets a run that reads messages still has before it. */
+export async function countLeft(db: pg.Pool, run: number): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `select count(*) as n
+     from sync.stored_runs r join helpdesk.tickets t using (account_id)
+     where r.id = $1 and t._deleted_at is null
+       and (r.since is null or t.updated_at >= r.since) and (r.until is null or t.updated_at < r.until)
+       and (t._messages_as_of is null or t._messages_as_of < t.updated_at
+         or (r.again and t._messages_as_of < coalesce(r.again_before, 'infinity')))`,
+    [run],
+  );
+  return rows[0]!.n;
+}
+
 /** Whether another run waits to read messages: one that somebody has asked for goes before the hydrator of its own accord. */
 export async function othersWait(db: pg.Pool, { account, run, stream }: Claim): Promise<boolean> {
   const { rows } = await db.query<{ wait: boolean }>(
