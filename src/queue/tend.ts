@@ -8,7 +8,7 @@ import { streamNames } from '../streams/index.ts';
 import { heldBy, release } from '../warehouse/claims.ts';
 import { transaction } from '../warehouse/pool.ts';
 import { dueRejects } from '../warehouse/rejects.ts';
-import { isOpen, lockAccount, openRun, type RunKind, runKinds, waitingWork } from '../warehouse/runs.ts';
+import { failedSince, isOpen, lockAccount, openRun, type RunKind, runKinds, waitingWork } from '../warehouse/runs.ts';
 import { nextWaiting } from '../warehouse/waiting.ts';
 import type { JobQueue } from './queue.ts';
 
@@ -31,6 +31,9 @@ function jobFor(stream: string, kind: RunKind): string {
   return kind === 'backfill' ? 'backfill-stream' : 'sync-stream';
 }
 
+/** After a failure it is not tried at once: the source may be down for hours. */
+const restMs = 60_000;
+
 /**
  * Opens a run that reads messages, if tickets wait for theirs, or failed and are due again, and no other run is to read
  * them. It ends when none waits, or after some minutes, and whenever somebody has asked for a run that reads messages.
@@ -46,6 +49,7 @@ export async function openHydration(ctx: Context, opener: number): Promise<void>
   await transaction(ctx.pg, async client => {
     await lockAccount(client, ctx.account);
     if ((await isOpen(client, ctx.account, [key.stream], runKinds)) !== undefined) return;
+    if (await failedSince(client, ctx.account, 'hydrate', new Date(nowMs - restMs))) return;
     await openRun(client, { account: ctx.account, kind: 'hydrate', streams: [key.stream], opener }, new Date(nowMs));
   });
 }

@@ -173,6 +173,7 @@ async function* backlogOf(reading: Reading, first: Waiting[]): AsyncGenerator<Wa
 /** Changes of the last hour as they come, until the backlog is done and none that is wanted waits. */
 async function* freshOf(reading: Reading, backlogDone: AbortSignal): AsyncGenerator<Waiting> {
   const { ctx, claim } = reading;
+  const untilDone = AbortSignal.any([ctx.signal, backlogDone]);
   for (;;) {
     const done = backlogDone.aborted;
     const when = moments(ctx, reading.startedMs);
@@ -184,8 +185,7 @@ async function* freshOf(reading: Reading, backlogDone: AbortSignal): AsyncGenera
     if (tickets.length > 0) continue;
     const ripe = await nextRipe(ctx.pg, claim, when, scope);
     const pauseMs = ripe === undefined ? lookMs : Math.min(lookMs, Math.max(100, ripe - when.ripeMs));
-    const signal = done ? ctx.signal : AbortSignal.any([ctx.signal, backlogDone]);
-    await ctx.clock.sleep(pauseMs, signal).catch(() => ctx.signal.throwIfAborted());
+    await ctx.clock.sleep(pauseMs, done ? ctx.signal : untilDone).catch(() => ctx.signal.throwIfAborted());
   }
 }
 

@@ -182,6 +182,16 @@ export async function isOpen(
   return rows[0]?.id;
 }
 
+export async function failedSince(client: Client, account: string, kind: RunKind, since: Date): Promise<boolean> {
+  const { rows } = await client.query<{ failed: boolean }>(
+    `select coalesce((
+       select state = 'failed' and finished_at > $3 from sync.stored_runs
+       where account_id = $1 and kind = $2 order by id desc limit 1), false) as failed`,
+    [account, kind, since],
+  );
+  return rows[0]!.failed;
+}
+
 /**
  * Writes down that runs of this account died: those that no living process opened or is at work on. Their tokens are
  * raised: were one of them only asleep, it could write no more.
