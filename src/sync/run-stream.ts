@@ -7,7 +7,7 @@ import type { Outcome } from './sync.ts';
 /** How often the database is looked for while it is away. */
 const awayMs = 1000;
 
-/** What a job reads, and when another one has done it: then it need not wait for its turn. */
+/** What a job reads; and, while another one reads the same, whether that one's reading will do for it. */
 export interface Reads {
   read(ctx: Context, claim: Claim): Promise<Outcome>;
   isDone?(ctx: Context, work: Work): Promise<boolean>;

@@ -9,12 +9,12 @@ import { Gone, Retry } from '../errors.ts';
 import type { Reply, Unreadable } from '../http/request.ts';
 import type { Ask, Ms, Proof, Walk } from '../reading/reading.ts';
 import type { ListStream, Row } from '../streams/stream.ts';
-import type { Claim } from '../warehouse/claims.ts';
+import type { Claim, Work } from '../warehouse/claims.ts';
 import { type Batch, type Bookkeeping, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
 import { nextHole, readPosition } from '../warehouse/coverage.ts';
 import { transaction } from '../warehouse/pool.ts';
 import { dueRejects, openSince } from '../warehouse/rejects.ts';
-import { farFuture } from '../warehouse/waiting.ts';
+import { farFuture, rangeOf } from '../warehouse/waiting.ts';
 import { driftOf, listBatch, pageOf, rejectOf, singleBatch } from './batch.ts';
 
 /** What could not be had, in words; undefined if nothing is missing. */
@@ -34,6 +34,11 @@ export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream
     const position = await readPosition(ctx.pg, claim, list, stream.fromTheBeginning);
     if (!position.redundant) yield position;
   });
+}
+
+/** A run of every minute that finds another one at the top of the stream leaves it to that one. */
+export async function isLeftToOthers(ctx: Context, work: Work): Promise<boolean> {
+  return (await rangeOf(ctx.pg, work.run)).kind === 'fresh';
 }
 
 /** Fills the holes of the run's range: the newest first, each one ascending, which is the only safe order. */
