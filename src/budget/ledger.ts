@@ -90,6 +90,8 @@ export interface State {
   lastReplyMs: number;
   lastGrantMs: number;
   lastGrantCost: number;
+  /** Spent evenly, what was granted lasts until then. */
+  evenMs: number;
 }
 /** What a settled request adds to its minute. */
 export interface Settled {
@@ -116,6 +118,7 @@ export const empty: State = {
   lastReplyMs: 0,
   lastGrantMs: 0,
   lastGrantCost: 0,
+  evenMs: 0,
 };
 
 const secondMs = 1000;
@@ -133,6 +136,8 @@ const pollMs = 200;
 const sendingMs = 1000;
 /** A reset is known to a second either way; one that has not moved after this does not slide. */
 const standsStillMs = 5000;
+/** What was not granted for so long may be made up for at once: replies and resets come late. */
+const catchUpMs = 3500;
 /** A 429 that asks for more than this is a mistake. */
 const longestFreezeMs = 3_600_000;
 
@@ -153,7 +158,9 @@ export function acquire(
     const deadlineMs = grantedMs + rules.timeoutMs + sendingMs;
     const flight = { id: ask.id, lane: ask.lane, cost: ask.cost, grantedMs: nowMs, deadlineMs };
     const flights = [...state.flights, { ...flight, waitedMs: Math.max(0, nowMs - sinceMs) }];
-    const grant = { flights, waits, lastGrantMs: grantedMs, lastGrantCost: ask.cost };
+    const lastsMs = (ask.cost * rules.periodMs) / allowedOf(state, ask.cost, rules);
+    const evenMs = Math.max(state.evenMs, nowMs - catchUpMs) + lastsMs;
+    const grant = { flights, waits, lastGrantMs: grantedMs, lastGrantCost: ask.cost, evenMs };
     return { state: { ...state, ...grant }, granted: true };
   }
   const waitUntilMs = Math.min(freeMs, nowMs + patienceMs);
@@ -213,9 +220,8 @@ export function cancel(before: State, now: Moment, id: string, rules: Rules): St
 
 /** The earliest time at which everything that stands in the way may be gone; not later than now: it may go. */
 function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): number {
-  const others = Math.max(0, ...state.others.map(([, credits]) => credits));
-  // At least one request a period goes, however busy the others and however low the limit.
-  const allowed = Math.max(limitOf(state, rules) - rules.reserve - others, me.cost);
+  const others = othersOf(state);
+  const allowed = allowedOf(state, me.cost, rules);
   // Whoever is ahead in the queue has as good as taken his share.
   const ahead = aheadOf(state, nowMs, me, allowed);
   const need = Math.min(sum(ahead.map(wait => wait.cost)) + me.cost, allowed);
@@ -231,6 +237,10 @@ function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): number {
   if (!alone && state.flights.some(flight => flight.deadlineMs > nowMs)) times.push(nowMs + pollMs);
   if (others > 0)
     times.push(state.lastGrantMs + (state.lastGrantCost + need - me.cost) * creditMs(state, nowMs, allowed, rules));
+  // Backfill keeps to an even pace (but for its tenth), so that credits come back evenly, and soon for whoever comes next.
+  // (Spent greedily, all come back at once, and a fresh change waited for up to 50 s.)
+  else if (me.lane === 'backfill' && heldByLane(state, nowMs)[lanes.indexOf('backfill')]! >= allowed / 10)
+    times.push(state.evenMs + ((need - me.cost) * rules.periodMs) / allowed);
   return Math.ceil(Math.max(...times));
 }
 
@@ -310,6 +320,15 @@ function aheadOf(state: State, nowMs: number, me: Wait, allowed: number): Wait[]
 
 function limitOf(state: State, rules: Rules): number {
   return Math.min(rules.credits, state.limit ?? rules.credits);
+}
+
+function othersOf(state: State): number {
+  return Math.max(0, ...state.others.map(([, credits]) => credits));
+}
+
+/** At least one request a period goes, however busy the others and however low the limit. */
+function allowedOf(state: State, cost: number, rules: Rules): number {
+  return Math.max(limitOf(state, rules) - rules.reserve - othersOf(state), cost);
 }
 
 /** Credits in flight, or answered less than a period before `atMs`, by lane. */
@@ -408,9 +427,10 @@ function believe(
   };
   if (!source) return { ...state, source: said };
   if (isSameReset(said, source, 0)) {
-    return repliedMs < state.slidingUntilMs
-      ? { ...state, source: said }
-      : { ...state, source: sameSource(source, said, grantedMs) };
+    const same = sameSource(source, said, grantedMs);
+    if (repliedMs >= state.slidingUntilMs) return { ...state, source: same };
+    // Resets that move evenly are each the same as the one before: only narrowed down they prove it again.
+    return { ...state, source: { ...said, resetFromMs: same.resetFromMs, resetToMs: same.resetToMs } };
   }
   const apartMs = Math.max(said.resetToMs - source.resetFromMs, source.resetToMs - said.resetFromMs);
   if (apartMs < rules.periodMs) {
@@ -482,6 +502,7 @@ function shift(state: State, byMs: number): State {
     frozenUntilMs: state.frozenUntilMs + by,
     lastReplyMs: state.lastReplyMs + by,
     lastGrantMs: state.lastGrantMs + by,
+    evenMs: state.evenMs + by,
   };
 }
 

@@ -7,6 +7,7 @@ import {
   cancel,
   empty,
   type Lane,
+  lanes,
   type RateHeaders,
   type State,
   settle,
@@ -185,6 +186,62 @@ test('while others are about, one request is in flight, and the next one keeps i
   expect(ledger.at(second + 5000).ask(1).waitMs).toBe(200);
 });
 
+/** One credit a second, so that the pace is in whole seconds; another reply has just come. */
+function slow() {
+  const ledger = open(empty, { ...broad, credits: 70 });
+  ledger.reply(ledger.ask(1).id);
+  return ledger;
+}
+const grants = (ledger: ReturnType<typeof open>, count: number, lane: Lane) =>
+  Array.from({ length: count }, () => ledger.grantedAt(1, lane));
+
+test('backfill gets a tenth at once and the rest evenly, or at once what some seconds without a grant bring', () => {
+  const ledger = slow();
+  expect(grants(ledger, 8, 'backfill')).toEqual([...Array(6).fill(0), 3500, 4500]);
+  expect(grants(ledger.at(30_000), 6, 'backfill')).toEqual([...Array(4).fill(30_000), 30_500, 31_500]);
+});
+
+test('the lanes above it are not paced, and it makes up for what they took', () => {
+  const ledger = slow();
+  grants(ledger, 7, 'backfill');
+  expect(ledger.ask(1, 'backfill', 'next').waitMs).toBe(1000);
+  expect(grants(ledger, 3, 'fresh')).toEqual(Array(3).fill(3500));
+  expect(ledger.ask(1, 'backfill', 'next').waitMs).toBe(4000);
+  expect(grants(ledger, 30, 'fresh')).toEqual(Array(30).fill(3500));
+  expect(grants(ledger, 10, 'interactive')).toEqual(Array(10).fill(3500));
+});
+
+test('what waits for the pace keeps its order', () => {
+  const ledger = slow();
+  grants(ledger, 8, 'backfill');
+  expect(ledger.ask(3, 'backfill', 'first').waitMs).toBe(1000);
+  expect(ledger.ask(1, 'backfill', 'second').waitMs).toBe(4000);
+  expect(ledger.at(6000).ask(1, 'backfill', 'second').waitMs).toBe(2500);
+  expect(ledger.ask(3, 'backfill', 'first').waitMs).toBe(0);
+  expect(ledger.ask(1, 'backfill', 'second').waitMs).toBe(2500);
+});
+
+test('a source that slides is known to, as long as its resets move, however evenly', () => {
+  const ledger = open();
+  for (let ms = 0; ms <= 600_000; ms += 700) {
+    const { id } = ledger.at(ms).ask(1);
+    const remaining = Math.max(14, 99 - ms / 700);
+    ledger.at(ms + 300).reply(id, { limit: 100, remaining, used: 1, resetSeconds: 60 });
+    if (ms > 10_000) expect(ledger.state.slidingUntilMs).toBeGreaterThan(begin + ms + 300);
+  }
+});
+
+test('among others backfill goes as evenly as the rest, and no slower', () => {
+  const spread = (lane: Lane) => {
+    const ledger = open();
+    ledger.reply(ledger.ask(1, lane).id, { limit: 100, remaining: 20, used: 1, resetSeconds: 1 });
+    ledger.at(290_000).reply(ledger.ask(1, lane).id, { limit: 100, remaining: 90, used: 1, resetSeconds: 60 });
+    ledger.at(299_000).reply(ledger.ask(9, lane).id); // For others 79 are kept, which are forgotten a second later.
+    return [ledger.at(300_500).grantedAt(1, lane), ledger.grantedAt(1, lane)];
+  };
+  expect(spread('backfill')).toEqual(spread('fresh'));
+});
+
 test('a server without headers is believed to have what the settings say', () => {
   const ledger = open(empty, broad);
   expect(ledger.drain()).toBe(90);
@@ -214,21 +271,27 @@ test('whenever the clock is set back, waiting stays within a time-out, a period 
   const step = fc.record({
     afterMs: fc.nat(20_000),
     cost: fc.integer({ min: 1, max: 90 }),
+    lane: fc.constantFrom(...lanes),
     refused: fc.boolean(),
     answered: fc.boolean(),
   });
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 20 }), fc.integer({ min: 2000, max: 1e10 }), (steps, backMs) => {
-      const ledger = open();
-      let atMs = 0;
-      for (const { afterMs, cost, refused, answered } of steps) {
-        atMs += afterMs;
-        const { id } = ledger.at(atMs).ask(cost);
-        if (answered) ledger.reply(id, { limit: 100, remaining: 100 - cost, used: cost, resetSeconds: 60 }, refused);
-      }
-      const later = open(ledger.state).at(atMs - backMs);
-      const grantedMs = later.grantedAt(1, 'interactive');
-      expect(grantedMs - (atMs - backMs)).toBeLessThanOrEqual(rules.timeoutMs + rules.periodMs + 1000 + 1);
-    }),
+    fc.property(
+      fc.array(step, { maxLength: 20 }),
+      fc.integer({ min: 2000, max: 1e10 }),
+      step,
+      (steps, backMs, { lane }) => {
+        const ledger = open();
+        let atMs = 0;
+        for (const { afterMs, cost, lane, refused, answered } of steps) {
+          atMs += afterMs;
+          const { id } = ledger.at(atMs).ask(cost, lane);
+          if (answered) ledger.reply(id, { limit: 100, remaining: 100 - cost, used: cost, resetSeconds: 60 }, refused);
+        }
+        const later = open(ledger.state).at(atMs - backMs);
+        const grantedMs = later.grantedAt(1, lane);
+        expect(grantedMs - (atMs - backMs)).toBeLessThanOrEqual(rules.timeoutMs + rules.periodMs + 1000 + 1);
+      },
+    ),
   );
 });

@@ -80,6 +80,8 @@ export interface Scene {
   hours: number;
   server: ServerOptions;
   workers: Worker[];
+  /** Work that comes whatever becomes of the work before: when it comes next, and what it asks for, each once. */
+  arrivals?: (random: () => number) => { afterMs: number; asks: Worker[] };
   /** Milliseconds from sending to reply. The server counts somewhere in between. */
   latencyMs: (random: () => number) => number;
   /** Another client: when it comes next, and what it costs. */
@@ -97,6 +99,8 @@ export interface Outcome {
   utilisation: number;
   credits: Record<Lane, number>;
   longestWaitMs: Record<Lane, number>;
+  /** How long each arrival waited for its credits. */
+  waitsMs: number[];
   requests: number;
   refusedAtMs: number[];
   /** When requests were sent. */
@@ -121,6 +125,7 @@ export function play(scene: Scene): Outcome {
     utilisation: 0,
     credits: { interactive: 0, fresh: 0, backfill: 0 },
     longestWaitMs: { interactive: 0, fresh: 0, backfill: 0 },
+    waitsMs: [],
     requests: 0,
     refusedAtMs: [],
     sentAtMs: [],
@@ -138,11 +143,13 @@ export function play(scene: Scene): Outcome {
   };
 
   let ids = 0;
+  const once = new Set<Worker>();
   const ask = (worker: Worker, id: string, sinceMs: number) => (nowMs: number) => {
     const done = step.acquire(out.state, moment(nowMs), { id, lane: worker.lane, cost: worker.cost }, limits);
     out.state = done.state;
     if (!done.granted) return at(Math.max(done.waitUntilMs, nowMs + 1), ask(worker, id, sinceMs));
     out.longestWaitMs[worker.lane] = Math.max(out.longestWaitMs[worker.lane], nowMs - sinceMs);
+    if (once.has(worker)) out.waitsMs.push(nowMs - sinceMs);
     send(worker, id, nowMs);
   };
   const begin = (worker: Worker) => (nowMs: number) => ask(worker, `${ids++}`, nowMs)(nowMs);
@@ -166,8 +173,16 @@ export function play(scene: Scene): Outcome {
       const done = step.settle(out.state, moment(repliedMs), id, reply, limits);
       out.state = done.state;
       out.others = Math.max(out.others, done.settled?.others ?? 0);
-      at(repliedMs + (worker.pauseMs?.(random) ?? 0), begin(worker));
+      if (!once.delete(worker)) at(repliedMs + (worker.pauseMs?.(random) ?? 0), begin(worker));
     });
+  };
+  const arrive = (asks: Worker[]) => (nowMs: number) => {
+    for (const one of asks) {
+      once.add(one);
+      begin(one)(nowMs);
+    }
+    const next = scene.arrivals!(random);
+    at(nowMs + next.afterMs, arrive(next.asks));
   };
   const intrude = (cost: number) => (nowMs: number) => {
     if (cost > 0) {
@@ -179,6 +194,7 @@ export function play(scene: Scene): Outcome {
   };
 
   for (const worker of scene.workers) at(startMs + random() * 1000, begin(worker));
+  if (scene.arrivals) at(startMs, arrive([]));
   // Others were there before us.
   if (scene.other) at(startMs - 2 * limits.periodMs, intrude(0));
   while (agenda.length > 0) {

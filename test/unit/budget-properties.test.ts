@@ -168,12 +168,76 @@ describe('lanes', () => {
   });
 });
 
+describe('a backlog that never ends', () => {
+  const sluggish = (random: () => number) => 100 + 1100 * random();
+  const afterMs = (random: () => number, perMinute: number) => (-Math.log(1 - random()) * 60_000) / perMinute;
+  const fresh = (...costs: number[]): Worker[] => costs.map(cost => ({ lane: 'fresh', cost }));
+  /** Changes and, as often as once a minute, a list, all at random. */
+  const changes = (perMinute: number) => (random: () => number) => ({
+    afterMs: afterMs(random, perMinute + 1),
+    asks: random() * (perMinute + 1) < 1 ? fresh(1) : fresh(2),
+  });
+  const bursts = (random: () => number) => ({ afterMs: 30_000 + afterMs(random, 2), asks: fresh(2, 2, 2, 2, 2) });
+  const scene: fc.Arbitrary<Scene> = fc.record({
+    seed,
+    hours: fc.constant(3),
+    server,
+    workers: fc.integer({ min: 1, max: 3 }).map(cost => crowd(6, cost)),
+    latencyMs: fc.constantFrom(steady, jittery, sluggish),
+    arrivals: fc.integer({ min: 5, max: 10 }).map(changes),
+  });
+
+  const waits = (drawn: Scene) => {
+    const { waitsMs, refusedAtMs } = play(drawn);
+    expect(refusedAtMs).toEqual([]);
+    const sorted = waitsMs.sort((a, b) => a - b);
+    expect(sorted.length).toBeGreaterThan(300);
+    return { p95Ms: sorted[Math.floor(sorted.length * 0.95)]!, longestMs: sorted.at(-1)! };
+  };
+
+  test('a fresh change finds its credits within seconds', () => {
+    fc.assert(
+      fc.property(scene, drawn => {
+        const { p95Ms, longestMs } = waits(drawn);
+        expect(p95Ms).toBeLessThan(4000);
+        // Chance brings many at once, now and then: 10.1 s in 360 hours.
+        expect(longestMs).toBeLessThan(12_000);
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  test('of five at once the last one waits no longer than ten credits and those seconds take', () => {
+    fc.assert(
+      fc.property(scene, drawn => {
+        // Ten credits take 6.7 s; for 3.5 s, which backfill made up for, and 2 s for its request of three, nothing comes back;
+        // and 1.2 s for the latency.
+        expect(waits({ ...drawn, arrivals: bursts }).longestMs).toBeLessThan(14_000);
+      }),
+      { numRuns: 10 },
+    );
+  });
+
+  test('alone it uses all that comes back, whatever the latency', () => {
+    fc.assert(
+      fc.property(scene, drawn => {
+        const { arrivals: _, ...alone } = drawn;
+        const { utilisation, refusedAtMs } = play(alone);
+        // Of 60 s 0.65 are lost, where the latency is up to 1.2 s; and two credits on their way, where Reset tells when all are back.
+        expect(utilisation).toBeGreaterThan(0.98);
+        expect(refusedAtMs).toEqual([]);
+      }),
+      { numRuns: 10 },
+    );
+  });
+});
+
 describe('these servers would notice', () => {
   const scene: Scene = {
     seed: 7,
     hours: 2,
     server: { ...sliding, headers: false },
-    workers: crowd(8, 1),
+    workers: crowd(8, 1, 'fresh'),
     latencyMs: jittery,
   };
 
