@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { validate } from 'node-cron';
+import { createTask, validate } from 'node-cron';
 import { z } from 'zod';
 import { UsageError } from './errors.ts';
 
@@ -36,9 +36,26 @@ const count = (least: number) =>
     .transform(Number);
 
 /** As node-cron reads it, which rings the alarm: BullMQ has a dialect of its own. */
-const cron = z.string().refine(value => value === '' || (/^\S+( +\S+){4,5}$/.test(value.trim()) && validate(value)), {
-  error: 'must be a cron expression of five or six fields, or empty',
-});
+const cron = z
+  .string()
+  .trim()
+  .refine(value => value === '' || (/^\S+( +\S+){4,5}$/.test(value) && validate(value)), {
+    error: 'must be a cron expression of five or six fields, or empty',
+    abort: true,
+  })
+  .refine(value => value === '' || isEverDue(value), { error: 'is never due' });
+
+/** What is never due may be written correctly all the same; its alarm would fail when it is set. */
+function isEverDue(expression: string): boolean {
+  const task = createTask(expression, () => {}, { timezone: 'UTC' });
+  try {
+    return task.getNextRuns(1).length > 0;
+  } catch {
+    return false;
+  } finally {
+    void task.destroy();
+  }
+}
 
 function isTimeZone(name: string): boolean {
   try {
@@ -215,8 +232,8 @@ export function readConfig(
     sinceMs: value.HELPDESK_SINCE,
     lookbackMs: value.HELPDESK_LOOKBACK_SECONDS * 1000,
     schedule: {
-      fresh: value.SCHEDULE_FRESH.trim(),
-      nightly: value.SCHEDULE_NIGHTLY.trim(),
+      fresh: value.SCHEDULE_FRESH,
+      nightly: value.SCHEDULE_NIGHTLY,
       timeZone: value.SCHEDULE_TIME_ZONE,
     },
     logLevel: value.LOG_LEVEL,

@@ -55,7 +55,7 @@ export async function scheduleOf(db: pg.Pool | undefined, account: string, times
       cron: timetable.expression,
       time_zone: times.timeZone,
       reads: streams,
-      next: await nextSlots(timetable, shown),
+      next: nextSlots(timetable, shown),
       last: last?.slot ?? null,
       last_run: last?.run_id ?? null,
       last_skipped: last?.skipped ?? null,

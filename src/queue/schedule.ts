@@ -12,6 +12,8 @@ const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 /** So far back a slot is looked for where none is known, and where nobody was there for long. */
 const longestMs = 32 * 24 * 60 * minuteMs;
+/** By so much clocks are put back anywhere on earth. */
+const putBackMs = [hourMs, hourMs / 2, 2 * hourMs];
 
 /**
  * What is read when. `fresh` extends the top of what moves; `nightly` also reads the team, and customers whole, since
@@ -40,6 +42,8 @@ export interface Timetable {
   readonly plan: Plan;
   readonly expression: string;
   readonly task: ScheduledTask;
+  /** The times of this minute at which it is due. */
+  dueIn(minute: number): number[];
   /** The last time at or before `nowMs`, and later than `afterMs`, at which it was due. */
   lastDue(nowMs: number, afterMs: number): number | undefined;
 }
@@ -53,44 +57,60 @@ export function timetables(times: Times, ring: () => void = () => {}): Timetable
     .map(({ plan, expression }) => {
       const task = createTask(expression, ring, { timezone: times.timeZone, suppressMissedWarning: true });
       const { second, hour } = parse(expression);
-      const everyHour = hour.length === 24;
+      const seconds = [...new Set(second)].sort((a, b) => a - b);
+      const everyHour = new Set(hour).size === 24;
       const localTime = new Intl.DateTimeFormat('en-GB', {
         timeZone: times.timeZone,
         dateStyle: 'short',
         timeStyle: 'medium',
       });
       /** Where clocks are put back, an hour comes twice: the night is not read twice for it. */
-      const isRepeated = (slot: Date) =>
-        !everyHour && localTime.format(slot) === localTime.format(slot.getTime() - hourMs);
-      const isDue = (slot: Date) => task.match(slot) && !isRepeated(slot);
-      return { plan, expression, task, lastDue: (nowMs, afterMs) => lastDue(isDue, second, nowMs, afterMs) };
+      const isRepeated = (slot: number) =>
+        !everyHour && putBackMs.some(ms => localTime.format(slot) === localTime.format(slot - ms));
+      // In all seconds of a minute the rest of the local time is the same, so that one of them tells for all.
+      const dueIn = (minute: number) => {
+        const slots = seconds.map(second => minute + second * 1000);
+        return task.match(new Date(slots[0]!)) && !isRepeated(slots[0]!) ? slots : [];
+      };
+      const lastDue = (nowMs: number, afterMs: number) => {
+        for (
+          let minute = minuteOf(nowMs);
+          minute > Math.max(afterMs, nowMs - longestMs) - minuteMs;
+          minute -= minuteMs
+        ) {
+          const slot = dueIn(minute).findLast(slot => slot <= nowMs && slot > afterMs);
+          if (slot !== undefined) return slot;
+        }
+        return undefined;
+      };
+      return { plan, expression, task, dueIn, lastDue };
     });
 }
 
-function lastDue(
-  isDue: (slot: Date) => boolean,
-  seconds: readonly number[],
-  nowMs: number,
-  afterMs: number,
-): number | undefined {
-  const latestFirst = seconds.toSorted((a, b) => b - a);
-  const thisMinute = Math.floor(nowMs / minuteMs) * minuteMs;
-  for (let minute = thisMinute; minute > Math.max(afterMs, nowMs - longestMs) - minuteMs; minute -= minuteMs) {
-    for (const second of latestFirst) {
-      const slot = minute + second * 1000;
-      if (slot <= nowMs && slot > afterMs && isDue(new Date(slot))) return slot;
-    }
+const minuteOf = (ms: number) => Math.floor(ms / minuteMs) * minuteMs;
+
+/** The next `count` slots, or fewer where they are years apart and the clocks are being put back. */
+export function nextSlots({ task, dueIn, lastDue }: Timetable, count: number): Date[] {
+  const nowMs = thisSecond();
+  const nearMs = minuteOf(nowMs) + 2 * 24 * hourMs;
+  const slots: number[] = [];
+  for (let minute = minuteOf(nowMs); minute < nearMs && slots.length < count; minute += minuteMs)
+    slots.push(...dueIn(minute).filter(slot => slot > nowMs));
+  if (slots.length < count) {
+    // Of an hour that comes twice node-cron names either one, and never both: so only what is far away is asked of it.
+    const far = task.getNextRuns(count + 1).map(run => lastDue(run.getTime(), run.getTime() - 4 * hourMs)!);
+    slots.push(...far.filter(slot => slot >= nearMs));
   }
-  return undefined;
+  void task.destroy();
+  return slots.slice(0, count).map(slot => new Date(slot));
 }
 
-/** The next `count` slots. */
-export async function nextSlots({ task }: Timetable, count: number): Promise<Date[]> {
-  // One that was never started knows no next run.
-  await task.start();
-  const next = task.getNextRuns(count);
-  await task.destroy();
-  return next;
+/** By the clock that the alarms go by. */
+function thisSecond(): number {
+  const everySecond = createTask('* * * * * *', () => {}, { timezone: 'UTC' });
+  const [next] = everySecond.getNextRuns(1);
+  void everySecond.destroy();
+  return next!.getTime() - 1000;
 }
 
 export interface Schedule extends AsyncDisposable {

@@ -39,6 +39,7 @@ describe('what is given', () => {
       limits: { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10 },
       sinceMs: 0,
       lookbackMs: 120_000,
+      schedule: { fresh: '* * * * *', nightly: '0 2 * * *', timeZone: 'UTC' },
       logLevel: 'warn',
     });
   });
@@ -54,6 +55,9 @@ describe('what is given', () => {
       HELPDESK_RESERVE: '0',
       HELPDESK_SINCE: '2024-01-01T02:00:00+02:00',
       HELPDESK_LOOKBACK_SECONDS: '0',
+      SCHEDULE_FRESH: '*/10 * * * * *',
+      SCHEDULE_NIGHTLY: ' 30  3 * * MON-FRI ',
+      SCHEDULE_TIME_ZONE: 'Europe/Berlin',
       LOG_LEVEL: 'debug',
     };
     expect(Object.keys(all).sort()).toEqual(Object.keys(settings).sort());
@@ -65,12 +69,28 @@ describe('what is given', () => {
       limits: { credits: 400, periodMs: 30_000, requestsPerSecond: 12, reserve: 0 },
       sinceMs: Date.UTC(2024, 0, 1),
       lookbackMs: 0,
+      schedule: { fresh: '*/10 * * * * *', nightly: '30  3 * * MON-FRI', timeZone: 'Europe/Berlin' },
       logLevel: 'debug',
     });
   });
 
   test('an empty value is none, and what is no setting is nothing to us', () => {
     expect(read({ DATABASE_URL: '', HELPDESK_CREDITS: '', HELPDESK_COLOUR: 'blue' })).toEqual(read({}));
+  });
+
+  test('an empty schedule is one that is switched off; an empty time zone is none', () => {
+    expect(read({ SCHEDULE_FRESH: '' }).schedule).toEqual({ fresh: '', nightly: '0 2 * * *', timeZone: 'UTC' });
+    expect(read({ SCHEDULE_NIGHTLY: '' }).schedule).toEqual({ fresh: '* * * * *', nightly: '', timeZone: 'UTC' });
+    expect(read({ SCHEDULE_NIGHTLY: '  ' }).schedule.nightly).toBe('');
+    expect(read({ SCHEDULE_TIME_ZONE: '' }).schedule).toEqual(read({}).schedule);
+  });
+
+  test('an empty time of the schedule is a value: it is switched off', () => {
+    expect(read({ SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: ' ', SCHEDULE_TIME_ZONE: '' }).schedule).toEqual({
+      fresh: '',
+      nightly: '',
+      timeZone: 'UTC',
+    });
   });
 
   test('a date alone is its midnight, UTC', () => {
@@ -96,6 +116,19 @@ describe('.env', () => {
   test('a variable that is set to nothing does not hide it', async () => {
     const folder = await folderWith('HELPDESK_CREDITS=200\n');
     expect(readConfig(folder, { HELPDESK_CREDITS: '' }).limits.credits).toBe(200);
+  });
+
+  test('but a schedule that is set to nothing is off, whatever it says there; and there as well', async () => {
+    const folder = await folderWith('SCHEDULE_FRESH=*/5 * * * *\nSCHEDULE_NIGHTLY=\n');
+    expect(readConfig(folder, {}).schedule).toMatchObject({ fresh: '*/5 * * * *', nightly: '' });
+    expect(readConfig(folder, { SCHEDULE_FRESH: '' }).schedule).toMatchObject({ fresh: '', nightly: '' });
+    expect(readConfig(folder, { SCHEDULE_NIGHTLY: '0 4 * * *' }).schedule.nightly).toBe('0 4 * * *');
+  });
+
+  test('an empty time of the schedule does hide it', async () => {
+    const folder = await folderWith('SCHEDULE_FRESH=*/5 * * * *\nSCHEDULE_NIGHTLY=\n');
+    expect(readConfig(folder, {}).schedule).toMatchObject({ fresh: '*/5 * * * *', nightly: '' });
+    expect(readConfig(folder, { SCHEDULE_FRESH: '' }).schedule.fresh).toBe('');
   });
 
   test('a wrong value in it is said to be there, and one in the environment is not', async () => {
@@ -126,6 +159,26 @@ describe('a wrong value: which one, what is wrong with it, what to do', () => {
     ['HELPDESK_SINCE', 'yesterday', '(it is "yesterday")'],
     ['HELPDESK_SINCE', '2024-02-31', '(it is "2024-02-31")'],
     ['HELPDESK_LOOKBACK_SECONDS', 'two minutes', 'must be a whole number, 0 or more'],
+    [
+      'SCHEDULE_FRESH',
+      'every minute',
+      'must be a cron expression of five or six fields, or empty (it is "every minute")',
+    ],
+    ['SCHEDULE_FRESH', '* * * *', 'must be a cron expression of five or six fields'],
+    ['SCHEDULE_FRESH', '* * * * * * *', 'must be a cron expression of five or six fields'],
+    ['SCHEDULE_FRESH', '*/0 * * * *', 'must be a cron expression of five or six fields'],
+    ['SCHEDULE_NIGHTLY', '60 2 * * *', 'must be a cron expression of five or six fields'],
+    ['SCHEDULE_NIGHTLY', '0 24 * * *', 'must be a cron expression of five or six fields'],
+    ['SCHEDULE_NIGHTLY', '@daily', 'must be a cron expression of five or six fields'],
+    ['SCHEDULE_NIGHTLY', '0 2 30 2 *', 'must be a cron expression of five or six fields'],
+    ['SCHEDULE_NIGHTLY', '0 2 L-30 2 *', 'is never due (it is "0 2 L-30 2 *")'],
+    ['SCHEDULE_NIGHTLY', '0 2 31W 4 *', 'is never due'],
+    ['SCHEDULE_TIME_ZONE', 'Europe/Atlantis', 'is no time zone (it is "Europe/Atlantis")'],
+    ['SCHEDULE_FRESH', 'hourly', 'must be a cron expression of five or six fields, or empty (it is "hourly")'],
+    ['SCHEDULE_FRESH', '* * * *', 'must be a cron expression of five or six fields'],
+    ['SCHEDULE_NIGHTLY', '0 24 * * *', 'must be a cron expression of five or six fields'],
+    ['SCHEDULE_NIGHTLY', '* * * * * * *', 'must be a cron expression of five or six fields'],
+    ['SCHEDULE_TIME_ZONE', 'Middle/Earth', 'is no time zone (it is "Middle/Earth")'],
     ['LOG_LEVEL', 'loud', '"trace"|"debug"|"info"|"warn"|"error"|"fatal"|"silent" (it is "loud")'],
   ])('%s=%s', ([name, value, message]) => {
     const error = refusal({ ...helpdesk, [name]: value });
