@@ -261,7 +261,7 @@ describe('shape', () => {
       }
     }
     expect(program.commands.map(command => command.name()).sort()).toContain('sync');
-    for (const command of program.commands) {
+    for (const command of program.commands.flatMap(one => [one, ...one.commands])) {
       expect(command.description(), command.name()).not.toBe('');
       for (const one of [...command.options, ...command.registeredArguments]) {
         expect(one.description, `${command.name()} ${'flags' in one ? one.flags : one.name()}`).not.toBe('');
