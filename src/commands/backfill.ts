@@ -49,9 +49,16 @@ const lists = streams.filter(({ kind }) => kind === 'list').map(({ name }) => na
 
 /** ISO 8601, with an offset or as a day; a time without an offset would mean another moment on each machine. */
 function time(text: string): Date {
-  if (/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text) && !Number.isNaN(Date.parse(text)))
-    return new Date(text);
+  const [, day] = /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.exec(text) ?? [];
+  const found = new Date(text);
+  if (day !== undefined && isOfCalendar(day) && !Number.isNaN(found.getTime())) return found;
   throw new InvalidArgumentError('It must be a day such as 2024-01-31, or a time such as 2024-01-31T12:00:00Z.');
+}
+
+/** JavaScript takes 31 February for 2 March. */
+function isOfCalendar(day: string): boolean {
+  const found = new Date(day);
+  return !Number.isNaN(found.getTime()) && found.toISOString().startsWith(day);
 }
 
 export async function runBackfill(

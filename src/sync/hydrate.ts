@@ -21,6 +21,7 @@ import {
   claimMessages,
   countWaiting,
   farFuture,
+  joinAgain,
   nameThem,
   nextAgain,
   nextRipe,
@@ -70,6 +71,8 @@ interface Reading {
   readonly readings: Map<string, number>;
   /** Names that this run has paid for: a batch was looked up before they came. */
   readonly asked: Set<string>;
+  /** What the reader of fresh changes has asked for since the backlog was looked up: it need not be asked for again. */
+  readonly freshened: Set<string>;
   failures: number;
   /** Nobody waits for the rest: the run may end. */
   isOver: () => Promise<boolean>;
@@ -86,8 +89,18 @@ export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promi
   const ofItsOwnAccord = claim.kind === 'hydrate';
   const isOver = async () =>
     ofItsOwnAccord && (ctx.clock.monotonic() - begunMs > longestMs || (await othersWait(ctx.pg, claim)));
+  if (claim.again) await joinAgain(ctx.pg, claim);
   const { fromMs, toMs } = await rangeOf(ctx.pg, claim.run);
-  const shared = { claim, stream, startedMs, readings: new Map(), asked: new Set<string>(), failures: 0, isOver };
+  const shared = {
+    claim,
+    stream,
+    startedMs,
+    readings: new Map(),
+    asked: new Set<string>(),
+    freshened: new Set<string>(),
+    failures: 0,
+    isOver,
+  };
   let wanted: Scope = {};
   for (let round = 1; round <= (claim.kind === 'sync' ? rounds : 1); round++) {
     const sourceMs = ctx.helpdesk.send.sourceNow();
@@ -137,14 +150,17 @@ async function readBoth(ctx: Context, shared: Omit<Reading, 'ctx'>): Promise<voi
 }
 
 async function readAll(reading: Reading, lane: Lane, tickets: AsyncIterable<Waiting>): Promise<void> {
-  const { ctx, claim, stream, readings } = reading;
+  const { ctx, claim, stream, readings, freshened } = reading;
   for await (const ticket of tickets) {
+    if (lane === 'fresh') freshened.add(ticket.id);
+    else if (freshened.has(ticket.id)) continue;
     const times = (readings.get(ticket.id) ?? 0) + 1;
     readings.set(ticket.id, times);
     try {
       if (times > mostReadings) throw new Retry(`ticket ${ticket.id} changes faster than it can be read`);
       const reply = await ask(ctx, claim, stream, ticket, { lane, tries: fewTries });
-      if (reply && (await commitDetail(ctx, claim, stream, reply, ticket))) readings.delete(ticket.id);
+      const first = ticket.first && (lane === 'fresh' || !freshened.has(ticket.id));
+      if (reply && (await commitDetail(ctx, claim, stream, reply, { ...ticket, first }))) readings.delete(ticket.id);
       reading.failures = 0;
     } catch (error) {
       if (error instanceof Gone) await noteGone(ctx, claim, ticket.id, error);
@@ -156,7 +172,8 @@ async function readAll(reading: Reading, lane: Lane, tickets: AsyncIterable<Wait
 }
 
 /** Older changes that the run wants, newest first; then, for a backfill that reads again, what it has not read again yet. */
-async function nextBacklog({ ctx, claim, wanted, startedMs }: Reading): Promise<Waiting[]> {
+async function nextBacklog({ ctx, claim, wanted, startedMs, freshened }: Reading): Promise<Waiting[]> {
+  freshened.clear();
   const when = moments(ctx, startedMs);
   const scope = { ...wanted, toMs: least(wanted.toMs, freshFrom(ctx)) };
   const tickets = await nextWaiting(ctx.pg, claim, when, batch.tickets, scope);

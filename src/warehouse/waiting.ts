@@ -118,6 +118,18 @@ export async function nextAgain(db: pg.Pool, claim: Claim, when: When, limit: nu
   return rows.map(waitingOf);
 }
 
+/** What another backfill that was at work when this one was asked for has read again, is not read for this one as well. */
+export async function joinAgain(db: pg.Pool, { account, run, stream }: Claim): Promise<void> {
+  await db.query(
+    `update sync.stored_runs r set again_before = (
+       select min(o.again_before) from sync.stored_runs o join sync.stored_run_streams s on s.run_id = o.id
+       where o.account_id = $1 and o.again and o.id <> r.id and s.stream = $3
+         and (o.finished_at is null or o.finished_at >= r.started_at))
+     where id = $2 and again_before is null`,
+    [account, run, stream],
+  );
+}
+
 /** From the first reply of a backfill that reads again: what was read before it is to be read, and what follows is not. */
 export async function beginAgain(client: Client, claim: Claim, asOfMs: Ms): Promise<void> {
   await client.query('update sync.stored_runs set again_before = $2 where id = $1 and again_before is null', [

@@ -94,7 +94,8 @@ export function askedAgain(asked: readonly Asked[], kills: readonly number[]): A
     const what = one.version === undefined ? `${one.path}?${one.query}` : `${one.path} ${one.version}`;
     const before = first.get(what);
     if (before !== undefined) {
-      const afterKill = kills.some(at => before.atMs <= at && at <= one.atMs);
+      // A request may arrive a moment after the death of its sender.
+      const afterKill = kills.some(at => before.atMs - 100 <= at && at <= one.atMs);
       again.push({ what, firstMs: before.atMs, againMs: one.atMs, afterKill, kind: kindOf(before, one) });
     }
     first.set(what, one);
@@ -105,5 +106,6 @@ export function askedAgain(asked: readonly Asked[], kills: readonly number[]): A
 function kindOf(before: Asked, one: Asked): Again['kind'] {
   if (one.version === undefined) return /^page=1&per_page=0|count=true/.test(one.query) ? 'search' : 'page';
   if (/embed=[^&]*(labels|inbox)/.test(one.query)) return 'name';
-  return before.atMs < before.updatedMs! + 3000 ? 'unripe ticket' : 'ticket';
+  // A reply is true as of its Date, a second's grain and a second before.
+  return Math.floor(before.atMs / 1000) * 1000 - 2000 < before.updatedMs! ? 'unripe ticket' : 'ticket';
 }

@@ -1,0 +1,473 @@
+/** `backfill` against the sandbox: which holes are read in which order, what is claimed, and what is paid for, once. */
+import { describe, expect, test } from 'vitest';
+import { Interrupted } from '../../src/errors.ts';
+import { type Sandbox, type SandboxOptions, type SeenRequest, startSandbox } from '../../src/sandbox/server.ts';
+import { World } from '../../src/sandbox/world.ts';
+import { settingsFor, shelfdesk } from '../support/cli.ts';
+import { backfillOnce, configFor, differences, noSandboxLimits, syncOnce } from '../support/mirror.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+
+const begin = Date.UTC(2025, 0, 1);
+const hour = (n: number): number => begin + n * 3_600_000;
+const at = (n: number): Date => new Date(hour(n));
+
+interface Desk extends AsyncDisposable {
+  readonly db: TestDatabase;
+  readonly sandbox: Sandbox;
+  readonly world: World;
+  /** Sets the clock of the source on. */
+  wait(ms: number): void;
+  /** Calls this with each request, and how many there were. */
+  onRequest: (request: SeenRequest, n: number) => void;
+  /** Since it was last called: in which hour each request of the default list of tickets begins. */
+  listed(): number[];
+  /** Since it was last called: which tickets were asked for by id. */
+  asked(): string[];
+  /** In hours. */
+  covered(stream: string, list?: string): Promise<[from: number, to: number][]>;
+}
+
+/** `hours`: how many, each with one customer, and one ticket with a message: long ago, so that nothing is fresh. */
+async function openDesk({
+  hours = 1200,
+  make = world => makeHours(world, hours),
+  ...options
+}: SandboxOptions & { hours?: number; make?: (world: World) => void } = {}): Promise<Desk> {
+  let aheadMs = 0;
+  const world = World.empty({ now: () => Date.now() + aheadMs });
+  make(world);
+  const db = await freshDatabase();
+  const before = (request: SeenRequest, n: number) => desk.onRequest(request, n);
+  const sandbox = await startSandbox({ ...noSandboxLimits, ...options, world, before });
+  const passed = { list: 0, ids: 0 };
+  const since = (what: keyof typeof passed) => {
+    const found = sandbox.requests.slice(passed[what]);
+    passed[what] = sandbox.requests.length;
+    return found;
+  };
+  const desk: Desk = {
+    db,
+    sandbox,
+    world,
+    wait: ms => {
+      aheadMs += ms;
+    },
+    onRequest: () => {},
+    listed: () =>
+      since('list')
+        .filter(({ path, query }) => path === '/tickets' && !query.has('spam') && !query.has('trash'))
+        .map(({ query }) => (Date.parse(query.get('since_updated_at')!) + 1000 - begin) / 3_600_000),
+    asked: () =>
+      since('ids')
+        .filter(({ path }) => path.startsWith('/tickets/'))
+        .map(({ path }) => path.slice('/tickets/'.length)),
+    async covered(stream, list = 'default') {
+      const { rows } = await db.pool.query<{ from_h: number; to_h: number }>(
+        `select extract(epoch from lower(part) - $3::timestamptz)::float8 / 3600 as from_h,
+           extract(epoch from upper(part) - $3::timestamptz)::float8 / 3600 as to_h
+         from sync.coverage, unnest(covered) part where stream = $1 and list = $2 order by 1`,
+        [stream, list, at(0)],
+      );
+      return rows.map(({ from_h, to_h }) => [from_h, to_h]);
+    },
+    async [Symbol.asyncDispose]() {
+      await sandbox.close();
+      await db.drop();
+    },
+  };
+  return desk;
+}
+
+/** Spam and trash are among the newest, so that it is known at once that the default list shows them. */
+function makeHours(world: World, hours: number): void {
+  world.addInbox();
+  for (let n = 0; n < hours; n++) {
+    const created_at = new Date(hour(n)).toISOString();
+    const customer = world.addCustomer({ id: `c${n}`, first_name: `Ada ${n}`, created_at });
+    const flags = { spam: n === hours - 2, trash: n === hours - 1 };
+    world.addTicket({ id: `t${n}`, customer_id: customer.id, created_at, ...flags });
+    world.addMessage(`t${n}`, { id: `m${n}`, created_at }, { at: created_at });
+  }
+}
+
+const upFrom = (from: number, to: number, prefix = 't') =>
+  Array.from({ length: to - from }, (_, i) => `${prefix}${from + i}`);
+
+/** With a page in which each ticket has an hour of its own, the next request begins with the last one that was shown. */
+const pagesOf = (tickets: number) => Math.ceil(tickets / 99) + 1;
+
+const idsOf = async (desk: Desk, table: string): Promise<Set<string>> => {
+  const { rows } = await desk.db.pool.query<{ id: string }>(`select id from helpdesk.${table}`);
+  return new Set(rows.map(({ id }) => id));
+};
+
+const configOf = (desk: Desk, sinceHour?: number) =>
+  configFor(desk.db.url, desk.sandbox, sinceHour === undefined ? {} : { sinceMs: hour(sinceHour) });
+
+/** An abort as Ctrl-C makes it. */
+function interruption(): { signal: AbortSignal; interrupt: () => void } {
+  const controller = new AbortController();
+  return { signal: controller.signal, interrupt: () => controller.abort(new Interrupted()) };
+}
+
+const range = (from: number | null, to: number | null, again = false) => ({
+  since: from === null ? null : at(from),
+  until: to === null ? null : at(to),
+  again,
+});
+
+describe('holes', () => {
+  test('of a range are filled newest first, each ascending; only the range is read and claimed', async () => {
+    await using desk = await openDesk();
+    await syncOnce(configOf(desk, 1000), ['tickets']);
+    await backfillOnce(configOf(desk, 1000), ['tickets'], range(300, 400));
+    const [before] = await desk.covered('tickets');
+    expect(before).toEqual([300, 400]);
+    desk.listed();
+
+    const result = await backfillOnce(configOf(desk, 1000), ['tickets'], range(100, 900));
+    expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
+    const listed = desk.listed();
+    const older = listed.indexOf(100);
+    const [newerHole, olderHole] = [listed.slice(0, older), listed.slice(older)];
+    expect(newerHole[0]).toBe(400);
+    for (const hole of [newerHole, olderHole]) expect(hole).toEqual(hole.toSorted((a, b) => a - b));
+    expect(newerHole.length).toBeLessThanOrEqual(pagesOf(500));
+    expect(olderHole.length).toBeLessThanOrEqual(pagesOf(200));
+    expect(Math.max(...newerHole)).toBeLessThan(900);
+    expect(Math.max(...olderHole)).toBeLessThan(300);
+    const covered = await desk.covered('tickets');
+    expect(covered).toEqual([
+      [100, 900],
+      [1000, covered[1]![1]],
+    ]);
+    const ids = await idsOf(desk, 'tickets');
+    expect(upFrom(100, 900).filter(id => !ids.has(id))).toEqual([]);
+  });
+
+  test('that HELPDESK_SINCE leaves when it is set earlier are shown, and filled without bounds', async () => {
+    await using desk = await openDesk();
+    await syncOnce(configOf(desk, 900));
+    expect((await idsOf(desk, 'tickets')).size).toBe(300);
+    // A sync goes on at the top, and leaves the hole to be seen.
+    await syncOnce(configOf(desk, 0));
+    const { rows: holes } = await desk.db.pool.query(
+      `select hole_from as from, hole_to as to from sync.holes where stream = 'tickets' and list = 'default' and hole_to < $1`,
+      [at(1000)],
+    );
+    expect(holes).toEqual([{ from: at(0), to: at(900) }]);
+    const result = await backfillOnce(configOf(desk, 0), ['users', 'customers', 'tickets', 'messages']);
+    expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
+    expect(await differences(desk.db.pool, desk.world)).toEqual([]);
+    const asked = desk.asked();
+    expect(new Set(asked).size).toBe(asked.length);
+  });
+
+  test('where there are none, nothing is read; what is newer than the top is left to a sync', async () => {
+    await using desk = await openDesk({ hours: 300 });
+    await syncOnce(configOf(desk));
+    desk.world.touch('t5');
+    const requests = desk.sandbox.totals.requests;
+    expect(await backfillOnce(configOf(desk), ['users', 'customers', 'tickets', 'messages'])).toMatchObject({
+      state: 'completed',
+      exitCode: 0,
+    });
+    expect(desk.sandbox.totals.requests).toBe(requests);
+  });
+
+  test('of an empty warehouse: a part, then a sync goes on behind it', async () => {
+    await using desk = await openDesk({ hours: 700 });
+    await backfillOnce(configOf(desk), ['users', 'customers', 'tickets', 'messages'], range(null, 500));
+    expect((await desk.covered('tickets')).map(([, to]) => to)).toEqual([500]);
+    const listed = desk.listed();
+    expect(Math.max(...listed)).toBeLessThan(500);
+    const asked = new Set(desk.asked());
+    expect(asked).toEqual(new Set(upFrom(0, 500)));
+    expect(await syncOnce(configOf(desk))).toMatchObject({ state: 'completed', exitCode: 0 });
+    expect(Math.min(...desk.listed())).toBe(500);
+    expect(desk.asked().filter(id => asked.has(id))).toEqual([]);
+    expect(await differences(desk.db.pool, desk.world)).toEqual([]);
+  });
+
+  test('of an empty warehouse: without bounds everything, and nothing is left for a sync', async () => {
+    await using desk = await openDesk({ hours: 300 });
+    expect(await backfillOnce(configOf(desk), ['users', 'customers', 'tickets', 'messages'])).toMatchObject({
+      exitCode: 0,
+    });
+    expect(await differences(desk.db.pool, desk.world)).toEqual([]);
+    desk.asked();
+    expect(await syncOnce(configOf(desk))).toMatchObject({ exitCode: 0 });
+    expect(desk.asked()).toEqual([]);
+    expect(await differences(desk.db.pool, desk.world)).toEqual([]);
+  });
+
+  test('of customers are filled by walks that end where the hole does', async () => {
+    await using desk = await openDesk();
+    await backfillOnce(configOf(desk), ['customers'], range(900, 1100));
+    expect(await desk.covered('customers')).toEqual([[900, 1100]]);
+    const before = desk.sandbox.totals.credits;
+    await backfillOnce(configOf(desk), ['customers'], range(400, 1000));
+    expect(await desk.covered('customers')).toEqual([[400, 1100]]);
+    // Six pages, one or two at either end, two counts.
+    expect(desk.sandbox.totals.credits - before).toBeLessThanOrEqual(6 + 3 + 4);
+    const ids = await idsOf(desk, 'customers');
+    expect(upFrom(400, 1100, 'c').filter(id => !ids.has(id))).toEqual([]);
+    expect(upFrom(0, 300, 'c').filter(id => ids.has(id))).toEqual([]);
+    await syncOnce(configOf(desk), ['customers']);
+    await backfillOnce(configOf(desk), ['customers']);
+    expect((await differences(desk.db.pool, desk.world)).filter(line => /^(customers|contacts)/.test(line))).toEqual(
+      [],
+    );
+  });
+
+  test('deeper than paging reaches stay, with their reason; what is around them is filled: partly', async () => {
+    const crowded = hour(100);
+    await using desk = await openDesk({
+      make: world => {
+        world.addInbox();
+        const customer_id = world.addCustomer().id;
+        const add = (id: string, ms: number) =>
+          world.addTicket({ id, customer_id, created_at: new Date(ms).toISOString() });
+        for (let n = 0; n < 50; n++) add(`before${n}`, hour(n));
+        for (let n = 0; n < 10_250; n++) add(`crowd${n}`, crowded);
+        for (let n = 0; n < 50; n++) add(`after${n}`, hour(200 + n));
+      },
+    });
+    const result = await backfillOnce(configOf(desk), ['tickets'], range(0, 240));
+    expect(result).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(result.streams[0]!.error).toContain('paging reaches');
+    expect(await desk.covered('tickets')).toEqual([
+      [0, 100],
+      [100 + 1 / 3600, 240],
+    ]);
+    const { rows } = await desk.db.pool.query(
+      `select lower(hole) as from, upper(hole) as to, reason from sync.hole_reasons where list = 'default'`,
+    );
+    expect(rows).toEqual([{ from: at(100), to: new Date(crowded + 1000), reason: expect.stringContaining('10000') }]);
+    const ids = await idsOf(desk, 'tickets');
+    expect([...upFrom(0, 50, 'before'), ...upFrom(0, 40, 'after')].filter(id => !ids.has(id))).toEqual([]);
+  });
+});
+
+describe('messages', () => {
+  test('of the tickets that changed in the range and wait for them, and no others', async () => {
+    await using desk = await openDesk();
+    await syncOnce(configOf(desk), ['tickets']);
+    await backfillOnce(configOf(desk), ['messages'], range(200, 260));
+    expect(desk.asked()).toEqual(upFrom(200, 260).reverse());
+    expect(await idsOf(desk, 'messages')).toEqual(new Set(upFrom(200, 260, 'm')));
+    await backfillOnce(configOf(desk), ['messages'], range(null, 230));
+    expect(desk.asked()).toEqual(upFrom(0, 200).reverse());
+    await backfillOnce(configOf(desk), ['messages'], range(1100, null));
+    expect(desk.asked()).toEqual(upFrom(1100, 1200).reverse());
+  });
+});
+
+describe('--again', () => {
+  test('for tickets reads the lists of the range, covered or not, and no ticket by its id', async () => {
+    await using desk = await openDesk({ hours: 620 });
+    await syncOnce(configOf(desk));
+    desk.wait(60_000);
+    // What nothing announces: it is found by reading again.
+    desk.world.patchTicket('t450', { subject: 'changed quietly' }, { quiet: true });
+    desk.listed();
+    desk.asked();
+    const result = await backfillOnce(configOf(desk), ['tickets'], range(400, 600, true));
+    expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
+    const listed = desk.listed();
+    expect(listed[0]).toBe(400);
+    expect(listed.length).toBeLessThanOrEqual(pagesOf(200));
+    expect(desk.asked()).toEqual([]);
+    expect(await differences(desk.db.pool, desk.world)).toEqual([]);
+    // Done is done: asked for once more, it is read once more.
+    await backfillOnce(configOf(desk), ['tickets'], range(400, 600, true));
+    expect(desk.listed()).toEqual(listed);
+  });
+
+  test('for messages pays for each ticket of the range once, at 2 credits', async () => {
+    await using desk = await openDesk({ hours: 620 });
+    await syncOnce(configOf(desk));
+    desk.wait(60_000);
+    desk.asked();
+    const before = desk.sandbox.totals.credits;
+    expect(await backfillOnce(configOf(desk), ['messages'], range(400, 500, true))).toMatchObject({ exitCode: 0 });
+    expect(desk.asked()).toEqual(upFrom(400, 500).reverse());
+    expect(desk.sandbox.totals.credits - before).toBe(200);
+  });
+
+  test('for messages goes on after Ctrl-C, and pays for nothing a third time', async () => {
+    await using desk = await openDesk({ hours: 620 });
+    await syncOnce(configOf(desk));
+    desk.wait(60_000);
+    desk.asked();
+    const { signal, interrupt } = interruption();
+    let n = 0;
+    desk.onRequest = () => {
+      if (++n === 70) interrupt();
+    };
+    const first = await backfillOnce(configOf(desk), ['messages'], range(400, 600, true), signal);
+    expect(first).toMatchObject({ state: 'interrupted', exitCode: 130 });
+    desk.onRequest = () => {};
+    const second = await backfillOnce(configOf(desk), ['messages'], range(400, 600, true));
+    expect(second).toMatchObject({ run: first.run, state: 'completed', exitCode: 0 });
+    expect(desk.asked()).toEqual(upFrom(400, 600).reverse());
+  });
+
+  test('for tickets goes on after Ctrl-C where it was', async () => {
+    await using desk = await openDesk();
+    await syncOnce(configOf(desk));
+    desk.wait(60_000);
+    desk.listed();
+    const { signal, interrupt } = interruption();
+    let n = 0;
+    desk.onRequest = () => {
+      if (++n === 4) interrupt();
+    };
+    const first = await backfillOnce(configOf(desk), ['tickets'], range(0, 900, true), signal);
+    expect(first).toMatchObject({ state: 'interrupted', exitCode: 130 });
+    desk.onRequest = () => {};
+    const second = await backfillOnce(configOf(desk), ['tickets'], range(0, 900, true));
+    expect(second).toMatchObject({ run: first.run, state: 'completed' });
+    const listed = desk.listed();
+    // One page is asked for from the second in which the last one ended, as always.
+    expect(listed).toEqual([...new Set(listed)]);
+    expect(listed.length).toBeLessThanOrEqual(pagesOf(900) + 1);
+  });
+
+  test('for messages goes on after kill -9: at most the ticket in flight is paid for a third time', async () => {
+    await using desk = await openDesk({ hours: 620 });
+    await syncOnce(configOf(desk));
+    desk.wait(60_000);
+    desk.asked();
+    const command = [
+      'backfill',
+      'messages',
+      '--again',
+      '--since',
+      at(400).toISOString(),
+      '--until',
+      at(600).toISOString(),
+    ];
+    const env = settingsFor(desk.db.url, desk.sandbox);
+    const killed = shelfdesk(command, env);
+    let n = 0;
+    desk.onRequest = () => {
+      if (++n === 70) killed.process.kill('SIGKILL');
+    };
+    expect((await killed.finished).signal).toBe('SIGKILL');
+    desk.onRequest = () => {};
+    const { code, stdout, stderr } = await shelfdesk([...command, '--json'], env).finished;
+    expect(code, stderr).toBe(0);
+    expect(stderr).toContain('Going on with run');
+    expect(JSON.parse(stdout)).toMatchObject({ state: 'completed', exitCode: 0, streams: [{ stream: 'messages' }] });
+    const asked = desk.asked();
+    expect(new Set(asked)).toEqual(new Set(upFrom(400, 600)));
+    expect(asked.length).toBeLessThanOrEqual(201);
+  });
+});
+
+describe('several at once', () => {
+  /** Slow enough that the second one meets the first at work. */
+  const slowly: SandboxOptions = { fault: () => ({ kind: 'delay', ms: 40 }) };
+
+  test('that ask for the same follow one run', async () => {
+    await using desk = await openDesk(slowly);
+    const [one, other] = await Promise.all(
+      [1, 2].map(() => backfillOnce(configOf(desk), ['tickets'], range(100, 900))),
+    );
+    expect(one).toMatchObject({ state: 'completed', exitCode: 0 });
+    expect(other).toMatchObject({ run: one!.run, state: 'completed', exitCode: 0 });
+    const listed = desk.listed();
+    expect(listed.filter((_, i) => listed.indexOf(listed[i]!) !== i)).toEqual([]);
+  });
+
+  test.for([false, true])('that overlap pay once (again: %s)', async again => {
+    await using desk = await openDesk(slowly);
+    if (again) {
+      await syncOnce(configOf(desk), ['tickets']);
+      desk.wait(60_000);
+      desk.listed();
+    }
+    const results = await Promise.all([
+      backfillOnce(configOf(desk), ['tickets'], range(100, 600, again)),
+      backfillOnce(configOf(desk), ['tickets'], range(300, 900, again)),
+    ]);
+    for (const result of results) expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
+    expect(results[0]!.run).not.toBe(results[1]!.run);
+    // 800 hours in at most three parts.
+    const listed = desk.listed();
+    expect(new Set(listed).size).toBe(listed.length);
+    expect(listed.length).toBeLessThanOrEqual(pagesOf(800) + 4);
+    const ids = await idsOf(desk, 'tickets');
+    expect(upFrom(100, 900).filter(id => !ids.has(id))).toEqual([]);
+  });
+
+  test.for([false, true])('that overlap pay for messages once (again: %s)', async again => {
+    await using desk = await openDesk({ hours: 520 });
+    await syncOnce(configOf(desk), again ? undefined : ['tickets']);
+    desk.wait(60_000);
+    desk.asked();
+    const results = await Promise.all([
+      backfillOnce(configOf(desk), ['messages'], range(100, 400, again)),
+      backfillOnce(configOf(desk), ['messages'], range(300, 500, again)),
+    ]);
+    for (const result of results) expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
+    const asked = desk.asked();
+    expect(new Set(asked)).toEqual(new Set(upFrom(100, 500)));
+    expect(asked.length).toBe(400);
+  });
+});
+
+describe('on the command line', () => {
+  test.each([
+    [['nonsense'], 'there is no stream nonsense'],
+    [['--since', 'yesterday'], 'must be a day'],
+    [['--since', '2024-02-31'], 'must be a day'],
+    [['--until', '2024-01-01T10:00'], 'must be a day'],
+    [['--since', '2025-02-01', '--until', '2025-01-01'], '--since is not before --until'],
+    [['--since', '2025-02-01', '--until', '2025-02-01'], '--since is not before --until'],
+  ])('%j is an error of usage, before anything is opened', async (args, said) => {
+    const { code, stderr, stdout } = await shelfdesk(['backfill', ...args], {
+      DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
+      HELPDESK_BASE_URL: 'http://127.0.0.1:1/api/v1',
+      HELPDESK_TOKEN: 'none',
+    }).finished;
+    expect(code, stderr).toBe(2);
+    expect(stderr).toContain(said);
+    expect(stdout).toBe('');
+  });
+
+  test('--again without names leaves messages out; --json is one document', async () => {
+    await using desk = await openDesk({ hours: 300 });
+    await syncOnce(configOf(desk));
+    desk.wait(60_000);
+    desk.asked();
+    const { code, stdout, stderr } = await shelfdesk(
+      ['backfill', '--again', '--until', '2025-01-08', '--json'],
+      settingsFor(desk.db.url, desk.sandbox),
+    ).finished;
+    expect(code, stderr).toBe(0);
+    const result = JSON.parse(stdout);
+    expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
+    expect(result.streams.map(({ stream }: { stream: string }) => stream)).toEqual(['users', 'customers', 'tickets']);
+    expect(desk.asked()).toEqual([]);
+  });
+
+  test('Ctrl-C ends it with 130, and the same command goes on', async () => {
+    await using desk = await openDesk({ fault: () => ({ kind: 'delay', ms: 30 }) });
+    const env = settingsFor(desk.db.url, desk.sandbox);
+    const command = ['backfill', 'tickets', '--until', at(900).toISOString()];
+    const first = shelfdesk(command, env);
+    desk.onRequest = (_request, n) => {
+      if (n === 4) first.process.kill('SIGINT');
+    };
+    const stopped = await first.finished;
+    expect(stopped.code, stopped.stderr).toBe(130);
+    expect(stopped.stderr).toContain('Run the same command again');
+    const second = await shelfdesk(command, env).finished;
+    expect(second.code, second.stderr).toBe(0);
+    const listed = desk.listed();
+    expect(new Set(listed).size).toBe(listed.length);
+    expect((await desk.covered('tickets')).map(([, to]) => to)).toEqual([900]);
+  });
+});
