@@ -52,7 +52,7 @@ create index stored_run_streams_done on sync.stored_run_streams (account_id, str
 comment on table sync.stored_runs is
   'Runs as they were written down: one whose process died is still called running here. Read sync.runs.';
 comment on column sync.stored_runs.kind is
-  'sync and backfill: a command; fresh and nightly: the schedule; hydrate: opened whenever tickets wait for their messages.';
+  'sync: a command; backfill: a command, or the night for customers; fresh and nightly: the schedule; hydrate: tickets wait for their messages.';
 comment on column sync.stored_runs.opened_by is 'The process of sync.workers that opened it.';
 comment on column sync.stored_runs.since is 'A backfill reads from here on; null: from the beginning.';
 comment on column sync.stored_runs.until is 'A backfill reads up to here.';
@@ -104,7 +104,7 @@ comment on column sync.run_streams.exit_code is 'The exit code that the command 
 create view sync.runs as
 select r.id, r.account_id, r.kind,
   case when r.state = 'running' and not sync.is_alive(r.opened_by)
-      -- A run of the schedule belongs to whoever works; one of a command, to the command and to who works on it.
+      -- Whoever works goes on with every open run; who opened one begins to work where nobody else does.
       and not exists (
         select from sync.workers w where w.account_id = r.account_id and w.works and sync.is_alive(w.id))
     then 'interrupted' else r.state end as state,
@@ -114,9 +114,9 @@ comment on view sync.runs is 'What people or the schedule started: one row for e
 comment on column sync.runs.id is 'Number of the run.';
 comment on column sync.runs.account_id is 'The operator''s name for the mirrored account; part of every key.';
 comment on column sync.runs.kind is
-  'sync and backfill: a command; fresh and nightly: the schedule; hydrate: opened whenever tickets wait for their messages.';
+  'sync: a command; backfill: a command, or the night for customers; fresh and nightly: the schedule; hydrate: tickets wait for their messages.';
 comment on column sync.runs.state is
-  'running (or about to be, by a process that lives), completed, partly (it ended, but something could not be had), failed, or interrupted; interrupted without finished_at: nobody is alive to go on with it, and the next process that works does.';
+  'running (or about to be, by a process that lives), completed, partly (it ended, but something could not be had), failed, or interrupted; interrupted without finished_at: nobody is alive to go on with it, until the next worker starts.';
 comment on column sync.runs.started_at is 'When it was started.';
 comment on column sync.runs.finished_at is 'When it ended.';
 comment on column sync.runs.opened_by is 'The process of sync.workers that opened it.';
@@ -190,7 +190,7 @@ select s.account_id, s.stream,
    where g.account_id = s.account_id and g.stream = s.stream and g.state = 'completed') as last_success_at,
   case when l.state = 'interrupted' and l.finished_at is null then 'its process is gone' else l.error end as last_error,
   case when l.state = 'interrupted' and l.finished_at is null
-    then 'Nothing to do while a worker runs: it goes on there. Else run `npx shelfdesk sync` or `start`.' else l.remedy end as remedy
+    then 'Nothing to do while a worker runs: it goes on there. Else run `npx shelfdesk start`, or the same command again.' else l.remedy end as remedy
 from (
   select account_id, stream from sync.coverage
   union

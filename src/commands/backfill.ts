@@ -26,7 +26,7 @@ export function addBackfill(program: Command, deps: Deps, act: Act): void {
     )
     .argument('[streams...]', `some of: ${streamNames.join(', ')} (default: all; with --again all but messages)`)
     .option('--since <time>', 'from here on, e.g. 2024-01-01 (default: from the beginning of what is wanted)', time)
-    .option('--until <time>', 'up to here (default: up to the top of what is covered; what is newer is for sync)', time)
+    .option('--until <time>', 'up to here (default: up to the top of what is covered, with --again up to now)', time)
     .option('--again', 'read also what is covered; messages only if they are named: 2 credits for each ticket')
     .option('--json', 'print one JSON document on stdout')
     .action(

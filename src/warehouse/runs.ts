@@ -6,8 +6,8 @@ import { exitCodes, Interrupted, ShelfdeskError } from '../errors.ts';
 import { type Client, transaction } from './pool.ts';
 
 /**
- * sync and backfill: a command. fresh and nightly: the schedule. hydrate: opened whenever tickets wait for their messages
- * and no other run would read them.
+ * sync: a command. backfill: a command, or the night for customers. fresh and nightly: the schedule. hydrate: tickets wait
+ * for their messages, and no other run would read them.
  */
 export const runKinds = ['sync', 'fresh', 'nightly', 'hydrate', 'backfill'] as const;
 export type RunKind = (typeof runKinds)[number];
