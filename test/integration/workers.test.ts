@@ -1,0 +1,207 @@
+/** Processes that share the work: killed at random, asked to leave, and commands beside them. Real ones, on both queues. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { type SandboxOptions, type SeenRequest, startSandbox } from '../../src/sandbox/server.ts';
+import { settingsFor, shelfdesk } from '../support/cli.ts';
+import { killWorkers } from '../support/killing.ts';
+import { differences, noSandboxLimits } from '../support/mirror.ts';
+import { freshDatabase } from '../support/postgres.ts';
+import { describeOnRedis } from '../support/redis.ts';
+import { type Asked, askedAgain, askedOf, startWorker, type WorkerProcess } from '../support/workers.ts';
+
+type Env = Record<string, string>;
+
+async function given(
+  options: SandboxOptions,
+  queue: Env,
+  act: (all: {
+    pool: import('pg').Pool;
+    env: Env;
+    sandbox: Awaited<ReturnType<typeof startSandbox>>;
+    asked: Asked[];
+    /** Of tickets, by their id. */
+    ids: () => string[];
+    /** Calls this once, with the request of a ticket that makes so many. */
+    at: (tickets: number, act: () => void) => void;
+    start: (more?: Env) => WorkerProcess;
+  }) => Promise<void>,
+): Promise<void> {
+  await using db = await freshDatabase();
+  const asked: Asked[] = [];
+  let due: { tickets: number; act: () => void } | undefined;
+  const ids = () => asked.map(({ path }) => path).filter(path => path.startsWith('/tickets/'));
+  const before = (request: SeenRequest, n: number) => {
+    options.before?.(request, n);
+    asked.push(askedOf(request, sandbox.world));
+    if (due === undefined || ids().length < due.tickets) return;
+    const { act: now } = due;
+    due = undefined;
+    now();
+  };
+  const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 150, fault: slowly, ...options, before });
+  const env = { ...settingsFor(db.url, sandbox), SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: '', ...queue };
+  const workers: WorkerProcess[] = [];
+  const start = (more: Env = {}) => {
+    const worker = startWorker({ ...env, ...more });
+    workers.push(worker);
+    return worker;
+  };
+  const at = (tickets: number, act: () => void) => {
+    due = { tickets, act };
+  };
+  try {
+    await act({ pool: db.pool, env, sandbox, asked, ids, at, start });
+  } finally {
+    for (const { kill } of workers) kill('SIGKILL');
+    await Promise.all(workers.map(({ finished }) => finished));
+    await sandbox.close();
+  }
+}
+
+/** So that what happens to a process happens in the midst of its work. */
+const slowly: NonNullable<SandboxOptions['fault']> = ({ path }) =>
+  path.startsWith('/tickets/') ? { kind: 'delay', ms: 15 } : undefined;
+
+const nothingTwice = (paths: readonly string[]) =>
+  expect(paths.filter((path, i) => paths.indexOf(path) < i)).toEqual([]);
+
+async function until(what: () => Promise<boolean>): Promise<void> {
+  while (!(await what())) await delay(100);
+}
+
+function onQueue(queue: Env): void {
+  test('kill -9 of a random one of three, again and again: equal tables, 0 × 429, at most the page in flight paid twice', async () => {
+    await using db = await freshDatabase();
+    const { kills, again, ...found } = await killWorkers({
+      database: db,
+      env: queue,
+      tickets: 600,
+      limits: { credits: 3000, requestsPerSecond: 180 },
+      reserve: 300,
+      changesPerMinute: 60,
+      everyMs: 2000,
+      forMs: 20_000,
+      seed: 5,
+      pageMs: 200,
+      patienceMs: 60_000,
+    });
+    expect(kills.length).toBeGreaterThanOrEqual(5);
+    expect(found.differences).toEqual([]);
+    expect(found.totals.refused).toBe(0);
+    expect(found.codes).toEqual([0, 0, 0]);
+    expect(found.open).toEqual([]);
+    expect(found.failed).toEqual([]);
+    // SPEC I8 lets the search for the end of the customers' list begin anew. A ticket that changes between its listing and
+    // its reading is read before a reply can be later than the change, and has to be read again, killed or not.
+    const counted = again.filter(({ kind }) => kind !== 'search' && kind !== 'unripe ticket');
+    expect(counted.filter(({ afterKill }) => !afterKill)).toEqual([]);
+    expect(counted.length).toBeLessThanOrEqual(kills.length);
+    expect(again.filter(({ kind }) => kind === 'search').length).toBeLessThanOrEqual(kills.length);
+  });
+
+  test('SIGTERM at work: exit 0, another one goes on at the next page, nothing is paid twice', async () => {
+    await given({}, queue, async ({ pool, sandbox, ids, at, start }) => {
+      const workers = [start(), start()];
+      const numbers = await Promise.all(workers.map(({ id }) => id));
+      const asked = new Promise<void>(resolve => at(40, resolve));
+      // The first night is caught up by a third one, which may be the one that works on it.
+      workers.push(start({ SCHEDULE_NIGHTLY: '0 2 * * *' }));
+      numbers.push(await workers[2]!.id);
+      await asked;
+      const holder = async () =>
+        (await pool.query(`select worker from sync.run_streams where stream = 'messages' and state = 'running'`))
+          .rows[0]?.worker;
+      const leaving = numbers.indexOf(await holder());
+      workers[leaving]!.kill('SIGTERM');
+      const { code, stderr } = await workers[leaving]!.finished;
+      expect(code, stderr).toBe(0);
+      expect(ids().length).toBeLessThan(140);
+      await until(async () => (await differences(pool, sandbox.world)).length === 0);
+      nothingTwice(ids());
+      const { rows } = await pool.query(`select worker, state from sync.run_streams where stream = 'messages'`);
+      expect(rows.map(({ worker }) => worker)).not.toContain(numbers[leaving]);
+    });
+  });
+
+  test('sync beside a worker asks for nothing itself, and tells how it went', async () => {
+    await given({}, queue, async ({ pool, env, sandbox, ids, start }) => {
+      const worker = await start().id;
+      const { code, stdout, stderr } = await shelfdesk(['sync', '--json'], env).finished;
+      expect(code, stderr).toBe(0);
+      const { run, state } = JSON.parse(stdout);
+      expect(state).toBe('completed');
+      const { rows } = await pool.query('select distinct worker from sync.run_streams where run_id = $1', [run]);
+      expect(rows).toEqual([{ worker }]);
+      expect(await differences(pool, sandbox.world)).toEqual([]);
+      nothingTwice(ids());
+    });
+  });
+
+  test('Ctrl-C of a command that follows leaves its run to the worker', async () => {
+    await given({}, queue, async ({ pool, env, sandbox, ids, at, start }) => {
+      const worker = await start().id;
+      const sync = shelfdesk(['sync', '--json'], env);
+      at(30, () => sync.process.kill('SIGINT'));
+      const { code, stdout, stderr } = await sync.finished;
+      expect(code, stderr).toBe(130);
+      expect(stderr).toContain('It goes on in the workers');
+      const { run, state } = JSON.parse(stdout);
+      expect(state).toBe('running');
+      const stateNow = async () => (await pool.query('select state from sync.runs where id = $1', [run])).rows[0].state;
+      await until(async () => (await stateNow()) !== 'running');
+      expect(await stateNow()).toBe('completed');
+      const { rows } = await pool.query('select distinct worker from sync.run_streams where run_id = $1', [run]);
+      expect(rows).toEqual([{ worker }]);
+      expect(await differences(pool, sandbox.world)).toEqual([]);
+      nothingTwice(ids());
+    });
+  });
+
+  test('a command whose only worker is killed goes on by itself', async () => {
+    await given({}, queue, async ({ pool, env, sandbox, ids, at, start }) => {
+      const worker = start();
+      const number = await worker.id;
+      at(30, () => worker.kill('SIGKILL'));
+      const { code, stdout, stderr } = await shelfdesk(['sync', '--json'], env).finished;
+      expect(code, stderr).toBe(0);
+      const { run, state } = JSON.parse(stdout);
+      expect(state).toBe('completed');
+      const { rows } = await pool.query(
+        `select worker from sync.run_streams where run_id = $1 and stream = 'messages'`,
+        [run],
+      );
+      expect(rows[0].worker).not.toBe(number);
+      expect(await differences(pool, sandbox.world)).toEqual([]);
+      // The ticket in flight.
+      expect(ids().length - new Set(ids()).size).toBeLessThanOrEqual(1);
+    });
+  });
+
+  test('two commands at once without a worker share the work, and pay for no history twice', async () => {
+    await given({}, queue, async ({ pool, env, sandbox, asked, ids }) => {
+      const both = await Promise.all([1, 2].map(() => shelfdesk(['sync', '--json'], env).finished));
+      for (const { code, stderr } of both) expect(code, stderr).toBe(0);
+      expect(await differences(pool, sandbox.world)).toEqual([]);
+      nothingTwice(ids());
+      // The team has no top that could be extended: each of the two reads it whole.
+      expect(askedAgain(asked, []).filter(({ what }) => !what.startsWith('/users'))).toEqual([]);
+    });
+  });
+}
+
+describe('workers, with the queue in PostgreSQL', () => onQueue({}));
+
+describeOnRedis('workers, with the queue in Redis', ({ url }) => onQueue({ REDIS_URL: url }));
+
+test('a ticket of the backlog that changes before its turn is read as fresh, and not once more in its turn', async () => {
+  const delays: NonNullable<SandboxOptions['fault']> = ({ path }) =>
+    path.startsWith('/tickets/') ? { kind: 'delay', ms: 100 } : undefined;
+  await given({ tickets: 48, fault: delays }, {}, async ({ pool, sandbox, asked, at, start }) => {
+    const last = sandbox.world.byUpdated.at(0)!.id;
+    at(1, () => void sandbox.world.addMessage(last, { body: 'just now' }));
+    start({ SCHEDULE_FRESH: '* * * * * *', SCHEDULE_NIGHTLY: '0 2 * * *' });
+    await until(async () => asked.some(({ path }) => path === `/tickets/${last}`));
+    await until(async () => (await differences(pool, sandbox.world)).length === 0);
+    expect(askedAgain(asked, []).filter(({ kind }) => kind === 'ticket')).toEqual([]);
+  });
+});
