@@ -20,6 +20,8 @@ export function makePool(url: string, name = 'shelfdesk'): pg.Pool {
   });
   // An idle connection that breaks is replaced; the query that needs it next says what is wrong.
   pool.on('error', () => {});
+  // One that breaks while a transaction has it fails that transaction, and not the whole process.
+  pool.on('connect', client => client.on('error', () => {}));
   return pool;
 }
 

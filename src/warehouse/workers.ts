@@ -4,6 +4,7 @@
  */
 import pg from 'pg';
 import type { Clock } from '../clock.ts';
+import { isAway } from '../errors.ts';
 
 /** 'SHSW': the class of these locks; sync.is_alive() in 0005_around_the_clock.sql knows it as well. */
 const lockClass = 0x53_48_53_57;
@@ -34,8 +35,10 @@ export interface Presence extends AsyncDisposable {
  */
 export async function bePresent(url: string, me: Process, clock: Clock): Promise<Presence> {
   const gone = new AbortController();
+  const startedAt = new Date(clock.now());
+  let { works } = me;
   let client: pg.Client | undefined = await connect(url);
-  const id = await enter(client, me, new Date(clock.now())).catch(async error => {
+  const id = await enter(client, me, startedAt).catch(async error => {
     await client?.end();
     throw error;
   });
@@ -45,14 +48,17 @@ export async function bePresent(url: string, me: Process, clock: Clock): Promise
       if (client === undefined) await clock.sleep(againMs, gone.signal).catch(() => {});
       else await lossOf(client, gone.signal);
       if (gone.signal.aborted) return;
-      client = await holdAgain(url, id).catch(() => undefined);
+      client = await holdAgain(url, id, me, startedAt).catch(() => undefined);
+      if (client && works) await sayWorks(client, id);
     }
   })();
 
   return {
     id,
     async works() {
-      await client?.query('update sync.workers set works = true where id = $1', [id]);
+      works = true;
+      // While the connection is away it is said when it is back.
+      if (client) await sayWorks(client, id);
     },
     async [Symbol.asyncDispose]() {
       gone.abort();
@@ -89,14 +95,29 @@ async function enter(client: pg.Client, me: Process, now: Date): Promise<number>
   return rows[0]!.id;
 }
 
-async function holdAgain(url: string, id: number): Promise<pg.Client> {
+/** Under its old number, and in the list again: whoever came meanwhile took it for dead. */
+async function holdAgain(url: string, id: number, me: Process, startedAt: Date): Promise<pg.Client> {
   const client = await connect(url);
   try {
-    await client.query(`select pg_advisory_lock(${lockClass}, $1)`, [id]);
+    await client.query(
+      `with back as (
+         insert into sync.workers (id, account_id, works, host, pid, version, started_at) overriding system value
+         values ($1, $2, $3, $4, $5, $6, $7) on conflict (id) do nothing)
+       select pg_advisory_lock(${lockClass}, $1)`,
+      [id, me.account, me.works, me.host, me.pid, me.version, startedAt],
+    );
     return client;
   } catch (error) {
     await client.end().catch(() => {});
     throw error;
+  }
+}
+
+async function sayWorks(client: pg.Client, id: number): Promise<void> {
+  try {
+    await client.query('update sync.workers set works = true where id = $1', [id]);
+  } catch (error) {
+    if (!isAway(error)) throw error;
   }
 }
 

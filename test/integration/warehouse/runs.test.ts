@@ -1,14 +1,16 @@
 /** Who may write: tokens, locks, and how a run and its streams end. */
-import { describe, expect, test } from 'vitest';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { Fatal, FencedOff, Interrupted, Retry } from '../../../src/errors.ts';
+import { Fatal, FencedOff, Interrupted, isAway, Retry } from '../../../src/errors.ts';
 import { messages } from '../../../src/streams/messages.ts';
 import { tickets } from '../../../src/streams/tickets.ts';
 import { hydrate } from '../../../src/sync/hydrate.ts';
 import { noteFailure, syncList } from '../../../src/sync/sync.ts';
-import { finish, heldBy, release, takeUp } from '../../../src/warehouse/claims.ts';
+import { type Claimant, failUntaken, finish, heldBy, release, takeUp } from '../../../src/warehouse/claims.ts';
+import { makePool, transaction } from '../../../src/warehouse/pool.ts';
 import { buryRuns, endRun, readProgress } from '../../../src/warehouse/runs.ts';
-import { bePresent } from '../../../src/warehouse/workers.ts';
+import { bePresent, liveWorkers, type Presence } from '../../../src/warehouse/workers.ts';
 import { at, message, open, type Scripted, scripted, take, ticket } from '../../support/scripted.ts';
 
 /** All rows of all tables, as text. */
@@ -228,4 +230,363 @@ test('whoever leaves a run ends what is left of it, and nothing that is over', a
   const before = await everything(s);
   await buryRuns(s.pool, 'default', at(3));
   expect(await everything(s)).toEqual(before);
+});
+
+/** A process that lives until it is disposed of. */
+const present = (s: Scripted, more: { account?: string; works?: boolean; pid?: number } = {}): Promise<Presence> =>
+  bePresent(s.url, { account: 'default', works: true, host: 'here', pid: 1, version: '0', ...more }, systemClock);
+
+const isAlive = async (s: Scripted, id: number) => (await s.rows('select sync.is_alive($1) as alive', id))[0]!.alive;
+const eventually = (look: () => Promise<unknown>) => vi.waitFor(look, { timeout: 30_000 });
+
+/** Ends the connections of all that are present, and waits until they are gone. */
+const endPresences = (s: Scripted) =>
+  s.rows(`select pg_terminate_backend(pid, 10000) as ended from pg_stat_activity
+    where datname = current_database() and application_name = 'shelfdesk: presence'`);
+
+describe('who is alive', () => {
+  test('a process is from when it says so until it leaves, and then leaves nothing behind', async () => {
+    await using s = await scripted();
+    expect(await isAlive(s, 1)).toBe(false);
+    await using one = await present(s);
+    await using other = await present(s, { account: 'other' });
+    expect([await isAlive(s, one.id), await isAlive(s, other.id)]).toEqual([true, true]);
+    expect(await s.rows('select account_id, works, host, pid, version from sync.workers order by id')).toEqual([
+      { account_id: 'default', works: true, host: 'here', pid: 1, version: '0' },
+      { account_id: 'other', works: true, host: 'here', pid: 1, version: '0' },
+    ]);
+    await one[Symbol.asyncDispose]();
+    expect([await isAlive(s, one.id), await isAlive(s, other.id)]).toEqual([false, true]);
+    expect(await s.rows('select id from sync.workers')).toEqual([{ id: other.id }]);
+  });
+
+  test('it is alive in its own database alone', async () => {
+    await using s = await scripted();
+    await using neighbour = await scripted();
+    await using one = await present(s);
+    expect([await isAlive(s, one.id), await isAlive(neighbour, one.id)]).toEqual([true, false]);
+  });
+
+  test('a connection that breaks is made again, as often as it breaks', async () => {
+    await using s = await scripted();
+    await using one = await present(s);
+    for (let i = 0; i < 3; i++) {
+      expect(await endPresences(s)).toEqual([{ ended: true }]);
+      await eventually(async () => expect(await isAlive(s, one.id)).toBe(true));
+    }
+    expect(await liveWorkers(s.pool, 'default')).toEqual([{ id: one.id, host: 'here', pid: 1 }]);
+    await one[Symbol.asyncDispose]();
+    expect(await isAlive(s, one.id)).toBe(false);
+    expect(await s.rows('select id from sync.workers')).toEqual([]);
+  });
+
+  test('who comes while it is gone takes it for dead; when it is back it is in the list again', async () => {
+    await using s = await scripted();
+    await using way = await wayTo(s.url);
+    await using one = await bePresent(
+      way.url,
+      { account: 'default', works: true, host: 'far', pid: 2, version: '0' },
+      systemClock,
+    );
+    way.close();
+    await eventually(async () => expect(await isAlive(s, one.id)).toBe(false));
+    await using other = await present(s);
+    expect(await s.rows('select id from sync.workers')).toEqual([{ id: other.id }]);
+    way.open();
+    await eventually(async () => expect(await isAlive(s, one.id)).toBe(true));
+    expect(await liveWorkers(s.pool, 'default')).toEqual([
+      { id: one.id, host: 'far', pid: 2 },
+      { id: other.id, host: 'here', pid: 1 },
+    ]);
+  });
+
+  test('that it takes jobs is not forgotten while the database is away', async () => {
+    await using s = await scripted();
+    await using way = await wayTo(s.url);
+    await using one = await bePresent(
+      way.url,
+      { account: 'default', works: false, host: 'far', pid: 2, version: '0' },
+      systemClock,
+    );
+    way.close();
+    await eventually(async () => expect(await isAlive(s, one.id)).toBe(false));
+    await one.works();
+    way.open();
+    await eventually(async () => expect(await liveWorkers(s.pool, 'default')).toHaveLength(1));
+  });
+
+  test('workers are those of an account that take jobs and live, but for who asks', async () => {
+    await using s = await scripted();
+    await using watcher = await present(s, { works: false, pid: 1 });
+    await using one = await present(s, { pid: 2 });
+    await using other = await present(s, { pid: 3 });
+    await using _stranger = await present(s, { account: 'other', pid: 4 });
+    await s.rows(`insert into sync.workers (account_id, works, host, pid, version, started_at)
+      values ('default', true, 'here', 5, '0', now())`);
+    const pids = async (except?: number) => (await liveWorkers(s.pool, 'default', except)).map(({ pid }) => pid);
+    expect(await pids()).toEqual([2, 3]);
+    expect(await pids(one.id)).toEqual([3]);
+    await watcher.works();
+    expect(await pids()).toEqual([1, 2, 3]);
+    await other[Symbol.asyncDispose]();
+    expect(await pids()).toEqual([1, 2]);
+  });
+});
+
+/** A way to the database that can be closed, while others still get there. */
+async function wayTo(url: string): Promise<{ url: string; open(): void; close(): void } & AsyncDisposable> {
+  const { hostname, port } = new URL(url);
+  const sockets = new Set<Socket>();
+  let isOpen = true;
+  const server = createServer(socket => {
+    const onward = connect({ host: hostname, port: Number(port) });
+    for (const one of [socket, onward]) {
+      sockets.add(one);
+      one.on('error', () => {}).on('close', () => sockets.delete(one));
+    }
+    if (!isOpen) socket.destroy();
+    socket.pipe(onward).pipe(socket);
+    socket.on('close', () => onward.destroy());
+  });
+  await new Promise<void>(done => server.listen(0, '127.0.0.1', done));
+  const own = new URL(url);
+  own.hostname = '127.0.0.1';
+  own.port = String((server.address() as AddressInfo).port);
+  const close = () => {
+    isOpen = false;
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    url: own.href,
+    close,
+    open: () => {
+      isOpen = true;
+    },
+    async [Symbol.asyncDispose]() {
+      close();
+      await new Promise(done => server.close(done));
+    },
+  };
+}
+
+describe('who takes up what', () => {
+  const work = (run: number, stream = 'tickets') => ({ account: 'default', run, stream });
+  const up = async (s: Scripted, run: number, by: Claimant, stream?: string) => {
+    const got = await takeUp(s.pool, work(run, stream), by, at(1));
+    return 'taken' in got ? got.taken.token : got;
+  };
+  const held = { over: true };
+
+  test('what a living process has under another job is in other hands; under the same job it is taken from it', async () => {
+    await using s = await scripted();
+    await using one = await present(s);
+    await using other = await present(s);
+    const run = await open(s.pool, ['tickets'], at(0));
+    expect(await up(s, run, { worker: one.id, job: 'a' })).toBe(1);
+    expect(await up(s, run, { worker: other.id, job: 'b' })).toEqual(held);
+    expect(await up(s, run, { worker: one.id, job: 'b' })).toEqual(held);
+    // The queue delivers a job again when its worker has stalled.
+    expect(await up(s, run, { worker: other.id, job: 'a' })).toBe(2);
+    expect(await up(s, run, { worker: one.id, job: 'b' })).toEqual(held);
+    await other[Symbol.asyncDispose]();
+    expect(await up(s, run, { worker: one.id, job: 'b' })).toBe(3);
+    expect(await s.rows('select worker, job, state from sync.stored_run_streams')).toEqual([
+      { worker: one.id, job: 'b', state: 'running' },
+    ]);
+  });
+
+  test('one reader of a top, one of holes, one of messages; a dead one is in nobody’s way', async () => {
+    await using s = await scripted();
+    const dead = { worker: 0, job: 'dead' };
+    const one = await present(s);
+    const by = (job: string) => ({ worker: one.id, job });
+    const first = await open(s.pool, ['tickets', 'users', 'messages'], at(0));
+    const second = await open(s.pool, ['tickets', 'users', 'messages'], at(0));
+    const backfill = await open(s.pool, ['tickets', 'messages'], at(0), { kind: 'backfill' });
+    const another = await open(s.pool, ['tickets', 'messages'], at(0), { kind: 'backfill' });
+    const waits = async (run: number, stream: string) =>
+      (
+        await s.rows(
+          'select state, token, waits_for from sync.stored_run_streams where run_id = $1 and stream = $2',
+          run,
+          stream,
+        )
+      )[0];
+
+    for (const stream of ['tickets', 'messages']) {
+      expect(await up(s, first, by('a'), stream)).toBe(1);
+      expect(await up(s, second, by('b'), stream)).toEqual({ busy: first });
+      expect(await waits(second, stream)).toEqual({ state: 'waiting', token: 0, waits_for: first });
+    }
+    // Holes are read beside the top, but not by two.
+    expect(await up(s, backfill, by('c'))).toBe(1);
+    expect(await up(s, another, by('d'))).toEqual({ busy: backfill });
+    expect(await up(s, backfill, by('c'), 'messages')).toEqual({ busy: first });
+    // Another stream is another matter, and so is another account.
+    expect(await up(s, second, by('b'), 'users')).toBe(1);
+    await s.rows(`insert into sync.accounts (account_id, source) values ('other', '') on conflict do nothing`);
+    const elsewhere = await open(s.pool, ['tickets'], at(0), { account: 'other' });
+    const theirs = await takeUp(s.pool, { ...work(elsewhere), account: 'other' }, by('e'), at(1));
+    expect(theirs).toMatchObject({ taken: { token: 1 } });
+
+    // Who has waited takes it up when the reader has ended, or died.
+    const claim = (run: number, token: number, stream = 'tickets') => ({
+      ...work(run, stream),
+      kind: 'sync' as const,
+      again: false,
+      token,
+    });
+    await finish(s.pool, claim(first, 1), at(2), { credits: 0 });
+    expect(await up(s, second, dead)).toBe(1);
+    expect(await waits(second, 'tickets')).toEqual({ state: 'running', token: 1, waits_for: null });
+    const third = await open(s.pool, ['tickets'], at(0));
+    expect(await up(s, third, by('f'))).toBe(1);
+    await one[Symbol.asyncDispose]();
+    expect(await up(s, second, { worker: 0, job: 'g' }, 'messages')).toBe(1);
+  });
+
+  test('what a process holds is in its name until it is put back, and a stale hand puts nothing back', async () => {
+    await using s = await scripted();
+    await using one = await present(s);
+    const by = { worker: one.id, job: 'a' };
+    const run = await open(s.pool, ['tickets', 'users'], at(0));
+    expect(await up(s, run, by)).toBe(1);
+    expect(await up(s, run, { ...by, job: 'b' }, 'users')).toBe(1);
+    const holds = async (worker: number) =>
+      (await heldBy(s.pool, worker)).toSorted((a, b) => a.job.localeCompare(b.job));
+    expect(await holds(one.id)).toEqual([
+      { run, stream: 'tickets', token: 1, job: 'a' },
+      { run, stream: 'users', token: 1, job: 'b' },
+    ]);
+    expect(await holds(0)).toEqual([]);
+    await release(s.pool, { run, stream: 'tickets', token: 0 }, 9);
+    expect(await holds(one.id)).toHaveLength(2);
+    await release(s.pool, { run, stream: 'tickets', token: 1 }, 3);
+    await release(s.pool, { run, stream: 'tickets', token: 1 }, 3);
+    expect(await holds(one.id)).toEqual([{ run, stream: 'users', token: 1, job: 'b' }]);
+    expect(
+      await s.rows(
+        'select state, token, worker, job, credits, finished_at from sync.stored_run_streams where stream = $1',
+        'tickets',
+      ),
+    ).toEqual([{ state: 'waiting', token: 1, worker: null, job: null, credits: 3, finished_at: null }]);
+    expect(await up(s, run, { worker: 0, job: 'c' })).toBe(2);
+  });
+
+  test('a job that failed before it could say so ends what waits, and what it had, and nothing of anybody else', async () => {
+    await using s = await scripted();
+    await using one = await present(s);
+    const fail = (run: unknown, stream: unknown, job: string) =>
+      failUntaken(s.pool, { id: job, data: { run, stream } as never }, at(9), new Error('no reply'));
+    const run = await open(s.pool, ['tickets', 'users', 'customers'], at(0));
+    await up(s, run, { worker: one.id, job: 'a' });
+    await up(s, run, { worker: one.id, job: 'b' }, 'users');
+    await fail(run, 'tickets', 'b');
+    await fail(run, 'users', 'b');
+    await fail(run, 'customers', 'c');
+    // What nobody can read names nothing.
+    for (const [r, stream] of [
+      [undefined, 'tickets'],
+      ['1', 'tickets'],
+      [run, undefined],
+      [run + 1, 'tickets'],
+    ])
+      await fail(r, stream, 'a');
+    expect(await states(s, run)).toEqual({
+      state: 'running',
+      streams: ['customers: failed, 1', 'tickets: running, null', 'users: failed, 1'],
+    });
+    await fail(run, 'tickets', 'a');
+    expect((await states(s, run)).state).toBe('failed');
+    expect(await s.rows('select stream, token, error, remedy from sync.run_streams order by 1')).toEqual([
+      { stream: 'customers', token: 1, error: 'no reply', remedy: expect.stringContaining('bug') },
+      { stream: 'tickets', token: 2, error: 'no reply', remedy: expect.stringContaining('bug') },
+      { stream: 'users', token: 2, error: 'no reply', remedy: expect.stringContaining('bug') },
+    ]);
+  });
+});
+
+describe('runs whose processes died', () => {
+  const shown = (s: Scripted) =>
+    s.rows(`select r.id, r.state as run, s.stream, s.state from sync.runs r join sync.run_streams s on s.run_id = r.id
+      order by r.id, s.stream`);
+
+  test('are shown as interrupted while nobody is alive to go on with them, and as running when somebody is', async () => {
+    await using s = await scripted();
+    const opener = await present(s, { works: false });
+    const worker = await present(s, { works: false });
+    const id = await open(s.pool, ['tickets', 'users'], at(0), { opener: opener.id });
+    await takeUp(s.pool, { account: 'default', run: id, stream: 'tickets' }, { worker: worker.id, job: 'a' }, at(1));
+    const now = (run: string, tickets: string) => [
+      { id, run, stream: 'tickets', state: tickets },
+      { id, run, stream: 'users', state: 'waiting' },
+    ];
+    expect(await shown(s)).toEqual(now('running', 'running'));
+    await opener[Symbol.asyncDispose]();
+    await worker[Symbol.asyncDispose]();
+    expect(await shown(s)).toEqual(now('interrupted', 'interrupted'));
+    // One that watches goes on with nothing, and neither does one that works on another account.
+    await using watcher = await present(s, { works: false });
+    await using _stranger = await present(s, { account: 'other' });
+    expect(await shown(s)).toEqual(now('interrupted', 'interrupted'));
+    await watcher.works();
+    expect(await shown(s)).toEqual(now('running', 'interrupted'));
+    await watcher[Symbol.asyncDispose]();
+    expect(await s.rows('select state from sync.stored_runs')).toEqual([{ state: 'running' }]);
+  });
+
+  test('are buried, unless who opened them or who is at work on them lives; others’ are left alone', async () => {
+    await using s = await scripted();
+    await using one = await present(s);
+    const begin = async (more: Parameters<typeof open>[3], worker: number, account = 'default') => {
+      const run = await open(s.pool, ['tickets', 'users'], at(0), { account, ...more });
+      await takeUp(s.pool, { account, run, stream: 'users' }, { worker, job: `job ${run}` }, at(1));
+      return run;
+    };
+    await s.rows(`insert into sync.accounts (account_id, source) values ('other', '') on conflict do nothing`);
+    // In this order: a living reader of the same keeps others out.
+    const dead = await begin({}, 0);
+    const opened = await begin({ opener: one.id }, 0);
+    const elsewhere = await begin({}, 0, 'other');
+    const over = await open(s.pool, ['customers'], at(0));
+    await finish(s.pool, await claimOf(s, over, 'customers'), at(2), { credits: 0 });
+    const worked = await begin({}, one.id);
+
+    await buryRuns(s.pool, 'default', at(9));
+    const row = (id: number, run: string, stream: string, state: string, token: number, end: unknown = null) => ({
+      ...{ id, run, stream, state, token, end },
+    });
+    expect(
+      await s.rows(`select r.id, r.state as run, s.stream, s.state, s.token, s.finished_at as end
+        from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id order by r.id, s.stream`),
+    ).toEqual([
+      row(dead, 'interrupted', 'tickets', 'interrupted', 1, at(9)),
+      row(dead, 'interrupted', 'users', 'interrupted', 2, at(9)),
+      row(opened, 'running', 'tickets', 'waiting', 0),
+      row(opened, 'running', 'users', 'running', 1),
+      row(elsewhere, 'running', 'tickets', 'waiting', 0),
+      row(elsewhere, 'running', 'users', 'running', 1),
+      row(over, 'completed', 'customers', 'completed', 1, at(2)),
+      row(worked, 'running', 'tickets', 'waiting', 0),
+      row(worked, 'running', 'users', 'running', 1),
+    ]);
+    expect(
+      await s.rows('select exit_code, error from sync.run_streams where run_id = $1 and stream = $2', dead, 'users'),
+    ).toEqual([{ exit_code: 1, error: 'the process died' }]);
+  });
+});
+
+test('a connection that ends between two statements of a transaction fails the transaction, not the process', async () => {
+  await using s = await scripted();
+  const pool = makePool(s.url);
+  const lost = transaction(pool, async client => {
+    const { rows } = await client.query('select pg_backend_pid() as pid');
+    const ended = new Promise(resolve => client.once('end', resolve));
+    await s.rows('select pg_terminate_backend($1, 10000)', rows[0].pid);
+    await ended;
+    await client.query('select');
+  });
+  await expect(lost).rejects.toSatisfy(isAway);
+  expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+  await pool.end();
 });
