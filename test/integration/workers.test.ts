@@ -196,7 +196,7 @@ describeOnRedis('workers, with the queue in Redis', ({ url }) => onQueue({ REDIS
 test('a ticket of the backlog that changes before its turn is read as fresh, and not once more in its turn', async () => {
   const delays: NonNullable<SandboxOptions['fault']> = ({ path }) =>
     path.startsWith('/tickets/') ? { kind: 'delay', ms: 100 } : undefined;
-  await given({ tickets: 48, fault: delays }, {}, async ({ pool, sandbox, asked, at, start }) => {
+  await given({ tickets: 40, fault: delays }, {}, async ({ pool, sandbox, asked, at, start }) => {
     const last = sandbox.world.byUpdated.at(0)!.id;
     at(1, () => void sandbox.world.addMessage(last, { body: 'just now' }));
     start({ SCHEDULE_FRESH: '* * * * * *', SCHEDULE_NIGHTLY: '0 2 * * *' });

@@ -5,6 +5,7 @@ import { pick, type Rng } from '../../src/sandbox/random.ts';
 import type { World } from '../../src/sandbox/world.ts';
 
 export interface Arrival {
+  readonly atMs: number;
   /** From the change to the new version of its ticket in Postgres. */
   readonly ticketMs: number;
   /** From the change to its messages being there as well. */
@@ -99,7 +100,7 @@ async function look(db: pg.Pool, pending: Map<string, Change>, arrivals: Arrival
     change.ticketMs ??= nowMs - change.atMs;
     if (!read || (change.message !== undefined && !messages.includes(change.message))) continue;
     pending.delete(id);
-    arrivals.push({ ticketMs: change.ticketMs, messagesMs: nowMs - change.atMs });
+    arrivals.push({ atMs: change.atMs, ticketMs: change.ticketMs, messagesMs: nowMs - change.atMs });
   }
 }
 
