@@ -17,8 +17,12 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { ShelfdeskError } from '../errors.ts';
 
-/** A killed worker's job is taken up after two of these; BullMQ's default makes it a minute. */
-const stalledMs = 5000;
+/**
+ * The job of a worker that was killed is free after this, and is taken up at one of the next looks: after 5 to 10 s. On
+ * Redis BullMQ allows one look in an interval, by a key that lives exactly as long, and so leaves out one in four.
+ */
+const lockMs = 5000;
+const lookMs = 2500;
 
 /** Where neither Redis nor PostgreSQL answers, nobody can be told of the departure: the locks of the jobs expire by themselves. */
 const closeMs = 5000;
@@ -27,8 +31,8 @@ const workerOptions = {
   // More than one account can have at work (the top of three lists, the holes of three, one hydrator), so that nothing
   // that is urgent waits for a place. Credits are what limits the work, not places.
   concurrency: 8,
-  lockDuration: stalledMs,
-  stalledInterval: stalledMs,
+  lockDuration: lockMs,
+  stalledInterval: lookMs,
   // How often a job may be taken up is for the run's token to judge, not for the queue.
   maxStalledCount: 1_000_000,
 } satisfies Partial<WorkerOptions>;
@@ -46,8 +50,8 @@ export interface JobQueue extends AsyncDisposable {
 }
 
 export interface Taking {
-  /** Takes no more jobs from this moment on; resolves when those at work have ended. */
-  close(): Promise<void>;
+  /** Takes no more jobs from this moment on; resolves when those at work have ended, which `atWork` does before the queue knows. */
+  close(atWork: Promise<unknown>): Promise<void>;
 }
 
 export async function openQueue(at: {
@@ -109,6 +113,7 @@ async function onPostgres(queueName: string, url: string): Promise<JobQueue> {
     max: 6,
   });
   pool.on('error', () => {});
+  pool.on('connect', client => client.on('error', () => {})); // While BullMQ has it: see warehouse/pool.ts.
   const client = await pool.connect();
   try {
     await runMigrations(client);
@@ -138,7 +143,15 @@ function taking(
   onError: (error: Error) => void,
 ): Taking {
   worker.on('error', onError);
-  return { close: () => inTime(worker.close()) };
+  return {
+    async close(atWork) {
+      const closed = worker.close();
+      closed.catch(() => {});
+      // They end by themselves, at their next page. Then the queue has to be told, if it answers.
+      await atWork;
+      await inTime(closed);
+    },
+  };
 }
 
 async function inTime(work: Promise<unknown>): Promise<void> {

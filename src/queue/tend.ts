@@ -11,12 +11,9 @@ import { dueRejects } from '../warehouse/rejects.ts';
 import { failedSince, isOpen, lockAccount, openRun, type RunKind, runKinds, waitingWork } from '../warehouse/runs.ts';
 import { nextWaiting } from '../warehouse/waiting.ts';
 import type { JobQueue } from './queue.ts';
+import type { Jobs } from './worker.ts';
 
-export async function tend(
-  ctx: Context,
-  queue: JobQueue,
-  me: { worker: number; jobs: ReadonlySet<string> },
-): Promise<void> {
+export async function tend(ctx: Context, queue: JobQueue, me: { worker: number; jobs: Jobs }): Promise<void> {
   // What this process lost while the database was away is looked up first, and judged by the jobs that it has then.
   const held = await heldBy(ctx.pg, me.worker);
   for (const claim of held.filter(({ job }) => !me.jobs.has(job))) await release(ctx.pg, claim, 0);

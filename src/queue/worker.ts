@@ -4,19 +4,24 @@
  */
 import { DelayedError, UnrecoverableError, WaitingError } from 'bullmq';
 import type { Context } from '../context.ts';
-import { Busy, FencedOff, Interrupted, ShelfdeskError, StreamFailed } from '../errors.ts';
+import { Busy, FencedOff, Interrupted, isAway, ShelfdeskError, StreamFailed } from '../errors.ts';
 import { failUntaken } from '../warehouse/claims.ts';
 import type { Job } from './job.ts';
 import type { Delivery, JobQueue } from './queue.ts';
 
 /** How long a job waits for its turn before it looks again. */
 const busyMs = 1000;
+/** How often the database is looked for while it is away. */
+const awayMs = 1000;
 /** A queue that is away says so several times a second. */
 const quietMs = 60_000;
 
+/** Jobs by their ids. */
+export type Jobs = Pick<ReadonlySet<string>, 'has'>;
+
 export interface Working extends AsyncDisposable {
   /** The ids of the jobs at work in this process. */
-  readonly jobs: ReadonlySet<string>;
+  readonly jobs: Jobs;
 }
 
 /**
@@ -30,24 +35,30 @@ export function work(
   { worker, afterEach }: { worker: number; afterEach: () => void },
 ): Working {
   const byName = new Map(definitions.map(job => [job.name, job]));
-  const jobs = new Set<string>();
+  const atWork = new Map<string, Promise<void>>();
   const leaving = new AbortController();
   const signal = AbortSignal.any([ctx.signal, leaving.signal]);
 
   async function run(job: Delivery, token: string): Promise<void> {
     const id = job.id!;
-    jobs.add(id);
+    // One that is delivered anew while it is at work here, since the queue was away for a while, is the same work.
+    const begun = atWork.get(id) ?? begin(job, id);
+    atWork.set(id, begun);
     try {
-      const definition = byName.get(job.name);
-      if (definition === undefined) throw new Error(`this version of Shelfdesk knows no job ${job.name}`);
-      const helpdesk = { ...ctx.helpdesk, send: ctx.helpdesk.send.apart() };
-      await definition.run({ ...ctx, signal, helpdesk, claimant: { worker, job: id } }, job.data);
+      await begun;
     } catch (error) {
       await ended(job, token, error);
     } finally {
-      jobs.delete(id);
+      if (atWork.get(id) === begun) atWork.delete(id);
       afterEach();
     }
+  }
+
+  async function begin(job: Delivery, id: string): Promise<void> {
+    const definition = byName.get(job.name);
+    if (definition === undefined) throw new Error(`this version of Shelfdesk knows no job ${job.name}`);
+    const helpdesk = { ...ctx.helpdesk, send: ctx.helpdesk.send.apart() };
+    await definition.run({ ...ctx, signal, helpdesk, claimant: { worker, job: id } }, job.data);
   }
 
   /** Throws what BullMQ understands; where it returns, the job is done. */
@@ -55,18 +66,31 @@ export function work(
     // Somebody else goes on with it: nothing failed.
     if (error instanceof FencedOff) return;
     if (error instanceof Interrupted) {
-      await job.moveToWait(token);
+      await whenBack(() => job.moveToWait(token));
       throw new WaitingError();
     }
     if (error instanceof Busy) {
-      await job.moveToDelayed(ctx.clock.now() + busyMs, token);
+      await whenBack(() => job.moveToDelayed(ctx.clock.now() + busyMs, token));
       throw new DelayedError();
     }
-    if (!(error instanceof StreamFailed)) await failUntaken(ctx.pg, job, new Date(ctx.clock.now()), error);
+    if (!(error instanceof StreamFailed))
+      await whenBack(() => failUntaken(ctx.pg, job, new Date(ctx.clock.now()), error));
     // What people can mend, the run tells in a sentence; a bug is told with its stack.
     const level = error instanceof StreamFailed && error.cause instanceof ShelfdeskError ? 'debug' : 'error';
     ctx.log[level]({ job: job.name, ...job.data, err: error }, 'a job failed');
     throw new UnrecoverableError(error instanceof Error ? error.message : String(error));
+  }
+
+  /** Until the database answers: what is not told keeps the name of the job, and nobody would go on with its stream. */
+  async function whenBack<T>(tell: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await tell();
+      } catch (error) {
+        if (!isAway(error) || signal.aborted) throw error;
+        await ctx.clock.sleep(awayMs, signal).catch(() => {});
+      }
+    }
   }
 
   let toldMs = Number.NEGATIVE_INFINITY;
@@ -79,10 +103,10 @@ export function work(
   const leave = () => {
     leaving.abort(new Interrupted());
     // Before a job that is handed over can be taken by this process again.
-    closed ??= taking.close();
+    closed ??= taking.close(Promise.allSettled(atWork.values()));
     return closed;
   };
   if (ctx.signal.aborted) void leave();
   else ctx.signal.addEventListener('abort', () => void leave(), { once: true });
-  return { jobs, [Symbol.asyncDispose]: leave };
+  return { jobs: atWork, [Symbol.asyncDispose]: leave };
 }

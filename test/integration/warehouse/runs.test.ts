@@ -1,5 +1,4 @@
 /** Who may write: tokens, locks, and how a run and its streams end. */
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { Fatal, FencedOff, Interrupted, isAway, Retry } from '../../../src/errors.ts';
@@ -12,6 +11,7 @@ import { makePool, transaction } from '../../../src/warehouse/pool.ts';
 import { buryRuns, endRun, readProgress } from '../../../src/warehouse/runs.ts';
 import { bePresent, liveWorkers, type Presence } from '../../../src/warehouse/workers.ts';
 import { at, message, open, type Scripted, scripted, take, ticket } from '../../support/scripted.ts';
+import { wayTo } from '../../support/way.ts';
 
 /** All rows of all tables, as text. */
 async function everything(s: Scripted): Promise<Record<string, unknown[]>> {
@@ -288,11 +288,11 @@ describe('who is alive', () => {
       { account: 'default', works: true, host: 'far', pid: 2, version: '0' },
       systemClock,
     );
-    way.close();
+    await way.close();
     await eventually(async () => expect(await isAlive(s, one.id)).toBe(false));
     await using other = await present(s);
     expect(await s.rows('select id from sync.workers')).toEqual([{ id: other.id }]);
-    way.open();
+    await way.open();
     await eventually(async () => expect(await isAlive(s, one.id)).toBe(true));
     expect(await liveWorkers(s.pool, 'default')).toEqual([
       { id: one.id, host: 'far', pid: 2 },
@@ -308,10 +308,10 @@ describe('who is alive', () => {
       { account: 'default', works: false, host: 'far', pid: 2, version: '0' },
       systemClock,
     );
-    way.close();
+    await way.close();
     await eventually(async () => expect(await isAlive(s, one.id)).toBe(false));
     await one.works();
-    way.open();
+    await way.open();
     await eventually(async () => expect(await liveWorkers(s.pool, 'default')).toHaveLength(1));
   });
 
@@ -332,42 +332,6 @@ describe('who is alive', () => {
     expect(await pids()).toEqual([1, 2]);
   });
 });
-
-/** A way to the database that can be closed, while others still get there. */
-async function wayTo(url: string): Promise<{ url: string; open(): void; close(): void } & AsyncDisposable> {
-  const { hostname, port } = new URL(url);
-  const sockets = new Set<Socket>();
-  let isOpen = true;
-  const server = createServer(socket => {
-    const onward = connect({ host: hostname, port: Number(port) });
-    for (const one of [socket, onward]) {
-      sockets.add(one);
-      one.on('error', () => {}).on('close', () => sockets.delete(one));
-    }
-    if (!isOpen) socket.destroy();
-    socket.pipe(onward).pipe(socket);
-    socket.on('close', () => onward.destroy());
-  });
-  await new Promise<void>(done => server.listen(0, '127.0.0.1', done));
-  const own = new URL(url);
-  own.hostname = '127.0.0.1';
-  own.port = String((server.address() as AddressInfo).port);
-  const close = () => {
-    isOpen = false;
-    for (const socket of sockets) socket.destroy();
-  };
-  return {
-    url: own.href,
-    close,
-    open: () => {
-      isOpen = true;
-    },
-    async [Symbol.asyncDispose]() {
-      close();
-      await new Promise(done => server.close(done));
-    },
-  };
-}
 
 describe('who takes up what', () => {
   const work = (run: number, stream = 'tickets') => ({ account: 'default', run, stream });

@@ -1,0 +1,233 @@
+/**
+ * A help desk, its warehouse and its queue on either backend, with as many workers as a test wants: in this process, or
+ * as processes of their own that can be killed. The test may slow the help desk down, so that work lasts until it has
+ * seen what it waits for.
+ */
+import { createPostgresBackend, type PgPool, Queue, withBackend } from 'bullmq';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { expect, vi } from 'vitest';
+import { type Account, openAccount } from '../../src/commands/account.ts';
+import type { Config } from '../../src/config.ts';
+import { Interrupted } from '../../src/errors.ts';
+import type { Job } from '../../src/queue/job.ts';
+import { keepTending, tend } from '../../src/queue/tend.ts';
+import { work } from '../../src/queue/worker.ts';
+import {
+  type Fault,
+  type Sandbox,
+  type SandboxOptions,
+  type SeenRequest,
+  startSandbox,
+} from '../../src/sandbox/server.ts';
+import { streamNames } from '../../src/streams/index.ts';
+import { makePool } from '../../src/warehouse/pool.ts';
+import { type NewRun, type RunState, readProgress, type StreamProgress } from '../../src/warehouse/runs.ts';
+import { type Finished, settingsFor, shelfdesk } from './cli.ts';
+import { configFor, jobs, noSandboxLimits } from './mirror.ts';
+import { freshDatabase } from './postgres.ts';
+import { open } from './scripted.ts';
+
+/** Looks until what is asserted holds; fails with what it saw last. */
+export const eventually = <T>(look: () => T | Promise<T>, timeout = 45_000): Promise<T> =>
+  vi.waitFor(look, { timeout, interval: 30 });
+
+/** How long a reply lies about while the help desk is slow: a load of some pages then lasts until the test lets it go. */
+const slowMs = 150;
+
+export interface DeskOptions extends Omit<SandboxOptions, 'before' | 'fault'> {
+  redisUrl: string | undefined;
+  /** Where processes find their servers, if it is not the way that everybody else takes; the database is put in. */
+  ways?: { DATABASE_URL?: string; REDIS_URL?: string };
+}
+
+/** What BullMQ says of a job of ours. */
+export interface Stand {
+  state: string;
+  attemptsMade: number;
+  failedReason: string | undefined;
+}
+
+export interface Worker extends AsyncDisposable {
+  /** Its number in sync.workers. */
+  readonly id: number;
+  readonly account: Account;
+  /** As SIGTERM does: hands over, and ends. */
+  leave(): Promise<void>;
+}
+
+export interface Desk extends AsyncDisposable {
+  readonly url: string;
+  readonly pool: pg.Pool;
+  readonly config: Config;
+  readonly sandbox: Sandbox;
+  /** A process that watches, and takes no jobs. */
+  readonly watcher: Account;
+  /** Every reply is late while this is true. */
+  slow: boolean;
+  /** Called for each request, before it is answered. */
+  onRequest: (request: SeenRequest) => void;
+  /** What goes wrong with its reply. */
+  fault: (request: SeenRequest) => Fault | undefined;
+  rows(sql: string, ...values: unknown[]): Promise<Record<string, unknown>[]>;
+  /** Opens a run of the watcher. */
+  open(streams?: readonly string[], more?: Partial<NewRun>): Promise<number>;
+  /** Adds the jobs that are missing, once. */
+  addJobs(): Promise<void>;
+  progress(run: number): Promise<{ state: RunState; streams: Record<string, StreamProgress & Hands> }>;
+  /** A worker in this process. `tends`: it looks after the runs, as `start` does. */
+  worker(options?: { tends?: boolean; definitions?: readonly Job[] }): Promise<Worker>;
+  /** `start`, as a process of its own. */
+  process(): Promise<Process>;
+  /** The job as the queue has it; undefined if it has none. */
+  stand(job: string): Promise<Stand | undefined>;
+  counts(): Promise<Record<string, number>>;
+  /** The queue loses sight of who has the job, and delivers it anew. */
+  deliverAgain(job: string): Promise<void>;
+  /** Everything in the queue is gone, as if it had been flushed. */
+  flush(): Promise<void>;
+}
+
+/** Who is, or was, at work on a stream. */
+export interface Hands {
+  token: number;
+  worker: number | null;
+  job: string | null;
+}
+
+export interface Process {
+  readonly id: number;
+  kill(signal: NodeJS.Signals): void;
+  readonly finished: Promise<Finished>;
+}
+
+export async function openDesk({ redisUrl, ways = {}, ...options }: DeskOptions): Promise<Desk> {
+  await using stack = new AsyncDisposableStack();
+  const db = stack.use(await freshDatabase());
+  const sandbox = await startSandbox({
+    ...noSandboxLimits,
+    ...options,
+    before: request => desk.onRequest(request),
+    fault: request => desk.fault(request) ?? (desk.slow ? { kind: 'delay', ms: slowMs } : undefined),
+  });
+  stack.defer(() => sandbox.close());
+  const config = configFor(db.url, sandbox, { redisUrl });
+  const join = async (works: boolean, signal: AbortSignal): Promise<Account & AsyncDisposable> => {
+    await using own = new AsyncDisposableStack();
+    const pool = makePool(db.url);
+    own.defer(() => pool.end());
+    const warehouse = { url: db.url, pg: pool, folder: undefined, [Symbol.asyncDispose]: async () => {} };
+    const account = own.use(await openAccount(config, warehouse, { signal, works }));
+    const opened = own.move();
+    return { ...account, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  };
+  const watcher = stack.use(await join(false, new AbortController().signal));
+  const rows = async (sql: string, ...values: unknown[]) =>
+    (await db.pool.query<Record<string, unknown>>(sql, values)).rows;
+  const [account] = await rows('select queue from sync.accounts');
+  const queue = stack.use(lookInto(`shelfdesk-${account!.queue}`, db.url, redisUrl));
+
+  const desk: Desk = {
+    url: db.url,
+    pool: db.pool,
+    config,
+    sandbox,
+    watcher,
+    slow: false,
+    onRequest: () => {},
+    fault: () => undefined,
+    rows,
+    open: (streams = streamNames, more = {}) =>
+      open(db.pool, streams, new Date(), { opener: watcher.presence.id, ...more }),
+    addJobs: () => tend(watcher.ctx, watcher.queue, { worker: watcher.presence.id, jobs: new Set() }),
+    async progress(run) {
+      const { state, streams } = await readProgress(db.pool, run);
+      const hands = await rows('select stream, token, worker, job from sync.stored_run_streams where run_id = $1', run);
+      const merged = streams.map(one => [one.stream, { ...one, ...hands.find(h => h.stream === one.stream) }]);
+      return { state, streams: Object.fromEntries(merged) };
+    },
+    async worker({ tends = false, definitions = jobs } = {}) {
+      const leaving = new AbortController();
+      const own = new AsyncDisposableStack();
+      const account = own.use(await join(true, leaving.signal));
+      const { ctx, presence } = account;
+      const tending = tends
+        ? keepTending(ctx, () => tend(ctx, account.queue, { worker: presence.id, jobs: working.jobs }))
+        : undefined;
+      const working = own.use(
+        work(ctx, account.queue, definitions, { worker: presence.id, afterEach: () => tending?.ring() }),
+      );
+      own.defer(() => tending?.stop());
+      opened.defer(() => own.disposeAsync());
+      return {
+        id: presence.id,
+        account,
+        async leave() {
+          leaving.abort(new Interrupted());
+          await own.disposeAsync();
+        },
+        [Symbol.asyncDispose]: () => own.disposeAsync(),
+      };
+    },
+    async process() {
+      const env = {
+        ...settingsFor(db.url, sandbox),
+        SCHEDULE_FRESH: '',
+        SCHEDULE_NIGHTLY: '',
+        ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
+        ...ways,
+      };
+      if (ways.DATABASE_URL !== undefined) {
+        const way = new URL(ways.DATABASE_URL);
+        way.pathname = new URL(db.url).pathname;
+        env.DATABASE_URL = way.href;
+      }
+      const { process: child, finished } = shelfdesk(['start'], env);
+      // Why it ended, where the test did not mean it to.
+      void finished.then(({ code, stderr }) => code && console.error(`a worker ended with ${code}: ${stderr}`));
+      opened.defer(async () => {
+        child.kill('SIGKILL');
+        await finished;
+      });
+      const id = await eventually(async () => {
+        const found = await rows('select id from sync.workers where pid = $1 and works', child.pid);
+        expect(found, 'the process that was started').toHaveLength(1);
+        return found[0]!.id as number;
+      });
+      return { id, finished, kill: signal => void child.kill(signal) };
+    },
+    stand: async id => {
+      const job = await queue.jobs.getJob(id);
+      if (!job) return undefined;
+      const { attemptsMade, failedReason } = job;
+      return { state: await job.getState(), attemptsMade, failedReason };
+    },
+    counts: () => queue.jobs.getJobCounts('wait', 'active', 'delayed', 'failed', 'completed'),
+    // Without the token of whoever has it.
+    deliverAgain: async id => void (await (await queue.jobs.getJob(id))!.moveToWait('0')),
+    flush: () => queue.jobs.obliterate({ force: true }),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+  const opened = stack.move();
+  return desk;
+}
+
+/** The same queue, seen from outside. Its connections bear no name of ours. */
+function lookInto(name: string, url: string, redisUrl: string | undefined) {
+  const stack = new AsyncDisposableStack();
+  let jobs: Pick<Queue, 'getJob' | 'getJobCounts' | 'obliterate'>;
+  if (redisUrl === undefined) {
+    const pool = new pg.Pool({ connectionString: url, options: '-c search_path=bullmq' });
+    pool.on('error', () => {});
+    stack.defer(() => pool.end());
+    const backed = withBackend(createPostgresBackend);
+    jobs = new backed.Queue(name, { connection: pool as unknown as PgPool }).on('error', () => {});
+  } else {
+    const connection = new Redis(redisUrl, { maxRetriesPerRequest: null });
+    connection.on('error', () => {});
+    stack.defer(() => connection.disconnect());
+    jobs = new Queue(name, { connection }).on('error', () => {});
+    stack.defer(() => jobs.obliterate({ force: true }));
+  }
+  return { jobs, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}
