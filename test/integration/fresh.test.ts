@@ -15,7 +15,9 @@ import { startWorker } from '../support/workers.ts';
  */
 const judgedMs = 5000;
 
-test('changes are in Postgres within 5 s at p95 while a backlog uses the credits that are left, and nothing is refused', async () => {
+test('changes are in Postgres within 5 s at p95 while a backlog uses the credits that are left, and nothing is refused', async ({
+  signal,
+}) => {
   await using db = await freshDatabase();
   const limits = { credits: 6000, requestsPerSecond: 360 };
   const sandbox = await startSandbox({ ...limits, window: 'sliding', tickets: 2000 });
@@ -39,7 +41,7 @@ test('changes are in Postgres within 5 s at p95 while a backlog uses the credits
   };
   try {
     await worker.id;
-    while (!(await isUnderWay())) await delay(100);
+    while (!(await isUnderWay())) await delay(100, undefined, { signal });
     const before = await waiting();
     const changes = changeAndWatch(db.pool, sandbox.world, makeRng(3), 150);
     await delay(25_000);

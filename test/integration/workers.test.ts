@@ -65,8 +65,9 @@ const slowly: NonNullable<SandboxOptions['fault']> = ({ path }) =>
 const nothingTwice = (paths: readonly string[]) =>
   expect(paths.filter((path, i) => paths.indexOf(path) < i)).toEqual([]);
 
-async function until(what: () => Promise<boolean>): Promise<void> {
-  while (!(await what())) await delay(100);
+/** Ends with the test at the latest. */
+async function until(signal: AbortSignal, what: () => Promise<boolean>): Promise<void> {
+  while (!(await what())) await delay(100, undefined, { signal });
 }
 
 function onQueue(queue: Env): void {
@@ -99,7 +100,7 @@ function onQueue(queue: Env): void {
     expect(again.filter(({ kind }) => kind === 'search').length).toBeLessThanOrEqual(kills.length);
   });
 
-  test('SIGTERM at work: exit 0, another one goes on at the next page, nothing is paid twice', async () => {
+  test('SIGTERM at work: exit 0, another one goes on at the next page, nothing is paid twice', async ({ signal }) => {
     await given({}, queue, async ({ pool, sandbox, ids, at, start }) => {
       const workers = [start(), start()];
       const numbers = await Promise.all(workers.map(({ id }) => id));
@@ -116,7 +117,7 @@ function onQueue(queue: Env): void {
       const { code, stderr } = await workers[leaving]!.finished;
       expect(code, stderr).toBe(0);
       expect(ids().length).toBeLessThan(140);
-      await until(async () => (await differences(pool, sandbox.world)).length === 0);
+      await until(signal, async () => (await differences(pool, sandbox.world)).length === 0);
       nothingTwice(ids());
       const { rows } = await pool.query(`select worker, state from sync.run_streams where stream = 'messages'`);
       expect(rows.map(({ worker }) => worker)).not.toContain(numbers[leaving]);
@@ -137,7 +138,7 @@ function onQueue(queue: Env): void {
     });
   });
 
-  test('Ctrl-C of a command that follows leaves its run to the worker', async () => {
+  test('Ctrl-C of a command that follows leaves its run to the worker', async ({ signal }) => {
     await given({}, queue, async ({ pool, env, sandbox, ids, at, start }) => {
       const worker = await start().id;
       const sync = shelfdesk(['sync', '--json'], env);
@@ -148,7 +149,7 @@ function onQueue(queue: Env): void {
       const { run, state } = JSON.parse(stdout);
       expect(state).toBe('running');
       const stateNow = async () => (await pool.query('select state from sync.runs where id = $1', [run])).rows[0].state;
-      await until(async () => (await stateNow()) !== 'running');
+      await until(signal, async () => (await stateNow()) !== 'running');
       expect(await stateNow()).toBe('completed');
       const { rows } = await pool.query('select distinct worker from sync.run_streams where run_id = $1', [run]);
       expect(rows).toEqual([{ worker }]);
@@ -193,15 +194,17 @@ describe('workers, with the queue in PostgreSQL', () => onQueue({}));
 
 describeOnRedis('workers, with the queue in Redis', ({ url }) => onQueue({ REDIS_URL: url }));
 
-test('a ticket of the backlog that changes before its turn is read as fresh, and not once more in its turn', async () => {
+test('a ticket of the backlog that changes before its turn is read as fresh, and not once more in its turn', async ({
+  signal,
+}) => {
   const delays: NonNullable<SandboxOptions['fault']> = ({ path }) =>
     path.startsWith('/tickets/') ? { kind: 'delay', ms: 100 } : undefined;
   await given({ tickets: 40, fault: delays }, {}, async ({ pool, sandbox, asked, at, start }) => {
     const last = sandbox.world.byUpdated.at(0)!.id;
     at(1, () => void sandbox.world.addMessage(last, { body: 'just now' }));
     start({ SCHEDULE_FRESH: '* * * * * *', SCHEDULE_NIGHTLY: '0 2 * * *' });
-    await until(async () => asked.some(({ path }) => path === `/tickets/${last}`));
-    await until(async () => (await differences(pool, sandbox.world)).length === 0);
+    await until(signal, async () => asked.some(({ path }) => path === `/tickets/${last}`));
+    await until(signal, async () => (await differences(pool, sandbox.world)).length === 0);
     expect(askedAgain(asked, []).filter(({ kind }) => kind === 'ticket')).toEqual([]);
   });
 });
