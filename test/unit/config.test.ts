@@ -85,14 +85,6 @@ describe('what is given', () => {
     expect(read({ SCHEDULE_TIME_ZONE: '' }).schedule).toEqual(read({}).schedule);
   });
 
-  test('an empty time of the schedule is a value: it is switched off', () => {
-    expect(read({ SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: ' ', SCHEDULE_TIME_ZONE: '' }).schedule).toEqual({
-      fresh: '',
-      nightly: '',
-      timeZone: 'UTC',
-    });
-  });
-
   test('a date alone is its midnight, UTC', () => {
     expect(read({ HELPDESK_SINCE: '2024-01-01' }).sinceMs).toBe(Date.UTC(2024, 0, 1));
   });
@@ -123,12 +115,6 @@ describe('.env', () => {
     expect(readConfig(folder, {}).schedule).toMatchObject({ fresh: '*/5 * * * *', nightly: '' });
     expect(readConfig(folder, { SCHEDULE_FRESH: '' }).schedule).toMatchObject({ fresh: '', nightly: '' });
     expect(readConfig(folder, { SCHEDULE_NIGHTLY: '0 4 * * *' }).schedule.nightly).toBe('0 4 * * *');
-  });
-
-  test('an empty time of the schedule does hide it', async () => {
-    const folder = await folderWith('SCHEDULE_FRESH=*/5 * * * *\nSCHEDULE_NIGHTLY=\n');
-    expect(readConfig(folder, {}).schedule).toMatchObject({ fresh: '*/5 * * * *', nightly: '' });
-    expect(readConfig(folder, { SCHEDULE_FRESH: '' }).schedule.fresh).toBe('');
   });
 
   test('a wrong value in it is said to be there, and one in the environment is not', async () => {
@@ -174,11 +160,6 @@ describe('a wrong value: which one, what is wrong with it, what to do', () => {
     ['SCHEDULE_NIGHTLY', '0 2 L-30 2 *', 'is never due (it is "0 2 L-30 2 *")'],
     ['SCHEDULE_NIGHTLY', '0 2 31W 4 *', 'is never due'],
     ['SCHEDULE_TIME_ZONE', 'Europe/Atlantis', 'is no time zone (it is "Europe/Atlantis")'],
-    ['SCHEDULE_FRESH', 'hourly', 'must be a cron expression of five or six fields, or empty (it is "hourly")'],
-    ['SCHEDULE_FRESH', '* * * *', 'must be a cron expression of five or six fields'],
-    ['SCHEDULE_NIGHTLY', '0 24 * * *', 'must be a cron expression of five or six fields'],
-    ['SCHEDULE_NIGHTLY', '* * * * * * *', 'must be a cron expression of five or six fields'],
-    ['SCHEDULE_TIME_ZONE', 'Middle/Earth', 'is no time zone (it is "Middle/Earth")'],
     ['LOG_LEVEL', 'loud', '"trace"|"debug"|"info"|"warn"|"error"|"fatal"|"silent" (it is "loud")'],
   ])('%s=%s', ([name, value, message]) => {
     const error = refusal({ ...helpdesk, [name]: value });

@@ -1,0 +1,598 @@
+/** The schedule: any number of replicas, and one run for a slot (slots.ts, schedule.ts, `start`, `schedule list`). */
+import { Redis } from 'ioredis';
+import type pg from 'pg';
+import { describe, expect, test, vi } from 'vitest';
+import type { Scheduled } from '../../src/commands/schedule.ts';
+import type { Times } from '../../src/config.ts';
+import { keepSchedule, plans, timetables } from '../../src/queue/schedule.ts';
+import { between, makeRng, pick } from '../../src/sandbox/random.ts';
+import { startSandbox } from '../../src/sandbox/server.ts';
+import { bindAccount } from '../../src/warehouse/accounts.ts';
+import { makePool } from '../../src/warehouse/pool.ts';
+import { claimSlot, forgetOld, lastSlot, type Plan } from '../../src/warehouse/slots.ts';
+import { settingsFor, shelfdesk } from '../support/cli.ts';
+import { noSandboxLimits } from '../support/mirror.ts';
+import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
+import { describeOnRedis } from '../support/redis.ts';
+import { at, open, type Scripted, scripted } from '../support/scripted.ts';
+import { startWorker, type WorkerProcess } from '../support/workers.ts';
+
+const secondMs = 1000;
+const minuteMs = 60 * secondMs;
+const hourMs = 60 * minuteMs;
+const dayMs = 24 * hourMs;
+
+const { nightly, fresh } = plans;
+
+/** Looks until what is asserted holds; fails with what it saw last. */
+const eventually = <T>(look: () => Promise<T>): Promise<T> => vi.waitFor(look, { timeout: 60_000, interval: 100 });
+
+const claim = (source: Pick<Scripted, 'pool'>, plan: Plan, n: number, opener = 1) =>
+  claimSlot(source.pool, 'default', plan, at(n), opener, at(n));
+
+const endAll = (source: Pick<Scripted, 'rows'>) =>
+  source.rows(`with streams as (update sync.stored_run_streams set state = 'completed' where state = 'waiting')
+               update sync.stored_runs set state = 'completed', finished_at = started_at where state = 'running'`);
+
+const slotsOf = (source: Pick<Scripted, 'rows'>) =>
+  source.rows('select schedule, slot, run_id, skipped from sync.schedule_slots order by slot, schedule desc');
+
+const runsOf = (source: Pick<Scripted, 'rows'>) =>
+  source.rows(`select kind, again, array_agg(stream order by stream) as streams
+               from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id group by r.id order by r.id`);
+
+describe('claimSlot', () => {
+  test('of any number of claims of one slot one opens a run', async () => {
+    await using source = await scripted();
+    const opened: number[] = [];
+    for (const n of [0, 60, 120]) {
+      const answers = await Promise.all(Array.from({ length: 25 }, (_, i) => claim(source, fresh, n, i)));
+      const runs = answers.flatMap(answer => (answer && 'run' in answer ? [answer.run] : []));
+      expect([runs.length, answers.filter(answer => answer === undefined).length]).toEqual([1, 24]);
+      opened.push(...runs);
+      await endAll(source);
+    }
+    expect(await slotsOf(source)).toEqual(
+      opened.map((run, i) => ({ schedule: 'fresh', slot: at(i * 60), run_id: run, skipped: null })),
+    );
+    expect(await runsOf(source)).toEqual(
+      opened.map(() => ({ kind: 'fresh', again: false, streams: ['customers', 'tickets'] })),
+    );
+  });
+
+  test('it writes down by whom and when it was taken', async () => {
+    await using source = await scripted();
+    await claimSlot(source.pool, 'default', nightly, at(0), 7, at(5000));
+    expect(await source.rows('select claimed_by, claimed_at from sync.schedule_slots')).toEqual([
+      { claimed_by: 7, claimed_at: at(5000) },
+    ]);
+    expect(await source.rows('select opened_by, started_at from sync.stored_runs')).toEqual([
+      { opened_by: 7, started_at: at(5000) },
+    ]);
+  });
+
+  test('an older slot than the last one is refused, of its own schedule alone', async () => {
+    await using source = await scripted();
+    await claim(source, fresh, 120);
+    await endAll(source);
+    expect(await claim(source, fresh, 60)).toBeUndefined();
+    expect(await claim(source, fresh, 120)).toBeUndefined();
+    expect(await claim(source, nightly, 60)).toMatchObject({ run: expect.any(Number) });
+    await endAll(source);
+    expect(await claim(source, fresh, 121)).toMatchObject({ run: expect.any(Number) });
+    expect(await lastSlot(source.pool, 'default', 'fresh')).toMatchObject({ slot: at(121), skipped: null });
+    expect(await lastSlot(source.pool, 'default', 'nightly')).toMatchObject({ slot: at(60), skipped: null });
+    expect(await lastSlot(source.pool, 'other', 'fresh')).toBeUndefined();
+  });
+
+  test('another account has slots of its own', async () => {
+    await using source = await scripted();
+    await bindAccount(source.pool, 'other', new URL('https://other.example/api/v1'));
+    await claim(source, fresh, 60);
+    expect(await claimSlot(source.pool, 'other', fresh, at(0), 1, at(60))).toMatchObject({ run: expect.any(Number) });
+  });
+
+  test.for([
+    ['fresh', 'sync', true],
+    ['fresh', 'fresh', true],
+    ['fresh', 'nightly', true],
+    ['fresh', 'hydrate', false],
+    ['fresh', 'backfill', false],
+    ['nightly', 'nightly', true],
+    ['nightly', 'fresh', false],
+    ['nightly', 'sync', false],
+    ['nightly', 'backfill', false],
+  ] as const)('%s beside an open run of kind %s: skipped is %s', async ([schedule, kind, skipped]) => {
+    await using source = await scripted();
+    const run = await open(source.pool, ['customers', 'tickets'], at(0), { kind });
+    const answer = await claim(source, plans[schedule], 60);
+    expect(answer).toEqual(skipped ? { skipped: `run ${run} is open` } : { run: run + 1 });
+    expect(await slotsOf(source)).toEqual(
+      [{ schedule, slot: at(60), run_id: null, skipped: null, ...answer, ...(!skipped && { run_id: run + 1 }) }].map(
+        ({ run: _, ...slot }: Record<string, unknown>) => slot,
+      ),
+    );
+    expect(await runsOf(source)).toHaveLength(skipped ? 1 : 2);
+    await endAll(source);
+    expect(await claim(source, plans[schedule], 61)).toMatchObject({ run: expect.any(Number) });
+  });
+
+  test('an open run that has read the top already is no reason to skip', async () => {
+    await using source = await scripted();
+    await open(source.pool, ['customers', 'tickets', 'messages'], at(0), { kind: 'sync' });
+    expect(await claim(source, fresh, 60)).toMatchObject({ skipped: expect.any(String) });
+    await source.rows(`update sync.stored_run_streams set state = 'completed' where stream = 'tickets'`);
+    expect(await claim(source, fresh, 120)).toMatchObject({ run: expect.any(Number) });
+  });
+
+  describe('nightly reads customers again', () => {
+    const backfills = async (source: Scripted) => (await runsOf(source)).filter(({ kind }) => kind === 'backfill');
+    const readCustomers = (source: Scripted) =>
+      source.rows(`update sync.coverage set covered = '{[-infinity, 2026-01-01)}' where stream = 'customers'`);
+
+    test('once they have been read', async () => {
+      await using source = await scripted();
+      await claim(source, nightly, 0);
+      expect(await backfills(source)).toEqual([]);
+      await endAll(source);
+      await readCustomers(source);
+      await claim(source, fresh, 60);
+      expect(await backfills(source)).toEqual([]);
+      await claim(source, nightly, 60);
+      expect(await backfills(source)).toEqual([{ kind: 'backfill', again: true, streams: ['customers'] }]);
+      expect(await source.rows(`select since, until from sync.stored_runs where kind = 'backfill'`)).toEqual([
+        { since: null, until: null },
+      ]);
+    });
+
+    test('not what another account has read', async () => {
+      await using source = await scripted();
+      await source.rows(`insert into sync.coverage (account_id, stream, list, covered)
+                         values ('other', 'customers', 'default', '{[-infinity, 2026-01-01)}')`);
+      await claim(source, nightly, 0);
+      expect(await backfills(source)).toEqual([]);
+    });
+
+    test('no second time while a backfill of customers is open, nor where the night is skipped', async () => {
+      await using source = await scripted();
+      await readCustomers(source);
+      await claim(source, nightly, 0);
+      await source.rows(`update sync.stored_run_streams s set state = 'completed' from sync.stored_runs r
+                         where r.id = s.run_id and r.kind = 'nightly'`);
+      await claim(source, nightly, 60);
+      expect(await runsOf(source)).toMatchObject([{ kind: 'nightly' }, { kind: 'backfill' }, { kind: 'nightly' }]);
+      await source.rows(`update sync.stored_run_streams s set state = 'completed' from sync.stored_runs r
+                         where r.id = s.run_id and r.kind = 'backfill'`);
+      expect(await claim(source, nightly, 120)).toMatchObject({ skipped: expect.any(String) });
+      expect(await backfills(source)).toHaveLength(1);
+      await endAll(source);
+      await claim(source, nightly, 180);
+      expect(await backfills(source)).toHaveLength(2);
+    });
+  });
+});
+
+describe('forgetOld', () => {
+  test('removes slots, and runs that nobody asked for, after 35 days, and nothing else', async () => {
+    await using source = await scripted();
+    await bindAccount(source.pool, 'other', new URL('https://other.example/api/v1'));
+    const now = 100 * 24 * 3600;
+    const kept = now - 35 * 24 * 3600;
+    const old = kept - 1;
+    for (const account of ['default', 'other'])
+      for (const schedule of ['fresh', 'nightly'])
+        for (const n of [old, kept])
+          await source.rows('insert into sync.schedule_slots values ($1, $2, $3, $3, 1)', account, schedule, at(n));
+    for (const account of ['default', 'other'])
+      for (const kind of ['sync', 'fresh', 'nightly', 'hydrate', 'backfill'] as const)
+        for (const finished of [at(old), at(kept), null]) {
+          const run = await open(source.pool, ['tickets'], at(old), { account, kind });
+          await source.rows('update sync.stored_runs set finished_at = $2 where id = $1', run, finished);
+        }
+    const slots = `select account_id || ' ' || schedule || ' ' || (slot < $1)::text as one from sync.schedule_slots`;
+    const runs = `select account_id || ' ' || kind || ' ' || coalesce((finished_at < $1)::text, 'open') as one
+                  from sync.stored_runs r
+                  where exists (select from sync.stored_run_streams s where s.run_id = r.id)`;
+    const all = async () =>
+      (await source.rows(`${slots} union all ${runs} order by one`, at(kept))).map(({ one }) => one);
+    const before = await all();
+    expect(before).toHaveLength(8 + 30);
+
+    await forgetOld(source.pool, 'default', at(now));
+    const gone = ['fresh true', 'nightly true', 'fresh true', 'hydrate true'].map(one => `default ${one}`);
+    const after = await all();
+    expect(after).toHaveLength(before.length - gone.length);
+    expect([...after, ...gone].sort()).toEqual([...before].sort());
+    expect(
+      await source.rows(
+        `select account_id, kind from sync.stored_runs where finished_at < $1 and account_id = 'default'
+                              order by kind`,
+        at(kept),
+      ),
+    ).toMatchObject([{ kind: 'backfill' }, { kind: 'nightly' }, { kind: 'sync' }]);
+    expect(
+      await source.rows('select from sync.stored_run_streams where run_id not in (select id from sync.stored_runs)'),
+    ).toEqual([]);
+  });
+});
+
+describe('keepSchedule on a clock of the test', () => {
+  const off: Times = { fresh: '', nightly: '', timeZone: 'UTC' };
+  const keep = (source: Scripted, times: Partial<Times>, opener = 1) =>
+    keepSchedule(source.ctx, { ...off, ...times }, opener, () => {});
+
+  test('a day without anybody: the night is caught up once, as the last of several', async () => {
+    await using source = await scripted();
+    const day = 24 * 3600;
+    await claim(source, nightly, 2 * 3600);
+    await endAll(source);
+    source.goTo(4 * day + 3600);
+    await using one = keep(source, { nightly: '0 2 * * *' }, 1);
+    await using other = keep(source, { nightly: '0 2 * * *' }, 2);
+    expect((await Promise.all([one.look(), other.look()])).filter(Boolean)).toHaveLength(1);
+    await endAll(source);
+    expect([await one.look(), await other.look()]).toEqual([false, false]);
+    await using restarted = keep(source, { nightly: '0 2 * * *' }, 3);
+    expect(await restarted.look()).toBe(false);
+    expect((await slotsOf(source)).map(({ slot }) => slot)).toEqual([at(2 * 3600), at(3 * day + 2 * 3600)]);
+    source.goTo(4 * day + 2 * 3600);
+    expect([await other.look(), await one.look(), await restarted.look()]).toEqual([true, false, false]);
+  });
+
+  test('where both are due, the night goes first, and reads what is fresh', async () => {
+    await using source = await scripted();
+    source.goTo(0);
+    await using schedule = keep(source, { fresh: '* * * * *', nightly: '0 0 * * *' });
+    expect(await schedule.look()).toBe(true);
+    const [first, second] = await slotsOf(source);
+    expect(first).toMatchObject({ schedule: 'nightly', run_id: expect.any(Number) });
+    expect(second).toMatchObject({ schedule: 'fresh', run_id: null, skipped: `run ${first!.run_id} is open` });
+  });
+
+  test('a claim that fails is made again', async () => {
+    await using source = await scripted();
+    source.goTo(0);
+    await using schedule = keep(source, { fresh: '* * * * *' });
+    await source.rows('alter table sync.schedule_slots rename claimed_at to away');
+    await expect(schedule.look()).rejects.toThrow('claimed_at');
+    await source.rows('alter table sync.schedule_slots rename away to claimed_at');
+    expect(await schedule.look()).toBe(true);
+  });
+
+  test('nothing is opened where both are off', async () => {
+    await using source = await scripted();
+    await using schedule = keep(source, {});
+    expect(await schedule.look()).toBe(false);
+    expect([await slotsOf(source), await runsOf(source)]).toEqual([[], []]);
+  });
+
+  test('replicas that look at random times and are started anew take what a single watchful one would', async () => {
+    await using source = await scripted();
+    const times = { fresh: '*/10 * * * *', nightly: '0 2 * * *', timeZone: 'Europe/Berlin' };
+    const rng = makeRng(5);
+    const replicas = [1, 2, 3].map(opener => keep(source, times, opener));
+    const expected: Record<string, number[]> = { fresh: [], nightly: [] };
+    let n = 0;
+    for (let i = 0; i < 150; i++) {
+      n += between(rng, 1, pick(rng, [60, 900, 90_000]));
+      source.goTo(n);
+      if (rng() < 0.2) {
+        const gone = between(rng, 0, replicas.length - 1);
+        await replicas[gone]![Symbol.asyncDispose]();
+        replicas[gone] = keep(source, times, 10 + i);
+      }
+      const looking = replicas.filter(() => rng() < 0.6);
+      await Promise.all(looking.map(replica => replica.look()));
+      await endAll(source);
+      if (looking.length === 0) continue;
+      for (const { plan, lastDue } of timetables(times)) {
+        const taken = expected[plan.schedule]!;
+        const slot = lastDue(at(n).getTime(), taken.at(-1) ?? 0);
+        if (slot !== undefined) taken.push(slot);
+      }
+    }
+    for (const replica of replicas) await replica[Symbol.asyncDispose]();
+    const slots = await slotsOf(source);
+    for (const schedule of ['fresh', 'nightly'] as const) {
+      const taken = slots.filter(slot => slot.schedule === schedule).map(({ slot }) => (slot as Date).getTime());
+      expect([schedule, ...taken]).toEqual([schedule, ...expected[schedule]!]);
+    }
+    // One run for each slot that was not skipped, and none besides.
+    const runs = await source.rows(`select id from sync.stored_runs where kind <> 'backfill' order by id`);
+    const opened = slots.filter(({ skipped }) => skipped === null).map(({ run_id }) => run_id as number);
+    expect(opened.sort((a, b) => a - b)).toEqual(runs.map(({ id }) => id));
+    expect(expected.nightly!.length).toBeGreaterThan(20);
+  });
+});
+
+interface House extends AsyncDisposable {
+  readonly pool: pg.Pool;
+  readonly env: Record<string, string>;
+  rows(sql: string, ...values: unknown[]): Promise<Record<string, unknown>[]>;
+  start(more?: Record<string, string>): WorkerProcess;
+  /** SIGTERM to all of them; each has to leave with 0. */
+  leave(workers: readonly WorkerProcess[]): Promise<void>;
+}
+
+/** A small help desk, and processes that are all gone at the end, however it comes. */
+async function openHouse(more: Record<string, string>): Promise<House> {
+  await using stack = new AsyncDisposableStack();
+  const db = stack.use(await freshDatabase());
+  const pool = makePool(db.url);
+  stack.defer(() => pool.end());
+  // Replies take a while, so that a run can be met at work.
+  const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 20, fault: () => ({ kind: 'delay', ms: 40 }) });
+  stack.defer(() => sandbox.close());
+  await bindAccount(pool, 'default', new URL(sandbox.url));
+  const env = { ...settingsFor(db.url, sandbox), ...more };
+  const started: WorkerProcess[] = [];
+  stack.defer(async () => {
+    for (const worker of started) worker.kill('SIGKILL');
+    await Promise.all(started.map(({ finished }) => finished));
+  });
+  const opened = stack.move();
+  return {
+    pool,
+    env,
+    rows: async (sql, ...values) => (await pool.query<Record<string, unknown>>(sql, values)).rows,
+    start(settings = {}) {
+      const worker = startWorker({ ...env, ...settings });
+      started.push(worker);
+      return worker;
+    },
+    async leave(workers) {
+      for (const worker of workers) worker.kill('SIGTERM');
+      const ends = await Promise.all(workers.map(({ finished }) => finished));
+      expect(
+        ends.map(({ code, signal }) => [code, signal]),
+        ends.map(({ stderr }) => stderr).join('\n'),
+      ).toEqual(ends.map(() => [0, null]));
+    },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+/** The fresh run that was opened last. */
+async function lastFresh(house: House): Promise<number> {
+  const [run] = await house.rows(`select max(id)::int8 as id from sync.stored_runs where kind = 'fresh'`);
+  return Number(run!.id);
+}
+
+/** Until so many fresh runs after `run` have ended well. */
+const freshRunsAfter = (house: House, run: number, count: number): Promise<void> =>
+  eventually(async () => {
+    const runs = await house.rows(`select id, state from sync.runs where kind = 'fresh' and id > $1 order by id`, run);
+    const completed = runs.filter(({ state }) => state === 'completed').length;
+    expect(completed, `of these fresh runs: ${JSON.stringify(runs)}`).toBeGreaterThanOrEqual(count);
+  });
+
+/** kill -9 of the one that is at work, in the middle of it; `then` is called at once. Another one takes its place. */
+async function killAtWork(house: House, workers: WorkerProcess[], then: () => Promise<void>): Promise<void> {
+  for (let caught = false; !caught; ) {
+    const [held] = await vi.waitFor(
+      async () => {
+        const found = await house.rows(`select * from sync.stored_run_streams where state = 'running'`);
+        expect(found).not.toEqual([]);
+        return found;
+      },
+      { timeout: 60_000, interval: 5 },
+    );
+    const ids = await Promise.all(workers.map(({ id }) => id));
+    const victim = ids.indexOf(Number(held!.worker));
+    workers[victim]!.kill('SIGKILL');
+    await then();
+    await workers[victim]!.finished;
+    const left = await house.rows(
+      `select from sync.stored_run_streams where run_id = $1 and ((state = 'running' and worker = $2) or token > 1)`,
+      held!.run_id,
+      held!.worker,
+    );
+    caught = left.length > 0; // Else it had done just before.
+    workers[victim] = house.start();
+    await workers[victim]!.id;
+  }
+}
+
+async function fiveReplicas(queue: Record<string, string>, flush: (house: House) => Promise<void>): Promise<void> {
+  await using house = await openHouse({ ...queue, SCHEDULE_FRESH: '* * * * * *', SCHEDULE_NIGHTLY: '' });
+  const workers = Array.from({ length: 5 }, () => house.start());
+  await Promise.all(workers.map(({ id }) => id));
+  await freshRunsAfter(house, 0, 5);
+  await killAtWork(house, workers, () => flush(house));
+  await freshRunsAfter(house, await lastFresh(house), 5);
+  // Whoever was killed, and whatever was flushed: nothing that was opened before stays behind.
+  const now = await lastFresh(house);
+  await eventually(async () =>
+    expect(await house.rows(`select * from sync.runs where state = 'running' and id <= $1`, now)).toEqual([]),
+  );
+  await house.leave(workers);
+
+  const slots = await house.rows(
+    `select slot, run_id, skipped, extract(epoch from claimed_at - slot)::float8 as late, extract(epoch from slot)::float8 as s
+     from sync.schedule_slots order by slot`,
+  );
+  const runs = await house.rows(`select id, state from sync.runs where kind = 'fresh' order by id`);
+  const opened = slots.flatMap(({ run_id }) => (run_id === null ? [] : [run_id]));
+  const shown = JSON.stringify({ slots, runs }, null, 1);
+  expect(new Set(opened).size, shown).toBe(opened.length);
+  expect(opened, shown).toEqual(runs.map(({ id }) => id));
+  // The last one may have been handed over to nobody.
+  expect(
+    runs.slice(0, -1).filter(({ state }) => state !== 'completed'),
+    shown,
+  ).toEqual([]);
+  for (const { run_id, skipped, late, s } of slots) {
+    expect((run_id === null) !== (skipped === null), shown).toBe(true);
+    expect(Number.isInteger(s), shown).toBe(true);
+    // It was the last one that was due when it was taken: the ones before it that nobody took are gone.
+    expect(late, shown).toBeGreaterThanOrEqual(0);
+    expect(late, shown).toBeLessThan(1);
+  }
+  expect(await house.rows(`select * from sync.runs where state = 'running'`)).toEqual([]);
+  expect(await house.rows('select * from sync.workers where sync.is_alive(id)')).toEqual([]);
+}
+
+describe('five replicas and a slot in every second, one of them killed at work: one run for a slot', () => {
+  test('with the queue in PostgreSQL', () => fiveReplicas({}, async () => {}));
+});
+
+describeOnRedis('five replicas, on Redis', ({ url }) => {
+  test('and the queue flushed in that moment', () =>
+    fiveReplicas({ REDIS_URL: url }, async ({ pool }) => {
+      const { rows } = await pool.query<{ queue: string }>('select queue from sync.accounts');
+      const redis = new Redis(url);
+      try {
+        const keys = await redis.keys(`bull:shelfdesk-${rows[0]!.queue}:*`);
+        expect(keys).not.toEqual([]);
+        await redis.del(keys);
+      } finally {
+        redis.disconnect();
+      }
+    }));
+});
+
+describe('a day without any process', () => {
+  async function missedNight(queue: Record<string, string>): Promise<void> {
+    // Due half a day ago, so that no night falls due meanwhile.
+    const due = new Date(Math.floor((Date.now() - dayMs / 2) / minuteMs) * minuteMs);
+    const cron = `${due.getUTCMinutes()} ${due.getUTCHours()} * * *`;
+    await using house = await openHouse({ ...queue, SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: cron });
+    const before = [3, 2].map(days => new Date(due.getTime() - days * dayMs));
+    for (const slot of before)
+      await house.rows(
+        `insert into sync.schedule_slots values ('default', 'nightly', $1, $1, 1, null, 'of before')`,
+        slot,
+      );
+    const nights = () =>
+      house.rows(`select slot, run_id, skipped, claimed_at > slot as later from sync.schedule_slots
+                  where schedule = 'nightly' order by slot`);
+
+    const two = [house.start(), house.start()];
+    await Promise.all(two.map(({ id }) => id));
+    const runs = () => house.rows(`select id, kind, state from sync.runs where kind <> 'hydrate'`);
+    const [night] = await eventually(async () => {
+      const found = await runs();
+      expect(found).toEqual([{ id: expect.any(Number), kind: 'nightly', state: 'completed' }]);
+      return found;
+    });
+    const caughtUp = [
+      ...before.map(slot => ({ slot, run_id: null, skipped: 'of before', later: false })),
+      { slot: due, run_id: night!.id, skipped: null, later: true },
+    ];
+    expect(await nights()).toEqual(caughtUp);
+    await house.leave(two);
+
+    // A fresh slot is taken after one has looked for nights.
+    const again = [house.start({ SCHEDULE_FRESH: '* * * * * *' }), house.start({ SCHEDULE_FRESH: '* * * * * *' })];
+    await Promise.all(again.map(({ id }) => id));
+    await freshRunsAfter(house, 0, 2);
+    expect(await nights()).toEqual(caughtUp);
+    expect((await runs()).filter(({ kind }) => kind !== 'fresh')).toEqual([night]);
+    await house.leave(again);
+  }
+
+  test('the missed night is caught up once', () => missedNight({}));
+});
+
+describe('a schedule that is switched off', () => {
+  test('opens nothing, and the work goes on', async () => {
+    await using house = await openHouse({ SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: '' });
+    const worker = house.start();
+    const id = await worker.id;
+    // A worker looks at its schedule before it looks for what waits: two rounds of that.
+    for (const stream of ['users', 'customers']) {
+      const run = await open(house.pool, [stream], new Date(), { opener: id });
+      await eventually(async () =>
+        expect(await house.rows('select state from sync.runs where id = $1', run)).toEqual([{ state: 'completed' }]),
+      );
+    }
+    expect(await house.rows('select * from sync.schedule_slots')).toEqual([]);
+    expect(await house.rows('select kind from sync.runs')).toEqual([{ kind: 'sync' }, { kind: 'sync' }]);
+    await house.leave([worker]);
+    expect((await worker.finished).stderr).toContain('Nothing is scheduled');
+  });
+});
+
+describe('schedule list', () => {
+  const list = async (env: Record<string, string>, ...options: string[]) => {
+    const { code, stdout, stderr } = await shelfdesk(['schedule', 'list', ...options], env).finished;
+    expect(code, stderr).toBe(0);
+    return { stdout, stderr };
+  };
+
+  test('the next slots, and what became of the last one', async () => {
+    await using db = await freshDatabase();
+    const env = {
+      DATABASE_URL: db.url,
+      SCHEDULE_FRESH: '15 * * * * *',
+      SCHEDULE_NIGHTLY: '30 3 * * *',
+      SCHEDULE_TIME_ZONE: 'Asia/Kolkata',
+    };
+    await db.pool.query(
+      `insert into sync.schedule_slots values
+         ('default', 'fresh', '2026-01-01T00:00:15Z', '2026-01-01T00:00:15Z', 1, 41, null),
+         ('default', 'fresh', '2026-01-01T00:01:15Z', '2026-01-01T00:01:15Z', 1, 42, null),
+         ('default', 'nightly', '2025-12-31T22:00:00Z', '2025-12-31T22:00:00Z', 1, null, 'run 40 is open'),
+         ('other', 'nightly', '2026-01-02T22:00:00Z', '2026-01-02T22:00:00Z', 1, 43, null)`,
+    );
+    const before = Date.now();
+    const found: Scheduled[] = JSON.parse((await list(env, '--json')).stdout);
+    expect(found).toEqual([
+      {
+        schedule: 'nightly',
+        cron: '30 3 * * *',
+        time_zone: 'Asia/Kolkata',
+        reads: ['users', 'customers', 'tickets'],
+        next: Array(3).fill(expect.stringMatching(/T22:00:00\.000Z$/)),
+        last: '2025-12-31T22:00:00.000Z',
+        last_run: null,
+        last_skipped: 'run 40 is open',
+      },
+      {
+        schedule: 'fresh',
+        cron: '15 * * * * *',
+        time_zone: 'Asia/Kolkata',
+        reads: ['customers', 'tickets'],
+        next: Array(3).fill(expect.stringMatching(/:15\.000Z$/)),
+        last: '2026-01-01T00:01:15.000Z',
+        last_run: 42,
+        last_skipped: null,
+      },
+    ]);
+    for (const [i, stepMs] of [dayMs, minuteMs].entries()) {
+      const [first, second, third] = found[i]!.next.map(next => new Date(next).getTime());
+      expect(first).toBeGreaterThan(before);
+      expect(first! - stepMs).toBeLessThanOrEqual(Date.now());
+      expect([second! - first!, third! - second!]).toEqual([stepMs, stepMs]);
+    }
+
+    const lines = (await list(env)).stdout.trimEnd().split('\n');
+    expect(lines[0]).toMatch(/^schedule +cron +time zone +reads +next +then +then +last +gave$/);
+    expect(lines[2]).toMatch(
+      /^nightly +30 3 \* \* \* +Asia\/Kolkata +users, customers, tickets( +\S+T22:00:00Z){3} +2025-12-31T22:00:00Z +run 40 is open$/,
+    );
+    expect(lines[3]).toMatch(/^fresh +15 \* \* \* \* \* .*( +\S+:15Z){3} +2026-01-01T00:01:15Z +run 42$/);
+    expect(lines).toHaveLength(4);
+  });
+
+  test('before anything was taken, and before there are tables; what is off is not in it', async () => {
+    await using db = await emptyDatabase();
+    const [nightly, ...more]: Scheduled[] = JSON.parse(
+      (await list({ DATABASE_URL: db.url, SCHEDULE_FRESH: '' }, '--json')).stdout,
+    );
+    expect(more).toEqual([]);
+    expect(nightly).toMatchObject({ schedule: 'nightly', cron: '0 2 * * *', last: null, last_run: null });
+    expect(nightly!.next).toHaveLength(3);
+    const { stdout } = await list({ DATABASE_URL: db.url, SCHEDULE_NIGHTLY: '' });
+    expect(stdout).toMatch(/^fresh .* never$/m);
+    expect(stdout).not.toContain('nightly');
+  });
+
+  test('off', async () => {
+    await using db = await freshDatabase();
+    const env = { DATABASE_URL: db.url, SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: '' };
+    const said = 'Nothing is scheduled: SCHEDULE_FRESH and SCHEDULE_NIGHTLY are empty.\n';
+    expect(await list(env)).toEqual({ stdout: '', stderr: said });
+    expect(await list(env, '--json')).toEqual({ stdout: '[]\n', stderr: said });
+  });
+});
