@@ -201,6 +201,22 @@ describe('holes', () => {
     expect(await differences(desk.db.pool, desk.world)).toEqual([]);
   });
 
+  test('up to a time that is still to come: nothing of the future is claimed, and a sync goes on at the top', async () => {
+    await using desk = await openDesk({ hours: 300 });
+    const streams = ['users', 'customers', 'tickets', 'messages'];
+    const result = await backfillOnce(configOf(desk), streams, { until: new Date('2100-01-01') });
+    expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
+    for (const stream of ['customers', 'tickets']) {
+      const [, to] = (await desk.covered(stream)).at(-1)!;
+      expect(hour(to)).toBeLessThanOrEqual(Date.now());
+    }
+    expect(await differences(desk.db.pool, desk.world)).toEqual([]);
+    desk.world.addMessage('t5', { body: 'just now' });
+    desk.wait(10_000);
+    expect(await syncOnce(configOf(desk))).toMatchObject({ exitCode: 0 });
+    expect(await differences(desk.db.pool, desk.world)).toEqual([]);
+  });
+
   test('of customers are filled by walks that end where the hole does', async () => {
     await using desk = await openDesk();
     await backfillOnce(configOf(desk), ['customers'], range(900, 1100));
@@ -332,6 +348,30 @@ describe('--again', () => {
     // One page is asked for from the second in which the last one ended, as always.
     expect(listed).toEqual([...new Set(listed)]);
     expect(listed.length).toBeLessThanOrEqual(pagesOf(900) + 1);
+  });
+
+  test('for customers goes on after kill -9 where its walk was', async () => {
+    await using desk = await openDesk({ fault: () => ({ kind: 'delay', ms: 30 }) });
+    await syncOnce(configOf(desk), ['customers']);
+    desk.wait(60_000);
+    const begun = desk.sandbox.requests.length;
+    const command = ['backfill', 'customers', '--again', '--until', at(900).toISOString()];
+    const env = settingsFor(desk.db.url, desk.sandbox);
+    const killed = shelfdesk(command, env);
+    // In the midst of its pages.
+    let pages = 0;
+    desk.onRequest = ({ query }) => {
+      if (query.get('per_page') === '100' && ++pages === 7) killed.process.kill('SIGKILL');
+    };
+    expect((await killed.finished).signal).toBe('SIGKILL');
+    desk.onRequest = () => {};
+    const { code, stderr } = await shelfdesk(command, env).finished;
+    expect(code, stderr).toBe(0);
+    const asked = desk.sandbox.requests.slice(begun).map(({ path, query }) => `${path}?${query}`);
+    const twice = asked.filter((one, i) => asked.indexOf(one) < i);
+    // The page in flight, and page 1, which a bounded walk asks for at its beginning as well.
+    expect(twice.filter(one => !one.includes('page=1&')).length).toBeLessThanOrEqual(1);
+    expect(twice.length).toBeLessThanOrEqual(2);
   });
 
   test('for messages goes on after kill -9: at most the ticket in flight is paid for a third time', async () => {
