@@ -5,12 +5,16 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { joinEmbedded } from '../src/embedded/postgres.ts';
 import { migrate } from '../src/warehouse/migrate.ts';
+import { removeServer } from '../test/support/global.ts';
 
 export async function openDatabase(): Promise<{ url: string; pool: pg.Pool } & AsyncDisposable> {
   await using stack = new AsyncDisposableStack();
   const folder = mkdtempSync(join(tmpdir(), 'shelfdesk-bench-'));
   stack.defer(() => rmSync(folder, { recursive: true, force: true }));
-  const { url, release } = await joinEmbedded({ folder: join(folder, 'postgres') });
+  const home = join(folder, 'postgres');
+  // Root's server keeps its data elsewhere, where its own user can enter.
+  stack.defer(() => removeServer(home));
+  const { url, release } = await joinEmbedded({ folder: home });
   stack.defer(release);
   await migrate(url);
   const pool = new pg.Pool({ connectionString: url });
