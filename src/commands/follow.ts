@@ -9,8 +9,8 @@ import type { Job } from '../queue/job.ts';
 import { keepTending, tend } from '../queue/tend.ts';
 import { type Working, work } from '../queue/worker.ts';
 import { streamNames } from '../streams/index.ts';
-import { buryRuns, endRun, readProgress, type StreamProgress } from '../warehouse/runs.ts';
-import { liveWorkers } from '../warehouse/workers.ts';
+import { adoptRun, buryRuns, endRun, readProgress, type StreamProgress } from '../warehouse/runs.ts';
+import { isAlone, liveWorkers } from '../warehouse/workers.ts';
 import { type Account, openAccount } from './account.ts';
 import { inOrder, showProgress } from './progress.ts';
 import { amount, print, printJson, say, style, table } from './terminal.ts';
@@ -49,7 +49,7 @@ export async function followRun(
   await using hands = handsOf(account, deps.jobs);
   await hands.lookForWorkers();
   const run = await open(ctx, presence.id);
-  hands.ring();
+  hands.watch(run);
 
   const progress = showProgress(ctx.pg, run, config.limits, ctx.clock);
   const follow = async () => {
@@ -68,7 +68,8 @@ export async function followRun(
   await Promise.race([follow(), hands.failed]);
   if (signal.aborted && hands.areOurs()) progress.say('finishing the page in flight…');
   await hands[Symbol.asyncDispose]();
-  if (signal.aborted && (await liveWorkers(ctx.pg, ctx.account, presence.id)).length === 0)
+  // Somebody else who works, or who watches the same and begins to, goes on with it.
+  if (signal.aborted && (await isAlone(ctx.pg, ctx.account, presence.id)))
     await endRun(ctx.pg, run, now(), signal.reason);
   const over = await progress.look();
   progress.end();
@@ -80,8 +81,8 @@ interface Hands extends AsyncDisposable {
   /** Begins to work if nobody does. */
   lookForWorkers(): Promise<void>;
   areOurs(): boolean;
-  /** Jobs may have to be added. */
-  ring(): void;
+  /** The run whose jobs are wanted. */
+  watch(run: number): void;
   /** Rejects when what looks after the jobs failed. */
   readonly failed: Promise<never>;
 }
@@ -90,6 +91,7 @@ function handsOf({ ctx, queue, presence }: Account, jobs: readonly Job[]): Hands
   let working: Working | undefined;
   const none: ReadonlySet<string> = new Set();
   let said = false;
+  let watched: number | undefined;
   const tending = keepTending(ctx, () => tend(ctx, queue, { worker: presence.id, jobs: working?.jobs ?? none }));
   return {
     async lookForWorkers() {
@@ -101,11 +103,16 @@ function handsOf({ ctx, queue, presence }: Account, jobs: readonly Job[]): Hands
         return;
       }
       await presence.works();
+      // Another command may have opened it, and left.
+      if (watched !== undefined) await adoptRun(ctx.pg, watched, presence.id);
       await buryRuns(ctx.pg, ctx.account, new Date(ctx.clock.now()));
       working = work(ctx, queue, jobs, { worker: presence.id, afterEach: tending.ring });
     },
     areOurs: () => working !== undefined,
-    ring: tending.ring,
+    watch(run) {
+      watched = run;
+      tending.ring();
+    },
     failed: tending.failed,
     async [Symbol.asyncDispose]() {
       tending.stop();
@@ -137,7 +144,7 @@ export function report(result: RunResult, { json = false } = {}): void {
     if (error) say(`${style('yellow', stream, process.stderr)}: ${error}. ${remedy ?? ''}`);
   }
   if (state === 'interrupted') say('Run the same command again: it goes on where this one stopped.');
-  if (state === 'running') say('It goes on in the workers; `npx shelfdesk status` shows how far it is.');
+  if (state === 'running') say('It goes on in another process; `npx shelfdesk status` shows how far it is.');
 }
 
 function printTable(streams: readonly StreamProgress[]): void {

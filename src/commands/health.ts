@@ -2,6 +2,7 @@
 import { hostname } from 'node:os';
 import type { Command } from 'commander';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { pendingMigrations } from '../warehouse/migrate.ts';
 import { liveWorkers } from '../warehouse/workers.ts';
 import type { Act, Deps } from './command.ts';
 import { print, printJson } from './terminal.ts';
@@ -16,6 +17,9 @@ export function addHealth(program: Command, deps: Deps, act: Act): void {
       act(async (options: { json?: boolean }) => {
         const config = deps.config();
         await using warehouse = await warehouseOf(config, deps.signal);
+        const { missing } = await pendingMigrations(warehouse.pg);
+        if (missing.length > 0)
+          throw new ShelfdeskError('the tables are not there yet, or old', 'Run `npx shelfdesk start` or `migrate`.');
         const here = (await liveWorkers(warehouse.pg, config.account)).filter(({ host }) => host === hostname());
         if (here.length === 0)
           throw new ShelfdeskError(`no worker of ${hostname()} is alive`, 'Start one with `npx shelfdesk start`.');

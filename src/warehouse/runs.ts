@@ -145,6 +145,11 @@ export async function openBackfill(
   });
 }
 
+/** From now on the run lives as long as this process. */
+export async function adoptRun(db: pg.Pool, run: number, opener: number): Promise<void> {
+  await db.query(`update sync.stored_runs set opened_by = $2 where id = $1 and state = 'running'`, [run, opener]);
+}
+
 /** The next stream of each open run, in the order of `streams`, if nobody alive is at work on it. */
 export async function waitingWork(
   db: pg.Pool,
@@ -208,7 +213,7 @@ export async function buryRuns(db: pg.Pool, account: string, now: Date): Promise
     );
     await client.query(
       `update sync.stored_run_streams set state = 'interrupted', token = token + 1, finished_at = $2,
-         error = 'the process died', remedy = 'Nothing to do: the next run goes on where it stopped.',
+         error = 'the process died', remedy = 'Run the same command again: it goes on where this one stopped.',
          exit_code = ${exitCodes.failed}
        where run_id = any($1) and state in ('waiting', 'running')`,
       [rows.map(({ id }) => id), now],

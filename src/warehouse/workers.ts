@@ -142,3 +142,13 @@ export async function liveWorkers(
   );
   return rows;
 }
+
+/** Whether this process is the only one that lives: nobody takes jobs, and nobody watches a run and would begin to. */
+export async function isAlone(db: pg.Pool, account: string, me: number): Promise<boolean> {
+  const { rows } = await db.query<{ alone: boolean }>(
+    `select not exists (
+       select from sync.workers where account_id = $1 and id <> $2 and sync.is_alive(id)) as alone`,
+    [account, me],
+  );
+  return rows[0]!.alone;
+}

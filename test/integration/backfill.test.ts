@@ -510,4 +510,28 @@ describe('on the command line', () => {
     expect(new Set(listed).size).toBe(listed.length);
     expect((await desk.covered('tickets')).map(([, to]) => to)).toEqual([900]);
   });
+
+  test('Ctrl-C of one of two that follow the same run leaves it to the other', async () => {
+    await using desk = await openDesk({ fault: () => ({ kind: 'delay', ms: 300 }) });
+    const env = settingsFor(desk.db.url, desk.sandbox);
+    const command = ['backfill', 'tickets', '--until', at(900).toISOString(), '--json'];
+    const first = shelfdesk(command, env);
+    const second = await new Promise<ReturnType<typeof shelfdesk>>(resolve => {
+      desk.onRequest = (_request, n) => {
+        if (n === 1) resolve(shelfdesk(command, env));
+      };
+    });
+    let told = '';
+    second.process.stderr!.on('data', text => {
+      told += text;
+      if (told.includes('Going on with run')) first.process.kill('SIGINT');
+    });
+    const [stopped, finished] = [await first.finished, await second.finished];
+    expect(stopped.code, stopped.stderr).toBe(130);
+    expect(stopped.stderr).toContain('It goes on in another process');
+    expect(finished.code, finished.stderr).toBe(0);
+    expect(JSON.parse(finished.stdout)).toMatchObject({ run: JSON.parse(stopped.stdout).run, state: 'completed' });
+    const listed = desk.listed();
+    expect(new Set(listed).size).toBe(listed.length);
+  });
 });

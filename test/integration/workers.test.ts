@@ -145,7 +145,7 @@ function onQueue(queue: Env): void {
       at(30, () => sync.process.kill('SIGINT'));
       const { code, stdout, stderr } = await sync.finished;
       expect(code, stderr).toBe(130);
-      expect(stderr).toContain('It goes on in the workers');
+      expect(stderr).toContain('It goes on in another process');
       const { run, state } = JSON.parse(stdout);
       expect(state).toBe('running');
       const stateNow = async () => (await pool.query('select state from sync.runs where id = $1', [run])).rows[0].state;
