@@ -519,6 +519,7 @@ function conformance(redisUrl: string | undefined): void {
       // So that what follows needs the queue as well.
       await eventually(() => expect(desk.sandbox.requests.some(({ path }) => path === '/customers')).toBe(true));
       await way.close();
+      await eventually(() => expect(worker.told()).toMatch(/"stream":"customers".*the database is away/));
       await eventually(async () =>
         expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: false }]),
       );

@@ -97,6 +97,8 @@ export interface Hands {
 
 export interface Process {
   readonly id: number;
+  /** What it wrote to stderr so far. */
+  told(): string;
   kill(signal: NodeJS.Signals): void;
   readonly finished: Promise<Finished>;
 }
@@ -183,6 +185,10 @@ export async function openDesk({ redisUrl, ways = {}, ...options }: DeskOptions)
         env.DATABASE_URL = way.href;
       }
       const { process: child, finished } = shelfdesk(['start'], env);
+      let told = '';
+      child.stderr!.on('data', text => {
+        told += text;
+      });
       // Why it ended, where the test did not mean it to.
       void finished.then(({ code, stderr }) => code && console.error(`a worker ended with ${code}: ${stderr}`));
       opened.defer(async () => {
@@ -194,7 +200,7 @@ export async function openDesk({ redisUrl, ways = {}, ...options }: DeskOptions)
         expect(found, 'the process that was started').toHaveLength(1);
         return found[0]!.id as number;
       });
-      return { id, finished, kill: signal => void child.kill(signal) };
+      return { id, finished, told: () => told, kill: signal => void child.kill(signal) };
     },
     stand: async id => {
       const job = await queue.jobs.getJob(id);
