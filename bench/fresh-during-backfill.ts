@@ -78,7 +78,9 @@ try {
     'ticket, from the next slot on': times(arrivals.map(one => one.ticketMs - toSlotMs(one.atMs))),
     'messages, from the next slot on': times(arrivals.map(one => one.messagesMs - toSlotMs(one.atMs))),
   });
-  console.log('credits in each minute of the backlog, against what is allowed (limit − reserve)');
+  console.log(
+    'credits in each minute of the backlog, against what is allowed (limit − reserve); the first one has less, by what the lists took before it',
+  );
   console.table(minutes(fromMs, toMs));
   console.log(`429: ${sandbox.totals.refused} of ${sandbox.totals.requests} requests (limit 0)`);
   const missed = percentile(judged, 0.95) > judgedMs || pending.size > 0;
