@@ -47,6 +47,8 @@ alter table sync.stored_run_streams
   add column job text,
   add column waits_for bigint;
 create index stored_run_streams_held on sync.stored_run_streams (worker) where state = 'running';
+create index stored_runs_finished on sync.stored_runs (finished_at);
+create index stored_runs_kind on sync.stored_runs (account_id, kind, id desc);
 create index stored_runs_open on sync.stored_runs (account_id) where state = 'running';
 create index stored_run_streams_done on sync.stored_run_streams (account_id, stream, finished_at) where state = 'completed';
 comment on table sync.stored_runs is
@@ -126,21 +128,25 @@ comment on column sync.runs.again is 'True if a backfill reads also what is cove
 comment on column sync.runs.again_before is
   'Messages that were read before this time of the source are read again by this backfill; null until its first reply.';
 
-create table sync.run_coverage (
+create table sync.run_lists (
   run_id bigint not null references sync.stored_runs (id) on delete cascade,
   account_id text not null,
   stream text not null,
   list text not null,
-  covered tstzmultirange not null,
+  until timestamptz not null,
+  covered tstzmultirange not null default '{}',
   primary key (run_id, stream, list)
 );
-comment on table sync.run_coverage is
-  'What a backfill that reads again (--again) has read so far, so that it goes on where it stopped.';
-comment on column sync.run_coverage.run_id is 'The run.';
-comment on column sync.run_coverage.account_id is 'The operator''s name for the mirrored account; part of every key.';
-comment on column sync.run_coverage.stream is 'The stream.';
-comment on column sync.run_coverage.list is 'The list of the stream.';
-comment on column sync.run_coverage.covered is 'Ranges that this run has read.';
+create index run_lists_list on sync.run_lists (account_id, stream, list);
+comment on table sync.run_lists is
+  'How far a backfill reads each list, from its first look on; and what one that reads again (--again) has read so far.';
+comment on column sync.run_lists.run_id is 'The run.';
+comment on column sync.run_lists.account_id is 'The operator''s name for the mirrored account; part of every key.';
+comment on column sync.run_lists.stream is 'The stream.';
+comment on column sync.run_lists.list is 'The list of the stream.';
+comment on column sync.run_lists.until is
+  'Up to here: as the run was told, else up to the top of what was covered when it first looked.';
+comment on column sync.run_lists.covered is 'With --again: ranges that this run has read.';
 
 -- A walk of a backfill ends where its hole does; the walk of a sync has no end.
 alter table sync.walks

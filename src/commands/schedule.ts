@@ -1,6 +1,7 @@
 /** `schedule list`: when the next runs are due, and what became of the last one. */
 import type { Command } from 'commander';
 import type pg from 'pg';
+import { systemClock } from '../clock.ts';
 import type { Times } from '../config.ts';
 import { exitCodes } from '../errors.ts';
 import { nextSlots, timetables } from '../queue/schedule.ts';
@@ -49,7 +50,7 @@ export async function scheduleOf(db: pg.Pool | undefined, account: string, times
   const found: Scheduled[] = [];
   for (const timetable of timetables(times)) {
     const { schedule, streams } = timetable.plan;
-    const last = db && (await lastSlot(db, account, schedule));
+    const last = db && (await lastSlot(db, account, schedule, new Date(systemClock.now())));
     found.push({
       schedule,
       cron: timetable.expression,

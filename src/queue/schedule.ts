@@ -16,8 +16,8 @@ const longestMs = 32 * 24 * 60 * minuteMs;
 const putBackMs = [hourMs, hourMs / 2, 2 * hourMs];
 
 /**
- * What is read when. `fresh` extends the top of what moves; `nightly` also reads the team, and customers whole, since
- * nothing announces their edits. The messages follow by themselves (see openHydration in tend.ts).
+ * What is read when. `fresh` extends the top of what moves; `nightly` also reads the team, customers whole and the names
+ * that are due, since nothing announces their edits. The messages follow by themselves (see openHydration in tend.ts).
  */
 export const plans = {
   nightly: {
@@ -26,6 +26,7 @@ export const plans = {
     streams: ['users', 'customers', 'tickets'],
     unless: ['nightly'],
     again: 'customers',
+    names: 'messages',
   },
   fresh: {
     schedule: 'fresh',
@@ -129,7 +130,9 @@ export function keepSchedule(ctx: Context, times: Times, opener: number, ring: (
     const { plan, lastDue } = timetable;
     const nowMs = ctx.clock.now();
     const afterMs =
-      lookedMs.get(timetable) ?? (await lastSlot(ctx.pg, ctx.account, plan.schedule))?.slot.getTime() ?? 0;
+      lookedMs.get(timetable) ??
+      (await lastSlot(ctx.pg, ctx.account, plan.schedule, new Date(nowMs)))?.slot.getTime() ??
+      0;
     const slot = lastDue(nowMs, afterMs);
     const claimed =
       slot === undefined

@@ -8,7 +8,7 @@ import { streamNames } from '../streams/index.ts';
 import { heldBy, release } from '../warehouse/claims.ts';
 import { transaction } from '../warehouse/pool.ts';
 import { dueRejects } from '../warehouse/rejects.ts';
-import { failedSince, isOpen, lockAccount, openRun, type RunKind, runKinds, waitingWork } from '../warehouse/runs.ts';
+import { failedSince, isNext, lockAccount, openRun, type RunKind, waitingWork } from '../warehouse/runs.ts';
 import { nextWaiting } from '../warehouse/waiting.ts';
 import type { JobQueue } from './queue.ts';
 import type { Jobs } from './worker.ts';
@@ -45,7 +45,7 @@ export async function openHydration(ctx: Context, opener: number): Promise<void>
   if (!(await wanted())) return;
   await transaction(ctx.pg, async client => {
     await lockAccount(client, ctx.account);
-    if ((await isOpen(client, ctx.account, [key.stream], runKinds)) !== undefined) return;
+    if (await isNext(client, ctx.account, key.stream)) return;
     if (await failedSince(client, ctx.account, 'hydrate', new Date(nowMs - restMs))) return;
     await openRun(client, { account: ctx.account, kind: 'hydrate', streams: [key.stream], opener }, new Date(nowMs));
   });

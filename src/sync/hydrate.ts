@@ -13,21 +13,19 @@ import type { Claim, Work } from '../warehouse/claims.ts';
 import { cleanJson, fieldsOf, objectOf } from '../warehouse/clean.ts';
 import { add, attempt, type Batch, type Care, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
 import { transaction } from '../warehouse/pool.ts';
+import { beginAgain, joinAgain, rangeOf } from '../warehouse/ranges.ts';
 import { dueRejects, openSince, saidGone } from '../warehouse/rejects.ts';
+import { othersWait } from '../warehouse/runs.ts';
 import {
   anyWaiting,
-  beginAgain,
   buryTicket,
   claimMessages,
   countWaiting,
   farFuture,
-  joinAgain,
   nameThem,
   nextAgain,
   nextRipe,
   nextWaiting,
-  othersWait,
-  rangeOf,
   type Scope,
   ticketsForNames,
   type Waiting,
@@ -103,8 +101,9 @@ export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promi
   };
   let wanted: Scope = {};
   for (let round = 1; round <= (claim.kind === 'sync' ? rounds : 1); round++) {
-    const sourceMs = ctx.helpdesk.send.sourceNow();
-    wanted = ofItsOwnAccord ? {} : { fromMs, toMs: least(toMs, sourceMs && sourceMs + 1) };
+    // Before the first reply ours is the only clock there is.
+    const sourceMs = ctx.helpdesk.send.sourceNow() ?? startedMs + ctx.helpdesk.lookbackMs;
+    wanted = ofItsOwnAccord ? {} : { fromMs, toMs: least(toMs, sourceMs + 1) };
     do await readBoth(ctx, { ...shared, wanted });
     while (!(await isOver()) && (await anyWaiting(ctx.pg, claim, moments(ctx, startedMs), wanted)));
   }
@@ -114,16 +113,22 @@ export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promi
   const open = await openSince(ctx.pg, claim, new Date(startedMs));
   const { futureMs } = moments(ctx, startedMs);
   const left = Math.max(open, await countWaiting(ctx.pg, claim.account, futureMs, wanted));
-  return { partly: left > 0 ? `the messages of ${left} tickets could not be read in full` : undefined };
+  return { partly: notInFull(left) };
 }
 
 /** Whether nothing is left for a run that waits for another one's reading of messages: then it need not wait any more. */
-export async function isDone(ctx: Context, work: Work): Promise<boolean> {
+export async function isDone(ctx: Context, work: Work): Promise<Outcome | undefined> {
   const { fromMs, toMs, startedMs, kind, again } = await rangeOf(ctx.pg, work.run);
-  if (kind === 'hydrate') return true;
-  const wanted = { fromMs, toMs: least(toMs, startedMs) };
-  return !again && !(await anyWaiting(ctx.pg, work, moments(ctx, ctx.clock.now()), wanted));
+  if (kind === 'hydrate') return { partly: undefined };
+  // Ours is another clock than the source's: what changed a little later counts as well.
+  const wanted = { fromMs, toMs: least(toMs, startedMs + ctx.helpdesk.lookbackMs) };
+  const when = moments(ctx, ctx.clock.now());
+  if (again || (await anyWaiting(ctx.pg, work, when, wanted))) return undefined;
+  return { partly: notInFull(await countWaiting(ctx.pg, work.account, when.futureMs, wanted)) };
 }
+
+const notInFull = (left: number) =>
+  left > 0 ? `the messages of ${left} tickets could not be read in full` : undefined;
 
 const least = (a: Ms | undefined, b: Ms | undefined) =>
   a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);

@@ -10,7 +10,7 @@ const awayMs = 1000;
 /** What a job reads; and, while another one reads the same, whether that one's reading will do for it. */
 export interface Reads {
   read(ctx: Context, claim: Claim): Promise<Outcome>;
-  isDone?(ctx: Context, work: Work): Promise<boolean>;
+  isDone?(ctx: Context, work: Work): Promise<Outcome | undefined>;
 }
 
 /**
@@ -38,8 +38,9 @@ async function once(ctx: JobContext, work: Work, { read, isDone }: Reads): Promi
   const up = await takeUp(pg, work, ctx.claimant, time());
   if ('over' in up) return;
   if ('busy' in up) {
-    if (!(await isDone?.(ctx, work))) throw new Busy(`stream ${work.stream} of run ${work.run}`, up.busy);
-    await finishUntaken(pg, work, up.busy, time());
+    const done = await isDone?.(ctx, work);
+    if (done === undefined) throw new Busy(`stream ${work.stream} of run ${work.run}`, up.busy);
+    await finishUntaken(pg, work, up.busy, time(), done);
     return;
   }
   const claim = up.taken;

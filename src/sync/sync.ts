@@ -13,8 +13,9 @@ import type { Claim, Work } from '../warehouse/claims.ts';
 import { type Batch, type Bookkeeping, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
 import { nextHole, readPosition } from '../warehouse/coverage.ts';
 import { transaction } from '../warehouse/pool.ts';
+import { rangeOf } from '../warehouse/ranges.ts';
 import { dueRejects, openSince } from '../warehouse/rejects.ts';
-import { farFuture, rangeOf } from '../warehouse/waiting.ts';
+import { farFuture } from '../warehouse/waiting.ts';
 import { driftOf, listBatch, pageOf, rejectOf, singleBatch } from './batch.ts';
 
 /** What could not be had, in words; undefined if nothing is missing. */
@@ -37,8 +38,8 @@ export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream
 }
 
 /** A run of every minute that finds another one at the top of the stream leaves it to that one. */
-export async function isLeftToOthers(ctx: Context, work: Work): Promise<boolean> {
-  return (await rangeOf(ctx.pg, work.run)).kind === 'fresh';
+export async function isLeftToOthers(ctx: Context, work: Work): Promise<Outcome | undefined> {
+  return (await rangeOf(ctx.pg, work.run)).kind === 'fresh' ? { partly: undefined } : undefined;
 }
 
 /** Fills the holes of the run's range: the newest first, each one ascending, which is the only safe order. */

@@ -3,7 +3,7 @@
  * under an old one. So a worker that was taken for dead, and wakes up, can move nothing.
  */
 import type pg from 'pg';
-import { exitCodes, FencedOff } from '../errors.ts';
+import { FencedOff } from '../errors.ts';
 import { transaction } from './pool.ts';
 import { closeRun, lockAccount, outcome, type RunKind } from './runs.ts';
 
@@ -100,14 +100,21 @@ export async function heldBy(
   return rows;
 }
 
-/** Another run has read the stream meanwhile, and nothing is left of what this one wanted. */
-export async function finishUntaken(db: pg.Pool, key: Work, by: number, now: Date): Promise<void> {
+/** Another run reads the stream, and this one need not read what is left of it. */
+export async function finishUntaken(
+  db: pg.Pool,
+  key: Work,
+  by: number,
+  now: Date,
+  end: { partly?: string | undefined },
+): Promise<void> {
+  const { state, error, remedy, exitCode } = outcome(end);
   await transaction(db, async client => {
     await client.query(
-      `update sync.stored_run_streams set state = 'completed', token = token + 1, carried_from = $3, waits_for = null,
-         started_at = coalesce(started_at, $4), finished_at = $4, exit_code = ${exitCodes.ok}
+      `update sync.stored_run_streams set state = $5, token = token + 1, carried_from = $3, waits_for = null,
+         started_at = coalesce(started_at, $4), finished_at = $4, error = $6, remedy = $7, exit_code = $8
        where run_id = $1 and stream = $2 and state = 'waiting'`,
-      [key.run, key.stream, by, now],
+      [key.run, key.stream, by, now, state, error, remedy, exitCode],
     );
     await closeRun(client, key.run, now);
   });

@@ -3,6 +3,7 @@
  * what is wanted minus what is covered; PostgreSQL's multiranges do the arithmetic.
  */
 import type pg from 'pg';
+import { Fatal } from '../errors.ts';
 import type { Ms, Range, Walk } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
 import type { Client } from './pool.ts';
@@ -39,7 +40,7 @@ export interface Position {
   walk: Walk | undefined;
 }
 
-/** Where a sync goes on: the top of what is covered without a gap that nothing explains; `since` on an empty warehouse. */
+/** Where a sync goes on: the top of what is covered; `since` on an empty warehouse. Holes below it are for a backfill. */
 export async function readPosition(db: Queryable, key: Key, list: string, fromTheBeginning = false): Promise<Position> {
   const { rows } = await db.query(
     `select extract(epoch from coalesce(upper(c.covered * tstzmultirange(tstzrange(s.since, null))), s.since))::float8 * 1000 as from_ms,
@@ -64,6 +65,37 @@ export async function readPosition(db: Queryable, key: Key, list: string, fromTh
 }
 
 /**
+ * How far a backfill reads a list is settled when it first looks, since what it reads then moves the top itself. An empty
+ * list has no top; else it does not begin beyond the top, where a gap would stay below what a sync goes on from. One that
+ * reads again begins its walks anew: those that are left here nobody goes on with, since there is one such reader.
+ */
+async function settleList(db: Queryable, claim: Claim, list: string): Promise<void> {
+  const { rows } = await db.query<{ since: Date; top: Date | null }>(
+    `insert into sync.run_lists (run_id, account_id, stream, list, until)
+     select r.id, c.account_id, c.stream, c.list,
+       coalesce(r.until, case when not r.again then upper(c.covered) end, r.started_at)
+     from sync.stored_runs r join sync.coverage c using (account_id)
+     where r.id = $1 and (c.account_id, c.stream, c.list) = ($2, $3, $4)
+     on conflict do nothing
+     returning (select since from sync.stored_runs where id = $1),
+       (select upper(covered) from sync.coverage where (account_id, stream, list) = ($2, $3, $4)) as top`,
+    [claim.run, ...keyOf(claim, list)],
+  );
+  const [settled] = rows;
+  if (settled === undefined) return;
+  if (settled.top !== null && settled.since > settled.top)
+    throw new Fatal(
+      `--since (${settled.since.toISOString()}) is after the top of what is covered (${settled.top.toISOString()})`,
+      'Run `npx shelfdesk sync`: it goes on at the top. A backfill would leave a gap below.',
+    );
+  if (!claim.again) return;
+  await db.query(
+    `delete from sync.walks where (account_id, stream, list) = ($1, $2, $3) and until <> 'infinity'`,
+    keyOf(claim, list),
+  );
+}
+
+/**
  * The newest hole of a backfill's range that begins before `beforeMs`, and where a walk that an earlier job began in it
  * stands. Without bounds the range is everything that the account wants, up to what is covered: what is newer is a sync's.
  * With `again` a hole is what this run has not read yet, nor another one that was at work when this one was asked for.
@@ -75,26 +107,27 @@ export async function nextHole(
   fromTheBeginning: boolean,
   beforeMs: Ms,
 ): Promise<(Range & { walk: Walk | undefined }) | undefined> {
+  await settleList(db, claim, list);
   const { rows } = await db.query(
     `with asked as (
-       select c.covered, r.again, r.started_at,
-         coalesce(r.since, case when $5 then '1970-01-01T00:00:00Z' else a.since end) as since,
-         coalesce(r.until, case when not r.again then upper(c.covered) end, r.started_at) as until
+       select c.covered, r.again, r.started_at, least(l.until, $6) as until,
+         coalesce(r.since, case when $5 then '1970-01-01T00:00:00Z' else a.since end) as since
        from sync.stored_runs r
-       join sync.accounts a using (account_id)
-       join sync.coverage c using (account_id)
-       where r.id = $1 and c.stream = $3 and c.list = $4 and not c.redundant),
+       join sync.run_lists l on l.run_id = r.id
+       join sync.accounts a on a.account_id = r.account_id
+       join sync.coverage c on (c.account_id, c.stream, c.list) = (l.account_id, l.stream, l.list)
+       where r.id = $1 and (c.account_id, c.stream, c.list) = ($2, $3, $4) and not c.redundant),
      done as (
        select case when again then coalesce((
-           select range_agg(part) from sync.run_coverage k
+           select range_agg(part) from sync.run_lists k
            join sync.stored_runs o on o.id = k.run_id, unnest(k.covered) part
            where k.account_id = $2 and k.stream = $3 and k.list = $4
              and (o.id = $1 or o.finished_at is null or o.finished_at >= asked.started_at)), '{}')
          else covered end as covered
        from asked),
      holes as (
-       select hole from asked, done, unnest(
-         case when since < least(until, $6) then tstzmultirange(tstzrange(since, least(until, $6))) else '{}' end - done.covered) hole)
+       select hole from asked, done,
+         unnest(case when since < until then tstzmultirange(tstzrange(since, until)) else '{}' end - done.covered) hole)
      select extract(epoch from lower(hole))::float8 * 1000 as from_ms, extract(epoch from upper(hole))::float8 * 1000 as to_ms,
        w.page, w.deep, extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms
      from holes
@@ -118,9 +151,8 @@ export async function cover(client: Client, claim: Claim, list: string, { from, 
   if (!claim.again) return;
   await client.query({
     name: 'cover again',
-    text: `insert into sync.run_coverage as c (account_id, stream, list, covered, run_id)
-      values ($1, $2, $3, tstzmultirange(tstzrange($4, $5)), $6)
-      on conflict (run_id, stream, list) do update set covered = c.covered + excluded.covered`,
+    text: `update sync.run_lists set covered = covered + tstzmultirange(tstzrange($4, $5))
+      where (account_id, stream, list) = ($1, $2, $3) and run_id = $6`,
     values: [...keyOf(claim, list), new Date(from), new Date(to), claim.run],
   });
 }

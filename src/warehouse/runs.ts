@@ -9,8 +9,7 @@ import { type Client, transaction } from './pool.ts';
  * sync: a command. backfill: a command, or the night for customers. fresh and nightly: the schedule. hydrate: tickets wait
  * for their messages, and no other run would read them.
  */
-export const runKinds = ['sync', 'fresh', 'nightly', 'hydrate', 'backfill'] as const;
-export type RunKind = (typeof runKinds)[number];
+export type RunKind = 'sync' | 'fresh' | 'nightly' | 'hydrate' | 'backfill';
 
 export type RunState = 'waiting' | 'running' | 'completed' | 'partly' | 'failed' | 'interrupted';
 
@@ -105,46 +104,6 @@ export async function openSync(db: pg.Pool, run: Omit<NewRun, 'kind'>, now: Date
   });
 }
 
-/** A backfill that was interrupted longer ago than this is begun anew. */
-const resumeMs = 7 * 24 * 3_600_000;
-
-/**
- * A backfill. Who asks for the same that is being read already, follows that; who asks for the same that was interrupted,
- * goes on with it.
- */
-export async function openBackfill(
-  db: pg.Pool,
-  run: Omit<NewRun, 'kind'> & { range: Range },
-  now: Date,
-): Promise<{ run: number; resumed: boolean }> {
-  return transaction(db, async client => {
-    await lockAccount(client, run.account);
-    const { rows } = await client.query<{ id: number; state: RunState }>(
-      `select id, state from sync.stored_runs r
-       where account_id = $1 and kind = 'backfill' and again = $2 and since is not distinct from $3 and until is not distinct from $4
-         and (select array_agg(stream order by stream) from sync.stored_run_streams where run_id = r.id)
-           = (select array_agg(w order by w) from unnest($5::text[]) w)
-         and (state = 'running' or finished_at > $6)
-       order by id desc limit 1`,
-      [run.account, run.range.again, run.range.since, run.range.until, run.streams, new Date(now.getTime() - resumeMs)],
-    );
-    const [same] = rows;
-    if (same?.state === 'running') return { run: same.id, resumed: true };
-    if (same?.state !== 'interrupted')
-      return { run: await openRun(client, { ...run, kind: 'backfill' }, now), resumed: false };
-    await client.query(
-      `update sync.stored_runs set state = 'running', finished_at = null, opened_by = $2 where id = $1`,
-      [same.id, run.opener],
-    );
-    await client.query(
-      `update sync.stored_run_streams set state = 'waiting', finished_at = null, error = null, remedy = null, exit_code = null
-       where run_id = $1 and state = 'interrupted'`,
-      [same.id],
-    );
-    return { run: same.id, resumed: true };
-  });
-}
-
 /** From now on the run lives as long as this process. */
 export async function adoptRun(db: pg.Pool, run: number, opener: number): Promise<void> {
   await db.query(`update sync.stored_runs set opened_by = $2 where id = $1 and state = 'running'`, [run, opener]);
@@ -169,6 +128,21 @@ export async function waitingWork(
   return rows;
 }
 
+/** Whether another run waits to read messages: one that somebody has asked for goes before the hydrator of its own accord. */
+export async function othersWait(
+  db: pg.Pool,
+  { account, run, stream }: { account: string; run: number; stream: string },
+): Promise<boolean> {
+  const { rows } = await db.query<{ wait: boolean }>(
+    `select exists (
+       select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
+       where r.account_id = $1 and r.state = 'running' and r.id <> $2 and s.stream = $3 and s.waits_for = $2
+         and s.state = 'waiting') as wait`,
+    [account, run, stream],
+  );
+  return rows[0]!.wait;
+}
+
 /** Whether an open run has yet to read one of these streams. */
 export async function isOpen(
   client: Client,
@@ -185,6 +159,20 @@ export async function isOpen(
     [account, streams, kinds],
   );
   return rows[0]?.id;
+}
+
+/** Whether a run reads this stream now, or next: not one that has other streams to read before it. */
+export async function isNext(client: Client, account: string, stream: string): Promise<boolean> {
+  const { rows } = await client.query<{ next: boolean }>(
+    `select exists (
+       select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
+       where r.account_id = $1 and r.state = 'running' and s.stream = $2 and (s.state = 'running' or s.state = 'waiting'
+         and not exists (
+           select from sync.stored_run_streams o
+           where o.run_id = r.id and o.stream <> s.stream and o.state in ('waiting', 'running')))) as next`,
+    [account, stream],
+  );
+  return rows[0]!.next;
 }
 
 export async function failedSince(client: Client, account: string, kind: RunKind, since: Date): Promise<boolean> {

@@ -4,7 +4,7 @@
  */
 import type pg from 'pg';
 import { transaction } from './pool.ts';
-import { isOpen, lockAccount, openRun, type RunKind } from './runs.ts';
+import { isNext, isOpen, lockAccount, openRun, type RunKind } from './runs.ts';
 
 const keptDays = 35;
 
@@ -16,13 +16,19 @@ export interface Plan {
   readonly unless: readonly RunKind[];
   /** A stream that is read again whole, in lane backfill, once it has been read: for what nothing announces. */
   readonly again?: string;
+  /** A stream whose run asks for the names that are due: it is opened also where nothing waits. */
+  readonly names?: string;
 }
+
+/** A slot further ahead than this was taken by a machine with a wrong clock, and stands in nobody's way. */
+const aheadMs = 3_600_000;
+const latest = (now: Date) => new Date(now.getTime() + aheadMs);
 
 /** The run that was opened, or why none was; undefined if somebody else has the slot, or a later one. */
 export async function claimSlot(
   db: pg.Pool,
   account: string,
-  { schedule, kind, streams, unless, again }: Plan,
+  { schedule, kind, streams, unless, again, names }: Plan,
   slot: Date,
   opener: number,
   now: Date,
@@ -32,8 +38,10 @@ export async function claimSlot(
     const { rowCount } = await client.query(
       `insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by)
        select $1, $2, $3, $4, $5
-       where not exists (select from sync.schedule_slots where account_id = $1 and schedule = $2 and slot >= $3)`,
-      [account, schedule, slot, now, opener],
+       where not exists (
+         select from sync.schedule_slots where account_id = $1 and schedule = $2 and slot >= $3 and slot < $6)
+       on conflict do nothing`,
+      [account, schedule, slot, now, opener, latest(now)],
     );
     if (rowCount === 0) return undefined;
     const note = (run: number | null, skipped: string | null) =>
@@ -49,6 +57,8 @@ export async function claimSlot(
     }
     const run = await openRun(client, { account, kind, streams, opener }, now);
     await note(run, null);
+    if (names !== undefined && !(await isNext(client, account, names)))
+      await openRun(client, { account, kind: 'hydrate', streams: [names], opener }, now);
     if (again !== undefined && (await wasRead(client, account, again))) {
       const range = { since: null, until: null, again: true };
       if ((await isOpen(client, account, [again], ['backfill'])) === undefined)
@@ -67,16 +77,17 @@ async function wasRead(client: pg.ClientBase, account: string, stream: string): 
   return rows[0]!.read;
 }
 
-/** The last slot that was taken, in ms. */
+/** The last slot that was taken. */
 export async function lastSlot(
   db: pg.Pool,
   account: string,
   schedule: string,
+  now: Date,
 ): Promise<{ slot: Date; run_id: number | null; skipped: string | null } | undefined> {
   const { rows } = await db.query(
     `select slot, run_id, skipped from sync.schedule_slots
-     where account_id = $1 and schedule = $2 order by slot desc limit 1`,
-    [account, schedule],
+     where account_id = $1 and schedule = $2 and slot < $3 order by slot desc limit 1`,
+    [account, schedule, latest(now)],
   );
   return rows[0];
 }

@@ -6,7 +6,6 @@ import type pg from 'pg';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
 import type { Client } from './pool.ts';
-import type { RunKind } from './runs.ts';
 
 /** Holds nothing back. */
 export const farFuture = Date.UTC(9999, 0);
@@ -118,26 +117,6 @@ export async function nextAgain(db: pg.Pool, claim: Claim, when: When, limit: nu
   return rows.map(waitingOf);
 }
 
-/** What another backfill that was at work when this one was asked for has read again, is not read for this one as well. */
-export async function joinAgain(db: pg.Pool, { account, run, stream }: Claim): Promise<void> {
-  await db.query(
-    `update sync.stored_runs r set again_before = (
-       select min(o.again_before) from sync.stored_runs o join sync.stored_run_streams s on s.run_id = o.id
-       where o.account_id = $1 and o.again and o.id <> r.id and s.stream = $3
-         and (o.finished_at is null or o.finished_at >= r.started_at))
-     where id = $2 and again_before is null`,
-    [account, run, stream],
-  );
-}
-
-/** From the first reply of a backfill that reads again: what was read before it is to be read, and what follows is not. */
-export async function beginAgain(client: Client, claim: Claim, asOfMs: Ms): Promise<void> {
-  await client.query('update sync.stored_runs set again_before = $2 where id = $1 and again_before is null', [
-    claim.run,
-    new Date(asOfMs),
-  ]);
-}
-
 /** Whether a ticket waits, ripe or not; but for those that fail, and those that only a wrong date keeps waiting. */
 export async function anyWaiting(
   db: pg.Pool,
@@ -155,27 +134,6 @@ export async function anyWaiting(
   return rows[0]!.any;
 }
 
-/** What a run wants of the messages: its range, up to its beginning at the latest. */
-export async function rangeOf(
-  db: pg.Pool,
-  run: number,
-): Promise<Scope & { startedMs: Ms; kind: RunKind; again: boolean }> {
-  const { rows } = await db.query<{
-    from_ms: Ms | null;
-    to_ms: Ms | null;
-    started_ms: Ms;
-    kind: RunKind;
-    again: boolean;
-  }>(
-    `select kind, again, extract(epoch from since)::float8 * 1000 as from_ms, extract(epoch from until)::float8 * 1000 as to_ms,
-       extract(epoch from started_at)::float8 * 1000 as started_ms
-     from sync.stored_runs where id = $1`,
-    [run],
-  );
-  const { from_ms, to_ms, started_ms, kind, again } = rows[0]!;
-  return { fromMs: from_ms ?? undefined, toMs: to_ms ?? undefined, startedMs: started_ms, kind, again };
-}
-
 /** How many tickets a run that reads messages still has before it. */
 export async function countLeft(db: pg.Pool, run: number): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
@@ -188,18 +146,6 @@ export async function countLeft(db: pg.Pool, run: number): Promise<number> {
     [run],
   );
   return rows[0]!.n;
-}
-
-/** Whether another run waits to read messages: one that somebody has asked for goes before the hydrator of its own accord. */
-export async function othersWait(db: pg.Pool, { account, run, stream }: Claim): Promise<boolean> {
-  const { rows } = await db.query<{ wait: boolean }>(
-    `select exists (
-       select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
-       where r.account_id = $1 and r.state = 'running' and r.id <> $2 and s.stream = $3 and s.waits_for = $2
-         and s.state = 'waiting') as wait`,
-    [account, run, stream],
-  );
-  return rows[0]!.wait;
 }
 
 /** The earliest change that is not ripe yet; undefined if none is about to be. */

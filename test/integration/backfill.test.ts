@@ -217,6 +217,41 @@ describe('holes', () => {
     expect(await differences(desk.db.pool, desk.world)).toEqual([]);
   });
 
+  test.for([false, true])(
+    'of an empty warehouse: interrupted, the same command reads the rest (again: %s)',
+    async again => {
+      await using desk = await openDesk({ hours: 700 });
+      const streams = ['users', 'customers', 'tickets'];
+      const { signal, interrupt } = interruption();
+      let pages = 0;
+      desk.onRequest = ({ path }) => {
+        if (path === '/tickets' && ++pages === 3) interrupt();
+      };
+      const stopped = await backfillOnce(configOf(desk), streams, { again }, signal);
+      expect(stopped).toMatchObject({ state: 'interrupted', exitCode: 130 });
+      expect((await idsOf(desk, 'tickets')).size).toBeLessThan(400);
+      expect(await backfillOnce(configOf(desk), streams, { again })).toMatchObject({
+        run: stopped.run,
+        state: 'completed',
+        exitCode: 0,
+      });
+      expect((await idsOf(desk, 'tickets')).size).toBe(700);
+      expect((await idsOf(desk, 'customers')).size).toBe(700);
+    },
+  );
+
+  test('beyond the top leave no gap for a sync to pass over: refused; from below it, it is read on', async () => {
+    await using desk = await openDesk({ hours: 700 });
+    await backfillOnce(configOf(desk), ['tickets'], range(null, 200));
+    const refused = await backfillOnce(configOf(desk), ['tickets'], range(400, 500));
+    expect(refused).toMatchObject({ state: 'failed', exitCode: 1 });
+    expect(refused.streams[0]).toMatchObject({ error: expect.stringContaining('after the top of what is covered') });
+    expect(await backfillOnce(configOf(desk), ['tickets'], range(100, 300))).toMatchObject({ exitCode: 0 });
+    expect((await desk.covered('tickets')).map(([, to]) => to)).toEqual([300]);
+    expect(await syncOnce(configOf(desk))).toMatchObject({ state: 'completed', exitCode: 0 });
+    expect(await differences(desk.db.pool, desk.world)).toEqual([]);
+  });
+
   test('of customers are filled by walks that end where the hole does', async () => {
     await using desk = await openDesk();
     await backfillOnce(configOf(desk), ['customers'], range(900, 1100));
@@ -372,6 +407,22 @@ describe('--again', () => {
     // The page in flight, and page 1, which a bounded walk asks for at its beginning as well.
     expect(twice.filter(one => !one.includes('page=1&')).length).toBeLessThanOrEqual(1);
     expect(twice.length).toBeLessThanOrEqual(2);
+  });
+
+  test('for customers a walk of another time is not gone on with', async () => {
+    await using desk = await openDesk({ hours: 700 });
+    await syncOnce(configOf(desk), ['customers']);
+    await desk.db.pool.query(
+      `insert into sync.walks (account_id, stream, list, until, since, as_of, page, deep)
+       values ('default', 'customers', 'default', $1, '1970-01-01', $1, 2, false)`,
+      [at(600)],
+    );
+    desk.sandbox.requests.length = 0;
+    await backfillOnce(configOf(desk), ['customers'], range(null, 600, true));
+    const pages = desk.sandbox.requests.map(({ query }) => Number(query.get('page')));
+    expect(pages).toEqual(expect.arrayContaining([1, 2, 3, 4, 5, 6]));
+    const { rows } = await desk.db.pool.query('select until from sync.walks');
+    expect(rows).toEqual([]);
   });
 
   test('for messages goes on after kill -9: at most the ticket in flight is paid for a third time', async () => {

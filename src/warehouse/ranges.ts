@@ -1,0 +1,90 @@
+/** What a run was asked for: its range, and whether it reads again what is covered. */
+import type pg from 'pg';
+import type { Ms } from '../reading/reading.ts';
+import type { Claim } from './claims.ts';
+import { type Client, transaction } from './pool.ts';
+import { lockAccount, type NewRun, openRun, type Range, type RunKind, type RunState } from './runs.ts';
+import type { Scope } from './waiting.ts';
+
+/** A backfill that ended like this is gone on with by the same command, */
+const goesOn: readonly RunState[] = ['interrupted', 'failed'];
+/** unless that was longer ago: then it is begun anew. */
+const resumeMs = 7 * 24 * 3_600_000;
+
+/**
+ * A backfill. Who asks for the same that is being read already, follows that; who asks for the same that was interrupted
+ * or failed, goes on with it.
+ */
+export async function openBackfill(
+  db: pg.Pool,
+  run: Omit<NewRun, 'kind'> & { range: Range },
+  now: Date,
+): Promise<{ run: number; resumed: boolean }> {
+  return transaction(db, async client => {
+    await lockAccount(client, run.account);
+    const { rows } = await client.query<{ id: number; state: RunState }>(
+      `select id, state from sync.stored_runs r
+       where account_id = $1 and kind = 'backfill' and again = $2 and since is not distinct from $3 and until is not distinct from $4
+         and (select array_agg(stream order by stream) from sync.stored_run_streams where run_id = r.id)
+           = (select array_agg(w order by w) from unnest($5::text[]) w)
+         and (state = 'running' or finished_at > $6)
+       order by id desc limit 1`,
+      [run.account, run.range.again, run.range.since, run.range.until, run.streams, new Date(now.getTime() - resumeMs)],
+    );
+    const [same] = rows;
+    if (same?.state === 'running') return { run: same.id, resumed: true };
+    if (same === undefined || !goesOn.includes(same.state))
+      return { run: await openRun(client, { ...run, kind: 'backfill' }, now), resumed: false };
+    await client.query(
+      `update sync.stored_runs set state = 'running', finished_at = null, opened_by = $2 where id = $1`,
+      [same.id, run.opener],
+    );
+    await client.query(
+      `update sync.stored_run_streams set state = 'waiting', finished_at = null, error = null, remedy = null, exit_code = null
+       where run_id = $1 and state = any($2)`,
+      [same.id, goesOn],
+    );
+    return { run: same.id, resumed: true };
+  });
+}
+
+/** What a run wants of the messages: its range, up to its beginning at the latest. */
+export async function rangeOf(
+  db: pg.Pool,
+  run: number,
+): Promise<Scope & { startedMs: Ms; kind: RunKind; again: boolean }> {
+  const { rows } = await db.query<{
+    from_ms: Ms | null;
+    to_ms: Ms | null;
+    started_ms: Ms;
+    kind: RunKind;
+    again: boolean;
+  }>(
+    `select kind, again, extract(epoch from since)::float8 * 1000 as from_ms, extract(epoch from until)::float8 * 1000 as to_ms,
+       extract(epoch from started_at)::float8 * 1000 as started_ms
+     from sync.stored_runs where id = $1`,
+    [run],
+  );
+  const { from_ms, to_ms, started_ms, kind, again } = rows[0]!;
+  return { fromMs: from_ms ?? undefined, toMs: to_ms ?? undefined, startedMs: started_ms, kind, again };
+}
+
+/** What another backfill that was at work when this one was asked for has read again, is not read for this one as well. */
+export async function joinAgain(db: pg.Pool, { account, run, stream }: Claim): Promise<void> {
+  await db.query(
+    `update sync.stored_runs r set again_before = (
+       select min(o.again_before) from sync.stored_runs o join sync.stored_run_streams s on s.run_id = o.id
+       where o.account_id = $1 and o.again and o.id <> r.id and s.stream = $3
+         and (o.finished_at is null or o.finished_at >= r.started_at))
+     where id = $2 and again_before is null`,
+    [account, run, stream],
+  );
+}
+
+/** From the first reply of a backfill that reads again: what was read before it is to be read, and what follows is not. */
+export async function beginAgain(client: Client, claim: Claim, asOfMs: Ms): Promise<void> {
+  await client.query('update sync.stored_runs set again_before = $2 where id = $1 and again_before is null', [
+    claim.run,
+    new Date(asOfMs),
+  ]);
+}
