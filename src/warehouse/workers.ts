@@ -2,6 +2,7 @@
  * Who is alive: each process holds a lock of a database session as long as it lives. The lock ends with the process,
  * however that ends, so nobody has to write down that he has died, and no clock is asked.
  */
+import { Socket } from 'node:net';
 import pg from 'pg';
 import type { Clock } from '../clock.ts';
 import { isAway } from '../errors.ts';
@@ -10,8 +11,19 @@ import { isAway } from '../errors.ts';
 const lockClass = 0x53_48_53_57;
 const againMs = 1000;
 
-/** The connection of a machine that has vanished is given up after 25 s: then its runs are nobody's any more. */
-const sessionOptions = '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3';
+/**
+ * A machine that was asleep, or cut off, gets no word of it that its session has ended: it has to ask. What is not answered
+ * in time is as good as lost.
+ */
+const beatMs = 5000;
+const patienceMs = 5000;
+
+/**
+ * The connection of a machine that has vanished is given up after 25 s: then its runs are nobody's any more. Where only our
+ * side has lost it, the lock is still held until then: it is waited for, a little less than we wait for an answer.
+ */
+const sessionOptions =
+  '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c lock_timeout=4000';
 
 export interface Process {
   readonly account: string;
@@ -37,19 +49,21 @@ export async function bePresent(url: string, me: Process, clock: Clock): Promise
   const gone = new AbortController();
   const startedAt = new Date(clock.now());
   let { works } = me;
-  let client: pg.Client | undefined = await connect(url);
-  const id = await enter(client, me, startedAt).catch(async error => {
-    await client?.end();
+  const first = sessionTo(url);
+  await first.client.connect();
+  const id = await enter(first.client, me, startedAt).catch(error => {
+    first.destroy();
     throw error;
   });
+  let session: Session | undefined = first;
 
   const watching = (async () => {
     while (!gone.signal.aborted) {
-      if (client === undefined) await clock.sleep(againMs, gone.signal).catch(() => {});
-      else await lossOf(client, gone.signal);
+      if (session === undefined) await clock.sleep(againMs, gone.signal).catch(() => {});
+      else await lossOf(session, clock, gone.signal);
       if (gone.signal.aborted) return;
-      client = await holdAgain(url, id, me, startedAt).catch(() => undefined);
-      if (client && works) await sayWorks(client, id);
+      session = await holdAgain(url, id, me, startedAt, clock).catch(() => undefined);
+      if (session && works) await inTime(session, clock, sayWorks(session.client, id));
     }
   })();
 
@@ -58,27 +72,51 @@ export async function bePresent(url: string, me: Process, clock: Clock): Promise
     async works() {
       works = true;
       // While the connection is away it is said when it is back.
-      if (client) await sayWorks(client, id);
+      if (session) await sayWorks(session.client, id);
     },
     async [Symbol.asyncDispose]() {
       gone.abort();
       await watching;
-      await client?.query('delete from sync.workers where id = $1', [id]).catch(() => {});
-      await client?.end().catch(() => {});
+      if (session) await inTime(session, clock, leave(session.client, id)).catch(() => {});
     },
   };
 }
 
-async function connect(url: string): Promise<pg.Client> {
+interface Session {
+  readonly client: pg.Client;
+  /** Aborts when the connection has ended. */
+  readonly lost: AbortSignal;
+  /** Ends it without a word to the other side, which may not be there: whatever was asked fails. */
+  destroy(): void;
+}
+
+function sessionTo(url: string): Session {
+  const socket = new Socket();
   const client = new pg.Client({
     connectionString: url,
     application_name: 'shelfdesk: presence',
     keepAlive: true,
     options: sessionOptions,
+    stream: () => socket,
   });
+  const lost = new AbortController();
   client.on('error', () => {}); // `end` follows, and is what is waited for.
-  await client.connect();
-  return client;
+  client.once('end', () => lost.abort());
+  return { client, lost: lost.signal, destroy: () => void socket.destroy() };
+}
+
+/** What has failed, or is not answered in time, was the last thing that is asked in this session. */
+async function inTime<T>(session: Session, clock: Clock, work: Promise<T>): Promise<T> {
+  const done = new AbortController();
+  clock.sleep(patienceMs, done.signal).then(session.destroy, () => {});
+  try {
+    return await work;
+  } catch (error) {
+    session.destroy();
+    throw error;
+  } finally {
+    done.abort();
+  }
 }
 
 /** One statement: nobody sees the row before the lock is held, and takes it for one of the dead, which it removes. */
@@ -95,22 +133,22 @@ async function enter(client: pg.Client, me: Process, now: Date): Promise<number>
   return rows[0]!.id;
 }
 
-/** Under its old number, and in the list again: whoever came meanwhile took it for dead. */
-async function holdAgain(url: string, id: number, me: Process, startedAt: Date): Promise<pg.Client> {
-  const client = await connect(url);
-  try {
-    await client.query(
-      `with back as (
-         insert into sync.workers (id, account_id, works, host, pid, version, started_at) overriding system value
-         values ($1, $2, $3, $4, $5, $6, $7) on conflict (id) do nothing)
-       select pg_advisory_lock(${lockClass}, $1)`,
-      [id, me.account, me.works, me.host, me.pid, me.version, startedAt],
-    );
-    return client;
-  } catch (error) {
-    await client.end().catch(() => {});
-    throw error;
-  }
+/**
+ * Under its old number, and in the list again: whoever came meanwhile took it for dead. Fails while the old session lives on
+ * at the server, and this process is alive there.
+ */
+async function holdAgain(url: string, id: number, me: Process, startedAt: Date, clock: Clock): Promise<Session> {
+  const session = sessionTo(url);
+  await inTime(session, clock, session.client.connect());
+  const held = session.client.query(
+    `with back as (
+       insert into sync.workers (id, account_id, works, host, pid, version, started_at) overriding system value
+       values ($1, $2, $3, $4, $5, $6, $7) on conflict (id) do nothing)
+     select pg_advisory_lock(${lockClass}, $1)`,
+    [id, me.account, me.works, me.host, me.pid, me.version, startedAt],
+  );
+  await inTime(session, clock, held);
+  return session;
 }
 
 async function sayWorks(client: pg.Client, id: number): Promise<void> {
@@ -121,24 +159,25 @@ async function sayWorks(client: pg.Client, id: number): Promise<void> {
   }
 }
 
-/** Resolves when the connection has ended, or `signal` aborts. */
-function lossOf(client: pg.Client, signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    client.once('end', () => resolve());
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  });
+async function leave(client: pg.Client, id: number): Promise<void> {
+  await client.query('delete from sync.workers where id = $1', [id]);
+  await client.end();
 }
 
-/** Processes that take the jobs of this account, but for `except`. */
-export async function liveWorkers(
-  db: pg.Pool,
-  account: string,
-  except?: number,
-): Promise<{ id: number; host: string; pid: number }[]> {
+/** Resolves when the connection has ended, or `gone` aborts. */
+async function lossOf(session: Session, clock: Clock, gone: AbortSignal): Promise<void> {
+  const over = AbortSignal.any([gone, session.lost]);
+  while (!over.aborted) {
+    await clock.sleep(beatMs, over).catch(() => {});
+    if (!over.aborted) await inTime(session, clock, session.client.query('select')).catch(() => {});
+  }
+}
+
+/** Processes that take the jobs of this account. */
+export async function liveWorkers(db: pg.Pool, account: string): Promise<{ id: number; host: string; pid: number }[]> {
   const { rows } = await db.query<{ id: number; host: string; pid: number }>(
-    `select id, host, pid from sync.workers
-     where account_id = $1 and works and id <> coalesce($2, 0) and sync.is_alive(id) order by id`,
-    [account, except ?? null],
+    'select id, host, pid from sync.workers where account_id = $1 and works and sync.is_alive(id) order by id',
+    [account],
   );
   return rows;
 }

@@ -6,19 +6,30 @@ export interface Way extends AsyncDisposable {
   readonly url: string;
   close(): Promise<void>;
   open(): Promise<void>;
+  /** Ends one side of each connection, and does not tell the other, which stays open and hears nothing more. */
+  halve(ends: 'theirs' | 'ours'): void;
 }
 
 export async function wayTo(url: string): Promise<Way> {
   const { hostname, port } = new URL(url);
   const sockets = new Set<Socket>();
+  const pairs = new Set<{ ours: Socket; theirs: Socket; tells: boolean }>();
   const server = createServer(socket => {
     const onward = connect({ host: hostname, port: Number(port) });
     for (const one of [socket, onward]) {
       sockets.add(one);
       one.on('error', () => {}).on('close', () => sockets.delete(one));
     }
-    socket.on('close', () => onward.destroy());
-    onward.on('close', () => socket.destroy());
+    const pair = { ours: socket, theirs: onward, tells: true };
+    pairs.add(pair);
+    const closed = () => {
+      pairs.delete(pair);
+      if (!pair.tells) return;
+      socket.destroy();
+      onward.destroy();
+    };
+    socket.on('close', closed);
+    onward.on('close', closed);
     socket.pipe(onward).pipe(socket);
   });
   const own = new URL(url);
@@ -32,5 +43,13 @@ export async function wayTo(url: string): Promise<Way> {
     for (const socket of sockets) socket.destroy();
     return closed;
   };
-  return { url: own.href, open, close, [Symbol.asyncDispose]: close };
+  const halve = (ends: 'theirs' | 'ours') => {
+    for (const pair of pairs) {
+      pair.tells = false;
+      pair.ours.unpipe().resume();
+      pair.theirs.unpipe().resume();
+      pair[ends].destroy();
+    }
+  };
+  return { url: own.href, open, close, halve, [Symbol.asyncDispose]: close };
 }

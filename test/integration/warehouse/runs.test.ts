@@ -1,6 +1,6 @@
 /** Who may write: tokens, locks, and how a run and its streams end. */
 import { describe, expect, test, vi } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { type Clock, systemClock } from '../../../src/clock.ts';
 import { Fatal, FencedOff, Interrupted, isAway, Retry } from '../../../src/errors.ts';
 import { messages } from '../../../src/streams/messages.ts';
 import { tickets } from '../../../src/streams/tickets.ts';
@@ -236,6 +236,13 @@ test('whoever leaves a run ends what is left of it, and nothing that is over', a
 const present = (s: Scripted, more: { account?: string; works?: boolean; pid?: number } = {}): Promise<Presence> =>
   bePresent(s.url, { account: 'default', works: true, host: 'here', pid: 1, version: '0', ...more }, systemClock);
 
+/** Whoever waits on it waits a twentieth of the time. */
+const hasty: Clock = { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms / 20, signal) };
+
+/** The same, by a way of its own. */
+const far = (url: string, works = true) =>
+  bePresent(url, { account: 'default', works, host: 'far', pid: 2, version: '0' }, hasty);
+
 const isAlive = async (s: Scripted, id: number) => (await s.rows('select sync.is_alive($1) as alive', id))[0]!.alive;
 const eventually = (look: () => Promise<unknown>) => vi.waitFor(look, { timeout: 30_000 });
 
@@ -283,11 +290,7 @@ describe('who is alive', () => {
   test('who comes while it is gone takes it for dead; when it is back it is in the list again', async () => {
     await using s = await scripted();
     await using way = await wayTo(s.url);
-    await using one = await bePresent(
-      way.url,
-      { account: 'default', works: true, host: 'far', pid: 2, version: '0' },
-      systemClock,
-    );
+    await using one = await far(way.url);
     await way.close();
     await eventually(async () => expect(await isAlive(s, one.id)).toBe(false));
     await using other = await present(s);
@@ -303,11 +306,7 @@ describe('who is alive', () => {
   test('that it takes jobs is not forgotten while the database is away', async () => {
     await using s = await scripted();
     await using way = await wayTo(s.url);
-    await using one = await bePresent(
-      way.url,
-      { account: 'default', works: false, host: 'far', pid: 2, version: '0' },
-      systemClock,
-    );
+    await using one = await far(way.url, false);
     await way.close();
     await eventually(async () => expect(await isAlive(s, one.id)).toBe(false));
     await one.works();
@@ -315,17 +314,57 @@ describe('who is alive', () => {
     await eventually(async () => expect(await liveWorkers(s.pool, 'default')).toHaveLength(1));
   });
 
-  test('workers are those of an account that take jobs and live, but for who asks', async () => {
+  test('a process that was not told that its session ended asks, and is back', async () => {
+    await using s = await scripted();
+    await using way = await wayTo(s.url);
+    await using one = await far(way.url);
+    way.halve('theirs');
+    await eventually(async () => expect(await isAlive(s, one.id)).toBe(false));
+    await eventually(async () => expect(await isAlive(s, one.id)).toBe(true));
+    expect(await liveWorkers(s.pool, 'default')).toEqual([{ id: one.id, host: 'far', pid: 2 }]);
+  });
+
+  test('it waits for its own session that lives on at the server, and neither forgets it nor hangs on it', async () => {
+    await using s = await scripted();
+    await using way = await wayTo(s.url);
+    await using one = await far(way.url);
+    await using other = await far(way.url);
+    const sessions = (granted: boolean) =>
+      s.rows(
+        `select objid as id, pid from pg_locks where locktype = 'advisory' and granted = $1
+        and database = (select oid from pg_database where datname = current_database()) order by 1`,
+        granted,
+      );
+    const old = await sessions(true);
+    expect(old).toMatchObject([{ id: one.id }, { id: other.id }]);
+    way.halve('ours');
+    const waiting = async () => (await sessions(false)).map(({ id, pid }) => `${id} ${pid}`);
+    const seen = new Set<string>();
+    // They give up, and come again.
+    await eventually(async () => {
+      for (const session of await waiting()) seen.add(session);
+      expect(seen.size).toBeGreaterThanOrEqual(4);
+    });
+    await one[Symbol.asyncDispose]();
+    expect(await sessions(true)).toEqual(old);
+    for (const { pid } of old) await s.rows('select pg_terminate_backend($1, 10000)', pid);
+    await eventually(async () => {
+      const now = await sessions(true);
+      expect(now).toMatchObject([{ id: other.id }]);
+      expect(old.map(({ pid }) => pid)).not.toContain(now[0]!.pid);
+    });
+  });
+
+  test('workers are those of an account that take jobs and live', async () => {
     await using s = await scripted();
     await using watcher = await present(s, { works: false, pid: 1 });
-    await using one = await present(s, { pid: 2 });
+    await using _one = await present(s, { pid: 2 });
     await using other = await present(s, { pid: 3 });
     await using _stranger = await present(s, { account: 'other', pid: 4 });
     await s.rows(`insert into sync.workers (account_id, works, host, pid, version, started_at)
       values ('default', true, 'here', 5, '0', now())`);
-    const pids = async (except?: number) => (await liveWorkers(s.pool, 'default', except)).map(({ pid }) => pid);
+    const pids = async () => (await liveWorkers(s.pool, 'default')).map(({ pid }) => pid);
     expect(await pids()).toEqual([2, 3]);
-    expect(await pids(one.id)).toEqual([3]);
     await watcher.works();
     expect(await pids()).toEqual([1, 2, 3]);
     await other[Symbol.asyncDispose]();
