@@ -266,7 +266,7 @@ export async function closeRun(client: Client, run: number, now: Date): Promise<
            when bool_or(s.state = 'failed') then 'failed' when bool_or(s.state = 'interrupted') then 'interrupted'
            when bool_or(s.state = 'partly') then 'partly' else 'completed' end
          from sync.stored_run_streams s where s.run_id = $1)
-     where r.id = $1 and not exists (
+     where r.id = $1 and r.state = 'running' and not exists (
        select from sync.stored_run_streams s where s.run_id = $1 and s.state in ('waiting', 'running'))`,
     [run, now],
   );

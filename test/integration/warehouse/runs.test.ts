@@ -229,6 +229,7 @@ test('whoever leaves a run ends what is left of it, and nothing that is over', a
   ]);
   const before = await everything(s);
   await buryRuns(s.pool, 'default', at(3));
+  await endRun(s.pool, run, at(4), new Retry('no reply'));
   expect(await everything(s)).toEqual(before);
 });
 
