@@ -57,11 +57,12 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, now: Date): P
     const found = rows[0];
     if (found === undefined || !['waiting', 'running'].includes(found.state) || found.held) return { over: true };
     if (found.busy !== null) {
-      await client.query('update sync.stored_run_streams set waits_for = $3 where run_id = $1 and stream = $2', [
-        key.run,
-        key.stream,
-        found.busy,
-      ]);
+      // It may have been in the hands of one who died.
+      await client.query(
+        `update sync.stored_run_streams set state = 'waiting', worker = null, job = null, waits_for = $3
+         where run_id = $1 and stream = $2`,
+        [key.run, key.stream, found.busy],
+      );
       return { busy: found.busy };
     }
     const { rows: raised } = await client.query<{ token: number }>(

@@ -449,6 +449,20 @@ describe('who takes up what', () => {
     expect(await up(s, second, { worker: 0, job: 'g' }, 'messages')).toBe(1);
   });
 
+  test('what a dead one held waits again when another run has its turn', async () => {
+    await using s = await scripted();
+    await using one = await present(s);
+    const run = await open(s.pool, ['tickets'], at(0));
+    const reader = await open(s.pool, ['tickets'], at(0));
+    expect(await up(s, run, { worker: 0, job: 'dead' })).toBe(1);
+    expect(await up(s, reader, { worker: one.id, job: 'a' })).toBe(1);
+    expect(await up(s, run, { worker: one.id, job: 'b' })).toEqual({ busy: reader });
+    const row = 'select state, token, worker, job, waits_for from sync.stored_run_streams where run_id = $1';
+    expect(await s.rows(row, run)).toEqual([
+      { state: 'waiting', token: 1, worker: null, job: null, waits_for: reader },
+    ]);
+  });
+
   test('what a process holds is in its name until it is put back, and a stale hand puts nothing back', async () => {
     await using s = await scripted();
     await using one = await present(s);
