@@ -17,7 +17,7 @@ export async function tend(ctx: Context, queue: JobQueue, me: { worker: number; 
   // What this process lost while the database was away is looked up first, and judged by the jobs that it has then.
   const held = await heldBy(ctx.pg, me.worker);
   for (const claim of held.filter(({ job }) => !me.jobs.has(job))) await release(ctx.pg, claim, 0);
-  for (const { run, stream, kind, token } of await waitingWork(ctx.pg, ctx.account, streamNames)) {
+  for (const { run, stream, kind, token } of await waitingWork(ctx.pg, ctx.account, streamNames, me.worker)) {
     // The token makes the name of a job that is delivered anew a new one: a failed one keeps its name in the failed set.
     await queue.add(jobFor(stream, kind), `run-${run}-${stream}-${token}`, { account: ctx.account, run, stream });
   }

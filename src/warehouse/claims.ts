@@ -38,21 +38,23 @@ export type TakenUp =
  * messages in all, so that nothing is paid for twice.
  *
  * A stream that is said to be running is taken from a worker that died, and under the same job from one that lives: the
- * queue delivers a job again only when its worker has stalled.
+ * queue delivers a job again only when its worker has stalled. Of itself a process knows that it lives, also while nobody
+ * sees it: under another job it takes nothing from itself.
  */
 export async function takeUp(db: pg.Pool, key: Work, by: Claimant, now: Date): Promise<TakenUp> {
   return transaction(db, async client => {
     await lockAccount(client, key.account);
     const { rows } = await client.query(
       `select s.state, r.kind, r.again,
-         s.state = 'running' and s.job is distinct from $3 and sync.is_alive(s.worker) as held,
+         s.state = 'running' and s.job is distinct from $3 and (s.worker = $4 or sync.is_alive(s.worker)) as held,
          (select o.run_id from sync.stored_run_streams o join sync.stored_runs p on p.id = o.run_id
           where o.account_id = s.account_id and o.stream = s.stream and o.run_id <> s.run_id and o.state = 'running'
-            and (s.stream = 'messages' or (p.kind = 'backfill') = (r.kind = 'backfill')) and sync.is_alive(o.worker)
+            and (s.stream = 'messages' or (p.kind = 'backfill') = (r.kind = 'backfill'))
+            and (o.worker = $4 or sync.is_alive(o.worker))
           order by 1 limit 1) as busy
        from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
        where s.run_id = $1 and s.stream = $2`,
-      [key.run, key.stream, by.job],
+      [key.run, key.stream, by.job, by.worker],
     );
     const found = rows[0];
     if (found === undefined || !['waiting', 'running'].includes(found.state) || found.held) return { over: true };

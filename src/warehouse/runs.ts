@@ -109,11 +109,15 @@ export async function adoptRun(db: pg.Pool, run: number, opener: number): Promis
   await db.query(`update sync.stored_runs set opened_by = $2 where id = $1 and state = 'running'`, [run, opener]);
 }
 
-/** The next stream of each open run, in the order of `streams`, if nobody alive is at work on it. */
+/**
+ * The next stream of each open run, in the order of `streams`, if nobody alive is at work on it. `me` is alive, also while
+ * nobody sees it: a job for what it is at work on would take it from itself.
+ */
 export async function waitingWork(
   db: pg.Pool,
   account: string,
   streams: readonly string[],
+  me: number,
 ): Promise<{ run: number; stream: string; kind: RunKind; token: number }[]> {
   const { rows } = await db.query<{ run: number; stream: string; kind: RunKind; token: number }>(
     `select run, stream, kind, token from (
@@ -121,9 +125,9 @@ export async function waitingWork(
        from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
        where r.account_id = $1 and r.state = 'running' and s.state in ('waiting', 'running')
        order by r.id, array_position($2::text[], s.stream)) next
-     where state = 'waiting' or not sync.is_alive(worker)
+     where state = 'waiting' or (worker <> $3 and not sync.is_alive(worker))
      order by run`,
-    [account, streams],
+    [account, streams, me],
   );
   return rows;
 }

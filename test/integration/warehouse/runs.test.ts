@@ -2,6 +2,8 @@
 import { describe, expect, test, vi } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import { Fatal, FencedOff, Interrupted, isAway, Retry } from '../../../src/errors.ts';
+import type { JobQueue } from '../../../src/queue/queue.ts';
+import { tend } from '../../../src/queue/tend.ts';
 import { messages } from '../../../src/streams/messages.ts';
 import { tickets } from '../../../src/streams/tickets.ts';
 import { hydrate } from '../../../src/sync/hydrate.ts';
@@ -449,6 +451,30 @@ describe('who takes up what', () => {
     expect(await up(s, second, { worker: 0, job: 'g' }, 'messages')).toBe(1);
   });
 
+  test('a process takes nothing from itself while nobody sees that it lives, and adds no job for it; others do', async () => {
+    await using s = await scripted();
+    await using other = await present(s);
+    const unseen = 1000;
+    const by = (job: string) => ({ worker: unseen, job });
+    const run = await open(s.pool, ['tickets'], at(0));
+    const second = await open(s.pool, ['tickets'], at(0));
+    const looks = async (worker: number, ...jobs: string[]) => {
+      const added: string[] = [];
+      const add = async (_name: string, id: string) => void added.push(id);
+      await tend(s.ctx, { add } as unknown as JobQueue, { worker, jobs: new Set(jobs) });
+      return added;
+    };
+    expect(await up(s, run, by('a'))).toBe(1);
+    expect(await up(s, run, by('b'))).toEqual(held);
+    expect(await up(s, second, by('b'))).toEqual({ busy: run });
+    expect(await looks(unseen, 'a')).toEqual([`run-${second}-tickets-0`]);
+    expect(await looks(other.id)).toEqual([`run-${run}-tickets-1`, `run-${second}-tickets-0`]);
+    // What it no longer works on it gives back.
+    expect(await looks(unseen)).toEqual([`run-${run}-tickets-1`, `run-${second}-tickets-0`]);
+    expect(await up(s, run, by('a'))).toBe(2);
+    expect(await up(s, run, { worker: other.id, job: 'c' })).toBe(3);
+  });
+
   test('what a dead one held waits again when another run has its turn', async () => {
     await using s = await scripted();
     await using one = await present(s);
@@ -564,7 +590,7 @@ describe('runs whose processes died', () => {
     await s.rows(`insert into sync.accounts (account_id, source) values ('other', '') on conflict do nothing`);
     // In this order: a living reader of the same keeps others out.
     const dead = await begin({}, 0);
-    const opened = await begin({ opener: one.id }, 0);
+    const opened = await begin({ opener: one.id }, 1000);
     const elsewhere = await begin({}, 0, 'other');
     const over = await open(s.pool, ['customers'], at(0));
     await finish(s.pool, await claimOf(s, over, 'customers'), at(2), { credits: 0 });
