@@ -2,7 +2,6 @@
  * Who is alive: each process holds a lock of a database session as long as it lives. The lock ends with the process,
  * however that ends, so nobody has to write down that he has died, and no clock is asked.
  */
-import { Socket } from 'node:net';
 import pg from 'pg';
 import type { Clock } from '../clock.ts';
 import { isAway } from '../errors.ts';
@@ -91,18 +90,16 @@ interface Session {
 }
 
 function sessionTo(url: string): Session {
-  const socket = new Socket();
   const client = new pg.Client({
     connectionString: url,
     application_name: 'shelfdesk: presence',
     keepAlive: true,
     options: sessionOptions,
-    stream: () => socket,
   });
   const lost = new AbortController();
   client.on('error', () => {}); // `end` follows, and is what is waited for.
   client.once('end', () => lost.abort());
-  return { client, lost: lost.signal, destroy: () => void socket.destroy() };
+  return { client, lost: lost.signal, destroy: () => void client.connection.stream.destroy() };
 }
 
 /** What has failed, or is not answered in time, was the last thing that is asked in this session. */
