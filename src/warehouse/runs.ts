@@ -125,7 +125,7 @@ export async function waitingWork(
        from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
        where r.account_id = $1 and r.state = 'running' and s.state in ('waiting', 'running')
        order by r.id, array_position($2::text[], s.stream)) next
-     where state = 'waiting' or (worker <> $3 and not sync.is_alive(worker))
+     where state = 'waiting' or (worker is distinct from $3 and not sync.is_alive(worker))
      order by run`,
     [account, streams, me],
   );
