@@ -8,7 +8,15 @@ import { messages } from '../../../src/streams/messages.ts';
 import { tickets } from '../../../src/streams/tickets.ts';
 import { hydrate } from '../../../src/sync/hydrate.ts';
 import { noteFailure, syncList } from '../../../src/sync/sync.ts';
-import { type Claimant, failUntaken, finish, heldBy, release, takeUp } from '../../../src/warehouse/claims.ts';
+import {
+  type Claimant,
+  failUntaken,
+  finish,
+  finishUntaken,
+  heldBy,
+  release,
+  takeUp,
+} from '../../../src/warehouse/claims.ts';
 import { makePool, transaction } from '../../../src/warehouse/pool.ts';
 import { buryRuns, endRun, readProgress } from '../../../src/warehouse/runs.ts';
 import { bePresent, liveWorkers, type Presence } from '../../../src/warehouse/workers.ts';
@@ -487,6 +495,9 @@ describe('who takes up what', () => {
     expect(await s.rows(row, run)).toEqual([
       { state: 'waiting', token: 1, worker: null, job: null, waits_for: reader },
     ]);
+    // So it can be left to that one.
+    await finishUntaken(s.pool, work(run), reader, at(2), {});
+    expect(await states(s, run)).toEqual({ state: 'completed', streams: ['tickets: completed, 0'] });
   });
 
   test('what a process holds is in its name until it is put back, and a stale hand puts nothing back', async () => {
