@@ -74,18 +74,25 @@ export class StreamFailed extends ShelfdeskError {
   }
 }
 
+/** Of Node, for connections. */
+const network =
+  /^(ECONNABORTED|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTDOWN|EHOSTUNREACH|ENETDOWN|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
+
 /**
- * The database, or the way to it, is away: what was asked of it can be asked again later. Codes of Node for connections,
- * and of PostgreSQL for its own coming and going (class 08, 57P0x); a connection that broke in the middle has no code.
+ * Of PostgreSQL: the connection (08); its own coming and going (57P0x); no more room for a connection or for rows, until
+ * somebody makes some (53, but for 53400: a limit that the same statement always meets); a server that only reads, since
+ * another one has taken over or its disk is full (25006); a session that slept in a transaction (25P03).
+ */
+const server = /^(08...|57P0[1-5]|53[0-3]..|25006|25P03)$/;
+
+/**
+ * The database, or the way to it, is away, or takes nothing for now: what was asked of it can be asked again later. A
+ * connection that broke in the middle has no code.
  */
 export function isAway(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const { code } = error as { code?: unknown };
-  if (typeof code === 'string') {
-    return /^(08...|57P0[1-5]|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/.test(
-      code,
-    );
-  }
+  if (typeof code === 'string') return network.test(code) || server.test(code);
   return /^Connection terminated|not queryable|Client was closed|timeout exceeded when trying to connect/.test(
     error.message,
   );

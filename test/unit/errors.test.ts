@@ -1,0 +1,83 @@
+import pg from 'pg';
+import { describe, expect, test } from 'vitest';
+import { isAway } from '../../src/errors.ts';
+
+const withCode = (code: string) => Object.assign(new Error('what it says'), { code });
+const ofPostgres = (code: string) => Object.assign(new pg.DatabaseError('what it says', 12, 'error'), { code });
+
+describe('what is waited for, since the database or the way to it is away', () => {
+  test.for([
+    ['connection_exception', '08000'],
+    ['connection_failure', '08006'],
+    ['read_only_sql_transaction', '25006'],
+    ['idle_in_transaction_session_timeout', '25P03'],
+    ['insufficient_resources', '53000'],
+    ['disk_full', '53100'],
+    ['out_of_memory', '53200'],
+    ['too_many_connections', '53300'],
+    ['admin_shutdown', '57P01'],
+    ['crash_shutdown', '57P02'],
+    ['cannot_connect_now', '57P03'],
+    ['database_dropped', '57P04'],
+    ['idle_session_timeout', '57P05'],
+  ] as const)('PostgreSQL: %s', ([, code]) => {
+    expect(isAway(ofPostgres(code))).toBe(true);
+  });
+
+  test.for([
+    'ECONNABORTED',
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'EPIPE',
+    'ETIMEDOUT',
+    'EHOSTDOWN',
+    'EHOSTUNREACH',
+    'ENETDOWN',
+    'ENETUNREACH',
+    'ENOTFOUND',
+    'EAI_AGAIN',
+  ])('the network: %s', code => {
+    expect(isAway(withCode(code))).toBe(true);
+  });
+
+  test.for([
+    'Connection terminated unexpectedly',
+    'Connection terminated due to connection timeout',
+    'Client has encountered a connection error and is not queryable',
+    'Client was closed and is not queryable',
+    'timeout exceeded when trying to connect',
+  ])('a connection that broke: %s', message => {
+    expect(isAway(new Error(message))).toBe(true);
+  });
+});
+
+describe('what is not', () => {
+  test.for([
+    ['active_sql_transaction', '25001'],
+    ['in_failed_sql_transaction', '25P02'],
+    ['numeric_value_out_of_range', '22003'],
+    ['unique_violation', '23505'],
+    ['invalid_password', '28P01'],
+    ['deadlock_detected', '40P01'],
+    ['undefined_table', '42P01'],
+    ['insufficient_privilege', '42501'],
+    // A statement that needs more than it may have, however often.
+    ['configuration_limit_exceeded', '53400'],
+    ['program_limit_exceeded', '54000'],
+    ['query_canceled', '57014'],
+    ['internal_error', 'XX000'],
+  ] as const)('PostgreSQL: %s', ([, code]) => {
+    expect(isAway(ofPostgres(code))).toBe(false);
+  });
+
+  test.for(['ENOSPC', 'EACCES', 'ERR_INVALID_URL'])('the machine: %s', code => {
+    expect(isAway(withCode(code))).toBe(false);
+  });
+
+  test.for([new Error('below zero'), new TypeError('x is not a function'), 'ECONNREFUSED', undefined])(
+    'anything else: %s',
+    error => {
+      expect(isAway(error)).toBe(false);
+    },
+  );
+});
