@@ -1,21 +1,29 @@
 /** Connections to the warehouse, and the one way to run a transaction. */
 import pg from 'pg';
+import { isAway } from '../errors.ts';
 
 // bigint as a number: nothing that we count or read back comes near 2^53.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
 export type Client = pg.ClientBase;
 
-export function makePool(url: string, name = 'shelfdesk'): pg.Pool {
+/**
+ * What a session holds is free again when its process can no longer say so: after 25 s when the machine has vanished, and
+ * after 10 s when it sleeps in a transaction. No transaction of ours waits for anything but the database.
+ */
+export const givesUp =
+  '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c idle_in_transaction_session_timeout=10s';
+
+export function makePool(url: string): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
-    application_name: name,
+    application_name: 'shelfdesk',
     // Plans are made for each execution: one that is frozen while the tables are empty reads whole tables from then on,
     // and planning costs 2 ms a page (100,000 tickets in 4.5 s, against 8.1 s with frozen plans).
     // Times without an offset are UTC wherever the server stands. A crash of the server may lose the last half second of
     // commits: rows and the coverage they prove go together, so it is read again, and no position is ahead of its rows.
-    options: '-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_custom_plan',
-    // A process has at most seven jobs at work, and looks after its runs and its schedule beside them.
+    options: `-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_custom_plan ${givesUp}`,
+    // A process has at most eight jobs at work, and looks after its runs and its schedule beside them.
     max: 10,
   });
   // An idle connection that breaks is replaced; the query that needs it next says what is wrong.
@@ -49,6 +57,8 @@ async function once<T>(pool: pg.Pool, work: (client: Client) => Promise<T>): Pro
     await client.query('commit');
     return result;
   } catch (error) {
+    // Also one that lives, of a server that only reads: the next one may be of the server that has taken over.
+    if (isAway(error)) broken = error;
     await client.query('rollback').catch((lost: Error) => {
       broken = lost;
     });
