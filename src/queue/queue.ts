@@ -16,6 +16,7 @@ import {
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { ShelfdeskError } from '../errors.ts';
+import { givesUp } from '../warehouse/pool.ts';
 
 /**
  * The job of a worker that was killed is free after this, and is taken up at one of the next looks: after 5 to 10 s. On
@@ -35,6 +36,8 @@ const workerOptions = {
   stalledInterval: lookMs,
   // How often a job may be taken up is for the run's token to judge, not for the queue.
   maxStalledCount: 1_000_000,
+  // A server that refuses connections is asked again after this; by default after 15 s.
+  runRetryDelay: 1000,
 } satisfies Partial<WorkerOptions>;
 
 /** What failed stays to be looked at; what is done is in the run. */
@@ -43,7 +46,7 @@ const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: { count:
 export type { Delivery };
 
 export interface JobQueue extends AsyncDisposable {
-  /** Adds the job, unless the queue has one of this id. */
+  /** Adds the job, unless one of this id waits or is at work. One that failed is done anew. */
   add(name: string, id: string, payload: object): Promise<void>;
   /** Takes jobs until it is closed, which waits for those at work. */
   work(process: (job: Delivery, token: string) => Promise<void>, onError: (error: Error) => void): Taking;
@@ -90,7 +93,7 @@ async function onRedis(queueName: string, url: string): Promise<JobQueue> {
   const jobs = new Queue(queueName, { connection: redis, defaultJobOptions: jobOptions });
   jobs.on('error', () => {}); // The command that needs it fails with the same error.
   return {
-    add: async (name, id, payload) => void (await jobs.add(name, payload, { jobId: id })),
+    add: (name, id, payload) => addTo(jobs, name, id, payload),
     work: (process, onError) =>
       taking(
         new Worker(queueName, (job, token) => process(job, token!), { ...workerOptions, connection: redis }),
@@ -109,7 +112,7 @@ async function onPostgres(queueName: string, url: string): Promise<JobQueue> {
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'shelfdesk: queue',
-    options: '-c search_path=bullmq',
+    options: `-c search_path=bullmq ${givesUp}`,
     max: 6,
   });
   pool.on('error', () => {});
@@ -125,7 +128,7 @@ async function onPostgres(queueName: string, url: string): Promise<JobQueue> {
   const jobs = new backed.Queue(queueName, { connection, defaultJobOptions: jobOptions });
   jobs.on('error', () => {});
   return {
-    add: async (name, id, payload) => void (await jobs.add(name, payload, { jobId: id })),
+    add: (name, id, payload) => addTo(jobs, name, id, payload),
     work: (process, onError) =>
       taking(
         new backed.Worker(queueName, (job, token) => process(job, token!), { ...workerOptions, connection }),
@@ -136,6 +139,20 @@ async function onPostgres(queueName: string, url: string): Promise<JobQueue> {
       await inTime(pool.end());
     },
   };
+}
+
+/**
+ * Whoever asks for a job that failed does so because its run was not told. Where two ask at a time one may remove the job
+ * that the other has added, and add it again: never one that is at work.
+ */
+async function addTo(
+  jobs: Pick<Queue, 'getJobState' | 'remove' | 'add'>,
+  name: string,
+  id: string,
+  payload: object,
+): Promise<void> {
+  if ((await jobs.getJobState(id)) === 'failed') await jobs.remove(id);
+  await jobs.add(name, payload, { jobId: id });
 }
 
 function taking(

@@ -73,22 +73,23 @@ export function work(
       await whenBack(() => job.moveToDelayed(ctx.clock.now() + busyMs, token));
       throw new DelayedError();
     }
-    if (!(error instanceof StreamFailed))
-      await whenBack(() => failUntaken(ctx.pg, job, new Date(ctx.clock.now()), error));
     // What people can mend, the run tells in a sentence; a bug is told with its stack.
     const level = error instanceof StreamFailed && error.cause instanceof ShelfdeskError ? 'debug' : 'error';
     ctx.log[level]({ job: job.name, ...job.data, err: error }, 'a job failed');
+    if (!(error instanceof StreamFailed))
+      await whenBack(() => failUntaken(ctx.pg, job, new Date(ctx.clock.now()), error));
     throw new UnrecoverableError(error instanceof Error ? error.message : String(error));
   }
 
-  /** Until the database answers: what is not told keeps the name of the job, and nobody would go on with its stream. */
+  /** Until the database answers. What cannot be told for another reason leaves a failed job, which is added anew: not at once. */
   async function whenBack<T>(tell: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
         return await tell();
       } catch (error) {
-        if (!isAway(error) || signal.aborted) throw error;
+        if (signal.aborted) throw error;
         await ctx.clock.sleep(awayMs, signal).catch(() => {});
+        if (!isAway(error)) throw error;
       }
     }
   }

@@ -77,8 +77,8 @@ export interface Desk extends AsyncDisposable {
   progress(run: number): Promise<{ state: RunState; streams: Record<string, StreamProgress & Hands> }>;
   /** A worker in this process. `tends`: it looks after the runs, as `start` does. */
   worker(options?: { tends?: boolean; definitions?: readonly Job[] }): Promise<Worker>;
-  /** `start`, as a process of its own. */
-  process(): Promise<Process>;
+  /** `start`, or another command that works, as a process of its own. */
+  process(args?: readonly string[], settings?: Record<string, string>): Promise<Process>;
   /** The job as the queue has it; undefined if it has none. */
   stand(job: string): Promise<Stand | undefined>;
   counts(): Promise<Record<string, number>>;
@@ -171,26 +171,27 @@ export async function openDesk({ redisUrl, ways = {}, ...options }: DeskOptions)
         [Symbol.asyncDispose]: () => own.disposeAsync(),
       };
     },
-    async process() {
+    async process(args = ['start'], settings = {}) {
       const env = {
         ...settingsFor(db.url, sandbox),
         SCHEDULE_FRESH: '',
         SCHEDULE_NIGHTLY: '',
         ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
         ...ways,
+        ...settings,
       };
       if (ways.DATABASE_URL !== undefined) {
         const way = new URL(ways.DATABASE_URL);
         way.pathname = new URL(db.url).pathname;
         env.DATABASE_URL = way.href;
       }
-      const { process: child, finished } = shelfdesk(['start'], env);
+      const { process: child, finished } = shelfdesk(args, env);
       let told = '';
       child.stderr!.on('data', text => {
         told += text;
       });
       // Why it ended, where the test did not mean it to.
-      void finished.then(({ code, stderr }) => code && console.error(`a worker ended with ${code}: ${stderr}`));
+      void finished.then(({ code, stderr }) => code === 1 && console.error(`a process ended with 1: ${stderr}`));
       opened.defer(async () => {
         child.kill('SIGKILL');
         await finished;
