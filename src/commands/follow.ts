@@ -4,7 +4,7 @@
  */
 import type { Config } from '../config.ts';
 import type { Context, Warehouse } from '../context.ts';
-import { exitCodes, isAway, UsageError } from '../errors.ts';
+import { exitCodes, isAway, ShelfdeskError, UsageError } from '../errors.ts';
 import type { Job } from '../queue/job.ts';
 import { keepTending, tend } from '../queue/tend.ts';
 import { type Working, work } from '../queue/worker.ts';
@@ -18,6 +18,8 @@ import { amount, print, printJson, say, style, table } from './terminal.ts';
 /** How often the command looks how far the work is, and how often whether anybody works at all. */
 const lookMs = 200;
 const workersMs = 1000;
+
+const waiting = 'the warehouse does not answer; waiting for it';
 
 export interface RunResult {
   run: number;
@@ -60,7 +62,7 @@ export async function followRun(
       } catch (error) {
         // The work waits for it as well, and goes on.
         if (!isAway(error)) throw error;
-        progress.say('the warehouse does not answer; waiting for it');
+        progress.say(waiting);
       }
       await ctx.clock.sleep(lookMs, signal).catch(() => {});
     }
@@ -68,14 +70,33 @@ export async function followRun(
   await Promise.race([follow(), hands.failed]);
   if (signal.aborted && hands.areOurs()) progress.say('finishing the page in flight…');
   await hands[Symbol.asyncDispose]();
-  // Somebody else who works, or who watches the same and begins to, goes on with it.
-  if (signal.aborted && (await isAlone(ctx.pg, ctx.account, presence.id)))
-    await endRun(ctx.pg, run, now(), signal.reason);
-  const over = await progress.look();
-  progress.end();
-  const result = resultOf(run, await readProgress(ctx.pg, run));
-  return over ? result : { ...result, state: 'running', exitCode: exitCodes.interrupted };
+  for (;;) {
+    try {
+      // Somebody else who works, or who watches the same and begins to, goes on with it.
+      if (signal.aborted && (await isAlone(ctx.pg, ctx.account, presence.id)))
+        await endRun(ctx.pg, run, now(), signal.reason);
+      const over = await progress.look();
+      const result = resultOf(run, await readProgress(ctx.pg, run));
+      progress.end();
+      return over ? result : { ...result, state: 'running', exitCode: exitCodes.interrupted };
+    } catch (error) {
+      progress.end();
+      if (!isAway(error)) throw error;
+      if (signal.aborted) throw leftUnknown(run, error);
+      progress.say(waiting);
+    }
+    await ctx.clock.sleep(lookMs, signal).catch(() => {});
+  }
 }
+
+/** Who leaves while the warehouse is away can be told nothing about the run, and so is given no result. */
+const leftUnknown = (run: number, why: Error) =>
+  new ShelfdeskError(
+    `the warehouse does not answer: ${why.message}`,
+    `How far run ${run} is, is not known. Another process goes on with it, if one works; else run the same command again.`,
+    exitCodes.interrupted,
+    why,
+  );
 
 interface Hands extends AsyncDisposable {
   /** Begins to work if nobody does. */

@@ -610,6 +610,22 @@ function conformance(redisUrl: string | undefined): void {
       worker.kill('SIGTERM');
       expect(await worker.finished).toMatchObject({ code: 0, signal: null });
     });
+
+    test('Ctrl-C of a command while the database is away: it says so, and ends', async () => {
+      const { url } = inject('postgres');
+      await using way = await wayTo(url);
+      await using desk = await deskOf({ ways: { DATABASE_URL: way.url } });
+      desk.slow = true;
+      const command = await desk.process(['sync', '--json']);
+      await goesOn(desk, 2);
+      await way.close();
+      await eventually(() => expect(command.told()).toContain('the warehouse does not answer; waiting for it'));
+      command.kill('SIGINT');
+      const { code, stdout, stderr } = await command.finished;
+      expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
+      expect(stderr).toMatch(/error: the warehouse does not answer: .*\nHow far run 1 is, is not known/);
+      expect(stderr).not.toContain('    at ');
+    });
   });
 }
 
