@@ -86,13 +86,15 @@ const network =
 const server = /^(08...|57P0[1-5]|53[0-3]..|25006|25P03)$/;
 
 /**
- * The database, or the way to it, is away, or takes nothing for now: what was asked of it can be asked again later. A
- * connection that broke in the middle has no code.
+ * The database, Redis, or the way to them is away, or takes nothing for now: what was asked can be asked again later. A
+ * connection that broke in the middle has no code, and a refusal of Redis begins with its name.
  */
 export function isAway(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const { code } = error as { code?: unknown };
   if (typeof code === 'string') return network.test(code) || server.test(code);
+  if (error.name === 'ReplyError')
+    return /^(READONLY|OOM|MISCONF|LOADING|MASTERDOWN|CLUSTERDOWN)\b/.test(error.message);
   return /^Connection terminated|not queryable|Client was closed|timeout exceeded when trying to connect/.test(
     error.message,
   );

@@ -88,7 +88,7 @@ export function keepTending(ctx: Context, look: () => Promise<void>): Tending {
       } catch (error) {
         if (signal.aborted) break;
         if (!isAway(error)) throw error;
-        ctx.log[away ? 'debug' : 'warn']({ error: error.message }, 'the database is away, it is waited for');
+        ctx.log[away ? 'debug' : 'warn']({ error: error.message }, 'the database or Redis is away, it is waited for');
         away = true;
       }
       await pause();

@@ -6,6 +6,8 @@ import type { Outcome } from './sync.ts';
 
 /** How often the database is looked for while it is away. */
 const awayMs = 1000;
+/** Where it answers, and only takes no page (a full disk), each try pays for one: so less and less often. */
+const longestAwayMs = 60_000;
 
 /** What a job reads; and, while another one reads the same, whether that one's reading will do for it. */
 export interface Reads {
@@ -19,15 +21,22 @@ export interface Reads {
  * away it is waited for, and the stream taken up again.
  */
 export async function runStream(ctx: JobContext, work: Work, reads: Reads): Promise<void> {
+  let claimed = 0;
+  const read = (job: Context, claim: Claim) => {
+    claimed++;
+    return reads.read(job, claim);
+  };
   for (let tries = 1; ; tries++) {
+    const before = claimed;
     try {
-      await once(ctx, work, reads);
+      await once(ctx, work, { ...reads, read });
       return;
     } catch (error) {
       if (!isAway(error)) throw error;
       const what = { run: work.run, stream: work.stream, error: error.message };
       ctx.log[tries === 1 ? 'warn' : 'debug'](what, 'the database is away, it is waited for');
-      await ctx.clock.sleep(awayMs, ctx.signal);
+      const paid = claimed > before;
+      await ctx.clock.sleep(paid ? Math.min(longestAwayMs, awayMs * 2 ** (claimed - 1)) : awayMs, ctx.signal);
     }
   }
 }

@@ -51,6 +51,16 @@ describe('what is waited for, since the database or the way to it is away', () =
   });
 });
 
+test.for([
+  ["READONLY You can't write against a read only replica.", true],
+  ["OOM command not allowed when used memory > 'maxmemory'.", true],
+  ['MISCONF Redis is configured to save RDB snapshots, but it is unable to persist to disk.', true],
+  ['LOADING Redis is loading the dataset in memory', true],
+  ['WRONGTYPE Operation against a key holding the wrong kind of value', false],
+] as const)('a Redis that says %s: waited for is %s', ([message, waited]) => {
+  expect(isAway(Object.assign(new Error(message), { name: 'ReplyError' }))).toBe(waited);
+});
+
 describe('what is not', () => {
   test.for([
     ['active_sql_transaction', '25001'],

@@ -7,6 +7,7 @@ import { tend } from '../../../src/queue/tend.ts';
 import { messages } from '../../../src/streams/messages.ts';
 import { tickets } from '../../../src/streams/tickets.ts';
 import { hydrate } from '../../../src/sync/hydrate.ts';
+import { runStream } from '../../../src/sync/run-stream.ts';
 import { noteFailure, syncList } from '../../../src/sync/sync.ts';
 import {
   type Claimant,
@@ -644,4 +645,25 @@ test('a connection that ends between two statements of a transaction fails the t
   await expect(lost).rejects.toSatisfy(isAway);
   expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
   await pool.end();
+});
+
+test('a database that answers, and takes no page, is asked less and less often: each try pays for a page', async () => {
+  await using s = await scripted();
+  const run = await open(s.pool, ['tickets'], at(0));
+  const begun = s.ctx.clock.now();
+  const pauses: number[] = [];
+  const full = Object.assign(new Error('could not extend file'), { code: '53100' });
+  await runStream(
+    s.ctx,
+    { account: 'default', run, stream: 'tickets' },
+    {
+      read: async () => {
+        pauses.push((s.ctx.clock.now() - begun) / 1000);
+        if (pauses.length < 9) throw full;
+        return { partly: undefined };
+      },
+    },
+  );
+  expect(pauses).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183]);
+  expect((await readProgress(s.pool, run)).state).toBe('completed');
 });
