@@ -8,7 +8,7 @@ export default defineConfig({
     reporters: ['default', new NotRun()],
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    // Two cores: more workers than that only make real servers slower.
-    maxWorkers: 2,
+    // On two cores: a third one while others wait for their servers; more only make those slower.
+    maxWorkers: 3,
   },
 });

@@ -596,7 +596,7 @@ function conformance(redisUrl: string | undefined): void {
       await set('on');
       await desk.rows(`select pg_terminate_backend(pid, 10000) from pg_stat_activity
         where datname = current_database() and application_name <> ''`);
-      await eventually(() => expect(worker.told()).toMatch(/"stream":"\w+","error":"cannot execute .*is away/));
+      await eventually(() => expect(worker.told()).toMatch(/"error":"cannot execute .*is waited for/));
       await eventually(async () =>
         expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: false }]),
       );

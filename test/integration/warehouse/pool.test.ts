@@ -28,8 +28,8 @@ test('a transaction that idles holds nobody up: it is ended, and to whoever had 
   const over = Promise.withResolvers<void>();
   const holds = Promise.withResolvers<void>();
   const idler = transaction(pool, async client => {
-    await client.query('set local idle_in_transaction_session_timeout = 1');
-    await client.query(row);
+    // In one message: between two it would idle already.
+    await client.query(`set local idle_in_transaction_session_timeout = 1; ${row}`);
     holds.resolve();
     await over.promise;
     await client.query(row);
