@@ -11,7 +11,7 @@ const periodSeconds = 3;
 const limits = { credits: 60, periodMs: periodSeconds * 1000, requestsPerSecond: 12, reserve: 6 };
 const sandboxLimits = { credits: limits.credits, periodSeconds, requestsPerSecond: limits.requestsPerSecond };
 
-describe.for(['fixed', 'sliding'] as const)('a period that is %s', window => {
+describe.concurrent.for(['fixed', 'sliding'] as const)('a period that is %s', window => {
   test.concurrent('alone on the account: no 429 at all', async () => {
     await using db = await freshDatabase();
     const sandbox = await startSandbox({ ...sandboxLimits, window, tickets: 120 });

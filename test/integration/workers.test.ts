@@ -197,7 +197,7 @@ function watching(queue: Env): void {
 describe('workers, with the queue in PostgreSQL', () => onQueue({}));
 
 // What a command does beside them is the same on any queue.
-describe('a command beside workers, or without any', () => watching({}));
+describe.concurrent('a command beside workers, or without any', () => watching({}));
 
 describeOnRedis('workers, with the queue in Redis', ({ url }) => onQueue({ REDIS_URL: url }));
 
