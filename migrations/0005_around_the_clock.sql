@@ -75,33 +75,10 @@ select s.run_id, s.account_id, s.stream, s.token,
   s.worker, s.job, s.started_at, s.finished_at, s.error, s.remedy, s.exit_code
 from sync.stored_run_streams s;
 comment on view sync.run_streams is 'What a run did, stream by stream.';
-comment on column sync.run_streams.run_id is 'The run.';
-comment on column sync.run_streams.account_id is 'The operator''s name for the mirrored account; part of every key.';
-comment on column sync.run_streams.stream is 'The stream.';
-comment on column sync.run_streams.token is
-  'Fencing token: whoever takes the work up raises it, and a commit under an older one fails.';
 comment on column sync.run_streams.state is
   'waiting, running, completed, partly, failed or interrupted; interrupted without finished_at: its process died, and the next one that works takes it up.';
-comment on column sync.run_streams.expected is 'How many records the source counted for this run, where it was asked.';
-comment on column sync.run_streams.seen is 'Records that arrived.';
-comment on column sync.run_streams.inserted is 'Rows that are new here.';
-comment on column sync.run_streams.updated is 'Rows whose content changed.';
-comment on column sync.run_streams.unchanged is 'Records that were here already, as they are, or in a newer version.';
-comment on column sync.run_streams.deleted is 'Rows that got a tombstone, and members of sets that were removed.';
-comment on column sync.run_streams.rejected is 'Records that went to sync.rejects.';
-comment on column sync.run_streams.cleaned is
-  'Characters that PostgreSQL cannot store (NUL, lone surrogates) and that were replaced by U+FFFD.';
-comment on column sync.run_streams.credits is 'Credits used.';
 comment on column sync.run_streams.carried_from is
   'The run that had read the stream already, so that this one did not have to; null if this run read it.';
-comment on column sync.run_streams.waits_for is 'The run whose work on the same stream it waits for.';
-comment on column sync.run_streams.worker is 'The process of sync.workers that is, or was, at work on it.';
-comment on column sync.run_streams.job is 'The job of the queue under which it is, or was, at work.';
-comment on column sync.run_streams.started_at is 'When work on the stream began.';
-comment on column sync.run_streams.finished_at is 'When work on the stream ended.';
-comment on column sync.run_streams.error is 'What went wrong.';
-comment on column sync.run_streams.remedy is 'What to do about it.';
-comment on column sync.run_streams.exit_code is 'The exit code that the command line gives for it.';
 
 create view sync.runs as
 select r.id, r.account_id, r.kind,
@@ -113,20 +90,26 @@ select r.id, r.account_id, r.kind,
   r.started_at, r.finished_at, r.opened_by, r.since, r.until, r.again, r.again_before
 from sync.stored_runs r;
 comment on view sync.runs is 'What people or the schedule started: one row for each run.';
-comment on column sync.runs.id is 'Number of the run.';
-comment on column sync.runs.account_id is 'The operator''s name for the mirrored account; part of every key.';
-comment on column sync.runs.kind is
-  'sync: a command; backfill: a command, or the night for customers; fresh and nightly: the schedule; hydrate: tickets wait for their messages.';
 comment on column sync.runs.state is
   'running (or about to be, by a process that lives), completed, partly (it ended, but something could not be had), failed, or interrupted; interrupted without finished_at: nobody is alive to go on with it, until the next worker starts.';
-comment on column sync.runs.started_at is 'When it was started.';
-comment on column sync.runs.finished_at is 'When it ended.';
-comment on column sync.runs.opened_by is 'The process of sync.workers that opened it.';
-comment on column sync.runs.since is 'A backfill reads from here on; null: from the beginning.';
-comment on column sync.runs.until is 'A backfill reads up to here.';
-comment on column sync.runs.again is 'True if a backfill reads also what is covered.';
-comment on column sync.runs.again_before is
-  'Messages that were read before this time of the source are read again by this backfill; null until its first reply.';
+
+-- What a view shows as it is stored is what its table says of it.
+do $$
+declare
+  said record;
+begin
+  for said in
+    select v.attrelid::regclass as shown, v.attname as name, col_description(t.attrelid, t.attnum) as words
+    from (values ('sync.runs'::regclass, 'sync.stored_runs'::regclass),
+      ('sync.run_streams', 'sync.stored_run_streams')) of_table (view, stored)
+    join pg_attribute v on v.attrelid = of_table.view and v.attnum > 0
+    join pg_attribute t on t.attrelid = of_table.stored and t.attname = v.attname
+    where col_description(v.attrelid, v.attnum) is null
+  loop
+    execute format('comment on column %s.%I is %L', said.shown, said.name, said.words);
+  end loop;
+end
+$$;
 
 create table sync.run_lists (
   run_id bigint not null references sync.stored_runs (id) on delete cascade,

@@ -35,6 +35,11 @@ const count = (least: number) =>
     })
     .transform(Number);
 
+/** In ms. A day, or a time with its offset: without one it would mean another moment on each machine. */
+export const moment = z
+  .union([z.iso.datetime({ offset: true }), z.iso.date()], { error: 'must be a time such as 2024-01-01T00:00:00Z' })
+  .transform(value => Date.parse(value));
+
 /** As node-cron reads it, which rings the alarm: BullMQ has a dialect of its own. */
 const cron = z
   .string()
@@ -112,10 +117,7 @@ export const settings = {
     says: "Credits of each period that are left to the account's other tools.",
   },
   HELPDESK_SINCE: {
-    schema: z
-      .union([z.iso.datetime({ offset: true }), z.iso.date()], { error: 'must be a time such as 2024-01-01T00:00:00Z' })
-      .transform(value => Date.parse(value))
-      .default(0),
+    schema: moment.default(0),
     default: 'everything',
     says: 'The mirror begins here (ISO 8601).',
   },

@@ -1,6 +1,6 @@
 /** `backfill [streams…]`: fills the holes of a range, newest first; with --again reads also what is covered. */
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Config } from '../config.ts';
+import { type Config, moment } from '../config.ts';
 import { requireHelpdesk, type Warehouse } from '../context.ts';
 import { UsageError } from '../errors.ts';
 import type { Job } from '../queue/job.ts';
@@ -48,18 +48,11 @@ export function addBackfill(program: Command, deps: Deps, act: Act): void {
 
 const lists = streams.filter(({ kind }) => kind === 'list').map(({ name }) => name);
 
-/** ISO 8601, with an offset or as a day; a time without an offset would mean another moment on each machine. */
+/** As HELPDESK_SINCE is written. */
 function time(text: string): Date {
-  const [, day] = /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.exec(text) ?? [];
-  const found = new Date(text);
-  if (day !== undefined && isOfCalendar(day) && !Number.isNaN(found.getTime())) return found;
+  const { success, data } = moment.safeParse(text);
+  if (success) return new Date(data);
   throw new InvalidArgumentError('It must be a day such as 2024-01-31, or a time such as 2024-01-31T12:00:00Z.');
-}
-
-/** JavaScript takes 31 February for 2 March. */
-function isOfCalendar(day: string): boolean {
-  const found = new Date(day);
-  return !Number.isNaN(found.getTime()) && found.toISOString().startsWith(day);
 }
 
 export async function runBackfill(

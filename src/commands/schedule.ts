@@ -56,7 +56,7 @@ export async function scheduleOf(db: pg.Pool | undefined, account: string, times
       cron: timetable.expression,
       time_zone: times.timeZone,
       reads: streams,
-      next: nextSlots(timetable, shown),
+      next: nextSlots(timetable, shown, systemClock.now()),
       last: last?.slot ?? null,
       last_run: last?.run_id ?? null,
       last_skipped: last?.skipped ?? null,

@@ -90,9 +90,8 @@ export function timetables(times: Times, ring: () => void = () => {}): Timetable
 
 const minuteOf = (ms: number) => Math.floor(ms / minuteMs) * minuteMs;
 
-/** The next `count` slots, or fewer where they are years apart and the clocks are being put back. */
-export function nextSlots({ task, dueIn, lastDue }: Timetable, count: number): Date[] {
-  const nowMs = thisSecond();
+/** The next `count` slots after `nowMs`, which is now: node-cron has no other. Fewer where they are years apart and the clocks are being put back. */
+export function nextSlots({ task, dueIn, lastDue }: Timetable, count: number, nowMs: number): Date[] {
   const nearMs = minuteOf(nowMs) + 2 * 24 * hourMs;
   const slots: number[] = [];
   for (let minute = minuteOf(nowMs); minute < nearMs && slots.length < count; minute += minuteMs)
@@ -104,14 +103,6 @@ export function nextSlots({ task, dueIn, lastDue }: Timetable, count: number): D
   }
   void task.destroy();
   return slots.slice(0, count).map(slot => new Date(slot));
-}
-
-/** By the clock that the alarms go by. */
-function thisSecond(): number {
-  const everySecond = createTask('* * * * * *', () => {}, { timezone: 'UTC' });
-  const [next] = everySecond.getNextRuns(1);
-  void everySecond.destroy();
-  return next!.getTime() - 1000;
 }
 
 export interface Schedule extends AsyncDisposable {

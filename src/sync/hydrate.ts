@@ -8,21 +8,15 @@ import type { Context } from '../context.ts';
 import { Gone, Retry } from '../errors.ts';
 import type { Reply } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
-import type { DetailStream, Name, Row } from '../streams/stream.ts';
+import type { Name, Row } from '../streams/stream.ts';
 import type { Claim, Work } from '../warehouse/claims.ts';
-import { cleanJson, fieldsOf, objectOf } from '../warehouse/clean.ts';
-import { add, attempt, type Batch, type Care, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
-import { transaction } from '../warehouse/pool.ts';
-import { beginAgain, joinAgain, rangeOf } from '../warehouse/ranges.ts';
+import { joinAgain, rangeOf } from '../warehouse/ranges.ts';
 import { dueRejects, openSince, saidGone } from '../warehouse/rejects.ts';
 import { othersWait } from '../warehouse/runs.ts';
 import {
   anyWaiting,
-  buryTicket,
-  claimMessages,
   countWaiting,
   farFuture,
-  nameThem,
   nextAgain,
   nextRipe,
   nextWaiting,
@@ -31,12 +25,12 @@ import {
   type Waiting,
   type When,
 } from '../warehouse/waiting.ts';
-import { detailBatch, driftOf, rejectOf, singleBatch } from './batch.ts';
+import { bury, commitDetail, type Detail } from './detail.ts';
 import { noteFailure, type Outcome } from './sync.ts';
 
 /** A change of the last hour is fresh; what is older gives way to it. */
 const freshMs = 3_600_000;
-/** Renames are not announced: names are looked at again once a week, on a request that is made anyway. */
+/** Renames are not announced: names are looked at again once a week. */
 const namesMs = 7 * 24 * 3_600_000;
 /** Tries for one ticket before the next one gets its turn, and again at the end of the run. */
 const fewTries = 4;
@@ -55,8 +49,6 @@ const lookMs = 500;
 const longestMs = 10 * 60_000;
 /** A sync ends when all is read that had changed when it began, and then once more what changed meanwhile. */
 const rounds = 2;
-
-type Detail = DetailStream<Row, Row>;
 
 /** What the two readers of one job share. */
 interface Reading {
@@ -283,8 +275,9 @@ async function askAgain(ctx: Context, claim: Claim, stream: Detail): Promise<voi
 }
 
 /**
- * Names of what no waiting ticket mentioned, or that are due for a look: a label that was put on a ticket between its listing and its reading. That
- * ticket may have lost it again by now, or fail, so that another one has to be asked: a few rounds.
+ * Names that are due for a look, and of what no waiting ticket mentioned: a label that was put on a ticket between its
+ * listing and its reading. That ticket may have lost it again by now, or fail, so that another one has to be asked: a few
+ * rounds.
  */
 async function askForNames(ctx: Context, claim: Claim, stream: Detail, startedMs: Ms): Promise<void> {
   const asked = new Set<string>();
@@ -309,96 +302,4 @@ async function askForNames(ctx: Context, claim: Claim, stream: Detail, startedMs
 
 function moreFor(due: Waiting['due']): Name<Row>['embed'][] {
   return (['labels', 'inbox'] as const).filter(embed => due[embed].length > 0);
-}
-
-/**
- * The record and its members in one transaction. Answers whether the members are as new as the record; if not, it still
- * waits.
- */
-async function commitDetail(
-  ctx: Context,
-  claim: Claim,
-  stream: Detail,
-  reply: Reply<Row>,
-  ticket: Pick<Waiting, 'id' | 'due'> & { first?: boolean },
-): Promise<boolean> {
-  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
-  const credits = ctx.helpdesk.send.takeCredits();
-  const [record] = reply.records;
-  const found = record && detailBatch(stream, record, reply.text);
-  const whole = singleBatch(stream.of, reply);
-  const unreadable = [...reply.unreadable, ...(found?.unreadable ?? [])];
-  const updatedMs: Ms = record ? stream.version(record) : 0;
-
-  return withCare(ctx.pg, async (client, care) => {
-    const counts = noCounts();
-    const refused = unreadable.map(one => rejectOf(one, found?.batch ?? whole, ticket.id));
-    let current = false;
-    if (record && found) {
-      const parent = await writeBatch(client, claim, parentBatch(stream, reply, care), at, care);
-      refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
-      counts.cleaned += parent.counts.cleaned;
-      current = await claimMessages(client, claim.account, { id: record.id, updatedMs, asOfMs: reply.asOf });
-      if (current) {
-        const batch = ticket.first ? { ...found.batch, parents: [] } : found.batch;
-        const written = await writeBatch(client, claim, batch, at, care);
-        add(counts, written.counts);
-        refused.push(...written.rejects.map(reject => ({ ...reject, askId: ticket.id })));
-      }
-      for (const name of stream.names) {
-        if (ticket.due[name.embed].length === 0) continue;
-        const mentioned = name.mentioned(record);
-        const asked = ticket.due[name.embed].filter(id => mentioned.includes(id));
-        const { text, cleaned } = nameText(name, reply, care);
-        const give = () => nameThem(client, claim.account, name.upsert, { text, asked, at });
-        const refusal = care === 'one by one' ? await attempt(client, give) : await give();
-        if (refusal) refused.push({ askId: ticket.id, reason: refusal.message, payload: text });
-        counts.cleaned += cleaned;
-      }
-    }
-    await keepBooks(client, claim, at, {
-      counts: {
-        ...counts,
-        seen: found ? found.members.length + found.unreadable.length : 0,
-        rejected: refused.length,
-        credits,
-      },
-      rejects: refused,
-      // A reply that replaced nothing settles nothing.
-      stored: current ? [ticket.id] : [],
-      drift: driftOf(stream, found?.members ?? [], unreadable, counts.cleaned),
-    });
-    if (claim.again) await beginAgain(client, claim, reply.asOf);
-    return current && reply.asOf >= updatedMs;
-  });
-}
-
-/** The record without its members and names, where they might be what PostgreSQL refuses. */
-function parentBatch(stream: Detail, reply: Reply<Row>, care: Care): Batch {
-  if (care === 'as it came') return singleBatch(stream.of, reply);
-  const others = new Set<string>([stream.membersField, ...stream.names.map(name => name.embed)]);
-  return singleBatch(stream.of, { ...reply, text: keepFields(reply.text, field => !others.has(field)) });
-}
-
-function keepFields(json: string, keep: (field: string) => boolean): string {
-  return objectOf([...fieldsOf(json)].filter(([field]) => keep(field)));
-}
-
-function nameText(name: Name<Row>, reply: Reply<Row>, care: Care): { text: string; cleaned: number } {
-  if (care === 'as it came') return { text: reply.text, cleaned: 0 };
-  return cleanJson(keepFields(reply.text, field => field === name.embed));
-}
-
-async function bury(ctx: Context, claim: Claim, id: string, asOfMs: Ms): Promise<void> {
-  const at = { nowMs: ctx.clock.now(), asOfMs };
-  const credits = ctx.helpdesk.send.takeCredits();
-  await transaction(ctx.pg, async client => {
-    const deleted = await buryTicket(client, claim.account, id, asOfMs, new Date(at.nowMs));
-    await keepBooks(client, claim, at, {
-      counts: { ...noCounts(), deleted, credits },
-      rejects: [],
-      stored: [id],
-      drift: [],
-    });
-  });
 }

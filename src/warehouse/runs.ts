@@ -147,20 +147,20 @@ export async function othersWait(
   return rows[0]!.wait;
 }
 
-/** Whether an open run has yet to read one of these streams. */
+/** An open run of these kinds that has yet to read the stream. */
 export async function isOpen(
   client: Client,
   account: string,
-  streams: readonly string[],
+  stream: string,
   kinds: readonly RunKind[],
 ): Promise<number | undefined> {
   const { rows } = await client.query<{ id: number }>(
     `select r.id from sync.stored_runs r
      where r.account_id = $1 and r.state = 'running' and r.kind = any($3) and exists (
        select from sync.stored_run_streams s
-       where s.run_id = r.id and s.stream = any($2) and s.state in ('waiting', 'running'))
+       where s.run_id = r.id and s.stream = $2 and s.state in ('waiting', 'running'))
      order by r.id limit 1`,
-    [account, streams, kinds],
+    [account, stream, kinds],
   );
   return rows[0]?.id;
 }

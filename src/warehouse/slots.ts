@@ -49,7 +49,7 @@ export async function claimSlot(
         `update sync.schedule_slots set run_id = $4, skipped = $5 where account_id = $1 and schedule = $2 and slot = $3`,
         [account, schedule, slot, run, skipped],
       );
-    const open = await isOpen(client, account, streams.slice(-1), unless);
+    const open = await isOpen(client, account, streams.at(-1)!, unless);
     if (open !== undefined) {
       const skipped = `run ${open} is open`;
       await note(null, skipped);
@@ -61,7 +61,7 @@ export async function claimSlot(
       await openRun(client, { account, kind: 'hydrate', streams: [names], opener }, now);
     if (again !== undefined && (await wasRead(client, account, again))) {
       const range = { since: null, until: null, again: true };
-      if ((await isOpen(client, account, [again], ['backfill'])) === undefined)
+      if ((await isOpen(client, account, again, ['backfill'])) === undefined)
         await openRun(client, { account, kind: 'backfill', streams: [again], opener, range }, now);
     }
     return { run };

@@ -124,12 +124,13 @@ export async function anyWaiting(
   when: When,
   scope: Scope,
 ): Promise<boolean> {
+  const [from, to] = bounds(scope);
   const { rows } = await db.query<{ any: boolean }>(
     `select exists (
        select from helpdesk.tickets t
        where ${waits} and (t.updated_at <= $3 or t._messages_as_of is null) and ${notFailing}
-         and t.updated_at >= $6 and t.updated_at < $7 and $2::timestamptz is not null) as any`,
-    [...valuesOf(claim, when), ...bounds(scope)],
+         and t.updated_at >= $2 and t.updated_at < $6) as any`,
+    [claim.account, from, new Date(when.futureMs), claim.stream, new Date(when.startedMs), to],
   );
   return rows[0]!.any;
 }

@@ -1,0 +1,107 @@
+/** What becomes of one record in detail: the record, its members and the names that ride along, in one transaction. */
+import type { Context } from '../context.ts';
+import type { Reply } from '../http/request.ts';
+import type { Ms } from '../reading/reading.ts';
+import type { DetailStream, Name, Row } from '../streams/stream.ts';
+import type { Claim } from '../warehouse/claims.ts';
+import { cleanJson, fieldsOf, objectOf } from '../warehouse/clean.ts';
+import { add, attempt, type Batch, type Care, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
+import { transaction } from '../warehouse/pool.ts';
+import { beginAgain } from '../warehouse/ranges.ts';
+import { buryTicket, claimMessages, nameThem, type Waiting } from '../warehouse/waiting.ts';
+import { detailBatch, driftOf, rejectOf, singleBatch } from './batch.ts';
+
+export type Detail = DetailStream<Row, Row>;
+
+/**
+ * The record and its members in one transaction. Answers whether the members are as new as the record; if not, it still
+ * waits.
+ */
+export async function commitDetail(
+  ctx: Context,
+  claim: Claim,
+  stream: Detail,
+  reply: Reply<Row>,
+  ticket: Pick<Waiting, 'id' | 'due'> & { first?: boolean },
+): Promise<boolean> {
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
+  const credits = ctx.helpdesk.send.takeCredits();
+  const [record] = reply.records;
+  const found = record && detailBatch(stream, record, reply.text);
+  const whole = singleBatch(stream.of, reply);
+  const unreadable = [...reply.unreadable, ...(found?.unreadable ?? [])];
+  const updatedMs: Ms = record ? stream.version(record) : 0;
+
+  return withCare(ctx.pg, async (client, care) => {
+    const counts = noCounts();
+    const refused = unreadable.map(one => rejectOf(one, found?.batch ?? whole, ticket.id));
+    let current = false;
+    if (record && found) {
+      const parent = await writeBatch(client, claim, parentBatch(stream, reply, care), at, care);
+      refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
+      counts.cleaned += parent.counts.cleaned;
+      current = await claimMessages(client, claim.account, { id: record.id, updatedMs, asOfMs: reply.asOf });
+      if (current) {
+        const batch = ticket.first ? { ...found.batch, parents: [] } : found.batch;
+        const written = await writeBatch(client, claim, batch, at, care);
+        add(counts, written.counts);
+        refused.push(...written.rejects.map(reject => ({ ...reject, askId: ticket.id })));
+      }
+      for (const name of stream.names) {
+        if (ticket.due[name.embed].length === 0) continue;
+        const mentioned = name.mentioned(record);
+        const asked = ticket.due[name.embed].filter(id => mentioned.includes(id));
+        const { text, cleaned } = nameText(name, reply, care);
+        const give = () => nameThem(client, claim.account, name.upsert, { text, asked, at });
+        const refusal = care === 'one by one' ? await attempt(client, give) : await give();
+        if (refusal) refused.push({ askId: ticket.id, reason: refusal.message, payload: text });
+        counts.cleaned += cleaned;
+      }
+    }
+    await keepBooks(client, claim, at, {
+      counts: {
+        ...counts,
+        seen: found ? found.members.length + found.unreadable.length : 0,
+        rejected: refused.length,
+        credits,
+      },
+      rejects: refused,
+      // A reply that replaced nothing settles nothing.
+      stored: current ? [ticket.id] : [],
+      drift: driftOf(stream, found?.members ?? [], unreadable, counts.cleaned),
+    });
+    if (claim.again) await beginAgain(client, claim, reply.asOf);
+    return current && reply.asOf >= updatedMs;
+  });
+}
+
+/** The record without its members and names, where they might be what PostgreSQL refuses. */
+function parentBatch(stream: Detail, reply: Reply<Row>, care: Care): Batch {
+  if (care === 'as it came') return singleBatch(stream.of, reply);
+  const others = new Set<string>([stream.membersField, ...stream.names.map(name => name.embed)]);
+  return singleBatch(stream.of, { ...reply, text: keepFields(reply.text, field => !others.has(field)) });
+}
+
+function keepFields(json: string, keep: (field: string) => boolean): string {
+  return objectOf([...fieldsOf(json)].filter(([field]) => keep(field)));
+}
+
+function nameText(name: Name<Row>, reply: Reply<Row>, care: Care): { text: string; cleaned: number } {
+  if (care === 'as it came') return { text: reply.text, cleaned: 0 };
+  return cleanJson(keepFields(reply.text, field => field === name.embed));
+}
+
+/** The tombstone of a record that the source no longer has, and of its members. */
+export async function bury(ctx: Context, claim: Claim, id: string, asOfMs: Ms): Promise<void> {
+  const at = { nowMs: ctx.clock.now(), asOfMs };
+  const credits = ctx.helpdesk.send.takeCredits();
+  await transaction(ctx.pg, async client => {
+    const deleted = await buryTicket(client, claim.account, id, asOfMs, new Date(at.nowMs));
+    await keepBooks(client, claim, at, {
+      counts: { ...noCounts(), deleted, credits },
+      rejects: [],
+      stored: [id],
+      drift: [],
+    });
+  });
+}
