@@ -2,11 +2,11 @@
  * What goes wrong on purpose with a reply that was right. Faults of the text are done here; those of the connection
  * and of time are marks for the server, which has the socket.
  */
-import type { Reply } from './service.ts';
+import type { Reply } from './exchange.ts';
 
 export type Fault =
-  /** Another status: of the 500 series without a body, of the 400 series with `{message}`. */
-  | { kind: 'status'; status: number }
+  /** Another status: of the 500 series without a body unless there is a reason, of the 400 series with the service's. */
+  | { kind: 'status'; status: number; reason?: string }
   /** The connection is destroyed: before anything is sent, behind the headers, or halfway through the body. */
   | { kind: 'reset'; after: 'before' | 'headers' | 'half' }
   /** JSON that ends in the middle, in a reply that is otherwise complete. */
@@ -21,12 +21,13 @@ export type Fault =
 
 const PAGE = '<!DOCTYPE html><html><head><title>One moment</title></head><body><h1>Be right back</h1></body></html>';
 
-export function spoil(reply: Reply, fault: Fault): Reply {
+/** `errorBody`: how the service tells of an error. */
+export function spoil(reply: Reply, fault: Fault, errorBody: (status: number, reason?: string) => unknown): Reply {
   switch (fault.kind) {
     case 'status':
-      return fault.status >= 500
+      return fault.status >= 500 && fault.reason === undefined
         ? { ...reply, status: fault.status, headers: changed(reply.headers, ['content-type']), text: '' }
-        : { ...reply, status: fault.status, text: JSON.stringify({ message: `Status ${fault.status} on purpose` }) };
+        : { ...reply, status: fault.status, text: JSON.stringify(errorBody(fault.status, fault.reason)) };
     case 'reset':
       return { ...reply, broken: fault.after };
     case 'truncate':

@@ -4,6 +4,7 @@
  */
 import { countAll, readPage, type Selection } from './listing.ts';
 import type { Ordered } from './ordered.ts';
+import { findAmong } from './paths.ts';
 import { EARLIEST, flag, list, listOf, Refusal, since, whole } from './query.ts';
 import { CONTACT_TYPES, customerRecord, TICKET_TYPES, ticketRecord } from './records.ts';
 import type { World, WorldCustomer, WorldTicket } from './world.ts';
@@ -56,33 +57,18 @@ export const ROUTES: readonly Route[] = [
 
 /** The route of a request and the identifier in its path, or the refusal that it deserves. */
 export function findRoute(method: string, path: string): { route: Route; id: string } | Refusal {
-  const known = ROUTES.flatMap(route => {
-    const id = matchPath(route.path, path);
-    return id === undefined ? [] : [{ route, id }];
-  });
-  const found = known.find(({ route }) => route.method === method);
-  if (found) return found;
-  if (known.length === 0) return new Refusal(404, `There is nothing at ${path}`);
-  return new Refusal(405, `${method} ${path} is not offered by this sandbox, which only reads`);
+  const found = findAmong(ROUTES, method, path);
+  if (found === 'no such path') return new Refusal(404, `There is nothing at ${path}`);
+  if (found === 'another verb') {
+    return new Refusal(405, `${method} ${path} is not offered by this sandbox, which only reads`);
+  }
+  return { route: found.route, id: found.names.id ?? '' };
 }
 
 /** One credit, one more for each type embedded, one more for counting. */
 export function costOf(route: Route, query: URLSearchParams): number {
   const embedded = new Set(list(query, 'embed')?.filter(type => route.embeds?.includes(type)));
   return 1 + embedded.size + (route.counts && query.getAll('count').at(-1) === 'true' ? 1 : 0);
-}
-
-/** '' where the pattern holds no identifier, undefined where it does not match. */
-function matchPath(pattern: string, path: string): string | undefined {
-  const wanted = pattern.split('/');
-  const given = path.split('/');
-  if (wanted.length !== given.length) return undefined;
-  let id = '';
-  for (const [at, part] of wanted.entries()) {
-    if (part === ':id' && given[at] !== '') id = given[at]!;
-    else if (part !== given[at]) return undefined;
-  }
-  return id;
 }
 
 // --- tickets -----------------------------------------------------------------------------------------------------

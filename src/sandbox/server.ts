@@ -6,13 +6,14 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Reply, SeenRequest } from './exchange.ts';
 import { generateWorld } from './generate.ts';
 import { makeRng } from './random.ts';
-import { BASE, type Reply, type SeenRequest, Service, type ServiceOptions } from './service.ts';
+import { BASE, Service, type ServiceOptions } from './service.ts';
 import type { Quietable, World } from './world.ts';
 
+export type { SeenRequest } from './exchange.ts';
 export type { Fault } from './faults.ts';
-export type { SeenRequest } from './service.ts';
 
 export interface SandboxOptions extends ServiceOptions {
   /** Default 127.0.0.1. */

@@ -3,6 +3,7 @@
  * left, what is the answer, how is it written down, and what goes wrong on purpose. In this order: a caller without
  * credentials costs nothing, and a refused one (429) neither, unless `chargeRefused` says so.
  */
+import { type Asked, keep, type Reply, type SeenRequest, takeApart } from './exchange.ts';
 import { type Fault, spoil } from './faults.ts';
 import { type Budget, Limits } from './limits.ts';
 import { flag, list, Refusal } from './query.ts';
@@ -10,19 +11,6 @@ import { type Answer, costOf, findRoute, type Readings } from './routes.ts';
 import type { World } from './world.ts';
 
 export const BASE = '/api/v1';
-const KEPT_REQUESTS = 100_000;
-
-export interface SeenRequest {
-  method: string;
-  /** Below the base address, for example '/tickets/ab12'. */
-  path: string;
-  query: URLSearchParams;
-  /** The credits it used. */
-  cost: number;
-  at: number;
-  /** Of the answer, before anything went wrong with it on purpose or an envelope hid it. */
-  status?: number;
-}
 
 export interface ServiceOptions extends Partial<Readings> {
   token?: string;
@@ -36,23 +24,6 @@ export interface ServiceOptions extends Partial<Readings> {
   chargeErrors?: boolean;
   before?: (request: SeenRequest, n: number) => void;
   fault?: (request: SeenRequest, n: number) => Fault | undefined;
-}
-
-export interface Asked {
-  method: string;
-  /** Path and query, as in the request line. */
-  url: string;
-  /** Names in lower case. */
-  headers: Record<string, string | string[] | undefined>;
-}
-
-export interface Reply {
-  status: number;
-  headers: Record<string, string>;
-  text: string;
-  /** Only on purpose: where the connection breaks, and how long the reply lies about before it is sent. */
-  broken?: 'before' | 'headers' | 'half';
-  delay_ms?: number;
 }
 
 export class Service {
@@ -91,7 +62,7 @@ export class Service {
   }
 
   handle(asked: Asked): Reply {
-    const { path, query, below } = takeApart(asked.url);
+    const { path, query, below } = takeApart(asked.url, BASE);
     const found = below ? findRoute(verb(asked), path) : new Refusal(404, `There is nothing but ${BASE} here`);
     const cost = found instanceof Refusal ? 1 : costOf(found.route, query);
     const seen: SeenRequest = { method: verb(asked), path, query, cost, at: this.world.now() };
@@ -114,7 +85,7 @@ export class Service {
     if (free) this.#limits.giveBack(cost, seen.at);
     const reply = this.#reply(seen, answer, free ? 0 : cost);
     const fault = this.#options.fault?.(seen, n);
-    return fault ? spoil(reply, fault) : reply;
+    return fault ? spoil(reply, fault, status => ({ message: `Status ${status} on purpose` })) : reply;
   }
 
   /** The token as Bearer, or as the user name of Basic with any password. */
@@ -145,22 +116,7 @@ export class Service {
     this.totals.requests++;
     this.totals.credits += seen.cost;
     if (seen.status === 429) this.totals.refused++;
-    if (this.requests.push(seen) > KEPT_REQUESTS) this.requests.shift();
-  }
-}
-
-/** A path below the base address keeps only what is below it; any other stays as it is, and leads nowhere. */
-function takeApart(url: string): { path: string; query: URLSearchParams; below: boolean } {
-  const [path = '', ...query] = url.split('?');
-  const below = path.startsWith(`${BASE}/`);
-  return { path: below ? decoded(path.slice(BASE.length)) : path, query: new URLSearchParams(query.join('?')), below };
-}
-
-function decoded(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
+    keep(this.requests, seen);
   }
 }
 

@@ -6,6 +6,7 @@
 import { between, pick, type Rng, weighted } from './random.ts';
 
 export interface Language {
+  code: string;
   share: number;
   rtl?: true;
   firstNames: readonly string[];
@@ -18,6 +19,7 @@ export interface Language {
 }
 
 const ENGLISH: Language = {
+  code: 'en',
   share: 42,
   firstNames: ['Olivia', 'Noah', 'Amelia', 'George', 'Priya', 'Siobhán', 'Kwame', 'Zoë', 'J.', "D'Arcy"],
   lastNames: ['Whitfield', 'O’Connell', 'Adeyemi', 'Smith-Jones', 'Patel', 'Macdonald', 'van der Berg', 'Li'],
@@ -51,6 +53,7 @@ const ENGLISH: Language = {
 };
 
 const GERMAN: Language = {
+  code: 'de',
   share: 14,
   firstNames: ['Jürgen', 'Käthe', 'Lena', 'Björn', 'Anneliese', 'Mehmet'],
   lastNames: ['Müller', 'Weiß', 'von Brühl', 'Yıldız', 'Öztürk-Groß', 'Schäfer'],
@@ -75,6 +78,7 @@ const GERMAN: Language = {
 };
 
 const FRENCH: Language = {
+  code: 'fr',
   share: 11,
   firstNames: ['Éloïse', 'François', 'Anaïs', 'Jérôme', 'Maëlys'],
   lastNames: ["L'Hôpital", 'Lefèvre', 'Nguyễn', 'Garçon', 'Benoît'],
@@ -93,6 +97,7 @@ const FRENCH: Language = {
 };
 
 const SPANISH: Language = {
+  code: 'es',
   share: 9,
   firstNames: ['Íñigo', 'María José', 'Nuño', 'Lucía'],
   lastNames: ['Peña', 'García Núñez', 'Ibáñez', 'Quiroga'],
@@ -110,6 +115,7 @@ const SPANISH: Language = {
 };
 
 const JAPANESE: Language = {
+  code: 'ja',
   share: 7,
   firstNames: ['さくら', '太郎', '美咲', 'ユキ'],
   lastNames: ['髙橋', '渡邊', '小林', '𠮷田'],
@@ -127,6 +133,7 @@ const JAPANESE: Language = {
 };
 
 const ARABIC: Language = {
+  code: 'ar',
   share: 6,
   rtl: true,
   firstNames: ['فاطمة', 'يوسف', 'ليلى', 'عبد الرحمن'],
@@ -139,6 +146,7 @@ const ARABIC: Language = {
 };
 
 const HEBREW: Language = {
+  code: 'he',
   share: 4,
   rtl: true,
   firstNames: ['נועה', 'איתן', 'שִׁירָה'],
@@ -151,6 +159,7 @@ const HEBREW: Language = {
 };
 
 const RUSSIAN: Language = {
+  code: 'ru',
   share: 4,
   firstNames: ['Алёна', 'Дмитрий', 'Софья'],
   lastNames: ['Щербакова', 'Йылмаз', 'Соловьёв'],
@@ -168,6 +177,7 @@ const RUSSIAN: Language = {
 };
 
 const HINDI: Language = {
+  code: 'hi',
   share: 3,
   firstNames: ['अनन्या', 'विक्रम', 'ज्योत्स्ना'],
   lastNames: ['शर्मा', 'कुलकर्णी', 'अय्यर'],

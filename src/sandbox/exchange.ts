@@ -1,0 +1,54 @@
+/** What goes into a service and what comes out of it, without a socket, and the log of it: the same for both services. */
+
+export interface Asked {
+  method: string;
+  /** Path and query, as in the request line. */
+  url: string;
+  /** Names in lower case. */
+  headers: Record<string, string | string[] | undefined>;
+  /** Only where somebody reads it. */
+  body?: string;
+}
+
+export interface Reply {
+  status: number;
+  headers: Record<string, string>;
+  text: string;
+  /** Only on purpose: where the connection breaks, and how long the reply lies about before it is sent. */
+  broken?: 'before' | 'headers' | 'half';
+  delay_ms?: number;
+}
+
+export interface SeenRequest {
+  method: string;
+  /** Below the base address, for example '/tickets/ab12'. */
+  path: string;
+  query: URLSearchParams;
+  /** What it used of what is limited: credits, or requests of the day. */
+  cost: number;
+  at: number;
+  /** Of the answer, before anything went wrong with it on purpose or an envelope hid it. */
+  status?: number;
+}
+
+/** A path below the base address keeps only what is below it; any other stays as it is, and leads nowhere. */
+export function takeApart(url: string, base: string): { path: string; query: URLSearchParams; below: boolean } {
+  const [path = '', ...query] = url.split('?');
+  const below = path.startsWith(`${base}/`);
+  return { path: below ? decoded(path.slice(base.length)) : path, query: new URLSearchParams(query.join('?')), below };
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
+
+const KEPT_REQUESTS = 100_000;
+
+/** Writes a request down; of many the last 100,000 stay. */
+export function keep(requests: SeenRequest[], seen: SeenRequest): void {
+  if (requests.push(seen) > KEPT_REQUESTS) requests.shift();
+}
