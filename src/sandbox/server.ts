@@ -1,19 +1,26 @@
 /**
- * The help desk as a real HTTP server on this machine, written from the specification of its interface, with a world
- * that changes and faults on purpose. It imports nothing of the client, so what the client has misunderstood fails
- * here. What a request deserves is decided in service.ts; this file has the sockets and the timers.
+ * The help desk and the book catalog as one real HTTP server on this machine, written from the specifications of their
+ * interfaces, with worlds that change and faults on purpose. It imports nothing of the clients, so what they have
+ * misunderstood fails here. What a request deserves is decided in service.ts and books/service.ts; this file has the
+ * sockets and the timers.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Reply, SeenRequest } from './exchange.ts';
+import { type GenerateBooksOptions, generateBooks } from './books/generate.ts';
+import { BOOKS_BASE, BooksService, type BooksServiceOptions } from './books/service.ts';
+import { TOKEN_PATH } from './books/tokens.ts';
+import type { BooksWorld } from './books/world.ts';
+import type { Asked, Reply, SeenRequest } from './exchange.ts';
 import { generateWorld } from './generate.ts';
-import { makeRng } from './random.ts';
+import { makeRng, type Rng } from './random.ts';
 import { BASE, Service, type ServiceOptions } from './service.ts';
 import type { Quietable, World } from './world.ts';
 
 export type { SeenRequest } from './exchange.ts';
 export type { Fault } from './faults.ts';
+
+const LONGEST_FORM = 65_536;
 
 export interface SandboxOptions extends ServiceOptions {
   /** Default 127.0.0.1. */
@@ -32,10 +39,40 @@ export interface SandboxOptions extends ServiceOptions {
   quietly?: readonly Quietable[];
   /** A world of your own instead of a generated one; its clock is the server's. */
   world?: World;
-  /** Changes a minute while it runs; default 0. */
+  /** Changes a minute of the help desk while it runs; default 0. */
   activity?: number;
+  /** The book catalog beside it. */
+  books?: BooksOptions;
   /** The server's clock in milliseconds, for everything in it; default the machine's. */
   now?: () => number;
+}
+
+export interface BooksOptions extends BooksServiceOptions, Omit<GenerateBooksOptions, 'now'> {
+  /** A world of your own instead of a generated one; its clock is its own. */
+  world?: BooksWorld;
+  /** Changes a minute while it runs; default a tenth of the help desk's. */
+  activity?: number;
+}
+
+export interface SandboxBooks {
+  /** Ends in /books/v1. */
+  url: string;
+  key: string;
+  /** The access token that never expires. */
+  token: string;
+  tokenUrl: string;
+  clientId: string;
+  clientSecret: string;
+  refreshToken: string;
+  world: BooksWorld;
+  /** As those of the help desk; the cost is what a request used of the day. The token endpoint is not among them. */
+  requests: SeenRequest[];
+  totals: { requests: number; refused: number };
+  /** How many access tokens were given for the refresh token. */
+  tokensGiven(): number;
+  beginNewDay(): void;
+  /** All access tokens that were given expire now. */
+  expireTokens(): void;
 }
 
 export interface Sandbox {
@@ -47,6 +84,7 @@ export interface Sandbox {
   totals: { requests: number; credits: number; refused: number };
   /** Another client of the account uses credits now. */
   takeCredits(n: number): void;
+  books: SandboxBooks;
   /** Ends every connection at once. */
   close(): Promise<void>;
 }
@@ -54,25 +92,31 @@ export interface Sandbox {
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const world = options.world ?? generateWorld(options);
   const service = new Service(world, options);
+  const books = catalog(options, world.now);
   const server = createServer((request, response) => {
-    void serve(service, request, response);
+    void serve(BooksService.takes(request.url ?? '') ? books : service, request, response);
   });
   // Longer than any client keeps an idle connection: the side that sends should be the one that lets go.
   server.keepAliveTimeout = 120_000;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(options.port ?? 0, options.host ?? '127.0.0.1', resolve);
   });
-  const stopLiving = live(world, options.activity ?? 0, options.seed ?? 1);
+  const { activity = 0, seed = 1 } = options;
+  const stopLiving = live(world, activity, seed);
+  const stopBooks = live(books.world, options.books?.activity ?? activity / 10, seed + 1);
+  const origin = originOf(server.address() as AddressInfo);
 
   return {
-    url: addressOf(server.address() as AddressInfo),
+    url: origin + BASE,
     token: service.token,
     world,
     requests: service.requests,
     totals: service.totals,
     takeCredits: credits => service.takeCredits(credits),
+    books: accessTo(books, origin),
     close: () => {
       stopLiving();
+      stopBooks();
       const closed = new Promise<void>(resolve => server.close(() => resolve()));
       server.closeAllConnections();
       return closed;
@@ -80,16 +124,42 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   };
 }
 
-/** Who listens on all addresses is reached from this machine by its own. */
-function addressOf({ address, family, port }: AddressInfo): string {
-  const own = address === '0.0.0.0' ? '127.0.0.1' : address === '::' ? '::1' : address;
-  return `http://${family === 'IPv6' ? `[${own}]` : own}:${port}${BASE}`;
+function catalog({ books = {}, seed = 1 }: SandboxOptions, now: () => number): BooksService {
+  return new BooksService(books.world ?? generateBooks({ seed, ...books, now }), books);
 }
 
-async function serve(service: Service, request: IncomingMessage, response: ServerResponse) {
-  request.resume();
+function accessTo(books: BooksService, origin: string): SandboxBooks {
+  const { world, key, requests, totals, tokens } = books;
+  const { token, clientId, clientSecret, refreshToken } = tokens;
+  return {
+    url: origin + BOOKS_BASE,
+    tokenUrl: origin + TOKEN_PATH,
+    ...{ key, token, clientId, clientSecret, refreshToken, world, requests, totals },
+    tokensGiven: () => tokens.given,
+    beginNewDay: () => books.beginNewDay(),
+    expireTokens: () => tokens.expireAll(),
+  };
+}
+
+/** Who listens on all addresses is reached from this machine by its own. */
+function originOf({ address, family, port }: AddressInfo): string {
+  const own = address === '0.0.0.0' ? '127.0.0.1' : address === '::' ? '::1' : address;
+  return `http://${family === 'IPv6' ? `[${own}]` : own}:${port}`;
+}
+
+/** What both services are to a socket. */
+interface Serving {
+  handle(asked: Asked): Reply;
+  readonly world: { now(): number };
+}
+
+async function serve(service: Serving, request: IncomingMessage, response: ServerResponse) {
   const { method = 'GET', url = '/', headers } = request;
-  const reply = service.handle({ method, url, headers });
+  const asked = BooksService.isForToken(url)
+    ? { method, url, headers, body: await bodyOf(request) }
+    : { method, url, headers };
+  request.resume();
+  const reply = service.handle(asked);
   if (reply.delay_ms !== undefined) {
     await delay(reply.delay_ms, undefined, { ref: false });
     reply.headers.Date = new Date(service.world.now()).toUTCString();
@@ -97,19 +167,30 @@ async function serve(service: Service, request: IncomingMessage, response: Serve
   if (!response.destroyed) send(response, reply);
 }
 
+/** As much of it as a form of this kind ever is; one that breaks off is empty. */
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  let body = '';
+  try {
+    for await (const chunk of request.setEncoding('utf8')) body += body.length < LONGEST_FORM ? chunk : '';
+  } catch {
+    return '';
+  }
+  return body;
+}
+
 function send(response: ServerResponse, { status, headers, text, broken }: Reply): void {
   const bytes = Buffer.from(text);
   if (broken === 'before') return void response.socket?.resetAndDestroy();
   response.sendDate = false;
-  response.writeHead(status, { ...headers, 'Content-Length': bytes.length });
+  response.writeHead(status, status === 204 ? headers : { ...headers, 'Content-Length': bytes.length });
   if (broken === undefined) return void response.end(bytes);
   const sent = broken === 'half' ? bytes.subarray(0, bytes.length >> 1) : bytes.subarray(0, 0);
   response.flushHeaders();
   response.write(sent, () => response.socket?.destroy());
 }
 
-/** The world changes by itself: as many changes as its clock says are due, looked at a few times a second at most. */
-function live(world: World, perMinute: number, seed: number): () => void {
+/** A world changes by itself: as many changes as its clock says are due, looked at a few times a second at most. */
+function live(world: { now(): number; mutate(rng: Rng): unknown }, perMinute: number, seed: number): () => void {
   if (perMinute <= 0) return () => {};
   const rng = makeRng(seed + 1);
   const begun = world.now();

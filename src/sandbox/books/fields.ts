@@ -1,0 +1,74 @@
+/**
+ * Partial responses: `kind,items(id,volumeInfo/title),totalItems`, with `*` for every field of a level. What is named
+ * and not there is left out in silence; what cannot be parsed is refused.
+ */
+
+import { BooksError } from './errors.ts';
+import { isRaw } from './json.ts';
+
+/** Field → what is wanted of it; null means all of it. */
+type Mask = Map<string, Mask | null>;
+
+export function partial(body: unknown, fields: string): unknown {
+  const parser = { text: fields, at: 0 };
+  const mask = parseList(parser);
+  if (parser.at < fields.length) throw invalid(fields);
+  return select(body, mask);
+}
+
+interface Parser {
+  readonly text: string;
+  at: number;
+}
+
+function parseList(parser: Parser): Mask {
+  const mask: Mask = new Map();
+  do parsePath(parser, mask);
+  while (taken(parser, ','));
+  return mask;
+}
+
+/** `a`, `a/b/c`, `a(b,c)` or `a/b(c)`, put into the mask. */
+function parsePath(parser: Parser, mask: Mask): void {
+  const name = /^\s*([\w-]+|\*)\s*/.exec(parser.text.slice(parser.at));
+  if (!name) throw invalid(parser.text);
+  parser.at += name[0].length;
+  const below: Mask = new Map();
+  if (taken(parser, '/')) parsePath(parser, below);
+  else if (taken(parser, '(')) {
+    for (const [field, wanted] of parseList(parser)) below.set(field, wanted);
+    if (!taken(parser, ')')) throw invalid(parser.text);
+  } else return void mask.set(name[1]!, null);
+  mask.set(name[1]!, union(mask.get(name[1]!), below));
+}
+
+function taken(parser: Parser, sign: string): boolean {
+  if (parser.text[parser.at] !== sign) return false;
+  parser.at++;
+  return true;
+}
+
+/** `items/id,items/etag` wants both. */
+function union(one: Mask | null | undefined, other: Mask | null): Mask | null {
+  if (one === undefined) return other;
+  if (one === null || other === null) return null;
+  const both: Mask = new Map(one);
+  for (const [field, wanted] of other) both.set(field, union(both.get(field), wanted));
+  return both;
+}
+
+function select(value: unknown, mask: Mask): unknown {
+  if (Array.isArray(value)) return value.map(item => select(item, mask));
+  if (typeof value !== 'object' || value === null || isRaw(value)) return undefined;
+  const chosen = Object.entries(value).flatMap(([field, content]) => {
+    const wanted = mask.get(field) ?? mask.get('*');
+    if (wanted === undefined && !mask.has(field) && !mask.has('*')) return [];
+    const part = wanted ? select(content, wanted) : content;
+    return part === undefined ? [] : [[field, part]];
+  });
+  return Object.fromEntries(chosen);
+}
+
+function invalid(fields: string): BooksError {
+  return new BooksError(400, 'invalidParameter', `Invalid field selection ${fields}`);
+}

@@ -1,0 +1,86 @@
+/**
+ * A book catalog from a seed: some hundred volumes, the first few dozen of which have every oddity, and five readers
+ * with years of shelves behind them. The one who asks has a shelf of several pages; one reader shows nothing to others.
+ */
+import { between, makeRng, pick, type Rng } from '../random.ts';
+import { makeVolume, ODDITIES, spoilText } from './content.ts';
+import { FIXED_SHELVES, instant, LAST_RESERVED_ID, type WorldShelf } from './records.ts';
+import { shelfName } from './text.ts';
+import { BooksWorld, type BooksWorldOptions } from './world.ts';
+
+export interface GenerateBooksOptions extends BooksWorldOptions {
+  /** Default 300. */
+  volumes?: number;
+  /** The share of volumes with text that databases refuse (NUL, lone surrogates); default 0. */
+  naughty?: number;
+}
+
+const DAY = 86_400_000;
+const HISTORY = 6 * 365 * DAY;
+
+/** Beside the one who asks. Beyond 2^53 as numbers: they are text. */
+const OTHERS = ['118446744073709551615', '100000000000000000001', '2718281828459045', '42'];
+/** Who shows nothing to others. */
+const RECLUSE = OTHERS[3]!;
+
+/** What share of all volumes stands on the fixed shelves; on those left out, nothing. */
+const SHARES: Partial<Record<(typeof FIXED_SHELVES)[number], number>> = {
+  Favorites: 0.06,
+  Purchased: 0.1,
+  'To read': 0.15,
+  'Reading now': 0.01,
+  'Have read': 0.4,
+  'Recently viewed': 0.08,
+  'My eBooks': 0.12,
+};
+
+export function generateBooks(options: GenerateBooksOptions): BooksWorld {
+  const world = new BooksWorld(options);
+  // Another world than that of the help desk with the same seed.
+  const rng = makeRng(world.seed + 0x600d);
+  addVolumes(world, rng, options.volumes ?? 300, options.naughty ?? 0);
+  for (const user of OTHERS) if (user !== world.me) world.addUser(user);
+  for (const user of world.users.keys()) furnish(world, rng, user);
+  return world;
+}
+
+function addVolumes(world: BooksWorld, rng: Rng, count: number, naughty: number): void {
+  for (let n = 0; n < count; n++) {
+    const volume = makeVolume(world.newId(), rng);
+    ODDITIES[n]?.(volume);
+    if (rng() < naughty) spoilText(rng, volume);
+    world.addVolume(volume);
+  }
+}
+
+function furnish(world: BooksWorld, rng: Rng, user: string): void {
+  const own = user === world.me ? 3 : between(rng, 0, 2);
+  for (let left = own; left > 0; left--) {
+    const described = rng() < 0.5 ? { description: `Since ${between(rng, 2008, 2023)}.` } : {};
+    world.createShelf(user, { title: shelfName(rng), ...described });
+  }
+  for (const shelf of world.user(user).shelves.values()) {
+    shelf.access = user === RECLUSE || rng() < 0.3 ? 'PRIVATE' : 'PUBLIC';
+    fill(world, rng, shelf, user === world.me);
+    date(world, rng, shelf);
+  }
+}
+
+/** The first shelf of one's own that the one who asks has is the longest: most of the catalog, oddities included. */
+function fill(world: BooksWorld, rng: Rng, shelf: WorldShelf, mine: boolean): void {
+  const fixed = FIXED_SHELVES[shelf.id];
+  const share = fixed ? (SHARES[fixed] ?? 0) : mine && shelf.id === LAST_RESERVED_ID + 1 ? 0.8 : 0.03;
+  const chosen = [...world.volumes.keys()].filter(() => rng() < share);
+  shelf.volumes = chosen
+    .map(id => [rng(), id] as const)
+    .sort(([a], [b]) => a - b)
+    .map(([, id]) => id);
+}
+
+function date(world: BooksWorld, rng: Rng, shelf: WorldShelf): void {
+  const created = Math.floor(world.now() - DAY - rng() * HISTORY);
+  const filled = created + Math.floor(rng() * (world.now() - DAY - created));
+  shelf.created = instant(created);
+  shelf.volumesLastUpdated = instant(shelf.volumes.length === 0 ? created : filled);
+  shelf.updated = pick(rng, [shelf.volumesLastUpdated, instant(filled + Math.floor(rng() * DAY))]);
+}

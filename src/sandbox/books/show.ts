@@ -1,0 +1,112 @@
+/**
+ * How replies show volumes and shelves. A single volume is shown whole; lists shorten it. Every reply has an etag,
+ * preview and pictures of its own, though nothing has changed: that is what `token` is for.
+ */
+import { raw } from './json.ts';
+import type { Price, SaleInfo, WorldShelf, WorldVolume } from './records.ts';
+
+/** Where texts are cut in lists: at the last blank before. */
+const CUT = 250;
+
+export interface Look {
+  /** The service's base address. */
+  base: string;
+  place: 'single' | 'list';
+  lite: boolean;
+  country: string;
+  /** Another one for each volume of each reply. */
+  token: () => string;
+}
+
+export function showVolume(volume: WorldVolume, look: Look): object {
+  const { id, info } = volume;
+  const token = look.token();
+  const { language, description, ...shown } = info;
+  const listed = look.place === 'list';
+  return {
+    kind: 'books#volume',
+    id,
+    etag: token,
+    selfLink: `${look.base}/volumes/${id}`,
+    volumeInfo: {
+      ...(look.lite ? liteInfo(info) : shown),
+      ...(description !== undefined && !look.lite && { description: listed ? cut(description) : description }),
+      ...(volume.cover && { imageLinks: imageLinks(volume, look, token) }),
+      ...(language !== undefined && !listed && !look.lite && { language }),
+      previewLink: `https://books.example/books?id=${id}&printsec=frontcover&cd=${token.length}&tk=${token}`,
+      infoLink: `https://books.example/books?id=${id}&source=api`,
+      canonicalVolumeLink: `https://books.example/books/about/_.html?id=${id}`,
+    },
+    ...(volume.saleInfo && !look.lite && { saleInfo: showSale(volume.saleInfo, look.country) }),
+    accessInfo: { country: look.country, ...volume.accessInfo },
+    ...(listed && description && !look.lite && { searchInfo: { textSnippet: snippet(description, token) } }),
+  };
+}
+
+function liteInfo({ title, subtitle, authors, publisher, publishedDate }: WorldVolume['info']): object {
+  return {
+    title,
+    ...(subtitle !== undefined && { subtitle }),
+    ...(authors && { authors }),
+    ...(publisher !== undefined && { publisher }),
+    ...(publishedDate !== undefined && { publishedDate }),
+  };
+}
+
+function imageLinks({ id }: WorldVolume, { place }: Look, token: string): object {
+  const names = place === 'list' ? ['smallThumbnail', 'thumbnail'] : ['smallThumbnail', 'thumbnail', 'small', 'medium'];
+  const link = (zoom: number) =>
+    `http://books.example/books/content?id=${id}&printsec=frontcover&img=1&zoom=${zoom}&edge=curl&imgtk=${token}`;
+  return Object.fromEntries(names.map((name, at) => [name, link([5, 1, 2, 3][at]!)]));
+}
+
+/** The offer repeats the price, in millionths: far beyond 32 bits, and sometimes with an exponent. */
+function showSale({ saleability, isEbook, listPrice, retailPrice }: SaleInfo, country: string): object {
+  return {
+    country,
+    saleability,
+    isEbook,
+    ...(listPrice && { listPrice: showPrice(listPrice) }),
+    ...(retailPrice && { retailPrice: showPrice(retailPrice) }),
+    ...(isEbook && { buyLink: 'https://books.example/store' }),
+    ...(listPrice && {
+      offers: [{ finskyOfferType: 1, listPrice: inMicros(listPrice), retailPrice: inMicros(retailPrice ?? listPrice) }],
+    }),
+  };
+}
+
+const showPrice = ({ amount, currencyCode }: Price) => ({ amount: raw(amount), currencyCode });
+
+function inMicros({ amount, currencyCode }: Price): object {
+  const micros = (Number(amount) * 1e6).toExponential();
+  return { amountInMicros: raw(micros.replace('e+', 'E')), currencyCode };
+}
+
+function cut(text: string): string {
+  if (text.length <= CUT) return text;
+  const blank = text.lastIndexOf(' ', CUT);
+  return `${text.slice(0, blank > CUT / 2 ? blank : CUT)} ...`;
+}
+
+/** Some other piece of the text each time. */
+function snippet(text: string, token: string): string {
+  const from = text.length > 80 ? token.charCodeAt(0) % 40 : 0;
+  return `... ${text.slice(from, from + 120)} ...`;
+}
+
+/** In lists the time of the last change of volumes can be missing. */
+export function showShelf(shelf: WorldShelf, selfLink: string, dated: boolean): object {
+  const { id, title, description, access, created, updated, volumesLastUpdated, volumes } = shelf;
+  return {
+    kind: 'books#bookshelf',
+    id,
+    selfLink,
+    title,
+    ...(description !== undefined && { description }),
+    access,
+    updated,
+    created,
+    volumeCount: volumes.length,
+    ...(dated && { volumesLastUpdated }),
+  };
+}
