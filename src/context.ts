@@ -8,10 +8,16 @@ import { type Logger, pino } from 'pino';
 import { Agent } from 'undici';
 import { makeBudget } from './budget/budget.ts';
 import { type Clock, systemClock } from './clock.ts';
-import type { Config, HelpdeskConfig } from './config.ts';
+import type { BooksConfig, Config } from './config.ts';
 import { joinEmbedded } from './embedded/postgres.ts';
-import { ShelfdeskError, UsageError } from './errors.ts';
-import { makeSend, type Send, timeoutMs, undiciFetch } from './http/send.ts';
+import { exitCodes, Fatal, ShelfdeskError, UsageError } from './errors.ts';
+import { fixedToken, type Token } from './http/dialect.ts';
+import type { SourceName } from './http/request.ts';
+import { type Fetch, makeNoSend, makeSend, type Send, timeoutMs, undiciFetch } from './http/send.ts';
+import { refreshedToken } from './http/token.ts';
+import { booksDialect } from './sources/books/dialect.ts';
+import { myLibrary } from './sources/books/endpoints.ts';
+import { helpdeskDialect } from './sources/helpdesk/dialect.ts';
 import type { Claimant } from './warehouse/claims.ts';
 import { makePool } from './warehouse/pool.ts';
 
@@ -22,7 +28,22 @@ export interface Context {
   readonly log: Logger;
   /** Aborts with `Interrupted`: the page in flight is committed, then the work ends. */
   readonly signal: AbortSignal;
+  /** Those that are configured; of the others `send` fails, and says what to set. */
+  readonly sources: ReadonlySet<SourceName>;
   readonly helpdesk: { readonly send: Send; readonly lookbackMs: number };
+  readonly books: Books;
+}
+
+export interface Books {
+  readonly send: Send;
+  /** Whose shelves are mirrored: the users that are set, then `mylibrary`, if it is mirrored. */
+  readonly owners: readonly string[];
+  /** A shelf that shows no change is read again after so long. */
+  readonly shelfAgeMs: number;
+  /** A volume is asked for in full again after so long. */
+  readonly volumeAgeMs: number;
+  /** A person asks by hand: one request is tried, though the catalog has said that its quota is spent. */
+  thaw(): Promise<void>;
 }
 
 /** What a job is given: a count of credits of its own, and under which name it takes work up. */
@@ -72,12 +93,36 @@ export async function openWarehouse(
   return { url, pg: pool, folder, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-export function requireHelpdesk(config: Config): HelpdeskConfig {
-  if (config.helpdesk !== undefined) return config.helpdesk;
+const unset = {
+  helpdesk: ['the help desk', 'HELPDESK_BASE_URL and HELPDESK_TOKEN'],
+  books: ['the book catalog', 'BOOKS_BASE_URL, and BOOKS_USERS or a token'],
+} as const;
+
+export function configuredSources(config: Pick<Config, SourceName>): ReadonlySet<SourceName> {
+  const names: SourceName[] = ['helpdesk', 'books'];
+  return new Set(names.filter(name => config[name] !== undefined));
+}
+
+/** Throws if nothing is configured that could be read, or this source is not. */
+export function requireSource(config: Pick<Config, SourceName>, source?: SourceName): void {
+  const configured = configuredSources(config);
+  if (source === undefined ? configured.size > 0 : configured.has(source)) return;
+  if (source !== undefined && configured.size > 0)
+    throw new UsageError(
+      `${unset[source][0]} is not configured`,
+      `Set ${unset[source][1]}, in the environment or in .env.`,
+    );
   throw new UsageError(
-    'the help desk is not configured',
-    'Set HELPDESK_BASE_URL and HELPDESK_TOKEN in the environment or in .env, or try `npm run demo`.',
+    'the help desk and the book catalog are not configured',
+    `Set ${unset.helpdesk[1]} in the environment or in .env (or ${unset.books[1]}), or try \`npm run demo\`.`,
   );
+}
+
+interface SourceDeps {
+  pg: pg.Pool;
+  log: Logger;
+  clock: Clock;
+  fetch: Fetch;
 }
 
 export function openContext(
@@ -86,17 +131,62 @@ export function openContext(
   deps: { log: Logger; signal: AbortSignal },
 ): Context & AsyncDisposable {
   const clock = systemClock;
-  const { account, limits } = config;
-  const helpdesk = requireHelpdesk(config);
   const agent = new Agent({ connections: 4 });
-  const budget = makeBudget({ pg: pool, clock, account, limits, timeoutMs, random: Math.random });
-  const send = makeSend({ ...helpdesk, budget, clock, random: Math.random, log: deps.log, fetch: undiciFetch(agent) });
+  const given = { pg: pool, log: deps.log, clock, fetch: undiciFetch(agent) };
   return {
-    account,
+    account: config.account,
     pg: pool,
     clock,
     ...deps,
-    helpdesk: { send, lookbackMs: config.lookbackMs },
+    sources: configuredSources(config),
+    helpdesk: { send: openHelpdesk(config, given), lookbackMs: config.lookbackMs },
+    books: openBooks(config, given),
     [Symbol.asyncDispose]: () => agent.close(),
   };
+}
+
+function openHelpdesk({ account, helpdesk, limits }: Config, deps: SourceDeps): Send {
+  if (helpdesk === undefined) return notConfigured('helpdesk');
+  const own = { ...deps, random: Math.random };
+  const budget = makeBudget({ ...own, account, source: 'helpdesk', limits, timeoutMs });
+  const token = fixedToken(helpdesk.token);
+  return makeSend({ ...own, baseUrl: helpdesk.baseUrl, dialect: helpdeskDialect, token, budget });
+}
+
+/** Nobody waits longer than this for the catalog: what takes hours is told, so that the work ends and goes on then. */
+const longestWaitMs = 60_000;
+
+function openBooks({ account, books }: Config, deps: SourceDeps): Books {
+  if (books === undefined) {
+    return { send: notConfigured('books'), owners: [], shelfAgeMs: 0, volumeAgeMs: 0, thaw: async () => {} };
+  }
+  const own = { ...deps, random: Math.random };
+  const limits = { ...books.limits, evenly: false };
+  const budget = makeBudget({ ...own, account, source: 'books', limits, timeoutMs, longestWaitMs });
+  const { apiKey, country, users, library, shelfAgeMs, volumeAgeMs } = books;
+  const token = tokenOf(books);
+  const dialect = booksDialect({
+    ...(apiKey !== undefined && { apiKey }),
+    ...(country !== undefined && { country }),
+    hasToken: token !== undefined,
+  });
+  return {
+    send: makeSend({ ...own, baseUrl: books.baseUrl, dialect, token, budget }),
+    owners: library ? [...users, myLibrary] : users,
+    shelfAgeMs,
+    volumeAgeMs,
+    thaw: () => budget.thaw(),
+  };
+}
+
+function tokenOf({ accessToken, refresh }: BooksConfig): Token | undefined {
+  if (refresh !== undefined) return refreshedToken(refresh);
+  return accessToken === undefined ? undefined : fixedToken(accessToken);
+}
+
+function notConfigured(source: SourceName): Send {
+  const [name, settings] = unset[source];
+  return makeNoSend(
+    () => new Fatal(`${name} is not configured`, `Set ${settings} in the environment or in .env.`, exitCodes.usage),
+  );
 }

@@ -36,9 +36,27 @@ export class Retry extends ShelfdeskError {
 export class Gone extends ShelfdeskError {
   /** When it was gone, by the source's clock, in ms. */
   readonly asOf: number;
-  constructor(message: string, asOf: number) {
-    super(message, 'The source no longer has it: a ticket gets its tombstone when it says so a second time.');
+  constructor(
+    message: string,
+    asOf: number,
+    remedy = 'The source no longer has it: a ticket gets its tombstone when it says so a second time.',
+  ) {
+    super(message, remedy);
     this.asOf = asOf;
+  }
+}
+
+/** The catalog answers nothing more before `until`: for a day, or because it asked for a long pause. */
+export class Spent extends ShelfdeskError {
+  readonly until: Date;
+  constructor(until: Date, why: 'day' | 'pause' = 'day') {
+    const what = why === 'day' ? "the catalog's quota of the day is spent" : 'the catalog asks for a pause';
+    super(
+      `${what}; it goes on at ${until.toISOString().slice(0, 19)}Z`,
+      'Nothing to do while a worker runs: it goes on by itself. A command has to be run again then.',
+      exitCodes.partly,
+    );
+    this.until = until;
   }
 }
 

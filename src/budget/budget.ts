@@ -1,5 +1,5 @@
 /**
- * The account's credits, shared by all processes and machines: one row in Postgres, read and changed by the pure ledger,
+ * The account's credits at one source, shared by all processes and machines: one row in Postgres, read and changed by the pure ledger,
  * written back only if nobody else has changed it meanwhile. What was written last is kept, so the common case is one
  * statement; within a process changes queue up, so that it does not compete with itself.
  *
@@ -9,8 +9,8 @@
  */
 import type pg from 'pg';
 import type { Clock } from '../clock.ts';
-import { UsageError } from '../errors.ts';
-import type { Lane, Limits, Moment, RateHeaders, Settled, State } from './ledger.ts';
+import { Spent, UsageError } from '../errors.ts';
+import type { Lane, Limits, Moment, Reply, Rules, Settled, State } from './ledger.ts';
 import * as ledger from './ledger.ts';
 
 export type { Lane, Limits, RateHeaders } from './ledger.ts';
@@ -22,17 +22,27 @@ export interface Grant {
 }
 
 export interface Budget {
-  /** Waits until a request of this cost may be sent. Rejects with the signal's reason as soon as it aborts. */
+  /**
+   * Waits until a request of this cost may be sent. Rejects with the signal's reason as soon as it aborts, and with `Spent`
+   * at once if it would have to wait longer than `longestWaitMs`.
+   */
   acquire(cost: number, lane: Lane, signal?: AbortSignal): Promise<Grant>;
   /** Once for each grant, after the reply (or the time-out or reset, with empty headers). Calling it again is harmless. */
-  settle(grant: Grant, reply: { headers: RateHeaders; refused: boolean }): Promise<void>;
+  /** Answers a refusal with the time until which nobody sends. */
+  settle(grant: Grant, reply: Reply): Promise<Date | undefined>;
+  /** Lifts what a refusal froze, because a person asks by hand. What we have used ourselves stays used. */
+  thaw(): Promise<void>;
 }
 
 export interface BudgetDeps {
   pg: pg.Pool;
   clock: Clock;
   account: string;
+  /** `helpdesk` or `books`: each has credits of its own. */
+  source: string;
   limits: Limits;
+  /** Without it, everybody waits as long as it takes. */
+  longestWaitMs?: number;
   /** The longest time a request may take; after that its sender is taken for dead. */
   timeoutMs: number;
   random: () => number;
@@ -51,24 +61,26 @@ interface Change {
 
 const clockMs = 'extract(epoch from clock_timestamp())::float8 * 1000';
 
-const readSql = `select state, version::float8 as version, ${clockMs} as clock_ms from sync.budget where account_id = $1`;
+const readSql = `select state, version::float8 as version, ${clockMs} as clock_ms
+  from sync.budget where account_id = $1 and source = $2`;
 
-const createSql = 'insert into sync.budget (account_id, state) values ($1, $2) on conflict do nothing';
+const createSql = 'insert into sync.budget (account_id, source, state) values ($1, $2, $3) on conflict do nothing';
 
-/** $4 and $5: the change is right if the database's clock is between them. */
+/** $5 and $6: the change is right if the database's clock is between them. */
 const changed = `
-  update sync.budget set state = $2, version = version + 1
-  where account_id = $1 and version = $3 and ${clockMs} between $4 and $5`;
+  update sync.budget set state = $3, version = version + 1
+  where account_id = $1 and source = $2 and version = $4 and ${clockMs} between $5 and $6`;
 
 const writeSql = `${changed} returning ${clockMs} as clock_ms`;
 
 const settleSql = `
-  with changed as (${changed} returning account_id), counted as (
+  with changed as (${changed} returning account_id, source), counted as (
     insert into sync.credit_minutes as m
-      (account_id, minute, credit_limit, interactive, fresh, backfill, others, waited_ms, refused)
-    select account_id, date_trunc('minute', to_timestamp($6::float8 / 1000), 'UTC'), $7, $8, $9, $10, $11, $12, $13
+      (account_id, source, minute, credit_limit, interactive, fresh, backfill, others, waited_ms, refused)
+    select account_id, source, date_trunc('minute', to_timestamp($7::float8 / 1000), 'UTC'),
+      $8, $9, $10, $11, $12, $13, $14
     from changed
-    on conflict (account_id, minute) do update set
+    on conflict (account_id, source, minute) do update set
       credit_limit = excluded.credit_limit,
       interactive = m.interactive + excluded.interactive,
       fresh = m.fresh + excluded.fresh,
@@ -84,23 +96,28 @@ const lagMs = 1000;
 
 export function makeBudget(deps: BudgetDeps): Budget {
   const { clock, limits } = deps;
-  const rules = { ...limits, timeoutMs: deps.timeoutMs };
+  const rules: Rules = {
+    ...limits,
+    timeoutMs: deps.timeoutMs,
+    ...(deps.longestWaitMs !== undefined && { longestWaitMs: deps.longestWaitMs }),
+  };
+  const key = [deps.account, deps.source];
   const time = databaseClock(deps);
   const exclusive = queue();
   let last: Row | undefined;
 
   async function read(): Promise<Row> {
     for (;;) {
-      const { rows } = await time.timed(() => deps.pg.query(readSql, [deps.account]));
+      const { rows } = await time.timed(() => deps.pg.query(readSql, key));
       if (rows[0]) return { state: { ...ledger.empty, ...rows[0].state }, version: rows[0].version };
-      await deps.pg.query(createSql, [deps.account, JSON.stringify(ledger.empty)]);
+      await deps.pg.query(createSql, [...key, JSON.stringify(ledger.empty)]);
     }
   }
 
   /** False if somebody else was faster, or the clock is not what it was taken for. */
   async function write(version: number, { state, settled }: Change, now: Moment, fresh: boolean): Promise<boolean> {
     const between = deps.now ? [0, '+infinity'] : [now.earliestMs, fresh ? '+infinity' : now.latestMs + lagMs];
-    const values = [deps.account, JSON.stringify(state), version, ...between];
+    const values = [...key, JSON.stringify(state), version, ...between];
     const { rowCount } = await time.timed(() =>
       settled
         ? deps.pg.query({ name: 'budget-settle', text: settleSql, values: [...values, ...minuteOf(settled)] })
@@ -135,6 +152,7 @@ export function makeBudget(deps: BudgetDeps): Budget {
         signal,
       );
       if (done.granted) return ask;
+      if (done.tooLong) throw spent(done.waitUntilMs, now);
       await clock.sleep(Math.max(1, done.waitUntilMs - now.earliestMs), signal);
     }
   }
@@ -149,11 +167,21 @@ export function makeBudget(deps: BudgetDeps): Budget {
     return result;
   }
 
-  async function settle(grant: Grant, reply: { headers: RateHeaders; refused: boolean }): Promise<void> {
-    await exclusive(() => change((state, now) => ledger.settle(state, now, grant.id, reply, rules)));
+  async function settle(grant: Grant, reply: Reply): Promise<Date | undefined> {
+    const { done } = await exclusive(() => change((state, now) => ledger.settle(state, now, grant.id, reply, rules)));
+    return reply.refused ? new Date(done.state.frozenUntilMs) : undefined;
   }
 
-  return { acquire, settle };
+  async function thaw(): Promise<void> {
+    await exclusive(() => change((state, now) => ({ state: ledger.thaw(state, now, rules) })));
+  }
+
+  return { acquire, settle, thaw };
+}
+
+/** What is free again within the hour was no quota of a day. */
+function spent(untilMs: number, now: Moment): Spent {
+  return new Spent(new Date(untilMs), untilMs - now.earliestMs < 3_600_000 - 60_000 ? 'pause' : 'day');
 }
 
 function refuseImpossible(cost: number, limits: Limits): void {

@@ -10,6 +10,8 @@
  * is free, `latestMs` stamps what happened. Every rounding is against us.
  */
 
+import { addOthers, believe, countedFromMs, freezeMs, sane, secondMs } from './source.ts';
+
 /** Most urgent first. */
 export const lanes = ['interactive', 'fresh', 'backfill'] as const;
 export type Lane = (typeof lanes)[number];
@@ -20,10 +22,17 @@ export interface Limits {
   requestsPerSecond: number;
   /** Credits of each period that are left to the account's other tools. */
   reserve: number;
+  /**
+   * True unless told: backfill and whoever shares the account spread their credits over the period. Over a day nobody can
+   * wait for that: then backfill leaves a tenth to the other lanes, and a refusal says nothing of others.
+   */
+  evenly?: boolean;
 }
 export interface Rules extends Limits {
   /** The longest time a request may take. */
   timeoutMs: number;
+  /** Whoever would have to wait longer does not wait, and is told until when. */
+  longestWaitMs?: number;
 }
 export interface RateHeaders {
   limit?: number;
@@ -34,6 +43,10 @@ export interface RateHeaders {
 export interface Reply {
   headers: RateHeaders;
   refused: boolean;
+  /** With a refusal: nobody sends for so long. */
+  freezeMs?: number;
+  /** With a refusal: what the source gives for a period is used up. */
+  spent?: boolean;
 }
 export interface Moment {
   earliestMs: number;
@@ -58,7 +71,7 @@ interface Wait extends Ask {
 /** Answered credits that are free again at `freeMs`, one number for each lane. */
 type Spent = [freeMs: number, interactive: number, fresh: number, backfill: number];
 /** What the source's headers said last. */
-interface Source {
+export interface Source {
   /** The least Remaining of this period of the source: it falls with each counted request, so it is also the newest. */
   remaining: number;
   /** `remaining` binds until then. */
@@ -121,12 +134,9 @@ export const empty: State = {
   evenMs: 0,
 };
 
-const secondMs = 1000;
 /** Answered credits are kept in at most so many sums a period: at 60 s, 0.5 s each; a sum is free when its last part is. */
 const sumsPerPeriod = 120;
 const sumsPerSecond = 20;
-/** How long others are remembered, and a source that was seen to slide. */
-const memoryPeriods = 5;
 /** Waiters look again after this at the latest, so the mark of a dead one does not stand in the way for long. */
 const patienceMs = 5000;
 const graceMs = 2000;
@@ -134,20 +144,16 @@ const graceMs = 2000;
 const pollMs = 200;
 /** Between the decision and the sending lies one statement; it delays the deadline of the request. */
 const sendingMs = 1000;
-/** A reset is known to a second either way; one that has not moved after this does not slide. */
-const standsStillMs = 5000;
 /** What was not granted for so long may be made up for at once: replies and resets come late. */
 const catchUpMs = 3500;
-/** A 429 that asks for more than this is a mistake. */
-const longestFreezeMs = 3_600_000;
+
+/** `tooLong`: nobody waits for that, and nothing is kept of who has asked. */
+export type Acquired =
+  | { state: State; granted: true }
+  | { state: State; granted: false; waitUntilMs: number; tooLong?: true };
 
 /** Grants what is asked, or says when to ask again (with the same id: the place in the queue is kept). */
-export function acquire(
-  before: State,
-  now: Moment,
-  ask: Ask,
-  rules: Rules,
-): { state: State; granted: true } | { state: State; granted: false; waitUntilMs: number } {
+export function acquire(before: State, now: Moment, ask: Ask, rules: Rules): Acquired {
   const state = advance(before, now, rules);
   const nowMs = Math.floor(now.earliestMs);
   const sinceMs = state.waits.find(wait => wait.id === ask.id)?.sinceMs ?? nowMs;
@@ -162,6 +168,10 @@ export function acquire(
     const evenMs = Math.max(state.evenMs, nowMs - catchUpMs) + lastsMs;
     const grant = { flights, waits, lastGrantMs: grantedMs, lastGrantCost: ask.cost, evenMs };
     return { state: { ...state, ...grant }, granted: true };
+  }
+  if (freeMs - nowMs > (rules.longestWaitMs ?? Number.POSITIVE_INFINITY)) {
+    const waitUntilMs = Math.min(freeMs, nowMs + rules.periodMs + rules.timeoutMs);
+    return { state: { ...state, waits }, granted: false, waitUntilMs, tooLong: true };
   }
   const waitUntilMs = Math.min(freeMs, nowMs + patienceMs);
   const mark = { id: ask.id, lane: ask.lane, cost: ask.cost, sinceMs, untilMs: waitUntilMs + graceMs };
@@ -189,14 +199,14 @@ export function settle(
     burst: addBurst(state.burst, repliedMs + secondMs),
     limit: headers.limit ?? state.limit,
     frozenUntilMs: reply.refused
-      ? Math.max(state.frozenUntilMs, repliedMs + freezeMs(headers, rules) + secondMs)
+      ? Math.max(state.frozenUntilMs, repliedMs + freezeMs(state, repliedMs, { ...reply, headers }, rules))
       : state.frozenUntilMs,
     lastReplyMs: repliedMs,
   };
   const told = believe(landed, headers, flight.grantedMs, repliedMs, cost, rules);
   // A late reply, of the period before, has changed nothing, and is not judged by the new period.
   const heldAtMs = told === landed ? flight.grantedMs : countedFromMs(told, flight.grantedMs);
-  const others = othersSeen(told, { headers, refused: reply.refused }, heldAtMs, rules);
+  const others = isEven(rules) ? othersSeen(told, { headers, refused: reply.refused }, heldAtMs, rules) : 0;
   const settled = {
     atMs: Math.floor(now.earliestMs),
     lane: flight.lane,
@@ -214,6 +224,11 @@ export function settle(
 export function cancel(before: State, now: Moment, id: string, rules: Rules): State {
   const state = advance(before, now, rules);
   return { ...state, flights: state.flights.filter(flight => flight.id !== id) };
+}
+
+/** A person asks by hand: nothing is frozen any more, but until the next reply one request goes at a time. */
+export function thaw(before: State, now: Moment, rules: Rules): State {
+  return { ...advance(before, now, rules), frozenUntilMs: 0, lastReplyMs: 0 };
 }
 
 // ---- when may it go ----
@@ -239,9 +254,22 @@ function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): number {
     times.push(state.lastGrantMs + (state.lastGrantCost + need - me.cost) * creditMs(state, nowMs, allowed, rules));
   // Backfill keeps to an even pace (but for its tenth), so that credits come back evenly, and soon for whoever comes next.
   // (Spent greedily, all come back at once, and a fresh change waited for up to 50 s.)
-  else if (me.lane === 'backfill' && heldByLane(state, nowMs)[lanes.indexOf('backfill')]! >= allowed / 10)
+  else if (!isEven(rules)) {
+    if (me.lane === 'backfill') times.push(tenthLeftAtMs(state, nowMs, me.cost, allowed));
+  } else if (me.lane === 'backfill' && heldByLane(state, nowMs)[lanes.indexOf('backfill')]! >= allowed / 10)
     times.push(state.evenMs + ((need - me.cost) * rules.periodMs) / allowed);
   return Math.ceil(Math.max(...times));
+}
+
+/** When backfill holds so little that a tenth is left to the other lanes. */
+function tenthLeftAtMs(state: State, nowMs: number, cost: number, allowed: number): number {
+  const lane = lanes.indexOf('backfill');
+  const most = Math.max(cost, allowed - Math.floor(allowed / 10));
+  const flying = state.flights
+    .filter(flight => flight.lane === 'backfill')
+    .map(flight => [earliestReplyMs(flight, nowMs), flight.cost] as const);
+  const answered = state.spent.map(([freeMs, ...amounts]) => [freeMs, amounts[lane]!] as const);
+  return whenFreed([...answered, ...flying], nowMs, heldByLane(state, nowMs)[lane]! + cost - most);
 }
 
 /**
@@ -363,14 +391,7 @@ function addBurst(burst: State['burst'], freeMs: number): State['burst'] {
 
 // ---- what the source says ----
 
-function sane(headers: RateHeaders): RateHeaders {
-  return Object.fromEntries(Object.entries(headers).filter(([, value]) => Number.isFinite(value) && value >= 0));
-}
-
-function freezeMs(headers: RateHeaders, rules: Rules): number {
-  if (headers.resetSeconds === undefined) return rules.periodMs;
-  return Math.min(headers.resetSeconds * secondMs, longestFreezeMs);
-}
+const isEven = ({ evenly }: Rules): boolean => evenly !== false;
 
 /**
  * What is used and not by us. The source counted after the grant, so everything of ours that was held at that time may be
@@ -381,80 +402,6 @@ function othersSeen(state: State, { headers, refused }: Reply, heldAtMs: number,
   const ours = sum(heldByLane(state, heldAtMs));
   // A refusal tells that there are others, even where nothing else does.
   return Math.max(refused ? 1 : 0, (headers.limit ?? rules.credits) - (headers.remaining ?? 0) - ours);
-}
-
-/**
- * What is held at this time may be in the source's count: at the grant, or, where the period is known to be fixed, what was
- * answered since it began. (Else our use of the period before would hide what others use in this one.)
- */
-function countedFromMs(state: State, grantedMs: number): number {
-  return state.source?.fixed ? Math.max(state.source.resetFromMs - 1, grantedMs) : grantedMs;
-}
-
-function addOthers(others: State['others'], atMs: number, credits: number, periodMs: number): State['others'] {
-  if (credits === 0) return others;
-  const untilMs = atMs + memoryPeriods * periodMs;
-  const last = others.at(-1);
-  if (!last || Math.floor(last[0] / periodMs) < Math.floor(untilMs / periodMs)) return [...others, [untilMs, credits]];
-  return [...others.slice(0, -1), [Math.max(last[0], untilMs), Math.max(last[1], credits)]];
-}
-
-/**
- * Takes over Remaining and Reset. In a fixed period Remaining only falls until the reset, so the least one counts, in
- * whatever order the replies come in, and what is in flight is taken off it. Two resets less than a period apart prove
- * that the period slides: then the newest Remaining counts, and our own credits come back to it as they get free.
- */
-function believe(
-  state: State,
-  headers: RateHeaders,
-  grantedMs: number,
-  repliedMs: number,
-  cost: number,
-  rules: Rules,
-): State {
-  const { source } = state;
-  if (headers.remaining === undefined) {
-    return source ? { ...state, source: { ...source, remaining: source.remaining - cost } } : state;
-  }
-  const resetMs = Math.min((headers.resetSeconds ?? Number.POSITIVE_INFINITY) * secondMs, rules.periodMs);
-  const said: Source = {
-    remaining: headers.remaining,
-    untilMs: repliedMs + resetMs,
-    sinceMs: repliedMs,
-    fixed: false,
-    resetFromMs: grantedMs + resetMs - secondMs,
-    resetToMs: repliedMs + resetMs + secondMs,
-  };
-  if (!source) return { ...state, source: said };
-  if (isSameReset(said, source, 0)) {
-    const same = sameSource(source, said, grantedMs);
-    if (repliedMs >= state.slidingUntilMs) return { ...state, source: same };
-    // Resets that move evenly are each the same as the one before: only narrowed down they prove it again.
-    return { ...state, source: { ...said, resetFromMs: same.resetFromMs, resetToMs: same.resetToMs } };
-  }
-  const apartMs = Math.max(said.resetToMs - source.resetFromMs, source.resetToMs - said.resetFromMs);
-  if (apartMs < rules.periodMs) {
-    return { ...state, source: said, slidingUntilMs: repliedMs + memoryPeriods * rules.periodMs };
-  }
-  // A late reply from the period before.
-  if (said.resetToMs < source.resetFromMs) return state;
-  const periods = Math.round((said.resetToMs - source.resetToMs) / rules.periodMs);
-  return { ...state, source: { ...said, fixed: source.fixed && isSameReset(said, source, periods * rules.periodMs) } };
-}
-
-function isSameReset(one: Source, other: Source, laterMs: number): boolean {
-  return one.resetFromMs <= other.resetToMs + laterMs && other.resetFromMs + laterMs <= one.resetToMs;
-}
-
-function sameSource(source: Source, said: Source, grantedMs: number): Source {
-  return {
-    remaining: Math.min(said.remaining, source.remaining),
-    untilMs: Math.min(said.untilMs, source.untilMs),
-    sinceMs: source.sinceMs,
-    fixed: source.fixed || grantedMs >= source.sinceMs + standsStillMs,
-    resetFromMs: Math.max(said.resetFromMs, source.resetFromMs),
-    resetToMs: Math.min(said.resetToMs, source.resetToMs),
-  };
 }
 
 // ---- time passes ----

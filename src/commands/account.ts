@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type pg from 'pg';
 import type { Config } from '../config.ts';
-import { type Context, openContext, openLog, requireHelpdesk, type Warehouse } from '../context.ts';
+import { type Context, openContext, openLog, requireSource, type Warehouse } from '../context.ts';
 import { type JobQueue, openQueue } from '../queue/queue.ts';
 import { streams } from '../streams/index.ts';
 import { bindAccount } from '../warehouse/accounts.ts';
@@ -17,17 +17,20 @@ export interface Account extends AsyncDisposable {
   readonly presence: Presence;
 }
 
-/** Migrates, and makes sure that the account is the one of this help desk. `works`: this process takes jobs at once. */
+/** Migrates, and makes sure that the account is the one of these sources. `works`: this process takes jobs at once. */
 export async function openAccount(
   config: Config,
   warehouse: Warehouse,
   { signal, works }: { signal: AbortSignal; works: boolean },
 ): Promise<Account> {
   await using stack = new AsyncDisposableStack();
-  const { baseUrl } = requireHelpdesk(config);
+  requireSource(config);
   await migrate(warehouse.url);
   const ctx = stack.use(openContext(config, warehouse.pg, { log: openLog(config), signal }));
-  const { queue: name } = await bindAccount(ctx.pg, ctx.account, baseUrl);
+  const { queue: name } = await bindAccount(ctx.pg, ctx.account, {
+    ...(config.helpdesk && { helpdesk: config.helpdesk.baseUrl }),
+    ...(config.books && { books: config.books.baseUrl }),
+  });
   await registerAll(ctx.pg, config);
   const queue = stack.use(await openQueue({ name, redisUrl: config.redisUrl, databaseUrl: warehouse.url }));
   const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: ourVersion() };

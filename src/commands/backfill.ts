@@ -1,7 +1,7 @@
 /** `backfill [streams…]`: fills the holes of a range, newest first; with --again reads also what is covered. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Config, moment } from '../config.ts';
-import { requireHelpdesk, type Warehouse } from '../context.ts';
+import { requireSource, type Warehouse } from '../context.ts';
 import { UsageError } from '../errors.ts';
 import type { Job } from '../queue/job.ts';
 import { streamNames, streams } from '../streams/index.ts';
@@ -37,7 +37,7 @@ export function addBackfill(program: Command, deps: Deps, act: Act): void {
           throw new UsageError('--since is not before --until', 'The range goes from --since up to, without, --until.');
         const wanted = chooseStreams(names.length === 0 && again ? lists : names);
         const config = deps.config();
-        requireHelpdesk(config);
+        requireSource(config);
         await using warehouse = await warehouseOf(config, deps.signal);
         const result = await runBackfill(config, warehouse, wanted, { since, until, again }, deps);
         report(result, options);

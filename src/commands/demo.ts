@@ -71,6 +71,7 @@ export function addDemo(program: Command, deps: Deps, act: Act): void {
             databaseUrl: undefined,
             redisUrl: undefined,
             helpdesk,
+            books: undefined,
             limits,
             sinceMs: 0,
           };

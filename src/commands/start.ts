@@ -1,6 +1,6 @@
 /** `start`: a worker and the schedule, until SIGTERM. Any number of them may run, on any number of machines. */
 import type { Command } from 'commander';
-import { type Context, requireHelpdesk } from '../context.ts';
+import { type Context, requireSource } from '../context.ts';
 import { exitCodes } from '../errors.ts';
 import { keepSchedule } from '../queue/schedule.ts';
 import { keepTending, openHydration, tend } from '../queue/tend.ts';
@@ -22,7 +22,7 @@ export function addStart(program: Command, deps: Deps, act: Act): void {
     .action(
       act(async () => {
         const config = deps.config();
-        requireHelpdesk(config);
+        requireSource(config);
         await using warehouse = await warehouseOf(config, deps.signal);
         await using account = await openAccount(config, warehouse, { signal: deps.signal, works: true });
         const { ctx, queue, presence } = account;

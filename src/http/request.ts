@@ -4,14 +4,24 @@
  */
 import type { z } from 'zod';
 
+/** The services that are mirrored. */
+export type SourceName = 'helpdesk' | 'books';
+
 export interface Request<T> {
+  /** GET unless told. */
+  readonly method?: 'GET' | 'POST';
   /** Below the account's base address, e.g. `/tickets/ab12`. */
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
   /** Credits, known before the request: 1, +1 for each embedded type, +1 for a count (spec, Limits). */
   readonly cost: number;
-  /** A JSON array of records, or one JSON object. */
-  readonly shape: 'list' | 'single';
+  /**
+   * A JSON array of records; one JSON object; an object with the records in `items`, which is missing where there are
+   * none; or whatever comes with a success.
+   */
+  readonly shape: 'list' | 'single' | 'items' | 'nothing';
+  /** Acts as the authenticated user, so it needs a token of theirs. */
+  readonly as?: 'user';
   /** Checks one record. Unknown fields and unknown enumeration values pass. */
   readonly record: z.ZodType<T>;
 }
@@ -44,7 +54,7 @@ export interface Reply<T> {
   readonly asOf: number;
   /** The `Date` header, in ms. */
   readonly date: number;
-  /** Total-Count, where it was asked for. */
+  /** Total-Count, where it was asked for, or `totalItems`. */
   readonly total: number | undefined;
 }
 
@@ -54,8 +64,18 @@ export function check<T>(schema: z.ZodType<T>, raw: unknown, place: number): { r
   if (checked.success) return { readable: checked.data };
   const issues = checked.error.issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }));
   const reason = issues.slice(0, 3).map(({ path, message }) => `${path || 'record'}: ${message}`);
-  const id = isObject(raw) && typeof raw.id === 'string' && raw.id !== '' ? raw.id : undefined;
-  return { place, id, raw, reason: reason.join('; '), path: issues[0]?.path ?? '' };
+  return {
+    place,
+    id: isObject(raw) ? idOf(raw) : undefined,
+    raw,
+    reason: reason.join('; '),
+    path: issues[0]?.path ?? '',
+  };
+}
+
+function idOf({ id }: Record<string, unknown>): string | undefined {
+  if (typeof id === 'number') return String(id);
+  return typeof id === 'string' && id !== '' ? id : undefined;
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

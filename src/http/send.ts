@@ -5,9 +5,10 @@
  */
 import type { Logger } from 'pino';
 import { type Agent, request as undiciRequest } from 'undici';
-import type { Budget, Lane, RateHeaders } from '../budget/budget.ts';
+import type { Budget, Lane } from '../budget/budget.ts';
 import type { Clock } from '../clock.ts';
-import { exitCodes, Fatal, Gone, Retry } from '../errors.ts';
+import { Retry, type ShelfdeskError, Spent } from '../errors.ts';
+import type { Dialect, Said, Token } from './dialect.ts';
 import { check, isObject, type Reply, type Request, type Unreadable } from './request.ts';
 
 /** Time-out of a request, in all. The budget holds a request's credits at least this long when its process dies. */
@@ -24,8 +25,8 @@ export interface RawReply {
   text: string;
 }
 
-/** GET, as the simulation replaces it. Throws on resets and time-outs. */
-export type Fetch = (url: URL, headers: Record<string, string>) => Promise<RawReply>;
+/** One request without a body, as the simulation replaces it. Throws on resets and time-outs; follows no redirect. */
+export type Fetch = (url: URL, headers: Record<string, string>, method: 'GET' | 'POST') => Promise<RawReply>;
 
 export interface SendOptions {
   lane: Lane;
@@ -47,13 +48,13 @@ export interface Send {
 }
 
 export function undiciFetch(dispatcher: Agent): Fetch {
-  return async (url, headers) => {
+  return async (url, headers, method) => {
     // A timer of its own, ended with the request: AbortSignal.timeout() would live on for half a minute after each reply,
     // thousands of them at a time in a fast first load.
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(new Error(`time-out after ${timeoutMs / 1000} s`)), timeoutMs);
     try {
-      const reply = await undiciRequest(url, { dispatcher, headers, signal: deadline.signal });
+      const reply = await undiciRequest(url, { dispatcher, method, headers, signal: deadline.signal });
       // Text, decoded as UTF-8: an invalid byte becomes U+FFFD here, and nothing that follows can refuse it.
       return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() };
     } finally {
@@ -62,51 +63,89 @@ export function undiciFetch(dispatcher: Agent): Fetch {
   };
 }
 
+/** One request, over all its tries. */
+interface Call {
+  readonly used: { credits: number };
+  /** Refusals for the source's limits so far, and until when the last try was told to wait. */
+  refusals: number;
+  pausedUntil: Date | undefined;
+  /** A refused token is replaced once. */
+  renewed: boolean;
+}
+
 export function makeSend(deps: {
   baseUrl: URL;
-  token: string;
+  dialect: Dialect;
+  token: Token | undefined;
   budget: Budget;
   clock: Clock;
   random: () => number;
   log: Logger;
   fetch: Fetch;
 }): Send {
-  const { budget, clock, log } = deps;
-  const headers = { authorization: `Bearer ${deps.token}`, accept: 'application/json' };
+  const { budget, clock, log, dialect } = deps;
   let seen: { date: number; at: number; durationMs: number } | undefined;
 
-  async function once<T>(request: Request<T>, options: SendOptions, used: { credits: number }): Promise<Reply<T>> {
+  async function once<T>(request: Request<T>, options: SendOptions, call: Call): Promise<Reply<T>> {
+    const bearer = dialect.needsToken(request) ? await deps.token?.get() : undefined;
+    const headers = {
+      ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
+      accept: 'application/json',
+    };
     const grant = await budget.acquire(request.cost, options.lane, options.signal);
-    used.credits += request.cost;
+    call.used.credits += request.cost;
+    call.pausedUntil = undefined;
     const started = clock.monotonic();
     let raw: RawReply;
     try {
-      raw = await deps.fetch(urlOf(deps.baseUrl, request), headers);
+      const url = urlOf(deps.baseUrl, request.path, { ...request.query, ...dialect.query(request) });
+      raw = await deps.fetch(url, headers, request.method ?? 'GET');
     } catch (error) {
       await budget.settle(grant, { headers: {}, refused: false });
       throw new Retry(`${label(request)}: no reply (${reasonOf(error)})`, error);
     }
     const durationMs = Math.ceil(clock.monotonic() - started);
-    const rate = rateHeaders(raw.headers);
-    const refused = raw.status === 429;
-    await budget.settle(grant, { headers: rate, refused });
-    if (refused) used.credits -= request.cost;
-    const date = Date.parse(single(raw.headers.date) ?? '');
+    const header = (name: string) => single(raw.headers[name]);
+    const said: Said = { status: raw.status, header, text: raw.text, withToken: bearer !== undefined };
+    const isSuccess = raw.status === 200 || (raw.status === 204 && request.shape === 'nothing');
+    const refusal = isSuccess ? undefined : dialect.refusal(said, call.refusals + 1);
+    const refused = refusal !== undefined;
+    const until = await budget.settle(grant, { headers: dialect.rate(header), refused, ...refusal });
+    if (refused) call.used.credits -= request.cost;
+    const date = Date.parse(header('date') ?? '');
     if (!Number.isNaN(date)) seen = { date, at: clock.monotonic(), durationMs };
     const asOf = date - Math.ceil(durationMs / 1000) * 1000 - 1000;
-    classify(request, { ...raw, said: messageOf(raw.text).replaceAll(deps.token, '…') }, asOf);
+    if (refusal?.spent && until) throw new Spent(until);
+    if (refusal) call.refusals++;
+    if (refusal?.freezeMs !== undefined) call.pausedUntil = until;
+    if (raw.status === 401 && bearer !== undefined && deps.token?.renew && !call.renewed) {
+      call.renewed = true;
+      await deps.token.renew(bearer);
+      return once(request, options, call);
+    }
+    if (!isSuccess) throw failure(request, said, asOf);
     if (Number.isNaN(date)) throw new Retry(`${label(request)}: the reply has no Date header`);
-    return { ...parse(request, raw), asOf, date };
+    return { ...parse(request, raw, dialect), asOf, date };
   }
 
-  async function patiently<T>(request: Request<T>, options: SendOptions, used: { credits: number }): Promise<Reply<T>> {
+  /** Without our secrets, which a source may echo, as they are or as they stand in a URL. */
+  function failure(request: Request<unknown>, said: Said, asOf: number): ShelfdeskError {
+    const secrets = [...dialect.secrets, ...(deps.token?.secrets() ?? [])];
+    const hidden = secrets.flatMap(secret => [secret, encodeURIComponent(secret)]).sort((a, b) => b.length - a.length);
+    const clean = (text: string) => hidden.reduce((shown, secret) => shown.replaceAll(secret, '…'), text);
+    return dialect.failure(request, said, { shown: label(request), clean, asOf });
+  }
+
+  async function patiently<T>(request: Request<T>, options: SendOptions, used: Call['used']): Promise<Reply<T>> {
     const tries = options.tries ?? mostTries;
+    const call: Call = { used, refusals: 0, pausedUntil: undefined, renewed: false };
     for (let attempt = 1; ; attempt++) {
       try {
-        return await once(request, options, used);
+        return await once(request, options, call);
       } catch (error) {
         if (!(error instanceof Retry)) throw error;
         if (attempt >= tries) {
+          if (call.pausedUntil) throw new Spent(call.pausedUntil, 'pause');
           throw new Retry(`${error.message}; gave up after ${attempt} tries`, error);
         }
         log.debug({ attempt, reason: error.message }, 'request failed, it is tried again');
@@ -133,57 +172,49 @@ export function makeSend(deps: {
   return apart();
 }
 
-function urlOf(baseUrl: URL, request: Request<unknown>): URL {
-  const url = new URL(baseUrl.href.replace(/\/$/, '') + request.path);
-  for (const [name, value] of Object.entries(request.query)) url.searchParams.set(name, value);
+/** In place of a source that is not configured: every request fails with this. */
+export function makeNoSend(refusal: () => ShelfdeskError): Send {
+  const send = async () => {
+    throw refusal();
+  };
+  const none: Send = Object.assign(send, {
+    sourceNow: () => undefined,
+    latencyMs: () => 0,
+    takeCredits: () => 0,
+    apart: () => none,
+  });
+  return none;
+}
+
+function urlOf(baseUrl: URL, path: string, query: Readonly<Record<string, string>>): URL {
+  const url = new URL(baseUrl.href.replace(/\/$/, '') + path);
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
   return url;
 }
 
-/** What people are shown of a request. Carries no secret: the token travels in a header. */
+/** What people are shown of a request. Carries no secret: token and key are not part of the request. */
 function label(request: Request<unknown>): string {
   const query = new URLSearchParams(request.query).toString();
-  return `GET ${request.path}${query && `?${decodeURIComponent(query)}`}`;
-}
-
-/** Throws unless the reply is a 200. `said`: its message, without our token, which a source may echo. `asOf` dates a 404. */
-function classify(request: Request<unknown>, raw: RawReply & { said: string }, asOf: number): void {
-  const { status } = raw;
-  if (status === 200) return;
-  const what = `${label(request)}: ${status}${raw.said}`;
-  if (status === 401)
-    throw new Fatal(
-      `${what}: the source does not accept the token`,
-      'Set HELPDESK_TOKEN to a valid token.',
-      exitCodes.refused,
-    );
-  if (status === 403)
-    throw new Fatal(
-      `${what}: the token may not read this`,
-      'Install the API app with access to all data.',
-      exitCodes.refused,
-    );
-  if (status === 404) throw new Gone(what, asOf);
-  if (status === 429) throw new Retry(what);
-  if (status >= 500 || status === 408) throw new Retry(what);
-  throw new Fatal(what, 'Check that HELPDESK_BASE_URL is the API of the help desk and ends in /api/v1.');
+  return `${request.method ?? 'GET'} ${request.path}${query && `?${decodeURIComponent(query)}`}`;
 }
 
 /** The body must be JSON of the shape that was asked for; a truncated body or a page of HTML is tried again. */
 function parse<T>(
   request: Request<T>,
   raw: RawReply,
+  dialect: Dialect,
 ): Pick<Reply<T>, 'text' | 'records' | 'unreadable' | 'arrived' | 'total'> {
+  if (request.shape === 'nothing') {
+    return { text: raw.text, records: [], unreadable: [], arrived: 0, total: undefined };
+  }
   let body: unknown;
   try {
     body = JSON.parse(raw.text);
   } catch (error) {
     throw new Retry(`${label(request)}: the reply is not JSON (${raw.text.length} characters)`, error);
   }
-  if (request.shape === 'list' ? !Array.isArray(body) : !(isObject(body) && typeof body.id === 'string')) {
-    const what = request.shape === 'list' ? 'array' : 'object with an id';
-    throw new Retry(`${label(request)}: the reply is JSON, but no ${what}`);
-  }
-  const all = Array.isArray(body) ? body : [body];
+  const all = recordsIn(body, request.shape, dialect.idTypes);
+  if (all === undefined) throw new Retry(`${label(request)}: the reply is JSON, but no ${shapes[request.shape]}`);
   const records: T[] = [];
   const unreadable: Unreadable[] = [];
   all.forEach((one, place) => {
@@ -191,45 +222,37 @@ function parse<T>(
     if ('readable' in checked) records.push(checked.readable);
     else unreadable.push(checked);
   });
-  const total = single(raw.headers['total-count']);
-  return {
-    text: raw.text,
-    records,
-    unreadable,
-    arrived: all.length,
-    total: total !== undefined && /^\d+$/.test(total) ? Number(total) : undefined,
-  };
+  const total = request.shape === 'items' ? totalItems(body) : totalCount(single(raw.headers['total-count']));
+  return { text: raw.text, records, unreadable, arrived: all.length, total };
 }
 
-function rateHeaders(headers: RawReply['headers']): RateHeaders {
-  const number = (name: string) => {
-    const value = single(headers[name]);
-    return value !== undefined && /^\d+(\.\d+)?$/.test(value.trim()) ? Number(value) : undefined;
-  };
-  const rate: RateHeaders = {};
-  const [limit, remaining, used, resetSeconds] = ['limit', 'remaining', 'used', 'reset'].map(n =>
-    number(`rate-limit-${n}`),
-  );
-  if (limit !== undefined) rate.limit = limit;
-  if (remaining !== undefined) rate.remaining = remaining;
-  if (used !== undefined) rate.used = used;
-  if (resetSeconds !== undefined) rate.resetSeconds = resetSeconds;
-  return rate;
+const shapes = { list: 'array', single: 'object with an id', items: 'list of items' } as const;
+
+/** Undefined if the body has another shape. */
+function recordsIn(
+  body: unknown,
+  shape: keyof typeof shapes,
+  idTypes: Dialect['idTypes'],
+): readonly unknown[] | undefined {
+  if (shape === 'list') return Array.isArray(body) ? body : undefined;
+  if (!isObject(body)) return undefined;
+  if (shape === 'single') return idTypes.some(type => typeof body.id === type) ? [body] : undefined;
+  if (Array.isArray(body.items)) return body.items;
+  // An empty list has no `items`; but not every object without them is an empty list: that would remove what is on it.
+  const isList = typeof body.kind === 'string' || totalItems(body) !== undefined;
+  return (body.items ?? undefined) === undefined && isList ? [] : undefined;
+}
+
+function totalItems(body: unknown): number | undefined {
+  return isObject(body) && typeof body.totalItems === 'number' ? body.totalItems : undefined;
+}
+
+function totalCount(value: string | undefined): number | undefined {
+  return value !== undefined && /^\d+$/.test(value) ? Number(value) : undefined;
 }
 
 function single(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
-}
-
-/** 400-series errors carry `message` (spec, Errors). */
-function messageOf(text: string): string {
-  try {
-    const body: unknown = JSON.parse(text);
-    if (isObject(body) && typeof body.message === 'string') return ` ${body.message.slice(0, 200)}`;
-  } catch {
-    // No JSON: the status alone has to do.
-  }
-  return '';
 }
 
 function reasonOf(error: unknown): string {

@@ -3,29 +3,44 @@ import type pg from 'pg';
 import { UsageError } from '../errors.ts';
 import { transaction } from './pool.ts';
 
+type Sources = Partial<Record<'helpdesk' | 'books', URL>>;
+
+const sourcesOf = {
+  helpdesk: { column: 'source', setting: 'HELPDESK_BASE_URL', name: 'help desk' },
+  books: { column: 'books_source', setting: 'BOOKS_BASE_URL', name: 'catalog' },
+} as const;
+
 /**
- * Binds the account to its source: what was read from one help desk says nothing about another, and coverage of both in
+ * Binds the account to its sources: what was read from one help desk says nothing about another, and coverage of both in
  * one would claim what nobody read. Addresses of this machine are tests, and pass for one another. Answers the name of
- * the account's job queue.
+ * the account's job queue. A source that is not configured now stays bound as it was.
  */
-export async function bindAccount(db: pg.Pool, account: string, source: URL): Promise<{ queue: string }> {
+export async function bindAccount(db: pg.Pool, account: string, sources: Sources): Promise<{ queue: string }> {
   await db.query(
-    `insert into sync.accounts (account_id, source) values ($1, $2)
-     on conflict (account_id) do update set source = excluded.source where accounts.source = ''`,
-    [account, source.href],
+    `insert into sync.accounts as a (account_id, source, books_source) values ($1, $2, $3)
+     on conflict (account_id) do update set
+       source = coalesce(nullif(a.source, ''), excluded.source),
+       books_source = coalesce(nullif(a.books_source, ''), excluded.books_source)
+     where (a.source = '' and excluded.source <> '') or (a.books_source = '' and excluded.books_source <> '')`,
+    [account, sources.helpdesk?.href ?? '', sources.books?.href ?? ''],
   );
-  const { rows } = await db.query<{ source: string; queue: string }>(
-    'select source, queue from sync.accounts where account_id = $1',
+  const { rows } = await db.query<{ source: string; books_source: string; queue: string }>(
+    'select source, books_source, queue from sync.accounts where account_id = $1',
     [account],
   );
-  const bound = new URL(rows[0]!.source);
-  if (bound.href !== source.href && !(isLoopback(bound) && isLoopback(source))) {
+  const row = rows[0]!;
+  for (const source of ['helpdesk', 'books'] as const) {
+    const { column, setting, name } = sourcesOf[source];
+    const url = sources[source];
+    if (url === undefined) continue;
+    const bound = new URL(row[column]);
+    if (bound.href === url.href || (isLoopback(bound) && isLoopback(url))) continue;
     throw new UsageError(
-      `this warehouse holds account '${account}' of ${bound.host}, and HELPDESK_BASE_URL names ${source.host}`,
-      `Use another database. If it is the same help desk under a new address: update sync.accounts set source = '${source.href}' where account_id = '${account}'.`,
+      `this warehouse holds account '${account}' of ${bound.host}, and ${setting} names ${url.host}`,
+      `Use another database. If it is the same ${name} under a new address: update sync.accounts set ${column} = '${url.href}' where account_id = '${account}'.`,
     );
   }
-  return { queue: rows[0]!.queue };
+  return { queue: row.queue };
 }
 
 const isLoopback = ({ hostname }: URL) => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
@@ -36,7 +51,7 @@ export async function forgetAccount(db: pg.Pool, account: string): Promise<void>
     const { rows } = await client.query<{ name: string }>(
       `select format('%I.%I', table_schema, table_name) as name
        from information_schema.columns join information_schema.tables using (table_schema, table_name)
-       where table_schema in ('helpdesk', 'sync') and column_name = 'account_id' and table_type = 'BASE TABLE'`,
+       where table_schema in ('helpdesk', 'books', 'sync') and column_name = 'account_id' and table_type = 'BASE TABLE'`,
     );
     for (const { name } of rows) await client.query(`delete from ${name} where account_id = $1`, [account]);
   });

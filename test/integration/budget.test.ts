@@ -11,7 +11,8 @@ import { UsageError } from '../../src/errors.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 const limits = { credits: 100, periodMs: 60_000, requestsPerSecond: 1000, reserve: 10 };
-const settings = { clock: systemClock, account: 'acme', limits, timeoutMs: 30_000, random: Math.random };
+const whose = { account: 'acme', source: 'helpdesk' };
+const settings = { clock: systemClock, ...whose, limits, timeoutMs: 30_000, random: Math.random };
 const answered = { headers: {}, refused: false };
 
 /** A budget with connections of its own, as another process would have. */
@@ -158,7 +159,7 @@ test('a 429 in one process stops all of them until the reset and a second, and i
   await other.settle(await other.acquire(1, 'interactive'), answered);
   expect(time.now()).toBe(begunMs + 21_001);
   const { rows } = await db.pool.query('select * from sync.credit_minutes');
-  const row = { account_id: 'acme', credit_limit: '100', fresh: '0', backfill: '0' };
+  const row = { account_id: 'acme', source: 'helpdesk', credit_limit: '100', fresh: '0', backfill: '0' };
   const minute = new Date(Math.floor(begunMs / 60_000) * 60_000);
   expect(rows).toEqual([{ ...row, minute, interactive: '1', others: '58', waited_ms: '21001', refused: '1' }]);
 });

@@ -33,6 +33,7 @@ export function configFor(
     limits: noLimits,
     sinceMs: 0,
     lookbackMs: 120_000,
+    books: undefined,
     schedule: { fresh: '', nightly: '', timeZone: 'UTC' },
     logLevel: 'silent',
     ...more,

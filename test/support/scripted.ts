@@ -6,7 +6,9 @@ import type pg from 'pg';
 import { pino } from 'pino';
 import type { Clock } from '../../src/clock.ts';
 import type { JobContext } from '../../src/context.ts';
-import { makeSend } from '../../src/http/send.ts';
+import { fixedToken } from '../../src/http/dialect.ts';
+import { makeNoSend, makeSend } from '../../src/http/send.ts';
+import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
 import { streams } from '../../src/streams/index.ts';
 import { messages } from '../../src/streams/messages.ts';
 import type { ListStream, Row } from '../../src/streams/stream.ts';
@@ -113,8 +115,13 @@ export async function scripted(options: { lookbackMs?: number } = {}): Promise<S
   };
   const send = makeSend({
     baseUrl: new URL('https://desk.example/api/v1'),
-    token: 'none',
-    budget: { acquire: async (cost, lane) => ({ id: '', cost, lane }), settle: async () => {} },
+    dialect: helpdeskDialect,
+    token: fixedToken('none'),
+    budget: {
+      acquire: async (cost, lane) => ({ id: '', cost, lane }),
+      settle: async () => undefined,
+      thaw: async () => {},
+    },
     clock,
     random: () => 0,
     log: pino({ level: 'silent' }),
@@ -131,7 +138,15 @@ export async function scripted(options: { lookbackMs?: number } = {}): Promise<S
     clock,
     log: pino({ level: 'silent' }),
     signal: new AbortController().signal,
+    sources: new Set(['helpdesk']),
     helpdesk: { send, lookbackMs: options.lookbackMs ?? neverCovered },
+    books: {
+      send: makeNoSend(() => new Error('no catalog here') as never),
+      owners: [],
+      shelfAgeMs: 0,
+      volumeAgeMs: 0,
+      thaw: async () => {},
+    },
     claimant: { worker: 0, job: 'job' },
   };
   await register(

@@ -39,6 +39,7 @@ describe('what is given', () => {
       limits: { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10 },
       sinceMs: 0,
       lookbackMs: 120_000,
+      books: undefined,
       schedule: { fresh: '* * * * *', nightly: '0 2 * * *', timeZone: 'UTC' },
       logLevel: 'warn',
     });
@@ -59,8 +60,22 @@ describe('what is given', () => {
       SCHEDULE_NIGHTLY: ' 30  3 * * MON-FRI ',
       SCHEDULE_TIME_ZONE: 'Europe/Berlin',
       LOG_LEVEL: 'debug',
+      BOOKS_BASE_URL: 'https://books.example/books/v1/',
+      BOOKS_USERS: 'ada, ben  ada,,cem',
+      BOOKS_API_KEY: 'hush-key',
+      BOOKS_CLIENT_ID: 'client',
+      BOOKS_CLIENT_SECRET: 'hush-client',
+      BOOKS_REFRESH_TOKEN: 'hush-refresh',
+      BOOKS_TOKEN_URL: 'http://localhost:4011/token',
+      BOOKS_LIBRARY: 'true',
+      BOOKS_COUNTRY: 'de',
+      BOOKS_REQUESTS_PER_DAY: '500',
+      BOOKS_REQUESTS_PER_SECOND: '2',
+      BOOKS_SHELF_AGE_HOURS: '24',
+      BOOKS_VOLUME_AGE_DAYS: '7',
     };
-    expect(Object.keys(all).sort()).toEqual(Object.keys(settings).sort());
+    // A token that lasts is set instead of what gets one.
+    expect([...Object.keys(all), 'BOOKS_ACCESS_TOKEN'].sort()).toEqual(Object.keys(settings).sort());
     expect(read(all)).toEqual({
       account: 'default',
       databaseUrl: all.DATABASE_URL,
@@ -69,6 +84,22 @@ describe('what is given', () => {
       limits: { credits: 400, periodMs: 30_000, requestsPerSecond: 12, reserve: 0 },
       sinceMs: Date.UTC(2024, 0, 1),
       lookbackMs: 0,
+      books: {
+        baseUrl: new URL('https://books.example/books/v1'),
+        apiKey: 'hush-key',
+        refresh: {
+          clientId: 'client',
+          clientSecret: 'hush-client',
+          refreshToken: 'hush-refresh',
+          tokenUrl: new URL('http://localhost:4011/token'),
+        },
+        users: ['ada', 'ben', 'cem'],
+        library: true,
+        country: 'DE',
+        limits: { credits: 500, periodMs: 86_400_000, requestsPerSecond: 2, reserve: 0 },
+        shelfAgeMs: 86_400_000,
+        volumeAgeMs: 604_800_000,
+      },
       schedule: { fresh: '*/10 * * * * *', nightly: '30  3 * * MON-FRI', timeZone: 'Europe/Berlin' },
       logLevel: 'debug',
     });
@@ -150,6 +181,16 @@ describe('a wrong value: which one, what is wrong with it, what to do', () => {
       'every minute',
       'must be a cron expression of five or six fields, or empty (it is "every minute")',
     ],
+    ['BOOKS_BASE_URL', 'https://books.example/api/v1', 'must end in /books/v1'],
+    ['BOOKS_BASE_URL', 'http://books.example/books/v1', 'must begin with https://'],
+    ['BOOKS_TOKEN_URL', 'http://books.example/token', 'must begin with https://'],
+    ['BOOKS_API_KEY', 'two words', 'must be printable text without spaces'],
+    ['BOOKS_USERS', 'ada,mylibrary', 'must not name mylibrary'],
+    ['BOOKS_USERS', 'ada ..', 'must be ids of users (it is "ada ..")'],
+    ['BOOKS_LIBRARY', 'yes', 'must be true or false (it is "yes")'],
+    ['BOOKS_COUNTRY', 'Germany', 'must be a country of two letters (it is "Germany")'],
+    ['BOOKS_REQUESTS_PER_DAY', '0', 'must be a whole number, 1 or more'],
+    ['BOOKS_SHELF_AGE_HOURS', '-1', 'must be a whole number, 0 or more'],
     ['SCHEDULE_FRESH', '* * * *', 'must be a cron expression of five or six fields'],
     ['SCHEDULE_FRESH', '* * * * * * *', 'must be a cron expression of five or six fields'],
     ['SCHEDULE_FRESH', '*/0 * * * *', 'must be a cron expression of five or six fields'],
@@ -183,6 +224,48 @@ describe('a wrong value: which one, what is wrong with it, what to do', () => {
     const error = refusal({ [given]: helpdesk[given] });
     expect(error.message).toBe(`${missing} is not set`);
     expect(error.remedy).toBe(`Set ${missing} as well, in the environment or in ${join(nowhere, '.env')}.`);
+  });
+});
+
+describe('the book catalog', () => {
+  const catalog = { BOOKS_BASE_URL: 'https://books.example/books/v1' };
+  const triple = { BOOKS_CLIENT_ID: 'id', BOOKS_CLIENT_SECRET: 'secret', BOOKS_REFRESH_TOKEN: 'refresh' };
+
+  test('what mirrors nobody, or contradicts itself, is refused, and the remedy names what to set', () => {
+    const cases: [given: Record<string, string>, message: string, remedy: string][] = [
+      [{ BOOKS_USERS: 'ada' }, 'BOOKS_USERS is set, but BOOKS_BASE_URL is not', 'Set BOOKS_BASE_URL as well'],
+      [{ BOOKS_API_KEY: 'key' }, 'BOOKS_API_KEY is set, but BOOKS_BASE_URL is not', 'Set BOOKS_BASE_URL as well'],
+      [triple, 'BOOKS_CLIENT_ID is set, but BOOKS_BASE_URL is not', 'Set BOOKS_BASE_URL as well'],
+      [catalog, 'BOOKS_BASE_URL is set, but there is nothing to mirror', 'Set BOOKS_USERS'],
+      [{ ...catalog, BOOKS_API_KEY: 'key' }, 'there is nothing to mirror', 'Set BOOKS_USERS'],
+      [{ ...catalog, BOOKS_ACCESS_TOKEN: 'token', BOOKS_LIBRARY: 'false' }, 'nothing to mirror', 'BOOKS_LIBRARY=true'],
+      [{ ...catalog, ...triple, BOOKS_ACCESS_TOKEN: 'token' }, 'are both set', 'Set one of them'],
+      [
+        { ...catalog, BOOKS_USERS: 'ada', BOOKS_CLIENT_ID: 'id' },
+        'BOOKS_CLIENT_ID is set, but BOOKS_CLIENT_SECRET and BOOKS_REFRESH_TOKEN are not',
+        'Set all three (BOOKS_CLIENT_ID, BOOKS_CLIENT_SECRET, BOOKS_REFRESH_TOKEN) or none',
+      ],
+    ];
+    for (const [given, message, remedy] of cases) {
+      const error = refusal(given);
+      expect(error.message).toContain(message);
+      expect(error.remedy).toContain(remedy);
+    }
+  });
+
+  test('users need neither key nor token, a token needs no users, and the library can be left out', () => {
+    const limits = { credits: 1000, periodMs: 86_400_000, requestsPerSecond: 5, reserve: 0 };
+    const rest = {
+      baseUrl: new URL(catalog.BOOKS_BASE_URL),
+      limits,
+      shelfAgeMs: 604_800_000,
+      volumeAgeMs: 2_592_000_000,
+    };
+    expect(read({ ...catalog, BOOKS_USERS: 'ada' }).books).toEqual({ ...rest, users: ['ada'], library: false });
+    const own = { ...catalog, BOOKS_ACCESS_TOKEN: 'token' };
+    expect(read(own).books).toEqual({ ...rest, accessToken: 'token', users: [], library: true });
+    const others = { ...own, BOOKS_USERS: 'ada', BOOKS_LIBRARY: 'false' };
+    expect(read(others).books).toEqual({ ...rest, accessToken: 'token', users: ['ada'], library: false });
   });
 });
 
@@ -239,6 +322,17 @@ describe('a secret is never shown', () => {
 
   test('settings that may carry one are marked as secret', () => {
     const secret = Object.entries(settings).filter(([, setting]) => 'secret' in setting && setting.secret);
-    expect(secret.map(([name]) => name)).toEqual(['DATABASE_URL', 'REDIS_URL', 'HELPDESK_BASE_URL', 'HELPDESK_TOKEN']);
+    expect(secret.map(([name]) => name)).toEqual([
+      'DATABASE_URL',
+      'REDIS_URL',
+      'HELPDESK_BASE_URL',
+      'HELPDESK_TOKEN',
+      'BOOKS_BASE_URL',
+      'BOOKS_API_KEY',
+      'BOOKS_ACCESS_TOKEN',
+      'BOOKS_CLIENT_SECRET',
+      'BOOKS_REFRESH_TOKEN',
+      'BOOKS_TOKEN_URL',
+    ]);
   });
 });

@@ -155,6 +155,7 @@ describe('who may import whom', () => {
     expect(rooms('bullmq')).toEqual(['queue']);
     expect(rooms('ioredis')).toEqual(['queue']);
     expect(rooms('pino')).toEqual(['context']);
+    expect(rooms('google-auth-library')).toEqual(['http']);
     expect(rooms('html-to-text')).toEqual(['streams']);
     expect(rooms('node-pg-migrate')).toEqual(['warehouse']);
     expect(rooms('pg').sort()).toEqual(['commands', 'embedded', 'queue', 'warehouse']);

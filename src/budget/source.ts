@@ -1,0 +1,110 @@
+/**
+ * What the source says of its limits, taken over into the state of the ledger: Remaining and Reset, what others use, and
+ * how long a refusal lasts. Pure, as the ledger is.
+ */
+import type { RateHeaders, Reply, Rules, Source, State } from './ledger.ts';
+
+export const secondMs = 1000;
+/** How long others are remembered, and a source that was seen to slide. */
+const memoryPeriods = 5;
+/** A reset is known to a second either way; one that has not moved after this does not slide. */
+const standsStillMs = 5000;
+/** A 429 that asks for more than this is a mistake. */
+const longestFreezeMs = 3_600_000;
+
+export function sane(headers: RateHeaders): RateHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([, value]) => Number.isFinite(value) && value >= 0));
+}
+
+/** How long a refusal stops everybody. */
+export function freezeMs(state: State, nowMs: number, reply: Reply, rules: Rules): number {
+  const { headers } = reply;
+  if (reply.freezeMs !== undefined) return Math.min(reply.freezeMs, Math.max(rules.periodMs, longestFreezeMs));
+  if (reply.spent) return spentMs(state, nowMs, rules);
+  if (headers.resetSeconds === undefined) return rules.periodMs + secondMs;
+  return Math.min(headers.resetSeconds * secondMs, longestFreezeMs) + secondMs;
+}
+
+/**
+ * What the source gives for a period is used up, and it does not say until when. A fixed period that held the oldest of
+ * our requests is over one period after it, whenever it began, and a sliding one has let go of it. If we hold nothing, it
+ * was somebody else: then one request an hour finds out.
+ */
+function spentMs(state: State, nowMs: number, rules: Rules): number {
+  const oldest = Math.min(...state.spent.map(([freeMs]) => freeMs).filter(freeMs => freeMs > nowMs));
+  return Math.min(Math.max(Number.isFinite(oldest) ? oldest - nowMs : 0, longestFreezeMs), rules.periodMs);
+}
+
+/**
+ * What is held at this time may be in the source's count: at the grant, or, where the period is known to be fixed, what was
+ * answered since it began. (Else our use of the period before would hide what others use in this one.)
+ */
+export function countedFromMs(state: State, grantedMs: number): number {
+  return state.source?.fixed ? Math.max(state.source.resetFromMs - 1, grantedMs) : grantedMs;
+}
+
+export function addOthers(others: State['others'], atMs: number, credits: number, periodMs: number): State['others'] {
+  if (credits === 0) return others;
+  const untilMs = atMs + memoryPeriods * periodMs;
+  const last = others.at(-1);
+  if (!last || Math.floor(last[0] / periodMs) < Math.floor(untilMs / periodMs)) return [...others, [untilMs, credits]];
+  return [...others.slice(0, -1), [Math.max(last[0], untilMs), Math.max(last[1], credits)]];
+}
+
+/**
+ * Takes over Remaining and Reset. In a fixed period Remaining only falls until the reset, so the least one counts, in
+ * whatever order the replies come in, and what is in flight is taken off it. Two resets less than a period apart prove
+ * that the period slides: then the newest Remaining counts, and our own credits come back to it as they get free.
+ */
+export function believe(
+  state: State,
+  headers: RateHeaders,
+  grantedMs: number,
+  repliedMs: number,
+  cost: number,
+  rules: Rules,
+): State {
+  const { source } = state;
+  if (headers.remaining === undefined) {
+    return source ? { ...state, source: { ...source, remaining: source.remaining - cost } } : state;
+  }
+  const resetMs = Math.min((headers.resetSeconds ?? Number.POSITIVE_INFINITY) * secondMs, rules.periodMs);
+  const said: Source = {
+    remaining: headers.remaining,
+    untilMs: repliedMs + resetMs,
+    sinceMs: repliedMs,
+    fixed: false,
+    resetFromMs: grantedMs + resetMs - secondMs,
+    resetToMs: repliedMs + resetMs + secondMs,
+  };
+  if (!source) return { ...state, source: said };
+  if (isSameReset(said, source, 0)) {
+    const same = sameSource(source, said, grantedMs);
+    if (repliedMs >= state.slidingUntilMs) return { ...state, source: same };
+    // Resets that move evenly are each the same as the one before: only narrowed down they prove it again.
+    return { ...state, source: { ...said, resetFromMs: same.resetFromMs, resetToMs: same.resetToMs } };
+  }
+  const apartMs = Math.max(said.resetToMs - source.resetFromMs, source.resetToMs - said.resetFromMs);
+  if (apartMs < rules.periodMs) {
+    return { ...state, source: said, slidingUntilMs: repliedMs + memoryPeriods * rules.periodMs };
+  }
+  // A late reply from the period before.
+  if (said.resetToMs < source.resetFromMs) return state;
+  const periods = Math.round((said.resetToMs - source.resetToMs) / rules.periodMs);
+  return { ...state, source: { ...said, fixed: source.fixed && isSameReset(said, source, periods * rules.periodMs) } };
+}
+
+function isSameReset(one: Source, other: Source, laterMs: number): boolean {
+  return one.resetFromMs <= other.resetToMs + laterMs && other.resetFromMs + laterMs <= one.resetToMs;
+}
+
+function sameSource(source: Source, said: Source, grantedMs: number): Source {
+  return {
+    remaining: Math.min(said.remaining, source.remaining),
+    untilMs: Math.min(said.untilMs, source.untilMs),
+    sinceMs: source.sinceMs,
+    fixed: source.fixed || grantedMs >= source.sinceMs + standsStillMs,
+    resetFromMs: Math.max(said.resetFromMs, source.resetFromMs),
+    resetToMs: Math.min(said.resetToMs, source.resetToMs),
+  };
+}

@@ -1,0 +1,168 @@
+/**
+ * How the book catalog authorizes and refuses. Its specification leaves both open (5 Authentication, 7 Errors, 8 Limits:
+ * not shown), so this follows the field notes: a key for what is public, a token for the library of its user; failures
+ * are told by their `reason`. Newer services of this kind put it into `details` and `status`: all are looked at.
+ */
+import { exitCodes, Fatal, Gone, Retry, type ShelfdeskError } from '../../errors.ts';
+import type { Dialect, Said } from '../../http/dialect.ts';
+import { isObject, type Request } from '../../http/request.ts';
+
+export interface BooksAccess {
+  apiKey?: string;
+  country?: string;
+  hasToken: boolean;
+}
+
+/** The quota of a day. `quotaExceeded` is that of a shorter time, where its message says so. */
+const daily = ['dailyLimitExceeded', 'dailyLimitExceededUnreg', 'quotaExceeded'];
+const brief = ['rateLimitExceeded', 'userRateLimitExceeded', 'rateLimitExceededUnreg', 'userRateLimitExceededUnreg'];
+const briefToo = ['RATE_LIMIT_EXCEEDED', 'RESOURCE_EXHAUSTED'];
+const wrongKey = ['keyInvalid', 'keyExpired', 'API_KEY_INVALID', 'API_KEY_EXPIRED', 'API_KEY_SERVICE_BLOCKED'];
+const notForKey = ['accessNotConfigured', 'SERVICE_DISABLED', 'ipRefererBlocked', 'API_KEY_HTTP_REFERRER_BLOCKED'];
+
+const ofDays = /\bdays?\b|\bdaily\b|per_?day|\b1\/d\b/i;
+const ofLess = /\b(second|minute|hour)s?\b|per_?(second|minute|hour)|\b1\/(s|min|h)\b/i;
+
+const firstPauseMs = 1000;
+
+export function booksDialect({ apiKey, country, hasToken }: BooksAccess): Dialect {
+  const needsToken = (request: Request<unknown>) => request.as === 'user' || (apiKey === undefined && hasToken);
+  return {
+    idTypes: ['string', 'number'],
+    needsToken,
+    query: request => ({
+      ...(country !== undefined && { country }),
+      ...(apiKey !== undefined && !needsToken(request) && { key: apiKey }),
+    }),
+    secrets: apiKey === undefined ? [] : [apiKey],
+    rate: () => ({}),
+    refusal(said, refusals) {
+      const limit = limitOf(said);
+      if (limit === undefined) return undefined;
+      const askedMs = retryAfterMs(said.header);
+      if (limit === 'day') return { spent: true, ...(askedMs !== undefined && { freezeMs: askedMs }) };
+      return { freezeMs: askedMs ?? firstPauseMs * 2 ** (refusals - 1) };
+    },
+    failure(request, said, { shown, clean, asOf }) {
+      const { reasons, message } = envelopeOf(said.text);
+      const words = clean([reasons[0], message].filter(Boolean).join(': ')).slice(0, 200);
+      return classify(request, said, reasons, `${shown}: ${said.status}${words && ` ${words}`}`, asOf);
+    },
+  };
+}
+
+function classify(
+  request: Request<unknown>,
+  said: Said,
+  reasons: readonly string[],
+  what: string,
+  asOf: number,
+): ShelfdeskError {
+  const { status } = said;
+  const is = (...some: string[]) => some.some(reason => reasons.includes(reason));
+  if (limitOf(said) !== undefined || status >= 500 || status === 408 || is('backendFailed')) return new Retry(what);
+  if (is('unknownLocation'))
+    return new Fatal(`${what}: the catalog wants to know the country`, 'Set BOOKS_COUNTRY, such as DE.');
+  if (is(...wrongKey))
+    return new Fatal(
+      `${what}: the catalog does not accept the key`,
+      'Set BOOKS_API_KEY to a valid key.',
+      exitCodes.refused,
+    );
+  if (is(...notForKey))
+    return new Fatal(
+      `${what}: the key or its project may not use this catalog`,
+      'Allow the catalog for the project of BOOKS_API_KEY or of the token, and this machine for the key.',
+      exitCodes.refused,
+    );
+  if (status === 401) return refused(said, what);
+  if (status === 404 || status === 410 || is('invalidUser')) return new Gone(what, asOf, goneRemedy);
+  if (status === 403 && request.as !== 'user' && request.path.startsWith('/users/') && reasons.length > 0)
+    return new Gone(`${what}: not visible`, asOf, goneRemedy);
+  if (status === 403)
+    return new Fatal(
+      `${what}: the catalog does not allow this`,
+      said.withToken
+        ? 'Give the token the right to read the library (scope books).'
+        : 'Check BOOKS_API_KEY, and what its project may use.',
+      exitCodes.refused,
+    );
+  return new Fatal(what, 'Check that BOOKS_BASE_URL is the API of the catalog and ends in /books/v1.');
+}
+
+const goneRemedy = 'The catalog does not show it, or no longer: check BOOKS_USERS where a user is meant.';
+
+function refused({ withToken }: Said, what: string): Fatal {
+  if (!withToken)
+    return new Fatal(
+      `${what}: the catalog wants a key or a token`,
+      'Set BOOKS_API_KEY, or BOOKS_ACCESS_TOKEN, or the three of a refresh token.',
+      exitCodes.refused,
+    );
+  return new Fatal(
+    `${what}: the catalog does not accept the token`,
+    'Set BOOKS_ACCESS_TOKEN to a valid token, or BOOKS_CLIENT_ID, BOOKS_CLIENT_SECRET and BOOKS_REFRESH_TOKEN.',
+    exitCodes.refused,
+  );
+}
+
+/** Which limit refuses, if one does. */
+function limitOf({ status, text }: Said): 'day' | 'pause' | undefined {
+  if (status < 400) return undefined;
+  const { reasons, message, metadata } = envelopeOf(text);
+  const is = (some: readonly string[]) => some.some(reason => reasons.includes(reason));
+  const words = `${message} ${metadata}`;
+  if (is(daily)) {
+    const shorter = is(['quotaExceeded']) && ofLess.test(words) && !ofDays.test(words);
+    return shorter ? 'pause' : 'day';
+  }
+  if (is(brief) || is(briefToo) || status === 429) return ofDays.test(words) ? 'day' : 'pause';
+  return undefined;
+}
+
+interface Envelope {
+  /** The most telling first. */
+  reasons: string[];
+  message: string;
+  /** What `details` say of a limit, as text. */
+  metadata: string;
+}
+
+/** `{error: {code, message, errors: [{domain, reason, message}], status?, details?: [{reason, metadata}]}}` (field notes). */
+function envelopeOf(text: string): Envelope {
+  const error = objectIn(parsed(text), 'error');
+  const errors = objectsIn(error.errors);
+  const details = objectsIn(error.details);
+  const reasons = [...errors, ...details].map(({ reason }) => reason).concat(error.status);
+  const message = [error.message, errors[0]?.message].find(one => typeof one === 'string');
+  return {
+    reasons: reasons.filter(reason => typeof reason === 'string' && reason !== '') as string[],
+    message: typeof message === 'string' ? message : '',
+    metadata: details.map(({ metadata }) => JSON.stringify(metadata ?? '')).join(' '),
+  };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // No JSON: the status alone has to do.
+    return undefined;
+  }
+}
+
+function objectIn(value: unknown, name: string): Record<string, unknown> {
+  const inner = isObject(value) ? value[name] : undefined;
+  return isObject(inner) ? inner : {};
+}
+
+const objectsIn = (value: unknown): Record<string, unknown>[] => (Array.isArray(value) ? value.filter(isObject) : []);
+
+/** Seconds, or a date, which is told by the source's own clock. */
+function retryAfterMs(header: Said['header']): number | undefined {
+  const value = header('retry-after')?.trim();
+  if (!value) return undefined;
+  if (/^\d+$/.test(value)) return Number(value) * 1000;
+  const ms = Date.parse(value) - Date.parse(header('date') ?? '');
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
+}

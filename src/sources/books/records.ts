@@ -1,0 +1,102 @@
+/**
+ * The records of the book catalog. The specification shows no fields (2 Resources and their fields: not shown), so
+ * nothing but a readable id is asked of a record: everything else passes as it comes. What the field notes show of fields
+ * and types is written down beside it, to count what differs (`…Expected`, `known`, `…Fields`).
+ */
+import { z } from 'zod';
+
+/** What no table or index can hold identifies nothing; `.` and `..` would lead a path elsewhere. */
+const textId = z
+  .string()
+  .min(1)
+  .max(500)
+  .refine(value => value.isWellFormed() && !value.includes('\0') && !/^\.\.?$/.test(value), { error: 'not an id' });
+
+/** Field notes: a number, unique for its owner only. A number beyond 2^53 has lost digits on its way here. */
+const shelfId = z.union([
+  textId,
+  z
+    .number()
+    .refine(Number.isSafeInteger, { error: 'not an id' })
+    .transform(value => String(value)),
+]);
+
+export const shelf = z.looseObject({ id: shelfId });
+export const volume = z.looseObject({ id: textId });
+
+export type Shelf = z.infer<typeof shelf>;
+export type Volume = z.infer<typeof volume>;
+
+// ---- what is expected, to count what differs; every field may be absent (field notes) ----
+
+const text = z.string().optional();
+const texts = z.array(z.string()).optional();
+const number = z.number().optional();
+const flag = z.boolean().optional();
+
+/** Field notes, Book catalog: the fields of a shelf. */
+export const shelfExpected = z.looseObject({
+  kind: text,
+  id: z.number().optional(),
+  selfLink: text,
+  title: text,
+  description: text,
+  access: text,
+  created: text,
+  updated: text,
+  volumesLastUpdated: text,
+  volumeCount: number,
+});
+
+/** `amount` may be `1.334E7`, and beyond int32. */
+const price = z.looseObject({ amount: number, currencyCode: text }).optional();
+
+/** Field notes, Book catalog: the fields of a volume. */
+export const volumeExpected = z.looseObject({
+  kind: text,
+  id: text,
+  etag: text,
+  selfLink: text,
+  volumeInfo: z
+    .looseObject({
+      title: text,
+      subtitle: text,
+      authors: texts,
+      publisher: text,
+      /** `2019-10-03`, `1999-05`, `1999`, `19??`, a time with an offset: text. */
+      publishedDate: text,
+      description: text,
+      industryIdentifiers: z.array(z.looseObject({ type: text, identifier: text })).optional(),
+      pageCount: number,
+      printType: text,
+      categories: texts,
+      averageRating: number,
+      ratingsCount: number,
+      maturityRating: text,
+      imageLinks: z.record(z.string(), z.string()).optional(),
+      language: text,
+      previewLink: text,
+      infoLink: text,
+      canonicalVolumeLink: text,
+      seriesInfo: z.looseObject({}).optional(),
+    })
+    .optional(),
+  saleInfo: z
+    .looseObject({ country: text, saleability: text, isEbook: flag, listPrice: price, retailPrice: price })
+    .optional(),
+  accessInfo: z.looseObject({ viewability: text }).optional(),
+  searchInfo: z.looseObject({}).optional(),
+});
+
+/** The values that public clients of such services know; neither the specification nor the notes list any. */
+export const known = {
+  access: ['PUBLIC', 'PRIVATE'],
+  printType: ['BOOK', 'MAGAZINE'],
+  maturityRating: ['NOT_MATURE', 'MATURE'],
+  saleability: ['FOR_SALE', 'FOR_RENTAL', 'FOR_SALE_AND_RENTAL', 'FOR_PREORDER', 'FREE', 'NOT_FOR_SALE'],
+  viewability: ['PARTIAL', 'ALL_PAGES', 'NO_PAGES', 'UNKNOWN'],
+} as const;
+
+/** The fields of the outermost object that the notes name. */
+export const shelfFields: ReadonlySet<string> = new Set(Object.keys(shelfExpected.shape));
+export const volumeFields: ReadonlySet<string> = new Set(Object.keys(volumeExpected.shape));

@@ -1,0 +1,54 @@
+/** How the help desk authorizes, limits and refuses (spec, Authentication, Limits, Errors). */
+import { exitCodes, Fatal, Gone, Retry } from '../../errors.ts';
+import type { Dialect } from '../../http/dialect.ts';
+import { isObject } from '../../http/request.ts';
+
+export const helpdeskDialect: Dialect = {
+  idTypes: ['string'],
+  needsToken: () => true,
+  query: () => ({}),
+  secrets: [],
+  rate(header) {
+    const number = (name: string) => {
+      const value = header(`rate-limit-${name}`);
+      return value !== undefined && /^\d+(\.\d+)?$/.test(value.trim()) ? Number(value) : undefined;
+    };
+    const [limit, remaining, used, resetSeconds] = ['limit', 'remaining', 'used', 'reset'].map(number);
+    return {
+      ...(limit !== undefined && { limit }),
+      ...(remaining !== undefined && { remaining }),
+      ...(used !== undefined && { used }),
+      ...(resetSeconds !== undefined && { resetSeconds }),
+    };
+  },
+  refusal: ({ status }) => (status === 429 ? {} : undefined),
+  failure(_request, { status, text }, { shown, clean, asOf }) {
+    const what = `${shown}: ${status}${clean(messageOf(text)).slice(0, 201)}`;
+    if (status === 401)
+      return new Fatal(
+        `${what}: the source does not accept the token`,
+        'Set HELPDESK_TOKEN to a valid token.',
+        exitCodes.refused,
+      );
+    if (status === 403)
+      return new Fatal(
+        `${what}: the token may not read this`,
+        'Install the API app with access to all data.',
+        exitCodes.refused,
+      );
+    if (status === 404) return new Gone(what, asOf);
+    if (status === 429 || status >= 500 || status === 408) return new Retry(what);
+    return new Fatal(what, 'Check that HELPDESK_BASE_URL is the API of the help desk and ends in /api/v1.');
+  },
+};
+
+/** 400-series errors carry `message` (spec, Errors). */
+function messageOf(text: string): string {
+  try {
+    const body: unknown = JSON.parse(text);
+    if (isObject(body) && typeof body.message === 'string') return ` ${body.message}`;
+  } catch {
+    // No JSON: the status alone has to do.
+  }
+  return '';
+}
