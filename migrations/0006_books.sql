@@ -192,20 +192,22 @@ create table sync.streams (
   stream text primary key,
   source text not null,
   place int not null unique,
-  follows text
+  follows text,
+  one_reader boolean not null
 );
-insert into sync.streams (stream, source, place, follows) values
-  ('users', 'helpdesk', 1, null),
-  ('customers', 'helpdesk', 2, null),
-  ('tickets', 'helpdesk', 3, null),
-  ('messages', 'helpdesk', 4, 'tickets'),
-  ('shelves', 'books', 5, null),
-  ('volumes', 'books', 6, 'shelves');
+insert into sync.streams (stream, source, place, follows, one_reader) values
+  ('users', 'helpdesk', 1, null, false),
+  ('customers', 'helpdesk', 2, null, false),
+  ('tickets', 'helpdesk', 3, null, false),
+  ('messages', 'helpdesk', 4, 'tickets', true),
+  ('shelves', 'books', 5, null, true),
+  ('volumes', 'books', 6, 'shelves', true);
 comment on table sync.streams is 'What is mirrored, one row for each stream.';
 comment on column sync.streams.stream is 'The stream.';
 comment on column sync.streams.source is 'Where it is read from: helpdesk or books. Streams of two sources do not wait for each other.';
 comment on column sync.streams.place is 'Its place in a run: streams of one source are read one after the other.';
 comment on column sync.streams.follows is 'The stream that tells what is to be read of this one, by id; null where lists are read.';
+comment on column sync.streams.one_reader is 'True if one run at a time reads it; false if a backfill of its holes may be at work beside another run.';
 
 -- Each source of an account has an address and a budget of its own.
 alter table sync.accounts add column books_source text not null default '';

@@ -93,10 +93,11 @@ export async function openWarehouse(
   return { url, pg: pool, folder, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-const unset = {
-  helpdesk: ['the help desk', 'HELPDESK_BASE_URL and HELPDESK_TOKEN'],
-  books: ['the book catalog', 'BOOKS_BASE_URL, and BOOKS_USERS or a token'],
-} as const;
+/** What is missing where a source is not configured. */
+export const unset = {
+  helpdesk: { what: 'the help desk', settings: 'HELPDESK_BASE_URL and HELPDESK_TOKEN' },
+  books: { what: 'the book catalog', settings: 'BOOKS_BASE_URL, and BOOKS_USERS or a token' },
+} as const satisfies Record<SourceName, { what: string; settings: string }>;
 
 export function configuredSources(config: Pick<Config, SourceName>): ReadonlySet<SourceName> {
   const names: SourceName[] = ['helpdesk', 'books'];
@@ -109,12 +110,12 @@ export function requireSource(config: Pick<Config, SourceName>, source?: SourceN
   if (source === undefined ? configured.size > 0 : configured.has(source)) return;
   if (source !== undefined && configured.size > 0)
     throw new UsageError(
-      `${unset[source][0]} is not configured`,
-      `Set ${unset[source][1]}, in the environment or in .env.`,
+      `${unset[source].what} is not configured`,
+      `Set ${unset[source].settings}, in the environment or in .env.`,
     );
   throw new UsageError(
     'the help desk and the book catalog are not configured',
-    `Set ${unset.helpdesk[1]} in the environment or in .env (or ${unset.books[1]}), or try \`npm run demo\`.`,
+    `Set ${unset.helpdesk.settings} in the environment or in .env (or ${unset.books.settings}), or try \`npm run demo\`.`,
   );
 }
 
@@ -185,7 +186,7 @@ function tokenOf({ accessToken, refresh }: BooksConfig): Token | undefined {
 }
 
 function notConfigured(source: SourceName): Send {
-  const [name, settings] = unset[source];
+  const { what: name, settings } = unset[source];
   return makeNoSend(
     () => new Fatal(`${name} is not configured`, `Set ${settings} in the environment or in .env.`, exitCodes.usage),
   );

@@ -9,6 +9,8 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { backfillStream } from '../jobs/backfill-stream.ts';
 import { hydrateMessages } from '../jobs/hydrate-messages.ts';
+import { hydrateVolumes } from '../jobs/hydrate-volumes.ts';
+import { readShelves } from '../jobs/read-shelves.ts';
 import { syncStream } from '../jobs/sync-stream.ts';
 import { addBackfill } from './commands/backfill.ts';
 import type { Act, Deps } from './commands/command.ts';
@@ -39,7 +41,7 @@ const commands = [
   addMigrate,
   addHealth,
 ];
-const jobs = [syncStream, backfillStream, hydrateMessages];
+const jobs = [syncStream, backfillStream, hydrateMessages, readShelves, hydrateVolumes];
 
 const lingerMs = 1000;
 

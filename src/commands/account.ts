@@ -1,11 +1,11 @@
 /** What every command that works on an account opens: the context, the queue, and a place among the living. */
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import type pg from 'pg';
 import type { Config } from '../config.ts';
 import { type Context, openContext, openLog, requireSource, type Warehouse } from '../context.ts';
 import { type JobQueue, openQueue } from '../queue/queue.ts';
 import { streams } from '../streams/index.ts';
+import type { Stream } from '../streams/stream.ts';
 import { bindAccount } from '../warehouse/accounts.ts';
 import { register } from '../warehouse/coverage.ts';
 import { migrate } from '../warehouse/migrate.ts';
@@ -31,7 +31,7 @@ export async function openAccount(
     ...(config.helpdesk && { helpdesk: config.helpdesk.baseUrl }),
     ...(config.books && { books: config.books.baseUrl }),
   });
-  await registerAll(ctx.pg, config);
+  await registerAll(ctx, config.sinceMs);
   const queue = stack.use(await openQueue({ name, redisUrl: config.redisUrl, databaseUrl: warehouse.url }));
   const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: ourVersion() };
   const presence = stack.use(await bePresent(warehouse.url, me, ctx.clock));
@@ -43,9 +43,13 @@ function ourVersion(): string {
   return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 }
 
-async function registerAll(db: pg.Pool, config: Config): Promise<void> {
-  const lists = streams.flatMap(stream =>
-    stream.kind === 'list' ? stream.lists.map(list => ({ stream: stream.name, list: list.name })) : [],
-  );
-  await register(db, config.account, config.sinceMs, lists);
+async function registerAll({ pg, account, sources, books }: Context, sinceMs: number): Promise<void> {
+  const listsOf = (stream: Stream) => {
+    if (stream.kind === 'shelves') return books.owners;
+    return stream.kind === 'list' ? stream.lists.map(({ name }) => name) : [];
+  };
+  const lists = streams
+    .filter(({ source }) => sources.has(source))
+    .flatMap(stream => listsOf(stream).map(list => ({ stream: stream.name, list })));
+  await register(pg, account, sinceMs, lists);
 }

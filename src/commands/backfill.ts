@@ -1,7 +1,7 @@
 /** `backfill [streams…]`: fills the holes of a range, newest first; with --again reads also what is covered. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Config, moment } from '../config.ts';
-import { requireSource, type Warehouse } from '../context.ts';
+import type { Warehouse } from '../context.ts';
 import { UsageError } from '../errors.ts';
 import type { Job } from '../queue/job.ts';
 import { streamNames, streams } from '../streams/index.ts';
@@ -25,19 +25,24 @@ export function addBackfill(program: Command, deps: Deps, act: Act): void {
     .description(
       'fill the holes of a range, newest first; messages: of the tickets that changed in it and wait for them',
     )
-    .argument('[streams...]', `some of: ${streamNames.join(', ')} (default: all; with --again all but messages)`)
+    .argument(
+      '[streams...]',
+      `some of: ${streamNames.join(', ')} (default: all; with --again all but messages and volumes)`,
+    )
     .option('--since <time>', 'from here on, e.g. 2024-01-01 (default: from the beginning of what is wanted)', time)
     .option('--until <time>', 'up to here (default: up to the top of what is covered, with --again up to now)', time)
-    .option('--again', 'read also what is covered; messages only if they are named: 2 credits for each ticket')
+    .option(
+      '--again',
+      'read also what is covered; messages and volumes only if they are named: 2 credits for each ticket, 1 for a volume',
+    )
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (names: string[], options: Options) => {
         const { since = null, until = null, again = false } = options;
         if (since && until && since >= until)
           throw new UsageError('--since is not before --until', 'The range goes from --since up to, without, --until.');
-        const wanted = chooseStreams(names.length === 0 && again ? lists : names);
         const config = deps.config();
-        requireSource(config);
+        const wanted = chooseStreams(names, config).filter(name => names.length > 0 || !again || lists.includes(name));
         await using warehouse = await warehouseOf(config, deps.signal);
         const result = await runBackfill(config, warehouse, wanted, { since, until, again }, deps);
         report(result, options);
@@ -46,7 +51,8 @@ export function addBackfill(program: Command, deps: Deps, act: Act): void {
     );
 }
 
-const lists = streams.filter(({ kind }) => kind === 'list').map(({ name }) => name);
+/** What is not asked for by id, record by record. */
+const lists = streams.filter(stream => !('of' in stream)).map(({ name }) => name);
 
 /** As HELPDESK_SINCE is written. */
 function time(text: string): Date {

@@ -6,11 +6,10 @@ import type { Command } from 'commander';
 import type { Config } from '../config.ts';
 import { exitCodes } from '../errors.ts';
 import { startSandbox } from '../sandbox/server.ts';
-import { streamNames } from '../streams/index.ts';
 import { forgetAccount } from '../warehouse/accounts.ts';
 import { migrate } from '../warehouse/migrate.ts';
 import type { Act, Deps } from './command.ts';
-import { report } from './follow.ts';
+import { chooseStreams, report } from './follow.ts';
 import { ask } from './sql.ts';
 import { runSync } from './sync.ts';
 import { amount, print, say, style, table } from './terminal.ts';
@@ -75,7 +74,7 @@ export function addDemo(program: Command, deps: Deps, act: Act): void {
             limits,
             sinceMs: 0,
           };
-          const result = await runSync(config, warehouse, streamNames, deps);
+          const result = await runSync(config, warehouse, chooseStreams([], config), deps);
           report(result);
           if (result.exitCode !== exitCodes.ok) return result.exitCode;
           for (const { title, sql } of questions) {

@@ -3,12 +3,12 @@
  * command works itself.
  */
 import type { Config } from '../config.ts';
-import type { Context, Warehouse } from '../context.ts';
+import { type Context, configuredSources, requireSource, type Warehouse } from '../context.ts';
 import { exitCodes, isAway, ShelfdeskError, UsageError } from '../errors.ts';
 import type { Job } from '../queue/job.ts';
 import { keepTending, tend } from '../queue/tend.ts';
 import { type Working, work } from '../queue/worker.ts';
-import { streamNames } from '../streams/index.ts';
+import { streamNames, streams } from '../streams/index.ts';
 import { adoptRun, buryRuns, endRun, readProgress, type StreamProgress } from '../warehouse/runs.ts';
 import { isAlone, liveWorkers } from '../warehouse/workers.ts';
 import { type Account, openAccount } from './account.ts';
@@ -28,14 +28,27 @@ export interface RunResult {
   streams: StreamProgress[];
 }
 
-/** Unknown names are an error; the order of a full sync is kept whatever the order of the arguments. */
-export function chooseStreams(names: readonly string[]): string[] {
+/**
+ * Unknown names are an error, and so is one of a service that is not configured; without names it is all that can be read.
+ * The order of a full sync is kept whatever the order of the arguments.
+ */
+export function chooseStreams(names: readonly string[], config: Config): string[] {
   const unknown = names.find(name => !streamNames.includes(name));
   if (unknown !== undefined) {
     throw new UsageError(`there is no stream ${unknown}`, `Choose from: ${streamNames.join(', ')}.`);
   }
-  return streamNames.filter(name => names.length === 0 || names.includes(name));
+  requireSource(config);
+  const sources = configuredSources(config);
+  const cannot = streams.find(({ name, source }) => names.includes(name) && !sources.has(source));
+  if (cannot !== undefined) requireSource(config, cannot.source);
+  return streams
+    .filter(({ name, source }) => (names.length === 0 ? sources.has(source) : names.includes(name)))
+    .map(({ name }) => name);
 }
+
+/** What the source of the stream allows. */
+const limitsOf = (config: Config) => (name: string) =>
+  (streams.find(stream => stream.name === name)?.source === 'books' && config.books?.limits) || config.limits;
 
 /** `open` answers the number of the run; it is given the number of this process in sync.workers. */
 export async function followRun(
@@ -50,10 +63,12 @@ export async function followRun(
   const now = () => new Date(ctx.clock.now());
   await using hands = handsOf(account, deps.jobs);
   await hands.lookForWorkers();
+  // A person asks: the catalog may answer again, whatever it said before.
+  if (ctx.sources.has('books')) await ctx.books.thaw();
   const run = await open(ctx, presence.id);
   hands.watch(run);
 
-  const progress = showProgress(ctx.pg, run, config.limits, ctx.clock);
+  const progress = showProgress(ctx.pg, run, limitsOf(config), ctx.clock);
   const follow = async () => {
     for (let looks = 1; !signal.aborted; looks++) {
       try {

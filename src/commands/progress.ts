@@ -7,6 +7,7 @@ import type { Limits } from '../budget/budget.ts';
 import type { Clock } from '../clock.ts';
 import { streamNames } from '../streams/index.ts';
 import { readProgress, type StreamProgress } from '../warehouse/runs.ts';
+import { countWaitingVolumes } from '../warehouse/volumes.ts';
 import { countLeft } from '../warehouse/waiting.ts';
 import { amount, duration, say, style } from './terminal.ts';
 
@@ -14,8 +15,11 @@ import { amount, duration, say, style } from './terminal.ts';
 const quietMs = 10_000;
 /** Between two counts of what waits. */
 const countMs = 2000;
-/** A ticket with its messages (spec, Limits). */
-const creditsPerTicket = 2;
+/** What is asked for by id, and what one of it costs: a ticket with its messages 2 credits (spec, Limits). */
+const byId: Record<string, { things: string; credits: number }> = {
+  messages: { things: 'tickets', credits: 2 },
+  volumes: { things: 'volumes', credits: 1 },
+};
 
 export interface Progress {
   /** Shows where the run is; true when it is over. */
@@ -25,7 +29,7 @@ export interface Progress {
   end(): void;
 }
 
-export function showProgress(db: pg.Pool, run: number, limits: Limits, clock: Clock): Progress {
+export function showProgress(db: pg.Pool, run: number, limits: (stream: string) => Limits, clock: Clock): Progress {
   const lively = process.stderr.isTTY === true;
   const begun = new Map<string, { atMs: number; credits: number; waiting: number }>();
   const told = new Set<string>();
@@ -46,13 +50,23 @@ export function showProgress(db: pg.Pool, run: number, limits: Limits, clock: Cl
     say(line);
   }
 
-  let counted = { waiting: 0, atMs: Number.NEGATIVE_INFINITY };
+  const counted = new Map<string, { waiting: number; atMs: number }>();
   /** Counted anew every few seconds: there may be a hundred thousand. */
-  async function countedLeft(): Promise<number> {
-    if (clock.monotonic() - counted.atMs > countMs) {
-      counted = { waiting: await countLeft(db, run), atMs: clock.monotonic() };
-    }
-    return counted.waiting;
+  async function countedLeft({ stream, account_id }: StreamProgress): Promise<number> {
+    if (!(stream in byId)) return 0;
+    const last = counted.get(stream);
+    if (last && clock.monotonic() - last.atMs <= countMs) return last.waiting;
+    const waiting = stream === 'messages' ? await countLeft(db, run) : await countWaitingVolumes(db, account_id);
+    counted.set(stream, { waiting, atMs: clock.monotonic() });
+    return waiting;
+  }
+
+  async function lineOf(current: StreamProgress): Promise<string> {
+    const waiting = await countedLeft(current);
+    const start = begun.get(current.stream) ?? { atMs: clock.monotonic(), credits: current.credits, waiting };
+    begun.set(current.stream, start);
+    const elapsedMs = clock.monotonic() - start.atMs;
+    return `${current.stream.padEnd(10)} ${line(current, waiting, start, elapsedMs, limits(current.stream))}`;
   }
 
   return {
@@ -66,13 +80,9 @@ export function showProgress(db: pg.Pool, run: number, limits: Limits, clock: Cl
       }
       const waits = streams.find(stream => stream.state === 'waiting' && stream.waits_for !== null);
       if (waits) once(`${waits.stream} waits for run ${waits.waits_for}, which reads the same`);
-      const current = streams.find(stream => stream.state === 'running');
-      if (current) {
-        const waiting = current.stream === 'messages' ? await countedLeft() : 0;
-        const start = begun.get(current.stream) ?? { atMs: clock.monotonic(), credits: current.credits, waiting };
-        begun.set(current.stream, start);
-        show(`  ${current.stream.padEnd(10)} ${line(current, waiting, start, clock.monotonic() - start.atMs, limits)}`);
-      }
+      // One for each source.
+      const current = inOrder(streams).filter(stream => stream.state === 'running');
+      if (current.length > 0) show(`  ${(await Promise.all(current.map(lineOf))).join('  ·  ')}`);
       return state !== 'running';
     },
     say: once,
@@ -106,15 +116,15 @@ function line(
   elapsedMs: number,
   limits: Limits,
 ): string {
-  const messages = stream.stream === 'messages';
-  const total = messages ? start.waiting : stream.expected;
-  const done = messages ? start.waiting - waiting : stream.seen;
+  const one = byId[stream.stream];
+  const total = one ? start.waiting : stream.expected;
+  const done = one ? start.waiting - waiting : stream.seen;
   const parts = [total ? `${amount(done)} of ${amount(total)} (${percent(done, total)} %)` : amount(done)];
-  if (messages) parts[0] = `${parts[0]} tickets`;
+  if (one) parts[0] = `${parts[0]} ${one.things}`;
   parts.push(`${amount(stream.credits)} credits`);
   const used = stream.credits - start.credits;
   if (elapsedMs > 2000 && used > 0) parts.push(`${amount(Math.round((used / elapsedMs) * 60_000))} credits/min`);
-  const left = timeLeftMs(messages ? waiting * creditsPerTicket : undefined, { done, total }, used, elapsedMs, limits);
+  const left = timeLeftMs(one && waiting * one.credits, { done, total }, used, elapsedMs, limits);
   if (left !== undefined) parts.push(`${duration(left)} left`);
   return parts.join(', ');
 }

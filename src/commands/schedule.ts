@@ -2,7 +2,8 @@
 import type { Command } from 'commander';
 import type pg from 'pg';
 import { systemClock } from '../clock.ts';
-import type { Times } from '../config.ts';
+import type { Config } from '../config.ts';
+import { configuredSources } from '../context.ts';
 import { exitCodes } from '../errors.ts';
 import { nextSlots, timetables } from '../queue/schedule.ts';
 import { pendingMigrations } from '../warehouse/migrate.ts';
@@ -36,7 +37,7 @@ export function addSchedule(program: Command, deps: Deps, act: Act): void {
         await using warehouse = await warehouseOf(config, deps.signal);
         const { missing } = await pendingMigrations(warehouse.pg);
         const db = missing.length > 0 ? undefined : warehouse.pg;
-        const found = await scheduleOf(db, config.account, config.schedule);
+        const found = await scheduleOf(db, config);
         if (options.json) printJson(found);
         else if (found.length > 0) print(list(found));
         if (found.length === 0) say('Nothing is scheduled: SCHEDULE_FRESH and SCHEDULE_NIGHTLY are empty.');
@@ -46,9 +47,14 @@ export function addSchedule(program: Command, deps: Deps, act: Act): void {
 }
 
 /** Without a database, or before its tables are there, nothing is known of the last slots. */
-export async function scheduleOf(db: pg.Pool | undefined, account: string, times: Times): Promise<Scheduled[]> {
+export async function scheduleOf(
+  db: pg.Pool | undefined,
+  { account, schedule: times, ...config }: Pick<Config, 'account' | 'schedule' | 'helpdesk' | 'books'>,
+): Promise<Scheduled[]> {
   const found: Scheduled[] = [];
-  for (const timetable of timetables(times)) {
+  const sources = configuredSources(config);
+  // Before anything is configured: what it would be.
+  for (const timetable of timetables(times, sources.size > 0 ? sources : undefined)) {
     const { schedule, streams } = timetable.plan;
     const last = db && (await lastSlot(db, account, schedule, new Date(systemClock.now())));
     found.push({

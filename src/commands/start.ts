@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { type Context, requireSource } from '../context.ts';
 import { exitCodes } from '../errors.ts';
 import { keepSchedule } from '../queue/schedule.ts';
-import { keepTending, openHydration, tend } from '../queue/tend.ts';
+import { keepTending, openWaiting, tend } from '../queue/tend.ts';
 import { work } from '../queue/worker.ts';
 import { finishedSince } from '../warehouse/runs.ts';
 import { forgetOld } from '../warehouse/slots.ts';
@@ -27,13 +27,13 @@ export function addStart(program: Command, deps: Deps, act: Act): void {
         await using account = await openAccount(config, warehouse, { signal: deps.signal, works: true });
         const { ctx, queue, presence } = account;
         say(`Worker ${presence.id} is at work on account '${ctx.account}', until Ctrl-C.`);
-        showSchedule(await scheduleOf(ctx.pg, ctx.account, config.schedule));
+        showSchedule(await scheduleOf(ctx.pg, config));
 
         const runs = reporter(ctx, presence.id);
         let forgotMs = Number.NEGATIVE_INFINITY;
         const tending = keepTending(ctx, async () => {
           await schedule.look();
-          await openHydration(ctx, presence.id);
+          await openWaiting(ctx, presence.id);
           await tend(ctx, queue, { worker: presence.id, jobs: working.jobs });
           await runs();
           if (ctx.clock.monotonic() - forgotMs < dayMs) return;

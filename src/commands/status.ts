@@ -2,8 +2,9 @@
 import type { Command } from 'commander';
 import type pg from 'pg';
 import type { Config } from '../config.ts';
+import { configuredSources, unset } from '../context.ts';
 import { exitCodes } from '../errors.ts';
-import { streamNames } from '../streams/index.ts';
+import type { SourceName } from '../http/request.ts';
 import { pendingMigrations } from '../warehouse/migrate.ts';
 import { liveWorkers } from '../warehouse/workers.ts';
 import type { Act, Deps } from './command.ts';
@@ -13,6 +14,7 @@ import { warehouseOf } from './warehouse.ts';
 export interface StreamStatus {
   account: string;
   stream: string;
+  source: SourceName;
   complete_through: Date | null;
   lag_seconds: number | null;
   holes: { list: string; from: Date; to: Date; reason: string | null }[];
@@ -26,6 +28,8 @@ export interface StreamStatus {
   last_success_at: Date | null;
   last_error: string | null;
   remedy: string | null;
+  /** The requests of the day were spent; a worker goes on then. */
+  sleeps_until: Date | null;
 }
 
 export function addStatus(program: Command, deps: Deps, act: Act): void {
@@ -44,13 +48,16 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
           printJson({
             account: config.account,
             helpdesk: config.helpdesk !== undefined,
+            books: config.books !== undefined,
             migrations: { missing, unknown },
             workers,
             streams,
           });
           return exitCodes.ok;
         }
-        if (config.helpdesk === undefined) say('The help desk is not configured (HELPDESK_BASE_URL, HELPDESK_TOKEN).');
+        for (const source of Object.keys(unset) as SourceName[])
+          if (!configuredSources(config).has(source))
+            say(`${upperFirst(unset[source].what)} is not configured (${unset[source].settings}).`);
         if (unknown.length > 0)
           say(`The database comes from a newer Shelfdesk (${unknown.join(', ')}): upgrade this one.`);
         if (missing.length > 0)
@@ -62,27 +69,38 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
     );
 }
 
-export async function readStatus(db: pg.Pool, config: Pick<Config, 'account' | 'limits'>): Promise<StreamStatus[]> {
+export async function readStatus(
+  db: pg.Pool,
+  config: Pick<Config, 'account' | 'limits' | 'books'>,
+): Promise<StreamStatus[]> {
   const { rows } = await db.query<Omit<StreamStatus, 'time_left_seconds'>>(
     `select s.account_id as account, s.stream, s.complete_through, extract(epoch from s.lag)::float8 as lag_seconds, s.waiting, s.open_rejects,
-       s.last_run, s.last_state, s.last_finished_at, s.last_success_at, s.last_error, s.remedy,
+       s.last_run, s.last_state, s.last_finished_at, s.last_success_at, s.last_error, s.remedy, s.source, s.sleeps_until,
        coalesce((
          select json_agg(json_build_object('list', h.list, 'from', h.hole_from, 'to', h.hole_to, 'reason', h.reason) order by h.hole_from)
          from sync.holes h where h.account_id = s.account_id and h.stream = s.stream), '[]') as holes
-     from sync.status s
-     order by s.account_id, array_position($1::text[], s.stream)`,
-    [streamNames],
+     from sync.status s join sync.streams k using (stream)
+     order by s.account_id, k.place`,
   );
-  const { credits, reserve, periodMs } = config.limits;
-  return rows.map(row => ({
-    ...row,
-    // Two credits for a ticket with its messages. Limits are known for the configured account.
-    time_left_seconds:
-      row.waiting > 0 && row.account === config.account
-        ? Math.ceil((row.waiting * 2 * periodMs) / (credits - reserve) / 1000)
-        : null,
-  }));
+  return rows.map(row => ({ ...row, time_left_seconds: timeLeft(row, config) }));
 }
+
+/** At what the limits allow, which are known for the configured account: two credits for a ticket with its messages, one for a volume. */
+function timeLeft(
+  { account, source, waiting }: Pick<StreamStatus, 'account' | 'source' | 'waiting'>,
+  config: Pick<Config, 'account' | 'limits' | 'books'>,
+): number | null {
+  if (waiting === 0 || account !== config.account) return null;
+  const limits = source === 'books' ? config.books?.limits : config.limits;
+  if (limits === undefined) return null;
+  const { credits, reserve, periodMs, requestsPerSecond } = limits;
+  if (source === 'helpdesk') return Math.ceil((waiting * 2 * periodMs) / (credits - reserve) / 1000);
+  // The requests of a day may all go at once.
+  const days = Math.ceil(waiting / credits) - 1;
+  return Math.ceil((days * periodMs) / 1000 + (waiting - days * credits) / requestsPerSecond);
+}
+
+const upperFirst = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function show(streams: readonly StreamStatus[]): void {
   if (streams.length === 0) {

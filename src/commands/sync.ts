@@ -1,7 +1,7 @@
 /** `sync [streams…]`: from the top of coverage to now, then the messages of all tickets that wait for them. */
 import type { Command } from 'commander';
 import type { Config } from '../config.ts';
-import { requireSource, type Warehouse } from '../context.ts';
+import type { Warehouse } from '../context.ts';
 import type { Job } from '../queue/job.ts';
 import { streamNames } from '../streams/index.ts';
 import { openSync } from '../warehouse/runs.ts';
@@ -20,9 +20,8 @@ export function addSync(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (names: string[], options: { json?: boolean }) => {
-        const wanted = chooseStreams(names);
         const config = deps.config();
-        requireSource(config);
+        const wanted = chooseStreams(names, config);
         await using warehouse = await warehouseOf(config, deps.signal);
         const result = await runSync(config, warehouse, wanted, {
           ...deps,

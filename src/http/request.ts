@@ -64,18 +64,8 @@ export function check<T>(schema: z.ZodType<T>, raw: unknown, place: number): { r
   if (checked.success) return { readable: checked.data };
   const issues = checked.error.issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }));
   const reason = issues.slice(0, 3).map(({ path, message }) => `${path || 'record'}: ${message}`);
-  return {
-    place,
-    id: isObject(raw) ? idOf(raw) : undefined,
-    raw,
-    reason: reason.join('; '),
-    path: issues[0]?.path ?? '',
-  };
-}
-
-function idOf({ id }: Record<string, unknown>): string | undefined {
-  if (typeof id === 'number') return String(id);
-  return typeof id === 'string' && id !== '' ? id : undefined;
+  const id = isObject(raw) && typeof raw.id === 'string' && raw.id !== '' ? raw.id : undefined;
+  return { place, id, raw, reason: reason.join('; '), path: issues[0]?.path ?? '' };
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

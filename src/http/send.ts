@@ -239,7 +239,7 @@ function recordsIn(
   if (shape === 'single') return idTypes.some(type => typeof body.id === type) ? [body] : undefined;
   if (Array.isArray(body.items)) return body.items;
   // An empty list has no `items`; but not every object without them is an empty list: that would remove what is on it.
-  const isList = typeof body.kind === 'string' || totalItems(body) !== undefined;
+  const isList = typeof body.kind === 'string' || totalItems(body) !== undefined || Object.keys(body).length === 0;
   return (body.items ?? undefined) === undefined && isList ? [] : undefined;
 }
 

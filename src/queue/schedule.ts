@@ -6,6 +6,8 @@
 import { createTask, parse, type ScheduledTask, setLogger } from 'node-cron';
 import type { Times } from '../config.ts';
 import type { Context } from '../context.ts';
+import type { SourceName } from '../http/request.ts';
+import { streams } from '../streams/index.ts';
 import { claimSlot, lastSlot, type Plan } from '../warehouse/slots.ts';
 
 const minuteMs = 60_000;
@@ -16,25 +18,31 @@ const longestMs = 32 * 24 * 60 * minuteMs;
 const putBackMs = [hourMs, hourMs / 2, 2 * hourMs];
 
 /**
- * What is read when. `fresh` extends the top of what moves; `nightly` also reads the team, customers whole and the names
- * that are due, since nothing announces their edits. The messages follow by themselves (see openHydration in tend.ts).
+ * What is read when: each stream says whether it is among the `fresh` ones, the top of what moves, and the `nightly` ones.
+ * The night also reads customers whole and the names that are due, since nothing announces their edits. What is asked for
+ * by id follows by itself (see openWaiting in tend.ts).
  */
-export const plans = {
-  nightly: {
-    schedule: 'nightly',
-    kind: 'nightly',
-    streams: ['users', 'customers', 'tickets'],
-    unless: ['nightly'],
-    again: 'customers',
-    names: 'messages',
-  },
-  fresh: {
-    schedule: 'fresh',
-    kind: 'fresh',
-    streams: ['customers', 'tickets'],
-    unless: ['sync', 'fresh', 'nightly'],
-  },
-} as const satisfies Record<string, Plan>;
+const plans: Record<'nightly' | 'fresh', Omit<Plan, 'streams'> & { schedule: 'nightly' | 'fresh' }> = {
+  nightly: { schedule: 'nightly', kind: 'nightly', unless: ['nightly'], again: 'customers', names: 'messages' },
+  fresh: { schedule: 'fresh', kind: 'fresh', unless: ['sync', 'fresh', 'nightly'] },
+};
+
+const allSources: ReadonlySet<SourceName> = new Set(streams.map(({ source }) => source));
+
+/** With the streams of these sources, in the order in which slots of one time are taken. */
+export function plansFor(sources: ReadonlySet<SourceName> = allSources): (Plan & { schedule: keyof typeof plans })[] {
+  return Object.values(plans).map(plan => {
+    const has = (name: string | undefined) => streams.some(one => one.name === name && sources.has(one.source));
+    const { again, names, ...rest } = plan;
+    const read = streams.filter(one => sources.has(one.source) && one.schedule.includes(plan.schedule));
+    return {
+      ...rest,
+      streams: read.map(({ name }) => name),
+      ...(again !== undefined && has(again) && { again }),
+      ...(names !== undefined && has(names) && { names }),
+    };
+  });
+}
 
 const silent = { info() {}, warn() {}, error() {}, debug() {} };
 
@@ -50,11 +58,11 @@ export interface Timetable {
 }
 
 /** In the order in which slots of one time are taken: once a nightly run has been opened, a fresh one need not be. */
-export function timetables(times: Times, ring: () => void = () => {}): Timetable[] {
+export function timetables(times: Times, sources?: ReadonlySet<SourceName>, ring: () => void = () => {}): Timetable[] {
   setLogger(silent);
-  return Object.values<Plan>(plans)
-    .map(plan => ({ plan, expression: times[plan.schedule as keyof typeof plans] }))
-    .filter(({ expression }) => expression !== '')
+  return plansFor(sources)
+    .map(plan => ({ plan, expression: times[plan.schedule] }))
+    .filter(({ plan, expression }) => expression !== '' && plan.streams.length > 0)
     .map(({ plan, expression }) => {
       const task = createTask(expression, ring, { timezone: times.timeZone, suppressMissedWarning: true });
       const { second, hour } = parse(expression);
@@ -112,7 +120,7 @@ export interface Schedule extends AsyncDisposable {
 
 /** `ring` is called when a slot may be due; `opener` is the number of this process in sync.workers. */
 export function keepSchedule(ctx: Context, times: Times, opener: number, ring: () => void): Schedule {
-  const all = timetables(times, ring);
+  const all = timetables(times, ctx.sources, ring);
   /** Up to when slots have been looked for, so that each time is looked at once. */
   const lookedMs = new Map<Timetable, number>();
   for (const { task } of all) void task.start();

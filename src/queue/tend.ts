@@ -4,11 +4,12 @@
  */
 import type { Context } from '../context.ts';
 import { isAway } from '../errors.ts';
-import { streamNames } from '../streams/index.ts';
+import { streams } from '../streams/index.ts';
 import { heldBy, release } from '../warehouse/claims.ts';
 import { transaction } from '../warehouse/pool.ts';
 import { dueRejects } from '../warehouse/rejects.ts';
-import { failedSince, isNext, lockAccount, openRun, type RunKind, waitingWork } from '../warehouse/runs.ts';
+import { isNext, isResting, lockAccount, openRun, type RunKind, waitingWork, wokenStreams } from '../warehouse/runs.ts';
+import { nextVolumes } from '../warehouse/volumes.ts';
 import { nextWaiting } from '../warehouse/waiting.ts';
 import type { JobQueue } from './queue.ts';
 import type { Jobs } from './worker.ts';
@@ -17,37 +18,73 @@ export async function tend(ctx: Context, queue: JobQueue, me: { worker: number; 
   // What this process lost while the database was away is looked up first, and judged by the jobs that it has then.
   const held = await heldBy(ctx.pg, me.worker);
   for (const claim of held.filter(({ job }) => !me.jobs.has(job))) await release(ctx.pg, claim, 0);
-  for (const { run, stream, kind, token } of await waitingWork(ctx.pg, ctx.account, streamNames, me.worker)) {
+  for (const { run, stream, kind, token } of await waitingWork(ctx.pg, ctx.account, me.worker)) {
     // The token makes the name of a job that is delivered anew a new one: a failed one keeps its name in the failed set.
     await queue.add(jobFor(stream, kind), `run-${run}-${stream}-${token}`, { account: ctx.account, run, stream });
   }
 }
 
-function jobFor(stream: string, kind: RunKind): string {
-  if (stream === 'messages') return 'hydrate-messages';
-  return kind === 'backfill' ? 'backfill-stream' : 'sync-stream';
+function jobFor(name: string, kind: RunKind): string {
+  switch (streams.find(stream => stream.name === name)?.kind) {
+    case 'detail':
+      return 'hydrate-messages';
+    case 'volumes':
+      return 'hydrate-volumes';
+    case 'shelves':
+      return 'read-shelves';
+    default:
+      return kind === 'backfill' ? 'backfill-stream' : 'sync-stream';
+  }
 }
 
 /** After a failure it is not tried at once: the source may be down for hours. */
 const restMs = 60_000;
 
 /**
- * Opens a run that reads messages, if tickets wait for theirs, or failed and are due again, and no other run is to read
- * them. It ends when none waits, or after some minutes, and whenever somebody has asked for a run that reads messages.
+ * Opens what nobody asks for: runs that read by id what waits for it, or failed and is due again; and runs of lists that
+ * slept over a day's quota. Not where another run is to read the same. A run by id ends when nothing waits, or after some
+ * minutes, and whenever somebody has asked for a run that reads the same.
  */
-export async function openHydration(ctx: Context, opener: number): Promise<void> {
-  const key = { account: ctx.account, stream: 'messages' };
+export async function openWaiting(ctx: Context, opener: number): Promise<void> {
+  for (const [source, stream, waits] of [
+    ['helpdesk', 'messages', messagesWait],
+    ['books', 'volumes', volumesWait],
+  ] as const) {
+    if (!ctx.sources.has(source)) continue;
+    const key = { account: ctx.account, stream };
+    const now = new Date(ctx.clock.now());
+    if (!(await waits(ctx, key)) && (await dueRejects(ctx.pg, key, now)).length === 0) continue;
+    await transaction(ctx.pg, async client => {
+      await lockAccount(client, ctx.account);
+      if (await isNext(client, ctx.account, stream)) return;
+      if (await isResting(client, key, now, restMs)) return;
+      await openRun(client, { account: ctx.account, kind: 'hydrate', streams: [stream], opener }, now);
+    });
+  }
+  if (ctx.sources.has('books')) await wake(ctx, opener);
+}
+
+type Key = { account: string; stream: string };
+
+async function messagesWait(ctx: Context, key: Key): Promise<boolean> {
   const nowMs = ctx.clock.now();
   const sourceMs = ctx.helpdesk.send.sourceNow() ?? nowMs;
   const when = { ripeMs: sourceMs, futureMs: sourceMs + ctx.helpdesk.lookbackMs, startedMs: nowMs, namesMs: 0 };
-  const wanted = async () =>
-    (await nextWaiting(ctx.pg, key, when, 1)).length > 0 || (await dueRejects(ctx.pg, key, new Date(nowMs))).length > 0;
-  if (!(await wanted())) return;
+  return (await nextWaiting(ctx.pg, key, when, 1)).length > 0;
+}
+
+async function volumesWait(ctx: Context, key: Key): Promise<boolean> {
+  const nowMs = ctx.clock.now();
+  const beforeMs = (ctx.books.send.sourceNow() ?? nowMs) - ctx.books.volumeAgeMs;
+  return (await nextVolumes(ctx.pg, key, { beforeMs, startedMs: nowMs }, 1)).length > 0;
+}
+
+async function wake(ctx: Context, opener: number): Promise<void> {
+  const now = new Date(ctx.clock.now());
   await transaction(ctx.pg, async client => {
     await lockAccount(client, ctx.account);
-    if (await isNext(client, ctx.account, key.stream)) return;
-    if (await failedSince(client, ctx.account, 'hydrate', new Date(nowMs - restMs))) return;
-    await openRun(client, { account: ctx.account, kind: 'hydrate', streams: [key.stream], opener }, new Date(nowMs));
+    const woken = await wokenStreams(client, ctx.account, now);
+    if (woken.length > 0) await openRun(client, { account: ctx.account, kind: 'fresh', streams: woken, opener }, now);
   });
 }
 

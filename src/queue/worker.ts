@@ -58,7 +58,8 @@ export function work(
     const definition = byName.get(job.name);
     if (definition === undefined) throw new Error(`this version of Shelfdesk knows no job ${job.name}`);
     const helpdesk = { ...ctx.helpdesk, send: ctx.helpdesk.send.apart() };
-    await definition.run({ ...ctx, signal, helpdesk, claimant: { worker, job: id } }, job.data);
+    const books = { ...ctx.books, send: ctx.books.send.apart() };
+    await definition.run({ ...ctx, signal, helpdesk, books, claimant: { worker, job: id } }, job.data);
   }
 
   /** Throws what BullMQ understands; where it returns, the job is done. */

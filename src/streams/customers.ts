@@ -13,6 +13,8 @@ import type { ListStream } from './stream.ts';
 export const customers: ListStream<Customer> = {
   kind: 'list',
   name: 'customers',
+  source: 'helpdesk',
+  schedule: ['fresh', 'nightly'],
   lists: [{ name: 'default' }],
   read: walkList,
   paging,

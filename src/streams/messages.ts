@@ -15,6 +15,8 @@ const ticketId = derived('ticket_id', `(select $1::jsonb ->> 'id')`);
 export const messages: DetailStream<TicketInDetail, Message> = {
   kind: 'detail',
   name: 'messages',
+  source: 'helpdesk',
+  schedule: [],
   of: tickets,
   request: getTicketInDetail,
   members: record => record.messages,

@@ -7,7 +7,7 @@
  * hand back to a stream only what its own requests brought.
  */
 import type { z } from 'zod';
-import type { Request } from '../http/request.ts';
+import type { Request, SourceName } from '../http/request.ts';
 import type { Ask, Ms, Reader } from '../reading/reading.ts';
 import type { Merge } from '../warehouse/merge.ts';
 
@@ -18,11 +18,16 @@ export interface Row {
 
 interface Described {
   readonly name: string;
+  readonly source: SourceName;
+  /** Which runs of the schedule read it. What is asked for by id follows by itself. */
+  readonly schedule: readonly ('fresh' | 'nightly')[];
   readonly merge: Merge;
   /** Fields that the specification names; any other is drift: kept in `_payload`, and counted. */
   readonly fields: ReadonlySet<string>;
   /** Values that the specification names, by field; any other is drift: kept as it is, and counted. */
   readonly enumerations: Readonly<Record<string, readonly string[]>>;
+  /** Types that are only expected: what differs is drift as well. Those that a record cannot do without are in its request. */
+  readonly expected?: z.ZodType;
 }
 
 /** A list of a stream. All but the first are read only until the first has shown such records itself. */
@@ -73,3 +78,33 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
   readonly names: readonly Name<P>[];
   version(record: P): Ms;
 }
+
+/** A list that is read whole, and what is on each of its records: a set that moves while it is read. */
+export interface ShelfStream<S extends Row, V extends Row> extends Described {
+  readonly kind: 'shelves';
+  /** All shelves of an owner; `startIndex` where a reply may not have shown all. */
+  request(owner: string, startIndex: number): Request<S>;
+  get(owner: string, id: string): Request<S>;
+  /** What tells that nothing on the shelf has changed while it stays the same; null where nothing does. */
+  version(shelf: S): string | null;
+  /** When the volumes on it were last changed, at the source; NaN where it does not show. */
+  changed(shelf: S): Ms;
+  /** How many volumes it says that it holds. */
+  count(shelf: S): number | undefined;
+  readonly perPage: number;
+  readonly members: Described & {
+    /** What varies from reply to reply though nothing changed. */
+    readonly varying: readonly string[];
+    request(owner: string, id: string, startIndex: number, maxResults: number): Request<V>;
+  };
+}
+
+/** Read by asking for each record by its id, which lists only shorten. */
+export interface VolumeStream<V extends Row> extends Described {
+  readonly kind: 'volumes';
+  /** The stream that tells which there are. */
+  readonly of: string;
+  request(id: string): Request<V>;
+}
+
+export type Stream = ListStream<Row> | DetailStream<Row, Row> | ShelfStream<Row, Row> | VolumeStream<Row>;

@@ -12,6 +12,8 @@ import type { ListStream } from './stream.ts';
 export const tickets: ListStream<Ticket> = {
   kind: 'list',
   name: 'tickets',
+  source: 'helpdesk',
+  schedule: ['fresh', 'nightly'],
   lists: [
     { name: 'default' },
     { name: 'spam', shows: record => record.spam === true },

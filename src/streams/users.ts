@@ -9,6 +9,8 @@ import type { ListStream } from './stream.ts';
 export const users: ListStream<User> = {
   kind: 'list',
   name: 'users',
+  source: 'helpdesk',
+  schedule: ['nightly'],
   lists: [{ name: 'default' }],
   read: readWhole,
   paging,

@@ -2,7 +2,7 @@
 
 import { check, type Reply, type Unreadable } from '../http/request.ts';
 import type { Ask, Page } from '../reading/reading.ts';
-import type { DetailStream, ListStream } from '../streams/stream.ts';
+import type { DetailStream, ListStream, Stream } from '../streams/stream.ts';
 import { elementsOf, fieldsOf, objectOf } from '../warehouse/clean.ts';
 import type { Batch } from '../warehouse/commit.ts';
 import { type Drift, type Reject, storable } from '../warehouse/rejects.ts';
@@ -32,7 +32,7 @@ export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: 
 
 /** One record that was asked for by id: a page of one. */
 export function singleBatch<T extends { id: string }>(
-  stream: Pick<ListStream<T>, 'name' | 'merge' | 'parameters'>,
+  stream: Pick<ListStream<T>, 'name' | 'merge'> & Partial<Pick<ListStream<T>, 'parameters'>>,
   reply: Pick<Reply<T>, 'records' | 'text' | 'date'>,
 ): Batch {
   return {
@@ -43,6 +43,32 @@ export function singleBatch<T extends { id: string }>(
     record: () => reply.text,
     parameters: () => stream.parameters?.({}, reply.date) ?? [],
   };
+}
+
+/** The records that several replies show in `items`, in one row; what cannot be read has its place among them. */
+export function itemsBatch<T extends { id: string }>(
+  stream: Pick<ListStream<T>, 'name' | 'merge'>,
+  replies: readonly Reply<T>[],
+): { batch: Batch; unreadable: readonly Unreadable[] } {
+  const all = once(() => replies.flatMap(reply => elementsOf(fieldsOf(reply.text).get('items') ?? '[]')));
+  const records: { place: number; id: string }[] = [];
+  const unreadable: Unreadable[] = [];
+  let before = 0;
+  for (const reply of replies) {
+    const shift = <P extends { place: number }>(one: P): P => ({ ...one, place: before + one.place });
+    records.push(...readable(reply.records, reply.unreadable).map(shift));
+    unreadable.push(...reply.unreadable.map(shift));
+    before += reply.arrived;
+  }
+  const batch: Batch = {
+    name: stream.name,
+    merge: stream.merge,
+    records,
+    text: places => arrayOf(places.map(place => all()[place]!)),
+    record: place => all()[place]!,
+    parameters: () => [],
+  };
+  return { batch, unreadable };
 }
 
 /** The members of a record in detail, each checked on its own. */
@@ -114,7 +140,7 @@ function once<T>(make: () => T): () => T {
 
 /** Where records differ from the specification (fields, values, types), and characters that could not be stored. */
 export function driftOf(
-  stream: Pick<ListStream<{ id: string }>, 'fields' | 'enumerations'>,
+  stream: Pick<Stream, 'fields' | 'enumerations' | 'expected'>,
   records: readonly object[],
   unreadable: readonly Unreadable[],
   cleaned: number,
@@ -130,6 +156,7 @@ export function driftOf(
     for (const [path, known] of Object.entries(stream.enumerations)) {
       for (const value of valuesAt(record, path)) if (!known.includes(value)) note('unknown_value', path, value);
     }
+    for (const { path } of stream.expected?.safeParse(record).error?.issues ?? []) note('wrong_type', path.join('.'));
   }
   for (const { path } of unreadable) note('wrong_type', path);
   if (cleaned > 0) found.set('', { kind: 'unstorable', path: '', value: '', seen: cleaned });
@@ -138,10 +165,11 @@ export function driftOf(
 
 const brief = (text: string) => storable(text.slice(0, 100));
 
-/** The text at `a`, or in every element of `a` at `a.b`. */
+/** The text at `a`, or at `a.b`, or in every element of `a` at `a.b`. */
 function valuesAt(record: object, path: string): string[] {
   const [head = '', ...rest] = path.split('.');
   const value = (record as Record<string, unknown>)[head];
   if (rest.length === 0) return typeof value === 'string' ? [value] : [];
-  return Array.isArray(value) ? value.flatMap(one => valuesAt(one, rest.join('.'))) : [];
+  const within = Array.isArray(value) ? value : [value];
+  return within.flatMap(one => (typeof one === 'object' && one !== null ? valuesAt(one, rest.join('.')) : []));
 }

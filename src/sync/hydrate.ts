@@ -26,7 +26,8 @@ import {
   type When,
 } from '../warehouse/waiting.ts';
 import { bury, commitDetail, type Detail } from './detail.ts';
-import { noteFailure, type Outcome } from './sync.ts';
+import { noteFailure } from './failures.ts';
+import type { Outcome } from './sync.ts';
 
 /** A change of the last hour is fresh; what is older gives way to it. */
 const freshMs = 3_600_000;

@@ -2,6 +2,7 @@
 import type { Context, JobContext } from '../context.ts';
 import { Busy, FencedOff, Interrupted, isAway, StreamFailed } from '../errors.ts';
 import { type Claim, finish, finishUntaken, release, takeUp, type Work } from '../warehouse/claims.ts';
+import { takeCredits } from './failures.ts';
 import type { Outcome } from './sync.ts';
 
 /** How often the database is looked for while it is away. */
@@ -53,7 +54,7 @@ async function once(ctx: JobContext, work: Work, { read, isDone }: Reads): Promi
     return;
   }
   const claim = up.taken;
-  const credits = () => ctx.helpdesk.send.takeCredits();
+  const credits = () => takeCredits(ctx);
   let outcome: Outcome & { error?: unknown };
   try {
     outcome = await read(ctx, claim);

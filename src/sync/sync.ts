@@ -12,11 +12,11 @@ import type { ListStream, Row } from '../streams/stream.ts';
 import type { Claim, Work } from '../warehouse/claims.ts';
 import { type Batch, type Bookkeeping, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
 import { nextHole, readPosition } from '../warehouse/coverage.ts';
-import { transaction } from '../warehouse/pool.ts';
 import { rangeOf } from '../warehouse/ranges.ts';
 import { dueRejects, openSince } from '../warehouse/rejects.ts';
 import { farFuture } from '../warehouse/waiting.ts';
 import { driftOf, listBatch, pageOf, rejectOf, singleBatch } from './batch.ts';
+import { noteFailure } from './failures.ts';
 
 /** What could not be had, in words; undefined if nothing is missing. */
 export interface Outcome {
@@ -194,22 +194,4 @@ async function askAgain<T extends Row>(ctx: Context, claim: Claim, stream: ListS
       else throw error;
     }
   }
-}
-
-/** A request by id that failed stops nobody: it is due again later. One for what is gone is over. */
-export async function noteFailure(
-  ctx: Context,
-  claim: Claim,
-  what: { askId: string; reason: string; gone?: boolean } | { stored: readonly string[] },
-): Promise<void> {
-  const credits = ctx.helpdesk.send.takeCredits();
-  const at = { nowMs: ctx.clock.now(), asOfMs: 0 };
-  await transaction(ctx.pg, client =>
-    keepBooks(client, claim, at, {
-      counts: { ...noCounts(), credits },
-      rejects: 'askId' in what ? [{ recordId: what.askId, ...what }] : [],
-      stored: 'stored' in what ? what.stored : [],
-      drift: [],
-    }),
-  );
 }

@@ -34,8 +34,8 @@ export type TakenUp =
   | { readonly over: true };
 
 /**
- * Raises the token, unless somebody else is at work. One reader at a time: of the top of a stream, of its holes, and of
- * messages in all, so that nothing is paid for twice.
+ * Raises the token, unless somebody else is at work. One reader at a time: of the top of a stream and of its holes, and one
+ * in all of what has neither (what is asked for by id, shelves), so that nothing is paid for twice.
  *
  * A stream that is said to be running is taken from a worker that died, and under the same job from one that lives: the
  * queue delivers a job again only when its worker has stalled. Of itself a process knows that it lives, also while nobody
@@ -49,10 +49,10 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, now: Date): P
          s.state = 'running' and s.job is distinct from $3 and (s.worker = $4 or sync.is_alive(s.worker)) as held,
          (select o.run_id from sync.stored_run_streams o join sync.stored_runs p on p.id = o.run_id
           where o.account_id = s.account_id and o.stream = s.stream and o.run_id <> s.run_id and o.state = 'running'
-            and (s.stream = 'messages' or (p.kind = 'backfill') = (r.kind = 'backfill'))
+            and (k.one_reader or (p.kind = 'backfill') = (r.kind = 'backfill'))
             and (o.worker = $4 or sync.is_alive(o.worker))
           order by 1 limit 1) as busy
-       from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
+       from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id join sync.streams k using (stream)
        where s.run_id = $1 and s.stream = $2`,
       [key.run, key.stream, by.job, by.worker],
     );
@@ -130,13 +130,13 @@ export async function finish(
   now: Date,
   end: { partly?: string | undefined; error?: unknown; credits: number },
 ): Promise<void> {
-  const { state, error, remedy, exitCode } = outcome(end);
+  const { state, error, remedy, exitCode, sleepsUntil = null } = outcome(end);
   await transaction(db, async client => {
     const { rowCount } = await client.query(
       `update sync.stored_run_streams set state = $4, finished_at = $5, error = $6, remedy = $7, exit_code = $8,
-         credits = credits + $9
+         credits = credits + $9, sleeps_until = $10
        where run_id = $1 and stream = $2 and token = $3 and state = 'running'`,
-      [claim.run, claim.stream, claim.token, state, now, error, remedy, exitCode, end.credits],
+      [claim.run, claim.stream, claim.token, state, now, error, remedy, exitCode, end.credits, sleepsUntil],
     );
     if (rowCount === 0) throw new FencedOff(`stream ${claim.stream} of run ${claim.run}`);
     await closeRun(client, claim.run, now);

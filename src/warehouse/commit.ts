@@ -73,7 +73,7 @@ export async function writeBatch(client: Client, claim: Claim, batch: Batch, at:
     if (refusal) rejects.push({ recordId: id, askId: id, reason: refusal.message, payload: batch.record(place) });
   }
   if (rejects.length === 0 && batch.parents) {
-    total.deleted += await removeVanished(client, claim, batch, clean(batch, places, care).text, batch.parents);
+    total.deleted += await removeVanished(client, claim, batch, textOf(batch, places, care).text, batch.parents);
   }
   return { counts: { ...total, rejected: rejects.length, seen: places.length }, rejects };
 }
@@ -100,7 +100,7 @@ async function mergeOnce(
   at: Moment,
   care: Care,
 ): Promise<Omit<Counts, 'credits'>> {
-  const { text, parameters, cleaned } = care === 'as it came' ? asItCame(batch, places) : clean(batch, places, care);
+  const { text, parameters, cleaned } = textOf(batch, places, care);
   const { rows } = await client.query<{ seen: number; inserted: number; updated: number; updated_ids: string[] }>({
     name: `merge ${batch.name}`,
     text: batch.merge.upsert,
@@ -128,20 +128,17 @@ async function removeVanished(
   return deleted;
 }
 
-const asItCame = (batch: Batch, places: readonly number[]) => ({
-  text: batch.text(places, 'as it came'),
-  parameters: batch.parameters(places),
-  cleaned: 0,
-});
-
-function clean(
+/** The records at these places, and the parameters that go with them, as they go to PostgreSQL. */
+export function textOf(
   batch: Batch,
   places: readonly number[],
   care: Care,
 ): { text: string; parameters: readonly unknown[]; cleaned: number } {
+  const [text, parameters] = [batch.text(places, care), batch.parameters(places)];
+  if (care === 'as it came') return { text, parameters, cleaned: 0 };
   const deep = (value: unknown): unknown =>
     typeof value === 'string' ? cleanText(value).text : Array.isArray(value) ? value.map(deep) : value;
-  return { ...cleanJson(batch.text(places, care)), parameters: batch.parameters(places).map(deep) };
+  return { ...cleanJson(text), parameters: parameters.map(deep) };
 }
 
 export const noCounts = () => ({ seen: 0, inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: 0, cleaned: 0 });

@@ -13,7 +13,10 @@ type Key = Pick<Claim, 'account' | 'stream'>;
 
 const keyOf = (claim: Key, list: string) => [claim.account, claim.stream, list];
 
-/** Makes the account and its lists known: a stream is not complete while one of its lists was never read. */
+/**
+ * Makes the account and its lists known: a stream is not complete while one of its lists was never read. Lists of these
+ * streams that are not wanted any more (an owner of shelves) are forgotten: of what they brought nothing more is claimed.
+ */
 export async function register(
   db: Queryable,
   account: string,
@@ -29,6 +32,12 @@ export async function register(
     `insert into sync.coverage (account_id, stream, list)
      select $1, l.stream, l.list from unnest($2::text[], $3::text[]) l (stream, list)
      on conflict do nothing`,
+    [account, lists.map(({ stream }) => stream), lists.map(({ list }) => list)],
+  );
+  await db.query(
+    `delete from sync.coverage c
+     where account_id = $1 and stream = any($2) and not exists (
+       select from unnest($2::text[], $3::text[]) l (stream, list) where (l.stream, l.list) = (c.stream, c.list))`,
     [account, lists.map(({ stream }) => stream), lists.map(({ list }) => list)],
   );
 }

@@ -17,13 +17,25 @@ export interface Column {
 export interface Table {
   /** With its schema: `helpdesk.tickets`. */
   readonly name: string;
+  /** The columns that name a row, with the account; `id` unless told. */
+  readonly key?: readonly string[];
   /** The SQL `from` that yields `record` (jsonb) and `n` (its place); see `page` and `within`. */
   readonly from: string;
   readonly columns: readonly Column[];
-  /** Fields that do not belong to `_payload`: other tables' records, long texts with a column of their own. */
+  /**
+   * Fields that do not belong to `_payload`: other tables' records, long texts with a column of their own, what varies
+   * without meaning. `a.b` is the field b of a.
+   */
   readonly leftOut?: readonly string[];
   /** The column that only grows at the source, where there is one. */
   readonly version?: string;
+  /**
+   * Where the order of commits is the order of replies, since one reader at a time holds the token: no reply need be later
+   * than the one before to count.
+   */
+  readonly oneReader?: boolean;
+  /** SQL over `t`, the row that is there: it is left alone. */
+  readonly passOver?: string;
   /** Written once, never compared or changed: SQL by column. */
   readonly atFirst?: Readonly<Record<string, string>>;
   /** Members of a set that belongs to a parent: those the parent no longer shows are removed. */
@@ -55,6 +67,31 @@ export const text = (field: string, name = field): Column => ({ name, sql: `reco
 export const bigint = (field: string): Column => ({ name: field, sql: `(record ->> '${field}')::numeric::bigint` });
 export const boolean = (field: string): Column => ({ name: field, sql: `(record ->> '${field}')::boolean` });
 export const time = (field: string): Column => ({ name: field, sql: `(record ->> '${field}')::timestamptz` });
+
+// A field of a field, `a.b`, in a column of another name. What has another type than it should is null, and stays in `_payload`.
+export const textAt = (path: string, name: string): Column => ({ name, sql: `record #>> '${deep(path)}'` });
+export const textsAt = (path: string, name: string): Column => ({
+  name,
+  sql: `case when jsonb_typeof(record #> '${deep(path)}') = 'array'
+      then array(select jsonb_array_elements_text(record #> '${deep(path)}')) end`,
+});
+/** Of the text of the number: 1.334E7 and 12.10 are what they say, whatever a double would make of them. */
+export const numericAt = (path: string, name: string): Column => ({
+  name,
+  sql: `case when record #>> '${deep(path)}' ~ '^-?[0-9]{1,40}([.][0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+      then (record #>> '${deep(path)}')::numeric end`,
+});
+export const bigintAt = (path: string, name: string): Column => ({
+  name,
+  sql: `case when record #>> '${deep(path)}' ~ '^-?[0-9]{1,18}([.]0+)?$' then (record #>> '${deep(path)}')::numeric::bigint end`,
+});
+/** Only what looks like a time: what does not is null, and stays in `_payload`. */
+export const timeAt = (path: string, name: string): Column => ({
+  name,
+  sql: `case when record #>> '${deep(path)}' ~ '^[0-9]{4}-[01][0-9]-[0-3][0-9]T' then (record #>> '${deep(path)}')::timestamptz end`,
+});
+const deep = (path: string) => `{${path.split('.').join(',')}}`;
+
 export const texts = (field: string): Column => ({
   name: field,
   sql: `case when jsonb_typeof(record -> '${field}') = 'array'
@@ -100,11 +137,9 @@ function upsertCtes(table: Table): string[] {
     .filter(column => column.apart)
     .map(({ name }) => `\n      and t.${name} is not distinct from r.${name}`)
     .join('');
-  const newer = table.version
-    ? `((t.${table.version}, t._observed_at) < (excluded.${table.version}, excluded._observed_at)
-      -- A version dated later than the source's own clock was a slip of that clock: it holds off nothing.
-      or t.${table.version} > excluded._observed_at + interval '1 hour' and t._observed_at < excluded._observed_at)`
-    : 't._observed_at < excluded._observed_at';
+  const key = keyOf(table);
+  const same = key.map(name => `t.${name} = r.${name}`).join(' and ');
+  const passOver = table.passOver ? ` or ${table.passOver}` : '';
   return [
     rowCte(table),
     // "offset 0" keeps the look-up by key: as an anti join, a plan made on an empty table scans it whole for each page.
@@ -112,7 +147,7 @@ function upsertCtes(table: Table): string[] {
   select * from ${short}_row r
   where not exists (
     select from ${table.name} t
-    where t.account_id = $2 and t.id = r.id and t._payload = r._payload and t._deleted_at is null${apartEqual}
+    where t.account_id = $2 and ${same} and (t._payload = r._payload and t._deleted_at is null${apartEqual}${passOver})
     offset 0)
 )`,
     `${short}_written as (
@@ -120,28 +155,48 @@ function upsertCtes(table: Table): string[] {
     _first_seen_at, _synced_at, _observed_at, _payload)
   select $2, ${[...names, ...first.map(([, sql]) => sql)].join(', ')}, $3, $3, $4, _payload
   from ${short}_changed
-  on conflict (account_id, id) do update set
+  on conflict (account_id, ${key.join(', ')}) do update set
     ${names
-      .filter(name => name !== 'id')
+      .filter(name => !key.includes(name))
       .map(name => `${name} = excluded.${name}`)
       .join(', ')},
     _synced_at = excluded._synced_at, _observed_at = excluded._observed_at, _deleted_at = null,
     _payload = excluded._payload
-  where ${newer} and (t._deleted_at is null or t._deleted_at <= excluded._observed_at)
+  where ${isNewer(table)}
   returning t.id, t.xmax = 0 as inserted
 )`,
   ];
 }
 
+const keyOf = ({ key = ['id'] }: Table) => key;
+
+/** Whether what came goes before the row that is there. */
+function isNewer({ version, oneReader, passOver }: Table): string {
+  if (oneReader) return passOver ? `not (${passOver})` : 'true';
+  const later = version
+    ? `((t.${version}, t._observed_at) < (excluded.${version}, excluded._observed_at)
+      -- A version dated later than the source's own clock was a slip of that clock: it holds off nothing.
+      or t.${version} > excluded._observed_at + interval '1 hour' and t._observed_at < excluded._observed_at)`
+    : 't._observed_at < excluded._observed_at';
+  return `${later} and (t._deleted_at is null or t._deleted_at <= excluded._observed_at)`;
+}
+
+/** SQL for `record` without these fields. */
+export function without(fields: readonly string[]): string {
+  const plain = fields.filter(field => !field.includes('.'));
+  const inner = fields.filter(field => field.includes('.')).map(field => ` #- '${deep(field)}'`);
+  return `record${plain.length > 0 ? ` - '{${plain.join(',')}}'::text[]` : ''}${inner.join('')}`;
+}
+
 function rowCte(table: Table): string {
-  const leftOut = table.leftOut?.length ? ` - '{${table.leftOut.join(',')}}'::text[]` : '';
+  const key = keyOf(table).join(', ');
   return `${shortName(table)}_row as (
-  select distinct on (id) * from (
+  select distinct on (${key}) * from (
     select ${table.columns.map(({ name, sql }) => `${sql} as ${name}`).join(',\n      ')},
-      record${leftOut} as _payload, record, n
+      ${without(table.leftOut ?? [])} as _payload, record, n
     from ${table.from}
   ) r
-  order by id, n desc
+  order by ${key}, n desc
 )`;
 }
 

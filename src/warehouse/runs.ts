@@ -2,7 +2,7 @@
  * Runs: what a command or the schedule started, stream by stream. Who takes up the work on them is in claims.ts.
  */
 import pg from 'pg';
-import { exitCodes, Interrupted, ShelfdeskError } from '../errors.ts';
+import { exitCodes, Interrupted, ShelfdeskError, Spent } from '../errors.ts';
 import { type Client, transaction } from './pool.ts';
 
 /**
@@ -110,29 +110,28 @@ export async function adoptRun(db: pg.Pool, run: number, opener: number): Promis
 }
 
 /**
- * The next stream of each open run, in the order of `streams`, if nobody alive is at work on it. `me` is alive, also while
- * nobody sees it: a job for what it is at work on would take it from itself.
+ * The next stream of each open run, for each source, if nobody alive is at work on it: streams of two sources do not wait
+ * for each other. `me` is alive, also while nobody sees it: a job for what it is at work on would take it from itself.
  */
 export async function waitingWork(
   db: pg.Pool,
   account: string,
-  streams: readonly string[],
   me: number,
 ): Promise<{ run: number; stream: string; kind: RunKind; token: number }[]> {
   const { rows } = await db.query<{ run: number; stream: string; kind: RunKind; token: number }>(
     `select run, stream, kind, token from (
-       select distinct on (r.id) r.id as run, s.stream, r.kind, s.token, s.state, s.worker
-       from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
+       select distinct on (r.id, k.source) r.id as run, s.stream, r.kind, s.token, s.state, s.worker
+       from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id join sync.streams k using (stream)
        where r.account_id = $1 and r.state = 'running' and s.state in ('waiting', 'running')
-       order by r.id, array_position($2::text[], s.stream)) next
-     where state = 'waiting' or (worker is distinct from $3 and not sync.is_alive(worker))
+       order by r.id, k.source, k.place) next
+     where state = 'waiting' or (worker is distinct from $2 and not sync.is_alive(worker))
      order by run`,
-    [account, streams, me],
+    [account, me],
   );
   return rows;
 }
 
-/** Whether another run waits to read messages: one that somebody has asked for goes before the hydrator of its own accord. */
+/** Whether another run waits to read the same by id: one that somebody has asked for goes before what comes by itself. */
 export async function othersWait(
   db: pg.Pool,
   { account, run, stream }: { account: string; run: number; stream: string },
@@ -165,28 +164,50 @@ export async function isOpen(
   return rows[0]?.id;
 }
 
-/** Whether a run reads this stream now, or next: not one that has other streams to read before it. */
+/** Whether a run reads this stream now, or next: not one that has other streams of the same source to read before it. */
 export async function isNext(client: Client, account: string, stream: string): Promise<boolean> {
   const { rows } = await client.query<{ next: boolean }>(
     `select exists (
        select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
+       join sync.streams k using (stream)
        where r.account_id = $1 and r.state = 'running' and s.stream = $2 and (s.state = 'running' or s.state = 'waiting'
          and not exists (
-           select from sync.stored_run_streams o
-           where o.run_id = r.id and o.stream <> s.stream and o.state in ('waiting', 'running')))) as next`,
+           select from sync.stored_run_streams o join sync.streams p using (stream)
+           where o.run_id = r.id and o.stream <> s.stream and p.source = k.source and o.state in ('waiting', 'running')))) as next`,
     [account, stream],
   );
   return rows[0]!.next;
 }
 
-export async function failedSince(client: Client, account: string, kind: RunKind, since: Date): Promise<boolean> {
-  const { rows } = await client.query<{ failed: boolean }>(
+/** Whether the last run that has ended with this stream says to leave it alone: it failed just now, or it sleeps. */
+export async function isResting(
+  client: Client,
+  key: { account: string; stream: string },
+  now: Date,
+  restMs: number,
+): Promise<boolean> {
+  const { rows } = await client.query<{ rests: boolean }>(
     `select coalesce((
-       select state = 'failed' and finished_at > $3 from sync.stored_runs
-       where account_id = $1 and kind = $2 order by id desc limit 1), false) as failed`,
-    [account, kind, since],
+       select coalesce(s.sleeps_until > $3, false) or (r.kind = 'hydrate' and r.state = 'failed' and r.finished_at > $4)
+       from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
+       where s.account_id = $1 and s.stream = $2 and r.finished_at is not null
+       order by s.run_id desc limit 1), false) as rests`,
+    [key.account, key.stream, now, new Date(now.getTime() - restMs)],
   );
-  return rows[0]!.failed;
+  return rows[0]!.rests;
+}
+
+/** List streams that slept over a day's quota, and are to go on now: no other run is to read them. */
+export async function wokenStreams(client: Client, account: string, now: Date): Promise<string[]> {
+  const { rows } = await client.query<{ stream: string }>(
+    `select k.stream from sync.streams k cross join lateral (
+       select s.sleeps_until from sync.stored_run_streams s
+       where s.account_id = $1 and s.stream = k.stream order by s.run_id desc limit 1) last
+     where k.follows is null and last.sleeps_until <= $2
+     order by k.place`,
+    [account, now],
+  );
+  return rows.map(({ stream }) => stream);
 }
 
 /**
@@ -213,8 +234,20 @@ export async function buryRuns(db: pg.Pool, account: string, now: Date): Promise
   });
 }
 
+export interface Ended {
+  state: RunState;
+  error: string | null;
+  remedy: string | null;
+  exitCode: number;
+  sleepsUntil?: Date;
+}
+
 /** How it is written down, and the exit code that it gives. */
-export function outcome({ partly, error }: { partly?: string | undefined; error?: unknown }) {
+export function outcome({ partly, error }: { partly?: string | undefined; error?: unknown }): Ended {
+  if (error instanceof Spent) {
+    const { message, remedy, exitCode, until } = error;
+    return { state: 'partly', error: message, remedy, exitCode, sleepsUntil: until };
+  }
   if (error instanceof Interrupted) {
     return { state: 'interrupted', error: null, remedy: error.remedy, exitCode: error.exitCode };
   }
@@ -250,18 +283,21 @@ export async function endRun(db: pg.Pool, run: number, now: Date, error: unknown
 }
 
 /**
- * A run ends with its last stream, or at once when the source refuses us or somebody interrupts: then the streams that
- * still wait are not begun.
+ * A run ends with its last stream, or at once when somebody interrupts; where a source refuses us, its streams that still
+ * wait are not begun.
  */
 export async function closeRun(client: Client, run: number, now: Date): Promise<void> {
   await client.query(
-    `with last as (
-       select exit_code, state, error, remedy from sync.stored_run_streams
-       where run_id = $1 and exit_code in (${exitCodes.refused}, ${exitCodes.interrupted})
-       order by finished_at limit 1)
-     update sync.stored_run_streams s
+    `update sync.stored_run_streams s
      set state = last.state, finished_at = $2, error = last.error, remedy = last.remedy, exit_code = last.exit_code
-     from last where s.run_id = $1 and s.state = 'waiting'`,
+     from sync.stored_run_streams w join sync.streams k using (stream)
+     cross join lateral (
+       select o.exit_code, o.state, o.error, o.remedy
+       from sync.stored_run_streams o join sync.streams p using (stream)
+       where o.run_id = $1
+         and (o.exit_code = ${exitCodes.interrupted} or o.exit_code = ${exitCodes.refused} and p.source = k.source)
+       order by o.finished_at limit 1) last
+     where s.run_id = $1 and s.state = 'waiting' and (w.run_id, w.stream) = (s.run_id, s.stream)`,
     [run, now],
   );
   await client.query(

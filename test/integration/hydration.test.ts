@@ -1,6 +1,6 @@
 /** When a run that reads messages is opened of its own accord, and when not. */
 import { expect, test } from 'vitest';
-import { openHydration } from '../../src/queue/tend.ts';
+import { openWaiting } from '../../src/queue/tend.ts';
 import { open, type Scripted, scripted, ticket } from '../support/scripted.ts';
 
 async function withWaitingTicket(): Promise<Scripted> {
@@ -17,25 +17,25 @@ const hydrations = async (source: Scripted) =>
 
 test('where a ticket waits and nobody reads messages; once', async () => {
   await using source = await withWaitingTicket();
-  await openHydration(source.ctx, 0);
-  await openHydration(source.ctx, 0);
+  await openWaiting(source.ctx, 0);
+  await openWaiting(source.ctx, 0);
   expect(await hydrations(source)).toBe(1);
 });
 
 test('not where no ticket waits', async () => {
   await using source = await scripted();
-  await openHydration(source.ctx, 0);
+  await openWaiting(source.ctx, 0);
   expect(await hydrations(source)).toBe(0);
 });
 
 test('beside a run that has lists to read before its messages, and not once it comes to them', async () => {
   await using source = await withWaitingTicket();
   await open(source.pool, ['tickets', 'messages'], new Date(), { kind: 'backfill' });
-  await openHydration(source.ctx, 0);
+  await openWaiting(source.ctx, 0);
   expect(await hydrations(source)).toBe(1);
   await source.rows(`delete from sync.stored_runs where kind = 'hydrate'`);
   await source.rows(`update sync.stored_run_streams set state = 'completed' where stream = 'tickets'`);
-  await openHydration(source.ctx, 0);
+  await openWaiting(source.ctx, 0);
   expect(await hydrations(source)).toBe(0);
 });
 
@@ -50,9 +50,9 @@ test('after one that failed not before a minute is over', async () => {
       new Date(source.ctx.clock.now() - second * 1000),
     );
   await ended(59);
-  await openHydration(source.ctx, 0);
+  await openWaiting(source.ctx, 0);
   expect(await hydrations(source)).toBe(1);
   await ended(61);
-  await openHydration(source.ctx, 0);
+  await openWaiting(source.ctx, 0);
   expect(await hydrations(source)).toBe(2);
 });

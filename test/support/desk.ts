@@ -20,13 +20,15 @@ import {
   type SeenRequest,
   startSandbox,
 } from '../../src/sandbox/server.ts';
-import { streamNames } from '../../src/streams/index.ts';
+import { streams as allStreams } from '../../src/streams/index.ts';
 import { makePool } from '../../src/warehouse/pool.ts';
 import { type NewRun, type RunState, readProgress, type StreamProgress } from '../../src/warehouse/runs.ts';
 import { type Finished, settingsFor, shelfdesk } from './cli.ts';
 import { configFor, jobs, noSandboxLimits } from './mirror.ts';
 import { freshDatabase } from './postgres.ts';
 import { open } from './scripted.ts';
+
+const deskStreams = allStreams.filter(({ source }) => source === 'helpdesk').map(({ name }) => name);
 
 /** Looks until what is asserted holds; fails with what it saw last. */
 export const eventually = <T>(look: () => T | Promise<T>, timeout = 45_000): Promise<T> =>
@@ -139,7 +141,7 @@ export async function openDesk({ redisUrl, ways = {}, ...options }: DeskOptions)
     onRequest: () => {},
     fault: () => undefined,
     rows,
-    open: (streams = streamNames, more = {}) =>
+    open: (streams = deskStreams, more = {}) =>
       open(db.pool, streams, new Date(), { opener: watcher.presence.id, ...more }),
     addJobs: () => tend(watcher.ctx, watcher.queue, { worker: watcher.presence.id, jobs: new Set() }),
     async progress(run) {

@@ -2,19 +2,20 @@
 import type pg from 'pg';
 import { backfillStream } from '../../jobs/backfill-stream.ts';
 import { hydrateMessages } from '../../jobs/hydrate-messages.ts';
+import { hydrateVolumes } from '../../jobs/hydrate-volumes.ts';
+import { readShelves } from '../../jobs/read-shelves.ts';
 import { syncStream } from '../../jobs/sync-stream.ts';
 import { runBackfill } from '../../src/commands/backfill.ts';
-import type { RunResult } from '../../src/commands/follow.ts';
+import { chooseStreams, type RunResult } from '../../src/commands/follow.ts';
 import { runSync } from '../../src/commands/sync.ts';
 import type { Config } from '../../src/config.ts';
 import type { Warehouse } from '../../src/context.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import type { World } from '../../src/sandbox/world.ts';
-import { streamNames } from '../../src/streams/index.ts';
 import { makePool } from '../../src/warehouse/pool.ts';
 import type { Range } from '../../src/warehouse/runs.ts';
 
-export const jobs = [syncStream, backfillStream, hydrateMessages];
+export const jobs = [syncStream, backfillStream, hydrateMessages, readShelves, hydrateVolumes];
 
 /** Limits that a test never meets. */
 export const noLimits = { credits: 1_000_000_000, periodMs: 60_000, requestsPerSecond: 1_000_000, reserve: 0 };
@@ -42,7 +43,7 @@ export function configFor(
 
 export async function syncOnce(
   config: Config,
-  streams: readonly string[] = streamNames,
+  streams: readonly string[] = chooseStreams([], config),
   signal: AbortSignal = new AbortController().signal,
 ): Promise<RunResult> {
   return withWarehouse(config, warehouse => runSync(config, warehouse, streams, { jobs, signal }));

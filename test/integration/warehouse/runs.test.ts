@@ -6,9 +6,10 @@ import type { JobQueue } from '../../../src/queue/queue.ts';
 import { tend } from '../../../src/queue/tend.ts';
 import { messages } from '../../../src/streams/messages.ts';
 import { tickets } from '../../../src/streams/tickets.ts';
+import { noteFailure } from '../../../src/sync/failures.ts';
 import { hydrate } from '../../../src/sync/hydrate.ts';
 import { runStream } from '../../../src/sync/run-stream.ts';
-import { noteFailure, syncList } from '../../../src/sync/sync.ts';
+import { syncList } from '../../../src/sync/sync.ts';
 import {
   type Claimant,
   failUntaken,

@@ -1,0 +1,57 @@
+/**
+ * Shelves of users and of the own library, and which volumes are on them. The list of shelves has no order and is short:
+ * it is read whole. A shelf is read when that list shows a change of it, and in any case after a while.
+ */
+import { getShelf, listShelves, listVolumes, paging } from '../sources/books/endpoints.ts';
+import { known, type Shelf, shelfExpected, shelfFields, type Volume } from '../sources/books/records.ts';
+import { bigintAt, buildMerge, derived, page, text, timeAt } from '../warehouse/merge.ts';
+import type { ShelfStream } from './stream.ts';
+import { listed, varying, volumes } from './volumes.ts';
+
+export const shelves: ShelfStream<Shelf, Volume> = {
+  kind: 'shelves',
+  name: 'shelves',
+  source: 'books',
+  schedule: ['nightly'],
+  request: (owner, startIndex) => listShelves(owner, { startIndex }),
+  get: getShelf,
+  version,
+  changed: shelf => (typeof shelf.volumesLastUpdated === 'string' ? Date.parse(shelf.volumesLastUpdated) : Number.NaN),
+  count: ({ volumeCount }) => (typeof volumeCount === 'number' ? volumeCount : undefined),
+  perPage: paging.perPage,
+  members: {
+    ...volumes,
+    name: 'listed volumes',
+    merge: listed,
+    varying,
+    request: (owner, id, startIndex, maxResults) => listVolumes(owner, id, { startIndex, maxResults }),
+  },
+  merge: buildMerge({
+    name: 'books.shelves',
+    from: page,
+    key: ['owner_id', 'id'],
+    leftOut: ['etag'],
+    oneReader: true,
+    columns: [
+      derived('owner_id', '$5::text'),
+      text('id'),
+      text('title'),
+      text('description'),
+      text('access'),
+      timeAt('created', 'created_at'),
+      timeAt('updated', 'updated_at'),
+      timeAt('volumesLastUpdated', 'volumes_last_updated_at'),
+      bigintAt('volumeCount', 'volume_count'),
+    ],
+  }),
+  fields: shelfFields,
+  expected: shelfExpected,
+  enumerations: { access: known.access },
+};
+
+/** A count alone proves nothing: one volume may have gone and another have come. But nothing is on a shelf that holds none. */
+function version({ volumesLastUpdated, volumeCount }: Shelf): string | null {
+  if (typeof volumesLastUpdated === 'string' && volumesLastUpdated !== '')
+    return JSON.stringify([volumesLastUpdated, volumeCount ?? null]);
+  return volumeCount === 0 ? '[]' : null;
+}

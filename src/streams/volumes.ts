@@ -1,0 +1,104 @@
+/**
+ * Volumes. The list of a shelf shortens them (description, language), so each is asked for by its id, once, and again when
+ * its row in such a list has changed, or after a while. What a list shows never goes over what a reply about the volume
+ * itself gave. Etag, preview, info and image links vary from reply to reply, and count as nothing.
+ */
+import { getVolume } from '../sources/books/endpoints.ts';
+import { known, type Volume, volumeExpected, volumeFields } from '../sources/books/records.ts';
+import {
+  bigintAt,
+  buildMerge,
+  type Column,
+  numericAt,
+  page,
+  type Table,
+  text,
+  textAt,
+  textsAt,
+} from '../warehouse/merge.ts';
+import type { VolumeStream } from './stream.ts';
+
+/** What varies though nothing changed (field notes, Book catalog). */
+export const varying = [
+  'etag',
+  'searchInfo',
+  'volumeInfo.previewLink',
+  'volumeInfo.infoLink',
+  'volumeInfo.imageLinks',
+] as const;
+
+const table: Table = {
+  name: 'books.volumes',
+  from: page,
+  leftOut: varying,
+  oneReader: true,
+  columns: [
+    text('id'),
+    textAt('volumeInfo.title', 'title'),
+    textAt('volumeInfo.subtitle', 'subtitle'),
+    textsAt('volumeInfo.authors', 'authors'),
+    textAt('volumeInfo.publisher', 'publisher'),
+    textAt('volumeInfo.publishedDate', 'published_date'),
+    yearOf('volumeInfo.publishedDate', 'published_year'),
+    textAt('volumeInfo.description', 'description'),
+    identifier('ISBN_10', 'isbn_10'),
+    identifier('ISBN_13', 'isbn_13'),
+    unlessZero(bigintAt('volumeInfo.pageCount', 'page_count')),
+    textAt('volumeInfo.printType', 'print_type'),
+    textsAt('volumeInfo.categories', 'categories'),
+    numericAt('volumeInfo.averageRating', 'average_rating'),
+    bigintAt('volumeInfo.ratingsCount', 'ratings_count'),
+    textAt('volumeInfo.maturityRating', 'maturity_rating'),
+    textAt('volumeInfo.language', 'language'),
+    numericAt('saleInfo.listPrice.amount', 'list_price'),
+    textAt('saleInfo.listPrice.currencyCode', 'list_price_currency'),
+    numericAt('saleInfo.retailPrice.amount', 'retail_price'),
+    textAt('saleInfo.retailPrice.currencyCode', 'retail_price_currency'),
+    textAt('saleInfo.saleability', 'saleability'),
+    textAt('accessInfo.viewability', 'viewability'),
+    textAt('saleInfo.country', 'country'),
+    textAt('volumeInfo.canonicalVolumeLink', 'canonical_link'),
+    textAt('volumeInfo.imageLinks.thumbnail', 'thumbnail'),
+  ],
+};
+
+export const volumes: VolumeStream<Volume> = {
+  kind: 'volumes',
+  name: 'volumes',
+  source: 'books',
+  schedule: [],
+  of: 'shelves',
+  request: getVolume,
+  merge: buildMerge(table),
+  fields: volumeFields,
+  expected: volumeExpected,
+  enumerations: {
+    'volumeInfo.printType': known.printType,
+    'volumeInfo.maturityRating': known.maturityRating,
+    'saleInfo.saleability': known.saleability,
+    'accessInfo.viewability': known.viewability,
+  },
+};
+
+/** Of a list: a volume that is new here waits to be asked for by its id. */
+export const listed = buildMerge({ ...table, atFirst: { _waits_since: '$4' }, passOver: `t._detail = 'full'` });
+
+/** The year where four digits begin the text: not of `19??`. */
+function yearOf(path: string, name: string): Column {
+  const { sql } = textAt(path, name);
+  return { name, sql: `nullif(substring(${sql} from '^[0-9]{4}'), '0000')::int` };
+}
+
+function identifier(type: string, name: string): Column {
+  const all = `record #> '{volumeInfo,industryIdentifiers}'`;
+  return {
+    name,
+    sql: `(select i ->> 'identifier' from jsonb_array_elements(case when jsonb_typeof(${all}) = 'array' then ${all} end) i
+      where i ->> 'type' = '${type}' limit 1)`,
+  };
+}
+
+/** 0 pages means that nobody knows (field notes, Book catalog). */
+function unlessZero({ name, sql }: Column): Column {
+  return { name, sql: `nullif(${sql}, 0)` };
+}

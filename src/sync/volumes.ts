@@ -1,0 +1,110 @@
+/**
+ * The loop that asks for volumes by their id, one request each. One that fails is marked, waits with a growing delay, and
+ * stops nobody: an id that the catalog no longer knows answers like one that fails for a moment (field notes).
+ */
+import type { Lane } from '../budget/budget.ts';
+import type { Context } from '../context.ts';
+import { Gone, Retry } from '../errors.ts';
+import type { Reply } from '../http/request.ts';
+import type { Ms } from '../reading/reading.ts';
+import type { Row, VolumeStream } from '../streams/stream.ts';
+import type { Claim } from '../warehouse/claims.ts';
+import { keepBooks, withCare, writeBatch } from '../warehouse/commit.ts';
+import { dueRejects, openSince } from '../warehouse/rejects.ts';
+import { othersWait } from '../warehouse/runs.ts';
+import { againBefore } from '../warehouse/shelves.ts';
+import { nextVolumes, noteChecked, type WaitingVolume, waitsSince } from '../warehouse/volumes.ts';
+import { driftOf, rejectOf, singleBatch } from './batch.ts';
+import { noteFailure } from './failures.ts';
+import type { Outcome } from './sync.ts';
+
+/** Tries for one volume, and again at the end of the run: each is a request of the day. */
+const fewTries = 3;
+/** This many volumes in a row that fail are no matter of volumes. */
+const mostFailures = 10;
+/** So many are looked up at once. */
+const batchSize = 50;
+/** A run that nobody has asked for ends after this. */
+const longestMs = 10 * 60_000;
+
+type Volumes = VolumeStream<Row>;
+
+/** Whoever has asked for a run waits for it; what comes by itself gives way to lists. */
+const laneOf = ({ kind }: Claim): Lane => (kind === 'sync' ? 'fresh' : 'backfill');
+
+export async function hydrateVolumes(ctx: Context, claim: Claim, stream: Volumes): Promise<Outcome> {
+  const startedMs = ctx.clock.now();
+  const begunMs = ctx.clock.monotonic();
+  const ofItsOwnAccord = claim.kind === 'hydrate';
+  const isOver = async () =>
+    ofItsOwnAccord && (ctx.clock.monotonic() - begunMs > longestMs || (await othersWait(ctx.pg, claim)));
+  const asked: string[] = [];
+  let failures = 0;
+  do {
+    const wanted = { beforeMs: await dueBefore(ctx, claim), startedMs, except: asked };
+    const volumes = await nextVolumes(ctx.pg, claim, wanted, batchSize);
+    if (volumes.length === 0) break;
+    for (const volume of volumes) {
+      ctx.signal.throwIfAborted();
+      asked.push(volume.id);
+      const failed = await ask(ctx, claim, stream, volume);
+      failures = failed ? failures + 1 : 0;
+      if (failures >= mostFailures) throw failed!;
+    }
+  } while (!(await isOver()));
+  for (const id of await dueRejects(ctx.pg, claim, new Date(ctx.clock.now()))) {
+    ctx.signal.throwIfAborted();
+    await ask(ctx, claim, stream, { id, since: await waitsSince(ctx.pg, claim.account, id) });
+  }
+  const open = await openSince(ctx.pg, claim, new Date(startedMs));
+  return { partly: open === 0 || ofItsOwnAccord ? undefined : `${open} volumes could not be read` };
+}
+
+/** After a while each is asked for again; all of them, by a backfill that reads again, but for those that it has asked for. */
+async function dueBefore(ctx: Context, claim: Claim): Promise<Ms> {
+  const sourceMs = ctx.books.send.sourceNow() ?? ctx.clock.now();
+  // What follows is read later than now, if only by the second that `as_of` is held back.
+  if (claim.again) return againBefore(ctx.pg, claim, 'default', sourceMs);
+  return sourceMs - ctx.books.volumeAgeMs;
+}
+
+/** Answers why it failed; undefined if it is here. */
+async function ask(ctx: Context, claim: Claim, stream: Volumes, volume: WaitingVolume): Promise<Retry | undefined> {
+  const options = { lane: laneOf(claim), signal: ctx.signal, tries: fewTries };
+  try {
+    const reply = await ctx.books.send(stream.request(volume.id), options);
+    const other = reply.records[0]?.id;
+    if (other !== undefined && other !== volume.id)
+      await noteFailure(ctx, claim, { askId: volume.id, reason: `the source answered with volume ${other}` });
+    else await commitVolume(ctx, claim, stream, reply, volume);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof Gone || error instanceof Retry)) throw error;
+    await noteFailure(ctx, claim, { askId: volume.id, reason: error.message });
+    return error instanceof Retry ? error : undefined;
+  }
+}
+
+async function commitVolume(
+  ctx: Context,
+  claim: Claim,
+  stream: Volumes,
+  reply: Reply<Row>,
+  volume: WaitingVolume,
+): Promise<void> {
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
+  const credits = ctx.books.send.takeCredits();
+  const batch = singleBatch(stream, reply);
+  const unreadable = reply.unreadable.map(one => rejectOf(one, batch, volume.id));
+  await withCare(ctx.pg, async (client, care) => {
+    const { counts, rejects } = await writeBatch(client, claim, batch, at, care);
+    const refused = [...unreadable, ...rejects];
+    if (refused.length === 0) await noteChecked(client, claim.account, volume, reply.asOf);
+    await keepBooks(client, claim, at, {
+      counts: { ...counts, seen: 1, rejected: refused.length, credits },
+      rejects: refused,
+      stored: [volume.id],
+      drift: driftOf(stream, reply.records, reply.unreadable, counts.cleaned),
+    });
+  });
+}

@@ -1,0 +1,81 @@
+/**
+ * Which volumes are to be asked for by their id: those that the list of a shelf showed, new or changed, and after a while
+ * all that are on a shelf. It is derived from the rows themselves. One that could not be had waits under an open reject.
+ */
+import type pg from 'pg';
+import type { Ms } from '../reading/reading.ts';
+import type { Claim } from './claims.ts';
+import type { Client } from './pool.ts';
+
+export interface WaitingVolume {
+  readonly id: string;
+  /** As `_waits_since` was when it was looked up, as text: to the microsecond. */
+  readonly since: string | null;
+}
+
+export interface Wanted {
+  /** Those that were last asked for before this, by the source's clock, are asked for again. */
+  readonly beforeMs: Ms;
+  /** One that failed since then is left alone. */
+  readonly startedMs: Ms;
+  readonly except?: readonly string[];
+}
+
+/** Those on the shelves that changed last come first, and there by their places. */
+export async function nextVolumes(
+  db: pg.Pool,
+  { account, stream }: Pick<Claim, 'account' | 'stream'>,
+  { beforeMs, startedMs, except = [] }: Wanted,
+  limit: number,
+): Promise<WaitingVolume[]> {
+  const { rows } = await db.query<WaitingVolume>(
+    `select v.id, v._waits_since::text as since
+     from books.volumes v
+     join lateral (
+       select coalesce(s.volumes_last_updated_at, s.updated_at, s._synced_at) as changed_at, m.position
+       from books.shelf_volumes m
+       join books.shelves s on (s.account_id, s.owner_id, s.id) = (m.account_id, m.owner_id, m.shelf_id)
+       where m.account_id = v.account_id and m.volume_id = v.id and m._removed_at is null
+       order by 1 desc, 2
+       limit 1) shelf on true
+     where v.account_id = $1 and (v._waits_since is not null or v._checked_at < $2) and v.id <> all($3)
+       and not exists (
+         select from sync.rejects r
+         where r.account_id = v.account_id and r.stream = $4 and r.ask_id = v.id and r.cleared_at is null and r.next_try_at >= $5)
+     order by v._waits_since is null, shelf.changed_at desc, shelf.position, v.id
+     limit $6`,
+    [account, new Date(beforeMs), except, stream, new Date(startedMs), limit],
+  );
+  return rows;
+}
+
+export async function countWaitingVolumes(db: pg.Pool, account: string): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    'select count(*) as n from sync.waiting_volumes where account_id = $1',
+    [account],
+  );
+  return rows[0]!.n;
+}
+
+export async function waitsSince(db: pg.Pool, account: string, id: string): Promise<string | null> {
+  const { rows } = await db.query<{ since: string | null }>(
+    'select _waits_since::text as since from books.volumes where account_id = $1 and id = $2',
+    [account, id],
+  );
+  return rows[0]?.since ?? null;
+}
+
+/** It has been asked for. What a list has shown since it was looked up is to be asked for anew. */
+export async function noteChecked(
+  client: Client,
+  account: string,
+  { id, since }: WaitingVolume,
+  asOfMs: Ms,
+): Promise<void> {
+  await client.query(
+    `update books.volumes set _detail = 'full', _checked_at = $3,
+       _waits_since = case when _waits_since::text is distinct from $4 then _waits_since end
+     where account_id = $1 and id = $2`,
+    [account, id, new Date(asOfMs), since],
+  );
+}
