@@ -101,6 +101,8 @@ export interface State {
   /** After a 429 nobody sends before this. */
   frozenUntilMs: number;
   lastReplyMs: number;
+  /** The last reply that was no refusal. */
+  answeredMs: number;
   lastGrantMs: number;
   lastGrantCost: number;
   /** Spent evenly, what was granted lasts until then. */
@@ -129,6 +131,7 @@ export const empty: State = {
   others: [],
   frozenUntilMs: 0,
   lastReplyMs: 0,
+  answeredMs: 0,
   lastGrantMs: 0,
   lastGrantCost: 0,
   evenMs: 0,
@@ -202,6 +205,7 @@ export function settle(
       ? Math.max(state.frozenUntilMs, repliedMs + freezeMs(state, repliedMs, { ...reply, headers }, rules))
       : state.frozenUntilMs,
     lastReplyMs: repliedMs,
+    answeredMs: reply.refused ? state.answeredMs : repliedMs,
   };
   const told = believe(landed, headers, flight.grantedMs, repliedMs, cost, rules);
   // A late reply, of the period before, has changed nothing, and is not judged by the new period.
@@ -448,6 +452,7 @@ function shift(state: State, byMs: number): State {
     others: state.others.map(([untilMs, credits]) => [untilMs + by, credits]),
     frozenUntilMs: state.frozenUntilMs + by,
     lastReplyMs: state.lastReplyMs + by,
+    answeredMs: state.answeredMs + by,
     lastGrantMs: state.lastGrantMs + by,
     evenMs: state.evenMs + by,
   };

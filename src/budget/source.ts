@@ -27,11 +27,12 @@ export function freezeMs(state: State, nowMs: number, reply: Reply, rules: Rules
 
 /**
  * What the source gives for a period is used up, and it does not say until when. A fixed period that held the oldest of
- * our requests is over one period after it, whenever it began, and a sliding one has let go of it. If we hold nothing, it
- * was somebody else: then one request an hour finds out.
+ * our requests is over one period after it, whenever it began, and a sliding one has let go of it. If we hold nothing but
+ * what was refused, it was somebody else: then one request an hour finds out.
  */
 function spentMs(state: State, nowMs: number, rules: Rules): number {
-  const oldest = Math.min(...state.spent.map(([freeMs]) => freeMs).filter(freeMs => freeMs > nowMs));
+  const held = state.spent.map(([freeMs]) => freeMs).filter(freeMs => freeMs > nowMs);
+  const oldest = Math.min(...held.filter(freeMs => freeMs <= state.answeredMs + rules.periodMs));
   return Math.min(Math.max(Number.isFinite(oldest) ? oldest - nowMs : 0, longestFreezeMs), rules.periodMs);
 }
 

@@ -9,8 +9,11 @@ import {
   type Lane,
   lanes,
   type RateHeaders,
+  type Reply,
+  type Rules,
   type State,
   settle,
+  thaw,
 } from '../../src/budget/ledger.ts';
 import { rules } from './budget-model.ts';
 
@@ -34,18 +37,21 @@ function open(state: State = empty, own = rules) {
       state = done.state;
       return { id, waitMs: done.granted ? 0 : done.waitUntilMs - atMs };
     },
-    reply(id: string, headers: RateHeaders = {}, refused = false) {
-      const done = settle(state, now(), id, { headers, refused }, own);
+    reply(id: string, headers: RateHeaders = {}, refused = false, more: Partial<Reply> = {}) {
+      const done = settle(state, now(), id, { headers, refused, ...more }, own);
       state = done.state;
       return done.settled;
+    },
+    thaw() {
+      state = thaw(state, now(), own);
     },
     cancel(id: string) {
       state = cancel(state, now(), id, own);
     },
     /** How much of this lane can be granted at this moment, one credit at a time, each answered at once. */
-    drain(most = 1000): number {
+    drain(most = 1000, lane: Lane = 'fresh'): number {
       for (let granted = 0; granted < most; granted++) {
-        const { id, waitMs } = this.ask(1);
+        const { id, waitMs } = this.ask(1, lane);
         if (waitMs > 0) return granted;
         this.reply(id);
       }
@@ -294,4 +300,71 @@ test('whenever the clock is set back, waiting stays within a time-out, a period 
       },
     ),
   );
+});
+
+// ---- a quota of a day ----
+
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+const daily: Rules = { ...broad, credits: 100, reserve: 0, periodMs: dayMs, evenly: false, longestWaitMs: 60_000 };
+
+test('over a day backfill is not spread, and leaves a tenth to the other lanes, whatever those have used', () => {
+  const ledger = open(empty, daily);
+  expect(ledger.drain(1000, 'backfill')).toBe(90);
+  expect(ledger.drain()).toBe(10);
+  const other = open(empty, daily);
+  expect(other.drain(10)).toBe(10);
+  expect(other.drain(1000, 'backfill')).toBe(90);
+});
+
+test('what takes too long is told, not waited for, and leaves no mark', () => {
+  const ledger = open(empty, daily);
+  ledger.drain();
+  expect(ledger.at(hourMs).ask(1).waitMs).toBe(dayMs - hourMs + 1);
+  expect(ledger.state.waits).toEqual([]);
+  expect(ledger.at(dayMs - 59_000).ask(1).waitMs).toBe(5000);
+  expect(ledger.state.waits).toHaveLength(1);
+});
+
+test('a spent day lasts until our oldest request is a day old; an hour at least, where it was others; or as told', () => {
+  const spent = { spent: true };
+  const used = open(empty, daily);
+  used.reply(used.ask(1).id);
+  used.at(10 * hourMs).reply(used.ask(1).id, {}, true, spent);
+  expect(used.at(11 * hourMs).ask(1).waitMs).toBe(13 * hourMs + 1);
+
+  const others = open(empty, daily);
+  others.reply(others.ask(1).id, {}, true, spent);
+  expect(others.at(1000).ask(1).waitMs).toBe(hourMs - 999);
+  // What was refused is no use of ours: after the next refusal it is an hour again.
+  others.at(2 * hourMs).reply(others.ask(1).id, {}, true, spent);
+  expect(others.at(2 * hourMs + 1).ask(1).waitMs).toBe(hourMs);
+
+  const told = open(empty, daily);
+  told.reply(told.ask(1).id, {}, true, { spent: true, freezeMs: 5 * hourMs });
+  expect(told.at(1).ask(1).waitMs).toBe(5 * hourMs);
+  expect(told.at(5 * hourMs + 1).ask(1).waitMs).toBe(0);
+});
+
+test('a short pause is as long as it was told, and a refusal tells nothing of others', () => {
+  const ledger = open(empty, daily);
+  expect(ledger.reply(ledger.ask(1).id, {}, true, { freezeMs: 2000 })).toMatchObject({ others: 0, refused: true });
+  expect(ledger.grantedAt(1)).toBe(2001);
+  expect(ledger.drain(1000, 'backfill')).toBe(90);
+});
+
+test('by hand one request is tried through a freeze, but not through what we have used', () => {
+  const ledger = open(empty, daily);
+  ledger.reply(ledger.ask(1).id, {}, true, { spent: true });
+  ledger.at(60_000).thaw();
+  const { id, waitMs } = ledger.ask(1);
+  expect(waitMs).toBe(0);
+  expect(ledger.ask(1).waitMs).toBeGreaterThan(0);
+  ledger.reply(id, {}, true, { spent: true });
+  expect(ledger.at(61_000).ask(1).waitMs).toBeGreaterThan(hourMs - 60_000);
+
+  const used = open(empty, daily);
+  used.drain();
+  used.thaw();
+  expect(used.at(1000).ask(1).waitMs).toBe(dayMs - 999);
 });

@@ -257,3 +257,58 @@ describe('these servers would notice', () => {
     expect(play({ ...scene, broken: { acquire: forgetful } }).refusedAtMs.length).toBeGreaterThan(10);
   });
 });
+
+describe('a quota of a day', () => {
+  const dayMs = 24 * 3_600_000;
+  const daily = {
+    ...rules,
+    credits: 60,
+    requestsPerSecond: 5,
+    reserve: 0,
+    periodMs: dayMs,
+    evenly: false,
+    longestWaitMs: 60_000,
+  };
+  const scene: fc.Arbitrary<Scene> = fc.record({
+    seed,
+    hours: fc.constant(80),
+    server: server.map(options => ({ ...options, headers: false })),
+    workers: fc.array(worker(1), { minLength: 1, maxLength: 8 }),
+    latencyMs: fc.constantFrom(steady, jittery, wild),
+    deaths: fc.constantFrom(0, 0.05, 0.3),
+    clockErrorMs: fc.constantFrom(0, 20),
+    rules: fc.constant(daily),
+  });
+
+  test('is never overdrawn, in no window of 24 hours and in no second, whoever dies; and is used', () => {
+    fc.assert(
+      fc.property(scene, one => {
+        const { refusedAtMs, sentAtMs, deaths, utilisation } = { ...one, ...play(one) };
+        expect(refusedAtMs).toEqual([]);
+        sentAtMs.forEach((atMs, i) => {
+          expect((sentAtMs[i + daily.credits] ?? Number.POSITIVE_INFINITY) - atMs).toBeGreaterThanOrEqual(dayMs);
+          expect((sentAtMs[i + daily.requestsPerSecond] ?? Number.POSITIVE_INFINITY) - atMs).toBeGreaterThanOrEqual(
+            1000,
+          );
+        });
+        if (deaths === 0) expect(utilisation).toBeGreaterThan(0.85);
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  test('would be overdrawn if credits came back an hour early', () => {
+    const early: typeof settle = (state, now, id, reply, own) =>
+      settle(state, now, id, reply, { ...own, periodMs: own.periodMs - 3_600_000 });
+    const server: ServerOptions = {
+      window: 'sliding',
+      phase: 0,
+      resets: 'oldest',
+      rounding: 'ceil',
+      chargesRefused: false,
+      headers: false,
+    };
+    const one: Scene = { seed: 1, hours: 60, server, workers: crowd(3, 1), latencyMs: steady, rules: daily };
+    expect(play({ ...one, broken: { settle: early } }).refusedAtMs).not.toEqual([]);
+  });
+});

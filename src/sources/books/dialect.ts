@@ -95,8 +95,8 @@ const goneRemedy = 'The catalog does not show it, or no longer: check BOOKS_USER
 function refused({ withToken }: Said, what: string): Fatal {
   if (!withToken)
     return new Fatal(
-      `${what}: the catalog wants a key or a token`,
-      'Set BOOKS_API_KEY, or BOOKS_ACCESS_TOKEN, or the three of a refresh token.',
+      `${what}: the catalog wants a valid key or a token`,
+      'Set BOOKS_API_KEY to a valid key, or BOOKS_ACCESS_TOKEN, or the three of a refresh token.',
       exitCodes.refused,
     );
   return new Fatal(

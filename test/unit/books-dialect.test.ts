@@ -1,0 +1,143 @@
+/** How the book catalog is asked, and what its failures mean: by their reason, wherever it stands. */
+import { describe, expect, test } from 'vitest';
+import { exitCodes, ShelfdeskError } from '../../src/errors.ts';
+import type { Said } from '../../src/http/dialect.ts';
+import type { Request } from '../../src/http/request.ts';
+import { booksDialect } from '../../src/sources/books/dialect.ts';
+import { addVolume, getVolume, listShelves, myLibrary, searchVolumes } from '../../src/sources/books/endpoints.ts';
+
+const dialect = booksDialect({ apiKey: 'hush-key', country: 'DE', hasToken: true });
+
+/** What services of this kind answer. */
+const envelope = (reason?: string, message = 'No.', more: object = {}) => ({
+  error: { code: 0, message, ...(reason && { errors: [{ domain: 'global', reason, message }] }), ...more },
+});
+const said = (status: number, body: unknown, headers: Record<string, string> = {}, withToken = false): Said => ({
+  status,
+  header: name => headers[name],
+  text: typeof body === 'string' ? body : JSON.stringify(body),
+  withToken,
+});
+const day = { spent: true };
+const pause = { freezeMs: 1000 };
+
+describe('which limit refuses', () => {
+  test.for<[status: number, body: unknown, refusal: object | undefined]>([
+    [429, envelope('dailyLimitExceeded'), day],
+    [403, envelope('dailyLimitExceeded'), day],
+    [403, envelope('dailyLimitExceededUnreg'), day],
+    [403, envelope('quotaExceeded'), day],
+    [403, envelope('quotaExceeded', 'Quota exceeded: requests per minute'), pause],
+    [429, envelope('rateLimitExceeded'), pause],
+    [403, envelope('userRateLimitExceeded'), pause],
+    [429, envelope('rateLimitExceeded', "Quota exceeded for 'Queries' and limit 'Queries per day'"), day],
+    [
+      429,
+      envelope(undefined, 'Quota exceeded.', {
+        status: 'RESOURCE_EXHAUSTED',
+        details: [{ reason: 'RATE_LIMIT_EXCEEDED', metadata: { quota_limit: 'defaultPerDayPerProject' } }],
+      }),
+      day,
+    ],
+    [429, envelope(undefined, 'Slow down.', { status: 'RESOURCE_EXHAUSTED' }), pause],
+    [429, '<html>Too Many Requests</html>', pause],
+    [503, envelope('backendFailed'), undefined],
+    [403, envelope('forbidden', 'No sharing today'), undefined],
+    [404, envelope('notFound'), undefined],
+    [200, envelope('dailyLimitExceeded'), undefined],
+  ])('%i %j', ([status, body, refusal]) => {
+    expect(dialect.refusal(said(status, body), 1)).toEqual(refusal);
+  });
+
+  test('Retry-After goes before what we would wait, in seconds or as a time of the source; else the pause grows', () => {
+    const date = 'Sat, 21 Nov 2026 08:00:00 GMT';
+    const later = { date, 'retry-after': 'Sat, 21 Nov 2026 10:00:00 GMT' };
+    const short = envelope('rateLimitExceeded');
+    expect(dialect.refusal(said(429, short, { 'retry-after': '7' }), 3)).toEqual({ freezeMs: 7000 });
+    expect(dialect.refusal(said(429, envelope('quotaExceeded'), later), 1)).toEqual({
+      spent: true,
+      freezeMs: 7_200_000,
+    });
+    expect(dialect.refusal(said(429, short, { 'retry-after': 'soon' }), 1)).toEqual(pause);
+    expect([2, 3, 4].map(nth => dialect.refusal(said(429, short), nth))).toEqual([
+      { freezeMs: 2000 },
+      { freezeMs: 4000 },
+      { freezeMs: 8000 },
+    ]);
+  });
+});
+
+describe('what a failure is', () => {
+  const public_ = listShelves('ada');
+  const own = listShelves(myLibrary);
+  const one = getVolume('v1');
+
+  test.for<[status: number, body: unknown, request: Request<unknown>, name: string, remedy: string]>([
+    [400, envelope('keyInvalid'), public_, 'Fatal 4', 'BOOKS_API_KEY'],
+    [
+      400,
+      envelope('badRequest', 'API key not valid', { details: [{ reason: 'API_KEY_INVALID' }] }),
+      one,
+      'Fatal 4',
+      'BOOKS_API_KEY',
+    ],
+    [400, envelope('invalidUser'), public_, 'Gone', 'BOOKS_USERS'],
+    [400, envelope('invalid'), one, 'Fatal 1', 'BOOKS_BASE_URL'],
+    [401, envelope('authError'), own, 'Fatal 4', 'BOOKS_ACCESS_TOKEN'],
+    [403, envelope('unknownLocation'), one, 'Fatal 1', 'BOOKS_COUNTRY'],
+    [403, envelope('forbidden'), public_, 'Gone', 'BOOKS_USERS'],
+    [403, envelope('forbidden'), own, 'Fatal 4', 'token'],
+    [403, envelope('accessNotConfigured'), public_, 'Fatal 4', 'project'],
+    [403, '<html>firewall</html>', public_, 'Fatal 4', 'BOOKS_API_KEY'],
+    [404, envelope('notFound'), one, 'Gone', 'no longer'],
+    [408, '', one, 'Retry', ''],
+    [429, envelope('rateLimitExceeded'), one, 'Retry', ''],
+    [500, '<html>', one, 'Retry', ''],
+    [503, envelope('backendFailed'), one, 'Retry', ''],
+    [302, '', one, 'Fatal 1', 'BOOKS_BASE_URL'],
+    [409, envelope('conflict'), addVolume('1', 'v'), 'Fatal 1', 'BOOKS_BASE_URL'],
+  ])('%i %j', ([status, body, request, name, remedy]) => {
+    const reply = said(status, body, {}, request.as === 'user');
+    const error = dialect.failure(request, reply, { shown: 'GET /it', clean: text => text, asOf: 5 });
+    expect(error).toBeInstanceOf(ShelfdeskError);
+    expect(error.name === 'Fatal' ? `Fatal ${error.exitCode}` : error.name).toBe(name);
+    expect(error.remedy).toContain(remedy);
+    expect(error.message).toMatch(new RegExp(`^GET /it: ${status}`));
+    if (name === 'Gone') expect(error).toMatchObject({ asOf: 5 });
+    expect(exitCodes.refused).toBe(4);
+  });
+
+  test('the message says the reason, and is clean before it is cut', () => {
+    const long = `${'x'.repeat(180)}hush-key-and-more`;
+    const clean = (text: string) => text.replaceAll('hush-key-and-more', '…');
+    const { message } = dialect.failure(one, said(500, envelope('backendFailed', long)), {
+      shown: 'GET /it',
+      clean,
+      asOf: 0,
+    });
+    expect(message).toBe(`GET /it: 500 backendFailed: ${'x'.repeat(180)}…`);
+  });
+});
+
+describe('what authorizes a request', () => {
+  const asked = (own: ReturnType<typeof booksDialect>) =>
+    [searchVolumes('q', { startIndex: 0, maxResults: 1 }), listShelves(myLibrary)].map(request => [
+      own.needsToken(request),
+      own.query(request),
+    ]);
+
+  test('the key what is public, the token what is its own, and the country goes with all', () => {
+    expect(asked(dialect)).toEqual([
+      [false, { country: 'DE', key: 'hush-key' }],
+      [true, { country: 'DE' }],
+    ]);
+  });
+
+  test('without a key the token everything, without either nothing', () => {
+    expect(asked(booksDialect({ hasToken: true }))).toEqual([
+      [true, {}],
+      [true, {}],
+    ]);
+    expect(asked(booksDialect({ hasToken: false }))[0]).toEqual([false, {}]);
+  });
+});
