@@ -1,11 +1,11 @@
 /**
- * `demo`: the main job, end to end, on this machine alone: a sandbox with a believable help desk, the embedded
- * PostgreSQL, one sync, and what can be asked afterwards. The data stays, under the account `demo`.
+ * `demo`: the main job, end to end, on this machine alone: a sandbox with a believable help desk and book catalog, the
+ * embedded PostgreSQL, one sync, and what can be asked afterwards. The data stays, under the account `demo`.
  */
 import type { Command } from 'commander';
-import type { Config } from '../config.ts';
+import type { BooksConfig, Config } from '../config.ts';
 import { exitCodes } from '../errors.ts';
-import { startSandbox } from '../sandbox/server.ts';
+import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { forgetAccount } from '../warehouse/accounts.ts';
 import { migrate } from '../warehouse/migrate.ts';
 import type { Act, Deps } from './command.ts';
@@ -17,8 +17,10 @@ import { warehouseOf } from './warehouse.ts';
 
 const account = 'demo';
 const tickets = 2000;
+const volumes = 300;
 /** Raised so far that the demo takes seconds: with the real limits, 100 a minute, it would take three quarters of an hour. */
 const limits = { credits: 10_000_000, periodMs: 60_000, requestsPerSecond: 100_000, reserve: 10 };
+const dayMs = 24 * 3_600_000;
 
 const questions = [
   {
@@ -39,13 +41,22 @@ where t.account_id = 'demo' and i.id = t.inbox_id group by i.name order by ticke
 from helpdesk.messages m join helpdesk.tickets t on (t.account_id, t.id) = (m.account_id, m.ticket_id)
 where m.account_id = 'demo' group by t.type order by incoming desc limit 5`,
   },
+  {
+    title: 'What is on the shelves, and what would it cost?',
+    sql: `select s.title as shelf, count(*) as volumes, min(v.published_year) as oldest, sum(v.list_price) as price, v.list_price_currency as currency
+from books.shelves s
+join books.shelf_volumes m on (m.account_id, m.owner_id, m.shelf_id) = (s.account_id, s.owner_id, s.id)
+join books.volumes v on (v.account_id, v.id) = (m.account_id, m.volume_id)
+where s.account_id = 'demo' and m._removed_at is null and v.list_price_currency = 'EUR'
+group by s.owner_id, s.id, s.title, v.list_price_currency order by volumes desc limit 5`,
+  },
 ] as const;
 
 export function addDemo(program: Command, deps: Deps, act: Act): void {
   program
     .command('demo')
     .description(
-      `mirror a sandbox of ${amount(tickets)} tickets into the embedded PostgreSQL, and ask it a few questions`,
+      `mirror a sandbox of ${amount(tickets)} tickets and ${amount(volumes)} volumes into the embedded PostgreSQL, and ask it a few questions`,
     )
     .action(
       act(async () => {
@@ -55,10 +66,12 @@ export function addDemo(program: Command, deps: Deps, act: Act): void {
           credits: limits.credits,
           periodSeconds: limits.periodMs / 1000,
           requestsPerSecond: limits.requestsPerSecond,
+          books: { volumes, requestsPerDay: limits.credits, requestsPerSecond: limits.requestsPerSecond },
         });
         try {
-          say(style('bold', 'A help desk (sandbox) → embedded PostgreSQL', process.stderr));
-          say(`Source:    ${sandbox.url}, ${amount(tickets)} tickets, limits raised so that this takes seconds`);
+          say(style('bold', 'A help desk and a book catalog (sandbox) → embedded PostgreSQL', process.stderr));
+          say(`Sources:   ${sandbox.url}, ${amount(tickets)} tickets`);
+          say(`           ${sandbox.books.url}, ${amount(volumes)} volumes; limits raised so that this takes seconds`);
           await using warehouse = await warehouseOf({ databaseUrl: undefined }, deps.signal);
           say(`Account:   '${account}'`);
           await migrate(warehouse.url);
@@ -70,7 +83,7 @@ export function addDemo(program: Command, deps: Deps, act: Act): void {
             databaseUrl: undefined,
             redisUrl: undefined,
             helpdesk,
-            books: undefined,
+            books: booksOf(sandbox.books),
             limits,
             sinceMs: 0,
           };
@@ -94,6 +107,19 @@ export function addDemo(program: Command, deps: Deps, act: Act): void {
         }
       }),
     );
+}
+
+function booksOf({ url, key, token, world }: Sandbox['books']): BooksConfig {
+  return {
+    baseUrl: new URL(url),
+    apiKey: key,
+    accessToken: token,
+    users: [...world.users.keys()],
+    library: true,
+    limits: { ...limits, periodMs: dayMs, reserve: 0 },
+    shelfAgeMs: dayMs,
+    volumeAgeMs: dayMs,
+  };
 }
 
 /** The data is in the embedded server, whatever DATABASE_URL says. */
