@@ -7,7 +7,7 @@ import pg from 'pg';
 import { expect, test, vi } from 'vitest';
 import { type BudgetDeps, makeBudget } from '../../src/budget/budget.ts';
 import { systemClock } from '../../src/clock.ts';
-import { UsageError } from '../../src/errors.ts';
+import { Spent, UsageError } from '../../src/errors.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 const limits = { credits: 100, periodMs: 60_000, requestsPerSecond: 1000, reserve: 10 };
@@ -162,6 +162,24 @@ test('a 429 in one process stops all of them until the reset and a second, and i
   const row = { account_id: 'acme', source: 'helpdesk', credit_limit: '100', fresh: '0', backfill: '0' };
   const minute = new Date(Math.floor(begunMs / 60_000) * 60_000);
   expect(rows).toEqual([{ ...row, minute, interactive: '1', others: '58', waited_ms: '21001', refused: '1' }]);
+});
+
+test('each source has credits of its own; what takes too long is told at once', async () => {
+  await using db = await freshDatabase();
+  const daily = { credits: 2, periodMs: 24 * 3_600_000, requestsPerSecond: 5, reserve: 0, evenly: false };
+  await using desk = another(db.url);
+  await using books = another(db.url, { source: 'books', limits: daily, longestWaitMs: 60_000 });
+  await desk.settle(await desk.acquire(90, 'fresh'), answered);
+  for (const lane of ['backfill', 'fresh'] as const) await books.settle(await books.acquire(1, lane), answered);
+  await expect(books.acquire(1, 'fresh')).rejects.toThrow(Spent);
+  const { rows } = await db.pool.query(
+    `select source, jsonb_array_length(state -> 'waits') as waits, (select sum(fresh + backfill)::int
+       from sync.credit_minutes m where m.source = b.source) as credits from sync.budget b order by source`,
+  );
+  expect(rows).toEqual([
+    { source: 'books', waits: 0, credits: 2 },
+    { source: 'helpdesk', waits: 0, credits: 90 },
+  ]);
 });
 
 test('settling again changes nothing', async () => {
