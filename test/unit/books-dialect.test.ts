@@ -59,6 +59,8 @@ describe('which limit refuses', () => {
       freezeMs: 7_200_000,
     });
     expect(dialect.refusal(said(429, short, { 'retry-after': 'soon' }), 1)).toEqual(pause);
+    expect(dialect.refusal(said(429, short, { 'retry-after': '0' }), 1)).toEqual(pause);
+    expect(dialect.refusal(said(429, envelope('quotaExceeded'), { 'retry-after': '0' }), 1)).toEqual(day);
     expect([2, 3, 4].map(nth => dialect.refusal(said(429, short), nth))).toEqual([
       { freezeMs: 2000 },
       { freezeMs: 4000 },

@@ -40,8 +40,9 @@ export function booksDialect({ apiKey, country, hasToken }: BooksAccess): Dialec
       const limit = limitOf(said);
       if (limit === undefined) return undefined;
       const askedMs = retryAfterMs(said.header);
-      if (limit === 'day') return { spent: true, ...(askedMs !== undefined && { freezeMs: askedMs }) };
-      return { freezeMs: askedMs ?? firstPauseMs * 2 ** (refusals - 1) };
+      // A refusal that may be repeated at once says nothing: 0 counts as no answer.
+      if (limit === 'day') return { spent: true, ...(askedMs && { freezeMs: askedMs }) };
+      return { freezeMs: askedMs || firstPauseMs * 2 ** (refusals - 1) };
     },
     failure(request, said, { shown, clean, asOf }) {
       const { reasons, message } = envelopeOf(said.text);
