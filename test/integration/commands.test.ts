@@ -130,6 +130,7 @@ describe.concurrent('commands', () => {
     expect(JSON.parse(unread.stdout)).toEqual({
       account: 'default',
       helpdesk: true,
+      books: false,
       migrations: { missing: [], unknown: [] },
       workers: [],
       streams: [],
