@@ -73,12 +73,19 @@ async function withWarehouse<T>(config: Config, work: (warehouse: Warehouse) => 
   }
 }
 
-type Rows = Map<string, unknown>;
+export type Rows = Map<string, unknown>;
 
 /** Table by table, the ids whose rows are missing, too many, or not equal to the world. */
-export async function differences(db: pg.Pool, world: World): Promise<string[]> {
+export const differences = (db: pg.Pool, world: World): Promise<string[]> => compare(db, truth(world), queries);
+
+/** The first cell of a row is its id. */
+export async function compare(
+  db: pg.Pool,
+  truth: Record<string, Rows>,
+  queries: Record<string, string>,
+): Promise<string[]> {
   const found: string[] = [];
-  for (const [table, expected] of Object.entries(truth(world))) {
+  for (const [table, expected] of Object.entries(truth)) {
     const actual = await read(db, queries[table]!);
     for (const [id, value] of expected) {
       if (!actual.has(id)) found.push(`${table} ${id}: missing`);
@@ -186,7 +193,7 @@ function mentioned<T extends { id: string }>(all: Iterable<T>, ids: readonly str
 }
 
 /** The first cell is the id. */
-function rows<T>(all: readonly T[], cells: (one: T) => readonly unknown[]): Rows {
+export function rows<T>(all: readonly T[], cells: (one: T) => readonly unknown[]): Rows {
   return new Map(all.map(cells).map(row => [keyOf(row), JSON.stringify(row)]));
 }
 
