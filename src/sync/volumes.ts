@@ -13,7 +13,7 @@ import { keepBooks, withCare, writeBatch } from '../warehouse/commit.ts';
 import { dueRejects, openSince } from '../warehouse/rejects.ts';
 import { othersWait } from '../warehouse/runs.ts';
 import { againBefore } from '../warehouse/shelves.ts';
-import { nextVolumes, noteChecked, type WaitingVolume, waitsSince } from '../warehouse/volumes.ts';
+import { lastChecked, nextVolumes, noteChecked, type WaitingVolume, waitsSince } from '../warehouse/volumes.ts';
 import { driftOf, rejectOf, singleBatch } from './batch.ts';
 import { noteFailure } from './failures.ts';
 import type { Outcome } from './sync.ts';
@@ -63,8 +63,9 @@ export async function hydrateVolumes(ctx: Context, claim: Claim, stream: Volumes
 /** After a while each is asked for again; all of them, by a backfill that reads again, but for those that it has asked for. */
 async function dueBefore(ctx: Context, claim: Claim): Promise<Ms> {
   const sourceMs = ctx.books.send.sourceNow() ?? ctx.clock.now();
-  // What follows is read later than now, if only by the second that `as_of` is held back.
-  if (claim.again) return againBefore(ctx.pg, claim, 'default', sourceMs);
+  // Not the time of now: what is read in the next seconds counts as read before it, since `as_of` is held back.
+  if (claim.again)
+    return againBefore(ctx.pg, claim, 'default', Math.min((await lastChecked(ctx.pg, claim)) + 1, sourceMs));
   return sourceMs - ctx.books.volumeAgeMs;
 }
 

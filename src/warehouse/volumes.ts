@@ -65,6 +65,15 @@ export async function waitsSince(db: pg.Pool, account: string, id: string): Prom
   return rows[0]?.since ?? null;
 }
 
+/** When any volume was last asked for by its id, by the source's clock. */
+export async function lastChecked(db: pg.Pool, { account }: Pick<Claim, 'account'>): Promise<Ms> {
+  const { rows } = await db.query<{ last_ms: Ms }>(
+    `select coalesce(extract(epoch from max(_checked_at)), 0)::float8 * 1000 as last_ms from books.volumes where account_id = $1`,
+    [account],
+  );
+  return rows[0]!.last_ms;
+}
+
 /** It has been asked for. What a list has shown since it was looked up is to be asked for anew. */
 export async function noteChecked(
   client: Client,

@@ -233,6 +233,44 @@ describe('the list of a shelf, and the volume itself', () => {
 });
 
 describe('backfill --again', () => {
+  test('reads every shelf and every volume once more, and none twice when it is interrupted', async () => {
+    await using catalog = await openCatalog();
+    const { world, pool } = catalog;
+    addShelf(world, 'ada', 1, 3);
+    addShelf(world, 'ada', 2, 2);
+    addShelf(world, world.me, 1, 2, 'mine');
+    await catalog.sync();
+    catalog.asked();
+    catalog.pass();
+    const places = await placesOf(pool, `name <> 'volumes'`);
+    const stop = new AbortController();
+    catalog.before = ({ path }) => {
+      if (path === '/volumes/s1-1') stop.abort(new Interrupted());
+    };
+    const first = await catalog.again(stop.signal);
+    expect(first).toMatchObject({ state: 'interrupted', exitCode: 130 });
+    catalog.before = () => {};
+    const second = await catalog.again();
+    expect(second).toMatchObject({ run: first.run, state: 'completed', exitCode: 0 });
+    const volumes = ['s1-0', 's1-1', 's1-2', 's2-0', 's2-1', 'mine0', 'mine1'].map(id => `/volumes/${id}`);
+    const shelf = (path: string, count: number) => [path, `${path}?${count}`];
+    expect(catalog.asked().sort()).toEqual(
+      [
+        ...['/users/ada/bookshelves', '/mylibrary/bookshelves'],
+        // What is known counts as the first of two readings.
+        ...shelf('/users/ada/bookshelves/1/volumes', 3),
+        ...shelf('/users/ada/bookshelves/2/volumes', 2),
+        ...shelf('/mylibrary/bookshelves/1/volumes', 2),
+        ...volumes,
+      ].sort(),
+    );
+    expect(await placesOf(pool, `name <> 'volumes'`)).toEqual(places);
+    expect(await catalog.differences()).toEqual([]);
+    const third = await catalog.again();
+    expect(third.run).not.toBe(first.run);
+    expect(catalog.asked().filter(path => path.startsWith('/volumes/')).length).toBe(7);
+  });
+
   test('interrupted among the shelves, it goes on with those that it has not read', async () => {
     await using catalog = await openCatalog();
     for (const id of [1, 2, 3]) addShelf(catalog.world, 'ada', id, 1);
