@@ -48,6 +48,7 @@ describe('4 reads', () => {
     ['Volume list: behind the end', '/volumes?q=book&startIndex=11', undefined],
     ['Volume list: nothing found', '/volumes?q=walrus', undefined],
     ['Volume list: all words', '/volumes?q=clock+tide', 'a'],
+    ['Volume list: not one word alone', '/volumes?q=clock+walrus', undefined],
     ['Volume list: a phrase', '/volumes?q=%22clock+tide%22', undefined],
     ['Volume list: in a field', '/volumes?q=inauthor:li', 'a'],
     ['Volume list: a phrase in a field', '/volumes?q=intitle:%22tide+clock%22', 'a'],
@@ -146,6 +147,18 @@ describe('4 reads', () => {
     },
   );
 
+  test('no character is cut in two', () => {
+    const { world } = smallCatalog();
+    const { get } = askingBooks(world);
+    for (const start of ['', 'x']) {
+      world.changeVolume('a', { description: start + '😀'.repeat(200) });
+      for (let n = 0; n < 50; n++) {
+        const [{ volumeInfo, searchInfo }] = get('/volumes?q=tide').json.items;
+        expect(volumeInfo.description.isWellFormed() && searchInfo.textSnippet.isWellFormed()).toBe(true);
+      }
+    }
+  });
+
   test('a reply differs from the last one though nothing has changed: etag and links, nothing else', () => {
     const { get } = asking();
     const [one, other] = [get('/volumes/a').json, get('/volumes/a').json];
@@ -204,6 +217,7 @@ describe('fields', () => {
       { items: [{ saleInfo: { listPrice: { amount: 13_340_000, currencyCode: 'IDR' } } }] },
     ],
     ['nothing', {}],
+    ['items/saleInfo/listPrice/amount/*', { items: [{ saleInfo: { listPrice: {} } }] }],
     ['kind , totalItems', { kind: 'books#volumes', totalItems: 1 }],
   ])('%s', (fields, expected) => {
     const got = asking({ totalItems: 'true' }).get(`/volumes?q=tide&fields=${encodeURIComponent(fields)}`);

@@ -85,13 +85,19 @@ function inMicros({ amount, currencyCode }: Price): object {
 function cut(text: string): string {
   if (text.length <= CUT) return text;
   const blank = text.lastIndexOf(' ', CUT);
-  return `${text.slice(0, blank > CUT / 2 ? blank : CUT)} ...`;
+  return `${piece(text, 0, blank > CUT / 2 ? blank : CUT)} ...`;
 }
 
 /** Some other piece of the text each time. */
 function snippet(text: string, token: string): string {
   const from = text.length > 80 ? token.charCodeAt(0) % 40 : 0;
-  return `... ${text.slice(from, from + 120)} ...`;
+  return `... ${piece(text, from, from + 120)} ...`;
+}
+
+/** Only what was naughty before is naughty afterwards: no character is cut in two. */
+function piece(text: string, from: number, to: number): string {
+  const inPair = (at: number) => (text.codePointAt(at - 1) ?? 0) > 0xffff;
+  return text.slice(inPair(from) ? from - 1 : from, inPair(to) ? to - 1 : to);
 }
 
 /** In lists the time of the last change of volumes can be missing. */
