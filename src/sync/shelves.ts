@@ -4,7 +4,7 @@
  * does not show, is left out and said; everything else goes on.
  */
 import type { Context } from '../context.ts';
-import { Gone, Retry } from '../errors.ts';
+import { Gone, Retry, Spent } from '../errors.ts';
 import type { Reply } from '../http/request.ts';
 import { covering, floorSecond, type Ms } from '../reading/reading.ts';
 import { readShelf } from '../reading/shelf.ts';
@@ -154,11 +154,14 @@ async function readOne(
   }
   const { value } = step;
   if (value.found === 'moved') return `shelf ${shelf.id} of ${owner} moved while it was read`;
+  const found = { reading, replies: replies.map(({ reply }) => reply) };
+  const ids = found.replies.flatMap(idsOf);
+  const isKnown = value.found === 'unchanged' || ids.join('\n') === (known ?? []).join('\n');
   await commitShelf(job, key, shelf, {
-    replies: replies.map(({ reply }) => reply),
+    ...found,
     startIndex: replies[0]!.startIndex,
-    reading,
     asOf: value.asOf,
+    changedMs: isKnown ? value.asOf : await changedMs(job, key, shelf, found),
     whole: value.found === 'whole',
   });
   return undefined;
@@ -183,6 +186,8 @@ interface Found {
   readonly startIndex: number;
   readonly reading: Omit<Reading, 'known'> | undefined;
   readonly asOf: Ms;
+  /** When what has changed did so at the latest. */
+  readonly changedMs: Ms;
   /** All of the shelf; else its end. */
   readonly whole: boolean;
 }
@@ -202,7 +207,7 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, shelf: Ro
       positions: places.map(place => found.startIndex + place),
       all,
       ...at,
-      changedMs: changedMs(stream, shelf, found, places.length),
+      changedMs: found.changedMs,
       beforeMs: found.reading?.asOfMs,
     });
     if (all) await noteReading(client, key, { asOfMs: found.asOf, version: stream.version(shelf) });
@@ -232,17 +237,35 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, shelf: Ro
 }
 
 /**
- * When what has changed on the shelf did so: as the shelf itself says, if that is news; else when it was seen. What the
- * list of shelves said is older than what was read then: if the two do not agree on how many there are, something changed
- * in between, and when is not known.
+ * When what has changed on the shelf did so at the latest: as the shelf itself says, if that is news; else when it was seen.
+ * What the list of shelves said is older than what was read then: something may have changed in between. So the shelf is
+ * asked once more, and if it does not say the same any more, when that was is not known.
  */
-function changedMs(stream: Shelves, shelf: Row, { reading, asOf, replies }: Found, volumes: number): Ms {
+async function changedMs(
+  { ctx, stream }: Job,
+  { owner }: ShelfKey,
+  shelf: Row,
+  { reading, replies }: Pick<Found, 'reading' | 'replies'>,
+): Promise<Ms> {
   const said = stream.changed(shelf);
-  const isNews = said > (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) && said <= replies.at(-1)!.date + 1000;
-  const agrees = (stream.count(shelf) ?? volumes) === volumes;
-  if (isNews && agrees) return said;
-  return Math.max(asOf, (reading?.asOfMs ?? 0) + 1);
+  const version = stream.version(shelf);
+  const seenMs = Math.max(latest(replies.at(-1)!.date), (reading?.asOfMs ?? 0) + 1);
+  // What was read included up to two seconds after its `as_of`: what the version was then tells.
+  const isNews = said > (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) && said <= seenMs && version !== reading?.version;
+  const volumes = replies.reduce((sum, { arrived }) => sum + arrived, 0);
+  if (!isNews || (stream.count(shelf) ?? volumes) !== volumes) return seenMs;
+  try {
+    const options = { lane: 'fresh', signal: ctx.signal, tries: fewTries } as const;
+    const [still] = (await ctx.books.send(stream.get(owner, shelf.id), options)).records;
+    return still !== undefined && stream.version(still) === version ? said : seenMs;
+  } catch (error) {
+    if (error instanceof Gone || error instanceof Retry || error instanceof Spent) return seenMs;
+    throw error;
+  }
 }
+
+/** The source writes whole seconds. */
+const latest = (date: Ms): Ms => date + 999;
 
 /**
  * A shelf that the list does not show any more: only what the source says it has no more gets a tombstone. Where it cannot
@@ -271,8 +294,8 @@ async function bury({ ctx, claim, stream }: Job, key: ShelfKey, asOfMs: Ms): Pro
   const at = { nowMs: ctx.clock.now(), asOfMs };
   const credits = ctx.books.send.takeCredits();
   const before = (await readingsOf(ctx.pg, key.account, key.owner)).get(key.shelf);
+  const changedMs = Math.max(latest(ctx.books.send.sourceNow() ?? asOfMs), (before?.asOfMs ?? 0) + 1);
   await transaction(ctx.pg, async client => {
-    const changedMs = Math.max(asOfMs, (before?.asOfMs ?? 0) + 1);
     const nothing = { text: '[]', positions: [], all: true, ...at, changedMs, beforeMs: before?.asOfMs };
     const { deleted } = await shelve(client, key, stream.members.varying, nothing);
     await buryShelf(client, key, changedMs, at.nowMs);

@@ -158,6 +158,25 @@ export async function placesOf(db: pg.Pool, where = 'true'): Promise<unknown[]> 
   return rows;
 }
 
+/** A volume's places, one after the other: `0 [2026-04-02T12:00:00.000Z, now) after null`. */
+export async function historyOf(catalog: Catalog, volume: string): Promise<string[]> {
+  const rows = await catalog.rows(
+    `select position, valid_from, valid_to, change_after from books.shelf_volume_history where volume_id = $1 order by valid_from`,
+    [volume],
+  );
+  const time = (at: unknown) => (at as Date | null)?.toISOString() ?? null;
+  return rows.map(
+    row =>
+      `${row.position} [${time(row.valid_from)}, ${time(row.valid_to) ?? 'now'}) after ${time(row.change_after) ?? 'never'}`,
+  );
+}
+
+/** When the shelf was last read whole. */
+export async function asOf(catalog: Catalog, shelf: number): Promise<string> {
+  const [row] = await catalog.rows('select as_of from sync.shelf_readings where shelf_id = $1', [String(shelf)]);
+  return (row!.as_of as Date).toISOString();
+}
+
 // --- the mirror against the world ---------------------------------------------------------------------------------------
 
 export interface Expectations {
