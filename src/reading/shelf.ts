@@ -1,7 +1,7 @@
 /**
  * Reading what is on a shelf. Pages are cut out by place, and the shelf may change between two of them: one volume put in
  * front moves all others over the borders of the pages. So it is read until two readings one after the other show the
- * same. Then each page stayed as it was from its first reading to its second, and between the two lies the moment at which
+ * same. Then each place stayed as it was from its first reading to its second, and between the two lies the moment at which
  * the first one found the end of the list: the shelf was like that then. (Of changes that are undone before they are seen
  * again nobody can know.)
  *
@@ -27,12 +27,15 @@ export interface ShelfPage {
  */
 export type ShelfRead = { readonly found: 'whole' | 'unchanged'; readonly asOf: Ms } | { readonly found: 'moved' };
 
-/** So often a shelf is read before it is left to the next run. */
+/** So often a shelf is read before it is left to the next run, */
 const mostReadings = 5;
+/** and so far a reading goes: a list that grows as fast as it is read has no end. */
+const mostPages = 1000;
 
 /**
- * `known`: what an earlier reading found; it counts as the first of two. `look`: one request is to tell whether it may have
- * changed, by the end of the shelf: what is put on it or taken off moves that.
+ * `known`: what an earlier reading found; it counts as the first of two, once its end has been asked for: behind it something
+ * may have come since. `look`: one request is to tell whether it may have changed, by the end of the shelf: what is put on it
+ * or taken off moves that (if pages are as long as was asked for; of shorter ones nobody can tell).
  */
 export function* readShelf({
   known,
@@ -49,29 +52,40 @@ export function* readShelf({
     const { ids, asOf } = yield { startIndex, maxResults: perPage };
     if (isSame(ids, known.slice(startIndex))) return { found: 'unchanged', asOf };
   }
-  let before: { pages: readonly (readonly string[])[]; endAsOf: Ms } | undefined;
+  let before: { ids: readonly string[]; repeats: boolean; endAsOf: Ms } | undefined;
+  if (known?.length && !look) {
+    const { ids, asOf } = yield { startIndex: known.length, maxResults: perPage };
+    if (ids.length === 0) before = { ids: known, repeats: false, endAsOf: asOf };
+  }
   for (let reading = 1; reading <= mostReadings; reading++) {
-    const pages: (readonly string[])[] = [];
-    const met = new Set<string>();
-    let start = 0;
+    const ids: string[] = [];
+    let first: readonly string[] = [];
+    let last: readonly string[] = [];
     let agrees = before !== undefined;
-    let beganAsOf: Ms | undefined;
-    for (;;) {
-      const { ids, asOf }: ShelfPage = yield { startIndex: start, maxResults: perPage };
-      beganAsOf ??= asOf;
-      // A source that pays no heed to `startIndex` shows the same for ever.
-      if (ids.length === 0 || (start > 0 && ids.every(id => met.has(id)))) {
+    for (let pages = 0; ; pages++) {
+      if (pages === mostPages) return { found: 'moved' };
+      const { ids: arrived, asOf }: ShelfPage = yield { startIndex: ids.length, maxResults: perPage };
+      // A source that pays no heed to `startIndex` shows the same for ever; so does, once, a shelf that moved by a page.
+      const repeats = ids.length > 0 && isSame(arrived, first) && arrived.some(id => id !== '');
+      if (arrived.length === 0 || repeats) {
         // One reply shows that nothing is there; that nothing is left is believed when it is shown twice.
-        const isEmpty = pages.length === 0 && (known === undefined || before?.pages.length === 0);
-        if (isEmpty || (known && isSame(pages.flat(), known))) return { found: 'whole', asOf: beganAsOf };
-        before = { pages, endAsOf: asOf };
+        const isEmpty = ids.length === 0 && (!known?.length || before?.ids.length === 0);
+        if (isEmpty) return { found: 'whole', asOf };
+        const again = agrees && repeats && before!.repeats && ids.length === before!.ids.length;
+        if (again) return { found: 'whole', asOf: before!.endAsOf };
+        before = { ids, repeats, endAsOf: asOf };
         break;
       }
-      agrees &&= isSame(ids, before!.pages[pages.length] ?? []);
-      pages.push(ids);
-      for (const id of ids) met.add(id);
-      start += ids.length;
-      if (agrees && pages.length === before!.pages.length) return { found: 'whole', asOf: before!.endAsOf };
+      if (isSame(arrived, last)) {
+        before = undefined;
+        break;
+      }
+      agrees &&= arrived.every((id, i) => id === before!.ids[ids.length + i]);
+      ids.push(...arrived);
+      if (pages === 0) first = arrived;
+      last = arrived;
+      if (agrees && !before!.repeats && ids.length === before!.ids.length)
+        return { found: 'whole', asOf: before!.endAsOf };
     }
   }
   return { found: 'moved' };

@@ -12,7 +12,7 @@ describe.concurrent('a shelf that changes while it is read', () => {
   test.for([2, 3, 5])('with every %ith request a volume is put in front: settled, it is right', async every => {
     await using catalog = await openCatalog({ config: { library: false } });
     const { world } = catalog;
-    addShelf(world, 'ada', 1, 85);
+    addShelf(world, 'ada', 1, 45);
     const spare = addVolumes(world, ['x0', 'x1']);
     catalog.before = ({ path }, n) => {
       catalog.pass(700);

@@ -1,0 +1,321 @@
+/** A catalog in trouble: what fails, what is refused, what cannot be stored. Everything else goes on. */
+import { describe, expect, test } from 'vitest';
+import { Interrupted } from '../../src/errors.ts';
+import type { Fault } from '../../src/sandbox/server.ts';
+import { addShelf, addVolumes, bookDifferences, type Catalog, dayMs, openCatalog, placesOf } from '../support/books.ts';
+import { differences, syncOnce } from '../support/mirror.ts';
+
+const rejects = (catalog: Catalog) =>
+  catalog.rows(
+    `select stream, record_id, ask_id, attempts, reason from sync.rejects where cleared_at is null order by key`,
+  );
+const volumesAsked = (catalog: Catalog) => catalog.asked().filter(path => path.startsWith('/volumes/'));
+const statusOf = (catalog: Catalog, stream: string) =>
+  catalog
+    .rows(
+      `select complete_through is not null as complete, waiting, open_rejects, last_state, sleeps_until, remedy from sync.status
+       where stream = $1`,
+      [stream],
+    )
+    .then(([row]) => row!);
+/** Of every record in `items`, or of the record itself. */
+const edited = (edit: (record: Record<string, unknown>, place: number) => void): Fault => ({
+  kind: 'body',
+  edit: json => {
+    const body = json as { items?: Record<string, unknown>[] };
+    (body.items ?? [body as Record<string, unknown>]).forEach(edit);
+    return body;
+  },
+});
+
+describe.concurrent('a volume that cannot be had', () => {
+  test.for<{ fault: Fault; tries: number; says: string }>([
+    { fault: { kind: 'status', status: 503, reason: 'backendFailed' }, tries: 6, says: '503 backendFailed' },
+    { fault: { kind: 'status', status: 404, reason: 'notFound' }, tries: 2, says: '404 notFound' },
+    { fault: edited(record => Object.assign(record, { id: 's1-1' })), tries: 2, says: 'answered with volume s1-1' },
+  ])(
+    '$says: a few tries, a reject, and all others are here; what comes right later clears it',
+    async ({ fault, tries, says }) => {
+      await using catalog = await openCatalog();
+      const { world, pool } = catalog;
+      addShelf(world, 'ada', 1, 4);
+      catalog.fault = ({ path }) => (path === '/volumes/s1-2' ? fault : undefined);
+      const first = await catalog.sync();
+      expect(first).toMatchObject({ state: 'partly', exitCode: 3 });
+      expect(first.streams.map(({ state, error }) => [state, error])).toEqual([
+        ['completed', null],
+        ['partly', '1 volumes could not be read'],
+      ]);
+      const asked = volumesAsked(catalog);
+      expect(asked.filter(path => path === '/volumes/s1-2').length).toBe(tries);
+      expect(asked.length).toBe(tries + 3);
+      expect(await rejects(catalog)).toEqual([
+        { stream: 'volumes', record_id: 's1-2', ask_id: 's1-2', attempts: 2, reason: expect.stringContaining(says) },
+      ]);
+      expect(await statusOf(catalog, 'volumes')).toMatchObject({ complete: true, waiting: 1, open_rejects: 1 });
+      expect(await catalog.rows(`select id, title, _detail from books.volumes where _detail <> 'full'`)).toEqual([
+        { id: 's1-2', title: 'Title of s1-2', _detail: 'list' },
+      ]);
+      expect(await bookDifferences(pool, world, ['ada'], { failing: ['s1-2'] })).toEqual([]);
+
+      // It is not due yet.
+      expect((await catalog.sync()).exitCode).toBe(0);
+      expect(volumesAsked(catalog)).toEqual([]);
+      await pool.query('update sync.rejects set next_try_at = now()');
+      catalog.fault = () => undefined;
+      expect((await catalog.sync()).exitCode).toBe(0);
+      expect(volumesAsked(catalog)).toEqual(['/volumes/s1-2']);
+      expect(await rejects(catalog)).toEqual([]);
+      expect(await catalog.differences()).toEqual([]);
+    },
+  );
+
+  test('many in a row are no matter of volumes: the run fails, and says why', async () => {
+    await using catalog = await openCatalog();
+    addShelf(catalog.world, 'ada', 1, 12);
+    catalog.fault = ({ path }) => (path.startsWith('/volumes/') ? { kind: 'status', status: 500 } : undefined);
+    const result = await catalog.sync();
+    expect(result).toMatchObject({ state: 'failed', exitCode: 1 });
+    expect(result.streams[1]!.error).toContain('500');
+    expect(volumesAsked(catalog).length).toBe(30);
+    await catalog.pool.query('update sync.rejects set next_try_at = now()');
+    catalog.fault = () => undefined;
+    expect((await catalog.sync()).exitCode).toBe(0);
+    expect(await rejects(catalog)).toEqual([]);
+    expect(await catalog.differences()).toEqual([]);
+  });
+
+  test('interrupted among the volumes, the next sync asks for those that are left', async () => {
+    await using catalog = await openCatalog();
+    addShelf(catalog.world, 'ada', 1, 4);
+    const stop = new AbortController();
+    catalog.before = ({ path }) => {
+      if (path === '/volumes/s1-1') stop.abort(new Interrupted());
+    };
+    expect((await syncOnce(catalog.config(), undefined, stop.signal)).exitCode).toBe(130);
+    expect((await catalog.sync()).exitCode).toBe(0);
+    expect(volumesAsked(catalog)).toEqual([0, 1, 2, 3].map(n => `/volumes/s1-${n}`));
+    expect(await catalog.differences()).toEqual([]);
+  });
+});
+
+describe.concurrent('the requests of a day', () => {
+  const untilOf = (error: string | null) =>
+    /^the catalog's quota of the day is spent; it goes on at (\S+)$/.exec(error ?? '')?.[1];
+
+  test.for([
+    { requestsPerDay: 12, shelves: 'completed' },
+    // With the look whether the first shelf says the same still.
+    { requestsPerDay: 4, shelves: 'partly' },
+  ])(
+    '$requestsPerDay of them, spent in the middle: the run says until when, and is gone on with by hand',
+    async ({ requestsPerDay, shelves }) => {
+      await using catalog = await openCatalog({ requestsPerDay, config: { library: false } });
+      const { world, sandbox } = catalog;
+      addShelf(world, 'ada', 1, 3);
+      addShelf(world, 'ada', 2, 3);
+      const first = await catalog.sync();
+      expect(first).toMatchObject({ state: 'partly', exitCode: 3 });
+      expect(first.streams.map(({ state }) => state)).toEqual([shelves, 'partly']);
+      const until = untilOf(first.streams[1]!.error);
+      expect(Date.parse(until ?? '')).toBeGreaterThan(Date.now());
+      const sleeps = expect.objectContaining({ sleeps_until: expect.any(Date) });
+      expect(
+        await catalog.rows(`select sleeps_until from sync.run_streams where state = 'partly' order by stream`),
+      ).toEqual(shelves === 'partly' ? [sleeps, sleeps] : [sleeps]);
+      const status = await statusOf(catalog, 'volumes');
+      expect((status.sleeps_until as Date).toISOString().slice(0, 19)).toBe(until?.slice(0, 19));
+      expect(status.remedy).toContain('goes on by itself');
+      // The one that was refused is the last one.
+      expect(catalog.asked().length).toBe(requestsPerDay + 1);
+      expect(sandbox.books.totals.refused).toBe(1);
+
+      // Somebody asks by hand: it is tried once.
+      expect((await catalog.sync()).exitCode).toBe(3);
+      expect([catalog.asked().length, sandbox.books.totals.refused]).toEqual([1, 2]);
+      for (let days = 0, exitCode: number | undefined; exitCode !== 0; days++) {
+        expect(days).toBeLessThan(8);
+        sandbox.books.beginNewDay();
+        exitCode = (await catalog.sync()).exitCode;
+      }
+      expect(await catalog.differences()).toEqual([]);
+      expect(await rejects(catalog)).toEqual([]);
+      expect(await statusOf(catalog, 'volumes')).toMatchObject({
+        sleeps_until: null,
+        waiting: 0,
+        last_state: 'completed',
+      });
+    },
+  );
+
+  test('our own are spent: the catalog is not asked at all, until there are more', async () => {
+    await using catalog = await openCatalog({ config: { library: false } });
+    const { world, sandbox } = catalog;
+    addShelf(world, 'ada', 1, 6);
+    const limits = { credits: 8, periodMs: dayMs, requestsPerSecond: 1_000_000, reserve: 0 };
+    const first = await catalog.sync({ limits });
+    expect(first).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(Date.parse(untilOf(first.streams[1]!.error) ?? '')).toBeGreaterThan(Date.now() + dayMs / 2);
+    expect(catalog.asked().length).toBe(8);
+    const second = await catalog.sync({ limits });
+    expect(second.streams.map(({ state, error }) => [state, untilOf(error) !== undefined])).toEqual([
+      ['partly', true],
+      ['partly', true],
+    ]);
+    expect([catalog.asked(), sandbox.books.totals.refused]).toEqual([[], 0]);
+    expect((await catalog.sync()).exitCode).toBe(0);
+    expect(await catalog.differences()).toEqual([]);
+  });
+});
+
+describe.concurrent('what cannot be stored as it came', () => {
+  test('NUL and lone surrogates: cleaned and counted, and written once', async () => {
+    await using catalog = await openCatalog();
+    const { world, pool } = catalog;
+    const { volumes } = addShelf(world, 'ada', 1, 2);
+    const naughty = { title: 'a\0b \ud800 c', authors: ['\udfff', 'Zoë'], subtitle: '\\u0000 \ud83d\ude00' };
+    addVolumes(world, ['naughty'], { info: naughty });
+    world.add('ada', 1, 'naughty', 1);
+    world.createShelf(world.me, { id: 2, title: 'Sh\0elf', description: '\ud800', volumes: [...volumes] });
+    const result = await catalog.sync();
+    expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
+    expect(await catalog.rows(`select title, subtitle, authors from books.volumes where id = 'naughty'`)).toEqual([
+      { title: 'a\ufffdb \ufffd c', subtitle: '\\u0000 \ud83d\ude00', authors: ['\ufffd', 'Zoë'] },
+    ]);
+    expect(await catalog.differences()).toEqual([]);
+    expect(result.streams.map(({ cleaned }) => cleaned)).toEqual([8, 3]);
+    expect(await catalog.rows(`select stream, seen from sync.drift where kind = 'unstorable' order by stream`)).toEqual(
+      [
+        { stream: 'shelves', seen: 8 },
+        { stream: 'volumes', seen: 3 },
+      ],
+    );
+    expect(await rejects(catalog)).toEqual([]);
+    const before = await placesOf(pool);
+    catalog.pass();
+    await catalog.sync({ shelfAgeMs: 0 });
+    expect(await placesOf(pool)).toEqual(before);
+  });
+
+  test('a volume without an id in a list is a reject, and nothing is taken off that shelf', async () => {
+    await using catalog = await openCatalog();
+    const { world } = catalog;
+    addShelf(world, 'ada', 1, 4);
+    addShelf(world, 'ada', 2, 2);
+    await catalog.sync();
+    catalog.pass();
+    world.remove('ada', 1, 's1-3');
+    world.remove('ada', 2, 's2-0');
+    catalog.fault = ({ path }) =>
+      path.endsWith('/1/volumes') ? edited((volume, place) => place === 1 && delete volume.id) : undefined;
+    const result = await catalog.sync();
+    expect(result).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(result.streams[0]).toMatchObject({ rejected: 1, error: '1 records could not be stored' });
+    expect(await rejects(catalog)).toMatchObject([{ stream: 'shelves', record_id: null, ask_id: 'ada/1' }]);
+    const on = `select shelf_id || ' ' || volume_id as "on" from books.shelf_volumes where _removed_at is null order by 1`;
+    const standing = ['1 s1-0', '1 s1-1', '1 s1-2', '1 s1-3', '2 s2-1'];
+    expect((await catalog.rows(on)).map(row => row.on)).toEqual(standing);
+    catalog.fault = () => undefined;
+    expect((await catalog.sync()).exitCode).toBe(0);
+    expect(await rejects(catalog)).toEqual([]);
+    expect(await catalog.differences()).toEqual([]);
+  });
+
+  test('a shelf without an id in the list may be any: none is taken for gone', async () => {
+    await using catalog = await openCatalog();
+    const { world } = catalog;
+    addShelf(world, 'ada', 1, 1);
+    addShelf(world, 'ada', 2, 1);
+    await catalog.sync();
+    catalog.pass();
+    catalog.asked();
+    catalog.fault = ({ path }) =>
+      path === '/users/ada/bookshelves' ? edited((shelf, place) => place === 0 && delete shelf.id) : undefined;
+    expect(await catalog.sync()).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(catalog.asked()).toEqual(['/users/ada/bookshelves', '/mylibrary/bookshelves']);
+    expect(await rejects(catalog)).toMatchObject([{ stream: 'shelves', ask_id: 'ada' }]);
+    expect(await catalog.differences()).toEqual([]);
+    catalog.fault = () => undefined;
+    expect((await catalog.sync()).exitCode).toBe(0);
+    expect(await rejects(catalog)).toEqual([]);
+  });
+
+  test('what has another type than it should is null, and counted as drift: no reject', async () => {
+    await using catalog = await openCatalog();
+    const { world } = catalog;
+    const price = { amount: '2', currencyCode: 'EUR' };
+    addVolumes(world, ['v'], {
+      saleInfo: { saleability: 'FOR_SALE', isEbook: true, listPrice: price, retailPrice: price },
+    });
+    world.createShelf('ada', { id: 1, access: 'PUBLIC', volumes: ['v'] });
+    catalog.fault = ({ path }) =>
+      path === '/volumes/v'
+        ? edited(volume => {
+            const { saleInfo, volumeInfo } = volume as Record<string, Record<string, unknown>>;
+            (saleInfo!.listPrice as Record<string, unknown>).amount = 'gratis';
+            Object.assign(volumeInfo!, { pageCount: 'many', authors: 'Ada', printType: 'SCROLL' });
+            Object.assign(volume, { mood: 'odd' });
+          })
+        : undefined;
+    expect((await catalog.sync()).exitCode).toBe(0);
+    expect(
+      await catalog.rows(
+        `select list_price, list_price_currency, retail_price::text, page_count, authors, print_type, _payload ->> 'mood' as mood,
+           _payload #>> '{saleInfo,listPrice,amount}' as amount from books.volumes`,
+      ),
+    ).toEqual([
+      {
+        ...{ list_price: null, list_price_currency: 'EUR', retail_price: '2', page_count: null, authors: null },
+        ...{ print_type: 'SCROLL', mood: 'odd', amount: 'gratis' },
+      },
+    ]);
+    expect(
+      await catalog.rows(`select kind, path, value from sync.drift where stream = 'volumes' order by kind, path`),
+    ).toEqual([
+      { kind: 'unknown_field', path: 'mood', value: '' },
+      { kind: 'unknown_value', path: 'volumeInfo.printType', value: 'SCROLL' },
+      ...['saleInfo.listPrice.amount', 'volumeInfo.authors', 'volumeInfo.pageCount'].map(path => ({
+        ...{ kind: 'wrong_type', path, value: '' },
+      })),
+    ]);
+    expect(await rejects(catalog)).toEqual([]);
+  });
+});
+
+describe.concurrent('a token that is refused', () => {
+  test('is got anew once, where there is a refresh token', async () => {
+    await using catalog = await openCatalog({ config: { users: [] } });
+    const { world, sandbox } = catalog;
+    addShelf(world, world.me, 1, 3);
+    const { clientId, clientSecret, refreshToken, tokenUrl } = sandbox.books;
+    catalog.before = (_request, n) => {
+      if (n === 2) sandbox.books.expireTokens();
+    };
+    const refresh = { clientId, clientSecret, refreshToken, tokenUrl: new URL(tokenUrl) };
+    const result = await catalog.sync({ refresh });
+    expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
+    expect(sandbox.books.requests.filter(({ status }) => status === 401).length).toBe(1);
+    expect(sandbox.books.tokensGiven()).toBe(2);
+    expect(await bookDifferences(catalog.pool, world, ['mylibrary'])).toEqual([]);
+  });
+
+  test('ends what is read of the catalog at once, with exit 4 and a remedy; the help desk is read all the same', async () => {
+    await using catalog = await openCatalog({ helpdesk: { tickets: 3 } });
+    addShelf(catalog.world, 'ada', 1, 1);
+    const result = await catalog.sync({ accessToken: 'wrong-one' });
+    expect(result).toMatchObject({ state: 'failed', exitCode: 4 });
+    expect(result.streams.map(({ stream, state, exit_code }) => [stream, state, exit_code])).toEqual([
+      ...['users', 'customers', 'tickets', 'messages'].map(stream => [stream, 'completed', 0]),
+      ['shelves', 'failed', 4],
+      ['volumes', 'failed', 4],
+    ]);
+    expect(result.streams[4]!.error).toContain('401');
+    expect(result.streams[4]!.remedy).toContain('BOOKS_ACCESS_TOKEN');
+    expect(JSON.stringify(result)).not.toContain('wrong-one');
+    expect(catalog.asked().filter(path => path.startsWith('/mylibrary'))).toEqual(['/mylibrary/bookshelves']);
+    expect(volumesAsked(catalog)).toEqual([]);
+    expect(await differences(catalog.pool, catalog.sandbox.world)).toEqual([]);
+    expect((await catalog.sync()).exitCode).toBe(0);
+    expect(await catalog.differences()).toEqual([]);
+  });
+});
