@@ -2,11 +2,44 @@
  * Shelves that change while they are read, and shelves that go: what is taken for the truth, what is left as it was known.
  */
 import { describe, expect, test } from 'vitest';
+import { generateBooks } from '../../src/sandbox/books/generate.ts';
 import { BooksWorld } from '../../src/sandbox/books/world.ts';
+import { makeRng } from '../../src/sandbox/random.ts';
 import { addShelf, addVolumes, asOf, bookDifferences, historyOf, openCatalog, placesOf } from '../support/books.ts';
 
 const only = ['shelves'];
 const listOf = (path: string) => /^\/(?:users\/)?(\w+)\/bookshelves\/(\d+)\/volumes/.exec(path);
+
+/** What nothing announces, so that only the age of a volume brings it. */
+const unannounced = ['text of a volume', 'rating of a volume'];
+
+describe.concurrent('a catalog that changes with every second request', () => {
+  test.for([5, 6])('is equal after a quiet second sync: %i', async seed => {
+    const rng = makeRng(seed);
+    const users = ['118446744073709551615', '42'];
+    await using catalog = await openCatalog({
+      config: { users },
+      world: now => generateBooks({ now, volumes: 60, naughty: 0.1, seed }),
+    });
+    const { world, pool } = catalog;
+    catalog.before = (_request, n) => {
+      catalog.pass(300);
+      if (n % 2 === 0) world.mutate(rng, unannounced);
+    };
+    const first = await catalog.sync();
+    expect([0, 3]).toContain(first.exitCode);
+    catalog.before = () => {};
+    catalog.pass();
+    const second = await catalog.sync();
+    expect(second.exitCode).toBe(0);
+    expect(await bookDifferences(pool, world, [...users, 'mylibrary'])).toEqual([]);
+    const before = await placesOf(pool);
+    catalog.asked();
+    await catalog.sync();
+    expect(catalog.asked().length).toBe(3);
+    expect(await placesOf(pool)).toEqual(before);
+  });
+});
 
 describe.concurrent('a shelf that changes while it is read', () => {
   test.for([2, 3, 5])('with every %ith request a volume is put in front: settled, it is right', async every => {
