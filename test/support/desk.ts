@@ -39,6 +39,8 @@ const slowMs = 150;
 
 export interface DeskOptions extends Omit<SandboxOptions, 'before' | 'fault'> {
   redisUrl: string | undefined;
+  /** Beside what reaches the help desk: the settings of the catalog, or of the help desk alone. */
+  settings?: (sandbox: Sandbox) => Partial<Config>;
   /** Where processes find their servers, if it is not the way that everybody else takes; the database is put in. */
   ways?: { DATABASE_URL?: string; REDIS_URL?: string };
 }
@@ -77,8 +79,8 @@ export interface Desk extends AsyncDisposable {
   /** Adds the jobs that are missing, once. */
   addJobs(): Promise<void>;
   progress(run: number): Promise<{ state: RunState; streams: Record<string, StreamProgress & Hands> }>;
-  /** A worker in this process. `tends`: it looks after the runs, as `start` does. */
-  worker(options?: { tends?: boolean; definitions?: readonly Job[] }): Promise<Worker>;
+  /** A worker in this process. `tends`: it looks after the runs, as `start` does. `settings`: others than those of the desk. */
+  worker(options?: { tends?: boolean; definitions?: readonly Job[]; settings?: Partial<Config> }): Promise<Worker>;
   /** `start`, or another command that works, as a process of its own. */
   process(args?: readonly string[], settings?: Record<string, string>): Promise<Process>;
   /** The job as the queue has it; undefined if it has none. */
@@ -105,7 +107,7 @@ export interface Process {
   readonly finished: Promise<Finished>;
 }
 
-export async function openDesk({ redisUrl, ways = {}, ...options }: DeskOptions): Promise<Desk> {
+export async function openDesk({ redisUrl, settings, ways = {}, ...options }: DeskOptions): Promise<Desk> {
   await using stack = new AsyncDisposableStack();
   const db = stack.use(await freshDatabase());
   const sandbox = await startSandbox({
@@ -115,13 +117,17 @@ export async function openDesk({ redisUrl, ways = {}, ...options }: DeskOptions)
     fault: request => desk.fault(request) ?? (desk.slow ? { kind: 'delay', ms: slowMs } : undefined),
   });
   stack.defer(() => sandbox.close());
-  const config = configFor(db.url, sandbox, { redisUrl });
-  const join = async (works: boolean, signal: AbortSignal): Promise<Account & AsyncDisposable> => {
+  const config = configFor(db.url, sandbox, { redisUrl, ...settings?.(sandbox) });
+  const join = async (
+    works: boolean,
+    signal: AbortSignal,
+    others?: Partial<Config>,
+  ): Promise<Account & AsyncDisposable> => {
     await using own = new AsyncDisposableStack();
     const pool = makePool(db.url);
     own.defer(() => pool.end());
     const warehouse = { url: db.url, pg: pool, folder: undefined, [Symbol.asyncDispose]: async () => {} };
-    const account = own.use(await openAccount(config, warehouse, { signal, works }));
+    const account = own.use(await openAccount({ ...config, ...others }, warehouse, { signal, works }));
     const opened = own.move();
     return { ...account, [Symbol.asyncDispose]: () => opened.disposeAsync() };
   };
@@ -150,10 +156,10 @@ export async function openDesk({ redisUrl, ways = {}, ...options }: DeskOptions)
       const merged = streams.map(one => [one.stream, { ...one, ...hands.find(h => h.stream === one.stream) }]);
       return { state, streams: Object.fromEntries(merged) };
     },
-    async worker({ tends = false, definitions = jobs } = {}) {
+    async worker({ tends = false, definitions = jobs, settings } = {}) {
       const leaving = new AbortController();
       const own = new AsyncDisposableStack();
-      const account = own.use(await join(true, leaving.signal));
+      const account = own.use(await join(true, leaving.signal, settings));
       const { ctx, presence } = account;
       const tending = tends
         ? keepTending(ctx, () => tend(ctx, account.queue, { worker: presence.id, jobs: working.jobs }))

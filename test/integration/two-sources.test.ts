@@ -1,0 +1,411 @@
+/** The help desk and the book catalog beside each other: in one run, in one queue, and opened of their own accord. */
+import { describe, expect, test } from 'vitest';
+import { keepSchedule } from '../../src/queue/schedule.ts';
+import { openWaiting } from '../../src/queue/tend.ts';
+import { BooksWorld } from '../../src/sandbox/books/world.ts';
+import type { Fault, SeenRequest } from '../../src/sandbox/server.ts';
+import { openBackfill } from '../../src/warehouse/ranges.ts';
+import type { NewRun } from '../../src/warehouse/runs.ts';
+import { addShelf, bookDifferences, booksConfig } from '../support/books.ts';
+import { type Desk, type DeskOptions, eventually, openDesk } from '../support/desk.ts';
+import { differences } from '../support/mirror.ts';
+
+const all = ['users', 'customers', 'tickets', 'messages', 'shelves', 'volumes'];
+const isOpen = expect.stringMatching(/^(waiting|running)$/);
+const owners = ['ada', 'mylibrary'];
+
+/** How long a reply of the catalog lies about while it is slow, as that of the help desk does. */
+const slow: Fault = { kind: 'delay', ms: 150 };
+
+interface Both extends Desk {
+  /** Opens a run, and has it worked on at once. */
+  begin(streams: readonly string[], more?: Partial<NewRun>): Promise<number>;
+  /** What happens with a request of the catalog, and goes wrong with its reply. */
+  readonly catalog: { slow: boolean; fault: (request: SeenRequest) => Fault | undefined };
+  readonly world: BooksWorld;
+  /** Paths that the catalog was asked for. */
+  asked(): string[];
+}
+
+/** Ada has two shelves, and whoever asks has one: 60 volumes in all. */
+async function openBoth(options: Partial<DeskOptions> = {}): Promise<Both> {
+  let settled = false;
+  const world = new BooksWorld({ now: () => Date.now() - (settled ? 0 : 3_600_000) });
+  world.addUser('ada');
+  for (const { shelves } of world.users.values()) shelves.clear();
+  addShelf(world, 'ada', 1, 30);
+  addShelf(world, 'ada', 2, 10);
+  addShelf(world, world.me, 3, 20);
+  settled = true;
+  const catalog: Both['catalog'] = { slow: false, fault: () => undefined };
+  const desk = await openDesk({
+    redisUrl: undefined,
+    tickets: 20,
+    books: {
+      world,
+      requestsPerDay: 1_000_000,
+      requestsPerSecond: 1_000_000,
+      fault: request => catalog.fault(request) ?? (catalog.slow ? slow : undefined),
+    },
+    settings: sandbox => ({ books: booksConfig(sandbox) }),
+    ...options,
+  });
+  const asked = () => desk.sandbox.books.requests.map(({ path }) => path);
+  const begin: Both['begin'] = async (streams, more) => {
+    const run = await desk.open(streams, more);
+    await desk.addJobs();
+    return run;
+  };
+  return Object.assign(desk, { catalog, world, asked, begin });
+}
+
+const statesOf = async (desk: Desk, run: number) => {
+  const { state, streams } = await desk.progress(run);
+  return { run: state, ...Object.fromEntries(Object.values(streams).map(one => [one.stream, one.state])) };
+};
+
+const ended = (desk: Desk, run: number) =>
+  eventually(async () => {
+    const progress = await desk.progress(run);
+    expect(progress.state).not.toBe('running');
+    return progress;
+  });
+
+const completed = async (desk: Desk, run: number) =>
+  expect(await ended(desk, run)).toMatchObject({ state: 'completed' });
+
+const isEqual = async (both: Both) => {
+  expect(await bookDifferences(both.pool, both.world, owners)).toEqual([]);
+  expect(await differences(both.pool, both.sandbox.world)).toEqual([]);
+};
+
+/** Which run reads which streams, but for those that tests open. */
+const runsOf = (desk: Desk, ...kinds: string[]) =>
+  desk.rows(
+    `select kind, array_agg(stream order by stream) as streams
+     from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
+     where kind = any($1) group by r.id order by r.id`,
+    kinds,
+  );
+
+describe.concurrent('one run of both', () => {
+  test('the catalog does not wait for a help desk that is slow, and the run ends when both have', async () => {
+    await using both = await openBoth({ tickets: 60 });
+    both.slow = true;
+    await both.worker({ tends: true });
+    const run = await both.begin(all);
+    await eventually(async () =>
+      expect(await statesOf(both, run)).toMatchObject({ shelves: 'completed', volumes: 'completed' }),
+    );
+    expect(await statesOf(both, run)).toMatchObject({ run: 'running', messages: isOpen });
+    both.slow = false;
+    await completed(both, run);
+    await isEqual(both);
+  });
+
+  test('the help desk does not wait for a catalog that is slow', async () => {
+    await using both = await openBoth();
+    both.catalog.slow = true;
+    await both.worker({ tends: true });
+    const run = await both.begin(all);
+    await eventually(async () => expect(await statesOf(both, run)).toMatchObject({ messages: 'completed' }));
+    expect(await statesOf(both, run)).toMatchObject({
+      run: 'running',
+      volumes: isOpen,
+    });
+    both.catalog.slow = false;
+    await completed(both, run);
+    await isEqual(both);
+  });
+
+  test('a catalog that refuses us ends its own streams, those that wait included', async () => {
+    await using both = await openBoth();
+    both.catalog.fault = () => ({ kind: 'status', status: 401, reason: 'authError' });
+    both.slow = true;
+    await both.worker({ tends: true });
+    const run = await both.begin(all);
+    await eventually(async () => expect(await statesOf(both, run)).toMatchObject({ shelves: 'failed' }));
+    expect(await statesOf(both, run)).toMatchObject({ run: 'running', volumes: 'failed', messages: 'waiting' });
+    both.slow = false;
+    const { state, streams } = await ended(both, run);
+    expect(state).toBe('failed');
+    for (const name of ['shelves', 'volumes'])
+      expect(streams[name]).toMatchObject({ exit_code: 4, remedy: expect.stringContaining('BOOKS_') });
+    for (const name of ['users', 'customers', 'tickets', 'messages'])
+      expect(streams[name]).toMatchObject({ state: 'completed', exit_code: 0 });
+    expect(await differences(both.pool, both.sandbox.world)).toEqual([]);
+    expect(new Set(both.asked()).size).toBe(1);
+  });
+
+  test('a help desk that refuses us ends its own streams, those that wait included', async () => {
+    await using both = await openBoth();
+    both.fault = () => ({ kind: 'status', status: 401 });
+    both.catalog.slow = true;
+    await both.worker({ tends: true });
+    const run = await both.begin(all);
+    await eventually(async () => expect(await statesOf(both, run)).toMatchObject({ messages: 'failed' }));
+    expect(await statesOf(both, run)).toMatchObject({
+      run: 'running',
+      tickets: 'failed',
+      volumes: isOpen,
+    });
+    both.catalog.slow = false;
+    const { state, streams } = await ended(both, run);
+    expect(state).toBe('failed');
+    for (const name of ['users', 'customers', 'tickets', 'messages'])
+      expect(streams[name]).toMatchObject({ exit_code: 4, remedy: expect.stringContaining('HELPDESK_TOKEN') });
+    for (const name of ['shelves', 'volumes'])
+      expect(streams[name]).toMatchObject({ state: 'completed', exit_code: 0 });
+    expect(await bookDifferences(both.pool, both.world, owners)).toEqual([]);
+  });
+});
+
+describe.concurrent('of its own accord', () => {
+  const opening = (both: Desk) => openWaiting(both.watcher.ctx, both.watcher.presence.id);
+  /** Shelves are read, and all their volumes wait. */
+  const withWaiting = async () => {
+    const both = await openBoth();
+    await using worker = await both.worker({ tends: true });
+    await completed(both, await both.begin(['shelves']));
+    await worker.leave();
+    return both;
+  };
+  const endAs = (both: Desk, run: number, how: { state: string; sleepsUntil?: Date }) =>
+    both.rows(
+      `with s as (update sync.stored_run_streams set state = $2, finished_at = now(), sleeps_until = $3 where run_id = $1)
+       update sync.stored_runs set state = $2, finished_at = now() where id = $1`,
+      run,
+      how.state,
+      how.sleepsUntil ?? null,
+    );
+  /** The run that reads what waits; it is worked on at once. */
+  const opened = async (both: Both) => {
+    await both.addJobs();
+    const [run] = await both.rows(`select id from sync.stored_runs where kind = 'hydrate'`);
+    return run!.id as number;
+  };
+  const inAnHour = () => new Date(Date.now() + 3_600_000);
+  const awake = (both: Desk) =>
+    both.rows(
+      `update sync.stored_run_streams set sleeps_until = now() - interval '1 second' where sleeps_until is not null`,
+    );
+
+  test('volumes that wait get a run, once, and are read by it', async () => {
+    await using both = await withWaiting();
+    for (let i = 0; i < 2; i++) await opening(both);
+    expect(await runsOf(both, 'hydrate')).toEqual([{ kind: 'hydrate', streams: ['volumes'] }]);
+    await both.worker({ tends: true });
+    await completed(both, await opened(both));
+    expect(await bookDifferences(both.pool, both.world, owners)).toEqual([]);
+    await opening(both);
+    expect(await runsOf(both, 'hydrate', 'fresh')).toHaveLength(1);
+  });
+
+  test('not beside a run that comes to them, and not where the catalog is not configured', async () => {
+    await using both = await withWaiting();
+    await using without = await both.worker({ settings: { books: undefined } });
+    await openWaiting(without.account.ctx, without.id);
+    expect(await runsOf(both, 'hydrate')).toEqual([]);
+    const run = await both.open(['tickets', 'volumes']);
+    await opening(both);
+    expect(await runsOf(both, 'hydrate')).toEqual([]);
+    await endAs(both, run, { state: 'completed' });
+    await both.open(['shelves', 'volumes']);
+    await opening(both);
+    expect(await runsOf(both, 'hydrate')).toHaveLength(1);
+  });
+
+  test('not while they sleep over a quota that is spent; then they go on', async () => {
+    await using both = await withWaiting();
+    const run = await both.open(['volumes']);
+    await endAs(both, run, { state: 'partly', sleepsUntil: inAnHour() });
+    await opening(both);
+    expect(await runsOf(both, 'hydrate', 'fresh')).toEqual([]);
+    await awake(both);
+    await opening(both);
+    expect(await runsOf(both, 'hydrate', 'fresh')).toEqual([{ kind: 'hydrate', streams: ['volumes'] }]);
+  });
+
+  test('a quota that is spent in the middle: the run says until when, and another one goes on then', async () => {
+    await using both = await openBoth();
+    let left = 2;
+    both.catalog.fault = ({ path }) =>
+      !path.startsWith('/volumes/') || left-- > 0
+        ? undefined
+        : { kind: 'status', status: 403, reason: 'dailyLimitExceeded' };
+    const worker = await both.worker({ tends: true });
+    const { streams } = await ended(both, await both.begin(['shelves', 'volumes', 'users']));
+    expect(streams).toMatchObject({
+      shelves: { state: 'completed' },
+      users: { state: 'completed' },
+      volumes: { state: 'partly', exit_code: 3, error: expect.stringContaining('quota of the day') },
+    });
+    await openWaiting(worker.account.ctx, worker.id);
+    expect(await runsOf(both, 'hydrate')).toEqual([]);
+    both.catalog.fault = () => undefined;
+    await awake(both);
+    await both.watcher.ctx.books.thaw();
+    await openWaiting(worker.account.ctx, worker.id);
+    await completed(both, await opened(both));
+    expect(await bookDifferences(both.pool, both.world, owners)).toEqual([]);
+    const byId = both.asked().filter(path => path.startsWith('/volumes/'));
+    // But for the one that was refused.
+    expect(byId).toHaveLength(61);
+  });
+
+  test('shelves that slept are woken by one run, whoever of several comes first', async () => {
+    await using both = await openBoth();
+    const run = await both.open(['shelves']);
+    await endAs(both, run, { state: 'partly', sleepsUntil: inAnHour() });
+    const workers = [await both.worker(), await both.worker()];
+    const look = () =>
+      Promise.all(workers.flatMap(({ account, id }) => [0, 1, 2].map(() => openWaiting(account.ctx, id))));
+    await look();
+    expect(await runsOf(both, 'fresh', 'hydrate')).toEqual([]);
+    await awake(both);
+    await using without = await both.worker({ settings: { books: undefined } });
+    await openWaiting(without.account.ctx, without.id);
+    expect(await runsOf(both, 'fresh', 'hydrate')).toEqual([]);
+    await look();
+    expect(await runsOf(both, 'fresh', 'hydrate')).toEqual([{ kind: 'fresh', streams: ['shelves'] }]);
+    await look();
+    expect(await runsOf(both, 'fresh', 'hydrate')).toHaveLength(1);
+  });
+
+  test('shelves that a person has read since they fell asleep are not woken', async () => {
+    await using both = await openBoth();
+    await endAs(both, await both.open(['shelves']), { state: 'partly', sleepsUntil: new Date(Date.now() - 1000) });
+    await endAs(both, await both.open(['shelves']), { state: 'completed' });
+    await opening(both);
+    expect(await runsOf(both, 'fresh')).toEqual([]);
+  });
+});
+
+describe.concurrent('the schedule', () => {
+  const times = { fresh: '* * * * *', nightly: '* * * * *', timeZone: 'UTC' };
+  const look = async (desk: Desk) => {
+    const { ctx, presence } = desk.watcher;
+    await using schedule = keepSchedule(ctx, times, presence.id, () => {});
+    await schedule.look();
+    return runsOf(desk, 'nightly', 'fresh', 'hydrate', 'backfill');
+  };
+
+  test('with both: the night reads shelves as well', async () => {
+    await using both = await openBoth();
+    expect(await look(both)).toEqual([
+      { kind: 'nightly', streams: ['customers', 'shelves', 'tickets', 'users'] },
+      { kind: 'hydrate', streams: ['messages'] },
+    ]);
+    // What is read every minute is being read by that.
+    expect(await both.rows('select schedule, run_id is null as skipped from sync.schedule_slots order by 1')).toEqual([
+      { schedule: 'fresh', skipped: true },
+      { schedule: 'nightly', skipped: false },
+    ]);
+  });
+
+  test('with the help desk alone: no shelves', async () => {
+    await using desk = await openBoth({ settings: () => ({}) });
+    expect(await look(desk)).toEqual([
+      { kind: 'nightly', streams: ['customers', 'tickets', 'users'] },
+      { kind: 'hydrate', streams: ['messages'] },
+    ]);
+  });
+
+  test('with the catalog alone: the night reads shelves, and nothing is read every minute', async () => {
+    await using desk = await openBoth({
+      settings: sandbox => ({ helpdesk: undefined, books: booksConfig(sandbox) }),
+    });
+    expect(await look(desk)).toEqual([{ kind: 'nightly', streams: ['shelves'] }]);
+    expect(await desk.rows('select schedule from sync.schedule_slots')).toEqual([{ schedule: 'nightly' }]);
+  });
+});
+
+describe.concurrent('one reader at a time', () => {
+  const backfill = { kind: 'backfill', range: { since: null, until: null, again: true } } as const;
+
+  test.each(['shelves', 'volumes'])('%s: a backfill and a sync wait for each other', async stream => {
+    await using both = await openBoth();
+    await both.worker({ tends: true });
+    if (stream === 'volumes') await completed(both, await both.begin(['shelves']));
+    both.catalog.slow = true;
+    const first = await both.begin([stream]);
+    await eventually(async () => expect(await statesOf(both, first)).toMatchObject({ [stream]: 'running' }));
+    const second = await both.begin([stream], backfill);
+    await eventually(async () =>
+      expect((await both.progress(second)).streams[stream]).toMatchObject({ state: 'waiting', waits_for: first }),
+    );
+    both.catalog.slow = false;
+    await completed(both, first);
+    await completed(both, second);
+    const [one, other] = await both.rows(
+      `select started_at, finished_at from sync.stored_run_streams where run_id = any($1) order by run_id`,
+      [first, second],
+    );
+    expect((other!.started_at as Date).getTime()).toBeGreaterThanOrEqual((one!.finished_at as Date).getTime());
+  });
+
+  test('two backfills of the same are one', async () => {
+    await using both = await openBoth();
+    const ask = () =>
+      openBackfill(
+        both.pool,
+        {
+          account: 'default',
+          streams: ['shelves', 'volumes'],
+          opener: both.watcher.presence.id,
+          range: backfill.range,
+        },
+        new Date(),
+      );
+    const [one, other] = await Promise.all([ask(), ask()]);
+    expect(one!.run).toBe(other!.run);
+    expect([one!.resumed, other!.resumed].sort()).toEqual([false, true]);
+    await both.worker({ tends: true });
+    await both.addJobs();
+    await completed(both, one!.run);
+    expect(await bookDifferences(both.pool, both.world, owners)).toEqual([]);
+    const asked = both.asked().filter(path => path.startsWith('/volumes/'));
+    expect(asked.length).toBe(new Set(asked).size);
+  });
+});
+
+describe.concurrent('hands', () => {
+  const booksSettings = ({ books }: Desk['sandbox']) => ({
+    BOOKS_BASE_URL: books.url,
+    BOOKS_API_KEY: books.key,
+    BOOKS_ACCESS_TOKEN: books.token,
+    BOOKS_USERS: 'ada',
+    BOOKS_REQUESTS_PER_DAY: '1000000000',
+    BOOKS_REQUESTS_PER_SECOND: '1000000',
+  });
+
+  test.each([
+    { in: 'shelves', at: /^\/users\/ada\/bookshelves\/1\/volumes$/, nth: 2 },
+    { in: 'volumes', at: /^\/volumes\//, nth: 25 },
+  ])('killed in the middle of $in: another one goes on', async ({ at, nth }) => {
+    await using both = await openBoth();
+    let seen = 0;
+    let kill: (() => void) | undefined;
+    const atKill: number[] = [];
+    both.catalog.fault = ({ path }) => {
+      if (kill === undefined || !at.test(path) || ++seen < nth) return undefined;
+      kill();
+      kill = undefined;
+      atKill.push(both.asked().length);
+      return undefined;
+    };
+    const victim = await both.process(['start'], booksSettings(both.sandbox));
+    kill = () => victim.kill('SIGKILL');
+    const run = await both.begin(['shelves', 'volumes']);
+    expect(await victim.finished).toMatchObject({ signal: 'SIGKILL' });
+    expect(await statesOf(both, run)).toMatchObject({ run: 'running' });
+    const worker = await both.worker({ tends: true });
+    await completed(both, run);
+    expect((await both.progress(run)).streams.volumes).toMatchObject({ worker: worker.id });
+    expect(await bookDifferences(both.pool, both.world, owners)).toEqual([]);
+    const byId = both.asked().filter(path => path.startsWith('/volumes/'));
+    // The one in flight.
+    expect(byId.length - new Set(byId).size).toBeLessThanOrEqual(1);
+    expect(atKill).toHaveLength(1);
+  });
+});
