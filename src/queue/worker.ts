@@ -4,7 +4,9 @@
  */
 import { DelayedError, UnrecoverableError, WaitingError } from 'bullmq';
 import type { Context } from '../context.ts';
-import { Busy, FencedOff, Interrupted, isAway, ShelfdeskError, StreamFailed } from '../errors.ts';
+import { Busy, exitCodes, Fatal, FencedOff, Interrupted, isAway, ShelfdeskError, StreamFailed } from '../errors.ts';
+import type { SourceName } from '../http/request.ts';
+import { streams } from '../streams/index.ts';
 import { failUntaken } from '../warehouse/claims.ts';
 import type { Job } from './job.ts';
 import type { Delivery, JobQueue } from './queue.ts';
@@ -57,6 +59,8 @@ export function work(
   async function begin(job: Delivery, id: string): Promise<void> {
     const definition = byName.get(job.name);
     if (definition === undefined) throw new Error(`this version of Shelfdesk knows no job ${job.name}`);
+    const source = streams.find(({ name }) => name === job.data.stream)?.source;
+    if (source !== undefined && !ctx.sources.has(source)) throw notConfigured(source);
     const helpdesk = { ...ctx.helpdesk, send: ctx.helpdesk.send.apart() };
     const books = { ...ctx.books, send: ctx.books.send.apart() };
     await definition.run({ ...ctx, signal, helpdesk, books, claimant: { worker, job: id } }, job.data);
@@ -75,7 +79,8 @@ export function work(
       throw new DelayedError();
     }
     // What people can mend, the run tells in a sentence; a bug is told with its stack.
-    const level = error instanceof StreamFailed && error.cause instanceof ShelfdeskError ? 'debug' : 'error';
+    const why = error instanceof StreamFailed ? error.cause : error;
+    const level = why instanceof ShelfdeskError ? 'debug' : 'error';
     ctx.log[level]({ job: job.name, ...job.data, err: error }, 'a job failed');
     if (!(error instanceof StreamFailed))
       await whenBack(() => failUntaken(ctx.pg, job, new Date(ctx.clock.now()), error));
@@ -112,3 +117,11 @@ export function work(
   else ctx.signal.addEventListener('abort', () => void leave(), { once: true });
   return { jobs: atWork, [Symbol.asyncDispose]: leave };
 }
+
+/** The job is one of a run that another process opened, or this one when it had other settings. */
+const notConfigured = (source: SourceName) =>
+  new Fatal(
+    `the process that was to read it is not configured for ${source}`,
+    `Give all processes of this account the same settings: see ${source.toUpperCase()}_BASE_URL.`,
+    exitCodes.usage,
+  );

@@ -408,4 +408,34 @@ describe.concurrent('hands', () => {
     expect(byId.length - new Set(byId).size).toBeLessThanOrEqual(1);
     expect(atKill).toHaveLength(1);
   });
+
+  test.each(['shelves', 'volumes'])(
+    'a process without settings for the catalog that gets %s: it says so',
+    async stream => {
+      await using both = await openBoth();
+      await using able = await both.worker({ tends: true });
+      await completed(both, await both.begin(['shelves']));
+      await able.leave();
+      const asked = both.asked();
+      const rows = await both.rows('select * from books.volumes order by id');
+      const worker = await both.worker({ tends: true, settings: { books: undefined } });
+      const run = await both.begin(['users', stream]);
+      const { state, streams } = await ended(both, run);
+      expect(state).toBe('failed');
+      expect(streams).toMatchObject({
+        users: { state: 'completed', worker: worker.id },
+        [stream]: {
+          state: 'failed',
+          exit_code: 2,
+          error: expect.stringContaining('not configured for books'),
+          remedy: expect.stringContaining('BOOKS_BASE_URL'),
+          seen: 0,
+          credits: 0,
+        },
+      });
+      expect(both.asked()).toEqual(asked);
+      expect(await both.rows('select * from books.volumes order by id')).toEqual(rows);
+      expect(await both.rows('select * from sync.rejects')).toEqual([]);
+    },
+  );
 });
