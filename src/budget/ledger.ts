@@ -232,7 +232,10 @@ export function cancel(before: State, now: Moment, id: string, rules: Rules): St
 
 /** A person asks by hand: nothing is frozen any more, but until the next reply one request goes at a time. */
 export function thaw(before: State, now: Moment, rules: Rules): State {
-  return { ...advance(before, now, rules), frozenUntilMs: 0, lastReplyMs: 0 };
+  const state = advance(before, now, rules);
+  // Else the request of somebody who died would hold everybody up until its deadline.
+  if (state.frozenUntilMs <= now.earliestMs) return state;
+  return { ...state, frozenUntilMs: 0, lastReplyMs: 0 };
 }
 
 // ---- when may it go ----

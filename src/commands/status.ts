@@ -127,7 +127,7 @@ function show(streams: readonly StreamStatus[]): void {
     s.waiting,
     s.time_left_seconds === null ? '' : duration(s.time_left_seconds * 1000),
     s.open_rejects,
-    s.last_state ?? 'never',
+    s.sleeps_until === null ? (s.last_state ?? 'never') : `sleeps until ${s.sleeps_until.toISOString().slice(0, 16)}Z`,
   ]);
   print(table(columns, rows));
   for (const { stream, holes, open_rejects, last_error, remedy } of streams) {

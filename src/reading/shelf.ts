@@ -35,16 +35,20 @@ const mostPages = 1000;
 /**
  * `known`: what an earlier reading found; it counts as the first of two, once its end has been asked for: behind it something
  * may have come since. `look`: one request is to tell whether it may have changed, by the end of the shelf: what is put on it
- * or taken off moves that (if pages are as long as was asked for; of shorter ones nobody can tell).
+ * or taken off moves that (if pages are as long as was asked for; of shorter ones nobody can tell). `count`: how many the
+ * catalog says there are. Where a reading ends with as many, its end is believed; else it has to be found twice, since a
+ * reply may come without its records once.
  */
 export function* readShelf({
   known,
   look,
   perPage,
+  count,
 }: {
   known: readonly string[] | undefined;
   look: boolean;
   perPage: number;
+  count?: number | undefined;
 }): Generator<ShelfAsk, ShelfRead, ShelfPage> {
   if (known && look) {
     // One fewer than may arrive: one more would show.
@@ -69,9 +73,9 @@ export function* readShelf({
       const repeats = ids.length > 0 && isSame(arrived, first) && arrived.some(id => id !== '');
       if (arrived.length === 0 || repeats) {
         // One reply shows that nothing is there; that nothing is left is believed when it is shown twice.
-        const isEmpty = ids.length === 0 && (!known?.length || before?.ids.length === 0);
+        const isEmpty = ids.length === 0 && (before ? before.ids.length === 0 : !known?.length && !count);
         if (isEmpty) return { found: 'whole', asOf };
-        const again = agrees && repeats && before!.repeats && ids.length === before!.ids.length;
+        const again = agrees && repeats === before!.repeats && ids.length === before!.ids.length;
         if (again) return { found: 'whole', asOf: before!.endAsOf };
         before = { ids, repeats, endAsOf: asOf };
         break;
@@ -84,7 +88,7 @@ export function* readShelf({
       ids.push(...arrived);
       if (pages === 0) first = arrived;
       last = arrived;
-      if (agrees && !before!.repeats && ids.length === before!.ids.length)
+      if (agrees && !before!.repeats && ids.length === before!.ids.length && ids.length === count)
         return { found: 'whole', asOf: before!.endAsOf };
     }
   }

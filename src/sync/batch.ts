@@ -71,6 +71,13 @@ export function itemsBatch<T extends { id: string }>(
   return { batch, unreadable };
 }
 
+/** Of these records nothing but their ids. */
+export function bareBatch(batch: Batch, ids: ReadonlySet<string>): Batch {
+  const bare = new Map(batch.records.filter(({ id }) => ids.has(id)).map(({ place, id }) => [place, id]));
+  const record = (place: number) => (bare.has(place) ? JSON.stringify({ id: bare.get(place) }) : batch.record(place));
+  return { ...batch, record, text: places => arrayOf(places.map(record)) };
+}
+
 /** The members of a record in detail, each checked on its own. */
 export function detailBatch<P extends { id: string }, T extends { id: string }>(
   stream: DetailStream<P, T>,

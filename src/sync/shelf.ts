@@ -1,0 +1,210 @@
+/**
+ * One shelf: what is on it, read until it is known to have stood there at one moment, and written down in one transaction.
+ */
+import type { Context } from '../context.ts';
+import { Gone, Retry, Spent } from '../errors.ts';
+import type { Reply } from '../http/request.ts';
+import type { Ms } from '../reading/reading.ts';
+import { readShelf } from '../reading/shelf.ts';
+import type { Row, ShelfStream } from '../streams/stream.ts';
+import type { Claim } from '../warehouse/claims.ts';
+import { keepBooks, noCounts, textOf, withCare, writeBatch } from '../warehouse/commit.ts';
+import { membersOf, noteReading, type Reading, type ShelfKey, shelve } from '../warehouse/shelves.ts';
+import { bareBatch, driftOf, itemsBatch, rejectOf } from './batch.ts';
+
+export type Shelves = ShelfStream<Row, Row>;
+
+export interface Job {
+  readonly ctx: Context;
+  readonly claim: Claim;
+  readonly stream: Shelves;
+}
+
+/** For what is nice to know, or may have gone: an id that is not known may answer like one that fails for a moment. */
+export const fewTries = 2;
+/** A version that equals none: it does not prove what was read. */
+const unsettled = 'unsettled';
+
+/** What the catalog says of a shelf, and when it said so. */
+export interface Told {
+  readonly shelf: Row;
+  readonly dateMs: Ms;
+}
+
+/**
+ * Answers why the shelf could not be read; undefined if it was, or has not changed. `due`: it is read whatever the catalog
+ * says of it.
+ */
+export async function readOne(
+  job: Job,
+  owner: string,
+  listed: Told,
+  { reading, due }: { reading: Omit<Reading, 'known'> | undefined; due: boolean },
+): Promise<string | undefined> {
+  const { ctx, claim, stream } = job;
+  const key = { account: claim.account, owner, shelf: listed.shelf.id };
+  const isSame = (shelf: Row) => !due && reading?.version === stream.version(shelf);
+  const proves = (shelf: Row) => stream.version(shelf) !== null;
+  if (proves(listed.shelf) && isSame(listed.shelf)) return undefined;
+  // The list may say less than the shelf itself. Of one that says nothing either, a look at its end has to do.
+  const look = !due && reading?.version === null && !proves(listed.shelf);
+  const told = look || proves(listed.shelf) ? listed : ((await ask(job, owner, listed.shelf.id)) ?? listed);
+  if (proves(told.shelf) && isSame(told.shelf)) return undefined;
+
+  const known = reading && (await membersOf(ctx.pg, key));
+  const steps = readShelf({ known, look, perPage: stream.perPage, count: stream.count(told.shelf) });
+  /** Of the reading that is under way. */
+  let replies: { startIndex: number; reply: Reply<Row> }[] = [];
+  let step = steps.next();
+  while (!step.done) {
+    ctx.signal.throwIfAborted();
+    const { startIndex, maxResults } = step.value;
+    const request = stream.members.request(owner, key.shelf, startIndex, maxResults);
+    const reply = await unlessGone(ctx.books.send(request, { lane: 'fresh', signal: ctx.signal }));
+    if (reply === undefined) return `shelf ${key.shelf} of ${owner} was gone when its volumes were asked for`;
+    if (startIndex === 0) replies = [];
+    replies.push({ startIndex, reply });
+    step = steps.next({ ids: idsOf(reply), asOf: reply.asOf });
+  }
+  const { value } = step;
+  if (value.found === 'moved') return `shelf ${key.shelf} of ${owner} moved while it was read`;
+  const found = { reading, replies: replies.map(({ reply }) => reply) };
+  const ids = found.replies.flatMap(idsOf);
+  const isKnown = value.found === 'unchanged' || ids.join('\n') === (known ?? []).join('\n');
+  await commitShelf(job, key, {
+    ...found,
+    startIndex: replies[0]!.startIndex,
+    asOf: value.asOf,
+    version: isKnown || agrees(stream, told.shelf, ids.length) ? versionOf(stream, told) : unsettled,
+    changedMs: isKnown ? value.asOf : await changedMs(job, key, told.shelf, found),
+    whole: value.found === 'whole',
+  });
+  return undefined;
+}
+
+/** The shelf as it says of itself; undefined where it cannot be had, which the request for its volumes will tell better. */
+async function ask({ ctx, stream }: Job, owner: string, id: string): Promise<Told | undefined> {
+  try {
+    const options = { lane: 'fresh', signal: ctx.signal, tries: fewTries } as const;
+    const { records, date } = await ctx.books.send(stream.get(owner, id), options);
+    return records[0] && { shelf: records[0], dateMs: date };
+  } catch (error) {
+    if (error instanceof Gone || error instanceof Retry) return undefined;
+    throw error;
+  }
+}
+
+function unlessGone<T>(reply: Promise<T>): Promise<T | undefined> {
+  return reply.catch((error: unknown) => {
+    if (error instanceof Gone) return undefined;
+    throw error;
+  });
+}
+
+/** By their places: '' for a record whose id cannot be read. */
+function idsOf({ records, unreadable, arrived }: Reply<Row>): string[] {
+  const gaps = new Set(unreadable.map(({ place }) => place));
+  const readable = records.values();
+  return Array.from({ length: arrived }, (_, place) => (gaps.has(place) ? '' : readable.next().value!.id));
+}
+
+interface Found {
+  readonly replies: readonly Reply<Row>[];
+  readonly startIndex: number;
+  readonly reading: Omit<Reading, 'known'> | undefined;
+  readonly asOf: Ms;
+  readonly version: string | null;
+  /** When what has changed did so at the latest. */
+  readonly changedMs: Ms;
+  /** All of the shelf; else its end. */
+  readonly whole: boolean;
+}
+
+async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Found): Promise<void> {
+  const at = { nowMs: ctx.clock.now(), asOfMs: found.asOf };
+  const credits = ctx.books.send.takeCredits();
+  const { batch, unreadable } = itemsBatch(stream.members, found.replies);
+  const name = `${key.owner}/${key.shelf}`;
+  await withCare(ctx.pg, async (client, care) => {
+    const listed = await writeBatch(client, claim, batch, at, care);
+    // Of a row that cannot be stored the id is: its place on the shelf is known, and the volume is asked for.
+    const left = new Set(listed.rejects.map(({ recordId }) => recordId!));
+    const storable = bareBatch(batch, left);
+    if (left.size > 0) await writeBatch(client, claim, storable, at, care);
+    const places = batch.records.map(({ place }) => place);
+    const all = found.whole && unreadable.length === 0;
+    const shelved = await shelve(client, key, stream.members.varying, {
+      text: textOf(storable, places, care).text,
+      positions: places.map(place => found.startIndex + place),
+      all,
+      ...at,
+      changedMs: found.changedMs,
+      beforeMs: found.reading?.asOfMs,
+    });
+    if (all) await noteReading(client, key, { asOfMs: found.asOf, version: found.version });
+    const refused = [...unreadable.map(one => rejectOf(one, batch)), ...listed.rejects].map(reject => ({
+      ...reject,
+      askId: name,
+    }));
+    const { seen, inserted, updated, deleted } = shelved;
+    await keepBooks(client, claim, at, {
+      counts: {
+        ...noCounts(),
+        ...{ seen, inserted, updated, deleted, unchanged: seen - inserted - updated },
+        rejected: refused.length,
+        cleaned: listed.counts.cleaned,
+        credits,
+      },
+      rejects: refused,
+      stored: [name],
+      drift: driftOf(
+        stream.members,
+        found.replies.flatMap(reply => reply.records),
+        unreadable,
+        listed.counts.cleaned,
+      ),
+    });
+  });
+}
+
+/**
+ * When what has changed on the shelf did so at the latest: as the shelf itself says, if that is news; else when it was seen.
+ * What the list of shelves said is older than what was read then: something may have changed in between. So the shelf is
+ * asked once more, and if it does not say the same any more, when that was is not known.
+ */
+async function changedMs(
+  job: Job,
+  { owner }: ShelfKey,
+  shelf: Row,
+  { reading, replies }: Pick<Found, 'reading' | 'replies'>,
+): Promise<Ms> {
+  const { stream } = job;
+  const said = stream.changed(shelf);
+  const version = stream.version(shelf);
+  const seenMs = Math.max(latest(replies.at(-1)!.date), (reading?.asOfMs ?? 0) + 1);
+  // What was read included up to two seconds after its `as_of`: what the version was then tells.
+  const isNews = said > (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) && said <= seenMs && version !== reading?.version;
+  const volumes = replies.reduce((sum, { arrived }) => sum + arrived, 0);
+  if (!isNews || !agrees(stream, shelf, volumes)) return seenMs;
+  const still = await ask(job, owner, shelf.id).catch((error: unknown) => {
+    // What was read is not lost for it.
+    if (error instanceof Spent) return undefined;
+    throw error;
+  });
+  return still !== undefined && stream.version(still.shelf) === version ? said : seenMs;
+}
+
+/** Where it does not, replies may have come without their records, twice: the next run reads it once more. */
+const agrees = (stream: Shelves, shelf: Row, volumes: number) => (stream.count(shelf) ?? volumes) === volumes;
+
+/**
+ * Where times are whole seconds, a change within the second of the last one shows nowhere. One that came after the reading is
+ * such a change, if the catalog spoke of the shelf within that second.
+ */
+function versionOf(stream: Shelves, { shelf, dateMs }: Told): string | null {
+  const changedMs = stream.changed(shelf);
+  return changedMs % 1000 === 0 && dateMs < changedMs + 1000 ? unsettled : stream.version(shelf);
+}
+
+/** The source writes whole seconds. */
+export const latest = (date: Ms): Ms => date + 999;
