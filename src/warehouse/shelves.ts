@@ -90,7 +90,7 @@ export async function shelve(
 
 /**
  * $1 rows, $2 account, $3 owner, $4 shelf, $5 now, $6 as_of, $7 places. A volume that comes twice stands where it comes
- * first. One whose row is another than it was waits to be asked for by its id.
+ * first. One whose row is another than any shelf showed last waits to be asked for by its id: once, on however many it is.
  */
 const shelveSql = (varying: readonly string[]) => `
   with shown as (
@@ -99,13 +99,18 @@ const shelveSql = (varying: readonly string[]) => `
       from jsonb_array_elements($1::jsonb) with ordinality as e (record, n)) r
     order by volume_id, position),
   changed as (
-    select s.*, m._payload <> s._payload as relisted,
+    select s.*, last._payload <> s._payload and m._payload is distinct from s._payload as relisted,
       m.position is null or m._removed_at is not null or m.position <> s.position as moved
     from shown s
     left join lateral (
       select * from books.shelf_volumes t
       where (t.account_id, t.owner_id, t.shelf_id, t.volume_id) = ($2, $3, $4, s.volume_id)
       offset 0) m on true
+    left join lateral (
+      select _payload from books.shelf_volumes t
+      where (t.account_id, t.volume_id) = ($2, s.volume_id)
+      order by _observed_at desc
+      limit 1) last on true
     where m.position is null or m._removed_at is not null or m.position <> s.position or m._payload <> s._payload),
   written as (
     insert into books.shelf_volumes

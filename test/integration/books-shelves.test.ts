@@ -111,6 +111,25 @@ describe.concurrent('a shelf that changes while it is read', () => {
   });
 });
 
+test('a volume that has changed is asked for once, when the first of its shelves shows it, were that a new one', async () => {
+  await using catalog = await openCatalog({ config: { library: false } });
+  const { world } = catalog;
+  const { volumes } = addShelf(world, 'ada', 1, 2);
+  world.createShelf('ada', { id: 2, access: 'PUBLIC' });
+  await catalog.sync();
+  catalog.pass();
+  world.changeVolume('s1-0', { subtitle: 'A changed one' });
+  for (const id of volumes) world.add('ada', 2, id);
+  catalog.asked();
+  const volumesAsked = () => catalog.asked().filter(path => path.startsWith('/volumes/'));
+  await catalog.sync();
+  expect(volumesAsked()).toEqual(['/volumes/s1-0']);
+  expect(await bookDifferences(catalog.pool, world, ['ada'])).toEqual([]);
+  catalog.pass();
+  await catalog.sync({ shelfAgeMs: 0 });
+  expect(volumesAsked()).toEqual([]);
+});
+
 describe.concurrent('a shelf that is not in the list any more', () => {
   const shelves = 'select id, _deleted_at is not null as deleted from books.shelves order by id';
 
