@@ -7,9 +7,10 @@ import { isAway } from '../errors.ts';
 import { streams } from '../streams/index.ts';
 import { heldBy, release } from '../warehouse/claims.ts';
 import { transaction } from '../warehouse/pool.ts';
+import { wakeBackfills } from '../warehouse/ranges.ts';
 import { dueRejects } from '../warehouse/rejects.ts';
 import { isNext, isResting, lockAccount, openRun, type RunKind, waitingWork, wokenStreams } from '../warehouse/runs.ts';
-import { nextVolumes } from '../warehouse/volumes.ts';
+import { dueVolumes, nextVolumes } from '../warehouse/volumes.ts';
 import { nextWaiting } from '../warehouse/waiting.ts';
 import type { JobQueue } from './queue.ts';
 import type { Jobs } from './worker.ts';
@@ -53,7 +54,7 @@ export async function openWaiting(ctx: Context, opener: number): Promise<void> {
     if (!ctx.sources.has(source)) continue;
     const key = { account: ctx.account, stream };
     const now = new Date(ctx.clock.now());
-    if (!(await waits(ctx, key)) && (await dueRejects(ctx.pg, key, now)).length === 0) continue;
+    if (!(await waits(ctx, key))) continue;
     await transaction(ctx.pg, async client => {
       await lockAccount(client, ctx.account);
       if (await isNext(client, ctx.account, stream)) return;
@@ -70,19 +71,22 @@ async function messagesWait(ctx: Context, key: Key): Promise<boolean> {
   const nowMs = ctx.clock.now();
   const sourceMs = ctx.helpdesk.send.sourceNow() ?? nowMs;
   const when = { ripeMs: sourceMs, futureMs: sourceMs + ctx.helpdesk.lookbackMs, startedMs: nowMs, namesMs: 0 };
-  return (await nextWaiting(ctx.pg, key, when, 1)).length > 0;
+  const waiting = await nextWaiting(ctx.pg, key, when, 1);
+  return waiting.length > 0 || (await dueRejects(ctx.pg, key, new Date(nowMs))).length > 0;
 }
 
 async function volumesWait(ctx: Context, key: Key): Promise<boolean> {
   const nowMs = ctx.clock.now();
   const beforeMs = (ctx.books.send.sourceNow() ?? nowMs) - ctx.books.volumeAgeMs;
-  return (await nextVolumes(ctx.pg, key, { beforeMs, startedMs: nowMs }, 1)).length > 0;
+  const waiting = await nextVolumes(ctx.pg, key, { beforeMs, startedMs: nowMs }, 1);
+  return waiting.length > 0 || (await dueVolumes(ctx.pg, key, new Date(nowMs))).length > 0;
 }
 
 async function wake(ctx: Context, opener: number): Promise<void> {
   const now = new Date(ctx.clock.now());
   await transaction(ctx.pg, async client => {
     await lockAccount(client, ctx.account);
+    await wakeBackfills(client, ctx.account, opener, now);
     const woken = await wokenStreams(client, ctx.account, now);
     if (woken.length > 0) await openRun(client, { account: ctx.account, kind: 'fresh', streams: woken, opener }, now);
   });

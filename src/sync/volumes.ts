@@ -10,10 +10,10 @@ import type { Ms } from '../reading/reading.ts';
 import type { Row, VolumeStream } from '../streams/stream.ts';
 import type { Claim } from '../warehouse/claims.ts';
 import { keepBooks, withCare, writeBatch } from '../warehouse/commit.ts';
-import { dueRejects, openSince } from '../warehouse/rejects.ts';
+import { openSince } from '../warehouse/rejects.ts';
 import { othersWait } from '../warehouse/runs.ts';
 import { againBefore } from '../warehouse/shelves.ts';
-import { lastChecked, nextVolumes, noteChecked, type WaitingVolume, waitsSince } from '../warehouse/volumes.ts';
+import { dueVolumes, lastChecked, nextVolumes, noteChecked, type WaitingVolume } from '../warehouse/volumes.ts';
 import { driftOf, rejectOf, singleBatch } from './batch.ts';
 import { noteFailure } from './failures.ts';
 import type { Outcome } from './sync.ts';
@@ -52,9 +52,9 @@ export async function hydrateVolumes(ctx: Context, claim: Claim, stream: Volumes
       if (failures >= mostFailures) throw failed!;
     }
   } while (!(await isOver()));
-  for (const id of await dueRejects(ctx.pg, claim, new Date(ctx.clock.now()))) {
+  for (const volume of await dueVolumes(ctx.pg, claim, new Date(ctx.clock.now()))) {
     ctx.signal.throwIfAborted();
-    await ask(ctx, claim, stream, { id, since: await waitsSince(ctx.pg, claim.account, id) });
+    await ask(ctx, claim, stream, volume);
   }
   const open = await openSince(ctx.pg, claim, new Date(startedMs));
   return { partly: open === 0 || ofItsOwnAccord ? undefined : `${open} volumes could not be read` };

@@ -6,14 +6,14 @@ import { type Client, transaction } from './pool.ts';
 import { lockAccount, type NewRun, openRun, type Range, type RunKind, type RunState } from './runs.ts';
 import type { Scope } from './waiting.ts';
 
-/** A backfill that ended like this is gone on with by the same command, */
+/** A backfill that ended like this, or sleeps over the quota of a day, is gone on with by the same command, */
 const goesOn: readonly RunState[] = ['interrupted', 'failed'];
 /** unless that was longer ago: then it is begun anew. */
 const resumeMs = 7 * 24 * 3_600_000;
 
 /**
- * A backfill. Who asks for the same that is being read already, follows that; who asks for the same that was interrupted
- * or failed, goes on with it.
+ * A backfill. Who asks for the same that is being read already, follows that; who asks for the same that was interrupted,
+ * failed, or sleeps, goes on with it.
  */
 export async function openBackfill(
   db: pg.Pool,
@@ -22,8 +22,10 @@ export async function openBackfill(
 ): Promise<{ run: number; resumed: boolean }> {
   return transaction(db, async client => {
     await lockAccount(client, run.account);
-    const { rows } = await client.query<{ id: number; state: RunState }>(
-      `select id, state from sync.stored_runs r
+    const { rows } = await client.query<{ id: number; state: RunState; sleeps: boolean }>(
+      `select id, state, exists (
+         select from sync.stored_run_streams s where s.run_id = r.id and s.sleeps_until is not null) as sleeps
+       from sync.stored_runs r
        where account_id = $1 and kind = 'backfill' and again = $2 and since is not distinct from $3 and until is not distinct from $4
          and (select array_agg(stream order by stream) from sync.stored_run_streams where run_id = r.id)
            = (select array_agg(w order by w) from unnest($5::text[]) w)
@@ -33,19 +35,35 @@ export async function openBackfill(
     );
     const [same] = rows;
     if (same?.state === 'running') return { run: same.id, resumed: true };
-    if (same === undefined || !goesOn.includes(same.state))
+    if (same === undefined || !(goesOn.includes(same.state) || same.sleeps))
       return { run: await openRun(client, { ...run, kind: 'backfill' }, now), resumed: false };
-    await client.query(
-      `update sync.stored_runs set state = 'running', finished_at = null, opened_by = $2 where id = $1`,
-      [same.id, run.opener],
-    );
-    await client.query(
-      `update sync.stored_run_streams set state = 'waiting', finished_at = null, error = null, remedy = null, exit_code = null
-       where run_id = $1 and state = any($2)`,
-      [same.id, goesOn],
-    );
+    await reopen(client, same.id, run.opener);
     return { run: same.id, resumed: true };
   });
+}
+
+async function reopen(client: Client, run: number, opener: number): Promise<void> {
+  await client.query(
+    `update sync.stored_runs set state = 'running', finished_at = null, opened_by = $2 where id = $1`,
+    [run, opener],
+  );
+  await client.query(
+    `update sync.stored_run_streams set state = 'waiting', finished_at = null, error = null, remedy = null, exit_code = null,
+       sleeps_until = null
+     where run_id = $1 and (state = any($2) or sleeps_until is not null)`,
+    [run, goesOn],
+  );
+}
+
+/** Goes on with backfills that slept over the quota of a day. */
+export async function wakeBackfills(client: Client, account: string, opener: number, now: Date): Promise<void> {
+  const { rows } = await client.query<{ id: number }>(
+    `select id from sync.stored_runs r
+     where account_id = $1 and kind = 'backfill' and state <> 'running' and finished_at > $3 and exists (
+       select from sync.stored_run_streams s where s.run_id = r.id and s.sleeps_until <= $2)`,
+    [account, now, new Date(now.getTime() - resumeMs)],
+  );
+  for (const { id } of rows) await reopen(client, id, opener);
 }
 
 /** What a run wants of the messages: its range, up to its beginning at the latest. */

@@ -57,12 +57,22 @@ export async function countWaitingVolumes(db: pg.Pool, account: string): Promise
   return rows[0]!.n;
 }
 
-export async function waitsSince(db: pg.Pool, account: string, id: string): Promise<string | null> {
-  const { rows } = await db.query<{ since: string | null }>(
-    'select _waits_since::text as since from books.volumes where account_id = $1 and id = $2',
-    [account, id],
+/** Those that failed and are due again, the longest due first; not those that are on no shelf any more. */
+export async function dueVolumes(
+  db: pg.Pool,
+  { account, stream }: Pick<Claim, 'account' | 'stream'>,
+  now: Date,
+): Promise<WaitingVolume[]> {
+  const { rows } = await db.query<WaitingVolume>(
+    `select v.id, v._waits_since::text as since
+     from sync.rejects r join books.volumes v on (v.account_id, v.id) = (r.account_id, r.ask_id)
+     where r.account_id = $1 and r.stream = $2 and r.cleared_at is null and r.next_try_at <= $3 and exists (
+       select from books.shelf_volumes m where m.account_id = v.account_id and m.volume_id = v.id and m._removed_at is null)
+     group by v.id, v._waits_since
+     order by min(r.next_try_at)`,
+    [account, stream, now],
   );
-  return rows[0]?.since ?? null;
+  return rows;
 }
 
 /** When any volume was last asked for by its id, by the source's clock. */

@@ -2,8 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../src/errors.ts';
 import type { Fault } from '../../src/sandbox/server.ts';
+import { transaction } from '../../src/warehouse/pool.ts';
+import { wakeBackfills } from '../../src/warehouse/ranges.ts';
 import { addShelf, addVolumes, bookDifferences, type Catalog, dayMs, openCatalog, placesOf } from '../support/books.ts';
-import { differences, syncOnce } from '../support/mirror.ts';
+import { backfillOnce, differences, syncOnce } from '../support/mirror.ts';
 
 const rejects = (catalog: Catalog) =>
   catalog.rows(
@@ -99,6 +101,20 @@ describe.concurrent('a volume that cannot be had', () => {
   });
 });
 
+test('one that failed and is on no shelf any more is not asked for', async () => {
+  await using catalog = await openCatalog();
+  const { world } = catalog;
+  addShelf(world, 'ada', 1, 2);
+  catalog.fault = ({ path }) => (path === '/volumes/s1-1' ? { kind: 'status', status: 503 } : undefined);
+  expect((await catalog.sync()).exitCode).toBe(3);
+  catalog.pass();
+  world.remove('ada', 1, 's1-1');
+  await catalog.rows(`update sync.rejects set next_try_at = '2026-01-01Z'`);
+  catalog.asked();
+  expect((await catalog.sync()).exitCode).toBe(0);
+  expect(volumesAsked(catalog)).toEqual([]);
+});
+
 describe.concurrent('the requests of a day', () => {
   const untilOf = (error: string | null) =>
     /^the catalog's quota of the day is spent; it goes on at (\S+)$/.exec(error ?? '')?.[1];
@@ -147,6 +163,36 @@ describe.concurrent('the requests of a day', () => {
       });
     },
   );
+
+  test('a backfill that reads again goes on each day where it was, by hand and by itself, and asks for each volume once', async () => {
+    await using catalog = await openCatalog({ requestsPerDay: 5, config: { library: false } });
+    const { world, sandbox, pool } = catalog;
+    addShelf(world, 'ada', 1, 11);
+    const nextDay = () => sandbox.books.beginNewDay();
+    for (; (await catalog.sync()).exitCode !== 0; ) nextDay();
+    nextDay();
+    catalog.pass();
+    catalog.asked();
+    const again = () => backfillOnce(catalog.config(), ['volumes'], { again: true });
+    const first = await again();
+    expect(first).toMatchObject({ state: 'partly', exitCode: 3 });
+    nextDay();
+    expect(await again()).toMatchObject({ run: first.run, state: 'partly' });
+    // A worker looks for it; here its run is only opened again.
+    await pool.query(
+      `update sync.stored_run_streams set sleeps_until = now() - interval '1 minute' where run_id = $1`,
+      [first.run],
+    );
+    await transaction(pool, client => wakeBackfills(client, 'default', 0, new Date()));
+    expect(
+      await catalog.rows('select state, sleeps_until from sync.stored_run_streams where run_id = $1', [first.run]),
+    ).toEqual([{ state: 'waiting', sleeps_until: null }]);
+    nextDay();
+    expect(await again()).toMatchObject({ run: first.run, state: 'completed' });
+    const asked = catalog.asked();
+    expect([asked.length, new Set(asked).size]).toEqual([11 + 2, 11]);
+    expect((await again()).run).not.toBe(first.run);
+  });
 
   test('our own are spent: the catalog is not asked at all, until there are more', async () => {
     await using catalog = await openCatalog({ config: { library: false } });

@@ -363,6 +363,13 @@ test('by hand one request is tried through a freeze, but not through what we hav
   ledger.reply(id, {}, true, { spent: true });
   expect(ledger.at(61_000).ask(1).waitMs).toBeGreaterThan(hourMs - 60_000);
 
+  // Where nothing is frozen it changes nothing: somebody who died with a request in flight holds nobody up.
+  const other = open(empty, daily);
+  other.reply(other.ask(1).id);
+  other.ask(1);
+  other.thaw();
+  expect(other.ask(1).waitMs).toBe(0);
+
   const used = open(empty, daily);
   used.drain();
   used.thaw();
