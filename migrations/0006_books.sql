@@ -231,7 +231,7 @@ create table sync.shelf_readings (
   account_id text not null,
   owner_id text not null,
   shelf_id text not null,
-  as_of timestamptz not null,
+  as_of timestamptz,
   version text,
   primary key (account_id, owner_id, shelf_id)
 );
@@ -240,9 +240,11 @@ comment on table sync.shelf_readings is
 comment on column sync.shelf_readings.account_id is 'The operator''s name for the mirrored account; part of every key.';
 comment on column sync.shelf_readings.owner_id is 'The owner of the shelf.';
 comment on column sync.shelf_readings.shelf_id is 'The shelf.';
-comment on column sync.shelf_readings.as_of is 'books.shelf_volumes shows what was on it at this time, by the source''s clock.';
+comment on column sync.shelf_readings.as_of is
+  'books.shelf_volumes shows what was on it at this time, by the source''s clock; null if it was never read whole.';
 comment on column sync.shelf_readings.version is
-  'When its volumes were last updated, and how many there were, as the list of shelves said before they were read; null where it does not say.';
+  'When its volumes were last updated, and how many there were, as the catalog said before they were read; null where it does not say. '
+  'A word where that proves nothing: unsettled (the second of the last update was not over), gone, or doubted (fewer were shown than counted; what was found).';
 
 comment on column sync.coverage.stream is
   'users, customers, tickets or shelves (what messages and volumes lack follows from tickets and shelves).';
@@ -274,9 +276,10 @@ select v.account_id, v.id, v._waits_since as waits_since,
 from books.volumes v
 where v._waits_since is not null and exists (
   select from books.shelf_volumes m
+  join sync.coverage c on (c.account_id, c.stream, c.list) = (m.account_id, 'shelves', m.owner_id)
   where m.account_id = v.account_id and m.volume_id = v.id and m._removed_at is null);
 comment on view sync.waiting_volumes is
-  'Volumes on a shelf that are new or have changed there, and that have not been asked for by their id since.';
+  'Volumes on a shelf that are new or have changed there, and that have not been asked for by their id since; of owners that are mirrored.';
 comment on column sync.waiting_volumes.account_id is 'The account.';
 comment on column sync.waiting_volumes.id is 'The volume; joins books.volumes.id.';
 comment on column sync.waiting_volumes.waits_since is 'When the list of a shelf showed it, by the source''s clock.';
@@ -351,6 +354,23 @@ comment on column sync.status.source is 'helpdesk or books.';
 comment on column sync.status.sleeps_until is
   'The requests of the day were spent: a worker goes on with the stream at this time. Null otherwise.';
 
--- Streams of two sources run side by side, so the run is not at one of them.
 comment on table sync.rejects is
   'Records that could not be stored, and tickets and volumes that could not be read by their id. Nothing else was held up by them.';
+comment on column sync.rejects.ask_id is
+  'The id by which the source is asked again: the record''s own, or its ticket''s. Of shelves: the owner, shelf or volumes of a shelf that it came with.';
+comment on column sync.rejects.next_try_at is
+  'When the source is asked again, by a run that is then at work; null: never by itself. Shelves are not asked for: they are read again when they change, or are old.';
+comment on column sync.rejects.gone_at is
+  'When the source, asked by id, first said that it has it no more; said again, a ticket gets its tombstone.';
+comment on table sync.run_lists is
+  'How far a backfill reads each list, from its first look on; and what one that reads again (--again) has read so far.';
+comment on column sync.run_lists.until is
+  'Up to here: as the run was told, else up to the top of what was covered when it first looked. Of shelves and volumes: what was read before this time is read again.';
+comment on table sync.budget is
+  'The credits of each source of an account at this moment, shared by all processes on all machines. For reports read sync.credit_minutes.';
+comment on column sync.credit_minutes.refused is
+  'Requests that the source refused for want of credits (429, and of the catalog 403). Credits are counted for them only if it said so.';
+comment on column sync.stored_runs.kind is
+  'sync: a command; backfill: a command, or the night for customers; fresh and nightly: the schedule, and fresh also what slept over a spent day; hydrate: tickets or volumes wait to be asked for by id.';
+comment on column sync.runs.kind is
+  'sync: a command; backfill: a command, or the night for customers; fresh and nightly: the schedule, and fresh also what slept over a spent day; hydrate: tickets or volumes wait to be asked for by id.';

@@ -204,12 +204,12 @@ export const settings = {
     says: 'Requests that may be made in a second.',
   },
   BOOKS_SHELF_AGE_HOURS: {
-    schema: count(0).default(168),
+    schema: count(1).default(168),
     default: '168',
     says: 'A shelf that shows no change is read again all the same after so long.',
   },
   BOOKS_VOLUME_AGE_DAYS: {
-    schema: count(0).default(30),
+    schema: count(1).default(30),
     default: '30',
     says: 'A volume is asked for in full again after so long.',
   },

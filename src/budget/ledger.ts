@@ -230,11 +230,14 @@ export function cancel(before: State, now: Moment, id: string, rules: Rules): St
   return { ...state, flights: state.flights.filter(flight => flight.id !== id) };
 }
 
+/** A freeze that is no longer than this is a pause that the source asked for, not a day that is spent. */
+const briefMs = 60_000;
+
 /** A person asks by hand: nothing is frozen any more, but until the next reply one request goes at a time. */
 export function thaw(before: State, now: Moment, rules: Rules): State {
   const state = advance(before, now, rules);
-  // Else the request of somebody who died would hold everybody up until its deadline.
-  if (state.frozenUntilMs <= now.earliestMs) return state;
+  // A brief pause is kept. And where there is none, the request of somebody who died would hold everybody up.
+  if (state.frozenUntilMs <= now.earliestMs + briefMs) return state;
   return { ...state, frozenUntilMs: 0, lastReplyMs: 0 };
 }
 

@@ -8,7 +8,7 @@ import { streamNames, streams } from '../streams/index.ts';
 import { openBackfill } from '../warehouse/ranges.ts';
 import type { Range } from '../warehouse/runs.ts';
 import type { Act, Deps } from './command.ts';
-import { chooseStreams, followRun, type RunResult, report } from './follow.ts';
+import { chooseStreams, followRun, type RunResult, report, thawFor } from './follow.ts';
 import { say } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
 
@@ -23,7 +23,7 @@ export function addBackfill(program: Command, deps: Deps, act: Act): void {
   program
     .command('backfill')
     .description(
-      'fill the holes of a range, newest first; messages: of the tickets that changed in it and wait for them',
+      'fill the holes of a range, newest first; messages: of the tickets that changed in it and wait for them; shelves and volumes have no range: what waits',
     )
     .argument(
       '[streams...]',
@@ -68,9 +68,10 @@ export async function runBackfill(
   range: Range,
   deps: { jobs: readonly Job[]; signal: AbortSignal },
 ): Promise<RunResult> {
-  return followRun(config, warehouse, deps, async ({ pg, account, clock }, opener) => {
-    const asked = { account, streams: wanted, opener, range };
-    const { run, resumed } = await openBackfill(pg, asked, new Date(clock.now()));
+  return followRun(config, warehouse, deps, async (ctx, opener) => {
+    await thawFor(ctx, wanted);
+    const asked = { account: ctx.account, streams: wanted, opener, range };
+    const { run, resumed } = await openBackfill(ctx.pg, asked, new Date(ctx.clock.now()));
     if (resumed) say(`Going on with run ${run}, which was asked for the same.`);
     return run;
   });

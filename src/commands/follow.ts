@@ -46,6 +46,11 @@ export function chooseStreams(names: readonly string[], config: Config): string[
     .map(({ name }) => name);
 }
 
+/** A person asks for these: the catalog may answer again, whatever it said of its day. */
+export async function thawFor({ books }: Context, names: readonly string[]): Promise<void> {
+  if (streams.some(({ name, source }) => source === 'books' && names.includes(name))) await books.thaw();
+}
+
 /** What the source of the stream allows. */
 const limitsOf = (config: Config) => (name: string) =>
   (streams.find(stream => stream.name === name)?.source === 'books' && config.books?.limits) || config.limits;
@@ -63,8 +68,6 @@ export async function followRun(
   const now = () => new Date(ctx.clock.now());
   await using hands = handsOf(account, deps.jobs);
   await hands.lookForWorkers();
-  // A person asks: the catalog may answer again, whatever it said before.
-  if (ctx.sources.has('books')) await ctx.books.thaw();
   const run = await open(ctx, presence.id);
   hands.watch(run);
 

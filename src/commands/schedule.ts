@@ -13,6 +13,8 @@ import { print, printJson, say, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
 
 const shown = 3;
+const nothing =
+  'Nothing is scheduled: SCHEDULE_FRESH and SCHEDULE_NIGHTLY are empty, or name nothing that is configured.';
 
 export interface Scheduled {
   schedule: string;
@@ -40,7 +42,7 @@ export function addSchedule(program: Command, deps: Deps, act: Act): void {
         const found = await scheduleOf(db, config);
         if (options.json) printJson(found);
         else if (found.length > 0) print(list(found));
-        if (found.length === 0) say('Nothing is scheduled: SCHEDULE_FRESH and SCHEDULE_NIGHTLY are empty.');
+        if (found.length === 0) say(nothing);
         return exitCodes.ok;
       }),
     );
@@ -85,7 +87,7 @@ function list(found: readonly Scheduled[]): string {
 }
 
 export function showSchedule(found: readonly Scheduled[]): void {
-  if (found.length === 0) say('Nothing is scheduled: SCHEDULE_FRESH and SCHEDULE_NIGHTLY are empty.');
+  if (found.length === 0) say(nothing);
   for (const { schedule, cron, time_zone, next } of found)
     say(`Schedule:  ${schedule.padEnd(8)} ${cron} (${time_zone}), next ${next[0]?.toISOString() ?? 'never'}`);
 }

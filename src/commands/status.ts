@@ -1,6 +1,7 @@
 /** `status`: how far each stream is complete, what is missing, and what to do about it. */
 import type { Command } from 'commander';
 import type pg from 'pg';
+import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import { configuredSources, unset } from '../context.ts';
 import { exitCodes } from '../errors.ts';
@@ -85,9 +86,12 @@ export async function readStatus(
   return rows.map(row => ({ ...row, time_left_seconds: timeLeft(row, config) }));
 }
 
-/** At what the limits allow, which are known for the configured account: two credits for a ticket with its messages, one for a volume. */
+/**
+ * At what the limits allow, which are known for the configured account: two credits for a ticket with its messages, one for
+ * a volume; and where the requests of the day are spent, only from when it goes on.
+ */
 function timeLeft(
-  { account, source, waiting }: Pick<StreamStatus, 'account' | 'source' | 'waiting'>,
+  { account, source, waiting, sleeps_until }: Pick<StreamStatus, 'account' | 'source' | 'waiting' | 'sleeps_until'>,
   config: Pick<Config, 'account' | 'limits' | 'books'>,
 ): number | null {
   if (waiting === 0 || account !== config.account) return null;
@@ -97,7 +101,8 @@ function timeLeft(
   if (source === 'helpdesk') return Math.ceil((waiting * 2 * periodMs) / (credits - reserve) / 1000);
   // The requests of a day may all go at once.
   const days = Math.ceil(waiting / credits) - 1;
-  return Math.ceil((days * periodMs) / 1000 + (waiting - days * credits) / requestsPerSecond);
+  const sleepsMs = Math.max(0, (sleeps_until?.getTime() ?? 0) - systemClock.now());
+  return Math.ceil((sleepsMs + days * periodMs) / 1000 + (waiting - days * credits) / requestsPerSecond);
 }
 
 const upperFirst = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

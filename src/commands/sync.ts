@@ -6,7 +6,7 @@ import type { Job } from '../queue/job.ts';
 import { streamNames } from '../streams/index.ts';
 import { openSync } from '../warehouse/runs.ts';
 import type { Act, Deps } from './command.ts';
-import { chooseStreams, followRun, type RunResult, report } from './follow.ts';
+import { chooseStreams, followRun, type RunResult, report, thawFor } from './follow.ts';
 import { warehouseOf } from './warehouse.ts';
 
 /** What an interrupted run completed longer ago than this is read again. */
@@ -40,7 +40,9 @@ export async function runSync(
   streams: readonly string[],
   deps: { jobs: readonly Job[]; signal: AbortSignal; carryMs?: number },
 ): Promise<RunResult> {
-  return followRun(config, warehouse, deps, ({ pg, account, clock }, opener) =>
-    openSync(pg, { account, streams, opener }, new Date(clock.now()), deps.carryMs ?? carryMs),
-  );
+  return followRun(config, warehouse, deps, async (ctx, opener) => {
+    await thawFor(ctx, streams);
+    const run = { account: ctx.account, streams, opener };
+    return openSync(ctx.pg, run, new Date(ctx.clock.now()), deps.carryMs ?? carryMs);
+  });
 }

@@ -19,6 +19,9 @@ const firstDelayMs = 100;
 const longestDelayMs = 30_000;
 const mostTries = 10;
 
+/** What is as short as a word is not taken out of what is stored. */
+const leastSecret = 8;
+
 export interface RawReply {
   status: number;
   headers: Record<string, string | string[] | undefined>;
@@ -124,15 +127,19 @@ export function makeSend(deps: {
       return once(request, options, call);
     }
     if (!isSuccess) throw failure(request, said, asOf);
+    raw.text = clean(raw.text, leastSecret);
     if (Number.isNaN(date)) throw new Retry(`${label(request)}: the reply has no Date header`);
     return { ...parse(request, raw, dialect), asOf, date };
   }
 
   /** Without our secrets, which a source may echo, as they are or as they stand in a URL. */
-  function failure(request: Request<unknown>, said: Said, asOf: number): ShelfdeskError {
-    const secrets = [...dialect.secrets, ...(deps.token?.secrets() ?? [])];
+  function clean(text: string, least = 1): string {
+    const secrets = [...dialect.secrets, ...(deps.token?.secrets() ?? [])].filter(({ length }) => length >= least);
     const hidden = secrets.flatMap(secret => [secret, encodeURIComponent(secret)]).sort((a, b) => b.length - a.length);
-    const clean = (text: string) => hidden.reduce((shown, secret) => shown.replaceAll(secret, '…'), text);
+    return hidden.reduce((shown, secret) => shown.replaceAll(secret, '…'), text);
+  }
+
+  function failure(request: Request<unknown>, said: Said, asOf: number): ShelfdeskError {
     return dialect.failure(request, said, { shown: label(request), clean, asOf });
   }
 

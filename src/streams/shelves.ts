@@ -4,9 +4,28 @@
  */
 import { getShelf, listShelves, listVolumes, paging } from '../sources/books/endpoints.ts';
 import { known, type Shelf, shelfExpected, shelfFields, type Volume } from '../sources/books/records.ts';
-import { bigintAt, buildMerge, derived, page, text, timeAt } from '../warehouse/merge.ts';
+import { bigintAt, buildMerge, derived, page, type Table, text, timeAt } from '../warehouse/merge.ts';
 import type { ShelfStream } from './stream.ts';
-import { listed, varying, volumes } from './volumes.ts';
+import { listed, listedIfAbsent, varying, volumes } from './volumes.ts';
+
+const table: Table = {
+  name: 'books.shelves',
+  from: page,
+  key: ['owner_id', 'id'],
+  leftOut: ['etag'],
+  oneReader: true,
+  columns: [
+    derived('owner_id', '$5::text'),
+    text('id'),
+    text('title'),
+    text('description'),
+    text('access'),
+    timeAt('created', 'created_at'),
+    timeAt('updated', 'updated_at'),
+    timeAt('volumesLastUpdated', 'volumes_last_updated_at'),
+    bigintAt('volumeCount', 'volume_count'),
+  ],
+};
 
 export const shelves: ShelfStream<Shelf, Volume> = {
   kind: 'shelves',
@@ -23,27 +42,12 @@ export const shelves: ShelfStream<Shelf, Volume> = {
     ...volumes,
     name: 'listed volumes',
     merge: listed,
+    ifAbsent: listedIfAbsent,
     varying,
     request: (owner, id, startIndex, maxResults) => listVolumes(owner, id, { startIndex, maxResults }),
   },
-  merge: buildMerge({
-    name: 'books.shelves',
-    from: page,
-    key: ['owner_id', 'id'],
-    leftOut: ['etag'],
-    oneReader: true,
-    columns: [
-      derived('owner_id', '$5::text'),
-      text('id'),
-      text('title'),
-      text('description'),
-      text('access'),
-      timeAt('created', 'created_at'),
-      timeAt('updated', 'updated_at'),
-      timeAt('volumesLastUpdated', 'volumes_last_updated_at'),
-      bigintAt('volumeCount', 'volume_count'),
-    ],
-  }),
+  merge: buildMerge(table),
+  ifAbsent: buildMerge({ ...table, passOver: 'true' }),
   fields: shelfFields,
   expected: shelfExpected,
   enumerations: { access: known.access },

@@ -92,7 +92,10 @@ export interface ShelfStream<S extends Row, V extends Row> extends Described {
   /** How many volumes it says that it holds. */
   count(shelf: S): number | undefined;
   readonly perPage: number;
+  /** A row that is not there yet, of nothing but its id. */
+  readonly ifAbsent: Merge;
   readonly members: Described & {
+    readonly ifAbsent: Merge;
     /** What varies from reply to reply though nothing changed. */
     readonly varying: readonly string[];
     request(owner: string, id: string, startIndex: number, maxResults: number): Request<V>;

@@ -81,7 +81,9 @@ export const volumes: VolumeStream<Volume> = {
 };
 
 /** Of a list: a volume that is new here waits to be asked for by its id. */
-export const listed = buildMerge({ ...table, atFirst: { _waits_since: '$4' }, passOver: `t._detail = 'full'` });
+const ofList: Table = { ...table, atFirst: { _waits_since: '$4' } };
+export const listed = buildMerge({ ...ofList, passOver: `t._detail = 'full'` });
+export const listedIfAbsent = buildMerge({ ...ofList, passOver: 'true' });
 
 /** The year where four digits begin the text: not of `19??`. */
 function yearOf(path: string, name: string): Column {

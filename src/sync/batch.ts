@@ -5,6 +5,7 @@ import type { Ask, Page } from '../reading/reading.ts';
 import type { DetailStream, ListStream, Stream } from '../streams/stream.ts';
 import { elementsOf, fieldsOf, objectOf } from '../warehouse/clean.ts';
 import type { Batch } from '../warehouse/commit.ts';
+import type { Merge } from '../warehouse/merge.ts';
 import { type Drift, type Reject, storable } from '../warehouse/rejects.ts';
 
 /** What the reading of a list needs to know of a reply. */
@@ -71,11 +72,17 @@ export function itemsBatch<T extends { id: string }>(
   return { batch, unreadable };
 }
 
-/** Of these records nothing but their ids. */
+/** The same, but of these records nothing but their ids. */
 export function bareBatch(batch: Batch, ids: ReadonlySet<string>): Batch {
   const bare = new Map(batch.records.filter(({ id }) => ids.has(id)).map(({ place, id }) => [place, id]));
   const record = (place: number) => (bare.has(place) ? JSON.stringify({ id: bare.get(place) }) : batch.record(place));
   return { ...batch, record, text: places => arrayOf(places.map(record)) };
+}
+
+/** For a row that cannot be stored, and is not there yet: its id is known, and more hangs on it. */
+export function idsBatch(stream: { name: string; ifAbsent: Merge }, batch: Batch, ids: ReadonlySet<string>): Batch {
+  const records = batch.records.filter(({ id }) => ids.has(id));
+  return { ...bareBatch(batch, ids), name: `${stream.name}, ids`, merge: stream.ifAbsent, records };
 }
 
 /** The members of a record in detail, each checked on its own. */

@@ -1,6 +1,7 @@
 /**
  * One shelf: what is on it, read until it is known to have stood there at one moment, and written down in one transaction.
  */
+import { createHash } from 'node:crypto';
 import type { Context } from '../context.ts';
 import { Gone, Retry, Spent } from '../errors.ts';
 import type { Reply } from '../http/request.ts';
@@ -9,8 +10,9 @@ import { readShelf } from '../reading/shelf.ts';
 import type { Row, ShelfStream } from '../streams/stream.ts';
 import type { Claim } from '../warehouse/claims.ts';
 import { keepBooks, noCounts, textOf, withCare, writeBatch } from '../warehouse/commit.ts';
+import { transaction } from '../warehouse/pool.ts';
 import { membersOf, noteReading, type Reading, type ShelfKey, shelve } from '../warehouse/shelves.ts';
-import { bareBatch, driftOf, itemsBatch, rejectOf } from './batch.ts';
+import { bareBatch, driftOf, idsBatch, itemsBatch, rejectOf } from './batch.ts';
 
 export type Shelves = ShelfStream<Row, Row>;
 
@@ -22,7 +24,7 @@ export interface Job {
 
 /** For what is nice to know, or may have gone: an id that is not known may answer like one that fails for a moment. */
 export const fewTries = 2;
-/** A version that equals none: it does not prove what was read. */
+/** A version that the catalog never shows: what was read is not proven by it. */
 const unsettled = 'unsettled';
 
 /** What the catalog says of a shelf, and when it said so. */
@@ -39,7 +41,7 @@ export async function readOne(
   job: Job,
   owner: string,
   listed: Told,
-  { reading, due }: { reading: Omit<Reading, 'known'> | undefined; due: boolean },
+  { reading, due }: { reading: Reading | undefined; due: boolean },
 ): Promise<string | undefined> {
   const { ctx, claim, stream } = job;
   const key = { account: claim.account, owner, shelf: listed.shelf.id };
@@ -51,7 +53,7 @@ export async function readOne(
   const told = look || proves(listed.shelf) ? listed : ((await ask(job, owner, listed.shelf.id)) ?? listed);
   if (proves(told.shelf) && isSame(told.shelf)) return undefined;
 
-  const known = reading && (await membersOf(ctx.pg, key));
+  const known = reading?.asOfMs === undefined ? undefined : await membersOf(ctx.pg, key);
   const steps = readShelf({ known, look, perPage: stream.perPage, count: stream.count(told.shelf) });
   /** Of the reading that is under way. */
   let replies: { startIndex: number; reply: Reply<Row> }[] = [];
@@ -70,17 +72,46 @@ export async function readOne(
   if (value.found === 'moved') return `shelf ${key.shelf} of ${owner} moved while it was read`;
   const found = { reading, replies: replies.map(({ reply }) => reply) };
   const ids = found.replies.flatMap(idsOf);
-  const isKnown = value.found === 'unchanged' || ids.join('\n') === (known ?? []).join('\n');
-  await commitShelf(job, key, {
-    ...found,
-    startIndex: replies[0]!.startIndex,
-    asOf: value.asOf,
-    version: isKnown || agrees(stream, told.shelf, ids.length) ? versionOf(stream, told) : unsettled,
-    changedMs: isKnown ? value.asOf : await changedMs(job, key, told.shelf, found),
-    whole: value.found === 'whole',
-  });
-  return undefined;
+  const isAsBefore = value.found === 'unchanged' || isEqual(ids, known ?? []);
+  const isShort = !(known && isAsBefore) && ids.length < (stream.count(told.shelf) ?? 0);
+  const doubt = isShort || ids.includes('') ? doubtOf(ids) : undefined;
+  const isDoubted = doubt !== undefined && reading?.version !== doubt;
+  if (isDoubted && isShort && known !== undefined)
+    await noteDoubt(job, key, { asOfMs: reading?.asOfMs, version: doubt });
+  else
+    await commitShelf(job, key, {
+      ...found,
+      startIndex: replies[0]!.startIndex,
+      asOf: value.asOf,
+      version: isDoubted ? doubt : versionOf(stream, told),
+      ...(isAsBefore
+        ? { changedMs: value.asOf, movedMs: value.asOf }
+        : await changes(job, key, told.shelf, { ...found, known, ids })),
+      whole: value.found === 'whole',
+    });
+  return isDoubted && isShort ? `shelf ${key.shelf} of ${owner} shows fewer volumes than it counts` : undefined;
 }
+
+/**
+ * Fewer than the shelf counts, and not what is known: replies may have come without their records, twice. Or records without
+ * their ids. It is believed when the next run finds the very same: a catalog may count what it does not show. A version that
+ * tells what was found.
+ */
+const doubtOf = (ids: readonly string[]) =>
+  `doubted ${createHash('sha256').update(ids.join('\n')).digest('hex').slice(0, 16)}`;
+
+/** What is here stays as it is. */
+async function noteDoubt({ ctx, claim }: Job, key: ShelfKey, reading: Reading): Promise<void> {
+  const credits = ctx.books.send.takeCredits();
+  const at = { nowMs: ctx.clock.now(), asOfMs: 0 };
+  await transaction(ctx.pg, async client => {
+    await noteReading(client, key, reading);
+    await keepBooks(client, claim, at, { counts: { ...noCounts(), credits }, rejects: [], stored: [], drift: [] });
+  });
+}
+
+const isEqual = (one: readonly string[], other: readonly string[]) =>
+  one.length === other.length && one.every((id, i) => id === other[i]);
 
 /** The shelf as it says of itself; undefined where it cannot be had, which the request for its volumes will tell better. */
 async function ask({ ctx, stream }: Job, owner: string, id: string): Promise<Told | undefined> {
@@ -111,11 +142,12 @@ function idsOf({ records, unreadable, arrived }: Reply<Row>): string[] {
 interface Found {
   readonly replies: readonly Reply<Row>[];
   readonly startIndex: number;
-  readonly reading: Omit<Reading, 'known'> | undefined;
+  readonly reading: Reading | undefined;
   readonly asOf: Ms;
   readonly version: string | null;
-  /** When what has changed did so at the latest. */
+  /** As for `shelve`. */
   readonly changedMs: Ms;
+  readonly movedMs: Ms;
   /** All of the shelf; else its end. */
   readonly whole: boolean;
 }
@@ -124,24 +156,24 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
   const at = { nowMs: ctx.clock.now(), asOfMs: found.asOf };
   const credits = ctx.books.send.takeCredits();
   const { batch, unreadable } = itemsBatch(stream.members, found.replies);
-  const name = `${key.owner}/${key.shelf}`;
+  const name = `${key.owner}/${key.shelf}/volumes`;
   await withCare(ctx.pg, async (client, care) => {
     const listed = await writeBatch(client, claim, batch, at, care);
     // Of a row that cannot be stored the id is: its place on the shelf is known, and the volume is asked for.
     const left = new Set(listed.rejects.map(({ recordId }) => recordId!));
-    const storable = bareBatch(batch, left);
-    if (left.size > 0) await writeBatch(client, claim, storable, at, care);
+    if (left.size > 0) await writeBatch(client, claim, idsBatch(stream.members, batch, left), at, care);
     const places = batch.records.map(({ place }) => place);
-    const all = found.whole && unreadable.length === 0;
     const shelved = await shelve(client, key, stream.members.varying, {
-      text: textOf(storable, places, care).text,
+      text: textOf(left.size > 0 ? bareBatch(batch, left) : batch, places, care).text,
       positions: places.map(place => found.startIndex + place),
-      all,
+      // One without a readable id may be any of those that are not seen.
+      all: found.whole && unreadable.length === 0,
       ...at,
       changedMs: found.changedMs,
+      movedMs: found.movedMs,
       beforeMs: found.reading?.asOfMs,
     });
-    if (all) await noteReading(client, key, { asOfMs: found.asOf, version: found.version });
+    if (found.whole) await noteReading(client, key, { asOfMs: found.asOf, version: found.version });
     const refused = [...unreadable.map(one => rejectOf(one, batch)), ...listed.rejects].map(reject => ({
       ...reject,
       askId: name,
@@ -170,32 +202,40 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
 /**
  * When what has changed on the shelf did so at the latest: as the shelf itself says, if that is news; else when it was seen.
  * What the list of shelves said is older than what was read then: something may have changed in between. So the shelf is
- * asked once more, and if it does not say the same any more, when that was is not known.
+ * asked once more, and if it does not say the same any more, when that was is not known. Nor is it known of a move beside
+ * what was put on it or taken off, since a move may not show.
  */
-async function changedMs(
+async function changes(
   job: Job,
   { owner }: ShelfKey,
   shelf: Row,
-  { reading, replies }: Pick<Found, 'reading' | 'replies'>,
-): Promise<Ms> {
+  found: Pick<Found, 'reading' | 'replies'> & { known: readonly string[] | undefined; ids: readonly string[] },
+): Promise<Pick<Found, 'changedMs' | 'movedMs'>> {
   const { stream } = job;
+  const { reading, replies, known = [], ids } = found;
   const said = stream.changed(shelf);
   const version = stream.version(shelf);
-  const seenMs = Math.max(latest(replies.at(-1)!.date), (reading?.asOfMs ?? 0) + 1);
+  const beforeMs = reading?.asOfMs ?? Number.NEGATIVE_INFINITY;
+  const seenMs = Math.max(latest(replies.at(-1)!.date), beforeMs + 1);
   // What was read included up to two seconds after its `as_of`: what the version was then tells.
-  const isNews = said > (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) && said <= seenMs && version !== reading?.version;
-  const volumes = replies.reduce((sum, { arrived }) => sum + arrived, 0);
-  if (!isNews || !agrees(stream, shelf, volumes)) return seenMs;
+  const isNews = said > beforeMs && said <= seenMs && version !== reading?.version;
+  if (!isNews || (stream.count(shelf) ?? ids.length) !== ids.length) return { changedMs: seenMs, movedMs: seenMs };
   const still = await ask(job, owner, shelf.id).catch((error: unknown) => {
     // What was read is not lost for it.
     if (error instanceof Spent) return undefined;
     throw error;
   });
-  return still !== undefined && stream.version(still.shelf) === version ? said : seenMs;
+  const isStill = still !== undefined && stream.version(still.shelf) === version;
+  const changedMs = isStill ? said : seenMs;
+  const [stayed, stays] = [known.filter(isIn(ids)), ids.filter(isIn(known))];
+  const isSet = stayed.length < known.length || stays.length < ids.length;
+  return { changedMs, movedMs: isSet && !isEqual(stayed, stays) ? seenMs : changedMs };
 }
 
-/** Where it does not, replies may have come without their records, twice: the next run reads it once more. */
-const agrees = (stream: Shelves, shelf: Row, volumes: number) => (stream.count(shelf) ?? volumes) === volumes;
+function isIn(ids: readonly string[]): (id: string) => boolean {
+  const all = new Set(ids);
+  return id => all.has(id);
+}
 
 /**
  * Where times are whole seconds, a change within the second of the last one shows nowhere. One that came after the reading is

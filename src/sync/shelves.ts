@@ -12,12 +12,12 @@ import type { Claim } from '../warehouse/claims.ts';
 import { keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
 import { transaction } from '../warehouse/pool.ts';
 import { openSince } from '../warehouse/rejects.ts';
-import { againBefore, buryShelf, readingsOf, type ShelfKey, shelve } from '../warehouse/shelves.ts';
-import { driftOf, itemsBatch, rejectOf } from './batch.ts';
+import { againBefore, buryShelf, type ShelfKey, shelve, shelvesOf } from '../warehouse/shelves.ts';
+import { driftOf, idsBatch, itemsBatch, rejectOf } from './batch.ts';
 import { fewTries, type Job, latest, readOne, type Shelves } from './shelf.ts';
 import type { Outcome } from './sync.ts';
 
-/** A list that is as long as the default page of ten may go on, if its total says so. */
+/** Pages are multiples of the default page of ten: such a list, also an empty one, may go on, if its total says so. */
 const defaultPerPage = 10;
 
 export async function readShelves(ctx: Context, claim: Claim, stream: Shelves): Promise<Outcome> {
@@ -40,23 +40,23 @@ async function readOwner(job: Job, owner: string): Promise<string[]> {
     return [`the catalog does not show the shelves of ${owner} (${error.message})`];
   }
   const [{ asOf, date }] = replies as [Reply<Row>];
-  const before = await readingsOf(ctx.pg, claim.account, owner);
+  const before = await shelvesOf(ctx.pg, claim.account, owner);
   await commitList(job, owner, replies);
 
-  const missing: string[] = [];
+  const missing = isSound(replies) ? [] : [`the list of shelves of ${owner} shows none, and counts some`];
   const shelves = replies.flatMap(reply => reply.records);
   const dueMs = claim.again ? await againBefore(ctx.pg, claim, owner, asOf) : date - ctx.books.shelfAgeMs;
   for (const shelf of newestFirst(stream, shelves)) {
-    const reading = before.get(shelf.id) ?? undefined;
-    const due = reading === undefined || reading.asOfMs < dueMs;
+    const reading = before.get(shelf.id);
+    const due = (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) < dueMs;
     const left = await readOne(job, owner, { shelf, dateMs: date }, { reading, due });
     if (left !== undefined) missing.push(left);
   }
   const unreadable = replies.some(reply => reply.unreadable.length > 0);
   const listed = new Set(shelves.map(({ id }) => id));
   // A record without a readable id may be any of them.
-  const vanished = unreadable ? [] : [...before.keys()].filter(id => !listed.has(id));
-  for (const id of vanished) missing.push(...(await confirmGone(job, owner, id)));
+  const vanished = unreadable ? [] : [...before].filter(([id, { isGone }]) => !isGone && !listed.has(id));
+  for (const [id] of vanished) missing.push(...(await confirmGone(job, owner, id)));
 
   if (missing.length === 0 && !unreadable) await coverOwner(job, owner, asOf);
   return missing;
@@ -69,15 +69,19 @@ async function requestShelves({ ctx, stream }: Job, owner: string): Promise<Repl
   for (let start = 0; ; ) {
     const reply = await ctx.books.send(stream.request(owner, start), { lane: 'fresh', signal: ctx.signal });
     const news = reply.records.filter(({ id }) => !met.has(id));
-    if (start > 0 && news.length === 0) return replies;
+    if (replies.length > 0 && news.length === 0) return replies;
     replies.push(reply);
     for (const { id } of news) met.add(id);
     start += reply.arrived;
-    const short = reply.arrived < stream.perPage && reply.arrived !== defaultPerPage;
-    const total = reply.total ?? 0;
-    if (short || (reply.arrived < stream.perPage && total <= start)) return replies;
+    // Totals are guesses, so that one alone is no reason to ask on; with a page that looks like a whole one it is.
+    const isLong = reply.arrived >= stream.perPage;
+    if (!isLong && (reply.arrived % defaultPerPage > 0 || (reply.total ?? 0) <= start)) return replies;
   }
 }
+
+/** A list without records may be a reply that lost them. */
+const isSound = (replies: readonly Reply<Row>[]) =>
+  replies.some(({ arrived }) => arrived > 0) || replies.every(({ total = 0 }) => total === 0);
 
 const newestFirst = (stream: Shelves, shelves: readonly Row[]) =>
   shelves.toSorted((a, b) => (stream.changed(b) || 0) - (stream.changed(a) || 0));
@@ -92,6 +96,9 @@ async function commitList({ ctx, claim, stream }: Job, owner: string, replies: r
     const named = (id: string | undefined) => (id === undefined ? owner : `${owner}/${id}`);
     await withCare(ctx.pg, async (client, care) => {
       const { counts, rejects } = await writeBatch(client, claim, batch, at, care);
+      // Of a row that cannot be stored the id is: what is on the shelf hangs on it.
+      const left = new Set(rejects.map(({ recordId }) => recordId!));
+      if (left.size > 0) await writeBatch(client, claim, idsBatch(stream, batch, left), at, care);
       const refused = [...unreadable.map(one => rejectOf(one, batch)), ...rejects].map(reject => ({
         ...reject,
         recordId: reject.recordId && named(reject.recordId),
@@ -109,7 +116,7 @@ async function commitList({ ctx, claim, stream }: Job, owner: string, replies: r
 
 /**
  * A shelf that the list does not show any more: only what the source says it has no more gets a tombstone. Where it cannot
- * be asked for the shelf itself, a second list that lacks it has to do. Answers why it is left as it was.
+ * be asked for the shelf itself, a second list that lacks it has to do, if it shows others. Answers why it is left as it was.
  */
 async function confirmGone(job: Job, owner: string, id: string): Promise<string[]> {
   const { ctx, stream } = job;
@@ -124,25 +131,30 @@ async function confirmGone(job: Job, owner: string, id: string): Promise<string[
     if (!(error instanceof Retry)) throw error;
   }
   const replies = await requestShelves(job, owner);
-  const isThere = replies.some(reply => reply.unreadable.length > 0 || reply.records.some(record => record.id === id));
-  if (isThere) return [`the list of shelves of ${owner} showed shelf ${id} only the second time`];
+  const shows = replies.flatMap(reply => reply.records.map(record => record.id));
+  const isReadable = replies.every(({ unreadable }) => unreadable.length === 0);
+  if (shows.includes(id)) return [`the list of shelves of ${owner} showed shelf ${id} only the second time`];
+  if (shows.length === 0 || !isReadable || counted(replies) > shows.length)
+    return [`whether shelf ${id} of ${owner} is gone could not be asked`];
   await bury(job, { account: job.claim.account, owner, shelf: id }, replies[0]!.asOf);
   return [];
 }
 
+const counted = (replies: readonly Reply<Row>[]) => Math.max(...replies.map(({ total = 0 }) => total));
+
 async function bury({ ctx, claim, stream }: Job, key: ShelfKey, asOfMs: Ms): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs };
   const credits = ctx.books.send.takeCredits();
-  const before = (await readingsOf(ctx.pg, key.account, key.owner)).get(key.shelf);
+  const before = (await shelvesOf(ctx.pg, key.account, key.owner)).get(key.shelf);
   const changedMs = Math.max(latest(ctx.books.send.sourceNow() ?? asOfMs), (before?.asOfMs ?? 0) + 1);
   await transaction(ctx.pg, async client => {
-    const nothing = { text: '[]', positions: [], all: true, ...at, changedMs, beforeMs: before?.asOfMs };
-    const { deleted } = await shelve(client, key, stream.members.varying, nothing);
+    const nothing = { text: '[]', positions: [], all: true, ...at, changedMs, movedMs: changedMs };
+    const { deleted } = await shelve(client, key, stream.members.varying, { ...nothing, beforeMs: before?.asOfMs });
     await buryShelf(client, key, changedMs, at.nowMs);
     await keepBooks(client, claim, at, {
       counts: { ...noCounts(), deleted: deleted + 1, credits },
       rejects: [],
-      stored: [`${key.owner}/${key.shelf}`],
+      stored: [`${key.owner}/${key.shelf}`, `${key.owner}/${key.shelf}/volumes`],
       drift: [],
     });
   });

@@ -13,15 +13,23 @@ import { keepBooks, withCare, writeBatch } from '../warehouse/commit.ts';
 import { openSince } from '../warehouse/rejects.ts';
 import { othersWait } from '../warehouse/runs.ts';
 import { againBefore } from '../warehouse/shelves.ts';
-import { dueVolumes, lastChecked, nextVolumes, noteChecked, type WaitingVolume } from '../warehouse/volumes.ts';
+import {
+  dueVolumes,
+  knownVolume,
+  lastChecked,
+  nextVolumes,
+  noteChecked,
+  type WaitingVolume,
+} from '../warehouse/volumes.ts';
 import { driftOf, rejectOf, singleBatch } from './batch.ts';
 import { noteFailure } from './failures.ts';
 import type { Outcome } from './sync.ts';
 
 /** Tries for one volume, and again at the end of the run: each is a request of the day. */
 const fewTries = 3;
-/** This many volumes in a row that fail are no matter of volumes. */
+/** After so many in a row it is asked whether the catalog answers at all; or after so many, where none has answered yet. */
 const mostFailures = 10;
+const mostAtFirst = 30;
 /** So many are looked up at once. */
 const batchSize = 50;
 /** A run that nobody has asked for ends after this. */
@@ -49,7 +57,11 @@ export async function hydrateVolumes(ctx: Context, claim: Claim, stream: Volumes
       asked.push(volume.id);
       const failed = await ask(ctx, claim, stream, volume);
       failures = failed ? failures + 1 : 0;
-      if (failures >= mostFailures) throw failed!;
+      if (failures < mostFailures) continue;
+      // So many ids may all be dead: one that was there tells whether it is the catalog.
+      const known = await knownVolume(ctx.pg, claim);
+      if (known === undefined ? failures >= mostAtFirst : await ask(ctx, claim, stream, known)) throw failed!;
+      if (known) failures = 0;
     }
   } while (!(await isOver()));
   for (const volume of await dueVolumes(ctx.pg, claim, new Date(ctx.clock.now()))) {
@@ -69,7 +81,7 @@ async function dueBefore(ctx: Context, claim: Claim): Promise<Ms> {
   return sourceMs - ctx.books.volumeAgeMs;
 }
 
-/** Answers why it failed; undefined if it is here. */
+/** Answers why the catalog had no answer. */
 async function ask(ctx: Context, claim: Claim, stream: Volumes, volume: WaitingVolume): Promise<Retry | undefined> {
   const options = { lane: laneOf(claim), signal: ctx.signal, tries: fewTries };
   try {

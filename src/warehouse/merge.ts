@@ -85,10 +85,14 @@ export const bigintAt = (path: string, name: string): Column => ({
   name,
   sql: `case when record #>> '${deep(path)}' ~ '^-?[0-9]{1,18}([.]0+)?$' then (record #>> '${deep(path)}')::numeric::bigint end`,
 });
-/** Only what looks like a time: what does not is null, and stays in `_payload`. */
+/** A time of RFC 3339: what is none (a 30th of February) is null, and stays in `_payload`. */
 export const timeAt = (path: string, name: string): Column => ({
   name,
-  sql: `case when record #>> '${deep(path)}' ~ '^[0-9]{4}-[01][0-9]-[0-3][0-9]T' then (record #>> '${deep(path)}')::timestamptz end`,
+  sql: `case when record #>> '${deep(path)}' ~ '^[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[Tt]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?([Zz]|[+-](0[0-9]|1[0-4]):?[0-5][0-9])$'
+        and substr(record #>> '${deep(path)}', 9, 2)::int <= extract(day from
+          make_date(substr(record #>> '${deep(path)}', 1, 4)::int, substr(record #>> '${deep(path)}', 6, 2)::int, 1)
+          + interval '1 month - 1 day')
+      then (record #>> '${deep(path)}')::timestamptz end`,
 });
 const deep = (path: string) => `{${path.split('.').join(',')}}`;
 

@@ -146,20 +146,22 @@ export async function othersWait(
   return rows[0]!.wait;
 }
 
-/** An open run of these kinds that has yet to read the stream. */
+/** An open run of these kinds that has yet to read the last one of these streams, of any source. */
 export async function isOpen(
   client: Client,
   account: string,
-  stream: string,
+  streams: readonly string[],
   kinds: readonly RunKind[],
 ): Promise<number | undefined> {
   const { rows } = await client.query<{ id: number }>(
     `select r.id from sync.stored_runs r
      where r.account_id = $1 and r.state = 'running' and r.kind = any($3) and exists (
        select from sync.stored_run_streams s
-       where s.run_id = r.id and s.stream = $2 and s.state in ('waiting', 'running'))
+       where s.run_id = r.id and s.state in ('waiting', 'running') and s.stream in (
+         select distinct on (k.source) k.stream from sync.streams k where k.stream = any($2)
+         order by k.source, k.place desc))
      order by r.id limit 1`,
-    [account, stream, kinds],
+    [account, streams, kinds],
   );
   return rows[0]?.id;
 }

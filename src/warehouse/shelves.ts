@@ -14,31 +14,33 @@ export interface ShelfKey {
   readonly shelf: string;
 }
 
-/** The last reading of a shelf that found all of it. */
+/** What is known of the last reading of a shelf. */
 export interface Reading {
-  readonly asOfMs: Ms;
+  /** All of it was known then; undefined where it never was. */
+  readonly asOfMs: Ms | undefined;
   readonly version: string | null;
-  /** The volumes in their order. */
-  readonly known: readonly string[];
 }
+
+/** A version that none equals: what was on it was taken off with its shelf. */
+const gone = 'gone';
 
 const keyOf = ({ account, owner, shelf }: ShelfKey) => [account, owner, shelf];
 
-/** When the shelves of an owner were last read whole, by their ids; null for one that never was. Those that are gone are not among them. */
-export async function readingsOf(
+/** The shelves of an owner by their ids. */
+export async function shelvesOf(
   db: pg.Pool,
   account: string,
   owner: string,
-): Promise<Map<string, Omit<Reading, 'known'> | null>> {
-  const { rows } = await db.query<{ id: string; as_of_ms: Ms | null; version: string | null }>(
-    `select s.id, extract(epoch from r.as_of)::float8 * 1000 as as_of_ms, r.version
+): Promise<Map<string, Reading & { isGone: boolean }>> {
+  const { rows } = await db.query<{ id: string; is_gone: boolean; as_of_ms: Ms | null; version: string | null }>(
+    `select s.id, s._deleted_at is not null as is_gone, extract(epoch from r.as_of)::float8 * 1000 as as_of_ms, r.version
      from books.shelves s
      left join sync.shelf_readings r on (r.account_id, r.owner_id, r.shelf_id) = (s.account_id, s.owner_id, s.id)
-     where s.account_id = $1 and s.owner_id = $2 and s._deleted_at is null`,
+     where s.account_id = $1 and s.owner_id = $2`,
     [account, owner],
   );
   return new Map(
-    rows.map(({ id, as_of_ms, version }) => [id, as_of_ms === null ? null : { asOfMs: as_of_ms, version }]),
+    rows.map(({ id, is_gone, as_of_ms, version }) => [id, { isGone: is_gone, asOfMs: as_of_ms ?? undefined, version }]),
   );
 }
 
@@ -59,8 +61,9 @@ export interface Shelving {
   readonly all: boolean;
   readonly nowMs: Ms;
   readonly asOfMs: Ms;
-  /** When what has changed did so at the latest. */
+  /** When what was put on it or taken off was so at the latest, and when what stands elsewhere now was moved. */
   readonly changedMs: Ms;
+  readonly movedMs: Ms;
   /** It was otherwise then; undefined where nobody had looked. */
   readonly beforeMs: Ms | undefined;
 }
@@ -70,22 +73,25 @@ export async function shelve(
   client: Client,
   key: ShelfKey,
   varying: readonly string[],
-  { text, positions, all, nowMs, asOfMs, changedMs, beforeMs }: Shelving,
+  { text, positions, all, nowMs, asOfMs, changedMs, movedMs, beforeMs }: Shelving,
 ): Promise<{ seen: number; inserted: number; updated: number; deleted: number }> {
   const now = new Date(nowMs);
   const asOf = new Date(asOfMs);
   const { rows } = await client.query<{
-    ids: string[];
-    places: number[];
+    put: string[];
+    put_at: number[];
+    moved: string[];
+    moved_to: number[];
     seen: number;
     inserted: number;
     updated: number;
   }>(shelveSql(varying), [text, ...keyOf(key), now, asOf, positions]);
-  const { ids, places, seen, inserted, updated } = rows[0]!;
-  const gone = all ? await takeOff(client, key, text, { now, asOf, changed: new Date(changedMs) }) : [];
-  const moved: readonly (number | null)[] = [...places, ...gone.map(() => null)];
-  await writeHistory(client, key, [...ids, ...gone], moved, new Date(changedMs), beforeMs);
-  return { seen, inserted, updated, deleted: gone.length };
+  const { put, put_at, moved, moved_to, seen, inserted, updated } = rows[0]!;
+  const taken = all ? await takeOff(client, key, text, { now, asOf, changed: new Date(changedMs) }) : [];
+  const places: readonly (number | null)[] = [...put_at, ...taken.map(() => null)];
+  await writeHistory(client, key, [...put, ...taken], places, new Date(changedMs), beforeMs);
+  await writeHistory(client, key, moved, moved_to, new Date(movedMs), beforeMs);
+  return { seen, inserted, updated, deleted: taken.length };
 }
 
 /**
@@ -100,7 +106,7 @@ const shelveSql = (varying: readonly string[]) => `
     order by volume_id, position),
   changed as (
     select s.*, last._payload <> s._payload and m._payload is distinct from s._payload as relisted,
-      m.position is null or m._removed_at is not null or m.position <> s.position as moved
+      m.position is null or m._removed_at is not null as put, m.position <> s.position as moved
     from shown s
     left join lateral (
       select * from books.shelf_volumes t
@@ -126,8 +132,10 @@ const shelveSql = (varying: readonly string[]) => `
   select (select count(*) from shown)::int as seen,
     (select count(*) from written where inserted)::int as inserted,
     (select count(*) from written where not inserted)::int as updated,
-    coalesce(array_agg(volume_id order by position) filter (where moved), '{}') as ids,
-    coalesce(array_agg(position order by position) filter (where moved), '{}') as places
+    coalesce(array_agg(volume_id order by position) filter (where put), '{}') as put,
+    coalesce(array_agg(position order by position) filter (where put), '{}') as put_at,
+    coalesce(array_agg(volume_id order by position) filter (where moved and not put), '{}') as moved,
+    coalesce(array_agg(position order by position) filter (where moved and not put), '{}') as moved_to
   from changed`;
 
 async function takeOff(
@@ -176,29 +184,22 @@ async function writeHistory(
 }
 
 /** From now on this is what the shelf was read as. */
-export async function noteReading(
-  client: Client,
-  key: ShelfKey,
-  { asOfMs, version }: Omit<Reading, 'known'>,
-): Promise<void> {
+export async function noteReading(client: Client, key: ShelfKey, { asOfMs, version }: Reading): Promise<void> {
   await client.query(
     `insert into sync.shelf_readings (account_id, owner_id, shelf_id, as_of, version) values ($1, $2, $3, $4, $5)
      on conflict (account_id, owner_id, shelf_id) do update set as_of = excluded.as_of, version = excluded.version`,
-    [...keyOf(key), new Date(asOfMs), version],
+    [...keyOf(key), asOfMs === undefined ? null : new Date(asOfMs), version],
   );
 }
 
-/** The tombstone of a shelf. Were it to come back, it would be read anew. */
+/** The tombstone of a shelf. Were it to come back, it would be read anew: nothing has been on it since. */
 export async function buryShelf(client: Client, key: ShelfKey, asOfMs: Ms, nowMs: Ms): Promise<void> {
   await client.query(
     `update books.shelves set _deleted_at = $4, _synced_at = $5
      where (account_id, owner_id, id) = ($1, $2, $3) and _deleted_at is null`,
     [...keyOf(key), new Date(asOfMs), new Date(nowMs)],
   );
-  await client.query(
-    'delete from sync.shelf_readings where (account_id, owner_id, shelf_id) = ($1, $2, $3)',
-    keyOf(key),
-  );
+  await noteReading(client, key, { asOfMs, version: gone });
 }
 
 /**

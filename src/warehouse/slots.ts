@@ -12,7 +12,7 @@ export interface Plan {
   readonly schedule: string;
   readonly kind: RunKind;
   readonly streams: readonly string[];
-  /** No run while one of these kinds has yet to read the stream that comes last. */
+  /** No run while one of these kinds has yet to read the last stream of a source. */
   readonly unless: readonly RunKind[];
   /** A stream that is read again whole, in lane backfill, once it has been read: for what nothing announces. */
   readonly again?: string;
@@ -49,7 +49,7 @@ export async function claimSlot(
         `update sync.schedule_slots set run_id = $4, skipped = $5 where account_id = $1 and schedule = $2 and slot = $3`,
         [account, schedule, slot, run, skipped],
       );
-    const open = await isOpen(client, account, streams.at(-1)!, unless);
+    const open = await isOpen(client, account, streams, unless);
     if (open !== undefined) {
       const skipped = `run ${open} is open`;
       await note(null, skipped);
@@ -61,7 +61,7 @@ export async function claimSlot(
       await openRun(client, { account, kind: 'hydrate', streams: [names], opener }, now);
     if (again !== undefined && (await wasRead(client, account, again))) {
       const range = { since: null, until: null, again: true };
-      if ((await isOpen(client, account, again, ['backfill'])) === undefined)
+      if ((await isOpen(client, account, [again], ['backfill'])) === undefined)
         await openRun(client, { account, kind: 'backfill', streams: [again], opener, range }, now);
     }
     return { run };

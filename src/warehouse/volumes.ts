@@ -21,7 +21,10 @@ export interface Wanted {
   readonly except?: readonly string[];
 }
 
-/** Those on the shelves that changed last come first, and there by their places. */
+/**
+ * Those on the shelves that changed last come first, and there by their places; then those that were asked for longest ago;
+ * at last those that failed. Of an owner who is not mirrored any more nothing is asked.
+ */
 export async function nextVolumes(
   db: pg.Pool,
   { account, stream }: Pick<Claim, 'account' | 'stream'>,
@@ -35,14 +38,16 @@ export async function nextVolumes(
        select coalesce(s.volumes_last_updated_at, s.updated_at, s._synced_at) as changed_at, m.position
        from books.shelf_volumes m
        join books.shelves s on (s.account_id, s.owner_id, s.id) = (m.account_id, m.owner_id, m.shelf_id)
+       join sync.coverage c on (c.account_id, c.stream, c.list) = (m.account_id, 'shelves', m.owner_id)
        where m.account_id = v.account_id and m.volume_id = v.id and m._removed_at is null
        order by 1 desc, 2
        limit 1) shelf on true
+     left join sync.rejects r
+       on r.account_id = v.account_id and r.stream = $4 and r.ask_id = v.id and r.cleared_at is null
      where v.account_id = $1 and (v._waits_since is not null or v._checked_at < $2) and v.id <> all($3)
-       and not exists (
-         select from sync.rejects r
-         where r.account_id = v.account_id and r.stream = $4 and r.ask_id = v.id and r.cleared_at is null and r.next_try_at >= $5)
-     order by v._waits_since is null, shelf.changed_at desc, shelf.position, v.id
+       and (r.next_try_at < $5 or r.id is null)
+     order by r.id is not null, v._waits_since is null, case when v._waits_since is null then v._checked_at end,
+       shelf.changed_at desc, shelf.position, v.id
      limit $6`,
     [account, new Date(beforeMs), except, stream, new Date(startedMs), limit],
   );
@@ -67,12 +72,30 @@ export async function dueVolumes(
     `select v.id, v._waits_since::text as since
      from sync.rejects r join books.volumes v on (v.account_id, v.id) = (r.account_id, r.ask_id)
      where r.account_id = $1 and r.stream = $2 and r.cleared_at is null and r.next_try_at <= $3 and exists (
-       select from books.shelf_volumes m where m.account_id = v.account_id and m.volume_id = v.id and m._removed_at is null)
+       select from books.shelf_volumes m
+       join sync.coverage c on (c.account_id, c.stream, c.list) = (m.account_id, 'shelves', m.owner_id)
+       where m.account_id = v.account_id and m.volume_id = v.id and m._removed_at is null)
      group by v.id, v._waits_since
      order by min(r.next_try_at)`,
     [account, stream, now],
   );
   return rows;
+}
+
+/** The one that the catalog showed last, and that has not failed since. */
+export async function knownVolume(
+  db: pg.Pool,
+  { account, stream }: Pick<Claim, 'account' | 'stream'>,
+): Promise<WaitingVolume | undefined> {
+  const { rows } = await db.query<WaitingVolume>(
+    `select v.id, v._waits_since::text as since from books.volumes v
+     where v.account_id = $1 and v._checked_at is not null and not exists (
+       select from sync.rejects r
+       where r.account_id = v.account_id and r.stream = $2 and r.ask_id = v.id and r.cleared_at is null)
+     order by v._checked_at desc limit 1`,
+    [account, stream],
+  );
+  return rows[0];
 }
 
 /** When any volume was last asked for by its id, by the source's clock. */

@@ -74,17 +74,37 @@ describe.concurrent('a volume that cannot be had', () => {
 
   test('many in a row are no matter of volumes: the run fails, and says why', async () => {
     await using catalog = await openCatalog();
-    addShelf(catalog.world, 'ada', 1, 12);
+    addShelf(catalog.world, 'ada', 1, 1);
+    await catalog.sync();
+    addShelf(catalog.world, 'ada', 2, 12);
+    catalog.asked();
     catalog.fault = ({ path }) => (path.startsWith('/volumes/') ? { kind: 'status', status: 500 } : undefined);
     const result = await catalog.sync();
     expect(result).toMatchObject({ state: 'failed', exitCode: 1 });
     expect(result.streams[1]!.error).toContain('500');
-    expect(volumesAsked(catalog).length).toBe(30);
+    // Ten of them, and the one that was there before.
+    const asked = volumesAsked(catalog);
+    expect([asked.length, asked.filter(path => path === '/volumes/s1-0').length]).toEqual([33, 3]);
     await catalog.pool.query('update sync.rejects set next_try_at = now()');
     catalog.fault = () => undefined;
     expect((await catalog.sync()).exitCode).toBe(0);
     expect(await rejects(catalog)).toEqual([]);
     expect(await catalog.differences()).toEqual([]);
+  });
+
+  test('so many dead ids in a row hold up nobody', async () => {
+    await using catalog = await openCatalog();
+    addShelf(catalog.world, 'ada', 1, 1);
+    await catalog.sync();
+    addShelf(catalog.world, 'ada', 2, 12);
+    const dead = (path: string) => path.startsWith('/volumes/s2-') && path !== '/volumes/s2-11';
+    catalog.fault = ({ path }) => (dead(path) ? { kind: 'status', status: 503, reason: 'backendFailed' } : undefined);
+    expect(await catalog.sync()).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(await catalog.rows(`select id from books.volumes where _detail = 'full' order by id`)).toEqual([
+      { id: 's1-0' },
+      { id: 's2-11' },
+    ]);
+    expect((await rejects(catalog)).length).toBe(11);
   });
 
   test('interrupted among the volumes, the next sync asks for those that are left', async () => {
@@ -257,7 +277,7 @@ describe.concurrent('what cannot be stored as it came', () => {
     const result = await catalog.sync();
     expect(result).toMatchObject({ state: 'partly', exitCode: 3 });
     expect(result.streams[0]).toMatchObject({ rejected: 1, error: '1 records could not be stored' });
-    expect(await rejects(catalog)).toMatchObject([{ stream: 'shelves', record_id: null, ask_id: 'ada/1' }]);
+    expect(await rejects(catalog)).toMatchObject([{ stream: 'shelves', record_id: null, ask_id: 'ada/1/volumes' }]);
     const on = `select shelf_id || ' ' || volume_id as "on" from books.shelf_volumes where _removed_at is null order by 1`;
     const standing = ['1 s1-0', '1 s1-1', '1 s1-2', '1 s1-3', '2 s2-1'];
     expect((await catalog.rows(on)).map(row => row.on)).toEqual(standing);

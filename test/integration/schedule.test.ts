@@ -615,7 +615,8 @@ describe('schedule list', () => {
   test('off', async () => {
     await using db = await freshDatabase();
     const env = { DATABASE_URL: db.url, SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: '' };
-    const said = 'Nothing is scheduled: SCHEDULE_FRESH and SCHEDULE_NIGHTLY are empty.\n';
+    const said =
+      'Nothing is scheduled: SCHEDULE_FRESH and SCHEDULE_NIGHTLY are empty, or name nothing that is configured.\n';
     expect(await list(env)).toEqual({ stdout: '', stderr: said });
     expect(await list(env, '--json')).toEqual({ stdout: '[]\n', stderr: said });
   });

@@ -152,14 +152,23 @@ describe('the settings', () => {
   });
 
   test('and with those of the sandbox, as the file itself shows them, are right', () => {
-    const [, url, token] = /HELPDESK_BASE_URL=(\S+) HELPDESK_TOKEN=(\S+) docker compose --profile sandbox up /.exec(
-      read('docker-compose.yml'),
-    )!;
+    const shown = read('docker-compose.yml');
+    const said = (name: string) => new RegExp(`${name}=(\\S+)`).exec(shown)?.[1];
+    const [url, token] = [said('HELPDESK_BASE_URL'), said('HELPDESK_TOKEN')];
     const option = (name: string) => sandbox.command![sandbox.command!.indexOf(name) + 1];
     expect([url, token]).toEqual([`http://sandbox:${option('--port')}/api/v1`, option('--token')]);
     expect(sandbox.healthcheck!.test.join(' ')).toContain(`http://127.0.0.1:${option('--port')}'`);
-    const config = readConfig(join(root, 'docs'), { HELPDESK_BASE_URL: url, HELPDESK_TOKEN: token });
+    const books = ['BOOKS_BASE_URL', 'BOOKS_API_KEY', 'BOOKS_USERS'].map(name => [name, said(name)] as const);
+    const config = readConfig(join(root, 'docs'), {
+      HELPDESK_BASE_URL: url,
+      HELPDESK_TOKEN: token,
+      ...Object.fromEntries(books),
+    });
     expect(config.helpdesk).toEqual({ baseUrl: new URL(url!), token });
+    expect(config.books).toMatchObject({
+      baseUrl: new URL(`http://sandbox:${option('--port')}/books/v1`),
+      apiKey: 'sandbox-books-key',
+    });
     expect(read('README.md')).toContain(`HELPDESK_BASE_URL=${url} HELPDESK_TOKEN=${token} docker compose`);
   });
 });

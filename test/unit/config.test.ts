@@ -190,7 +190,7 @@ describe('a wrong value: which one, what is wrong with it, what to do', () => {
     ['BOOKS_LIBRARY', 'yes', 'must be true or false (it is "yes")'],
     ['BOOKS_COUNTRY', 'Germany', 'must be a country of two letters (it is "Germany")'],
     ['BOOKS_REQUESTS_PER_DAY', '0', 'must be a whole number, 1 or more'],
-    ['BOOKS_SHELF_AGE_HOURS', '-1', 'must be a whole number, 0 or more'],
+    ['BOOKS_SHELF_AGE_HOURS', '0', 'must be a whole number, 1 or more'],
     ['SCHEDULE_FRESH', '* * * *', 'must be a cron expression of five or six fields'],
     ['SCHEDULE_FRESH', '* * * * * * *', 'must be a cron expression of five or six fields'],
     ['SCHEDULE_FRESH', '*/0 * * * *', 'must be a cron expression of five or six fields'],

@@ -47,6 +47,10 @@ export function booksDialect({ apiKey, country, hasToken }: BooksAccess): Dialec
     failure(request, said, { shown, clean, asOf }) {
       const { reasons, message } = envelopeOf(said.text);
       const words = clean([reasons[0], message].filter(Boolean).join(': ')).slice(0, 200);
+      const anonymous = apiKey === undefined && !said.withToken;
+      // Without a key nobody is told what is visible.
+      if (anonymous && said.status === 403 && limitOf(said) === undefined && !reasons.includes('unknownLocation'))
+        return refused(said, `${shown}: 403${words && ` ${words}`}`);
       return classify(request, said, reasons, `${shown}: ${said.status}${words && ` ${words}`}`, asOf);
     },
   };
