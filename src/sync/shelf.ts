@@ -54,42 +54,60 @@ export async function readOne(
   if (proves(told.shelf) && isSame(told.shelf)) return undefined;
 
   const known = reading?.asOfMs === undefined ? undefined : await membersOf(ctx.pg, key);
-  const steps = readShelf({ known, look, perPage: stream.perPage, count: stream.count(told.shelf) });
+  const read = await readVolumes(job, key, { known, look, count: stream.count(told.shelf) });
+  if (typeof read === 'string') return read;
+  const { replies, ids, whole } = read;
+  const isAsBefore = !whole || isEqual(ids, known ?? []);
+  const isShort = !(known && isAsBefore) && ids.length < (stream.count(told.shelf) ?? 0);
+  const doubt = isShort || ids.includes('') ? doubtOf(ids) : undefined;
+  const isDoubted = doubt !== undefined && reading?.version !== doubt;
+  const short = isDoubted && isShort ? `shelf ${key.shelf} of ${owner} shows fewer volumes than it counts` : undefined;
+  if (short && known) {
+    await noteDoubt(job, key, { asOfMs: reading?.asOfMs, version: doubt! });
+    return short;
+  }
+  const times = isAsBefore
+    ? { changedMs: read.asOf, movedMs: read.asOf }
+    : await changes(job, key, told.shelf, { reading, replies, known, ids });
+  await commitShelf(job, key, { ...read, ...times, reading, version: isDoubted ? doubt : versionOf(stream, told) });
+  return short;
+}
+
+interface Read {
+  /** Of the reading that counts, or of the look. */
+  readonly replies: readonly Reply<Row>[];
+  readonly startIndex: number;
+  readonly ids: readonly string[];
+  readonly asOf: Ms;
+  /** All of the shelf; else its end, which is as it was. */
+  readonly whole: boolean;
+}
+
+/** Answers what is on the shelf, or in words why that is not known. */
+async function readVolumes(
+  { ctx, stream }: Job,
+  { owner, shelf }: ShelfKey,
+  options: { known: readonly string[] | undefined; look: boolean; count: number | undefined },
+): Promise<Read | string> {
+  const steps = readShelf({ ...options, perPage: stream.perPage });
   /** Of the reading that is under way. */
-  let replies: { startIndex: number; reply: Reply<Row> }[] = [];
+  let asked: { startIndex: number; reply: Reply<Row> }[] = [];
   let step = steps.next();
   while (!step.done) {
     ctx.signal.throwIfAborted();
     const { startIndex, maxResults } = step.value;
-    const request = stream.members.request(owner, key.shelf, startIndex, maxResults);
+    const request = stream.members.request(owner, shelf, startIndex, maxResults);
     const reply = await unlessGone(ctx.books.send(request, { lane: 'fresh', signal: ctx.signal }));
-    if (reply === undefined) return `shelf ${key.shelf} of ${owner} was gone when its volumes were asked for`;
-    if (startIndex === 0) replies = [];
-    replies.push({ startIndex, reply });
+    if (reply === undefined) return `shelf ${shelf} of ${owner} was gone when its volumes were asked for`;
+    if (startIndex === 0) asked = [];
+    asked.push({ startIndex, reply });
     step = steps.next({ ids: idsOf(reply), asOf: reply.asOf });
   }
   const { value } = step;
-  if (value.found === 'moved') return `shelf ${key.shelf} of ${owner} moved while it was read`;
-  const found = { reading, replies: replies.map(({ reply }) => reply) };
-  const ids = found.replies.flatMap(idsOf);
-  const isAsBefore = value.found === 'unchanged' || isEqual(ids, known ?? []);
-  const isShort = !(known && isAsBefore) && ids.length < (stream.count(told.shelf) ?? 0);
-  const doubt = isShort || ids.includes('') ? doubtOf(ids) : undefined;
-  const isDoubted = doubt !== undefined && reading?.version !== doubt;
-  if (isDoubted && isShort && known !== undefined)
-    await noteDoubt(job, key, { asOfMs: reading?.asOfMs, version: doubt });
-  else
-    await commitShelf(job, key, {
-      ...found,
-      startIndex: replies[0]!.startIndex,
-      asOf: value.asOf,
-      version: isDoubted ? doubt : versionOf(stream, told),
-      ...(isAsBefore
-        ? { changedMs: value.asOf, movedMs: value.asOf }
-        : await changes(job, key, told.shelf, { ...found, known, ids })),
-      whole: value.found === 'whole',
-    });
-  return isDoubted && isShort ? `shelf ${key.shelf} of ${owner} shows fewer volumes than it counts` : undefined;
+  if (value.found === 'moved') return `shelf ${shelf} of ${owner} moved while it was read`;
+  const replies = asked.map(({ reply }) => reply);
+  const ids = replies.flatMap(idsOf);
+  return { replies, startIndex: asked[0]!.startIndex, ids, asOf: value.asOf, whole: value.found === 'whole' };
 }
 
 /**
@@ -139,17 +157,12 @@ function idsOf({ records, unreadable, arrived }: Reply<Row>): string[] {
   return Array.from({ length: arrived }, (_, place) => (gaps.has(place) ? '' : readable.next().value!.id));
 }
 
-interface Found {
-  readonly replies: readonly Reply<Row>[];
-  readonly startIndex: number;
+interface Found extends Read {
   readonly reading: Reading | undefined;
-  readonly asOf: Ms;
   readonly version: string | null;
   /** As for `shelve`. */
   readonly changedMs: Ms;
   readonly movedMs: Ms;
-  /** All of the shelf; else its end. */
-  readonly whole: boolean;
 }
 
 async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Found): Promise<void> {
@@ -209,7 +222,7 @@ async function changes(
   job: Job,
   { owner }: ShelfKey,
   shelf: Row,
-  found: Pick<Found, 'reading' | 'replies'> & { known: readonly string[] | undefined; ids: readonly string[] },
+  found: Pick<Found, 'reading' | 'replies' | 'ids'> & { known: readonly string[] | undefined },
 ): Promise<Pick<Found, 'changedMs' | 'movedMs'>> {
   const { stream } = job;
   const { reading, replies, known = [], ids } = found;
