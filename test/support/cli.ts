@@ -17,9 +17,9 @@ export function shelfdesk(
   env: Record<string, string>,
   folder?: string,
 ): { process: ChildProcess; finished: Promise<Finished> } {
-  const { PATH = '', HOME = '' } = process.env;
+  const { PATH = '', HOME = '', NODE_COMPILE_CACHE = '' } = process.env;
   const child = spawn(process.execPath, [main, ...args], {
-    env: { PATH, HOME, ...env },
+    env: { PATH, HOME, NODE_COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     ...(folder !== undefined && { cwd: folder }),
   });
