@@ -132,10 +132,10 @@ export function makeSend(deps: {
     return { ...parse(request, raw, dialect), asOf, date };
   }
 
-  /** Without our secrets, which a source may echo, as they are or as they stand in a URL. */
+  /** Without our secrets, which a source may echo, as they are or as they stand in a URL or in JSON. */
   function clean(text: string, least = 1): string {
     const secrets = [...dialect.secrets, ...(deps.token?.secrets() ?? [])].filter(({ length }) => length >= least);
-    const hidden = secrets.flatMap(secret => [secret, encodeURIComponent(secret)]).sort((a, b) => b.length - a.length);
+    const hidden = [...new Set(secrets.flatMap(spellings))].sort((a, b) => b.length - a.length);
     return hidden.reduce((shown, secret) => shown.replaceAll(secret, '…'), text);
   }
 
@@ -191,6 +191,13 @@ export function makeNoSend(refusal: () => ShelfdeskError): Send {
     apart: () => none,
   });
   return none;
+}
+
+/** Whether a URL writes `%2F` or `%2f`, and whether JSON escapes a slash, is up to who writes it. */
+function spellings(secret: string): string[] {
+  const encoded = encodeURIComponent(secret);
+  const lower = encoded.replace(/%[0-9A-F]{2}/g, hex => hex.toLowerCase());
+  return [secret, encoded, lower, JSON.stringify(secret).slice(1, -1), secret.replaceAll('/', '\\/')];
 }
 
 function urlOf(baseUrl: URL, path: string, query: Readonly<Record<string, string>>): URL {
