@@ -87,6 +87,58 @@ test('a migration that comes before one already applied is refused', async () =>
   expect(await publicTables(db.pool)).toEqual([]);
 });
 
+test('a database from before the catalog keeps what it knows of the help desk, and says where it stands', async () => {
+  await using db = await emptyDatabase();
+  const older = await folderWith({});
+  const files = await readdir(migrations);
+  for (const file of files.filter(name => name < '0006')) await copyFile(new URL(file, migrations), join(older, file));
+  await migrate(db.url, older);
+  const [minute, covered] = ['2026-01-01T10:00:00Z', '{[-infinity,"2026-01-01 10:00:00+00")}'];
+  await db.pool.query(`
+    insert into sync.accounts (account_id, source) values ('default', 'https://desk.example/api/v1');
+    insert into sync.budget (account_id, state, version) values ('default', '{"atMs": 1}', 3);
+    insert into sync.credit_minutes (account_id, minute, credit_limit, interactive, fresh, backfill, others, waited_ms, refused)
+      values ('default', '${minute}', 100, 1, 2, 3, 4, 5, 6);
+    insert into sync.coverage (account_id, stream, list, covered) values ('default', 'tickets', 'default', '${covered}');
+    insert into sync.stored_runs (account_id, kind, state, started_at, finished_at)
+      values ('default', 'sync', 'failed', '${minute}', '${minute}');
+    insert into sync.stored_run_streams (run_id, account_id, stream, state, finished_at, seen, error, remedy, exit_code)
+      select id, 'default', 'tickets', 'failed', '${minute}', 7, 'why', 'what to do', 1 from sync.stored_runs`);
+
+  const { applied } = await migrate(db.url);
+  expect(applied).toEqual(files.map(file => file.replace('.sql', '')).filter(name => name >= '0006'));
+  const rows = async (sql: string) => (await db.pool.query(sql)).rows;
+  const at = new Date(minute!);
+  expect(await rows('select account_id, source, books_source from sync.accounts')).toEqual([
+    { account_id: 'default', source: 'https://desk.example/api/v1', books_source: '' },
+  ]);
+  expect(await rows('select account_id, source, state, version from sync.budget')).toEqual([
+    { account_id: 'default', source: 'helpdesk', state: { atMs: 1 }, version: '3' },
+  ]);
+  expect(await rows('select * from sync.credit_minutes')).toMatchObject([
+    { source: 'helpdesk', minute: at, credit_limit: '100', interactive: '1', fresh: '2', backfill: '3', others: '4' },
+  ]);
+  expect(await rows('select stream, list, covered::text from sync.coverage')).toEqual([
+    { stream: 'tickets', list: 'default', covered },
+  ]);
+  expect(await rows('select kind, state, finished_at from sync.stored_runs')).toEqual([
+    { kind: 'sync', state: 'failed', finished_at: at },
+  ]);
+  expect(
+    await rows('select stream, state, seen, error, remedy, exit_code, sleeps_until from sync.run_streams'),
+  ).toMatchObject([{ stream: 'tickets', state: 'failed', error: 'why', exit_code: 1, sleeps_until: null }]);
+  const status = 'stream, source, complete_through, waiting, last_state, last_error, sleeps_until';
+  const through = { source: 'helpdesk', complete_through: at, waiting: '0', sleeps_until: null };
+  expect(await rows(`select ${status} from sync.status order by stream`)).toEqual([
+    { ...through, stream: 'messages', last_state: null, last_error: null },
+    { ...through, stream: 'tickets', last_state: 'failed', last_error: 'why' },
+  ]);
+  // Each source has a budget, and minutes, of its own beside that.
+  await db.pool.query(`
+    insert into sync.budget (account_id, source, state) values ('default', 'books', '{}');
+    insert into sync.credit_minutes (account_id, source, minute, credit_limit) values ('default', 'books', '${minute}', 1)`);
+});
+
 test('a database that cannot be reached is named without its password', async () => {
   const unreachable = 'postgres://somebody:not-to-be-shown@127.0.0.1:1/warehouse';
   const error = await migrate(unreachable).catch(error => error);
