@@ -1,5 +1,6 @@
 /** A catalog in trouble: what fails, what is refused, what cannot be stored. Everything else goes on. */
 import { describe, expect, test } from 'vitest';
+import { readStatus, type StreamStatus } from '../../src/commands/status.ts';
 import { Interrupted } from '../../src/errors.ts';
 import type { Fault } from '../../src/sandbox/server.ts';
 import { transaction } from '../../src/warehouse/pool.ts';
@@ -212,6 +213,25 @@ describe.concurrent('the requests of a day', () => {
     const asked = catalog.asked();
     expect([asked.length, new Set(asked).size]).toEqual([11 + 2, 11]);
     expect((await again()).run).not.toBe(first.run);
+  });
+
+  test('as long as volumes sleep, status says that they take longer than that', async () => {
+    await using catalog = await openCatalog({ config: { library: false } });
+    addShelf(catalog.world, 'ada', 1, 2);
+    const config = catalog.config({ limits: { credits: 1000, periodMs: dayMs, requestsPerSecond: 1, reserve: 0 } });
+    const volumes = async () =>
+      (await readStatus(catalog.pool, config)).find(({ stream }) => stream === 'volumes') as StreamStatus;
+    expect((await catalog.sync(undefined, ['shelves'])).exitCode).toBe(0);
+    // As many as a second brings.
+    expect(await volumes()).toMatchObject({ waiting: 2, time_left_seconds: 2, sleeps_until: null });
+    catalog.fault = () => ({ kind: 'status', status: 403, reason: 'dailyLimitExceeded' });
+    expect((await catalog.sync(undefined, ['volumes'])).exitCode).toBe(3);
+    const before = Date.now();
+    const { waiting, time_left_seconds, sleeps_until } = await volumes();
+    const sleepsSeconds = (sleeps_until!.getTime() - before) / 1000;
+    expect([waiting, sleepsSeconds > 600]).toEqual([2, true]);
+    expect(time_left_seconds).toBeGreaterThan(sleepsSeconds);
+    expect(time_left_seconds).toBeLessThan(sleepsSeconds + 10);
   });
 
   test('our own are spent: the catalog is not asked at all, until there are more', async () => {

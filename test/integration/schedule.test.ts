@@ -141,6 +141,28 @@ describe('claimSlot', () => {
     expect(await claim(source, plans[schedule], 61)).toMatchObject({ run: expect.any(Number) });
   });
 
+  test.for([
+    { left: ['tickets'], blocks: true },
+    { left: ['shelves'], blocks: true },
+    { left: ['users', 'customers', 'tickets'], blocks: true },
+    // The last stream of each source is the one that counts.
+    { left: ['users', 'customers'], blocks: false },
+    { left: [], blocks: false },
+  ])('a nightly run of both sources that has yet to read $left is in the way of the next: $blocks', async one => {
+    await using source = await scripted();
+    const [both] = plansFor();
+    expect(both).toMatchObject({ schedule: 'nightly', streams: ['users', 'customers', 'tickets', 'shelves'] });
+    const first = await claim(source, both!, 0);
+    await source.rows(
+      `update sync.stored_run_streams s set state = 'completed' from sync.stored_runs r
+       where r.id = s.run_id and r.kind = 'nightly' and s.stream <> all($1)`,
+      one.left,
+    );
+    const { run } = first as { run: number };
+    const next = one.blocks ? { skipped: `run ${run} is open` } : { run: expect.any(Number) };
+    expect(await claim(source, both!, 60)).toEqual(next);
+  });
+
   test('an open run that has read the top already is no reason to skip', async () => {
     await using source = await scripted();
     await open(source.pool, ['customers', 'tickets', 'messages'], at(0), { kind: 'sync' });
@@ -597,6 +619,13 @@ describe('schedule list', () => {
     );
     expect(lines[3]).toMatch(/^fresh +15 \* \* \* \* \* .*( +\S+:15Z){3} +2026-01-01T00:01:15Z +run 42$/);
     expect(lines).toHaveLength(4);
+  });
+
+  test('with the catalog alone: the night, and nothing but its shelves', async () => {
+    await using db = await freshDatabase();
+    const books = { BOOKS_BASE_URL: 'http://127.0.0.1:1/books/v1', BOOKS_USERS: 'ada' };
+    const found: Scheduled[] = JSON.parse((await list({ DATABASE_URL: db.url, ...books }, '--json')).stdout);
+    expect(found.map(({ schedule, reads }) => [schedule, reads])).toEqual([['nightly', ['shelves']]]);
   });
 
   test('before anything was taken, and before there are tables; what is off is not in it', async () => {

@@ -109,6 +109,23 @@ describe('what a failure is', () => {
     expect(exitCodes.refused).toBe(4);
   });
 
+  test.for<[said: Said, apiKey: string | undefined, request: Request<unknown>, name: string, remedy: string]>([
+    [said(403, envelope('forbidden')), undefined, public_, 'Fatal 4', 'BOOKS_API_KEY'],
+    [said(403, envelope('forbidden')), undefined, one, 'Fatal 4', 'BOOKS_API_KEY'],
+    [said(403, '<html>'), undefined, public_, 'Fatal 4', 'BOOKS_API_KEY'],
+    [said(403, envelope('unknownLocation')), undefined, one, 'Fatal 1', 'BOOKS_COUNTRY'],
+    [said(403, envelope('dailyLimitExceededUnreg')), undefined, one, 'Retry', ''],
+    [said(404, envelope('notFound')), undefined, public_, 'Gone', 'BOOKS_USERS'],
+    // Who is known is told who is not visible.
+    [said(403, envelope('forbidden')), 'hush-key', public_, 'Gone', 'BOOKS_USERS'],
+    [said(403, envelope('forbidden'), {}, true), undefined, public_, 'Gone', 'BOOKS_USERS'],
+  ])('without a key, or with one: %j %s', ([reply, apiKey, request, name, remedy]) => {
+    const own = booksDialect({ ...(apiKey !== undefined && { apiKey }), hasToken: reply.withToken });
+    const error = own.failure(request, reply, { shown: 'GET /it', clean: text => text, asOf: 5 });
+    expect(error.name === 'Fatal' ? `Fatal ${error.exitCode}` : error.name).toBe(name);
+    expect(error.remedy).toContain(remedy);
+  });
+
   test('the message says the reason, and is clean before it is cut', () => {
     const long = `${'x'.repeat(180)}hush-key-and-more`;
     const clean = (text: string) => text.replaceAll('hush-key-and-more', '…');

@@ -375,3 +375,18 @@ test('by hand one request is tried through a freeze, but not through what we hav
   used.thaw();
   expect(used.at(1000).ask(1).waitMs).toBe(dayMs - 999);
 });
+
+test.for([
+  { seconds: 2, lifted: false },
+  { seconds: 60, lifted: false },
+  { seconds: 62, lifted: true },
+])('a pause of $seconds seconds is lifted by hand: $lifted', ({ seconds, lifted }) => {
+  const ledger = open(empty, daily);
+  ledger.reply(ledger.ask(1).id, {}, true, { freezeMs: seconds * 1000 });
+  ledger.at(500).thaw();
+  expect(ledger.ask(1, 'fresh', 'next').waitMs).toBe(lifted ? 0 : Math.min(seconds * 1000 + 1 - 500, 5000));
+  if (lifted) return;
+  expect(ledger.grantedAt(1)).toBe(seconds * 1000 + 1);
+  // Nothing goes one at a time after it, as it does after a thaw.
+  expect(ledger.ask(1).waitMs).toBe(0);
+});
