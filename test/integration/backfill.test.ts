@@ -116,7 +116,8 @@ const range = (from: number | null, to: number | null, again = false) => ({
   again,
 });
 
-describe('holes', () => {
+// Each has a help desk and a database of its own, and waits for them most of the time.
+describe.concurrent('holes', () => {
   test('of a range are filled newest first, each ascending; only the range is read and claimed', async () => {
     await using desk = await openDesk();
     await syncOnce(configOf(desk, 1000), ['tickets']);
@@ -146,16 +147,16 @@ describe('holes', () => {
   });
 
   test('that HELPDESK_SINCE leaves when it is set earlier are shown, and filled without bounds', async () => {
-    await using desk = await openDesk({ hours: 500 });
-    await syncOnce(configOf(desk, 300));
-    expect((await idsOf(desk, 'tickets')).size).toBe(200);
+    await using desk = await openDesk({ hours: 250 });
+    await syncOnce(configOf(desk, 150));
+    expect((await idsOf(desk, 'tickets')).size).toBe(100);
     // A sync goes on at the top, and leaves the hole to be seen.
     await syncOnce(configOf(desk, 0));
     const { rows: holes } = await desk.db.pool.query(
       `select hole_from as from, hole_to as to from sync.holes where stream = 'tickets' and list = 'default' and hole_to < $1`,
-      [at(400)],
+      [at(200)],
     );
-    expect(holes).toEqual([{ from: at(0), to: at(300) }]);
+    expect(holes).toEqual([{ from: at(0), to: at(150) }]);
     const result = await backfillOnce(configOf(desk, 0), ['users', 'customers', 'tickets', 'messages']);
     expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
     expect(await differences(desk.db.pool, desk.world)).toEqual([]);
@@ -164,7 +165,7 @@ describe('holes', () => {
   });
 
   test('where there are none, nothing is read; what is newer than the top is left to a sync', async () => {
-    await using desk = await openDesk({ hours: 300 });
+    await using desk = await openDesk({ hours: 200 });
     await syncOnce(configOf(desk));
     desk.world.touch('t5');
     const requests = desk.sandbox.totals.requests;
@@ -176,21 +177,21 @@ describe('holes', () => {
   });
 
   test('of an empty warehouse: a part, then a sync goes on behind it', async () => {
-    await using desk = await openDesk({ hours: 700 });
-    await backfillOnce(configOf(desk), ['users', 'customers', 'tickets', 'messages'], range(null, 500));
-    expect((await desk.covered('tickets')).map(([, to]) => to)).toEqual([500]);
+    await using desk = await openDesk({ hours: 350 });
+    await backfillOnce(configOf(desk), ['users', 'customers', 'tickets', 'messages'], range(null, 250));
+    expect((await desk.covered('tickets')).map(([, to]) => to)).toEqual([250]);
     const listed = desk.listed();
-    expect(Math.max(...listed)).toBeLessThan(500);
+    expect(Math.max(...listed)).toBeLessThan(250);
     const asked = new Set(desk.asked());
-    expect(asked).toEqual(new Set(upFrom(0, 500)));
+    expect(asked).toEqual(new Set(upFrom(0, 250)));
     expect(await syncOnce(configOf(desk))).toMatchObject({ state: 'completed', exitCode: 0 });
-    expect(Math.min(...desk.listed())).toBe(500);
+    expect(Math.min(...desk.listed())).toBe(250);
     expect(desk.asked().filter(id => asked.has(id))).toEqual([]);
     expect(await differences(desk.db.pool, desk.world)).toEqual([]);
   });
 
   test('of an empty warehouse: without bounds everything, and nothing is left for a sync', async () => {
-    await using desk = await openDesk({ hours: 300 });
+    await using desk = await openDesk({ hours: 200 });
     expect(await backfillOnce(configOf(desk), ['users', 'customers', 'tickets', 'messages'])).toMatchObject({
       exitCode: 0,
     });
@@ -202,7 +203,7 @@ describe('holes', () => {
   });
 
   test('up to a time that is still to come: nothing of the future is claimed, and a sync goes on at the top', async () => {
-    await using desk = await openDesk({ hours: 300 });
+    await using desk = await openDesk({ hours: 200 });
     const streams = ['users', 'customers', 'tickets', 'messages'];
     const result = await backfillOnce(configOf(desk), streams, { until: new Date('2100-01-01') });
     expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
@@ -241,13 +242,13 @@ describe('holes', () => {
   );
 
   test('beyond the top leave no gap for a sync to pass over: refused; from below it, it is read on', async () => {
-    await using desk = await openDesk({ hours: 700 });
-    await backfillOnce(configOf(desk), ['tickets'], range(null, 200));
-    const refused = await backfillOnce(configOf(desk), ['tickets'], range(400, 500));
+    await using desk = await openDesk({ hours: 350 });
+    await backfillOnce(configOf(desk), ['tickets'], range(null, 110));
+    const refused = await backfillOnce(configOf(desk), ['tickets'], range(220, 320));
     expect(refused).toMatchObject({ state: 'failed', exitCode: 1 });
     expect(refused.streams[0]).toMatchObject({ error: expect.stringContaining('after the top of what is covered') });
-    expect(await backfillOnce(configOf(desk), ['tickets'], range(100, 300))).toMatchObject({ exitCode: 0 });
-    expect((await desk.covered('tickets')).map(([, to]) => to)).toEqual([300]);
+    expect(await backfillOnce(configOf(desk), ['tickets'], range(50, 160))).toMatchObject({ exitCode: 0 });
+    expect((await desk.covered('tickets')).map(([, to]) => to)).toEqual([160]);
     expect(await syncOnce(configOf(desk))).toMatchObject({ state: 'completed', exitCode: 0 });
     expect(await differences(desk.db.pool, desk.world)).toEqual([]);
   });
@@ -300,7 +301,7 @@ describe('holes', () => {
   });
 });
 
-describe('messages', () => {
+describe.concurrent('messages', () => {
   test('of the tickets that changed in the range and wait for them, and no others', async () => {
     await using desk = await openDesk();
     await syncOnce(configOf(desk), ['tickets']);
@@ -314,40 +315,40 @@ describe('messages', () => {
   });
 });
 
-describe('--again', () => {
+describe.concurrent('--again', () => {
   test('for tickets reads the lists of the range, covered or not, and no ticket by its id', async () => {
-    await using desk = await openDesk({ hours: 620 });
+    await using desk = await openDesk({ hours: 320 });
     await syncOnce(configOf(desk));
     desk.wait(60_000);
     // What nothing announces: it is found by reading again.
-    desk.world.patchTicket('t450', { subject: 'changed quietly' }, { quiet: true });
+    desk.world.patchTicket('t150', { subject: 'changed quietly' }, { quiet: true });
     desk.listed();
     desk.asked();
-    const result = await backfillOnce(configOf(desk), ['tickets'], range(400, 600, true));
+    const result = await backfillOnce(configOf(desk), ['tickets'], range(100, 300, true));
     expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
     const listed = desk.listed();
-    expect(listed[0]).toBe(400);
+    expect(listed[0]).toBe(100);
     expect(listed.length).toBeLessThanOrEqual(pagesOf(200));
     expect(desk.asked()).toEqual([]);
     expect(await differences(desk.db.pool, desk.world)).toEqual([]);
     // Done is done: asked for once more, it is read once more.
-    await backfillOnce(configOf(desk), ['tickets'], range(400, 600, true));
+    await backfillOnce(configOf(desk), ['tickets'], range(100, 300, true));
     expect(desk.listed()).toEqual(listed);
   });
 
   test('for messages pays for each ticket of the range once, at 2 credits', async () => {
-    await using desk = await openDesk({ hours: 620 });
+    await using desk = await openDesk({ hours: 320 });
     await syncOnce(configOf(desk));
     desk.wait(60_000);
     desk.asked();
     const before = desk.sandbox.totals.credits;
-    expect(await backfillOnce(configOf(desk), ['messages'], range(400, 500, true))).toMatchObject({ exitCode: 0 });
-    expect(desk.asked()).toEqual(upFrom(400, 500).reverse());
+    expect(await backfillOnce(configOf(desk), ['messages'], range(100, 200, true))).toMatchObject({ exitCode: 0 });
+    expect(desk.asked()).toEqual(upFrom(100, 200).reverse());
     expect(desk.sandbox.totals.credits - before).toBe(200);
   });
 
   test('for messages goes on after Ctrl-C, and pays for nothing a third time', async () => {
-    await using desk = await openDesk({ hours: 620 });
+    await using desk = await openDesk({ hours: 320 });
     await syncOnce(configOf(desk));
     desk.wait(60_000);
     desk.asked();
@@ -356,12 +357,12 @@ describe('--again', () => {
     desk.onRequest = () => {
       if (++n === 70) interrupt();
     };
-    const first = await backfillOnce(configOf(desk), ['messages'], range(400, 600, true), signal);
+    const first = await backfillOnce(configOf(desk), ['messages'], range(100, 300, true), signal);
     expect(first).toMatchObject({ state: 'interrupted', exitCode: 130 });
     desk.onRequest = () => {};
-    const second = await backfillOnce(configOf(desk), ['messages'], range(400, 600, true));
+    const second = await backfillOnce(configOf(desk), ['messages'], range(100, 300, true));
     expect(second).toMatchObject({ run: first.run, state: 'completed', exitCode: 0 });
-    expect(desk.asked()).toEqual(upFrom(400, 600).reverse());
+    expect(desk.asked()).toEqual(upFrom(100, 300).reverse());
   });
 
   test('for tickets goes on after Ctrl-C where it was', async () => {
@@ -426,7 +427,7 @@ describe('--again', () => {
   });
 
   test('for messages goes on after kill -9: at most the ticket in flight is paid for a third time', async () => {
-    await using desk = await openDesk({ hours: 620 });
+    await using desk = await openDesk({ hours: 320 });
     await syncOnce(configOf(desk));
     desk.wait(60_000);
     desk.asked();
@@ -435,9 +436,9 @@ describe('--again', () => {
       'messages',
       '--again',
       '--since',
-      at(400).toISOString(),
+      at(100).toISOString(),
       '--until',
-      at(600).toISOString(),
+      at(300).toISOString(),
     ];
     const env = settingsFor(desk.db.url, desk.sandbox);
     const killed = shelfdesk(command, env);
@@ -452,7 +453,7 @@ describe('--again', () => {
     expect(stderr).toContain('Going on with run');
     expect(JSON.parse(stdout)).toMatchObject({ state: 'completed', exitCode: 0, streams: [{ stream: 'messages' }] });
     const asked = desk.asked();
-    expect(new Set(asked)).toEqual(new Set(upFrom(400, 600)));
+    expect(new Set(asked)).toEqual(new Set(upFrom(100, 300)));
     expect(asked.length).toBeLessThanOrEqual(201);
   });
 });
@@ -494,23 +495,23 @@ describe('several at once', () => {
   });
 
   test.for([false, true])('that overlap pay for messages once (again: %s)', async again => {
-    await using desk = await openDesk({ hours: 420 });
+    await using desk = await openDesk({ hours: 320 });
     await syncOnce(configOf(desk), again ? undefined : ['tickets']);
     desk.wait(60_000);
     desk.asked();
     const results = await Promise.all([
-      backfillOnce(configOf(desk), ['messages'], range(100, 400, again)),
-      backfillOnce(configOf(desk), ['messages'], range(200, 400, again)),
+      backfillOnce(configOf(desk), ['messages'], range(100, 300, again)),
+      backfillOnce(configOf(desk), ['messages'], range(200, 300, again)),
     ]);
     for (const result of results) expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
     const asked = desk.asked();
-    expect(new Set(asked)).toEqual(new Set(upFrom(100, 400)));
-    expect(asked.length).toBe(300);
+    expect(new Set(asked)).toEqual(new Set(upFrom(100, 300)));
+    expect(asked.length).toBe(200);
   });
 });
 
 describe('on the command line', () => {
-  test.each([
+  test.concurrent.each([
     [['nonsense'], 'there is no stream nonsense'],
     [['--since', 'yesterday'], 'must be a day'],
     [['--since', '2024-02-31'], 'must be a day'],
@@ -529,7 +530,7 @@ describe('on the command line', () => {
   });
 
   test('--again without names leaves messages out; --json is one document', async () => {
-    await using desk = await openDesk({ hours: 300 });
+    await using desk = await openDesk({ hours: 200 });
     await syncOnce(configOf(desk));
     desk.wait(60_000);
     desk.asked();
