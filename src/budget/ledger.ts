@@ -373,8 +373,12 @@ function allowedOf(state: State, cost: number, rules: Rules): number {
 function heldByLane(state: State, atMs: number): [number, number, number] {
   const held: [number, number, number] = [0, 0, 0];
   for (const flight of state.flights) held[lanes.indexOf(flight.lane)]! += flight.cost;
-  for (const [freeMs, ...amounts] of state.spent) {
-    if (freeMs > atMs) for (const [lane, credits] of amounts.entries()) held[lane]! += credits;
+  // Lane by lane: this is asked at every grant, and half of what the ledger costs.
+  for (const [freeMs, interactive, fresh, backfill] of state.spent) {
+    if (freeMs <= atMs) continue;
+    held[0] += interactive;
+    held[1] += fresh;
+    held[2] += backfill;
   }
   return held;
 }
