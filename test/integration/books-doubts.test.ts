@@ -255,15 +255,18 @@ describe.concurrent('a shelf that shows less than it counts', () => {
     await using catalog = await shortened();
     const before = await placesOf(catalog.pool, `name like 'shelf_volume%'`);
     const read = await asOf(catalog, 1);
+    const isComplete = async () => (await completeThrough(catalog, 'shelves'))!.getTime() > catalog.now() - 60_000;
     catalog.pass();
     const first = await catalog.sync(undefined, shelvesOnly);
     expect(first).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(await isComplete()).toBe(false);
     expect(first.streams[0]).toMatchObject({ deleted: 0, error: 'shelf 1 of ada shows fewer volumes than it counts' });
     expect(await placesOf(catalog.pool, `name like 'shelf_volume%'`)).toEqual(before);
     expect(await asOf(catalog, 1)).toBe(read);
     catalog.pass();
     const seen = catalog.now();
     expect((await catalog.sync(undefined, shelvesOnly)).exitCode).toBe(0);
+    expect(await isComplete()).toBe(true);
     expect(await onShelf(catalog, 1)).toEqual(['x', ...known.slice(0, 4)]);
     // Nobody had looked in between whom one could believe; and what counts otherwise than it shows tells no time.
     expect((await historyOf(catalog, 's1-4')).at(-1)).toBe(
@@ -403,7 +406,7 @@ describe.concurrent('when it was', () => {
   });
 });
 
-test('of an owner who is not mirrored any more nothing is asked, and nothing waits; when he comes back, it goes on', async () => {
+test.concurrent('of an owner who is not mirrored any more nothing is asked, and nothing waits; when he comes back, it goes on', async () => {
   const both = ['ada', 'bob'];
   await using catalog = await openCatalog({ config: { library: false, users: both } });
   const { world, pool } = catalog;
@@ -515,7 +518,7 @@ describe.concurrent('keys and tokens', () => {
   });
 });
 
-test('a day that is spent is tried again by a sync and a backfill of the catalog, not by those of tickets', async () => {
+test.concurrent('a day that is spent is tried again by a sync and a backfill of the catalog, not by those of tickets', async () => {
   await using catalog = await openCatalog({ ...adaOnly, helpdesk: { tickets: 1 } });
   addShelf(catalog.world, 'ada', 1, 1);
   catalog.fault = () => ({ kind: 'status', status: 403, reason: 'dailyLimitExceeded' });
