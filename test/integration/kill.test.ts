@@ -64,10 +64,14 @@ async function killAndRerun(seed: number, queue: Record<string, string>): Promis
   }
 }
 
-describe('eight kill -9 at random points of a first load: equal tables, only the page in flight fetched twice', () => {
+describe.concurrent('eight kill -9 at random points of a first load: equal tables, only the page in flight fetched twice', () => {
   test('with the queue in PostgreSQL', () => killAndRerun(11, {}));
 });
 
-describeOnRedis('eight kill -9, on Redis', ({ url }) => {
-  test('with the queue in Redis', () => killAndRerun(12, { REDIS_URL: url }));
-});
+describeOnRedis(
+  'eight kill -9, on Redis',
+  ({ url }) => {
+    test('with the queue in Redis', () => killAndRerun(12, { REDIS_URL: url }));
+  },
+  { concurrent: true },
+);

@@ -48,7 +48,7 @@ describe.each(readings)('since inclusive: $sinceInclusive, spam and trash listed
     const sandbox = await startSandbox({
       ...noSandboxLimits,
       ...reading,
-      tickets: 1500,
+      tickets: 1150,
       seed: 3,
       // A server whose clock is 90 s ahead: only its own clock may count.
       now: () => Date.now() + 90_000,

@@ -194,12 +194,9 @@ function watching(queue: Env): void {
   });
 }
 
-describe('workers, with the queue in PostgreSQL', () => onQueue({}));
+describe.concurrent('workers, with the queue in PostgreSQL', () => onQueue({}));
 
-// What a command does beside them is the same on any queue.
-describe.concurrent('a command beside workers, or without any', () => watching({}));
-
-describeOnRedis('workers, with the queue in Redis', ({ url }) => onQueue({ REDIS_URL: url }));
+describeOnRedis('workers, with the queue in Redis', ({ url }) => onQueue({ REDIS_URL: url }), { concurrent: true });
 
 test('a ticket of the backlog that changes before its turn is read as fresh, and not once more in its turn', async ({
   signal,
@@ -215,3 +212,6 @@ test('a ticket of the backlog that changes before its turn is read as fresh, and
     expect(askedAgain(asked, []).filter(({ kind }) => kind === 'ticket')).toEqual([]);
   });
 });
+
+// What a command does beside them is the same on any queue.
+describe.concurrent('a command beside workers, or without any', () => watching({}));

@@ -16,9 +16,18 @@ export function redisForTests(): { url: string } | undefined {
   return url === undefined ? undefined : { url };
 }
 
-/** `describe` for tests that need a Redis; they get its URL. It is shared: use a prefix or a queue name of your own. */
-export function describeOnRedis(name: string, register: (redis: { url: string }) => void): void {
+/**
+ * `describe` for tests that need a Redis; they get its URL. It is shared: use a prefix or a queue name of your own.
+ * `concurrent`: beside those before and after it that are, too.
+ */
+export function describeOnRedis(
+  name: string,
+  register: (redis: { url: string }) => void,
+  { concurrent = false } = {},
+): void {
   const redis = redisForTests();
   const missing = { url: 'redis://not-there.invalid' }; // Never used: the tests are only registered, to be counted.
-  describe(name, { skip: !redis, meta: { lacksRedis: !redis } }, () => register(redis ?? missing));
+  describe(name, { skip: !redis, meta: { lacksRedis: !redis }, ...(concurrent && { concurrent }) }, () =>
+    register(redis ?? missing),
+  );
 }
