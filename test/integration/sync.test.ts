@@ -40,7 +40,7 @@ const readings: Partial<SandboxOptions>[] = [
   { sinceInclusive: false, spamListed: false, trashListed: false },
 ];
 
-describe.each(readings)('since inclusive: $sinceInclusive, spam and trash listed: $spamListed', reading => {
+describe.concurrent.each(readings)('since inclusive: $sinceInclusive, spam and trash listed: $spamListed', reading => {
   test('a world that changes with every second request is equal after a quiet second sync', async () => {
     await using db = await freshDatabase();
     let lively = true;
@@ -101,7 +101,7 @@ test('a first load costs hardly more than the least possible', async () => {
   }
 });
 
-describe('a source in trouble', () => {
+describe.concurrent('a source in trouble', () => {
   /** Each of them on its own request, again and again. */
   const troubles: Fault[] = [
     { kind: 'status', status: 500 },

@@ -44,7 +44,7 @@ describe('alone on the account', () => {
       fc.property(scene, drawn => {
         expect(play(drawn)).toMatchObject({ refusedAtMs: [], others: 0 });
       }),
-      { numRuns: 25 },
+      { numRuns: 18 },
     );
   });
 
@@ -55,7 +55,7 @@ describe('alone on the account', () => {
         expect(utilisation).toBeGreaterThan(0.99);
         expect(utilisation).toBeLessThanOrEqual(1);
       }),
-      { numRuns: 20 },
+      { numRuns: 12 },
     );
   });
 
