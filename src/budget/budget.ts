@@ -1,6 +1,6 @@
 /**
- * The account's credits at one source, shared by all processes and machines: one row in Postgres, read and changed by the pure ledger,
- * written back only if nobody else has changed it meanwhile. What was written last is kept, so the common case is one
+ * The account's credits at one source, shared by all processes and machines: one row in Postgres, read and changed by the
+ * pure ledger, written back only if nobody else has changed it meanwhile. What was written last is kept, so the common case is one
  * statement; within a process changes queue up, so that it does not compete with itself.
  *
  * The clock is the database's. Between two statements it is estimated from the last answer and this machine's monotonic
@@ -27,8 +27,10 @@ export interface Budget {
    * at once if it would have to wait longer than `longestWaitMs`.
    */
   acquire(cost: number, lane: Lane, signal?: AbortSignal): Promise<Grant>;
-  /** Once for each grant, after the reply (or the time-out or reset, with empty headers). Calling it again is harmless. */
-  /** Answers a refusal with the time until which nobody sends. */
+  /**
+   * Once for each grant, after the reply (or the time-out or reset, with empty headers). Calling it again is harmless.
+   * Answers a refusal with the time until which nobody sends.
+   */
   settle(grant: Grant, reply: Reply): Promise<Date | undefined>;
   /** Lifts what a refusal froze, because a person asks by hand. What we have used ourselves stays used. */
   thaw(): Promise<void>;

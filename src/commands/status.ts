@@ -91,9 +91,10 @@ export async function readStatus(
  * a volume; and where the requests of the day are spent, only from when it goes on.
  */
 function timeLeft(
-  { account, source, waiting, sleeps_until }: Pick<StreamStatus, 'account' | 'source' | 'waiting' | 'sleeps_until'>,
+  row: Pick<StreamStatus, 'account' | 'source' | 'waiting' | 'sleeps_until'>,
   config: Pick<Config, 'account' | 'limits' | 'books'>,
 ): number | null {
+  const { account, source, waiting } = row;
   if (waiting === 0 || account !== config.account) return null;
   const limits = source === 'books' ? config.books?.limits : config.limits;
   if (limits === undefined) return null;
@@ -101,9 +102,12 @@ function timeLeft(
   if (source === 'helpdesk') return Math.ceil((waiting * 2 * periodMs) / (credits - reserve) / 1000);
   // The requests of a day may all go at once.
   const days = Math.ceil(waiting / credits) - 1;
-  const sleepsMs = Math.max(0, (sleeps_until?.getTime() ?? 0) - systemClock.now());
-  return Math.ceil((sleepsMs + days * periodMs) / 1000 + (waiting - days * credits) / requestsPerSecond);
+  return Math.ceil((sleepsMs(row) + days * periodMs) / 1000 + (waiting - days * credits) / requestsPerSecond);
 }
+
+/** How long it sleeps still: nobody may have woken it. */
+const sleepsMs = ({ sleeps_until }: Pick<StreamStatus, 'sleeps_until'>) =>
+  Math.max(0, (sleeps_until?.getTime() ?? 0) - systemClock.now());
 
 const upperFirst = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
@@ -132,7 +136,7 @@ function show(streams: readonly StreamStatus[]): void {
     s.waiting,
     s.time_left_seconds === null ? '' : duration(s.time_left_seconds * 1000),
     s.open_rejects,
-    s.sleeps_until === null ? (s.last_state ?? 'never') : `sleeps until ${s.sleeps_until.toISOString().slice(0, 16)}Z`,
+    sleepsMs(s) > 0 ? `sleeps until ${s.sleeps_until!.toISOString().slice(0, 16)}Z` : (s.last_state ?? 'never'),
   ]);
   print(table(columns, rows));
   for (const { stream, holes, open_rejects, last_error, remedy } of streams) {

@@ -95,5 +95,6 @@ export function* readShelf({
   return { found: 'moved' };
 }
 
-const isSame = (one: readonly string[], other: readonly string[]) =>
+/** The same ids in the same order. */
+export const isSame = (one: readonly string[], other: readonly string[]) =>
   one.length === other.length && one.every((id, i) => id === other[i]);

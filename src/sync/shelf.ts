@@ -6,7 +6,7 @@ import type { Context } from '../context.ts';
 import { Gone, Retry, Spent } from '../errors.ts';
 import type { Reply } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
-import { readShelf } from '../reading/shelf.ts';
+import { isSame, readShelf } from '../reading/shelf.ts';
 import type { Row, ShelfStream } from '../streams/stream.ts';
 import type { Claim } from '../warehouse/claims.ts';
 import { keepBooks, noCounts, textOf, withCare, writeBatch } from '../warehouse/commit.ts';
@@ -45,19 +45,19 @@ export async function readOne(
 ): Promise<string | undefined> {
   const { ctx, claim, stream } = job;
   const key = { account: claim.account, owner, shelf: listed.shelf.id };
-  const isSame = (shelf: Row) => !due && reading?.version === stream.version(shelf);
+  const isUnchanged = (shelf: Row) => !due && reading?.version === stream.version(shelf);
   const proves = (shelf: Row) => stream.version(shelf) !== null;
-  if (proves(listed.shelf) && isSame(listed.shelf)) return undefined;
+  if (proves(listed.shelf) && isUnchanged(listed.shelf)) return undefined;
   // The list may say less than the shelf itself. Of one that says nothing either, a look at its end has to do.
   const look = !due && reading?.version === null && !proves(listed.shelf);
   const told = look || proves(listed.shelf) ? listed : ((await ask(job, owner, listed.shelf.id)) ?? listed);
-  if (proves(told.shelf) && isSame(told.shelf)) return undefined;
+  if (proves(told.shelf) && isUnchanged(told.shelf)) return undefined;
 
   const known = reading?.asOfMs === undefined ? undefined : await membersOf(ctx.pg, key);
   const read = await readVolumes(job, key, { known, look, count: stream.count(told.shelf) });
   if (typeof read === 'string') return read;
   const { replies, ids, whole } = read;
-  const isAsBefore = !whole || isEqual(ids, known ?? []);
+  const isAsBefore = !whole || isSame(ids, known ?? []);
   const isShort = !(known && isAsBefore) && ids.length < (stream.count(told.shelf) ?? 0);
   const doubt = isShort || ids.includes('') ? doubtOf(ids) : undefined;
   const isDoubted = doubt !== undefined && reading?.version !== doubt;
@@ -127,9 +127,6 @@ async function noteDoubt({ ctx, claim }: Job, key: ShelfKey, reading: Reading): 
     await keepBooks(client, claim, at, { counts: { ...noCounts(), credits }, rejects: [], stored: [], drift: [] });
   });
 }
-
-const isEqual = (one: readonly string[], other: readonly string[]) =>
-  one.length === other.length && one.every((id, i) => id === other[i]);
 
 /** The shelf as it says of itself; undefined where it cannot be had, which the request for its volumes will tell better. */
 async function ask({ ctx, stream }: Job, owner: string, id: string): Promise<Told | undefined> {
@@ -242,7 +239,7 @@ async function changes(
   const changedMs = isStill ? said : seenMs;
   const [stayed, stays] = [known.filter(isIn(ids)), ids.filter(isIn(known))];
   const isSet = stayed.length < known.length || stays.length < ids.length;
-  return { changedMs, movedMs: isSet && !isEqual(stayed, stays) ? seenMs : changedMs };
+  return { changedMs, movedMs: isSet && !isSame(stayed, stays) ? seenMs : changedMs };
 }
 
 function isIn(ids: readonly string[]): (id: string) => boolean {

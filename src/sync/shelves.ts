@@ -12,7 +12,7 @@ import type { Claim } from '../warehouse/claims.ts';
 import { keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
 import { transaction } from '../warehouse/pool.ts';
 import { openSince } from '../warehouse/rejects.ts';
-import { againBefore, buryShelf, type ShelfKey, shelve, shelvesOf } from '../warehouse/shelves.ts';
+import { againBefore, buryShelf, type Reading, type ShelfKey, shelve, shelvesOf } from '../warehouse/shelves.ts';
 import { driftOf, idsBatch, itemsBatch, rejectOf } from './batch.ts';
 import { fewTries, type Job, latest, readOne, type Shelves } from './shelf.ts';
 import type { Outcome } from './sync.ts';
@@ -56,7 +56,7 @@ async function readOwner(job: Job, owner: string): Promise<string[]> {
   const listed = new Set(shelves.map(({ id }) => id));
   // A record without a readable id may be any of them.
   const vanished = unreadable ? [] : [...before].filter(([id, { isGone }]) => !isGone && !listed.has(id));
-  for (const [id] of vanished) missing.push(...(await confirmGone(job, owner, id)));
+  for (const [id, reading] of vanished) missing.push(...(await confirmGone(job, owner, id, reading)));
 
   if (missing.length === 0 && !unreadable) await coverOwner(job, owner, asOf);
   return missing;
@@ -118,14 +118,15 @@ async function commitList({ ctx, claim, stream }: Job, owner: string, replies: r
  * A shelf that the list does not show any more: only what the source says it has no more gets a tombstone. Where it cannot
  * be asked for the shelf itself, a second list that lacks it has to do, if it shows others. Answers why it is left as it was.
  */
-async function confirmGone(job: Job, owner: string, id: string): Promise<string[]> {
+async function confirmGone(job: Job, owner: string, id: string, reading: Reading): Promise<string[]> {
   const { ctx, stream } = job;
+  const key = { account: job.claim.account, owner, shelf: id };
   try {
     await ctx.books.send(stream.get(owner, id), { lane: 'fresh', signal: ctx.signal, tries: fewTries });
     return [`the list of shelves of ${owner} leaves out shelf ${id}, which is there`];
   } catch (error) {
     if (error instanceof Gone) {
-      await bury(job, { account: job.claim.account, owner, shelf: id }, error.asOf);
+      await bury(job, key, reading, error.asOf);
       return [];
     }
     if (!(error instanceof Retry)) throw error;
@@ -136,20 +137,24 @@ async function confirmGone(job: Job, owner: string, id: string): Promise<string[
   if (shows.includes(id)) return [`the list of shelves of ${owner} showed shelf ${id} only the second time`];
   if (shows.length === 0 || !isReadable || counted(replies) > shows.length)
     return [`whether shelf ${id} of ${owner} is gone could not be asked`];
-  await bury(job, { account: job.claim.account, owner, shelf: id }, replies[0]!.asOf);
+  await bury(job, key, reading, replies[0]!.asOf);
   return [];
 }
 
 const counted = (replies: readonly Reply<Row>[]) => Math.max(...replies.map(({ total = 0 }) => total));
 
-async function bury({ ctx, claim, stream }: Job, key: ShelfKey, asOfMs: Ms): Promise<void> {
+async function bury(
+  { ctx, claim, stream }: Job,
+  key: ShelfKey,
+  { asOfMs: beforeMs }: Reading,
+  asOfMs: Ms,
+): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs };
   const credits = ctx.books.send.takeCredits();
-  const before = (await shelvesOf(ctx.pg, key.account, key.owner)).get(key.shelf);
-  const changedMs = Math.max(latest(ctx.books.send.sourceNow() ?? asOfMs), (before?.asOfMs ?? 0) + 1);
+  const changedMs = Math.max(latest(ctx.books.send.sourceNow() ?? asOfMs), (beforeMs ?? 0) + 1);
   await transaction(ctx.pg, async client => {
-    const nothing = { text: '[]', positions: [], all: true, ...at, changedMs, movedMs: changedMs };
-    const { deleted } = await shelve(client, key, stream.members.varying, { ...nothing, beforeMs: before?.asOfMs });
+    const nothing = { text: '[]', positions: [], all: true, ...at, changedMs, movedMs: changedMs, beforeMs };
+    const { deleted } = await shelve(client, key, stream.members.varying, nothing);
     await buryShelf(client, key, changedMs, at.nowMs);
     await keepBooks(client, claim, at, {
       counts: { ...noCounts(), deleted: deleted + 1, credits },

@@ -181,7 +181,7 @@ export async function isNext(client: Client, account: string, stream: string): P
   return rows[0]!.next;
 }
 
-/** Whether the last run that has ended with this stream says to leave it alone: it failed just now, or it sleeps. */
+/** Whether the last run that is done with this stream says to leave it alone: it failed just now, or it sleeps. */
 export async function isResting(
   client: Client,
   key: { account: string; stream: string },
@@ -192,7 +192,7 @@ export async function isResting(
     `select coalesce((
        select coalesce(s.sleeps_until > $3, false) or (r.kind = 'hydrate' and r.state = 'failed' and r.finished_at > $4)
        from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
-       where s.account_id = $1 and s.stream = $2 and r.finished_at is not null
+       where s.account_id = $1 and s.stream = $2 and (s.finished_at is not null or r.finished_at is not null)
        order by s.run_id desc limit 1), false) as rests`,
     [key.account, key.stream, now, new Date(now.getTime() - restMs)],
   );

@@ -42,11 +42,12 @@ export async function nextVolumes(
        where m.account_id = v.account_id and m.volume_id = v.id and m._removed_at is null
        order by 1 desc, 2
        limit 1) shelf on true
-     left join sync.rejects r
-       on r.account_id = v.account_id and r.stream = $4 and r.ask_id = v.id and r.cleared_at is null
+     cross join lateral (
+       select max(next_try_at) as next_try_at from sync.rejects r
+       where r.account_id = v.account_id and r.stream = $4 and r.ask_id = v.id and r.cleared_at is null) r
      where v.account_id = $1 and (v._waits_since is not null or v._checked_at < $2) and v.id <> all($3)
-       and (r.next_try_at < $5 or r.id is null)
-     order by r.id is not null, v._waits_since is null, case when v._waits_since is null then v._checked_at end,
+       and (r.next_try_at < $5 or r.next_try_at is null)
+     order by r.next_try_at is not null, v._waits_since is null, case when v._waits_since is null then v._checked_at end,
        shelf.changed_at desc, shelf.position, v.id
      limit $6`,
     [account, new Date(beforeMs), except, stream, new Date(startedMs), limit],

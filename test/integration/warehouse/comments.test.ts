@@ -1,5 +1,7 @@
 /** The comments are the analysts' manual: nothing that they can see goes without one. */
 import { expect, test } from 'vitest';
+import { streams } from '../../../src/streams/index.ts';
+import type { Stream } from '../../../src/streams/stream.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 
 const ofExtension = (of: string) => `select from pg_depend d where d.objid = ${of}.oid and d.deptype = 'e'`;
@@ -92,4 +94,21 @@ test('every table of the mirror has the key, the columns of our own and an index
     'helpdesk.tickets',
     'helpdesk.users',
   ]);
+});
+
+test('the streams are in the database as they are in the program, and in the same order', async () => {
+  await using db = await freshDatabase();
+  const { rows } = await db.pool.query('select stream, source, follows, one_reader from sync.streams order by place');
+  const follows = (stream: Stream) => {
+    if (!('of' in stream)) return null;
+    return typeof stream.of === 'string' ? stream.of : stream.of.name;
+  };
+  expect(rows).toEqual(
+    streams.map(stream => ({
+      stream: stream.name,
+      source: stream.source,
+      follows: follows(stream),
+      one_reader: stream.kind !== 'list',
+    })),
+  );
 });
