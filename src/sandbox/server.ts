@@ -12,10 +12,10 @@ import { BOOKS_BASE, BooksService, type BooksServiceOptions } from './books/serv
 import { TOKEN_PATH } from './books/tokens.ts';
 import type { BooksWorld } from './books/world.ts';
 import type { Asked, Reply, SeenRequest } from './exchange.ts';
-import { generateWorld } from './generate.ts';
+import { generateWorld } from './helpdesk/generate.ts';
+import { BASE, Service, type ServiceOptions } from './helpdesk/service.ts';
+import type { Quietable, World } from './helpdesk/world.ts';
 import { makeRng, type Rng } from './random.ts';
-import { BASE, Service, type ServiceOptions } from './service.ts';
-import type { Quietable, World } from './world.ts';
 
 export type { SeenRequest } from './exchange.ts';
 export type { Fault } from './faults.ts';

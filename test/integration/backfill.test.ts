@@ -1,8 +1,8 @@
 /** `backfill` against the sandbox: which holes are read in which order, what is claimed, and what is paid for, once. */
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../src/errors.ts';
+import { World } from '../../src/sandbox/helpdesk/world.ts';
 import { type Sandbox, type SandboxOptions, type SeenRequest, startSandbox } from '../../src/sandbox/server.ts';
-import { World } from '../../src/sandbox/world.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { backfillOnce, configFor, differences, noSandboxLimits, syncOnce } from '../support/mirror.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';

@@ -1,7 +1,8 @@
 /** Asks a sandbox's service without a socket, on a clock that stands still until the test moves it. */
+
+import { Service, type ServiceOptions } from '../../src/sandbox/helpdesk/service.ts';
+import { World, type WorldOptions } from '../../src/sandbox/helpdesk/world.ts';
 import { makeRng } from '../../src/sandbox/random.ts';
-import { Service, type ServiceOptions } from '../../src/sandbox/service.ts';
-import { World, type WorldOptions } from '../../src/sandbox/world.ts';
 
 export const NOON = Date.parse('2024-05-01T12:00:00Z');
 

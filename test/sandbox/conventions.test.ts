@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Asked } from '../../src/sandbox/exchange.ts';
-import type { ServiceOptions } from '../../src/sandbox/service.ts';
+import type { ServiceOptions } from '../../src/sandbox/helpdesk/service.ts';
 import { asking, emptyWorld, ids } from './asking.ts';
 
 /** One user after the other, three customers on three days, one ticket. */

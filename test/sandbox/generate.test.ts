@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { mutate } from '../../src/sandbox/changes.ts';
-import { type GenerateOptions, generateWorld } from '../../src/sandbox/generate.ts';
-import { TICKET_STATES, TICKET_TYPES } from '../../src/sandbox/records.ts';
-import type { World } from '../../src/sandbox/world.ts';
+import { mutate } from '../../src/sandbox/helpdesk/changes.ts';
+import { type GenerateOptions, generateWorld } from '../../src/sandbox/helpdesk/generate.ts';
+import { TICKET_STATES, TICKET_TYPES } from '../../src/sandbox/helpdesk/records.ts';
+import type { World } from '../../src/sandbox/helpdesk/world.ts';
 import { asking, emptyWorld, NOON, rng } from './asking.ts';
 
 const make = (options: GenerateOptions) => generateWorld({ now: () => NOON, ...options });

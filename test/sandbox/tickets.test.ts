@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ServiceOptions } from '../../src/sandbox/service.ts';
+import type { ServiceOptions } from '../../src/sandbox/helpdesk/service.ts';
 import { asking, emptyWorld, ids } from './asking.ts';
 
 /** Six tickets, created a < b < … < f, updated in the order d, a, b, c (c and e in one second, c first), e, f. */

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Ordered } from '../../src/sandbox/ordered.ts';
+import { Ordered } from '../../src/sandbox/helpdesk/ordered.ts';
+import type { World } from '../../src/sandbox/helpdesk/world.ts';
 import { hexId } from '../../src/sandbox/random.ts';
-import type { World } from '../../src/sandbox/world.ts';
 import { asking, emptyWorld, ids, rng } from './asking.ts';
 
 const updatedOrder = (world: World) => ids(asking(world).get('/tickets?sort=updated_at&per_page=100')).join(' ');

@@ -10,8 +10,8 @@ import { chooseStreams, type RunResult } from '../../src/commands/follow.ts';
 import { runSync } from '../../src/commands/sync.ts';
 import type { Config } from '../../src/config.ts';
 import type { Warehouse } from '../../src/context.ts';
+import type { World } from '../../src/sandbox/helpdesk/world.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
-import type { World } from '../../src/sandbox/world.ts';
 import { makePool } from '../../src/warehouse/pool.ts';
 import type { Range } from '../../src/warehouse/runs.ts';
 

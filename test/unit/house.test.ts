@@ -190,10 +190,12 @@ describe('what varies comes in as an argument', () => {
   test('only clock.ts reads the clocks; the sandbox has one as a default', () => {
     expect(matching(/\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bhrtime\b/)).toEqual([
       'src/clock.ts',
-      'src/sandbox/world.ts',
+      'src/sandbox/helpdesk/world.ts',
     ]);
     expect(matching(/\bDate\.now\(\)/)).toEqual(['src/clock.ts']);
-    expect(files.find(({ path }) => path === 'src/sandbox/world.ts')!.code).toContain('options.now ?? Date.now;');
+    expect(files.find(({ path }) => path === 'src/sandbox/helpdesk/world.ts')!.code).toContain(
+      'options.now ?? Date.now;',
+    );
   });
 
   test('only context.ts brings chance in, and cryptographic chance is for names and passwords', () => {

@@ -2,7 +2,7 @@
  * What happens in a book catalog while somebody watches: a table of believable changes and how often each comes. One
  * that finds nothing to happen to becomes a new volume on the first shelf of the one who asks.
  */
-import type { Change } from '../changes.ts';
+import type { Change } from '../activity.ts';
 import { between, pick, type Rng, weighted } from '../random.ts';
 import { makeVolume } from './content.ts';
 import { LAST_RESERVED_ID, type WorldShelf } from './records.ts';

@@ -3,7 +3,7 @@
  * puts a volume on a shelf or takes it off moves the shelf's `volumesLastUpdated` and `updated`; what changes a volume
  * moves nothing. Read the maps freely; change shelves through the operations only, or their times will not tell of it.
  */
-import type { Change } from '../changes.ts';
+import type { Change } from '../activity.ts';
 import { type Rng, urlId } from '../random.ts';
 import { mutate } from './changes.ts';
 import {

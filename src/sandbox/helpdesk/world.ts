@@ -7,9 +7,10 @@
  * Read the maps and their records freely; change tickets and customers through the operations only, since the orders
  * would not notice anything else (other fields than `updated_at`, `created_at` and `user_id` may be set directly).
  */
-import { type Change, mutate } from './changes.ts';
+import type { Change } from '../activity.ts';
+import { hexId, type Rng } from '../random.ts';
+import { mutate } from './changes.ts';
 import { Ordered } from './ordered.ts';
-import { hexId, type Rng } from './random.ts';
 import {
   type Attachment,
   type Contact,

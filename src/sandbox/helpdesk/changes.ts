@@ -2,16 +2,11 @@
  * What happens in a help desk while somebody watches: a table of believable changes and how often each comes. All of
  * them go through the operations of the world; one that finds nothing to happen to becomes a new ticket.
  */
+import type { Change } from '../activity.ts';
+import { between, pick, type Rng, weighted } from '../random.ts';
 import { castOf, makeContact, makeCustomer, makeInbound, makeNote, makeOutbound, makeTicket } from './content.ts';
-import { between, pick, type Rng, weighted } from './random.ts';
 import { type Message, stamp, type TicketState } from './records.ts';
 import type { World, WorldTicket } from './world.ts';
-
-export interface Change {
-  kind: string;
-  /** Of the ticket, customer, label or inbox that it happened to. */
-  id: string;
-}
 
 /** Returns the id of what it happened to, or undefined where there was nothing. */
 type Happening = (world: World, rng: Rng) => string | undefined;

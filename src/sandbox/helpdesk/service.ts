@@ -3,10 +3,10 @@
  * left, what is the answer, how is it written down, and what goes wrong on purpose. In this order: a caller without
  * credentials costs nothing, and a refused one (429) neither, unless `chargeRefused` says so.
  */
-import { type Asked, keep, type Reply, type SeenRequest, takeApart } from './exchange.ts';
-import { type Fault, spoil } from './faults.ts';
-import { type Budget, Limits } from './limits.ts';
-import { flag, list, Refusal } from './query.ts';
+import { type Asked, keep, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
+import { type Fault, spoil } from '../faults.ts';
+import { type Budget, Limits } from '../limits.ts';
+import { flag, list, Refusal } from '../query.ts';
 import { type Answer, costOf, findRoute, type Readings } from './routes.ts';
 import type { World } from './world.ts';
 

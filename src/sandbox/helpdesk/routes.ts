@@ -2,10 +2,11 @@
  * The endpoints: a table with one entry for each, which says what it may embed and whether it counts (both cost
  * credits, so they have to be known before the request is let in), and a function from a call to an answer.
  */
+
+import { findAmong } from '../paths.ts';
+import { EARLIEST, flag, list, listOf, Refusal, since, whole } from '../query.ts';
 import { countAll, readPage, type Selection } from './listing.ts';
 import type { Ordered } from './ordered.ts';
-import { findAmong } from './paths.ts';
-import { EARLIEST, flag, list, listOf, Refusal, since, whole } from './query.ts';
 import { CONTACT_TYPES, customerRecord, TICKET_TYPES, ticketRecord } from './records.ts';
 import type { World, WorldCustomer, WorldTicket } from './world.ts';
 

@@ -2,7 +2,8 @@
  * The single things of a believable world: a customer, a ticket, a reply, a note. Used for the history (generate.ts)
  * and for what happens later (changes.ts). Nothing here knows the time or changes the world.
  */
-import { between, makeRng, pick, type Rng, weighted } from './random.ts';
+import { between, makeRng, pick, type Rng, weighted } from '../random.ts';
+import * as text from '../text.ts';
 import {
   type Attachment,
   type Contact,
@@ -14,7 +15,6 @@ import {
   type TicketType,
   type User,
 } from './records.ts';
-import * as text from './text.ts';
 import type { NewNote, NewReply, NewTicket, World, WorldCustomer } from './world.ts';
 
 /** What a world offers to choose from; arrays, since maps cannot be picked from. */

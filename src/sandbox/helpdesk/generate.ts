@@ -3,10 +3,11 @@
  * weekends, a little more every year) and what became of it. The history ends minutes before the world's now. Tickets
  * come into the world in the order of their creation; a few bulk actions have put 60 to 150 of them into one second.
  */
+
+import { between, makeRng, pick, type Rng, weighted } from '../random.ts';
+import { naughtyText } from '../text.ts';
 import { type Cast, castOf, makeCustomer, makeInbound, makeNote, makeOutbound, makeTicket } from './content.ts';
-import { between, makeRng, pick, type Rng, weighted } from './random.ts';
 import { type Message, stamp, type TicketState, type TicketType } from './records.ts';
-import { naughtyText } from './text.ts';
 import {
   type NewTicket,
   World,
