@@ -26,22 +26,31 @@ export interface Call {
   query: URLSearchParams;
   /** What stands in the place of `:id` in the path. */
   id: string;
+  /** What stands in the place of every name in the path. */
+  names: Readonly<Record<string, string>>;
   /** Whether `count=true` was asked for and paid. */
   counting: boolean;
+  /** Of a route with `body: true`: the JSON that was sent, whatever it is; undefined where nothing was. */
+  body: unknown;
+  /** The base address as the client sees it, without a slash at its end, for `Location`. */
+  base: string;
 }
 
 export interface Answer {
   status: number;
-  body: unknown;
+  /** Absent where there is none (204). */
+  body?: unknown;
   headers?: Record<string, string>;
 }
 
-interface Route {
+export interface Route {
   method: string;
-  /** `:id` stands for an identifier. */
+  /** `:id` stands for an identifier, and so does any other name behind a colon. */
   path: string;
   embeds?: readonly string[];
   counts?: true;
+  /** Reads a body of JSON. */
+  body?: true;
   answer(call: Call): Answer;
 }
 
@@ -57,13 +66,16 @@ export const ROUTES: readonly Route[] = [
 ];
 
 /** The route of a request and the identifier in its path, or the refusal that it deserves. */
-export function findRoute(method: string, path: string): { route: Route; id: string } | Refusal {
+export function findRoute(
+  method: string,
+  path: string,
+): { route: Route; id: string; names: Record<string, string> } | Refusal {
   const found = findAmong(ROUTES, method, path);
   if (found === 'no such path') return new Refusal(404, `There is nothing at ${path}`);
   if (found === 'another verb') {
     return new Refusal(405, `${method} ${path} is not offered by this sandbox, which only reads`);
   }
-  return { route: found.route, id: found.names.id ?? '' };
+  return { ...found, id: found.names.id ?? '' };
 }
 
 /** One credit, one more for each type embedded, one more for counting. */

@@ -79,7 +79,18 @@ export class Service {
     const answer = answerTo(() => {
       if (found instanceof Refusal) throw found;
       const counting = found.route.counts === true && flag(query, 'count') === true;
-      return found.route.answer({ world: this.world, readings: this.#readings, query, id: found.id, counting });
+      const { id, names } = found;
+      const { world } = this;
+      return found.route.answer({
+        world,
+        readings: this.#readings,
+        query,
+        id,
+        names,
+        counting,
+        body: undefined,
+        base: '',
+      });
     });
     const free = answer.status >= 400 && this.#options.chargeErrors === false;
     if (free) this.#limits.giveBack(cost, seen.at);
