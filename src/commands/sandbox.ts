@@ -127,7 +127,7 @@ function sandboxOptions(options: Options): SandboxOptions {
   return {
     host,
     port,
-    token,
+    tokens: [token],
     seed,
     tickets,
     ...(customers !== undefined && { customers }),

@@ -6,8 +6,8 @@ export interface Asked {
   url: string;
   /** Names in lower case. */
   headers: Record<string, string | string[] | undefined>;
-  /** Only where somebody reads it. */
-  body?: string;
+  /** As it came; cut where it was longer than any service takes. */
+  body?: Buffer;
 }
 
 export interface Reply {

@@ -7,6 +7,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { MOST_BODY_BYTES } from './body.ts';
 import { type GenerateBooksOptions, generateBooks } from './books/generate.ts';
 import { BOOKS_BASE, BooksService, type BooksServiceOptions } from './books/service.ts';
 import { TOKEN_PATH } from './books/tokens.ts';
@@ -19,8 +20,6 @@ import { makeRng, type Rng } from './random.ts';
 
 export type { SeenRequest } from './exchange.ts';
 export type { Fault } from './faults.ts';
-
-const LONGEST_FORM = 65_536;
 
 export interface SandboxOptions extends ServiceOptions {
   /** Default 127.0.0.1. */
@@ -108,7 +107,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 
   return {
     url: origin + BASE,
-    token: service.token,
+    token: service.tokens[0] ?? '',
     world,
     requests: service.requests,
     totals: service.totals,
@@ -155,11 +154,9 @@ interface Serving {
 
 async function serve(service: Serving, request: IncomingMessage, response: ServerResponse) {
   const { method = 'GET', url = '/', headers } = request;
-  const asked = BooksService.isForToken(url)
-    ? { method, url, headers, body: await bodyOf(request) }
-    : { method, url, headers };
-  request.resume();
-  const reply = service.handle(asked);
+  const body = await bodyOf(request);
+  if (body === undefined) return void response.destroy();
+  const reply = service.handle({ method, url, headers, body });
   if (reply.delay_ms !== undefined) {
     await delay(reply.delay_ms, undefined, { ref: false });
     reply.headers.Date = new Date(service.world.now()).toUTCString();
@@ -167,15 +164,19 @@ async function serve(service: Serving, request: IncomingMessage, response: Serve
   if (!response.destroyed) send(response, reply);
 }
 
-/** As much of it as a form of this kind ever is; one that breaks off is empty. */
-async function bodyOf(request: IncomingMessage): Promise<string> {
-  let body = '';
+/** As much of it as is needed to see that it is too long; undefined for one that breaks off. */
+async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = [];
+  let length = 0;
   try {
-    for await (const chunk of request.setEncoding('utf8')) body += body.length < LONGEST_FORM ? chunk : '';
+    for await (const chunk of request) {
+      if (length <= MOST_BODY_BYTES) chunks.push(chunk);
+      length += chunk.length;
+    }
   } catch {
-    return '';
+    return undefined;
   }
-  return body;
+  return Buffer.concat(chunks);
 }
 
 function send(response: ServerResponse, { status, headers, text, broken }: Reply): void {

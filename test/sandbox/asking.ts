@@ -22,12 +22,20 @@ export function emptyWorld(options: WorldOptions = {}) {
 /** No limits unless the test brings some. */
 export function asking(world: World, options: ServiceOptions = {}) {
   const service = new Service(world, { credits: 1e9, requestsPerSecond: 1e9, ...options });
-  const ask = (method: string, path: string, headers: Record<string, string> = {}): Got => {
-    const authorization = `Bearer ${service.token}`;
-    const reply = service.handle({ method, url: `/api/v1${path}`, headers: { authorization, ...headers } });
+  const ask = (method: string, path: string, headers: Record<string, string> = {}, body?: string | Buffer): Got => {
+    const asked = {
+      method,
+      url: `/api/v1${path}`,
+      headers: { authorization: `Bearer ${service.tokens[0]}`, host: 'desk.example', ...headers },
+      ...(body !== undefined && { body: Buffer.from(body) }),
+    };
+    const reply = service.handle(asked);
     return { ...reply, json: reply.text === '' ? undefined : JSON.parse(reply.text) };
   };
-  return { service, ask, get: (path: string, headers?: Record<string, string>) => ask('GET', path, headers) };
+  /** With a body as JSON; without one only the content type. */
+  const send = (method: string, path: string, json?: unknown): Got =>
+    ask(method, path, { 'content-type': 'application/json' }, json === undefined ? undefined : JSON.stringify(json));
+  return { service, ask, send, get: (path: string, headers?: Record<string, string>) => ask('GET', path, headers) };
 }
 
 export const ids = (got: Got): string[] => got.json.map(({ id }: { id: string }) => id);

@@ -31,7 +31,7 @@ export function askingBooks(world: BooksWorld, options: BooksServiceOptions = {}
     post: (path: string) => ask('POST', path, token),
     ask,
     refresh: (form: Record<string, string>, method = 'POST') => {
-      const body = new URLSearchParams(form).toString();
+      const body = Buffer.from(new URLSearchParams(form).toString());
       const reply = service.handle({ method, url: '/oauth/token', headers: {}, body });
       return { ...reply, json: JSON.parse(reply.text) };
     },

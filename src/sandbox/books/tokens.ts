@@ -48,8 +48,8 @@ export class Tokens {
   }
 
   /** The token endpoint: a form in, a token out. */
-  handle({ method, body = '' }: Asked): Reply {
-    const form = new URLSearchParams(body);
+  handle({ method, body }: Asked): Reply {
+    const form = new URLSearchParams(body?.toString());
     const expected = {
       grant_type: 'refresh_token',
       client_id: this.clientId,

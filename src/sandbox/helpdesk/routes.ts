@@ -66,16 +66,13 @@ export const ROUTES: readonly Route[] = [
 ];
 
 /** The route of a request and the identifier in its path, or the refusal that it deserves. */
-export function findRoute(
-  method: string,
-  path: string,
-): { route: Route; id: string; names: Record<string, string> } | Refusal {
+export function findRoute(method: string, path: string): { route: Route; names: Record<string, string> } | Refusal {
   const found = findAmong(ROUTES, method, path);
   if (found === 'no such path') return new Refusal(404, `There is nothing at ${path}`);
   if (found === 'another verb') {
-    return new Refusal(405, `${method} ${path} is not offered by this sandbox, which only reads`);
+    return new Refusal(405, `${method} is not offered at ${path}`);
   }
-  return { ...found, id: found.names.id ?? '' };
+  return found;
 }
 
 /** One credit, one more for each type embedded, one more for counting. */

@@ -1,8 +1,10 @@
 /**
- * From a request to a reply, without a socket, so that a simulation can ask it directly: who asks, is there budget
- * left, what is the answer, how is it written down, and what goes wrong on purpose. In this order: a caller without
- * credentials costs nothing, and a refused one (429) neither, unless `chargeRefused` says so.
+ * From a request to a reply, without a socket, so that a simulation can ask it directly. In this order: who asks (401,
+ * 403), is there budget left (429), is it offered (404, 405), what is its body (415, 413, 400), what is the answer, how
+ * is it written down, and what goes wrong on purpose. Nobody's requests cost nothing, and a refused one (429) neither,
+ * unless `chargeRefused` says so.
  */
+import { jsonBody } from '../body.ts';
 import { type Asked, keep, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
 import { type Fault, spoil } from '../faults.ts';
 import { type Budget, Limits } from '../limits.ts';
@@ -13,13 +15,20 @@ import type { World } from './world.ts';
 export const BASE = '/api/v1';
 
 export interface ServiceOptions extends Partial<Readings> {
-  token?: string;
+  /** All with all rights (5.1: each installed instance has its own); default one, 'sandbox-token'. */
+  tokens?: readonly string[];
+  /** Of a caller who is known and has no access (5.5: 403); default 'sandbox-blocked-token'. */
+  blockedToken?: string;
   credits?: number;
   periodSeconds?: number;
   requestsPerSecond?: number;
   window?: 'fixed' | 'sliding';
   /** Whether a 429 uses its credits all the same; default false. */
   chargeRefused?: boolean;
+  /** Whether a PUT without a body needs the content type; default 'refused' (415), as section 7 can be read. */
+  emptyPut?: 'refused' | 'accepted';
+  /** What stands before the path in Location; default what the Host header says, over HTTP. */
+  origin?: string;
   /** Whether the other answers of the 400 series use their credits; default true. A 401 never does. */
   chargeErrors?: boolean;
   before?: (request: SeenRequest, n: number) => void;
@@ -28,17 +37,19 @@ export interface ServiceOptions extends Partial<Readings> {
 
 export class Service {
   readonly world: World;
-  readonly token: string;
+  readonly tokens: readonly string[];
   readonly requests: SeenRequest[] = [];
   readonly totals = { requests: 0, credits: 0, refused: 0 };
   readonly #options: ServiceOptions;
   readonly #readings: Readings;
   readonly #limits: Limits;
+  readonly #blocked: string;
   #admitted = 0;
 
   constructor(world: World, options: ServiceOptions = {}) {
     this.world = world;
-    this.token = options.token ?? 'sandbox-token';
+    this.tokens = options.tokens ?? ['sandbox-token'];
+    this.#blocked = options.blockedToken ?? 'sandbox-blocked-token';
     this.#options = options;
     this.#readings = {
       sinceInclusive: options.sinceInclusive ?? true,
@@ -67,7 +78,9 @@ export class Service {
     const cost = found instanceof Refusal ? 1 : costOf(found.route, query);
     const seen: SeenRequest = { method: verb(asked), path, query, cost, at: this.world.now() };
 
-    if (!this.#mayEnter(asked)) {
+    const token = tokenOf(asked);
+    if (token === this.#blocked) return this.#reply(seen, refused(new Refusal(403, 'Forbidden')), 0);
+    if (!this.tokens.includes(token)) {
       return this.#reply(seen, refused(new Refusal(401, 'Unauthorized')), 0, { 'WWW-Authenticate': 'Bearer' });
     }
     if (!this.#limits.admit(cost, seen.at)) {
@@ -78,33 +91,20 @@ export class Service {
     this.#options.before?.(seen, n);
     const answer = answerTo(() => {
       if (found instanceof Refusal) throw found;
-      const counting = found.route.counts === true && flag(query, 'count') === true;
-      const { id, names } = found;
+      const { route, names } = found;
+      const counting = route.counts === true && flag(query, 'count') === true;
+      const body = takesBody(seen.method)
+        ? jsonBody(asked, seen.method === 'PUT' && this.#options.emptyPut === 'accepted')
+        : undefined;
+      const base = `${this.#options.origin ?? `http://${asked.headers.host ?? 'desk.example'}`}${BASE}`;
       const { world } = this;
-      return found.route.answer({
-        world,
-        readings: this.#readings,
-        query,
-        id,
-        names,
-        counting,
-        body: undefined,
-        base: '',
-      });
+      return route.answer({ world, readings: this.#readings, query, id: names.id ?? '', names, counting, body, base });
     });
     const free = answer.status >= 400 && this.#options.chargeErrors === false;
     if (free) this.#limits.giveBack(cost, seen.at);
     const reply = this.#reply(seen, answer, free ? 0 : cost);
     const fault = this.#options.fault?.(seen, n);
     return fault ? spoil(reply, fault, status => ({ message: `Status ${status} on purpose` })) : reply;
-  }
-
-  /** The token as Bearer, or as the user name of Basic with any password. */
-  #mayEnter({ headers }: Asked): boolean {
-    const [, scheme = '', credentials = ''] = /^(\S+) +(\S+)$/.exec(String(headers.authorization ?? '')) ?? [];
-    if (scheme.toLowerCase() === 'bearer') return credentials === this.token;
-    if (scheme.toLowerCase() !== 'basic') return false;
-    return Buffer.from(credentials, 'base64').toString().split(':')[0] === this.token;
   }
 
   /** Writes the answer down as HTTP, and the request into the books. */
@@ -130,6 +130,16 @@ export class Service {
     keep(this.requests, seen);
   }
 }
+
+/** As Bearer, or as the user name of Basic with any password; '' is nobody's. */
+function tokenOf({ headers }: Asked): string {
+  const [, scheme = '', credentials = ''] = /^(\S+) +(\S+)$/.exec(String(headers.authorization ?? '')) ?? [];
+  if (scheme.toLowerCase() === 'bearer') return credentials;
+  if (scheme.toLowerCase() !== 'basic') return '';
+  return Buffer.from(credentials, 'base64').toString().split(':')[0]!;
+}
+
+const takesBody = (method: string) => method === 'POST' || method === 'PUT' || method === 'PATCH';
 
 /** A POST may say that it stands for another verb. */
 function verb({ method, headers }: Asked): string {

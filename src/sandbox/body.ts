@@ -1,0 +1,73 @@
+/**
+ * Reading the body of a request that creates or modifies (help desk 1 and 7): it has to call itself JSON (415), and to
+ * be JSON (400). What it says is judged by whoever asked for it (422). Limits of size and depth are not in the
+ * specification: they keep a sandbox alive that strangers send things to.
+ */
+import type { Asked } from './exchange.ts';
+import { Refusal } from './query.ts';
+
+export const MOST_BODY_BYTES = 16 * 1024 * 1024;
+
+const DEEPEST = 100;
+
+/** Undefined for a body that is empty; `emptyPut`: whether a PUT without one may do without a content type. */
+export function jsonBody({ headers, body }: Asked, emptyPut: boolean): unknown {
+  const empty = body === undefined || body.length === 0;
+  if (!(empty && emptyPut)) demandJson(headers['content-type']);
+  if (empty) return undefined;
+  if (body.length > MOST_BODY_BYTES) {
+    throw new Refusal(413, `The body is longer than ${MOST_BODY_BYTES} bytes, which is as much as this sandbox takes`);
+  }
+  const encoding = headers['content-encoding'] ?? 'identity';
+  if (encoding !== 'identity') throw new Refusal(415, `Content-Encoding: bodies are taken plain, not as "${encoding}"`);
+  return parsed(textOf(body));
+}
+
+function demandJson(header: string | string[] | undefined): void {
+  const [type = '', ...parameters] = String(header ?? '')
+    .split(';')
+    .map(part => part.trim().toLowerCase());
+  const charset = parameters.find(parameter => parameter.startsWith('charset='))?.slice('charset='.length);
+  const utf8 = charset === undefined || /^"?utf-?8"?$/.test(charset);
+  if (type === 'application/json' && utf8) return;
+  throw new Refusal(415, 'Unsupported Media Type: the Content-Type has to be application/json, in UTF-8');
+}
+
+function textOf(body: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(body);
+  } catch {
+    throw new Refusal(400, 'The body is not UTF-8');
+  }
+}
+
+function parsed(text: string): unknown {
+  if (tooDeep(text)) throw new Refusal(400, `The body is nested deeper than ${DEEPEST} levels`);
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Refusal(400, `The body is not JSON: ${(error as Error).message}`);
+  }
+}
+
+/** Brackets outside of strings, counted before anything is built from them. */
+function tooDeep(text: string): boolean {
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const sign = text[at];
+    if (sign === '"') at = endOfString(text, at);
+    else if (sign === '[' || sign === '{') depth++;
+    else if (sign === ']' || sign === '}') depth--;
+    if (depth > DEEPEST) return true;
+  }
+  return false;
+}
+
+function endOfString(text: string, start: number): number {
+  for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
+    let slashes = 0;
+    while (text[at - 1 - slashes] === '\\') slashes++;
+    if (slashes % 2 === 0) return at;
+  }
+  return text.length;
+}
