@@ -207,8 +207,6 @@ describe('9.2 the prefix, and 1 the verbs', () => {
     const got = asking(smallWorld().world).ask('POST', '/users', { 'x-http-method-override': 'delete' });
     expect([got.status, got.json.message]).toEqual([405, 'DELETE is not offered at /users']);
   });
-    expect(got.json.message).toBe('PATCH /tickets/t1 is not offered by this sandbox, which only reads');
-  });
 });
 
 describe('what tests see and do', () => {
