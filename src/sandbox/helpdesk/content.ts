@@ -4,6 +4,7 @@
  */
 import { between, makeRng, pick, type Rng, weighted } from '../random.ts';
 import * as text from '../text.ts';
+import type { NewNote, NewReply } from './conversation.ts';
 import {
   type Attachment,
   type Contact,
@@ -15,7 +16,8 @@ import {
   type TicketType,
   type User,
 } from './records.ts';
-import type { NewNote, NewReply, NewTicket, World, WorldCustomer } from './world.ts';
+import type { WorldCustomer } from './rows.ts';
+import type { NewTicket, World } from './world.ts';
 
 /** What a world offers to choose from; arrays, since maps cannot be picked from. */
 export interface Cast {

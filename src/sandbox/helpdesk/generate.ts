@@ -7,16 +7,10 @@
 import { between, makeRng, pick, type Rng, weighted } from '../random.ts';
 import { naughtyText } from '../text.ts';
 import { type Cast, castOf, makeCustomer, makeInbound, makeNote, makeOutbound, makeTicket } from './content.ts';
+import { wholeNote, wholeReply } from './conversation.ts';
 import { type Message, stamp, type TicketState, type TicketType } from './records.ts';
-import {
-  type NewTicket,
-  World,
-  type WorldCustomer,
-  type WorldOptions,
-  type WorldTicket,
-  wholeNote,
-  wholeReply,
-} from './world.ts';
+import type { WorldCustomer, WorldTicket } from './rows.ts';
+import { type NewTicket, World, type WorldOptions } from './world.ts';
 
 export interface GenerateOptions extends WorldOptions {
   /** Default 200. */

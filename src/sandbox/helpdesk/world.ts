@@ -10,6 +10,7 @@
 import type { Change } from '../activity.ts';
 import { hexId, type Rng } from '../random.ts';
 import { mutate } from './changes.ts';
+import { type NewNote, type NewReply, wholeNote, wholeReply } from './conversation.ts';
 import { Ordered } from './ordered.ts';
 import {
   type Attachment,
@@ -23,18 +24,9 @@ import {
   type Ticket,
   type User,
 } from './records.ts';
+import { byArrival, byCreation, byUpdate, byUserThenLatest, type WorldCustomer, type WorldTicket } from './rows.ts';
 
-export interface WorldTicket extends Ticket {
-  messages: Message[];
-  /** Counts every change of `updated_at` in the world: the order within one second. */
-  touched: number;
-}
-
-export interface WorldCustomer extends Customer {
-  /** Real, but never shown: the interface can only filter and sort by it. */
-  created_at: string;
-  seq: number;
-}
+export type { WorldCustomer, WorldTicket } from './rows.ts';
 
 /** The kinds of change of which nobody knows whether they move `updated_at`. */
 export type Quietable = 'reply' | 'note' | 'labels' | 'archive' | 'wake';
@@ -57,18 +49,6 @@ export interface ChangeOptions {
 
 export type TicketPatch = Partial<Omit<Ticket, 'id' | 'number' | 'created_at' | 'updated_at'>>;
 export type NewTicket = Partial<Ticket> & { messages?: Message[] };
-export type NewReply = Partial<Omit<Reply, 'type'>>;
-export type NewNote = Partial<Omit<Note, 'type'>>;
-
-const byText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
-const byUpdate = (a: WorldTicket, b: WorldTicket) => byText(a.updated_at, b.updated_at) || a.touched - b.touched;
-/** Users in the order of their ids, unassigned tickets behind them; the latest update of each user first. */
-function byUserThenLatest(a: WorldTicket, b: WorldTicket): number {
-  if (a.user_id === b.user_id) return byUpdate(b, a);
-  if (a.user_id === null) return 1;
-  if (b.user_id === null) return -1;
-  return byText(a.user_id, b.user_id);
-}
 
 export class World {
   readonly tickets = new Map<string, WorldTicket>();
@@ -79,11 +59,9 @@ export class World {
   readonly inboxes = new Map<string, Named>();
 
   readonly byUpdated = new Ordered<WorldTicket>(byUpdate);
-  readonly byCreated = new Ordered<WorldTicket>((a, b) => byText(a.created_at, b.created_at) || a.number - b.number);
+  readonly byCreated = new Ordered<WorldTicket>(byCreation);
   readonly byUser = new Ordered<WorldTicket>(byUserThenLatest);
-  readonly customersByCreated = new Ordered<WorldCustomer>(
-    (a, b) => byText(a.created_at, b.created_at) || a.seq - b.seq,
-  );
+  readonly customersByCreated = new Ordered<WorldCustomer>(byArrival);
 
   readonly seed: number;
   readonly now: () => number;
@@ -365,37 +343,6 @@ export class World {
   #dropAttachments(message: Message): void {
     for (const attachment of message.attachments) this.attachments.delete(attachment.id);
   }
-}
-
-/** A reply with everything that was not given: unset fields are null. (Written out: spread objects take more memory.) */
-export function wholeReply(reply: NewReply, id: string, created_at: string): Reply {
-  return {
-    id,
-    type: 'reply',
-    direction: reply.direction ?? 'in',
-    from_name: reply.from_name ?? null,
-    from: reply.from ?? null,
-    to: reply.to ?? null,
-    body: reply.body ?? null,
-    more_body: reply.more_body ?? null,
-    htmlized: reply.htmlized ?? false,
-    attachments: reply.attachments ?? [],
-    user_id: reply.user_id ?? null,
-    created_at: reply.created_at ?? created_at,
-  };
-}
-
-export function wholeNote(note: NewNote, id: string, created_at: string): Note {
-  return {
-    id,
-    type: 'note',
-    from_name: note.from_name ?? null,
-    body: note.body ?? null,
-    htmlized: note.htmlized ?? false,
-    attachments: note.attachments ?? [],
-    user_id: note.user_id ?? null,
-    created_at: note.created_at ?? created_at,
-  };
 }
 
 function addNamed(all: Map<string, Named>, named: Named): Named {
