@@ -305,7 +305,7 @@ export function wordFor(row: Switch, value: unknown): string {
 }
 
 /** Reads a word of the command line. Throws what is wrong with it, as a sentence. */
-export function valueOf(row: Switch, word: string): unknown {
+export function readWord(row: Switch, word: string): unknown {
   if ('values' in row) {
     if (Object.hasOwn(row.values, word)) return row.values[word];
     throw new Error(`It must be one of ${Object.keys(row.values).join(', ')}.`);

@@ -3,24 +3,15 @@
 import { Refusal, whole } from '../query.ts';
 import type { Rng } from '../random.ts';
 import { between } from '../random.ts';
+import type { Settled } from '../switches.ts';
 import { BooksError, missing, unknownShelf, unknownVolume } from './errors.ts';
 import type { BooksUser, WorldShelf, WorldVolume } from './records.ts';
 import { matcher } from './search.ts';
 import { type Look, showShelf, showVolume } from './show.ts';
 import type { BooksWorld } from './world.ts';
 
-/** What nobody knows of the service, as switches. */
-export interface BooksReadings {
-  /** What `totalItems` of volumes says: something near the truth, the truth, or nothing; default 'wanders'. */
-  totalItems: 'wanders' | 'true' | 'missing';
-  /** Whether lists of shelves show `volumesLastUpdated`; default true. */
-  shelfDates: boolean;
-  /** Whether volumes are refused (403 unknownLocation) to who does not say `country`; default false. */
-  countryNeeded: boolean;
-  /** The status for a user that does not exist; default 400. */
-  unknownUser: 400 | 404;
-  /** What an operation that changes answers: 204, or 200 with `{}`; default 200, which the public client's types expect. */
-  posts: 200 | 204;
+/** What nobody knows of the service. */
+export interface BooksReadings extends Settled<'books'> {
   /** Ids of volumes that cannot be had (503 backendFailed), as those that do not exist; default none. */
   failing: ReadonlySet<string>;
 }

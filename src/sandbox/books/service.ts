@@ -8,6 +8,7 @@ import { type Fault, spoil } from '../faults.ts';
 import { Limits } from '../limits.ts';
 import { findAmong } from '../paths.ts';
 import { hexId, makeRng, type Rng } from '../random.ts';
+import { settled } from '../switches.ts';
 import { asBooksError, BooksError, envelope } from './errors.ts';
 import { partial } from './fields.ts';
 import { BOOKS_ROUTES, type BooksAnswer, type BooksReadings } from './routes.ts';
@@ -19,16 +20,6 @@ export const BOOKS_BASE = '/books/v1';
 export interface BooksServiceOptions extends Partial<Omit<BooksReadings, 'failing'>>, TokenOptions {
   /** For public reads; default 'sandbox-books-key'. */
   key?: string;
-  /** Default 1000. */
-  requestsPerDay?: number;
-  /** Default 5. */
-  requestsPerSecond?: number;
-  /** How long a day is; the first one begins with the server. Default 86,400. */
-  daySeconds?: number;
-  /** Who asks too often in a second is told so with this status; default 429. */
-  tooFast?: 403 | 429;
-  /** Whether a refusal says Retry-After; default false. */
-  retryAfter?: boolean;
   failing?: Iterable<string>;
   before?: (request: SeenRequest, n: number) => void;
   fault?: (request: SeenRequest, n: number) => Fault | undefined;
@@ -53,17 +44,10 @@ export class BooksService {
   constructor(world: BooksWorld, options: BooksServiceOptions = {}) {
     this.world = world;
     this.key = options.key ?? 'sandbox-books-key';
-    this.tokens = new Tokens(options, world.now);
     this.#options = options;
     this.#rng = makeRng(world.seed + 0x70741);
-    this.#readings = {
-      totalItems: options.totalItems ?? 'wanders',
-      shelfDates: options.shelfDates ?? true,
-      countryNeeded: options.countryNeeded ?? false,
-      unknownUser: options.unknownUser ?? 400,
-      posts: options.posts ?? 200,
-      failing: new Set(options.failing),
-    };
+    this.#readings = { ...settled('books', options), failing: new Set(options.failing) };
+    this.tokens = new Tokens(options, this.#readings.tokenSeconds, world.now);
     this.#limits = this.#newDay();
   }
 
@@ -73,11 +57,11 @@ export class BooksService {
   }
 
   #newDay(): Limits {
-    const { requestsPerDay, requestsPerSecond, daySeconds } = this.#options;
+    const { requestsPerDay, requestsPerSecond, daySeconds } = this.#readings;
     return new Limits({
-      credits: requestsPerDay ?? 1000,
-      periodSeconds: daySeconds ?? 86_400,
-      requestsPerSecond: requestsPerSecond ?? 5,
+      credits: requestsPerDay,
+      periodSeconds: daySeconds,
+      requestsPerSecond,
       window: 'fixed',
       start: this.world.now(),
     });
@@ -145,10 +129,10 @@ export class BooksService {
     }
     this.totals.refused++;
     const { remaining, reset } = this.#limits.budget(seen.at);
-    const after = (seconds: number) => (this.#options.retryAfter ? { 'Retry-After': String(seconds) } : {});
+    const after = (seconds: number) => (this.#readings.retryAfter ? { 'Retry-After': String(seconds) } : {});
     if (remaining === 0) throw new BooksError(403, 'dailyLimitExceeded', 'Daily Limit Exceeded', after(reset));
     const reason = mine ? 'userRateLimitExceeded' : 'rateLimitExceeded';
-    throw new BooksError(this.#options.tooFast ?? 429, reason, 'Rate Limit Exceeded', after(1));
+    throw new BooksError(this.#readings.tooFast, reason, 'Rate Limit Exceeded', after(1));
   }
 
   #surroundings({ headers }: Asked) {

@@ -13,8 +13,6 @@ export interface TokenOptions {
   clientId?: string;
   clientSecret?: string;
   refreshToken?: string;
-  /** How long an access token lives; default 3600. */
-  tokenSeconds?: number;
 }
 
 export class Tokens {
@@ -24,17 +22,18 @@ export class Tokens {
   readonly refreshToken: string;
   /** How many were given. */
   given = 0;
+  /** How long one lives. */
   readonly #seconds: number;
   readonly #now: () => number;
   /** Token → when it expires. */
   readonly #living = new Map<string, number>();
 
-  constructor(options: TokenOptions, now: () => number) {
+  constructor(options: TokenOptions, seconds: number, now: () => number) {
     this.token = options.token ?? 'sandbox-books-token';
     this.clientId = options.clientId ?? 'sandbox-client';
     this.clientSecret = options.clientSecret ?? 'sandbox-secret';
     this.refreshToken = options.refreshToken ?? 'sandbox-refresh';
-    this.#seconds = options.tokenSeconds ?? 3600;
+    this.#seconds = seconds;
     this.#now = now;
   }
 

@@ -5,6 +5,7 @@
  */
 import type { Change } from '../activity.ts';
 import { type Rng, urlId } from '../random.ts';
+import { settled } from '../switches.ts';
 import { mutate } from './changes.ts';
 import {
   type Access,
@@ -24,7 +25,7 @@ export interface BooksWorldOptions {
   now: () => number;
   /** Who asks for "my library"; default '1122334455667788'. */
   me?: string;
-  /** Whether a move within a shelf changes `volumesLastUpdated`; default true. */
+  /** As in switches.ts. */
   moveShows?: boolean;
 }
 
@@ -48,7 +49,7 @@ export class BooksWorld {
     this.seed = options.seed ?? 1;
     this.now = options.now;
     this.me = options.me ?? '1122334455667788';
-    this.#moveShows = options.moveShows ?? true;
+    this.#moveShows = settled('books', options).moveShows;
     this.addUser(this.me);
   }
 

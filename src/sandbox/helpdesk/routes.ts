@@ -5,20 +5,14 @@
 
 import { findAmong } from '../paths.ts';
 import { EARLIEST, flag, list, listOf, Refusal, since, whole } from '../query.ts';
+import type { Settled } from '../switches.ts';
 import { countAll, readPage, type Selection } from './listing.ts';
 import type { Ordered } from './ordered.ts';
 import { CONTACT_TYPES, customerRecord, TICKET_TYPES, ticketRecord } from './records.ts';
 import type { World, WorldCustomer, WorldTicket } from './world.ts';
 
-/** What nobody knows of the service, as switches. */
-export interface Readings {
-  sinceInclusive: boolean;
-  spamListed: boolean;
-  trashListed: boolean;
-  totalCountCap: number;
-  depth: number;
-  beyondDepth: 'error' | 'empty';
-}
+/** What nobody knows of the service. */
+export type Readings = Settled<'helpdesk'>;
 
 export interface Call {
   world: World;

@@ -9,6 +9,7 @@ import { type Asked, keep, type Reply, type SeenRequest, takeApart } from '../ex
 import { type Fault, spoil } from '../faults.ts';
 import { type Budget, Limits } from '../limits.ts';
 import { flag, list, Refusal } from '../query.ts';
+import { settled } from '../switches.ts';
 import { type Answer, costOf, findRoute, type Readings } from './routes.ts';
 import type { World } from './world.ts';
 
@@ -19,18 +20,8 @@ export interface ServiceOptions extends Partial<Readings> {
   tokens?: readonly string[];
   /** Of a caller who is known and has no access (5.5: 403); default 'sandbox-blocked-token'. */
   blockedToken?: string;
-  credits?: number;
-  periodSeconds?: number;
-  requestsPerSecond?: number;
-  window?: 'fixed' | 'sliding';
-  /** Whether a 429 uses its credits all the same; default false. */
-  chargeRefused?: boolean;
-  /** Whether a PUT without a body needs the content type; default 'refused' (415), as section 7 can be read. */
-  emptyPut?: 'refused' | 'accepted';
   /** What stands before the path in Location; default what the Host header says, over HTTP. */
   origin?: string;
-  /** Whether the other answers of the 400 series use their credits; default true. A 401 never does. */
-  chargeErrors?: boolean;
   before?: (request: SeenRequest, n: number) => void;
   fault?: (request: SeenRequest, n: number) => Fault | undefined;
 }
@@ -51,21 +42,8 @@ export class Service {
     this.tokens = options.tokens ?? ['sandbox-token'];
     this.#blocked = options.blockedToken ?? 'sandbox-blocked-token';
     this.#options = options;
-    this.#readings = {
-      sinceInclusive: options.sinceInclusive ?? true,
-      spamListed: options.spamListed ?? true,
-      trashListed: options.trashListed ?? true,
-      totalCountCap: options.totalCountCap ?? Number.POSITIVE_INFINITY,
-      depth: options.depth ?? 10_000,
-      beyondDepth: options.beyondDepth ?? 'error',
-    };
-    this.#limits = new Limits({
-      credits: options.credits ?? 100,
-      periodSeconds: options.periodSeconds ?? 60,
-      requestsPerSecond: options.requestsPerSecond ?? 6,
-      window: options.window ?? 'fixed',
-      start: world.now(),
-    });
+    this.#readings = settled('helpdesk', options);
+    this.#limits = new Limits({ ...this.#readings, start: world.now() });
   }
 
   takeCredits(credits: number): void {
@@ -84,7 +62,7 @@ export class Service {
       return this.#reply(seen, refused(new Refusal(401, 'Unauthorized')), 0, { 'WWW-Authenticate': 'Bearer' });
     }
     if (!this.#limits.admit(cost, seen.at)) {
-      const charged = this.#options.chargeRefused ? this.#limits.take(cost, seen.at) : 0;
+      const charged = this.#readings.chargeRefused ? this.#limits.take(cost, seen.at) : 0;
       return this.#reply(seen, refused(new Refusal(429, 'Too Many Requests')), charged);
     }
     const n = ++this.#admitted;
@@ -94,13 +72,13 @@ export class Service {
       const { route, names } = found;
       const counting = route.counts === true && flag(query, 'count') === true;
       const body = takesBody(seen.method)
-        ? jsonBody(asked, seen.method === 'PUT' && this.#options.emptyPut === 'accepted')
+        ? jsonBody(asked, seen.method === 'PUT' && this.#readings.emptyPut === 'accepted')
         : undefined;
       const base = `${this.#options.origin ?? `http://${asked.headers.host ?? 'desk.example'}`}${BASE}`;
       const { world } = this;
       return route.answer({ world, readings: this.#readings, query, id: names.id ?? '', names, counting, body, base });
     });
-    const free = answer.status >= 400 && this.#options.chargeErrors === false;
+    const free = answer.status >= 400 && !this.#readings.chargeErrors;
     if (free) this.#limits.giveBack(cost, seen.at);
     const reply = this.#reply(seen, answer, free ? 0 : cost);
     const fault = this.#options.fault?.(seen, n);
