@@ -4,8 +4,10 @@
  * misunderstood fails here. What a request deserves is decided in service.ts and books/service.ts; this file has the
  * sockets and the timers.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { MOST_BODY_BYTES } from './body.ts';
 import { type GenerateBooksOptions, generateBooks } from './books/generate.ts';
@@ -26,6 +28,8 @@ export interface SandboxOptions extends ServiceOptions {
   host?: string;
   /** Default 0: any free port. */
   port?: number;
+  /** Serves HTTPS and nothing else, as the specification (1) wants; PEM. Default plain HTTP, which needs no certificate. */
+  tls?: { cert: string; key: string };
   /** Default 1. The same seed gives the same world. */
   seed?: number;
   /** Default 200. */
@@ -92,18 +96,16 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const world = options.world ?? generateWorld(options);
   const service = new Service(world, options);
   const books = catalog(options, world.now);
-  const server = createServer((request, response) => {
+  const server = listener(options.tls, (request, response) => {
     void serve(BooksService.takes(request.url ?? '') ? books : service, request, response);
   });
-  // Longer than any client keeps an idle connection: the side that sends should be the one that lets go.
-  server.keepAliveTimeout = 120_000;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(options.port ?? 0, options.host ?? '127.0.0.1', resolve);
   });
   const { activity = 0, seed = 1 } = options;
   const stopLiving = live(world, activity, seed);
   const stopBooks = live(books.world, options.books?.activity ?? activity / 10, seed + 1);
-  const origin = originOf(server.address() as AddressInfo);
+  const origin = originOf(options.tls ? 'https' : 'http', server.address() as AddressInfo);
 
   return {
     url: origin + BASE,
@@ -141,9 +143,40 @@ function accessTo(books: BooksService, origin: string): SandboxBooks {
 }
 
 /** Who listens on all addresses is reached from this machine by its own. */
-function originOf({ address, family, port }: AddressInfo): string {
+function originOf(scheme: string, { address, family, port }: AddressInfo): string {
   const own = address === '0.0.0.0' ? '127.0.0.1' : address === '::' ? '::1' : address;
-  return `http://${family === 'IPv6' ? `[${own}]` : own}:${port}`;
+  return `${scheme}://${family === 'IPv6' ? `[${own}]` : own}:${port}`;
+}
+
+function listener(
+  tls: SandboxOptions['tls'],
+  answer: (request: IncomingMessage, response: ServerResponse) => void,
+): Server {
+  const server = tls ? createTlsServer(tls, answer) : createServer(answer);
+  // Longer than any client keeps an idle connection: the side that sends should be the one that lets go.
+  server.keepAliveTimeout = 120_000;
+  // A request of which only drops come does not hold its connection for long.
+  server.headersTimeout = 20_000;
+  server.requestTimeout = 60_000;
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    refuseConnection(socket, BROKEN_REQUESTS[error.code ?? ''] ?? 400);
+  });
+  server.on('connect', (_, socket) => refuseConnection(socket, 405));
+  return server;
+}
+
+const BROKEN_REQUESTS: Record<string, number> = {
+  HPE_HEADER_OVERFLOW: 431,
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+};
+
+/** What is no HTTP that can be read is told so in the same form as everything else, and its connection ends. */
+function refuseConnection(socket: Duplex, status: number): void {
+  if (!socket.writable) return void socket.destroy();
+  const body = JSON.stringify({ message: `${STATUS_CODES[status]}: the request is not one that can be read` });
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n`;
+  socket.end(`${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`, () => socket.destroy());
 }
 
 /** What both services are to a socket. */
