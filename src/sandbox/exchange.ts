@@ -1,4 +1,5 @@
 /** What goes into a service and what comes out of it, without a socket, and the log of it: the same for both services. */
+import type { ClientName, Outcome } from './clients.ts';
 
 export interface Asked {
   method: string;
@@ -27,6 +28,8 @@ export interface SeenRequest {
   /** What it used of what is limited: credits, or requests of the day. */
   cost: number;
   at: number;
+  client?: ClientName;
+  outcome?: Outcome;
   /** Of the answer, before anything went wrong with it on purpose or an envelope hid it. */
   status?: number;
 }

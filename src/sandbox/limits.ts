@@ -41,12 +41,17 @@ export class Limits {
 
   /** Lets a request in and takes its credits, or refuses it and takes nothing. */
   admit(cost: number, now: number): boolean {
-    this.#forget(now);
-    if (this.#used + cost > this.#options.credits || this.#burst.length >= this.#options.requestsPerSecond)
-      return false;
+    if (this.exceeded(cost, now) !== undefined) return false;
     this.#burst.push(now);
     this.take(cost, now);
     return true;
+  }
+
+  /** The limit that a request of this cost runs into; if both, the credits. */
+  exceeded(cost: number, now: number): 'credits' | 'burst' | undefined {
+    this.#forget(now);
+    if (this.#used + cost > this.#options.credits) return 'credits';
+    return this.#burst.length >= this.#options.requestsPerSecond ? 'burst' : undefined;
   }
 
   /** Uses credits without a request of ours: another client of the account. It cannot use more than there are. */

@@ -5,6 +5,7 @@
  * unless `chargeRefused` says so.
  */
 import { jsonBody } from '../body.ts';
+import { Clients, clientName, type Said } from '../clients.ts';
 import { type Asked, keep, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
 import { type Fault, spoil } from '../faults.ts';
 import { type Budget, Limits } from '../limits.ts';
@@ -26,11 +27,14 @@ export interface ServiceOptions extends Partial<Readings> {
   fault?: (request: SeenRequest, n: number) => Fault | undefined;
 }
 
+type Seen = SeenRequest & Required<Pick<SeenRequest, 'client' | 'outcome'>>;
+
 export class Service {
   readonly world: World;
   readonly tokens: readonly string[];
   readonly requests: SeenRequest[] = [];
   readonly totals = { requests: 0, credits: 0, refused: 0 };
+  readonly clients: Clients;
   readonly #options: ServiceOptions;
   readonly #readings: Readings;
   readonly #limits: Limits;
@@ -43,7 +47,9 @@ export class Service {
     this.#blocked = options.blockedToken ?? 'sandbox-blocked-token';
     this.#options = options;
     this.#readings = settled('helpdesk', options);
-    this.#limits = new Limits({ ...this.#readings, start: world.now() });
+    const limits = { ...this.#readings, start: world.now() };
+    this.#limits = new Limits(limits);
+    this.clients = new Clients(limits);
   }
 
   takeCredits(credits: number): void {
@@ -54,16 +60,20 @@ export class Service {
     const { path, query, below } = takeApart(asked.url, BASE);
     const found = below ? findRoute(verb(asked), path) : new Refusal(404, `There is nothing but ${BASE} here`);
     const cost = found instanceof Refusal ? 1 : costOf(found.route, query);
-    const seen: SeenRequest = { method: verb(asked), path, query, cost, at: this.world.now() };
-
     const token = tokenOf(asked);
-    if (token === this.#blocked) return this.#reply(seen, refused(new Refusal(403, 'Forbidden')), 0);
+    const client = clientName(this.#credential(token), asked.headers['user-agent']);
+    const at = this.world.now();
+    const seen: Seen = { method: verb(asked), path, query, cost, at, client, outcome: 'turned away' };
+
+    if (token === this.#blocked) return this.#sent(seen, this.#reply(seen, refused(new Refusal(403, 'Forbidden')), 0));
     if (!this.tokens.includes(token)) {
-      return this.#reply(seen, refused(new Refusal(401, 'Unauthorized')), 0, { 'WWW-Authenticate': 'Bearer' });
+      const challenge = { 'WWW-Authenticate': 'Bearer' };
+      return this.#sent(seen, this.#reply(seen, refused(new Refusal(401, 'Unauthorized')), 0, challenge));
     }
-    if (!this.#limits.admit(cost, seen.at)) {
+    seen.outcome = this.#limits.exceeded(cost, at) ?? 'admitted';
+    if (!this.#limits.admit(cost, at)) {
       const charged = this.#readings.chargeRefused ? this.#limits.take(cost, seen.at) : 0;
-      return this.#reply(seen, refused(new Refusal(429, 'Too Many Requests')), charged);
+      return this.#sent(seen, this.#reply(seen, refused(new Refusal(429, 'Too Many Requests')), charged));
     }
     const n = ++this.#admitted;
     this.#options.before?.(seen, n);
@@ -82,11 +92,25 @@ export class Service {
     if (free) this.#limits.giveBack(cost, seen.at);
     const reply = this.#reply(seen, answer, free ? 0 : cost);
     const fault = this.#options.fault?.(seen, n);
-    return fault ? spoil(reply, fault, status => ({ message: `Status ${status} on purpose` })) : reply;
+    const onPurpose = (status: number) => ({ message: `Status ${status} on purpose` });
+    return this.#sent(seen, fault ? spoil(reply, fault, onPurpose) : reply);
+  }
+
+  /** What a client is called: never its token. */
+  #credential(token: string): string {
+    if (token === this.#blocked) return 'blocked token';
+    const known = this.tokens.indexOf(token);
+    return known < 0 ? 'none' : `token ${known + 1}`;
+  }
+
+  /** The client knows from now on what this reply says of its budget; one that never leaves tells nothing. */
+  #sent(seen: Seen, reply: Reply): Reply {
+    if (reply.broken !== 'before') this.clients.told(seen.client, saidBy(reply, seen));
+    return reply;
   }
 
   /** Writes the answer down as HTTP, and the request into the books. */
-  #reply(seen: SeenRequest, answer: Answer, charged: number, more: Record<string, string> = {}): Reply {
+  #reply(seen: Seen, answer: Answer, charged: number, more: Record<string, string> = {}): Reply {
     const budget = this.#limits.budget(seen.at, answer.status === 429 ? seen.cost : 0);
     const headers = {
       Date: new Date(this.world.now()).toUTCString(),
@@ -95,6 +119,8 @@ export class Service {
       ...answer.headers,
       ...more,
     };
+    const { client, at, cost, outcome } = seen;
+    this.clients.visited(client, { at, request: `${seen.method} ${seen.path}`, cost, charged, outcome });
     seen.cost = charged;
     seen.status = answer.status;
     this.#record(seen);
@@ -144,6 +170,19 @@ function budgetHeaders({ limit, remaining, reset }: Budget, used: number): Recor
     'Rate-Limit-Remaining': String(remaining),
     'Rate-Limit-Used': String(used),
     'Rate-Limit-Reset': String(reset),
+  };
+}
+
+/** As its client reads it, whatever a fault has made of its headers. */
+function saidBy({ status, headers, delay_ms = 0 }: Reply, { at, outcome }: Seen): Said {
+  const sent = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  const remaining = Number.parseInt(sent.get('rate-limit-remaining') ?? '', 10);
+  return {
+    at,
+    sent_at: at + delay_ms,
+    remaining: Number.isNaN(remaining) ? undefined : remaining,
+    resetSeconds: Number.parseInt(sent.get('rate-limit-reset') ?? '', 10) || 0,
+    refuses: status === 429 || outcome === 'credits' || outcome === 'burst',
   };
 }
 
