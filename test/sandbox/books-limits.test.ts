@@ -135,16 +135,54 @@ describe('5 tokens', () => {
     expect(service.tokens.given).toBe(2);
   });
 
-  test.each(Object.keys(right))('a wrong %s gives nothing', field => {
+  test.each<[field: string, wrong: [number, string], missing: [number, string]]>([
+    ['grant_type', [400, 'unsupported_grant_type'], [400, 'invalid_request']],
+    ['client_id', [401, 'invalid_client'], [400, 'invalid_request']],
+    ['client_secret', [401, 'invalid_client'], [401, 'invalid_client']],
+    ['refresh_token', [400, 'invalid_grant'], [400, 'invalid_request']],
+  ])('a wrong %s gives nothing', (field, wrong, missing) => {
     const { refresh, service } = tokens();
-    for (const form of [
-      { ...right, [field]: 'wrong' },
-      { ...right, [field]: '' },
-    ]) {
-      const { status, json } = refresh(form);
-      expect([status, json.error]).toEqual([400, 'invalid_grant']);
+    for (const [value, expected] of [
+      ['wrong', wrong],
+      ['', missing],
+    ] as const) {
+      const { status, json, headers } = refresh({ ...right, [field]: value });
+      expect([status, json.error]).toEqual(expected);
+      expect(json.error_description).toEqual(expect.any(String));
+      expect(headers['Cache-Control']).toBe('no-store');
     }
     expect(service.tokens.given).toBe(0);
+  });
+
+  const asForm = (form: Record<string, string>) => new URLSearchParams(form).toString();
+  const basic = (id: string, secret: string) => `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;
+  const { client_id, client_secret, ...grant } = right;
+  test.each<[what: string, body: string, headers: Record<string, string>, status: number, error?: string]>([
+    ['the client as Basic', asForm(grant), { authorization: basic(client_id, client_secret) }, 200],
+    ['and named in the form', asForm({ ...grant, client_id }), { authorization: basic(client_id, client_secret) }, 200],
+    ['as Basic, written as in a form', asForm(grant), { authorization: basic('sandbox%2Dclient', client_secret) }, 200],
+    ['as Basic, wrong', asForm(grant), { authorization: basic(client_id, 'no') }, 401, 'invalid_client'],
+    [
+      'another in the form',
+      asForm({ ...grant, client_id: 'b' }),
+      { authorization: basic('b', '') },
+      401,
+      'invalid_client',
+    ],
+    ['secrets both ways', asForm(right), { authorization: basic(client_id, client_secret) }, 400, 'invalid_request'],
+    ['no client at all', asForm(grant), {}, 401, 'invalid_client'],
+    ['a form that says so', asForm(right), { 'content-type': 'application/x-www-form-urlencoded; charset=UTF-8' }, 200],
+    ['JSON', JSON.stringify(right), { 'content-type': 'application/json' }, 400, 'invalid_request'],
+    ['nothing', '', {}, 400, 'invalid_request'],
+    ['a field twice', `${asForm(right)}&refresh_token=sandbox-refresh`, {}, 400, 'invalid_request'],
+    ['a password', asForm({ ...right, grant_type: 'password' }), {}, 400, 'unsupported_grant_type'],
+    ['a scope that nobody reads', asForm({ ...right, scope: 'books' }), {}, 200],
+    ['bytes that are no text', `\uD800%FF&${asForm(right)}`, {}, 200],
+  ])('%s: %i', (_, body, headers, status, error) => {
+    const { service } = tokens();
+    const reply = service.handle({ method: 'POST', url: '/oauth/token', headers, body: Buffer.from(body) });
+    expect([reply.status, JSON.parse(reply.text).error]).toEqual([status, error]);
+    expect('WWW-Authenticate' in reply.headers).toBe(status === 401 && 'authorization' in headers);
   });
 
   test('names and tokens of one’s own; only POST is answered; the quota is another one', () => {

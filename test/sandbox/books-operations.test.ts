@@ -325,7 +325,15 @@ describe('errors', () => {
     expect(error).toStrictEqual({
       code: status,
       message: error.message,
-      errors: [{ domain: 'global', reason, message: error.message }],
+      errors: [
+        {
+          domain: 'global',
+          reason,
+          message: error.message,
+          ...(status === 400 &&
+            reason !== 'invalidUser' && { locationType: 'parameter', location: expect.any(String) }),
+        },
+      ],
       ...(status === 403 && { status: 'PERMISSION_DENIED' }),
     });
     expect(service.requests.map(({ status, cost }) => [status, cost])).toEqual([[status, 1]]);

@@ -129,7 +129,7 @@ describe('the token endpoint', () => {
       expect([reply.status, await reply.json()]).toMatchObject([400, { error: 'invalid_grant' }]);
     }
     const bare = await fetch(made.books.tokenUrl, { method: 'POST' });
-    expect([bare.status, await bare.json()]).toMatchObject([400, { error: 'invalid_grant' }]);
+    expect([bare.status, await bare.json()]).toMatchObject([400, { error: 'invalid_request' }]);
     expect((await fetch(made.books.tokenUrl)).status).toBe(405);
   });
 });

@@ -1,5 +1,4 @@
 /** How the book catalog refuses: an envelope in which clients decide by the `reason`. */
-import { Refusal } from '../query.ts';
 
 /** Reason → the domain that it belongs to; `global` for all others. */
 const DOMAINS: Record<string, string> = {
@@ -16,33 +15,53 @@ const STATUS_WORDS: Record<number, string> = {
   429: 'RESOURCE_EXHAUSTED',
 };
 
+/** What in the request is to blame, where it is one thing. */
+export interface Blamed {
+  locationType: 'parameter' | 'header';
+  location: string;
+}
+
 /** Thrown from wherever the reason is found. */
 export class BooksError extends Error {
   readonly status: number;
   readonly reason: string;
   readonly headers: Record<string, string>;
+  readonly blamed: Blamed | undefined;
 
-  constructor(status: number, reason: string, message: string, headers: Record<string, string> = {}) {
+  constructor(
+    status: number,
+    reason: string,
+    message: string,
+    more: { headers?: Record<string, string>; blamed?: Blamed } = {},
+  ) {
     super(message);
     this.status = status;
     this.reason = reason;
-    this.headers = headers;
+    this.headers = more.headers ?? {};
+    this.blamed = more.blamed;
   }
 }
 
+const parameter = (location: string): { blamed: Blamed } => ({ blamed: { locationType: 'parameter', location } });
+
 export const unknownVolume = () => new BooksError(503, 'backendFailed', 'Service temporarily unavailable.');
 export const unknownShelf = (id: string) => new BooksError(404, 'notFound', `The bookshelf ${id} could not be found.`);
-export const missing = (name: string) => new BooksError(400, 'required', `Required parameter: ${name}`);
+export const missing = (name: string) =>
+  new BooksError(400, 'required', `Required parameter: ${name}`, parameter(name));
+export const invalid = (name: string, message: string) =>
+  new BooksError(400, 'invalidParameter', message, parameter(name));
 
-/** What reading the query has refused is an invalid parameter. */
-export function asBooksError(error: unknown): BooksError {
-  if (error instanceof BooksError) return error;
-  if (error instanceof Refusal) return new BooksError(error.status, 'invalidParameter', error.message);
-  throw error;
+/** 401, with what tells a client that it is a token that is wanted. `error`: of RFC 6750, where there was one. */
+export function unauthorized(reason: string, message: string, error?: string): BooksError {
+  const challenge = `Bearer realm="books"${error === undefined ? '' : `, error="${error}"`}`;
+  return new BooksError(401, reason, message, {
+    headers: { 'WWW-Authenticate': challenge },
+    blamed: { locationType: 'header', location: 'Authorization' },
+  });
 }
 
-export function envelope(code: number, reason: string, message: string): unknown {
+export function envelope(code: number, reason: string, message: string, blamed?: Blamed): unknown {
   const domain = DOMAINS[reason] ?? 'global';
   const word = STATUS_WORDS[code];
-  return { error: { code, message, errors: [{ domain, reason, message }], ...(word && { status: word }) } };
+  return { error: { code, message, errors: [{ domain, reason, message, ...blamed }], ...(word && { status: word }) } };
 }

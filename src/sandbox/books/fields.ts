@@ -1,19 +1,44 @@
 /**
  * Partial responses: `kind,items(id,volumeInfo/title),totalItems`, with `*` for every field of a level. What is named
- * and not there is left out in silence; what cannot be parsed is refused.
+ * and not there is left out in silence, unless names are checked; what cannot be parsed is refused.
  */
 
-import { BooksError } from './errors.ts';
+import { invalid } from './errors.ts';
 import { isRaw } from './json.ts';
 
 /** Field → what is wanted of it; null means all of it. */
-type Mask = Map<string, Mask | null>;
+export type Mask = Map<string, Mask | null>;
 
-export function partial(body: unknown, fields: string): unknown {
+/** Names that a level can have; null: whatever is below it is not checked. */
+export type Known = ReadonlyMap<string, Known | null>;
+
+const names = (line: string, more: readonly (readonly [string, Known])[] = []): Known =>
+  new Map<string, Known | null>([...line.split(' ').map(name => [name, null] as const), ...more]);
+
+export const BOOKSHELF = names(
+  'kind id selfLink title description access created updated volumesLastUpdated volumeCount',
+);
+export const BOOKSHELVES = names('kind totalItems', [['items', BOOKSHELF]]);
+export const VOLUME = names(
+  'kind id etag selfLink volumeInfo saleInfo accessInfo searchInfo userInfo layerInfo recommendedInfo',
+);
+export const VOLUMES = names('kind totalItems', [['items', VOLUME]]);
+
+/** Refuses what cannot be parsed and, where it is given, what is not `known`. */
+export function parseFields(fields: string, known?: Known): Mask {
   const parser = { text: fields, at: 0 };
   const mask = parseList(parser);
-  if (parser.at < fields.length) throw invalid(fields);
-  return select(body, mask);
+  if (parser.at < fields.length) throw unreadable(fields);
+  if (known) checkNames(mask, known);
+  return mask;
+}
+
+function checkNames(mask: Mask, known: Known): void {
+  for (const [name, below] of mask) {
+    const levels = name === '*' ? [...known.values()] : [known.get(name)];
+    if (levels.includes(undefined)) throw unreadable(name);
+    for (const level of levels) if (below && level) checkNames(below, level);
+  }
 }
 
 interface Parser {
@@ -31,13 +56,13 @@ function parseList(parser: Parser): Mask {
 /** `a`, `a/b/c`, `a(b,c)` or `a/b(c)`, put into the mask. */
 function parsePath(parser: Parser, mask: Mask): void {
   const name = /^\s*([\w-]+|\*)\s*/.exec(parser.text.slice(parser.at));
-  if (!name) throw invalid(parser.text);
+  if (!name) throw unreadable(parser.text);
   parser.at += name[0].length;
   const below: Mask = new Map();
   if (taken(parser, '/')) parsePath(parser, below);
   else if (taken(parser, '(')) {
     for (const [field, wanted] of parseList(parser)) below.set(field, wanted);
-    if (!taken(parser, ')')) throw invalid(parser.text);
+    if (!taken(parser, ')')) throw unreadable(parser.text);
   } else return void mask.set(name[1]!, null);
   mask.set(name[1]!, union(mask.get(name[1]!), below));
 }
@@ -57,7 +82,8 @@ function union(one: Mask | null | undefined, other: Mask | null): Mask | null {
   return both;
 }
 
-function select(value: unknown, mask: Mask): unknown {
+/** What of a body the mask asks for. */
+export function select(value: unknown, mask: Mask): unknown {
   if (Array.isArray(value)) return value.map(item => select(item, mask));
   if (typeof value !== 'object' || value === null || isRaw(value)) return undefined;
   const chosen = Object.entries(value).flatMap(([field, content]) => {
@@ -69,6 +95,4 @@ function select(value: unknown, mask: Mask): unknown {
   return Object.fromEntries(chosen);
 }
 
-function invalid(fields: string): BooksError {
-  return new BooksError(400, 'invalidParameter', `Invalid field selection ${fields}`);
-}
+const unreadable = (fields: string) => invalid('fields', `Invalid field selection ${fields}`);

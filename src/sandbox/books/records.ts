@@ -56,8 +56,10 @@ export interface Price {
 }
 
 export interface SaleInfo {
-  saleability: 'FOR_SALE' | 'NOT_FOR_SALE' | 'FREE';
+  saleability: 'FOR_SALE' | 'NOT_FOR_SALE' | 'FREE' | 'FOR_PREORDER';
   isEbook: boolean;
+  /** Of what can only be ordered in advance. */
+  onSaleDate?: string;
   listPrice?: Price;
   retailPrice?: Price;
 }
@@ -92,6 +94,11 @@ export const FIXED_SHELVES = [
   'My eBooks',
   'Books for you',
 ] as const;
+
+export const PURCHASED = 1;
+
+/** Those that a service of this kind fills by itself: Purchased, Reviewed, Recently viewed, My eBooks, Books for you. */
+export const KEPT_SHELVES: readonly number[] = [PURCHASED, 5, 6, 7, 8];
 
 /** The first shelf of a user's own comes behind this. */
 export const LAST_RESERVED_ID = 1000;

@@ -1,12 +1,14 @@
 /** The twelve operations: a table with one entry for each, and a function from a call to an answer. */
 
-import { Refusal, whole } from '../query.ts';
 import type { Rng } from '../random.ts';
 import { between } from '../random.ts';
 import type { Settled } from '../switches.ts';
-import { BooksError, missing, unknownShelf, unknownVolume } from './errors.ts';
-import type { BooksUser, WorldShelf, WorldVolume } from './records.ts';
-import { matcher } from './search.ts';
+import { BooksError, unauthorized, unknownShelf, unknownVolume } from './errors.ts';
+import { BOOKSHELF, BOOKSHELVES, type Known, VOLUME, VOLUMES } from './fields.ts';
+import { NARROWING, narrowing, preorders } from './narrowing.ts';
+import { countryOf, lastOf, needed, oneOf, wholeNumber, yesOrNo } from './parameters.ts';
+import { type BooksUser, instant, KEPT_SHELVES, PURCHASED, type WorldShelf, type WorldVolume } from './records.ts';
+import { found, newestFirst } from './search.ts';
 import { type Look, showShelf, showVolume } from './show.ts';
 import type { BooksWorld } from './world.ts';
 
@@ -23,6 +25,8 @@ export interface BooksCall {
   /** What stands in the place of `:user`, `:shelf` and `:volume` in the path. */
   names: Record<string, string>;
   base: string;
+  /** Whether the caller has a token, so that it is known whose library is meant. */
+  known: boolean;
   token: () => string;
   rng: Rng;
 }
@@ -37,30 +41,55 @@ interface BooksRoute {
   path: string;
   /** Whether it acts for the user whose token it is. */
   mine?: true;
+  /** Names of the parameters that it knows, beside those that all know. */
+  takes: readonly string[];
+  /** What its answers can have, for those who ask for some of the fields. */
+  shows: Known;
   answer(call: BooksCall): BooksAnswer;
 }
 
 const MINE = '/mylibrary/bookshelves';
-const mine = (method: string, path: string, answer: BooksRoute['answer']): BooksRoute => ({
-  method,
-  path: MINE + path,
+const PAGE = ['startIndex', 'maxResults'];
+const LOOK = ['projection', 'country'];
+const ON_SHELF = [...PAGE, ...LOOK, 'q', 'showPreorders'];
+const NOTHING: Known = new Map();
+
+type Way = Omit<BooksRoute, 'method' | 'path' | 'mine'>;
+
+const LIST_SHELVES: Way = { takes: PAGE, shows: BOOKSHELVES, answer: listShelves };
+const GET_SHELF: Way = { takes: [], shows: BOOKSHELF, answer: oneShelf };
+const LIST_VOLUMES: Way = { takes: ON_SHELF, shows: VOLUMES, answer: listShelfVolumes };
+const get = (path: string, way: Way): BooksRoute => ({ method: 'GET', path, ...way });
+const post = (path: string, takes: readonly string[], answer: Way['answer']): BooksRoute => ({
+  method: 'POST',
+  path: `${MINE}/:shelf/${path}`,
   mine: true,
+  takes,
+  shows: NOTHING,
   answer,
 });
 
 export const BOOKS_ROUTES: readonly BooksRoute[] = [
-  { method: 'GET', path: '/users/:user/bookshelves', answer: listShelves },
-  { method: 'GET', path: '/users/:user/bookshelves/:shelf', answer: oneShelf },
-  { method: 'GET', path: '/users/:user/bookshelves/:shelf/volumes', answer: listShelfVolumes },
-  { method: 'GET', path: '/volumes/:volume', answer: oneVolume },
-  { method: 'GET', path: '/volumes', answer: search },
-  mine('GET', '', listShelves),
-  mine('GET', '/:shelf', oneShelf),
-  mine('GET', '/:shelf/volumes', listShelfVolumes),
-  mine('POST', '/:shelf/addVolume', addVolume),
-  mine('POST', '/:shelf/removeVolume', removeVolume),
-  mine('POST', '/:shelf/moveVolume', moveVolume),
-  mine('POST', '/:shelf/clearVolumes', clearVolumes),
+  get('/users/:user/bookshelves', LIST_SHELVES),
+  get('/users/:user/bookshelves/:shelf', GET_SHELF),
+  get('/users/:user/bookshelves/:shelf/volumes', LIST_VOLUMES),
+  get('/volumes/:volume', {
+    takes: [...LOOK, 'partner', 'includeNonComicsSeries', 'user_library_consistent_read'],
+    shows: VOLUME,
+    answer: oneVolume,
+  }),
+  get('/volumes', {
+    takes: [...PAGE, ...LOOK, ...NARROWING, 'q', 'orderBy', 'libraryRestrict', 'partner'],
+    shows: VOLUMES,
+    answer: search,
+  }),
+  { ...get(MINE, LIST_SHELVES), mine: true },
+  { ...get(`${MINE}/:shelf`, GET_SHELF), mine: true },
+  { ...get(`${MINE}/:shelf/volumes`, LIST_VOLUMES), mine: true },
+  post('addVolume', ['volumeId', 'reason'], addVolume),
+  post('removeVolume', ['volumeId', 'reason'], removeVolume),
+  post('moveVolume', ['volumeId', 'volumePosition'], moveVolume),
+  post('clearVolumes', [], clearVolumes),
 ];
 
 // --- shelves ------------------------------------------------------------------------------------------------------------
@@ -109,18 +138,34 @@ function oneShelf(call: BooksCall): BooksAnswer {
 // --- volumes ------------------------------------------------------------------------------------------------------------
 
 function listShelfVolumes(call: BooksCall): BooksAnswer {
-  const volumes = shelfOf(call).volumes.map(id => call.world.volume(id));
-  const q = lastOf(call.query, 'q');
-  return page(call, q ? volumes.filter(matcher(q)) : volumes);
+  const shown = preorders(call.query);
+  const q = lastOf(call.query, 'q')?.trim();
+  const all = shelfOf(call).volumes.map(id => call.world.volume(id));
+  const volumes = shown ? all.filter(shown) : all;
+  return page(call, q ? found(volumes, q) : volumes);
 }
 
+/** Stops at a depth: the pages behind it are empty, whatever `totalItems` says. */
 function search(call: BooksCall): BooksAnswer {
-  const q = lastOf(call.query, 'q')?.trim();
-  if (!q) throw missing('q');
-  return page(call, [...call.world.volumes.values()].filter(matcher(q)));
+  const { world, query, readings } = call;
+  const q = needed(query, 'q');
+  const newest = oneOf(query, 'orderBy', ['relevance', 'newest']) === 'newest';
+  const wanted = narrowing(query);
+  const all = found(mine(call) ?? world.volumes.values(), q).filter(wanted);
+  const ordered = newest ? newestFirst(all) : all;
+  return page(call, ordered.slice(0, readings.searchDepth), all.length);
+}
+
+/** With `libraryRestrict` what stands on any shelf of the one who asks, each volume once. */
+function mine({ world, query, known }: BooksCall): WorldVolume[] | undefined {
+  if (oneOf(query, 'libraryRestrict', ['my-library', 'no-restrict']) !== 'my-library') return undefined;
+  if (!known) throw unauthorized('required', 'Login Required.');
+  const ids = [...world.user(world.me).shelves.values()].flatMap(({ volumes }) => volumes);
+  return [...new Set(ids)].map(id => world.volume(id));
 }
 
 function oneVolume(call: BooksCall): BooksAnswer {
+  for (const name of ['includeNonComicsSeries', 'user_library_consistent_read']) yesOrNo(call.query, name);
   const look = lookOf(call, 'single');
   return { status: 200, body: showVolume(volumeOf(call, call.names.volume!), look) };
 }
@@ -131,28 +176,44 @@ function volumeOf({ world, readings }: BooksCall, id: string): WorldVolume {
   return volume;
 }
 
-function lookOf({ query, base, token, readings }: BooksCall, place: Look['place']): Look {
-  const projection = lastOf(query, 'projection') ?? 'full';
-  if (projection !== 'full' && projection !== 'lite')
-    throw new Refusal(400, `Invalid value for projection: ${projection}`);
-  const country = lastOf(query, 'country');
+function lookOf(call: BooksCall, place: Look['place']): Look {
+  const { query, base, token, readings } = call;
+  const lite = oneOf(query, 'projection', ['full', 'lite']) === 'lite';
+  const country = countryOf(query);
   if (!country && readings.countryNeeded) {
     const message = 'Cannot determine user location for geographically restricted operation.';
     throw new BooksError(403, 'unknownLocation', message);
   }
-  return { base, place, lite: projection === 'lite', country: country || 'US', token };
+  return { base, place, lite, country: country ?? 'US', token, about: aboutMe(call) };
 }
 
-function page(call: BooksCall, volumes: WorldVolume[]): BooksAnswer {
+/**
+ * What volumes on shelves of the one who asks say of that: the same on every shelf, since it is about the volume. Nobody
+ * knows whether the service shows it; where it varies, a reply differs from the last one though nothing has changed.
+ */
+function aboutMe({ world, names, readings }: BooksCall): Look['about'] {
+  const own = names.user === undefined && names.shelf !== undefined;
+  if (!own || readings.userInfo === 'none') return undefined;
+  const { shelves } = world.user(world.me);
+  const updated = readings.userInfo === 'varies' ? instant(world.now()) : shelves.get(0)!.created;
+  const bought = shelves.get(PURCHASED)?.volumes ?? [];
+  return ({ id }) => ({ isPurchased: bought.includes(id), isPreordered: false, isInMyBooks: true, updated });
+}
+
+/** `total`: how many there are, of which `volumes` can be shown. */
+function page(call: BooksCall, volumes: readonly WorldVolume[], total = volumes.length): BooksAnswer {
   const look = lookOf(call, 'list');
   const { start, count } = pageOf(call.query);
   const items = volumes.slice(start, start + count).map(volume => showVolume(volume, look));
-  const total = totalOf(call, volumes.length, start + items.length);
-  return { status: 200, body: { kind: 'books#volumes', ...total, ...itemsOf(items) } };
+  return {
+    status: 200,
+    body: { kind: 'books#volumes', ...totalOf(call, total, start + items.length), ...itemsOf(items) },
+  };
 }
 
 function pageOf(query: URLSearchParams): { start: number; count: number } {
-  return { start: whole(query, 'startIndex', 0, 2 ** 31 - 1, 0), count: whole(query, 'maxResults', 0, 40, 10) };
+  const start = wholeNumber(query, 'startIndex', 0, 2 ** 31 - 1, 0);
+  return { start, count: wholeNumber(query, 'maxResults', 0, 40, 10) };
 }
 
 /** Missing, not empty, where there is none. */
@@ -172,42 +233,49 @@ function totalOf({ readings, rng }: BooksCall, total: number, shown: number): { 
 const done = ({ readings }: BooksCall): BooksAnswer =>
   readings.posts === 204 ? { status: 204 } : { status: 200, body: {} };
 
+/** In front. One that is there stays where it is, or comes to the front. */
 function addVolume(call: BooksCall): BooksAnswer {
-  const shelf = shelfOf(call);
-  call.world.add(call.world.me, shelf.id, volumeOf(call, needed(call.query, 'volumeId')).id);
+  const shelf = openShelf(call);
+  const { world, query, readings } = call;
+  const { id } = volumeOf(call, needed(query, 'volumeId'));
+  oneOf(query, 'reason', ['IOS_PREX', 'IOS_SEARCH', 'ONBOARDING']);
+  if (readings.addedAgain === 'moves' && shelf.volumes.includes(id)) world.move(world.me, shelf.id, id, 0);
+  else world.add(world.me, shelf.id, id);
   return done(call);
 }
 
 function removeVolume(call: BooksCall): BooksAnswer {
-  const shelf = shelfOf(call);
-  call.world.remove(call.world.me, shelf.id, heldBy(shelf, needed(call.query, 'volumeId')));
+  const shelf = openShelf(call);
+  const id = needed(call.query, 'volumeId');
+  oneOf(call.query, 'reason', ['ONBOARDING']);
+  if (isHeld(call, shelf, id)) call.world.remove(call.world.me, shelf.id, id);
   return done(call);
 }
 
 function moveVolume(call: BooksCall): BooksAnswer {
-  const shelf = shelfOf(call);
-  const id = heldBy(shelf, needed(call.query, 'volumeId'));
+  const shelf = openShelf(call);
+  const id = needed(call.query, 'volumeId');
   needed(call.query, 'volumePosition');
-  call.world.move(call.world.me, shelf.id, id, whole(call.query, 'volumePosition', 0, 2 ** 31 - 1, 0));
+  const position = wholeNumber(call.query, 'volumePosition', 0, 2 ** 31 - 1, 0);
+  if (isHeld(call, shelf, id)) call.world.move(call.world.me, shelf.id, id, position);
   return done(call);
 }
 
 function clearVolumes(call: BooksCall): BooksAnswer {
-  call.world.clear(call.world.me, shelfOf(call).id);
+  call.world.clear(call.world.me, openShelf(call).id);
   return done(call);
 }
 
-function heldBy(shelf: WorldShelf, volumeId: string): string {
-  if (shelf.volumes.includes(volumeId)) return volumeId;
+/** Some of the fixed shelves may be the service's own to change. */
+function openShelf(call: BooksCall): WorldShelf {
+  const shelf = shelfOf(call);
+  if (!call.readings.fixedShelvesLocked || !KEPT_SHELVES.includes(shelf.id)) return shelf;
+  throw new BooksError(403, 'forbidden', `The bookshelf ${shelf.id} (${shelf.title}) is kept by the service.`);
+}
+
+/** What is not there can be told of, or be taken for done: a client may ask again after a reply that was lost. */
+function isHeld({ readings }: BooksCall, shelf: WorldShelf, volumeId: string): boolean {
+  if (shelf.volumes.includes(volumeId)) return true;
+  if (readings.absentVolume === 'done') return false;
   throw new BooksError(404, 'notFound', `The volume ${volumeId} is not on the bookshelf ${shelf.id}.`);
-}
-
-function lastOf(query: URLSearchParams, name: string): string | undefined {
-  return query.getAll(name).at(-1);
-}
-
-function needed(query: URLSearchParams, name: string): string {
-  const value = lastOf(query, name);
-  if (!value) throw missing(name);
-  return value;
 }

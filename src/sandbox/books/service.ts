@@ -1,16 +1,19 @@
 /**
  * The book catalog from a request to a reply, without a socket: who asks, is there quota left, what is the answer, how
- * is it written down, and what goes wrong on purpose. A caller without credentials and one that is refused for the
- * quota cost nothing; every other request costs one of the day.
+ * is it written down, and what goes wrong on purpose. A caller without credentials, one that is refused for the quota,
+ * and a browser that asks whether it may ask cost nothing; every other request costs one of the day. HEAD is answered
+ * as GET; whoever has the socket leaves the body away.
  */
 import { type Asked, keep, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
-import { type Fault, spoil } from '../faults.ts';
+import { type Fault, hasBody, leavesUndone, spoil } from '../faults.ts';
 import { Limits } from '../limits.ts';
 import { findAmong } from '../paths.ts';
 import { hexId, makeRng, type Rng } from '../random.ts';
+import type { RuledService, Rules } from '../rules.ts';
 import { settled } from '../switches.ts';
-import { asBooksError, BooksError, envelope } from './errors.ts';
-import { partial } from './fields.ts';
+import { BooksError, envelope, unauthorized } from './errors.ts';
+import { type Mask, parseFields, select } from './fields.ts';
+import { checkParameters, lastOf } from './parameters.ts';
 import { BOOKS_ROUTES, type BooksAnswer, type BooksReadings } from './routes.ts';
 import { TOKEN_PATH, type TokenOptions, Tokens } from './tokens.ts';
 import type { BooksWorld } from './world.ts';
@@ -25,6 +28,8 @@ export interface BooksServiceOptions extends Partial<Omit<BooksReadings, 'failin
   fault?: (request: SeenRequest, n: number) => Fault | undefined;
   /** What goes wrong with the nth request for an access token. */
   tokenFault?: (n: number) => Fault | undefined;
+  /** Asked as well, for this service and for its access tokens. */
+  rules?: Rules;
 }
 
 export class BooksService {
@@ -63,7 +68,7 @@ export class BooksService {
       periodSeconds: daySeconds,
       requestsPerSecond,
       window: 'fixed',
-      start: this.world.now(),
+      start: this.world.steady(),
     });
   }
 
@@ -79,47 +84,73 @@ export class BooksService {
 
   handle(asked: Asked): Reply {
     if (BooksService.isForToken(asked.url)) return this.#handToken(asked);
-    const { path, query } = takeApart(asked.url, BOOKS_BASE);
-    const seen: SeenRequest = { method: asked.method, path, query, cost: 0, at: this.world.now() };
-    let n = 0;
-    const answer = answerTo(query, () => {
-      const found = findAmong(BOOKS_ROUTES, asked.method, path);
+    const { path, query } = takeApart(wholeUrl(asked), BOOKS_BASE);
+    const seen: SeenRequest = { method: verb(asked), path, query, cost: 0, at: this.world.steady() };
+    if (seen.method === 'OPTIONS') return this.#reply(asked, seen, optionsOf(asked, path));
+    const found = findAmong(BOOKS_ROUTES, seen.method === 'HEAD' ? 'GET' : seen.method, path);
+    let faults: Fault[] = [];
+    const answer = answerTo(() => {
       const mine = typeof found !== 'string' && found.route.mine === true;
-      this.#identify(asked, query, mine);
+      const known = this.#identify(asked, query, mine);
       this.#charge(seen, mine);
-      n = ++this.#admitted;
+      const n = ++this.#admitted;
       this.#options.before?.(seen, n);
+      faults = this.#faultsOf('books', seen, this.#options.fault?.(seen, n));
+      if (leavesUndone(faults, seen.method)) return { status: 200, body: {} };
       if (found === 'no such path') throw new BooksError(404, 'notFound', `There is nothing at ${path}`);
-      if (found === 'another verb') {
-        throw new BooksError(405, 'httpMethodNotAllowed', `${asked.method} is not offered at ${path}`);
-      }
-      return found.route.answer({ ...this.#surroundings(asked), query, names: found.names });
+      if (found === 'another verb') throw notOffered(seen.method, path);
+      const { route, names } = found;
+      checkParameters(query, route.takes, this.#readings.parametersChecked);
+      const fields = lastOf(query, 'fields') || headerOf(asked, 'x-goog-fieldmask');
+      const mask = fields ? parseFields(fields, this.#readings.fieldsChecked ? route.shows : undefined) : undefined;
+      return chosen(route.answer({ ...this.#surroundings(asked), query, names, known }), mask);
     });
-    const reply = this.#reply(seen, answer);
-    const fault = n > 0 ? this.#options.fault?.(seen, n) : undefined;
-    return fault ? spoil(reply, fault, onPurpose) : reply;
+    return spoil(this.#reply(asked, seen, answer), faults, onPurpose);
   }
 
   #handToken(asked: Asked): Reply {
-    const fault = this.#options.tokenFault?.(++this.#tokenRequests);
-    const reply = this.tokens.handle(asked);
-    return fault ? spoil(reply, fault, (_, error = 'temporarily_unavailable') => ({ error })) : reply;
+    const { path, query } = takeApart(asked.url, '');
+    const seen = { method: asked.method, path, query, cost: 0, at: this.world.steady() };
+    const faults = this.#faultsOf('token', seen, this.#options.tokenFault?.(++this.#tokenRequests));
+    const undone = { status: 200, headers: { Date: new Date(this.world.now()).toUTCString() }, text: '{}' };
+    const reply = leavesUndone(faults, seen.method) ? undone : this.tokens.handle(asked);
+    return spoil(reply, faults, noToken);
   }
 
-  /** A key is enough for what is public, a token for everything; a wrong one of either is refused in any case. */
-  #identify({ headers }: Asked, query: URLSearchParams, mine: boolean): void {
-    const key = query.getAll('key').at(-1);
-    const [, token] = /^Bearer +(\S+)$/i.exec(String(headers.authorization ?? '')) ?? [];
-    if (key !== undefined && key !== this.key) {
+  /** What goes wrong with a request; what happens to the service itself happens now. */
+  #faultsOf(service: RuledService, seen: SeenRequest, hooked: Fault | undefined): Fault[] {
+    const struck = this.#options.rules?.strike(service, seen) ?? [];
+    if (struck.length > 0) seen.rules = struck.map(({ id }) => id);
+    const faults = [...(hooked ? [hooked] : []), ...struck.map(({ fault }) => fault)];
+    for (const fault of faults) {
+      if (fault.kind === 'clock') this.world.jump(fault.seconds * 1000);
+      if (fault.kind === 'credits') this.takeRequests(fault.credits);
+    }
+    return faults;
+  }
+
+  /** Another client uses requests of the day. */
+  takeRequests(requests: number): void {
+    this.#limits.take(requests, this.world.steady());
+  }
+
+  /**
+   * A key is enough for what is public, a token for everything; a wrong one of either is refused in any case. Both may
+   * stand in a header or in the query. Returns whether there was a token.
+   */
+  #identify(asked: Asked, query: URLSearchParams, mine: boolean): boolean {
+    const keys = [lastOf(query, 'key'), headerOf(asked, 'x-goog-api-key')].filter(key => key !== undefined);
+    if (keys.some(key => key !== this.key)) {
       throw new BooksError(400, 'keyInvalid', 'API key not valid. Please pass a valid API key.');
     }
-    if (token !== undefined && this.tokens.accepts(token)) return;
-    if (token !== undefined || headers.authorization !== undefined) {
-      const challenge = { 'WWW-Authenticate': 'Bearer realm="books", error="invalid_token"' };
-      throw new BooksError(401, 'authError', 'Invalid Credentials', challenge);
+    const tokens = tokensOf(asked, query);
+    if (!tokens.every(token => this.tokens.accepts(token))) {
+      throw unauthorized('authError', 'Invalid Credentials', 'invalid_token');
     }
-    if (mine) throw new BooksError(401, 'required', 'Login Required.', { 'WWW-Authenticate': 'Bearer realm="books"' });
-    if (key === undefined) throw new BooksError(403, 'forbidden', 'The request is missing a valid API key.');
+    if (tokens.length > 0) return true;
+    if (mine) throw unauthorized('required', 'Login Required.');
+    if (keys.length === 0) throw new BooksError(403, 'forbidden', 'The request is missing a valid API key.');
+    return false;
   }
 
   #charge(seen: SeenRequest, mine: boolean): void {
@@ -129,7 +160,8 @@ export class BooksService {
     }
     this.totals.refused++;
     const { remaining, reset } = this.#limits.budget(seen.at);
-    const after = (seconds: number) => (this.#readings.retryAfter ? { 'Retry-After': String(seconds) } : {});
+    const after = (seconds: number) =>
+      this.#readings.retryAfter ? { headers: { 'Retry-After': String(seconds) } } : {};
     if (remaining === 0) throw new BooksError(403, 'dailyLimitExceeded', 'Daily Limit Exceeded', after(reset));
     const reason = mine ? 'userRateLimitExceeded' : 'rateLimitExceeded';
     throw new BooksError(this.#readings.tooFast, reason, 'Rate Limit Exceeded', after(1));
@@ -146,32 +178,111 @@ export class BooksService {
   }
 
   /** Writes the answer down as HTTP, and the request into the log. */
-  #reply(seen: SeenRequest, answer: Answer): Reply {
+  #reply(asked: Asked, seen: SeenRequest, answer: Answer): Reply {
     seen.status = answer.status;
     this.totals.requests++;
     keep(this.requests, seen);
     const { status, body } = answer;
-    const sent = { Date: new Date(this.world.now()).toUTCString(), ...answer.headers };
+    const sent = { Date: new Date(this.world.now()).toUTCString(), ...forBrowsers(asked), ...answer.headers };
     if (body === undefined) return { status, headers: sent, text: '' };
-    const indent = seen.query.getAll('prettyPrint').at(-1) === 'true' ? 2 : 0;
+    const indent = /^(true|1)$/i.test(lastOf(seen.query, 'prettyPrint') ?? '') ? 2 : 0;
     const headers = { ...sent, 'Content-Type': 'application/json; charset=UTF-8' };
     return { status, headers, text: JSON.stringify(body, null, indent) };
   }
 }
 
+// --- what was asked -----------------------------------------------------------------------------------------------------
+
+function headerOf({ headers }: Asked, name: string): string | undefined {
+  const value = headers[name];
+  return value === undefined ? undefined : String(value);
+}
+
+/** A POST may say that it stands for another verb. */
+function verb(asked: Asked): string {
+  const override = headerOf(asked, 'x-http-method-override')?.toUpperCase() ?? '';
+  const known = ['GET', 'PUT', 'PATCH', 'DELETE'].includes(override);
+  return asked.method === 'POST' && known ? override : asked.method;
+}
+
+/** A query that is too long for a URL comes as the form of a POST that stands for GET. Other bodies mean nothing here. */
+function wholeUrl(asked: Asked): string {
+  const isForm = headerOf(asked, 'content-type')?.toLowerCase().startsWith('application/x-www-form-urlencoded');
+  if (verb(asked) !== 'GET' || asked.method === 'GET' || !isForm || !asked.body) return asked.url;
+  return `${asked.url}${asked.url.includes('?') ? '&' : '?'}${asked.body.toString('utf8')}`;
+}
+
+/** Every token that was given, '' for what is none: of the header, and of either name that the query has for it. */
+function tokensOf(asked: Asked, query: URLSearchParams): string[] {
+  const authorization = headerOf(asked, 'authorization');
+  const header = authorization && (/^Bearer +(\S+) *$/i.exec(authorization)?.[1] ?? '');
+  const given = [header, lastOf(query, 'access_token'), lastOf(query, 'oauth_token')];
+  return given.filter(token => token !== undefined);
+}
+
+// --- what is answered ---------------------------------------------------------------------------------------------------
+
 type Answer = BooksAnswer & { headers?: Record<string, string> };
 
-function answerTo(query: URLSearchParams, answer: () => BooksAnswer): Answer {
+function answerTo(answer: () => BooksAnswer): Answer {
   try {
-    const whole = answer();
-    const fields = query.getAll('fields').at(-1);
-    return fields && whole.body !== undefined ? { ...whole, body: partial(whole.body, fields) } : whole;
+    return answer();
   } catch (error) {
-    const { status, reason, message, headers } = asBooksError(error);
-    return { status, headers, body: envelope(status, reason, message) };
+    if (!(error instanceof BooksError)) throw error;
+    const { status, reason, message, headers, blamed } = error;
+    return { status, headers, body: envelope(status, reason, message, blamed) };
   }
 }
 
-function onPurpose(status: number, reason = 'backendError'): unknown {
-  return envelope(status, reason, `Status ${status} on purpose`);
+function chosen(answer: BooksAnswer, mask: Mask | undefined): BooksAnswer {
+  return mask && answer.body !== undefined ? { ...answer, body: select(answer.body, mask) } : answer;
+}
+
+/** The verbs of a path, as Allow says them; none where there is nothing. */
+function offeredAt(path: string): string {
+  const verbs = ['GET', 'POST'].filter(method => typeof findAmong(BOOKS_ROUTES, method, path) !== 'string');
+  return verbs.map(method => (method === 'GET' ? 'GET, HEAD, OPTIONS' : `${method}, OPTIONS`)).join(', ');
+}
+
+function notOffered(method: string, path: string): BooksError {
+  const headers = { Allow: offeredAt(path) };
+  return new BooksError(405, 'httpMethodNotAllowed', `${method} is not offered at ${path}`, { headers });
+}
+
+/** Needs no credentials: browsers send none when they ask whether a page may ask. */
+function optionsOf(asked: Asked, path: string): Answer {
+  const allowed = offeredAt(path);
+  if (allowed === '') return { status: 404, body: envelope(404, 'notFound', `There is nothing at ${path}`) };
+  if (headerOf(asked, 'origin') === undefined) return { status: 204, headers: { Allow: allowed } };
+  const headers = headerOf(asked, 'access-control-request-headers');
+  return {
+    status: 204,
+    headers: {
+      Allow: allowed,
+      'Access-Control-Allow-Methods': allowed,
+      ...(headers && { 'Access-Control-Allow-Headers': headers }),
+      'Access-Control-Max-Age': '3600',
+    },
+  };
+}
+
+/** A page of any origin may read every reply: nothing here goes by cookies. */
+function forBrowsers(asked: Asked): Record<string, string> {
+  if (headerOf(asked, 'origin') === undefined) return {};
+  return { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': 'Date, Retry-After' };
+}
+
+function onPurpose(status: number, headers: Record<string, string>, reason?: string): Reply {
+  const body = envelope(status, reason ?? 'backendError', `Status ${status} on purpose`);
+  return asJson(status, headers, hasBody(status, reason) ? body : undefined);
+}
+
+function noToken(status: number, headers: Record<string, string>, reason?: string): Reply {
+  return asJson(status, headers, hasBody(status, reason) ? { error: reason ?? 'temporarily_unavailable' } : undefined);
+}
+
+function asJson(status: number, headers: Record<string, string>, body: unknown): Reply {
+  if (body === undefined) return { status, headers, text: '' };
+  const typed = { ...headers, 'Content-Type': 'application/json; charset=UTF-8' };
+  return { status, headers: typed, text: JSON.stringify(body) };
 }

@@ -16,6 +16,8 @@ export interface Look {
   country: string;
   /** Another one for each volume of each reply. */
   token: () => string;
+  /** What a volume says of the one who asks; absent where it says nothing. */
+  about?: ((volume: WorldVolume) => object) | undefined;
 }
 
 export function showVolume(volume: WorldVolume, look: Look): object {
@@ -38,6 +40,7 @@ export function showVolume(volume: WorldVolume, look: Look): object {
       canonicalVolumeLink: `https://books.example/books/about/_.html?id=${id}`,
     },
     ...(volume.saleInfo && !look.lite && { saleInfo: showSale(volume.saleInfo, look.country) }),
+    ...(look.about && { userInfo: look.about(volume) }),
     accessInfo: { country: look.country, ...volume.accessInfo },
     ...(listed && description && !look.lite && { searchInfo: { textSnippet: snippet(description, token) } }),
   };
@@ -61,11 +64,12 @@ function imageLinks({ id }: WorldVolume, { place }: Look, token: string): object
 }
 
 /** The offer repeats the price, in millionths: far beyond 32 bits, and sometimes with an exponent. */
-function showSale({ saleability, isEbook, listPrice, retailPrice }: SaleInfo, country: string): object {
+function showSale({ saleability, isEbook, onSaleDate, listPrice, retailPrice }: SaleInfo, country: string): object {
   return {
     country,
     saleability,
     isEbook,
+    ...(onSaleDate !== undefined && { onSaleDate }),
     ...(listPrice && { listPrice: showPrice(listPrice) }),
     ...(retailPrice && { retailPrice: showPrice(retailPrice) }),
     ...(isEbook && { buyLink: 'https://books.example/store' }),

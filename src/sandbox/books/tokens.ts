@@ -1,6 +1,6 @@
 /**
  * Access tokens for "my library": one that never expires, and those that the token endpoint gives for a refresh token,
- * which do. Several live side by side.
+ * which do. Several live side by side. What the endpoint refuses it names in the words of OAuth 2 (RFC 6749, 5.2).
  */
 import type { Asked, Reply } from '../exchange.ts';
 import { hexId } from '../random.ts';
@@ -47,18 +47,35 @@ export class Tokens {
   }
 
   /** The token endpoint: a form in, a token out. */
-  handle({ method, body }: Asked): Reply {
-    const form = new URLSearchParams(body?.toString());
-    const expected = {
-      grant_type: 'refresh_token',
-      client_id: this.clientId,
-      client_secret: this.clientSecret,
-      refresh_token: this.refreshToken,
-    };
-    const right = Object.entries(expected).every(([name, value]) => form.get(name) === value);
-    if (method !== 'POST') return this.#reply(405, { error: 'invalid_request' });
-    if (!right) return this.#reply(400, { error: 'invalid_grant', error_description: 'Bad Request' });
-    return this.#reply(200, { access_token: this.#give(), expires_in: this.#seconds, token_type: 'Bearer' });
+  handle(asked: Asked): Reply {
+    try {
+      if (asked.method !== 'POST') throw new Refused(405, 'invalid_request', 'Only POST is offered', { Allow: 'POST' });
+      const form = formOf(asked);
+      const grant = one(form, 'grant_type');
+      this.#demandClient(asked, form);
+      if (grant !== 'refresh_token') throw new Refused(400, 'unsupported_grant_type', `Not offered: ${grant}`);
+      if (one(form, 'refresh_token') !== this.refreshToken) {
+        throw new Refused(400, 'invalid_grant', 'The refresh token is none, or not one of this client');
+      }
+      return this.#reply(200, { access_token: this.#give(), expires_in: this.#seconds, token_type: 'Bearer' });
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      return this.#reply(error.status, { error: error.word, error_description: error.message }, error.headers);
+    }
+  }
+
+  /** The client names itself in the form or as Basic does; its secret comes one way alone (RFC 6749, 2.3). */
+  #demandClient({ headers }: Asked, form: URLSearchParams): void {
+    const basic = basicOf(headers.authorization);
+    if (basic && form.has('client_secret')) {
+      throw new Refused(400, 'invalid_request', 'The client_secret comes in the form or as Basic, not both ways');
+    }
+    const id = form.has('client_id') ? one(form, 'client_id') : basic?.id;
+    const secret = basic?.secret ?? form.get('client_secret');
+    const same = basic === undefined || basic.id === id;
+    if (same && id === this.clientId && secret === this.clientSecret) return;
+    const challenge = { 'WWW-Authenticate': 'Basic realm="books"' };
+    throw new Refused(401, 'invalid_client', 'The OAuth client was not found.', basic ? challenge : {});
   }
 
   #give(): string {
@@ -67,12 +84,63 @@ export class Tokens {
     return token;
   }
 
-  #reply(status: number, body: object): Reply {
+  #reply(status: number, body: object, more: Record<string, string> = {}): Reply {
     const headers = {
       Date: new Date(this.#now()).toUTCString(),
       'Content-Type': 'application/json; charset=utf-8',
       'Cache-Control': 'no-store',
+      Pragma: 'no-cache',
+      ...more,
     };
     return { status, headers, text: JSON.stringify(body) };
+  }
+}
+
+class Refused extends Error {
+  readonly status: number;
+  /** As clients know it: `invalid_grant`. */
+  readonly word: string;
+  readonly headers: Record<string, string>;
+
+  constructor(status: number, word: string, message: string, headers: Record<string, string> = {}) {
+    super(message);
+    this.status = status;
+    this.word = word;
+    this.headers = headers;
+  }
+}
+
+/** A body that does not say what it is, is taken for a form. */
+function formOf({ headers, body }: Asked): URLSearchParams {
+  const type = String(headers['content-type'] ?? FORM)
+    .split(';')[0]!
+    .trim()
+    .toLowerCase();
+  if (type !== FORM) throw new Refused(400, 'invalid_request', `The body has to be ${FORM}, not ${type}`);
+  return new URLSearchParams(body?.toString('utf8'));
+}
+
+const FORM = 'application/x-www-form-urlencoded';
+
+/** What has to be there, and once. */
+function one(form: URLSearchParams, name: string): string {
+  const [value, ...more] = form.getAll(name);
+  if (value && more.length === 0) return value;
+  throw new Refused(400, 'invalid_request', `${more.length > 0 ? 'More than one' : 'Missing'} ${name}`);
+}
+
+function basicOf(header: string | string[] | undefined): { id: string; secret: string } | undefined {
+  const [, credentials] = /^Basic +(\S+) *$/i.exec(String(header ?? '')) ?? [];
+  if (credentials === undefined) return undefined;
+  const [id = '', ...secret] = Buffer.from(credentials, 'base64').toString('utf8').split(':');
+  return { id: plain(id), secret: plain(secret.join(':')) };
+}
+
+/** Both are written as in a form before they become Basic; many clients forget that. */
+function plain(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return text;
   }
 }
