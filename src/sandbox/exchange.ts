@@ -32,6 +32,8 @@ export interface SeenRequest {
   outcome?: Outcome;
   /** Of the answer, before anything went wrong with it on purpose or an envelope hid it. */
   status?: number;
+  /** The ids of the rules by which something went wrong with it. */
+  rules?: string[];
 }
 
 /** A path below the base address keeps only what is below it; any other stays as it is, and leads nowhere. */

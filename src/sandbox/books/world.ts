@@ -4,6 +4,7 @@
  * moves nothing. Read the maps freely; change shelves through the operations only, or their times will not tell of it.
  */
 import type { Change } from '../activity.ts';
+import { Clock } from '../clock.ts';
 import { type Rng, urlId } from '../random.ts';
 import { settled } from '../switches.ts';
 import { mutate } from './changes.ts';
@@ -40,14 +41,21 @@ export class BooksWorld {
   readonly users = new Map<string, BooksUser>();
   readonly me: string;
   readonly seed: number;
+  readonly steady: () => number;
   readonly now: () => number;
+  readonly jump: (ms: number) => void;
+  readonly at: Clock['at'];
   readonly #moveShows: boolean;
   #ids = 0;
 
   /** Holds nobody but the one who asks, whose shelves are empty. */
   constructor(options: BooksWorldOptions) {
     this.seed = options.seed ?? 1;
-    this.now = options.now;
+    const { steady, now, jump, at } = new Clock(options.now);
+    this.steady = steady;
+    this.now = now;
+    this.jump = jump;
+    this.at = at;
     this.me = options.me ?? '1122334455667788';
     this.#moveShows = settled('books', options).moveShows;
     this.addUser(this.me);

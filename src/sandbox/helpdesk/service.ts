@@ -7,9 +7,10 @@
 import { jsonBody } from '../body.ts';
 import { Clients, clientName, type Said } from '../clients.ts';
 import { type Asked, keep, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
-import { type Fault, spoil } from '../faults.ts';
+import { type Fault, hasBody, leavesUndone, spoil } from '../faults.ts';
 import { type Budget, Limits } from '../limits.ts';
 import { flag, list, Refusal } from '../query.ts';
+import type { Rules } from '../rules.ts';
 import { settled } from '../switches.ts';
 import { type Answer, costOf, findRoute, type Readings } from './routes.ts';
 import type { World } from './world.ts';
@@ -24,7 +25,9 @@ export interface ServiceOptions extends Partial<Readings> {
   /** What stands before the path in Location; default what the Host header says, over HTTP. */
   origin?: string;
   before?: (request: SeenRequest, n: number) => void;
+  /** Asked before the request is answered; what the rules say comes on top. */
   fault?: (request: SeenRequest, n: number) => Fault | undefined;
+  rules?: Rules;
 }
 
 type Seen = SeenRequest & Required<Pick<SeenRequest, 'client' | 'outcome'>>;
@@ -47,13 +50,13 @@ export class Service {
     this.#blocked = options.blockedToken ?? 'sandbox-blocked-token';
     this.#options = options;
     this.#readings = settled('helpdesk', options);
-    const limits = { ...this.#readings, start: world.now() };
+    const limits = { ...this.#readings, start: world.steady() };
     this.#limits = new Limits(limits);
     this.clients = new Clients(limits);
   }
 
   takeCredits(credits: number): void {
-    this.#limits.take(credits, this.world.now());
+    this.#limits.take(credits, this.world.steady());
   }
 
   handle(asked: Asked): Reply {
@@ -62,7 +65,7 @@ export class Service {
     const cost = found instanceof Refusal ? 1 : costOf(found.route, query);
     const token = tokenOf(asked);
     const client = clientName(this.#credential(token), asked.headers['user-agent']);
-    const at = this.world.now();
+    const at = this.world.steady();
     const seen: Seen = { method: verb(asked), path, query, cost, at, client, outcome: 'turned away' };
 
     if (token === this.#blocked) return this.#sent(seen, this.#reply(seen, refused(new Refusal(403, 'Forbidden')), 0));
@@ -77,7 +80,9 @@ export class Service {
     }
     const n = ++this.#admitted;
     this.#options.before?.(seen, n);
+    const faults = this.#faultsOf(seen, n);
     const answer = answerTo(() => {
+      if (leavesUndone(faults, seen.method)) return UNDONE;
       if (found instanceof Refusal) throw found;
       const { route, names } = found;
       const counting = route.counts === true && flag(query, 'count') === true;
@@ -91,9 +96,22 @@ export class Service {
     const free = answer.status >= 400 && !this.#readings.chargeErrors;
     if (free) this.#limits.giveBack(cost, seen.at);
     const reply = this.#reply(seen, answer, free ? 0 : cost);
-    const fault = this.#options.fault?.(seen, n);
-    const onPurpose = (status: number) => ({ message: `Status ${status} on purpose` });
-    return this.#sent(seen, fault ? spoil(reply, fault, onPurpose) : reply);
+    const onPurpose = (status: number, headers: Record<string, string>, reason?: string) =>
+      written(failure(status, reason), { ...headers, ...contentType(hasBody(status, reason)) }, query);
+    return this.#sent(seen, spoil(reply, faults, onPurpose));
+  }
+
+  /** What goes wrong with this request; what happens to the service itself happens now. */
+  #faultsOf(seen: Seen, n: number): Fault[] {
+    const hooked = this.#options.fault?.(seen, n);
+    const struck = this.#options.rules?.strike('helpdesk', seen) ?? [];
+    if (struck.length > 0) seen.rules = struck.map(({ id }) => id);
+    const faults = [...(hooked ? [hooked] : []), ...struck.map(({ fault }) => fault)];
+    for (const fault of faults) {
+      if (fault.kind === 'clock') this.world.jump(fault.seconds * 1000);
+      if (fault.kind === 'credits') this.takeCredits(fault.credits);
+    }
+    return faults;
   }
 
   /** What a client is called: never its token. */
@@ -114,7 +132,7 @@ export class Service {
     const budget = this.#limits.budget(seen.at, answer.status === 429 ? seen.cost : 0);
     const headers = {
       Date: new Date(this.world.now()).toUTCString(),
-      ...(answer.body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...contentType(answer.body !== undefined),
       ...budgetHeaders(budget, charged),
       ...answer.headers,
       ...more,
@@ -162,6 +180,18 @@ function answerTo(answer: () => Answer): Answer {
 
 function refused({ status, message, errors }: Refusal): Answer {
   return { status, body: errors ? { message, errors: errors.map(message => ({ message })) } : { message } };
+}
+
+/** Of a request that was to change something, and did not: nobody sees it (see `spoil`), but half of it can be sent. */
+const UNDONE: Answer = { status: 200, body: {} };
+
+const contentType = (hasBody: boolean) => (hasBody ? { 'Content-Type': 'application/json' } : {});
+
+/** On purpose. */
+function failure(status: number, reason?: string): Answer {
+  const message = reason ?? `Status ${status} on purpose`;
+  if (!hasBody(status, reason)) return { status, body: undefined };
+  return { status, body: { message, ...(status === 422 && { errors: [{ message }] }) } };
 }
 
 function budgetHeaders({ limit, remaining, reset }: Budget, used: number): Record<string, string> {

@@ -8,6 +8,7 @@
  * would not notice anything else (other fields than `updated_at`, `created_at` and `user_id` may be set directly).
  */
 import type { Change } from '../activity.ts';
+import { Clock } from '../clock.ts';
 import { hexId, type Rng } from '../random.ts';
 import { mutate } from './changes.ts';
 import { type NewNote, type NewReply, wholeNote, wholeReply } from './conversation.ts';
@@ -64,7 +65,10 @@ export class World {
   readonly customersByCreated = new Ordered<WorldCustomer>(byArrival);
 
   readonly seed: number;
+  readonly steady: () => number;
   readonly now: () => number;
+  readonly jump: (ms: number) => void;
+  readonly at: Clock['at'];
   readonly #quietly: ReadonlySet<Quietable>;
   #ids = 0;
   #touches = 0;
@@ -72,7 +76,11 @@ export class World {
 
   constructor(options: WorldOptions = {}) {
     this.seed = options.seed ?? 1;
-    this.now = options.now ?? Date.now;
+    const { steady, now, jump, at } = new Clock(options.now ?? Date.now);
+    this.steady = steady;
+    this.now = now;
+    this.jump = jump;
+    this.at = at;
     this.#quietly = new Set(options.quietly ?? []);
   }
 

@@ -1,0 +1,214 @@
+/**
+ * Faults as data: rules that say which requests something goes wrong with, after how many, how often, and what. They
+ * are given as JSON at the start or while it runs. A request is judged by every rule, in their order, and all that it
+ * meets go wrong with it together (see faults.ts); only requests that were let in are judged, not a 401 or 429.
+ */
+import { z } from 'zod';
+import type { SeenRequest } from './exchange.ts';
+import { type PlainFault, plainFault } from './faults.ts';
+import { makeRng, type Rng } from './random.ts';
+
+export type RuledService = 'helpdesk' | 'books' | 'token';
+
+const SERVICES = ['helpdesk', 'books', 'token'] as const satisfies readonly RuledService[];
+
+const count = (what: string, least: number) => {
+  const error = `has to be ${what}: a whole number, ${least} or more`;
+  return z.int({ error }).min(least, { error });
+};
+const method = z
+  .string({ error: 'has to be a verb such as "POST", or a list of verbs' })
+  .regex(/^[A-Z]+$/, { error: 'has to be a verb in capitals, such as "POST"' });
+
+const faultRule = z.strictObject(
+  {
+    /** By which it is replaced and removed; default 'rule-1', 'rule-2' … */
+    id: z.string({ error: 'has to be a name, as text' }).min(1, { error: 'has to be a name, or left out' }).optional(),
+    /** Default: any. */
+    service: z.enum(SERVICES, { error: `has to be one of ${SERVICES.join(', ')}` }).optional(),
+    /** After X-HTTP-Method-Override; default: any. */
+    method: method.or(z.array(method)).optional(),
+    /** Below the base address: `/tickets/*` (`*`: anything up to the next slash; `**`: anything). Default: any. */
+    path: z
+      .string({ error: 'has to be a path such as /tickets/*' })
+      .regex(/^\//, { error: 'has to begin with a slash, as in /tickets/*' })
+      .refine(path => !/^\/(api|books)\/v1/.test(path), {
+        error: 'has to be what comes below the base address: /tickets, not /api/v1/tickets',
+      })
+      .optional(),
+    /** A value that each parameter has to have, whole or in its list, with `*` as in paths; null: it must be absent. */
+    query: z
+      .record(z.string(), z.string({ error: 'has to be text, or null for a parameter that is absent' }).nullable(), {
+        error: 'has to be an object of parameters and their values',
+      })
+      .optional(),
+    /** So many matching requests go well first; default 0. */
+    after: count('how many requests go well first', 0).optional(),
+    /** Of those that come then, every nth goes wrong; default 1. */
+    every: count('which of them goes wrong, each nth', 1).optional(),
+    /** How often at most; default: no end. */
+    times: count('how often it happens at most', 1).optional(),
+    /** Of those that are due by all this, the share that goes wrong; default 1. */
+    share: z
+      .number({ error: 'has to be a share: a number from 0 to 1' })
+      .min(0, { error: 'has to be a share, 0 or more' })
+      .max(1, { error: 'has to be a share, at most 1: 0.05 for five of a hundred' })
+      .optional(),
+    /** Of the chance that `share` needs; default 1. */
+    seed: z.int({ error: 'has to be a whole number' }).optional(),
+    fault: plainFault,
+  },
+  { error: issue => (issue.code === 'unrecognized_keys' ? undefined : 'has to be an object, with at least a "fault"') },
+);
+
+export type FaultRule = z.infer<typeof faultRule>;
+
+/** A rule, and how many requests it was meant for and went wrong by it. */
+export interface RuleState {
+  rule: FaultRule & { id: string };
+  matched: number;
+  fired: number;
+}
+
+/** Each problem says where it is and what has to be there. */
+export class RuleError extends Error {
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(`The fault rules cannot be used. ${problems.join('. ')}.`);
+    this.problems = problems;
+  }
+}
+
+interface Living extends RuleState {
+  rng: Rng;
+  path: RegExp | undefined;
+}
+
+export class Rules {
+  #rules: Living[] = [];
+  readonly #watchers: (() => void)[] = [];
+  #named = 0;
+
+  /** `rules`: a list of rules, as parsed from JSON. Throws a RuleError. */
+  constructor(rules: unknown = []) {
+    this.set(rules);
+  }
+
+  list(): RuleState[] {
+    return this.#rules.map(({ rule, matched, fired }) => ({ rule, matched, fired }));
+  }
+
+  get(id: string): RuleState | undefined {
+    return this.list().find(({ rule }) => rule.id === id);
+  }
+
+  /** Behind the others. Throws a RuleError, also where the id is taken. */
+  add(rule: unknown): RuleState {
+    const [made] = this.#read([rule]);
+    if (this.get(made!.id)) throw new RuleError([`id: there is a rule "${made!.id}" already; replace or remove it`]);
+    this.#become([...this.#rules, live(made!)]);
+    return this.list().at(-1)!;
+  }
+
+  /** In the place of the one with this id, whose counts begin anew; behind the others where there is none. */
+  replace(id: string, rule: unknown): RuleState {
+    const named = typeof rule === 'object' && rule !== null && !Array.isArray(rule) ? { ...rule, id } : rule;
+    const [made] = this.#read([named]);
+    const at = this.#rules.findIndex(one => one.rule.id === id);
+    this.#become(at < 0 ? [...this.#rules, live(made!)] : this.#rules.with(at, live(made!)));
+    return this.get(id)!;
+  }
+
+  /** Instead of all that there are. Where one of them is wrong, nothing changes. */
+  set(rules: unknown): void {
+    if (!Array.isArray(rules)) throw new RuleError(['They have to be a list: [{"fault": {…}}, …]']);
+    const made = this.#read(rules);
+    const twice = made.find(({ id }, at) => made.findIndex(one => one.id === id) !== at);
+    if (twice) throw new RuleError([`id: two rules are called "${twice.id}"; give each a name of its own`]);
+    this.#become(made.map(live));
+  }
+
+  /** Whether there was one. */
+  remove(id: string): boolean {
+    const kept = this.#rules.filter(({ rule }) => rule.id !== id);
+    const found = kept.length < this.#rules.length;
+    if (found) this.#become(kept);
+    return found;
+  }
+
+  clear(): void {
+    this.#become([]);
+  }
+
+  /** Counts the request, and says what goes wrong with it and by which rule. */
+  strike(service: RuledService, seen: SeenRequest): { id: string; fault: PlainFault }[] {
+    const met = this.#rules.filter(one => isMeant(one, service, seen) && isDue(one));
+    for (const one of met) one.fired++;
+    return met.map(({ rule: { id, fault } }) => ({ id, fault }));
+  }
+
+  /** How far back a service has to know what it held. */
+  longestLag_ms(service: RuledService): number {
+    const mine = this.#rules.filter(({ rule }) => rule.service === undefined || rule.service === service);
+    return Math.max(0, ...mine.map(({ rule: { fault } }) => (fault.kind === 'lag' ? fault.seconds * 1000 : 0)));
+  }
+
+  /** Calls this now and whenever the rules have become others. */
+  watch(watcher: () => void): void {
+    this.#watchers.push(watcher);
+    watcher();
+  }
+
+  #become(rules: Living[]): void {
+    this.#rules = rules;
+    for (const watcher of this.#watchers) watcher();
+  }
+
+  #read(rules: readonly unknown[]): RuleState['rule'][] {
+    const read = rules.map(rule => faultRule.safeParse(rule));
+    const problems = read.flatMap(({ error }, at) =>
+      (error?.issues ?? []).map(issue => problem(issue, rules.length > 1 ? `rule ${at + 1}, ` : '')),
+    );
+    if (problems.length > 0) throw new RuleError(problems);
+    return read.map(({ data }) => ({ ...data!, id: data!.id ?? `rule-${++this.#named}` }));
+  }
+}
+
+function live(rule: RuleState['rule']): Living {
+  return { rule, matched: 0, fired: 0, rng: makeRng(rule.seed ?? 1), path: rule.path ? pattern(rule.path) : undefined };
+}
+
+/** `*` stands for anything up to the next slash, `**` for anything. */
+function pattern(text: string): RegExp {
+  const source = text
+    .split(/(\*\*|\*)/)
+    .map(part => (part === '**' ? '.*' : part === '*' ? '[^/]*' : part.replaceAll(/[\\^$.|?+()[\]{}]/g, '\\$&')));
+  return new RegExp(`^${source.join('')}$`, 's');
+}
+
+function isMeant({ rule, path }: Living, service: RuledService, seen: SeenRequest): boolean {
+  if (rule.service !== undefined && rule.service !== service) return false;
+  if (rule.method !== undefined && ![rule.method].flat().includes(seen.method)) return false;
+  if (path && !path.test(seen.path)) return false;
+  return Object.entries(rule.query ?? {}).every(([name, wanted]) => isAsked(seen.query.getAll(name), wanted));
+}
+
+function isAsked(values: readonly string[], wanted: string | null): boolean {
+  if (wanted === null) return values.length === 0;
+  const fits = pattern(wanted.replaceAll(/\*+/g, '**'));
+  return values.some(value => fits.test(value) || value.split(',').some(part => fits.test(part.trim())));
+}
+
+/** Counts a request that the rule is meant for. Chance is asked for those alone that everything else lets through. */
+function isDue(one: Living): boolean {
+  const { after = 0, every = 1, times = Number.POSITIVE_INFINITY, share = 1 } = one.rule;
+  const nth = ++one.matched - after;
+  return nth > 0 && nth % every === 0 && one.fired < times && (share === 1 || one.rng() < share);
+}
+
+function problem(issue: z.core.$ZodIssue, which: string): string {
+  const where = issue.path.length > 0 ? `${which}${issue.path.join('.')}: ` : which && `${which.slice(0, -2)}: `;
+  if (issue.code !== 'unrecognized_keys') return where + issue.message;
+  return `${where}there is no ${issue.keys.map(key => `"${key}"`).join(', ')}; is it misspelt, or of another kind of fault?`;
+}
