@@ -189,7 +189,7 @@ async function serve(service: Serving, request: IncomingMessage, response: Serve
   const { method = 'GET', url = '/', headers } = request;
   const body = await bodyOf(request);
   if (body === undefined) return void response.destroy();
-  const reply = service.handle({ method, url, headers, body });
+  const reply = answered(service, { method, url, headers, body });
   if (reply.delay_ms !== undefined) {
     await delay(reply.delay_ms, undefined, { ref: false });
     reply.headers.Date = new Date(service.world.now()).toUTCString();
@@ -197,7 +197,17 @@ async function serve(service: Serving, request: IncomingMessage, response: Serve
   if (!response.destroyed) send(response, reply);
 }
 
-/** As much of it as is needed to see that it is too long; undefined for one that breaks off. */
+/** A fault of the sandbox's own ends one request, not the server. */
+function answered(service: Serving, asked: Asked): Reply {
+  try {
+    return service.handle(asked);
+  } catch (error) {
+    process.emitWarning(error instanceof Error ? error : String(error));
+    return { status: 500, headers: { Date: new Date(service.world.now()).toUTCString() }, text: '' };
+  }
+}
+
+/** As much of it as is needed to see that it is too long; undefined for one that breaks off, or has no end. */
 async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -205,6 +215,7 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
     for await (const chunk of request) {
       if (length <= MOST_BODY_BYTES) chunks.push(chunk);
       length += chunk.length;
+      if (length > 4 * MOST_BODY_BYTES) return undefined;
     }
   } catch {
     return undefined;
