@@ -6,7 +6,7 @@
  */
 import { type Asked, keep, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
 import { type Fault, hasBody, leavesUndone, spoil } from '../faults.ts';
-import { Limits } from '../limits.ts';
+import { type Budget, Limits } from '../limits.ts';
 import { findAmong } from '../paths.ts';
 import { hexId, makeRng, type Rng } from '../random.ts';
 import type { RuledService, Rules } from '../rules.ts';
@@ -38,8 +38,9 @@ export class BooksService {
   readonly tokens: Tokens;
   readonly requests: SeenRequest[] = [];
   readonly totals = { requests: 0, refused: 0 };
+  /** What holds here, as switches.ts has it. */
+  readonly readings: BooksReadings;
   readonly #options: BooksServiceOptions;
-  readonly #readings: BooksReadings;
   readonly #rng: Rng;
   #limits: Limits;
   #admitted = 0;
@@ -51,9 +52,14 @@ export class BooksService {
     this.key = options.key ?? 'sandbox-books-key';
     this.#options = options;
     this.#rng = makeRng(world.seed + 0x70741);
-    this.#readings = { ...settled('books', options), failing: new Set(options.failing) };
-    this.tokens = new Tokens(options, this.#readings.tokenSeconds, world.now);
+    this.readings = { ...settled('books', options), failing: new Set(options.failing) };
+    this.tokens = new Tokens(options, this.readings.tokenSeconds, world.now);
     this.#limits = this.#newDay();
+  }
+
+  /** What there is of the day now. */
+  budget(): Budget {
+    return this.#limits.budget(this.world.steady());
   }
 
   /** The quota of the day is whole again. */
@@ -62,7 +68,7 @@ export class BooksService {
   }
 
   #newDay(): Limits {
-    const { requestsPerDay, requestsPerSecond, daySeconds } = this.#readings;
+    const { requestsPerDay, requestsPerSecond, daySeconds } = this.readings;
     return new Limits({
       credits: requestsPerDay,
       periodSeconds: daySeconds,
@@ -100,9 +106,9 @@ export class BooksService {
       if (found === 'no such path') throw new BooksError(404, 'notFound', `There is nothing at ${path}`);
       if (found === 'another verb') throw notOffered(seen.method, path);
       const { route, names } = found;
-      checkParameters(query, route.takes, this.#readings.parametersChecked);
+      checkParameters(query, route.takes, this.readings.parametersChecked);
       const fields = lastOf(query, 'fields') || headerOf(asked, 'x-goog-fieldmask');
-      const mask = fields ? parseFields(fields, this.#readings.fieldsChecked ? route.shows : undefined) : undefined;
+      const mask = fields ? parseFields(fields, this.readings.fieldsChecked ? route.shows : undefined) : undefined;
       return chosen(route.answer({ ...this.#surroundings(asked), query, names, known }), mask);
     });
     return spoil(this.#reply(asked, seen, answer), faults, onPurpose);
@@ -161,16 +167,16 @@ export class BooksService {
     this.totals.refused++;
     const { remaining, reset } = this.#limits.budget(seen.at);
     const after = (seconds: number) =>
-      this.#readings.retryAfter ? { headers: { 'Retry-After': String(seconds) } } : {};
+      this.readings.retryAfter ? { headers: { 'Retry-After': String(seconds) } } : {};
     if (remaining === 0) throw new BooksError(403, 'dailyLimitExceeded', 'Daily Limit Exceeded', after(reset));
     const reason = mine ? 'userRateLimitExceeded' : 'rateLimitExceeded';
-    throw new BooksError(this.#readings.tooFast, reason, 'Rate Limit Exceeded', after(1));
+    throw new BooksError(this.readings.tooFast, reason, 'Rate Limit Exceeded', after(1));
   }
 
   #surroundings({ headers }: Asked) {
     return {
       world: this.world,
-      readings: this.#readings,
+      readings: this.readings,
       base: `http://${headers.host ?? 'books.example'}${BOOKS_BASE}`,
       token: () => hexId(this.world.seed, ++this.#shown),
       rng: this.#rng,

@@ -38,8 +38,9 @@ export class Service {
   readonly requests: SeenRequest[] = [];
   readonly totals = { requests: 0, credits: 0, refused: 0 };
   readonly clients: Clients;
+  /** What holds here, as switches.ts has it. */
+  readonly readings: Readings;
   readonly #options: ServiceOptions;
-  readonly #readings: Readings;
   readonly #limits: Limits;
   readonly #blocked: string;
   #admitted = 0;
@@ -49,14 +50,19 @@ export class Service {
     this.tokens = options.tokens ?? ['sandbox-token'];
     this.#blocked = options.blockedToken ?? 'sandbox-blocked-token';
     this.#options = options;
-    this.#readings = settled('helpdesk', options);
-    const limits = { ...this.#readings, start: world.steady() };
+    this.readings = settled('helpdesk', options);
+    const limits = { ...this.readings, start: world.steady() };
     this.#limits = new Limits(limits);
     this.clients = new Clients(limits);
   }
 
   takeCredits(credits: number): void {
     this.#limits.take(credits, this.world.steady());
+  }
+
+  /** What there is now, as the headers of a reply say it. */
+  budget(): Budget {
+    return this.#limits.budget(this.world.steady());
   }
 
   handle(asked: Asked): Reply {
@@ -75,7 +81,7 @@ export class Service {
     }
     seen.outcome = this.#limits.exceeded(cost, at) ?? 'admitted';
     if (!this.#limits.admit(cost, at)) {
-      const charged = this.#readings.chargeRefused ? this.#limits.take(cost, seen.at) : 0;
+      const charged = this.readings.chargeRefused ? this.#limits.take(cost, seen.at) : 0;
       return this.#sent(seen, this.#reply(seen, refused(new Refusal(429, 'Too Many Requests')), charged));
     }
     const n = ++this.#admitted;
@@ -87,13 +93,13 @@ export class Service {
       const { route, names } = found;
       const counting = route.counts === true && flag(query, 'count') === true;
       const body = takesBody(seen.method)
-        ? jsonBody(asked, seen.method === 'PUT' && this.#readings.emptyPut === 'accepted')
+        ? jsonBody(asked, seen.method === 'PUT' && this.readings.emptyPut === 'accepted')
         : undefined;
       const base = `${this.#options.origin ?? `http://${asked.headers.host ?? 'desk.example'}`}${BASE}`;
       const { world } = this;
-      return route.answer({ world, readings: this.#readings, query, id: names.id ?? '', names, counting, body, base });
+      return route.answer({ world, readings: this.readings, query, id: names.id ?? '', names, counting, body, base });
     });
-    const free = answer.status >= 400 && !this.#readings.chargeErrors;
+    const free = answer.status >= 400 && !this.readings.chargeErrors;
     if (free) this.#limits.giveBack(cost, seen.at);
     const reply = this.#reply(seen, answer, free ? 0 : cost);
     const onPurpose = (status: number, headers: Record<string, string>, reason?: string) =>
