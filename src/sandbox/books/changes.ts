@@ -56,7 +56,8 @@ function somePlace(world: BooksWorld, rng: Rng, fits: (shelf: WorldShelf) => boo
 
 function add(world: BooksWorld, rng: Rng, where: (length: number) => number): string | undefined {
   const place = somePlace(world, rng);
-  const absent = [...world.volumes.keys()].filter(id => !place?.shelf.volumes.includes(id));
+  const held = new Set(place?.shelf.volumes);
+  const absent = [...world.volumes.keys()].filter(id => !held.has(id));
   if (!place || absent.length === 0) return undefined;
   const id = pick(rng, absent);
   world.add(place.user, place.shelf.id, id, where(place.shelf.volumes.length));

@@ -57,7 +57,10 @@ function publishedDate(rng: Rng): string {
 }
 
 function isbns(rng: Rng): { type: string; identifier: string }[] {
-  if (rng() < 0.1) return [{ type: 'OTHER', identifier: `EASTMERE:${between(rng, 10_000_000, 99_999_999)}` }];
+  if (rng() < 0.1) {
+    const number = between(rng, 10_000_000, 99_999_999);
+    return [{ type: 'OTHER', identifier: `${['EASTMERE', 'LCCN', 'OCLC'][number % 3]}:${number}` }];
+  }
   const nine = String(between(rng, 100_000_000, 999_999_999));
   return [
     { type: 'ISBN_13', identifier: withCheckDigit(`978${nine}`) },
@@ -109,6 +112,13 @@ function accessInfo(rng: Rng): AccessInfo {
     epub: { isAvailable: rng() < 0.5 },
     pdf: { isAvailable: rng() < 0.5 },
   };
+}
+
+/** It comes out within the next two years, and can only be ordered until then. */
+export function sellAhead(rng: Rng, volume: MadeVolume, now_ms: number): void {
+  const day = new Date(now_ms + between(rng, 20, 700) * 86_400_000).toISOString().slice(0, 10);
+  volume.info.publishedDate = day;
+  volume.saleInfo = { ...forSale('18.99', 'EUR'), saleability: 'FOR_PREORDER', onSaleDate: day };
 }
 
 /** Text that is valid JSON and valid in no database, in the title or in the description. */

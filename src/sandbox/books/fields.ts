@@ -24,8 +24,12 @@ export const VOLUME = names(
 );
 export const VOLUMES = names('kind totalItems', [['items', VOLUME]]);
 
+/** Far beyond all names there are; one that nests as deep as it is long still fits the stack. */
+const LONGEST = 4096;
+
 /** Refuses what cannot be parsed and, where it is given, what is not `known`. */
 export function parseFields(fields: string, known?: Known): Mask {
+  if (fields.length > LONGEST) throw unreadable('of this length');
   const parser = { text: fields, at: 0 };
   const mask = parseList(parser);
   if (parser.at < fields.length) throw unreadable(fields);

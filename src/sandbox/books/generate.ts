@@ -3,7 +3,7 @@
  * with years of shelves behind them. The one who asks has a shelf of several pages; one reader shows nothing to others.
  */
 import { between, makeRng, pick, type Rng } from '../random.ts';
-import { makeVolume, ODDITIES, spoilText } from './content.ts';
+import { makeVolume, ODDITIES, sellAhead, spoilText } from './content.ts';
 import { FIXED_SHELVES, instant, LAST_RESERVED_ID, type WorldShelf } from './records.ts';
 import { shelfName } from './text.ts';
 import { BooksWorld, type BooksWorldOptions } from './world.ts';
@@ -13,6 +13,8 @@ export interface GenerateBooksOptions extends BooksWorldOptions {
   volumes?: number;
   /** The share of volumes with text that databases refuse (NUL, lone surrogates); default 0. */
   naughty?: number;
+  /** The share of volumes that can only be ordered in advance, and are shown to who asks for them; default 0. */
+  preorders?: number;
 }
 
 const DAY = 86_400_000;
@@ -38,17 +40,20 @@ export function generateBooks(options: GenerateBooksOptions): BooksWorld {
   const world = new BooksWorld(options);
   // Another world than that of the help desk with the same seed.
   const rng = makeRng(world.seed + 0x600d);
-  addVolumes(world, rng, options.volumes ?? 300, options.naughty ?? 0);
+  addVolumes(world, rng, options);
   for (const user of OTHERS) if (user !== world.me) world.addUser(user);
   for (const user of world.users.keys()) furnish(world, rng, user);
   return world;
 }
 
-function addVolumes(world: BooksWorld, rng: Rng, count: number, naughty: number): void {
-  for (let n = 0; n < count; n++) {
+function addVolumes(world: BooksWorld, rng: Rng, options: GenerateBooksOptions): void {
+  const { volumes = 300, naughty = 0, preorders = 0 } = options;
+  for (let n = 0; n < volumes; n++) {
     const volume = makeVolume(world.newId(), rng);
     ODDITIES[n]?.(volume);
     if (rng() < naughty) spoilText(rng, volume);
+    // Chance is asked only where it matters: a world without them is the same as before there were any.
+    if (preorders > 0 && rng() < preorders) sellAhead(rng, volume, world.now());
     world.addVolume(volume);
   }
 }

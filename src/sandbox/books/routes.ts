@@ -140,9 +140,12 @@ function oneShelf(call: BooksCall): BooksAnswer {
 function listShelfVolumes(call: BooksCall): BooksAnswer {
   const shown = preorders(call.query);
   const q = lastOf(call.query, 'q')?.trim();
-  const all = shelfOf(call).volumes.map(id => call.world.volume(id));
+  const { world } = call;
+  const ids = shelfOf(call).volumes;
+  if (!q && !(shown && world.sellsAhead)) return page(call, ids, id => world.volume(id));
+  const all = ids.map(id => world.volume(id));
   const volumes = shown ? all.filter(shown) : all;
-  return page(call, q ? found(volumes, q) : volumes);
+  return page(call, q ? found(volumes, q) : volumes, itself);
 }
 
 /** Stops at a depth: the pages behind it are empty, whatever `totalItems` says. */
@@ -153,7 +156,7 @@ function search(call: BooksCall): BooksAnswer {
   const wanted = narrowing(query);
   const all = found(mine(call) ?? world.volumes.values(), q).filter(wanted);
   const ordered = newest ? newestFirst(all) : all;
-  return page(call, ordered.slice(0, readings.searchDepth), all.length);
+  return page(call, ordered.slice(0, readings.searchDepth), itself, all.length);
 }
 
 /** With `libraryRestrict` what stands on any shelf of the one who asks, each volume once. */
@@ -200,11 +203,18 @@ function aboutMe({ world, names, readings }: BooksCall): Look['about'] {
   return ({ id }) => ({ isPurchased: bought.includes(id), isPreordered: false, isInMyBooks: true, updated });
 }
 
-/** `total`: how many there are, of which `volumes` can be shown. */
-function page(call: BooksCall, volumes: readonly WorldVolume[], total = volumes.length): BooksAnswer {
+const itself = (volume: WorldVolume) => volume;
+
+/** `all`: what can be shown, of which `volumeOf` looks up no more than the page needs; `total`: how many there are. */
+function page<T>(
+  call: BooksCall,
+  all: readonly T[],
+  volumeOf: (one: T) => WorldVolume,
+  total = all.length,
+): BooksAnswer {
   const look = lookOf(call, 'list');
   const { start, count } = pageOf(call.query);
-  const items = volumes.slice(start, start + count).map(volume => showVolume(volume, look));
+  const items = all.slice(start, start + count).map(one => showVolume(volumeOf(one), look));
   return {
     status: 200,
     body: { kind: 'books#volumes', ...totalOf(call, total, start + items.length), ...itemsOf(items) },

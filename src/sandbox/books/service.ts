@@ -4,9 +4,10 @@
  * and a browser that asks whether it may ask cost nothing; every other request costs one of the day. HEAD is answered
  * as GET; whoever has the socket leaves the body away.
  */
+import { type ClientName, Clients, clientName } from '../clients.ts';
 import { type Asked, keep, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
 import { type Fault, hasBody, leavesUndone, spoil } from '../faults.ts';
-import { type Budget, Limits } from '../limits.ts';
+import { type Budget, type LimitOptions, Limits } from '../limits.ts';
 import { findAmong } from '../paths.ts';
 import { hexId, makeRng, type Rng } from '../random.ts';
 import type { RuledService, Rules } from '../rules.ts';
@@ -32,12 +33,15 @@ export interface BooksServiceOptions extends Partial<Omit<BooksReadings, 'failin
   rules?: Rules;
 }
 
+type Seen = SeenRequest & Required<Pick<SeenRequest, 'client' | 'outcome'>>;
+
 export class BooksService {
   readonly world: BooksWorld;
   readonly key: string;
   readonly tokens: Tokens;
   readonly requests: SeenRequest[] = [];
   readonly totals = { requests: 0, refused: 0 };
+  readonly clients: Clients;
   /** What holds here, as switches.ts has it. */
   readonly readings: BooksReadings;
   readonly #options: BooksServiceOptions;
@@ -54,7 +58,9 @@ export class BooksService {
     this.#rng = makeRng(world.seed + 0x70741);
     this.readings = { ...settled('books', options), failing: new Set(options.failing) };
     this.tokens = new Tokens(options, this.readings.tokenSeconds, world.now);
-    this.#limits = this.#newDay();
+    const limits = this.#newDay();
+    this.#limits = new Limits(limits);
+    this.clients = new Clients(limits);
   }
 
   /** What there is of the day now. */
@@ -64,18 +70,20 @@ export class BooksService {
 
   /** The quota of the day is whole again. */
   beginNewDay(): void {
-    this.#limits = this.#newDay();
+    const limits = this.#newDay();
+    this.#limits = new Limits(limits);
+    this.clients.beginPeriod(limits);
   }
 
-  #newDay(): Limits {
+  #newDay(): LimitOptions {
     const { requestsPerDay, requestsPerSecond, daySeconds } = this.readings;
-    return new Limits({
+    return {
       credits: requestsPerDay,
       periodSeconds: daySeconds,
       requestsPerSecond,
       window: 'fixed',
       start: this.world.steady(),
-    });
+    };
   }
 
   /** Whether a request is for this service. */
@@ -91,11 +99,14 @@ export class BooksService {
   handle(asked: Asked): Reply {
     if (BooksService.isForToken(asked.url)) return this.#handToken(asked);
     const { path, query } = takeApart(wholeUrl(asked), BOOKS_BASE);
-    const seen: SeenRequest = { method: verb(asked), path, query, cost: 0, at: this.world.steady() };
+    const client = this.#clientOf(asked, query);
+    const at = this.world.steady();
+    const seen: Seen = { method: verb(asked), path, query, cost: 0, at, client, outcome: 'turned away' };
     if (seen.method === 'OPTIONS') return this.#reply(asked, seen, optionsOf(asked, path));
     const found = findAmong(BOOKS_ROUTES, seen.method === 'HEAD' ? 'GET' : seen.method, path);
     let faults: Fault[] = [];
     const answer = answerTo(() => {
+      demandShortForm(asked);
       const mine = typeof found !== 'string' && found.route.mine === true;
       const known = this.#identify(asked, query, mine);
       this.#charge(seen, mine);
@@ -111,7 +122,36 @@ export class BooksService {
       const mask = fields ? parseFields(fields, this.readings.fieldsChecked ? route.shows : undefined) : undefined;
       return chosen(route.answer({ ...this.#surroundings(asked), query, names, known }), mask);
     });
-    return spoil(this.#reply(asked, seen, answer), faults, onPurpose);
+    return this.#sent(seen, spoil(this.#reply(asked, seen, answer), faults, onPurpose));
+  }
+
+  /** By kind of credential, never by itself; all tokens that were given for the refresh token are one. */
+  #clientOf(asked: Asked, query: URLSearchParams): ClientName {
+    const [token] = tokensOf(asked, query);
+    const named = () => (token === this.tokens.token ? 'token 1' : 'refreshed token');
+    const key = lastOf(query, 'key') ?? headerOf(asked, 'x-goog-api-key');
+    const unnamed = key === this.key ? 'key' : 'none';
+    const credential = token === undefined ? unnamed : this.tokens.accepts(token) ? named() : 'none';
+    return clientName(credential, headerOf(asked, 'user-agent'));
+  }
+
+  /**
+   * What the client knows from now on: that the day is used up, until the next one, and otherwise no more than what
+   * Retry-After says, for replies of the catalog do not tell what is left.
+   */
+  #sent(seen: Seen, reply: Reply): Reply {
+    if (reply.broken === 'before') return reply;
+    const { at, client, outcome } = seen;
+    const spent = outcome === 'credits';
+    const after = Object.entries(reply.headers).find(([name]) => name.toLowerCase() === 'retry-after')?.[1];
+    this.clients.told(client, {
+      at,
+      sent_at: at + (reply.delay_ms ?? 0),
+      remaining: spent ? 0 : undefined,
+      resetSeconds: spent ? this.#limits.budget(at).reset : Number.parseInt(after ?? '', 10) || 0,
+      refuses: spent || outcome === 'burst' || reply.status === 429,
+    });
+    return reply;
   }
 
   #handToken(asked: Asked): Reply {
@@ -159,7 +199,8 @@ export class BooksService {
     return false;
   }
 
-  #charge(seen: SeenRequest, mine: boolean): void {
+  #charge(seen: Seen, mine: boolean): void {
+    seen.outcome = this.#limits.exceeded(1, seen.at) ?? 'admitted';
     if (this.#limits.admit(1, seen.at)) {
       seen.cost = 1;
       return;
@@ -184,7 +225,9 @@ export class BooksService {
   }
 
   /** Writes the answer down as HTTP, and the request into the log. */
-  #reply(asked: Asked, seen: SeenRequest, answer: Answer): Reply {
+  #reply(asked: Asked, seen: Seen, answer: Answer): Reply {
+    const { at, client, cost: charged, outcome } = seen;
+    this.clients.visited(client, { at, request: `${seen.method} ${seen.path}`, cost: 1, charged, outcome });
     seen.status = answer.status;
     this.totals.requests++;
     keep(this.requests, seen);
@@ -212,10 +255,22 @@ function verb(asked: Asked): string {
 }
 
 /** A query that is too long for a URL comes as the form of a POST that stands for GET. Other bodies mean nothing here. */
+function standsForGet(asked: Asked): boolean {
+  const type = headerOf(asked, 'content-type')?.toLowerCase() ?? '';
+  return asked.method === 'POST' && verb(asked) === 'GET' && type.startsWith('application/x-www-form-urlencoded');
+}
+
 function wholeUrl(asked: Asked): string {
-  const isForm = headerOf(asked, 'content-type')?.toLowerCase().startsWith('application/x-www-form-urlencoded');
-  if (verb(asked) !== 'GET' || asked.method === 'GET' || !isForm || !asked.body) return asked.url;
+  if (!asked.body || asked.body.length > LONGEST_FORM || !standsForGet(asked)) return asked.url;
   return `${asked.url}${asked.url.includes('?') ? '&' : '?'}${asked.body.toString('utf8')}`;
+}
+
+/** As long as the longest of URLs, and more: the query that it stands for is no data. */
+const LONGEST_FORM = 65_536;
+
+function demandShortForm(asked: Asked): void {
+  if (!standsForGet(asked) || (asked.body?.length ?? 0) <= LONGEST_FORM) return;
+  throw new BooksError(413, 'uploadTooLarge', `A form that stands for a query has at most ${LONGEST_FORM} bytes.`);
 }
 
 /** Every token that was given, '' for what is none: of the header, and of either name that the query has for it. */

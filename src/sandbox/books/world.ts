@@ -45,6 +45,8 @@ export class BooksWorld {
   readonly now: () => number;
   readonly jump: (ms: number) => void;
   readonly at: Clock['at'];
+  /** Whether any volume ever was one that can only be ordered in advance: those are not shown to everybody. */
+  sellsAhead = false;
   readonly #moveShows: boolean;
   #ids = 0;
 
@@ -95,6 +97,7 @@ export class BooksWorld {
     };
     if (this.volumes.has(made.id)) throw new Error(`There is a volume ${made.id} already`);
     this.volumes.set(made.id, made);
+    this.sellsAhead ||= made.saleInfo?.saleability === 'FOR_PREORDER';
     return made;
   }
 
