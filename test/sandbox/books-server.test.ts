@@ -46,6 +46,8 @@ describe('both services on one port', () => {
         query: expect.any(URLSearchParams),
         cost: 1,
         at: expect.any(Number),
+        client: { credential: 'key', agent: 'node' },
+        outcome: 'admitted',
         status: 200,
       },
     ]);

@@ -1,10 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { BooksServiceOptions } from '../../src/sandbox/books/service.ts';
 import { Clients, clientName, type Said, type Visit } from '../../src/sandbox/clients.ts';
 import type { Fault } from '../../src/sandbox/faults.ts';
 import type { ServiceOptions } from '../../src/sandbox/helpdesk/service.ts';
 import { type LimitOptions, Limits } from '../../src/sandbox/limits.ts';
 import { asking, emptyWorld } from './asking.ts';
+import { askingBooks, emptyBooks } from './books-asking.ts';
 
 /** A desk with ten credits a minute; `as` asks as one of three clients that differ in token or program. */
 function desk(options: ServiceOptions = {}) {
@@ -287,6 +289,81 @@ describe('what a client can know', () => {
     expect(service.clients.refusals).toHaveLength(10_000);
     expect(service.clients.uses()[0]!.refused.own).toBe(10_005);
   });
+});
+
+describe('the book catalog', () => {
+  function library(options: BooksServiceOptions) {
+    const { world, clock } = emptyBooks();
+    const { service, ask, refresh } = askingBooks(world, options);
+    const token = service.tokens.token;
+    const shelves = (token: string, agent = 'shelf') =>
+      ask('GET', '/mylibrary/bookshelves', { authorization: `Bearer ${token}`, 'user-agent': agent }).status;
+    const search = () => ask('GET', `/volumes?q=x&key=${service.key}`, { 'user-agent': 'search' }).status;
+    const verdicts = () =>
+      service.clients.refusals.map(({ client, limit, fault, why }) => [client.credential, limit, fault, why].join(' '));
+    return { service, clock, ask, refresh, token, shelves, search, verdicts };
+  }
+  const form = {
+    ...{ grant_type: 'refresh_token', client_id: 'sandbox-client', client_secret: 'sandbox-secret' },
+    refresh_token: 'sandbox-refresh',
+  };
+
+  test('a client is a kind of credential with a User-Agent, and the sums are the totals', () => {
+    const { service, ask, refresh, shelves, search, token } = library({ requestsPerDay: 4 });
+    search();
+    shelves(token);
+    for (let n = 0; n < 2; n++) shelves(refresh(form).json.access_token);
+    shelves('wrong');
+    ask('GET', '/volumes?q=x&key=wrong');
+    ask('OPTIONS', '/volumes');
+    search();
+    const uses = service.clients.uses();
+    expect(uses.map(({ credential, agent, requests, credits }) => [credential, agent, requests, credits])).toEqual([
+      ['key', 'search', 2, 1],
+      ['token 1', 'shelf', 1, 1],
+      ['refreshed token', 'shelf', 2, 2],
+      ['none', 'shelf', 1, 0],
+      ['none', '', 2, 0],
+    ]);
+    expect(uses[0]!.refused).toEqual({ own: 0, others: 1 });
+    expect(service.totals).toEqual({ requests: 8, refused: 1 });
+    expect(service.requests.map(({ client }) => client?.credential)).toEqual([
+      ...['key', 'token 1', 'refreshed token', 'refreshed token', 'none', 'none', 'none', 'key'],
+    ]);
+  });
+
+  test('the day: who is told that it is used up waits for the next one', () => {
+    const { service, shelves, search, token, clock, verdicts } = library({ requestsPerDay: 2 });
+    shelves(token);
+    service.takeRequests(1);
+    search();
+    clock.ms += 86_399_999;
+    search();
+    service.beginNewDay();
+    service.takeRequests(2);
+    search();
+    expect(verdicts()).toEqual([
+      'key credits others foreign use',
+      'key credits own told',
+      'key credits others foreign use',
+    ]);
+  });
+
+  test.each([
+    [true, 'own early'],
+    [false, 'others foreign use'],
+  ])(
+    'the second, with Retry-After (%s): a reply that does not say how long is no order to wait',
+    (retryAfter, again) => {
+      const { shelves, search, token, verdicts } = library({ requestsPerSecond: 2, retryAfter });
+      shelves(token);
+      shelves(token);
+      search();
+      search();
+      shelves(token);
+      expect(verdicts()).toEqual(['key burst others foreign use', `key burst ${again}`, 'token 1 burst own own use']);
+    },
+  );
 });
 
 describe('counted again by hand', () => {
