@@ -140,7 +140,7 @@ function addressOf(customer: Customer, type: TicketType): string | null {
 type TicketOf = Pick<Ticket, 'type'> & Partial<Pick<Ticket, 'inbox_id'>>;
 
 /** What the shop's address is called in replies: named after the inbox. */
-function shopAddress(world: World, ticket: TicketOf): string {
+export function shopAddress(world: World, ticket: TicketOf): string {
   const name = world.inboxes.get(ticket.inbox_id ?? '')?.name ?? 'support';
   return `${name.toLowerCase().replaceAll(/[^a-z]+/g, '-')}@harbourlane.example`;
 }

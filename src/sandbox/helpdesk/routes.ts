@@ -10,6 +10,7 @@ import { countAll, readPage, type Selection } from './listing.ts';
 import type { Ordered } from './ordered.ts';
 import { CONTACT_TYPES, customerRecord, TICKET_TYPES, ticketRecord } from './records.ts';
 import type { World, WorldCustomer, WorldTicket } from './world.ts';
+import { WRITING_ROUTES } from './writing.ts';
 
 /** What nobody knows of the service. */
 export type Readings = Settled<'helpdesk'>;
@@ -57,6 +58,7 @@ export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/users', counts: true, answer: listUsers },
   { method: 'GET', path: '/customers', counts: true, answer: listCustomers },
   { method: 'GET', path: '/customers/:id', answer: oneCustomer },
+  ...WRITING_ROUTES,
 ];
 
 /** The route of a request and the identifier in its path, or the refusal that it deserves. */
@@ -173,7 +175,7 @@ function embed(world: World, ticket: WorldTicket, type: (typeof TICKET_EMBEDS)[n
 // --- the rest ------------------------------------------------------------------------------------------------------
 
 function oneAttachment({ world, id }: Call): Answer {
-  const attachment = world.attachments.get(id);
+  const attachment = world.uploads.get(id) ?? world.attachments.get(id);
   if (attachment === undefined) throw new Refusal(404, `There is no attachment ${id}`);
   return { status: 200, body: attachment };
 }

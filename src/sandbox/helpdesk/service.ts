@@ -97,6 +97,7 @@ export class Service {
         : undefined;
       const base = `${this.#options.origin ?? `http://${asked.headers.host ?? 'desk.example'}`}${BASE}`;
       const { world } = this;
+      world.settle();
       return route.answer({ world, readings: this.readings, query, id: names.id ?? '', names, counting, body, base });
     });
     const free = answer.status >= 400 && !this.readings.chargeErrors;

@@ -10,8 +10,11 @@
 import type { Change } from '../activity.ts';
 import { Clock } from '../clock.ts';
 import { hexId, type Rng } from '../random.ts';
+import { type Settled, settled } from '../switches.ts';
 import { mutate } from './changes.ts';
+import { ContactBook } from './contacts.ts';
 import { type NewNote, type NewReply, wholeNote, wholeReply } from './conversation.ts';
+import { Deadlines } from './deadlines.ts';
 import { Ordered } from './ordered.ts';
 import {
   type Attachment,
@@ -27,12 +30,17 @@ import {
 } from './records.ts';
 import { byArrival, byCreation, byUpdate, byUserThenLatest, type WorldCustomer, type WorldTicket } from './rows.ts';
 
+import { Uploads } from './uploads.ts';
+
 export type { WorldCustomer, WorldTicket } from './rows.ts';
 
 /** The kinds of change of which nobody knows whether they move `updated_at`. */
-export type Quietable = 'reply' | 'note' | 'labels' | 'archive' | 'wake';
+export type Quietable = Settled<'helpdesk'>['quietly'][number];
 
-export interface WorldOptions {
+/** What becomes of things with time, and at a reply: see the switches of these names. */
+type Habits = Pick<Settled<'helpdesk'>, 'archiveHours' | 'archivedReopens' | 'attachmentHours'>;
+
+export interface WorldOptions extends Partial<Habits> {
   /** Names the ids; default 1. */
   seed?: number;
   /** The world's clock in milliseconds; default the machine's. */
@@ -64,12 +72,18 @@ export class World {
   readonly byUser = new Ordered<WorldTicket>(byUserThenLatest);
   readonly customersByCreated = new Ordered<WorldCustomer>(byArrival);
 
+  /** What was uploaded and belongs to no message yet; all other attachments are among `attachments`. */
+  readonly uploads: Uploads;
+  readonly contacts = new ContactBook(this);
+
   readonly seed: number;
   readonly steady: () => number;
   readonly now: () => number;
   readonly jump: (ms: number) => void;
   readonly at: Clock['at'];
   readonly #quietly: ReadonlySet<Quietable>;
+  readonly #deadlines: Deadlines;
+  readonly #archivedReopens: boolean;
   #ids = 0;
   #touches = 0;
   #numbers = 1000;
@@ -82,6 +96,10 @@ export class World {
     this.jump = jump;
     this.at = at;
     this.#quietly = new Set(options.quietly ?? []);
+    const habits: Habits = settled('helpdesk', options);
+    this.#deadlines = new Deadlines(habits.archiveHours);
+    this.#archivedReopens = habits.archivedReopens;
+    this.uploads = new Uploads(habits.attachmentHours);
   }
 
   /** A world that holds nothing yet. */
@@ -123,6 +141,7 @@ export class World {
     if (this.customers.has(made.id)) throw new Error(`There is a customer ${made.id} already`);
     this.customers.set(made.id, made);
     this.customersByCreated.add(made);
+    this.contacts.add(made.id, made.contacts);
     return made;
   }
 
@@ -154,6 +173,7 @@ export class World {
     if (this.tickets.has(made.id)) throw new Error(`There is a ticket ${made.id} already`);
     this.tickets.set(made.id, made);
     for (const order of [this.byUpdated, this.byCreated, this.byUser]) order.add(made);
+    this.#deadlines.watch(made, made.updated_at, this.now());
     for (const message of made.messages) this.#keepAttachments(message);
     return made;
   }
@@ -176,7 +196,7 @@ export class World {
   patchTicket(id: string, patch: TicketPatch, options: ChangeOptions = {}): WorldTicket {
     const ticket = this.ticket(id);
     notBoth({ spam: patch.spam ?? ticket.spam, trash: patch.trash ?? ticket.trash });
-    return this.#change(id, () => Object.assign(ticket, patch), options);
+    return this.#change(id, () => Object.assign(ticket, patch), { quiet: this.#movesNothing(patch), ...options });
   }
 
   setSpam(id: string, spam: boolean, options: ChangeOptions = {}): WorldTicket {
@@ -273,6 +293,7 @@ export class World {
   addContact(customerId: string, contact: Omit<Contact, 'id'> & { id?: string }): Contact {
     const made = { id: contact.id ?? this.newId(), type: contact.type, value: contact.value };
     this.customer(customerId).contacts.push(made);
+    this.contacts.add(customerId, [made]);
     return made;
   }
 
@@ -289,8 +310,15 @@ export class World {
     this.customers.delete(id);
   }
 
+  /** Lets happen what has become due by now: has to come before whatever looks at the world or changes it. */
+  settle(): void {
+    this.#deadlines.settle(this);
+    this.uploads.settle(this.now());
+  }
+
   /** One random believable change, now. */
   mutate(rng: Rng, without: readonly string[] = []): Change {
+    this.settle();
     return mutate(this, rng, without);
   }
 
@@ -315,7 +343,14 @@ export class World {
     }
     this.byUpdated.add(ticket);
     this.byUser.add(ticket);
+    this.#deadlines.watch(ticket, this.#moment(options), this.now());
     return ticket;
+  }
+
+  /** A patch is as quiet as everything in it. */
+  #movesNothing(patch: TicketPatch): boolean {
+    const fields = Object.keys(patch);
+    return fields.length > 0 && fields.every(field => this.#quietly.has(KIND_OF[field] as Quietable));
   }
 
   #maybeQuiet(kind: Quietable, options: ChangeOptions): ChangeOptions {
@@ -330,7 +365,7 @@ export class World {
     const fromCustomer = message.type === 'reply' && message.direction === 'in';
     const say = (ticket: WorldTicket) => {
       ticket.messages.push(message);
-      if (!fromCustomer || ticket.state === 'archived') return;
+      if (!fromCustomer || (ticket.state === 'archived' && !this.#archivedReopens)) return;
       ticket.state = 'open';
       ticket.snoozed_until = null;
     };
@@ -352,6 +387,9 @@ export class World {
     for (const attachment of message.attachments) this.attachments.delete(attachment.id);
   }
 }
+
+/** Which fields change in which kind of change; changes of all others move `updated_at` always. */
+const KIND_OF: Readonly<Record<string, Quietable>> = { label_ids: 'labels', state: 'state', snoozed_until: 'state' };
 
 function addNamed(all: Map<string, Named>, named: Named): Named {
   all.set(named.id, named);

@@ -1,0 +1,200 @@
+/**
+ * The endpoints that create and modify (help desk 3 and 4), as a table of routes like the reading ones. Each of them
+ * first finds what its path names (404), then reads the whole body (422 with everything that is wrong), and only then
+ * changes the world, so that a request that is refused has changed nothing.
+ */
+import { Refusal } from '../query.ts';
+import * as bodies from './bodies.ts';
+import { type NewContact, sameContact } from './contacts.ts';
+import { shopAddress } from './content.ts';
+import { type Form, read } from './form.ts';
+import { type Attachment, customerRecord, type Message, type Named, ticketRecord, type User } from './records.ts';
+import type { Answer, Call, Route } from './routes.ts';
+import type { ChangeOptions, World, WorldCustomer, WorldTicket } from './world.ts';
+
+export const WRITING_ROUTES: readonly Route[] = [
+  { method: 'POST', path: '/tickets', body: true, answer: createTicket },
+  { method: 'PATCH', path: '/tickets/:id', body: true, answer: patchTicket },
+  { method: 'PUT', path: '/tickets/:id/labels/:ids', answer: addLabels },
+  { method: 'DELETE', path: '/tickets/:id/labels/:ids', answer: removeLabels },
+  { method: 'POST', path: '/tickets/:id/messages', body: true, answer: createMessage },
+  { method: 'POST', path: '/attachments', body: true, answer: upload },
+  { method: 'POST', path: '/customers', body: true, answer: createCustomer },
+  { method: 'PATCH', path: '/customers/:id', body: true, answer: patchCustomer },
+  { method: 'POST', path: '/customers/:id/contacts', body: true, answer: createContact },
+  { method: 'DELETE', path: '/customers/:id/contacts/:contact', answer: removeContact },
+];
+
+const DONE: Answer = { status: 204 };
+
+function created({ base }: Call, path: readonly string[], body: unknown): Answer {
+  return { status: 201, headers: { Location: [base, ...path.map(encodeURIComponent)].join('/') }, body };
+}
+
+function existing<T>(all: ReadonlyMap<string, T>, id: string, what: string): T {
+  const found = all.get(id);
+  if (found === undefined) throw new Refusal(404, `There is no ${what} ${id}`);
+  return found;
+}
+
+// --- tickets -------------------------------------------------------------------------------------------------------
+
+/** Open, at the first inbox where none is given: a ticket always belongs to one. */
+function createTicket(call: Call): Answer {
+  const { world, readings } = call;
+  const { customer, messages, ...rest } = read(call.body, form => bodies.newTicket(form, world, readings));
+  const ticket = world.addTicket({ ...rest, customer_id: customerFor(call, customer), type: 'email' });
+  for (const message of messages) say(world, ticket, message, { quiet: true });
+  return created(call, ['tickets', ticket.id], ticketRecord(ticket));
+}
+
+/** The first of the given contacts that is known tells who it is, and that customer stays as it is. */
+function customerFor({ world, readings }: Call, given: bodies.TicketBody['customer']): string {
+  if ('id' in given) return given.id;
+  for (const contact of given.contacts ?? []) {
+    const holder = world.contacts.holder(contact, readings.emailCase);
+    if (holder) return holder.id;
+  }
+  return world.addCustomer(withIds(world, given)).id;
+}
+
+/** A patch that changes nothing answers as any other, and does not move the ticket. */
+function patchTicket({ world, readings, id, body }: Call): Answer {
+  const ticket = existing(world.tickets, id, 'ticket');
+  const patch = read(body, form => bodies.ticketPatch(form, world, readings, ticket));
+  if (Object.keys(patch).length > 0) world.patchTicket(id, patch);
+  return { status: 200, body: ticketRecord(ticket) };
+}
+
+function addLabels(call: Call): Answer {
+  const { id } = existing(call.world.tickets, call.id, 'ticket');
+  call.world.addLabels(id, labelIds(call, call.world.labels));
+  return DONE;
+}
+
+/** Labels that the ticket does not have are not there afterwards either: 204. */
+function removeLabels(call: Call): Answer {
+  const { id } = existing(call.world.tickets, call.id, 'ticket');
+  call.world.removeLabels(id, labelIds(call, call.world.labels));
+  return DONE;
+}
+
+/** `l1,l2`; known clients send the list as their language prints it, `['l1', 'l2']`, and have to hear of it. */
+function labelIds({ names }: Call, labels: ReadonlyMap<string, Named>): string[] {
+  const given = names.ids ?? '';
+  if (/^\[.*\]$/s.test(given.trim())) {
+    const reason = `label_ids: expected ids separated by commas, without brackets and quotes, got ${given}`;
+    throw new Refusal(422, 'Unprocessable Entity', [reason]);
+  }
+  const ids = given
+    .split(',')
+    .map(id => id.trim())
+    .filter(id => id !== '');
+  if (ids.length === 0) throw new Refusal(404, 'There is no label in the path');
+  for (const id of ids) existing(labels, id, 'label');
+  return ids;
+}
+
+// --- messages --------------------------------------------------------------------------------------------------------
+
+/** Nothing shows a message by itself; its `Location` names it all the same, as the specification says of every 201. */
+function createMessage(call: Call): Answer {
+  const ticket = existing(call.world.tickets, call.id, 'ticket');
+  const body = read(call.body, form => bodies.message(form, call.world, new Set()));
+  const message = say(call.world, ticket, body);
+  return created(call, ['tickets', ticket.id, 'messages', message.id], message);
+}
+
+/** What a user says carries the user's name, and goes out from the address of the ticket's inbox. */
+function say(world: World, ticket: WorldTicket, said: bodies.MessageBody, options: ChangeOptions = {}): Message {
+  const attachments = said.attachment_ids.map(id => world.uploads.take(id));
+  if (said.type === 'reply' && said.direction === 'in') {
+    return world.addMessage(ticket.id, { ...said, attachments }, options);
+  }
+  const from_name = nameOf(world.users.get(said.user_id));
+  if (said.type === 'note') return world.addNote(ticket.id, { ...said, attachments, from_name }, options);
+  return world.addMessage(ticket.id, { ...said, attachments, from_name, from: shopAddress(world, ticket) }, options);
+}
+
+function nameOf(user: User | undefined): string | null {
+  return [user?.first_name, user?.last_name].filter(Boolean).join(' ') || null;
+}
+
+function upload(call: Call): Answer {
+  const { world } = call;
+  const { name, size, type } = read(call.body, bodies.attachment);
+  const attachment: Attachment = { id: world.newId(), name, size, type };
+  world.uploads.add(attachment, world.now());
+  return created(call, ['attachments', attachment.id], attachment);
+}
+
+// --- customers -------------------------------------------------------------------------------------------------------
+
+function createCustomer(call: Call): Answer {
+  const { world } = call;
+  const customer = world.addCustomer(
+    withIds(
+      world,
+      read(call.body, form => customerBody(form, call)),
+    ),
+  );
+  return created(call, ['customers', customer.id], customerRecord(customer));
+}
+
+function patchCustomer(call: Call): Answer {
+  const { world, id } = call;
+  const customer = existing(world.customers, id, 'customer');
+  const { contacts, ...patch } = read(call.body, form => customerBody(form, call, id));
+  world.patchCustomer(id, patch);
+  if (contacts) patchContacts(call, customer, contacts);
+  return { status: 200, body: customerRecord(customer) };
+}
+
+/** `owner`: whose contacts may be given again. */
+function customerBody(form: Form, { world, readings }: Call, owner?: string): bodies.CustomerBody {
+  const body = bodies.customer(form, readings);
+  for (const [at, contact] of (body.contacts ?? []).entries()) {
+    bodies.unowned(form, `contacts[${at}]`, contact, world, readings, owner);
+  }
+  return body;
+}
+
+/** One that is there already keeps its id; the others go, unless contacts are only added. */
+function patchContacts({ world, readings }: Call, customer: WorldCustomer, wanted: readonly NewContact[]): void {
+  const { id } = customer;
+  const before = [...customer.contacts];
+  const kept = new Set<string>();
+  const ids = wanted.map(contact => {
+    const old = before.find(one => !kept.has(one.id) && sameContact(one, contact, readings.emailCase));
+    if (old) kept.add(old.id);
+    if (old && old.value !== contact.value) old.value = contact.value;
+    return old?.id ?? world.addContact(id, contact).id;
+  });
+  if (readings.patchedContacts === 'added') return;
+  for (const old of before) if (!kept.has(old.id)) world.removeContact(id, old.id);
+  customer.contacts.sort((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id));
+}
+
+function createContact(call: Call): Answer {
+  const { world, readings } = call;
+  const customer = existing(world.customers, call.id, 'customer');
+  const made = read(call.body, form => {
+    const contact = bodies.contact(form);
+    bodies.unowned(form, 'value', contact, world, readings);
+    return contact;
+  });
+  const contact = world.addContact(customer.id, made);
+  return created(call, ['customers', customer.id, 'contacts', contact.id], contact);
+}
+
+function removeContact({ world, id, names }: Call): Answer {
+  const { contacts } = existing(world.customers, id, 'customer');
+  const contact = contacts.find(one => one.id === names.contact);
+  if (contact === undefined) throw new Refusal(404, `Customer ${id} has no contact ${names.contact}`);
+  world.removeContact(id, contact.id);
+  return DONE;
+}
+
+function withIds(world: World, { contacts = [], ...customer }: bodies.CustomerBody): Partial<WorldCustomer> {
+  return { ...customer, contacts: contacts.map(({ type, value }) => ({ id: world.newId(), type, value })) };
+}
