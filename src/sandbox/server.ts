@@ -18,6 +18,7 @@ import type { Asked, Reply, SeenRequest } from './exchange.ts';
 import { generateWorld } from './helpdesk/generate.ts';
 import { BASE, Service, type ServiceOptions } from './helpdesk/service.ts';
 import type { Quietable, World } from './helpdesk/world.ts';
+import { pageAt } from './page/page.ts';
 import { makeRng, type Rng } from './random.ts';
 
 export type { SeenRequest } from './exchange.ts';
@@ -96,8 +97,10 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const world = options.world ?? generateWorld(options);
   const service = new Service(world, options);
   const books = catalog(options, world.now);
+  const watched = { helpdesk: service, books };
+  const desk: Serving = { world, handle: asked => pageAt(asked, watched) ?? service.handle(asked) };
   const server = listener(options.tls, (request, response) => {
-    void serve(BooksService.takes(request.url ?? '') ? books : service, request, response);
+    void serve(BooksService.takes(request.url ?? '') ? books : desk, request, response);
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(options.port ?? 0, options.host ?? '127.0.0.1', resolve);

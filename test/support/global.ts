@@ -25,6 +25,8 @@ declare module 'vitest' {
     /** Where databases can be made, the template to clone, and the prefix that the names of this run have. */
     postgres: { url: string; template: string; prefix: string };
     redisUrl: string | undefined;
+    /** The program. */
+    chromium: string | undefined;
     /** Whether a Docker engine and Docker Compose answer. */
     docker: boolean;
   }
@@ -47,6 +49,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
   try {
     project.provide('docker', await dockerAnswers());
+    project.provide('chromium', process.env.CHROMIUM ?? findInPath('chromium'));
     await sweepFolders();
     const folder = mkdtempSync(join(tmpdir(), `shelfdesk-tests-${process.pid}-`));
     chmodSync(folder, 0o755); // Root's PostgreSQL runs as another user, who has to get in here.

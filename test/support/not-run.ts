@@ -1,14 +1,21 @@
-/** A reporter that says at the end which tests were not run for want of a Redis, or of Docker. */
+/** A reporter that says at the end which tests were not run for want of a Redis, of a browser, or of Docker. */
 import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node';
 import './docker.ts';
 import './redis.ts';
+import type {} from './browser.ts';
 
-/** CI has a Redis, so there it is a failure not to find it. It has no Docker. */
+/** CI has a Redis and a browser, so there it is a failure not to find them. It has no Docker. */
 const needs = [
   {
     name: 'Redis',
     lack: 'lacksRedis',
     remedy: 'To run them, set TEST_REDIS_URL, or install redis-server so that it is found in PATH.',
+    onCi: true,
+  },
+  {
+    name: 'browser',
+    lack: 'lacksBrowser',
+    remedy: 'To run them, install chromium so that it is found in PATH, or set CHROMIUM to the program.',
     onCi: true,
   },
   {
