@@ -6,10 +6,12 @@
 import { findAmong } from '../paths.ts';
 import { EARLIEST, flag, list, listOf, Refusal, since, whole } from '../query.ts';
 import type { Settled } from '../switches.ts';
+import type { Shown } from './behind.ts';
 import { countAll, readPage, type Selection } from './listing.ts';
-import type { Ordered } from './ordered.ts';
+import type { Sequence } from './overlay.ts';
 import { CONTACT_TYPES, customerRecord, TICKET_TYPES, ticketRecord } from './records.ts';
-import type { World, WorldCustomer, WorldTicket } from './world.ts';
+import type { WorldCustomer, WorldTicket } from './rows.ts';
+import type { World } from './world.ts';
 import { WRITING_ROUTES } from './writing.ts';
 
 /** What nobody knows of the service. */
@@ -17,6 +19,8 @@ export type Readings = Settled<'helpdesk'>;
 
 export interface Call {
   world: World;
+  /** What a request that reads is shown: the world, or a copy of it that is behind. */
+  shown: Shown;
   readings: Readings;
   query: URLSearchParams;
   /** What stands in the place of `:id` in the path. */
@@ -88,7 +92,7 @@ function listTickets(call: Call): Answer {
 }
 
 /** `updated_at`, `created_at` (with `-` descending) or `user_id,-updated_at`; without `sort` the newest come first. */
-function ticketOrder({ query, world, readings }: Call): Selection<WorldTicket> {
+function ticketOrder({ query, shown, readings }: Call): Selection<WorldTicket> {
   const updated = since(query, 'since_updated_at', readings.sinceInclusive);
   const created = since(query, 'since_created_at', readings.sinceInclusive);
   const updatedSince: Filter<WorldTicket> = ticket => ticket.updated_at >= updated;
@@ -99,18 +103,18 @@ function ticketOrder({ query, world, readings }: Call): Selection<WorldTicket> {
   switch (sort) {
     case 'updated_at':
     case '-updated_at':
-      return startingAt(world.byUpdated, updatedSince, sort.startsWith('-'), wasCreated);
+      return startingAt(shown.byUpdated, updatedSince, sort.startsWith('-'), wasCreated);
     case 'created_at':
     case '-created_at':
-      return startingAt(world.byCreated, createdSince, sort.startsWith('-'), wasUpdated);
+      return startingAt(shown.byCreated, createdSince, sort.startsWith('-'), wasUpdated);
     case 'user_id,-updated_at':
-      return { order: world.byUser, from: 0, descending: false, filters: [...wasUpdated, ...wasCreated] };
+      return { order: shown.byUser, from: 0, descending: false, filters: [...wasUpdated, ...wasCreated] };
     default:
       throw new Refusal(400, `sort: tickets cannot be sorted by "${sort}"`);
   }
 }
 
-function startingAt<T>(order: Ordered<T>, first: Filter<T>, descending: boolean, filters: Filter<T>[]): Selection<T> {
+function startingAt<T>(order: Sequence<T>, first: Filter<T>, descending: boolean, filters: Filter<T>[]): Selection<T> {
   return { order, from: order.firstWhere(first), descending, filters };
 }
 
@@ -145,28 +149,28 @@ function assignees(query: URLSearchParams): (string | null)[] | undefined {
   return query.getAll('user_id').includes('') ? [...named, null] : named;
 }
 
-function oneTicket({ world, id, query }: Call): Answer {
-  const ticket = world.tickets.get(id);
+function oneTicket({ shown, id, query }: Call): Answer {
+  const ticket = shown.tickets.get(id);
   if (ticket === undefined) throw new Refusal(404, `There is no ticket ${id}`);
   const embeds = listOf(query, 'embed', TICKET_EMBEDS) ?? [];
-  const embedded = Object.fromEntries(embeds.map(type => [type, embed(world, ticket, type)]));
+  const embedded = Object.fromEntries(embeds.map(type => [type, embed(shown, ticket, type)]));
   return { status: 200, body: { ...ticketRecord(ticket), ...embedded } };
 }
 
 /** The related objects; null for one that is not there. `group` is what inboxes were called before. */
-function embed(world: World, ticket: WorldTicket, type: (typeof TICKET_EMBEDS)[number]): unknown {
+function embed(shown: Shown, ticket: WorldTicket, type: (typeof TICKET_EMBEDS)[number]): unknown {
   switch (type) {
     case 'user':
-      return (ticket.user_id !== null && world.users.get(ticket.user_id)) || null;
+      return (ticket.user_id !== null && shown.users.get(ticket.user_id)) || null;
     case 'inbox':
     case 'group':
-      return world.inboxes.get(ticket.inbox_id) ?? null;
+      return shown.inboxes.get(ticket.inbox_id) ?? null;
     case 'customer': {
-      const customer = world.customers.get(ticket.customer_id);
+      const customer = shown.customers.get(ticket.customer_id);
       return customer ? customerRecord(customer) : null;
     }
     case 'labels':
-      return ticket.label_ids.map(id => world.labels.get(id)).filter(label => label !== undefined);
+      return ticket.label_ids.map(id => shown.labels.get(id)).filter(label => label !== undefined);
     case 'messages':
       return ticket.messages;
   }
@@ -187,7 +191,7 @@ function listUsers(call: Call): Answer {
 }
 
 function listCustomers(call: Call): Answer {
-  const { query, world, readings } = call;
+  const { query, shown, readings } = call;
   const created = since(query, 'since_created_at', readings.sinceInclusive);
   const sort = list(query, 'sort')?.join(',') ?? '-created_at';
   if (sort !== 'created_at' && sort !== '-created_at') {
@@ -195,7 +199,7 @@ function listCustomers(call: Call): Answer {
   }
   const contacts = contactFilter(query);
   const filters = contacts ? [contacts] : [];
-  const order = world.customersByCreated;
+  const order = shown.customersByCreated;
   const selection = startingAt(order, customer => customer.created_at >= created, sort.startsWith('-'), filters);
   return page(call, selection, customerRecord);
 }
@@ -211,8 +215,8 @@ function contactFilter(query: URLSearchParams): Filter<WorldCustomer> | undefine
     );
 }
 
-function oneCustomer({ world, id }: Call): Answer {
-  const customer = world.customers.get(id);
+function oneCustomer({ shown, id }: Call): Answer {
+  const customer = shown.customers.get(id);
   if (customer === undefined) throw new Refusal(404, `There is no customer ${id}`);
   return { status: 200, body: customerRecord(customer) };
 }

@@ -7,11 +7,12 @@
 import { jsonBody } from '../body.ts';
 import { Clients, clientName, type Said } from '../clients.ts';
 import { type Asked, keep, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
-import { type Fault, hasBody, leavesUndone, spoil } from '../faults.ts';
+import { type Fault, hasBody, lagOf, leavesUndone, spoil } from '../faults.ts';
 import { type Budget, Limits } from '../limits.ts';
 import { flag, list, Refusal } from '../query.ts';
 import type { Rules } from '../rules.ts';
 import { settled } from '../switches.ts';
+import { behind } from './behind.ts';
 import { type Answer, costOf, findRoute, type Readings } from './routes.ts';
 import type { World } from './world.ts';
 
@@ -54,6 +55,7 @@ export class Service {
     const limits = { ...this.readings, start: world.steady() };
     this.#limits = new Limits(limits);
     this.clients = new Clients(limits);
+    options.rules?.watch(() => world.past.keepFor(options.rules?.longestLag_ms('helpdesk') ?? 0));
   }
 
   takeCredits(credits: number): void {
@@ -96,9 +98,11 @@ export class Service {
         ? jsonBody(asked, seen.method === 'PUT' && this.readings.emptyPut === 'accepted')
         : undefined;
       const base = `${this.#options.origin ?? `http://${asked.headers.host ?? 'desk.example'}`}${BASE}`;
-      const { world } = this;
+      const { world, readings } = this;
       world.settle();
-      return route.answer({ world, readings: this.readings, query, id: names.id ?? '', names, counting, body, base });
+      const lag_ms = lagOf(faults);
+      const shown = lag_ms > 0 ? behind(world, lag_ms) : world;
+      return route.answer({ world, shown, readings, query, id: names.id ?? '', names, counting, body, base });
     });
     const free = answer.status >= 400 && !this.readings.chargeErrors;
     if (free) this.#limits.giveBack(cost, seen.at);

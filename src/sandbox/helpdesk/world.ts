@@ -11,6 +11,7 @@ import type { Change } from '../activity.ts';
 import { Clock } from '../clock.ts';
 import { hexId, type Rng } from '../random.ts';
 import { type Settled, settled } from '../switches.ts';
+import { HelpdeskPast } from './behind.ts';
 import { mutate } from './changes.ts';
 import { ContactBook } from './contacts.ts';
 import { type NewNote, type NewReply, wholeNote, wholeReply } from './conversation.ts';
@@ -81,6 +82,8 @@ export class World {
   readonly now: () => number;
   readonly jump: (ms: number) => void;
   readonly at: Clock['at'];
+  /** What tickets and customers were, once somebody wants to read from a copy that is behind. */
+  readonly past: HelpdeskPast;
   readonly #quietly: ReadonlySet<Quietable>;
   readonly #deadlines: Deadlines;
   readonly #archivedReopens: boolean;
@@ -95,6 +98,7 @@ export class World {
     this.now = now;
     this.jump = jump;
     this.at = at;
+    this.past = new HelpdeskPast(steady);
     this.#quietly = new Set(options.quietly ?? []);
     const habits: Habits = settled('helpdesk', options);
     this.#deadlines = new Deadlines(habits.archiveHours);
@@ -139,6 +143,7 @@ export class World {
       seq: ++this.#touches,
     };
     if (this.customers.has(made.id)) throw new Error(`There is a customer ${made.id} already`);
+    this.past.customers.note(made.id);
     this.customers.set(made.id, made);
     this.customersByCreated.add(made);
     this.contacts.add(made.id, made.contacts);
@@ -171,6 +176,7 @@ export class World {
     };
     notBoth(made);
     if (this.tickets.has(made.id)) throw new Error(`There is a ticket ${made.id} already`);
+    this.past.tickets.note(made.id);
     this.tickets.set(made.id, made);
     for (const order of [this.byUpdated, this.byCreated, this.byUser]) order.add(made);
     this.#deadlines.watch(made, made.updated_at, this.now());
@@ -234,6 +240,7 @@ export class World {
   /** Gone for good: from the lists, by id, and its messages and attachments with it. */
   deleteTicket(id: string): void {
     const ticket = this.ticket(id);
+    this.past.tickets.note(id, ticket);
     for (const order of [this.byUpdated, this.byCreated, this.byUser]) order.remove(ticket);
     for (const message of ticket.messages) this.#dropAttachments(message);
     this.tickets.delete(id);
@@ -287,18 +294,18 @@ export class World {
   }
 
   patchCustomer(id: string, patch: Partial<Pick<Customer, 'first_name' | 'last_name' | 'summary'>>): WorldCustomer {
-    return Object.assign(this.customer(id), patch);
+    return Object.assign(this.#aboutToChange(id), patch);
   }
 
   addContact(customerId: string, contact: Omit<Contact, 'id'> & { id?: string }): Contact {
     const made = { id: contact.id ?? this.newId(), type: contact.type, value: contact.value };
-    this.customer(customerId).contacts.push(made);
+    this.#aboutToChange(customerId).contacts.push(made);
     this.contacts.add(customerId, [made]);
     return made;
   }
 
   removeContact(customerId: string, contactId: string): void {
-    const { contacts } = this.customer(customerId);
+    const { contacts } = this.#aboutToChange(customerId);
     const at = contacts.findIndex(contact => contact.id === contactId);
     if (at < 0) throw new Error(`Customer ${customerId} has no contact ${contactId}`);
     contacts.splice(at, 1);
@@ -306,7 +313,7 @@ export class World {
 
   /** Gone for good; its tickets keep an id that leads nowhere. */
   deleteCustomer(id: string): void {
-    this.customersByCreated.remove(this.customer(id));
+    this.customersByCreated.remove(this.#aboutToChange(id));
     this.customers.delete(id);
   }
 
@@ -334,6 +341,7 @@ export class World {
 
   #change(id: string, edit: (ticket: WorldTicket) => void, options: ChangeOptions): WorldTicket {
     const ticket = this.ticket(id);
+    this.past.tickets.note(id, ticket);
     this.byUpdated.remove(ticket);
     this.byUser.remove(ticket);
     edit(ticket);
@@ -351,6 +359,12 @@ export class World {
   #movesNothing(patch: TicketPatch): boolean {
     const fields = Object.keys(patch);
     return fields.length > 0 && fields.every(field => this.#quietly.has(KIND_OF[field] as Quietable));
+  }
+
+  #aboutToChange(customerId: string): WorldCustomer {
+    const customer = this.customer(customerId);
+    this.past.customers.note(customerId, customer);
+    return customer;
   }
 
   #maybeQuiet(kind: Quietable, options: ChangeOptions): ChangeOptions {

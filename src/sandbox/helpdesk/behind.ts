@@ -1,0 +1,88 @@
+/**
+ * What a request reads: the world, or a copy of it that is behind, as when a service answers from a replica. In the
+ * copy tickets (with their messages) and customers (with their contacts) are as they were, where they were: what has
+ * come since is not there yet, and what is gone still is. Users, names of labels and inboxes, and attachments by id are
+ * those of now.
+ */
+import { Past } from '../past.ts';
+import { Overlay, type Sequence } from './overlay.ts';
+import { customerRecord, type Message, ticketRecord } from './records.ts';
+import { byArrival, byCreation, byUpdate, byUserThenLatest, type WorldCustomer, type WorldTicket } from './rows.ts';
+import type { World } from './world.ts';
+
+export interface Lookup<T> {
+  get(id: string): T | undefined;
+}
+
+export interface Shown extends Pick<World, 'users' | 'labels' | 'inboxes' | 'attachments'> {
+  readonly tickets: Lookup<WorldTicket>;
+  readonly customers: Lookup<WorldCustomer>;
+  readonly byUpdated: Sequence<WorldTicket>;
+  readonly byCreated: Sequence<WorldTicket>;
+  readonly byUser: Sequence<WorldTicket>;
+  readonly customersByCreated: Sequence<WorldCustomer>;
+}
+
+/** What tickets and customers were before they changed. */
+export class HelpdeskPast {
+  readonly tickets: Past<WorldTicket>;
+  readonly customers: Past<WorldCustomer>;
+
+  constructor(steady: () => number) {
+    this.tickets = new Past<WorldTicket>(steady, ticket => ({
+      ...ticketRecord(ticket),
+      touched: ticket.touched,
+      messages: ticket.messages.map(copyOf),
+    }));
+    this.customers = new Past<WorldCustomer>(steady, customer => ({
+      ...customerRecord(customer),
+      contacts: [...customer.contacts],
+      created_at: customer.created_at,
+      seq: customer.seq,
+    }));
+  }
+
+  keepFor(ms: number): void {
+    this.tickets.keepFor(ms);
+    this.customers.keepFor(ms);
+  }
+}
+
+/** Notes are edited in place. */
+const copyOf = (message: Message): Message => ({ ...message, attachments: [...message.attachments] });
+
+export function behind(world: World, lag_ms: number): Shown {
+  const moment = world.steady() - lag_ms;
+  const tickets = over(world.tickets, world.past.tickets.asOf(moment));
+  const customers = over(world.customers, world.past.customers.asOf(moment));
+  const { users, labels, inboxes, attachments } = world;
+  return {
+    ...{ users, labels, inboxes, attachments },
+    tickets,
+    customers,
+    // Each only if it is asked for: it is made for one request.
+    get byUpdated() {
+      return tickets.order(world.byUpdated, byUpdate);
+    },
+    get byCreated() {
+      return tickets.order(world.byCreated, byCreation);
+    },
+    get byUser() {
+      return tickets.order(world.byUser, byUserThenLatest);
+    },
+    get customersByCreated() {
+      return customers.order(world.customersByCreated, byArrival);
+    },
+  };
+}
+
+function over<T>(now: Lookup<T>, then: ReadonlyMap<string, T | undefined>) {
+  const present = <V>(value: V | undefined): value is V => value !== undefined;
+  return {
+    get: (id: string) => (then.has(id) ? then.get(id) : now.get(id)),
+    order: (order: Sequence<T>, compare: (a: T, b: T) => number): Sequence<T> => {
+      const gone = [...then.keys()].map(id => now.get(id)).filter(present);
+      return new Overlay(order, compare, gone, [...then.values()].filter(present));
+    },
+  };
+}

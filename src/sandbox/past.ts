@@ -1,0 +1,56 @@
+/**
+ * What records were before they changed, for replies from a copy that is behind. Nothing is kept until somebody asks
+ * for it, and then as long as was asked for: before-images of what changed, so that it costs by changes and not by
+ * records. What was changed directly, past the operations of its world, is not noticed.
+ */
+
+interface Image<T> {
+  /** When it changed, by the steady clock. */
+  at: number;
+  id: string;
+  /** Undefined for what did not exist. */
+  before: T | undefined;
+}
+
+export class Past<T> {
+  readonly #steady: () => number;
+  readonly #copy: (record: T) => T;
+  #keep_ms = 0;
+  /** In the order of the changes. */
+  #images: Image<T>[] = [];
+
+  /** `copy`: one that later changes of the record leave alone. */
+  constructor(steady: () => number, copy: (record: T) => T) {
+    this.#steady = steady;
+    this.#copy = copy;
+  }
+
+  /** From now on changes can be looked behind this far; 0 forgets all. */
+  keepFor(ms: number): void {
+    this.#keep_ms = ms;
+    if (ms === 0) this.#images = [];
+  }
+
+  /** Has to be called before a record changes or goes away, and for one that is about to come without any record. */
+  note(id: string, record?: T): void {
+    if (this.#keep_ms === 0) return;
+    const at = this.#steady();
+    this.#images.push({ at, id, before: record === undefined ? undefined : this.#copy(record) });
+    if (this.#images[0]!.at < at - 2 * this.#keep_ms) this.#forget(at - this.#keep_ms);
+  }
+
+  /** Each record that has changed after that moment as it was then: undefined if it was not there. */
+  asOf(moment: number): Map<string, T | undefined> {
+    const then = new Map<string, T | undefined>();
+    for (let at = this.#images.length - 1; at >= 0 && this.#images[at]!.at > moment; at--) {
+      const { id, before } = this.#images[at]!;
+      then.set(id, before);
+    }
+    return then;
+  }
+
+  /** Called when half of what is kept is too old, so that each image is moved about once. */
+  #forget(before: number): void {
+    this.#images = this.#images.filter(({ at }) => at >= before);
+  }
+}
