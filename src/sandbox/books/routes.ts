@@ -3,6 +3,7 @@
 import type { Rng } from '../random.ts';
 import { between } from '../random.ts';
 import type { Settled } from '../switches.ts';
+import type { BooksShown } from './behind.ts';
 import { BooksError, unauthorized, unknownShelf, unknownVolume } from './errors.ts';
 import { BOOKSHELF, BOOKSHELVES, type Known, VOLUME, VOLUMES } from './fields.ts';
 import { NARROWING, narrowing, preorders } from './narrowing.ts';
@@ -20,6 +21,8 @@ export interface BooksReadings extends Settled<'books'> {
 
 export interface BooksCall {
   world: BooksWorld;
+  /** What a request that reads is shown: the world, or a copy of it that is behind. */
+  shown: BooksShown;
   readings: BooksReadings;
   query: URLSearchParams;
   /** What stands in the place of `:user`, `:shelf` and `:volume` in the path. */
@@ -95,9 +98,9 @@ export const BOOKS_ROUTES: readonly BooksRoute[] = [
 // --- shelves ------------------------------------------------------------------------------------------------------------
 
 /** The user of the path, or the one who asks. */
-function userOf({ world, names, readings }: BooksCall): BooksUser {
-  if (names.user === undefined) return world.user(world.me);
-  const user = world.users.get(names.user);
+function userOf({ shown, names, readings }: BooksCall): BooksUser {
+  if (names.user === undefined) return shown.user(shown.me);
+  const user = shown.users.get(names.user);
   if (user) return user;
   const reason = readings.unknownUser === 400 ? 'invalidUser' : 'notFound';
   throw new BooksError(readings.unknownUser, reason, `Invalid user: ${names.user}`);
@@ -138,33 +141,33 @@ function oneShelf(call: BooksCall): BooksAnswer {
 // --- volumes ------------------------------------------------------------------------------------------------------------
 
 function listShelfVolumes(call: BooksCall): BooksAnswer {
-  const shown = preorders(call.query);
+  const wanted = preorders(call.query);
   const q = lastOf(call.query, 'q')?.trim();
-  const { world } = call;
+  const { shown } = call;
   const ids = shelfOf(call).volumes;
-  if (!q && !(shown && world.sellsAhead)) return page(call, ids, id => world.volume(id));
-  const all = ids.map(id => world.volume(id));
-  const volumes = shown ? all.filter(shown) : all;
+  if (!q && !(wanted && shown.sellsAhead)) return page(call, ids, id => shown.volume(id));
+  const all = ids.map(id => shown.volume(id));
+  const volumes = wanted ? all.filter(wanted) : all;
   return page(call, q ? found(volumes, q) : volumes, itself);
 }
 
 /** Stops at a depth: the pages behind it are empty, whatever `totalItems` says. */
 function search(call: BooksCall): BooksAnswer {
-  const { world, query, readings } = call;
+  const { shown, query, readings } = call;
   const q = needed(query, 'q');
   const newest = oneOf(query, 'orderBy', ['relevance', 'newest']) === 'newest';
   const wanted = narrowing(query);
-  const all = found(mine(call) ?? world.volumes.values(), q).filter(wanted);
+  const all = found(mine(call) ?? shown.volumes.values(), q).filter(wanted);
   const ordered = newest ? newestFirst(all) : all;
   return page(call, ordered.slice(0, readings.searchDepth), itself, all.length);
 }
 
 /** With `libraryRestrict` what stands on any shelf of the one who asks, each volume once. */
-function mine({ world, query, known }: BooksCall): WorldVolume[] | undefined {
+function mine({ shown, query, known }: BooksCall): WorldVolume[] | undefined {
   if (oneOf(query, 'libraryRestrict', ['my-library', 'no-restrict']) !== 'my-library') return undefined;
   if (!known) throw unauthorized('required', 'Login Required.');
-  const ids = [...world.user(world.me).shelves.values()].flatMap(({ volumes }) => volumes);
-  return [...new Set(ids)].map(id => world.volume(id));
+  const ids = [...shown.user(shown.me).shelves.values()].flatMap(({ volumes }) => volumes);
+  return [...new Set(ids)].map(id => shown.volume(id));
 }
 
 function oneVolume(call: BooksCall): BooksAnswer {
@@ -173,8 +176,8 @@ function oneVolume(call: BooksCall): BooksAnswer {
   return { status: 200, body: showVolume(volumeOf(call, call.names.volume!), look) };
 }
 
-function volumeOf({ world, readings }: BooksCall, id: string): WorldVolume {
-  const volume = world.volumes.get(id);
+function volumeOf({ shown, readings }: BooksCall, id: string): WorldVolume {
+  const volume = shown.volumes.get(id);
   if (volume === undefined || readings.failing.has(id)) throw unknownVolume();
   return volume;
 }
@@ -194,11 +197,11 @@ function lookOf(call: BooksCall, place: Look['place']): Look {
  * What volumes on shelves of the one who asks say of that: the same on every shelf, since it is about the volume. Nobody
  * knows whether the service shows it; where it varies, a reply differs from the last one though nothing has changed.
  */
-function aboutMe({ world, names, readings }: BooksCall): Look['about'] {
+function aboutMe({ shown, names, readings }: BooksCall): Look['about'] {
   const own = names.user === undefined && names.shelf !== undefined;
   if (!own || readings.userInfo === 'none') return undefined;
-  const { shelves } = world.user(world.me);
-  const updated = readings.userInfo === 'varies' ? instant(world.now()) : shelves.get(0)!.created;
+  const { shelves } = shown.user(shown.me);
+  const updated = readings.userInfo === 'varies' ? instant(shown.now()) : shelves.get(0)!.created;
   const bought = shelves.get(PURCHASED)?.volumes ?? [];
   return ({ id }) => ({ isPurchased: bought.includes(id), isPreordered: false, isInMyBooks: true, updated });
 }

@@ -6,12 +6,13 @@
  */
 import { type ClientName, Clients, clientName } from '../clients.ts';
 import { type Asked, keep, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
-import { type Fault, hasBody, leavesUndone, spoil } from '../faults.ts';
+import { type Fault, hasBody, lagOf, leavesUndone, spoil } from '../faults.ts';
 import { type Budget, type LimitOptions, Limits } from '../limits.ts';
 import { findAmong } from '../paths.ts';
 import { hexId, makeRng, type Rng } from '../random.ts';
 import type { RuledService, Rules } from '../rules.ts';
 import { settled } from '../switches.ts';
+import { behind } from './behind.ts';
 import { BooksError, envelope, unauthorized } from './errors.ts';
 import { type Mask, parseFields, select } from './fields.ts';
 import { checkParameters, lastOf } from './parameters.ts';
@@ -61,6 +62,7 @@ export class BooksService {
     const limits = this.#newDay();
     this.#limits = new Limits(limits);
     this.clients = new Clients(limits);
+    options.rules?.watch(() => world.past.keepFor(options.rules?.longestLag_ms('books') ?? 0));
   }
 
   /** What there is of the day now. */
@@ -120,7 +122,10 @@ export class BooksService {
       checkParameters(query, route.takes, this.readings.parametersChecked);
       const fields = lastOf(query, 'fields') || headerOf(asked, 'x-goog-fieldmask');
       const mask = fields ? parseFields(fields, this.readings.fieldsChecked ? route.shows : undefined) : undefined;
-      return chosen(route.answer({ ...this.#surroundings(asked), query, names, known }), mask);
+      const { world } = this;
+      const lag_ms = route.method === 'GET' ? lagOf(faults) : 0;
+      const shown = lag_ms > 0 ? behind(world, lag_ms) : world;
+      return chosen(route.answer({ ...this.#surroundings(asked), shown, query, names, known }), mask);
     });
     return this.#sent(seen, spoil(this.#reply(asked, seen, answer), faults, onPurpose));
   }

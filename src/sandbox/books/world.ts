@@ -7,6 +7,7 @@ import type { Change } from '../activity.ts';
 import { Clock } from '../clock.ts';
 import { type Rng, urlId } from '../random.ts';
 import { settled } from '../switches.ts';
+import { BooksPast } from './behind.ts';
 import { mutate } from './changes.ts';
 import {
   type Access,
@@ -45,6 +46,8 @@ export class BooksWorld {
   readonly now: () => number;
   readonly jump: (ms: number) => void;
   readonly at: Clock['at'];
+  /** What shelves and volumes were, once somebody wants to read from a copy that is behind. */
+  readonly past: BooksPast;
   /** Whether any volume ever was one that can only be ordered in advance: those are not shown to everybody. */
   sellsAhead = false;
   readonly #moveShows: boolean;
@@ -58,6 +61,7 @@ export class BooksWorld {
     this.now = now;
     this.jump = jump;
     this.at = at;
+    this.past = new BooksPast(steady);
     this.me = options.me ?? '1122334455667788';
     this.#moveShows = settled('books', options).moveShows;
     this.addUser(this.me);
@@ -96,6 +100,7 @@ export class BooksWorld {
       cover: volume.cover ?? false,
     };
     if (this.volumes.has(made.id)) throw new Error(`There is a volume ${made.id} already`);
+    this.past.volumes.note(made.id);
     this.volumes.set(made.id, made);
     this.sellsAhead ||= made.saleInfo?.saleability === 'FOR_PREORDER';
     return made;
@@ -104,6 +109,7 @@ export class BooksWorld {
   /** Nothing announces it: no shelf moves. */
   changeVolume(id: string, patch: VolumePatch): WorldVolume {
     const volume = this.volume(id);
+    this.past.volumes.note(id, volume);
     const info = Object.entries({ ...volume.info, ...patch }).filter(([, value]) => value !== undefined);
     volume.info = Object.fromEntries(info) as unknown as VolumeInfo;
     return volume;
@@ -115,6 +121,7 @@ export class BooksWorld {
     for (const user of this.users.values()) {
       for (const shelf of user.shelves.values()) if (shelf.volumes.includes(id)) this.remove(user.id, shelf.id, id);
     }
+    this.past.volumes.note(id, this.volume(id));
     this.volumes.delete(id);
   }
 
@@ -125,19 +132,20 @@ export class BooksWorld {
     const shelf = this.shelf(userId, shelfId);
     this.volume(volumeId);
     if (shelf.volumes.includes(volumeId)) return shelf;
+    this.#aboutToChange(userId, shelfId);
     shelf.volumes.splice(position, 0, volumeId);
     return this.#moved(shelf);
   }
 
   remove(userId: string, shelfId: number, volumeId: string): WorldShelf {
-    const shelf = this.shelf(userId, shelfId);
+    const shelf = this.#aboutToChange(userId, shelfId);
     shelf.volumes.splice(this.#placeOf(shelf, volumeId), 1);
     return this.#moved(shelf);
   }
 
   /** 0 puts it before the first one, 1 between the first and the second of the others. */
   move(userId: string, shelfId: number, volumeId: string, position: number): WorldShelf {
-    const shelf = this.shelf(userId, shelfId);
+    const shelf = this.#aboutToChange(userId, shelfId);
     const before = this.#placeOf(shelf, volumeId);
     shelf.volumes.splice(before, 1);
     shelf.volumes.splice(position, 0, volumeId);
@@ -146,7 +154,7 @@ export class BooksWorld {
   }
 
   clear(userId: string, shelfId: number): WorldShelf {
-    const shelf = this.shelf(userId, shelfId);
+    const shelf = this.#aboutToChange(userId, shelfId);
     if (shelf.volumes.length === 0) return shelf;
     shelf.volumes = [];
     return this.#moved(shelf);
@@ -169,13 +177,14 @@ export class BooksWorld {
       volumes: [...(shelf.volumes ?? [])],
     };
     if (shelves.has(made.id)) throw new Error(`User ${userId} has a shelf ${made.id} already`);
+    this.past.noteShelf(userId, made.id);
     shelves.set(made.id, made);
     return made;
   }
 
   /** Moves `updated` alone. A description that is undefined goes away. */
   changeShelf(userId: string, shelfId: number, patch: ShelfPatch): WorldShelf {
-    const shelf = this.shelf(userId, shelfId);
+    const shelf = this.#aboutToChange(userId, shelfId);
     Object.assign(shelf, patch);
     if (shelf.description === undefined) delete shelf.description;
     shelf.updated = instant(this.now());
@@ -184,7 +193,7 @@ export class BooksWorld {
 
   deleteShelf(userId: string, shelfId: number): void {
     if (shelfId <= LAST_RESERVED_ID) throw new Error(`Shelf ${shelfId} belongs to every user and stays`);
-    this.shelf(userId, shelfId);
+    this.#aboutToChange(userId, shelfId);
     this.user(userId).shelves.delete(shelfId);
   }
 
@@ -209,6 +218,12 @@ export class BooksWorld {
     const volume = this.volumes.get(id);
     if (volume === undefined) throw new Error(`There is no volume ${id}`);
     return volume;
+  }
+
+  #aboutToChange(userId: string, shelfId: number): WorldShelf {
+    const shelf = this.shelf(userId, shelfId);
+    this.past.noteShelf(userId, shelfId, shelf);
+    return shelf;
   }
 
   #placeOf(shelf: WorldShelf, volumeId: string): number {

@@ -1,0 +1,78 @@
+/**
+ * What a request of the catalog reads: the world, or a copy of it that is behind. In the copy shelves hold what they
+ * held and are called what they were called, and volumes read as they did; who has shelves is known at once.
+ */
+import { Past } from '../past.ts';
+import type { BooksUser, WorldShelf, WorldVolume } from './records.ts';
+import type { BooksWorld } from './world.ts';
+
+export interface BooksShown extends Pick<BooksWorld, 'me' | 'now' | 'sellsAhead'> {
+  readonly users: { get(id: string): BooksUser | undefined };
+  readonly volumes: Pick<ReadonlyMap<string, WorldVolume>, 'get' | 'values'>;
+  user(id: string): BooksUser;
+  volume(id: string): WorldVolume;
+}
+
+/** A shelf is known by its own id to its own user only. */
+interface Standing {
+  user: string;
+  shelf: WorldShelf;
+}
+
+export class BooksPast {
+  readonly #shelves: Past<Standing>;
+  readonly volumes: Past<WorldVolume>;
+
+  constructor(steady: () => number) {
+    this.#shelves = new Past<Standing>(steady, ({ user, shelf }) => ({
+      user,
+      shelf: { ...shelf, volumes: [...shelf.volumes] },
+    }));
+    this.volumes = new Past<WorldVolume>(steady, volume => ({ ...volume }));
+  }
+
+  keepFor(ms: number): void {
+    this.#shelves.keepFor(ms);
+    this.volumes.keepFor(ms);
+  }
+
+  /** As `Past.note`. */
+  noteShelf(user: string, id: number, shelf?: WorldShelf): void {
+    this.#shelves.note(`${id} ${user}`, shelf && { user, shelf });
+  }
+
+  /** The user with the shelves of that moment, in the order of their ids if some were deleted since. */
+  userAsOf(user: BooksUser, moment: number): BooksUser {
+    let shelves = new Map(user.shelves);
+    for (const [key, then] of this.#shelves.asOf(moment)) {
+      const [id, ...owner] = key.split(' ');
+      if (owner.join(' ') !== user.id) continue;
+      if (then === undefined) shelves.delete(Number(id));
+      else shelves.set(Number(id), then.shelf);
+    }
+    if ([...shelves.keys()].some(id => !user.shelves.has(id))) {
+      shelves = new Map([...shelves].toSorted(([a], [b]) => a - b));
+    }
+    return { ...user, shelves };
+  }
+}
+
+export function behind(world: BooksWorld, lag_ms: number): BooksShown {
+  const moment = world.steady() - lag_ms;
+  const volumes = new Map(world.volumes);
+  for (const [id, then] of world.past.volumes.asOf(moment)) {
+    if (then === undefined) volumes.delete(id);
+    else volumes.set(id, then);
+  }
+  const find = (id: string) => {
+    const user = world.users.get(id);
+    return user && world.past.userAsOf(user, moment);
+  };
+  const { me, now, sellsAhead } = world;
+  return {
+    ...{ me, now, sellsAhead, volumes },
+    users: { get: find },
+    user: id => find(id) ?? world.user(id),
+    volume: id => volumes.get(id) ?? world.volume(id),
+  };
+}
