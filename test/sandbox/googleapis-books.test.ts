@@ -59,7 +59,60 @@ describe('with a key', () => {
     const { open } = await catalog();
     const failed = await open.volumes.list({ q: 'a', maxResults: 41 }).catch(error => error);
     expect(failed).toMatchObject({ status: 400 });
-    expect(failed.response.data.error.errors[0].reason).toBe('invalidParameter');
+    expect(failed.response.data.error.errors[0]).toMatchObject({ reason: 'invalidParameter', location: 'maxResults' });
+  });
+
+  test('every parameter that the client has for a search', async () => {
+    const { open, world } = await catalog({ parametersChecked: true, fieldsChecked: true });
+    world.addVolume({
+      id: 'g',
+      info: { title: 'Tide', publishedDate: '2031', printType: 'BOOK', language: 'de', maturityRating: 'NOT_MATURE' },
+      saleInfo: { saleability: 'FOR_PREORDER', isEbook: true, listPrice: { amount: '9.99', currencyCode: 'EUR' } },
+      accessInfo: { ...world.volume('a').accessInfo, epub: { isAvailable: true } },
+    });
+    const everything = {
+      q: 'tide intitle:tide',
+      download: 'EPUB',
+      filter: 'paid-ebooks',
+      langRestrict: 'de',
+      libraryRestrict: 'no-restrict',
+      maxAllowedMaturityRating: 'not-mature',
+      maxResults: 40,
+      orderBy: 'newest',
+      partner: 'none',
+      printType: 'BOOKS',
+      projection: 'LITE',
+      showPreorders: true,
+      source: 'test',
+      startIndex: 0,
+      quotaUser: 'somebody',
+      alt: 'json',
+      prettyPrint: true,
+      '$.xgafv': '2',
+      fields: 'items/id',
+    };
+    expect(ids(await open.volumes.list(everything))).toEqual(['g']);
+    expect(ids(await open.volumes.list({ ...everything, showPreorders: false }))).toBeUndefined();
+    const one = { volumeId: 'g', partner: 'none', includeNonComicsSeries: true, user_library_consistent_read: false };
+    expect((await open.volumes.get({ ...one, source: 'test' })).data.id).toBe('g');
+    const list = { userId: '77', shelf: '1001', showPreorders: true, source: 'test' };
+    expect(ids(await open.bookshelves.volumes.list(list))).toEqual(['b', 'a']);
+  });
+
+  test('newest first, and found on my shelves', async () => {
+    const { open, sandbox, world } = await catalog();
+    for (const [id, publishedDate] of [
+      ['a', '1999'],
+      ['f', '2001'],
+      ['c', '2001-02'],
+    ] as const) {
+      world.changeVolume(id, { publishedDate });
+    }
+    const newest = { q: 'book', orderBy: 'newest', maxResults: 3 };
+    expect(ids(await open.volumes.list(newest))).toEqual(['c', 'f', 'a']);
+    const { token } = sandbox.books;
+    const mine = { ...newest, libraryRestrict: 'my-library', access_token: token };
+    expect(ids(await open.volumes.list(mine))).toEqual(['c', 'a', 'b']);
   });
 });
 
@@ -92,6 +145,34 @@ describe('with a token', () => {
       expect([(await mine.clearVolumes({ shelf })).status, now()]).toEqual([posts, '']);
     },
   );
+
+  test('reasons, searches on a shelf, and a shelf that the service keeps', async () => {
+    const { mine } = await catalog({ parametersChecked: true, fixedShelvesLocked: true, userInfo: 'steady' });
+    const shelf = '1001';
+    expect((await mine.addVolume({ shelf, volumeId: 'f', reason: 'ONBOARDING', source: 'test' })).status).toBe(200);
+    expect((await mine.removeVolume({ shelf, volumeId: 'f', reason: 'ONBOARDING' })).status).toBe(200);
+    const search = { shelf, q: 'intitle:c', country: 'DE', projection: 'full', showPreorders: false };
+    const { data } = await mine.volumes.list(search);
+    expect(data.items).toMatchObject([{ id: 'c', userInfo: { isInMyBooks: true }, accessInfo: { country: 'DE' } }]);
+    const failed = await mine.addVolume({ shelf: '7', volumeId: 'f' }).catch(error => error);
+    expect([failed.status, failed.response.data.error.errors[0].reason]).toEqual([403, 'forbidden']);
+  });
+
+  test('a client that names itself by Basic gets its token', async () => {
+    const { sandbox, rootUrl } = await catalog();
+    const { clientId, clientSecret, refreshToken, tokenUrl } = sandbox.books;
+    const request = async (secret: string) => {
+      const authorization = `Basic ${Buffer.from(`${clientId}:${secret}`).toString('base64')}`;
+      const body = new URLSearchParams({ grant_type: 'refresh_token', refresh_token: refreshToken });
+      return fetch(tokenUrl, { method: 'POST', headers: { authorization }, body });
+    };
+    const client = new auth.OAuth2();
+    client.setCredentials((await (await request(clientSecret)).json()) as { access_token: string });
+    expect((await client.request({ url: `${rootUrl}books/v1/mylibrary/bookshelves`, method: 'HEAD' })).status).toBe(
+      200,
+    );
+    expect((await request('wrong')).status).toBe(401);
+  });
 
   test('a token that expires is refreshed by the client, once for each time', async () => {
     const { sandbox, rootUrl } = await catalog();
