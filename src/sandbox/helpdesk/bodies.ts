@@ -148,8 +148,8 @@ export interface AttachmentBody {
 }
 
 export function attachment(form: Form): AttachmentBody {
-  const type = form.text('type');
-  if (form.has('type') && !/^[^\s/;]+\/[^\s/;]+\s*(;.*)?$/s.test(type)) {
+  const type = form.name('type');
+  if (type !== '' && !/^[^\s/;]+\/[^\s/;]+\s*(;.*)?$/s.test(type)) {
     form.fail('type', 'expected a MIME type such as "text/plain"');
   }
   return { name: form.name('name'), type, size: contentSize(form) };

@@ -94,9 +94,7 @@ export class Service {
       if (found instanceof Refusal) throw found;
       const { route, names } = found;
       const counting = route.counts === true && flag(query, 'count') === true;
-      const body = takesBody(seen.method)
-        ? jsonBody(asked, seen.method === 'PUT' && this.readings.emptyPut === 'accepted')
-        : undefined;
+      const body = this.#bodyOf(asked, seen.method);
       const base = `${this.#options.origin ?? `http://${asked.headers.host ?? 'desk.example'}`}${BASE}`;
       const { world, readings } = this;
       world.settle();
@@ -110,6 +108,13 @@ export class Service {
     const onPurpose = (status: number, headers: Record<string, string>, reason?: string) =>
       written(failure(status, reason), { ...headers, ...contentType(hasBody(status, reason)) }, query);
     return this.#sent(seen, spoil(reply, faults, onPurpose));
+  }
+
+  /** Of a POST, PUT or PATCH, also where a POST stands for it. */
+  #bodyOf(asked: Asked, method: string): unknown {
+    if (method !== 'POST' && method !== 'PUT' && method !== 'PATCH') return undefined;
+    const untyped = method === 'PUT' && this.readings.emptyPut === 'accepted';
+    return jsonBody(asked, { untyped, most: this.readings.mostBodyBytes });
   }
 
   /** What goes wrong with this request; what happens to the service itself happens now. */
@@ -172,8 +177,6 @@ function tokenOf({ headers }: Asked): string {
   return Buffer.from(credentials, 'base64').toString().split(':')[0]!;
 }
 
-const takesBody = (method: string) => method === 'POST' || method === 'PUT' || method === 'PATCH';
-
 /** A POST may say that it stands for another verb. */
 function verb({ method, headers }: Asked): string {
   const override = String(headers['x-http-method-override'] ?? '').toUpperCase();
@@ -233,10 +236,11 @@ function saidBy({ status, headers, delay_ms = 0 }: Reply, { at, outcome }: Seen)
  */
 function written(answer: Answer, headers: Record<string, string>, query: URLSearchParams): Reply {
   const fields = list(query, 'fields');
-  const body = fields && answer.status < 400 ? onlyFields(answer.body, new Set(fields)) : answer.body;
+  const filtered = fields !== undefined && answer.status < 400 && answer.body !== undefined;
+  const body = filtered ? onlyFields(answer.body, new Set(fields)) : answer.body;
   if (query.getAll('envelope').at(-1) === 'true') {
     const text = JSON.stringify({ status: answer.status, headers, response: body ?? null });
-    return { status: 200, headers, text };
+    return { status: 200, headers: { ...headers, 'Content-Type': 'application/json' }, text };
   }
   return { status: answer.status, headers, text: JSON.stringify(body) ?? '' };
 }
