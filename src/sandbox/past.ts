@@ -34,7 +34,8 @@ export class Past<T> {
   /** Has to be called before a record changes or goes away, and for one that is about to come without any record. */
   note(id: string, record?: T): void {
     if (this.#keep_ms === 0) return;
-    const at = this.#steady();
+    // Never before the last one: what was overdue has not been seen until now.
+    const at = Math.max(this.#steady(), this.#images.at(-1)?.at ?? Number.NEGATIVE_INFINITY);
     this.#images.push({ at, id, before: record === undefined ? undefined : this.#copy(record) });
     if (this.#images[0]!.at < at - 2 * this.#keep_ms) this.#forget(at - this.#keep_ms);
   }

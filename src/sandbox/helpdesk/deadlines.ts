@@ -64,8 +64,10 @@ export class Deadlines {
 /** Not before the last thing that is known to have happened to it. */
 function fulfil(world: World, { id, state, updated_at }: WorldTicket, due: number): void {
   const at = Math.max(due, Date.parse(updated_at));
-  if (state === 'snoozed') world.wake(id, { at });
-  else if (state === 'closed') world.archive(id, { at });
+  world.at(world.steady() - (world.now() - at), () => {
+    if (state === 'snoozed') world.wake(id, { at });
+    else if (state === 'closed') world.archive(id, { at });
+  });
 }
 
 function put(heap: Due[], due: Due): void {

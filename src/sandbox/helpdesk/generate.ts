@@ -5,6 +5,7 @@
  */
 
 import { between, makeRng, pick, type Rng, weighted } from '../random.ts';
+import { busyness } from '../rhythm.ts';
 import { naughtyText } from '../text.ts';
 import { type Cast, castOf, makeCustomer, makeInbound, makeNote, makeOutbound, makeTicket } from './content.ts';
 import { wholeNote, wholeReply } from './conversation.ts';
@@ -33,12 +34,6 @@ const INBOXES = 'Support,Orders,Wholesale,Schools & Libraries,Events,Social';
 const STAFF =
   "Ines Carvalho,Tom Ashby,Mina Sato,Oskar Lindqvist,Ruth O'Neill,Yusuf Demir,Chloé Dubois,Ravi Menon,Grace Okafor," +
   'Piotr Wójcik,Night Desk,Hannah';
-
-/** How busy the hours of a day are (UTC), and the days of a week from Sunday. */
-const HOURS = [1, 1, 1, 1, 1, 2, 4, 7, 10, 10, 9, 8, 7, 8, 9, 9, 8, 7, 6, 5, 4, 3, 2, 2];
-const WEEKDAYS = [3, 10, 9, 9, 8, 8, 4];
-/** The weekday of 1970-01-01. */
-const THURSDAY = 4;
 
 export function generateWorld(options: GenerateOptions = {}): World {
   const world = new World(options);
@@ -75,9 +70,7 @@ function momentsUntil(rng: Rng, count: number, latest: number): number[] {
   const moments = Array.from({ length: count }, () => {
     for (;;) {
       const moment = Math.floor(latest - HISTORY * (1 - rng() ** 0.7));
-      const hour = HOURS[Math.floor(moment / HOUR) % 24]!;
-      const weekday = WEEKDAYS[(Math.floor(moment / DAY) + THURSDAY) % 7]!;
-      if (rng() * 100 < hour * weekday) return moment;
+      if (rng() * 100 < busyness(moment)) return moment;
     }
   });
   return moments.sort((a, b) => a - b);
