@@ -6,17 +6,15 @@
 import type { Asked } from './exchange.ts';
 import { Refusal } from './query.ts';
 
-export const MOST_BODY_BYTES = 16 * 1024 * 1024;
-
 const DEEPEST = 100;
 
-/** Undefined for a body that is empty; `emptyPut`: whether a PUT without one may do without a content type. */
-export function jsonBody({ headers, body }: Asked, emptyPut: boolean): unknown {
+/** Undefined for a body that is empty; `untyped`: whether such a one may do without a content type. */
+export function jsonBody({ headers, body }: Asked, { untyped, most }: { untyped: boolean; most: number }): unknown {
   const empty = body === undefined || body.length === 0;
-  if (!(empty && emptyPut)) demandJson(headers['content-type']);
+  if (!(empty && untyped)) demandJson(headers['content-type']);
   if (empty) return undefined;
-  if (body.length > MOST_BODY_BYTES) {
-    throw new Refusal(413, `The body is longer than ${MOST_BODY_BYTES} bytes, which is as much as this sandbox takes`);
+  if (body.length > most) {
+    throw new Refusal(413, `Payload Too Large: the body has more than ${most} bytes`);
   }
   const encoding = headers['content-encoding'] ?? 'identity';
   if (encoding !== 'identity') throw new Refusal(415, `Content-Encoding: bodies are taken plain, not as "${encoding}"`);

@@ -9,7 +9,8 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { MOST_BODY_BYTES } from './body.ts';
+import { ADMIN_MOST_BYTES, administer } from './admin.ts';
+import { type Administered, adminRng } from './admin-endpoints.ts';
 import { type GenerateBooksOptions, generateBooks } from './books/generate.ts';
 import { BOOKS_BASE, BooksService, type BooksServiceOptions } from './books/service.ts';
 import { TOKEN_PATH } from './books/tokens.ts';
@@ -20,6 +21,7 @@ import { BASE, Service, type ServiceOptions } from './helpdesk/service.ts';
 import type { Quietable, World } from './helpdesk/world.ts';
 import { pageAt } from './page/page.ts';
 import { makeRng, type Rng } from './random.ts';
+import { Rules } from './rules.ts';
 
 export type { SeenRequest } from './exchange.ts';
 export type { Fault } from './faults.ts';
@@ -29,6 +31,8 @@ export interface SandboxOptions extends ServiceOptions {
   host?: string;
   /** Default 0: any free port. */
   port?: number;
+  /** A second port, of 127.0.0.1 whatever `host` is, for whoever runs it (admin.ts); 0: any free one. Default none. */
+  adminPort?: number;
   /** Serves HTTPS and nothing else, as the specification (1) wants; PEM. Default plain HTTP, which needs no certificate. */
   tls?: { cert: string; key: string };
   /** Default 1. The same seed gives the same world. */
@@ -81,6 +85,8 @@ export interface SandboxBooks {
 
 export interface Sandbox {
   url: string;
+  /** Without a slash at the end; only with an `adminPort`. */
+  adminUrl?: string;
   token: string;
   world: World;
   /** Every request that was answered, in order; of many the last 100,000. */
@@ -95,23 +101,36 @@ export interface Sandbox {
 
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const world = options.world ?? generateWorld(options);
-  const service = new Service(world, options);
-  const books = catalog(options, world.now);
-  const watched = { helpdesk: service, books };
+  const { activity = 0, seed = 1, rules = new Rules() } = options;
+  const service = new Service(world, { ...options, rules });
+  const books = catalog(options, rules, world.steady);
+  const secure = options.tls !== undefined;
+  const watched: Administered = { helpdesk: service, books, secure, rules, rng: adminRng(seed) };
   const desk: Serving = { world, handle: asked => pageAt(asked, watched) ?? service.handle(asked) };
+  const most = service.readings.mostBodyBytes;
   const server = listener(options.tls, (request, response) => {
-    void serve(BooksService.takes(request.url ?? '') ? books : desk, request, response);
+    void serve(BooksService.takes(request.url ?? '') ? books : desk, most, request, response);
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(options.port ?? 0, options.host ?? '127.0.0.1', resolve);
-  });
-  const { activity = 0, seed = 1 } = options;
+  const admin = options.adminPort === undefined ? undefined : adminListener(watched);
+  const close = async () => {
+    await Promise.all([server, admin].map(end));
+  };
+  try {
+    await listen(server, options.port ?? 0, options.host ?? '127.0.0.1');
+    if (admin) await listen(admin, options.adminPort ?? 0, '127.0.0.1');
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  const adminAddress = admin?.address() as AddressInfo | undefined;
+  if (adminAddress) watched.adminPort = adminAddress.port;
   const stopLiving = live(world, activity, seed);
   const stopBooks = live(books.world, options.books?.activity ?? activity / 10, seed + 1);
   const origin = originOf(options.tls ? 'https' : 'http', server.address() as AddressInfo);
 
   return {
     url: origin + BASE,
+    ...(adminAddress && { adminUrl: originOf('http', adminAddress) }),
     token: service.tokens[0] ?? '',
     world,
     requests: service.requests,
@@ -121,15 +140,36 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     close: () => {
       stopLiving();
       stopBooks();
-      const closed = new Promise<void>(resolve => server.close(() => resolve()));
-      server.closeAllConnections();
-      return closed;
+      return close();
     },
   };
 }
 
-function catalog({ books = {}, seed = 1 }: SandboxOptions, now: () => number): BooksService {
-  return new BooksService(books.world ?? generateBooks({ seed, ...books, now }), books);
+/** `now`: what its own clock goes by. Rules of its own count instead of those of both. */
+function catalog({ books = {}, seed = 1 }: SandboxOptions, rules: Rules, now: () => number): BooksService {
+  return new BooksService(books.world ?? generateBooks({ seed, ...books, now }), { rules, ...books });
+}
+
+function adminListener(administered: Administered): Server {
+  return listener(undefined, async (request, response) => {
+    const { method = 'GET', url = '/', headers } = request;
+    const body = await bodyOf(request, ADMIN_MOST_BYTES);
+    if (body === undefined) return void response.destroy();
+    await administer(administered, { method, url, headers, body }, response);
+  });
+}
+
+function listen(server: Server, port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject).listen(port, host, resolve);
+  });
+}
+
+function end(server: Server | undefined): Promise<void> {
+  if (!server?.listening) return Promise.resolve();
+  const closed = new Promise<void>(resolve => server.close(() => resolve()));
+  server.closeAllConnections();
+  return closed;
 }
 
 function accessTo(books: BooksService, origin: string): SandboxBooks {
@@ -188,9 +228,9 @@ interface Serving {
   readonly world: { now(): number };
 }
 
-async function serve(service: Serving, request: IncomingMessage, response: ServerResponse) {
+async function serve(service: Serving, most: number, request: IncomingMessage, response: ServerResponse) {
   const { method = 'GET', url = '/', headers } = request;
-  const body = await bodyOf(request);
+  const body = await bodyOf(request, most);
   if (body === undefined) return void response.destroy();
   const reply = answered(service, { method, url, headers, body });
   if (reply.delay_ms !== undefined) {
@@ -210,15 +250,15 @@ function answered(service: Serving, asked: Asked): Reply {
   }
 }
 
-/** As much of it as is needed to see that it is too long; undefined for one that breaks off, or has no end. */
-async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
+/** As much of it as shows that it is longer than `most`; undefined for one that breaks off, or has no end. */
+async function bodyOf(request: IncomingMessage, most: number): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let length = 0;
   try {
     for await (const chunk of request) {
-      if (length <= MOST_BODY_BYTES) chunks.push(chunk);
+      if (length <= most) chunks.push(chunk);
       length += chunk.length;
-      if (length > 4 * MOST_BODY_BYTES) return undefined;
+      if (length > 4 * most) return undefined;
     }
   } catch {
     return undefined;

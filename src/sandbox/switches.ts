@@ -83,6 +83,15 @@ export const SWITCHES = [
     limit: true,
     says: 'how deep `page` reaches into a list',
   },
+  {
+    service: 'helpdesk',
+    name: 'mostBodyBytes',
+    flag: '--most-body-bytes',
+    unit: 'bytes',
+    default: 16 * 1024 * 1024,
+    limit: true,
+    says: 'how long a body may be (413 beyond)',
+  },
   // --- help desk: silence ---------------------------------------------------------------------------------------------
   {
     service: 'helpdesk',

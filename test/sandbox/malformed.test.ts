@@ -1,0 +1,116 @@
+/**
+ * Requests that no decent client sends, over real sockets: each gets a clear refusal in the service's own form, or the
+ * end of its connection, and the server goes on as if nothing had happened.
+ */
+import { connect } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
+
+async function sandbox(): Promise<Sandbox> {
+  const made = await startSandbox({
+    tickets: 5,
+    credits: 1e6,
+    requestsPerSecond: 1e6,
+    books: { volumes: 5, requestsPerDay: 1e6, requestsPerSecond: 1e6 },
+  });
+  onTestFinished(() => made.close());
+  return made;
+}
+
+/** Sends these bytes as they are, and reads until the server ends the connection (`Connection: close` asks for it). */
+function raw(made: Sandbox, ...parts: (string | Buffer)[]): Promise<string> {
+  const { port, hostname } = new URL(made.url);
+  return new Promise(resolve => {
+    let text = '';
+    const socket = connect(Number(port), hostname, () => {
+      for (const part of parts) socket.write(part);
+    });
+    socket.on('data', chunk => {
+      text += chunk.toString('latin1');
+    });
+    socket.on('error', () => {});
+    socket.on('close', () => resolve(text));
+  });
+}
+
+const statusOf = (reply: string) => Number(/^HTTP\/1\.1 (\d+)/.exec(reply)?.[1] ?? 0);
+const bodyOf = (reply: string) => reply.slice(reply.indexOf('\r\n\r\n') + 4);
+
+const post = (path: string, headers: string[], body: string | Buffer = '', method = 'POST'): (string | Buffer)[] => [
+  [
+    `${method} ${path} HTTP/1.1`,
+    'Host: desk.example',
+    'Connection: close',
+    `Authorization: Bearer ${path.startsWith('/books') ? 'sandbox-books-token' : 'sandbox-token'}`,
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    ...headers,
+    '',
+    '',
+  ].join('\r\n'),
+  body,
+];
+const JSON_TYPE = 'Content-Type: application/json';
+const creating = (body: string | Buffer) => post('/api/v1/customers', [JSON_TYPE], body);
+const getting = (path: string, ...headers: string[]) => post(path, headers, '', 'GET');
+
+describe('a request that cannot be meant', () => {
+  test.each<[what: string, status: number, parts: (string | Buffer)[]]>([
+    ['no HTTP at all', 400, ['hello?\r\n\r\n']],
+    ['TLS on a plain port', 400, [Buffer.from('16030100c8010000c40303', 'hex'), '\r\n\r\n']],
+    ['a verb that there is not', 400, ['BREW /api/v1/tickets HTTP/1.1\r\nHost: a\r\n\r\n']],
+    ['a proxy is wanted', 405, ['CONNECT elsewhere:443 HTTP/1.1\r\nHost: a\r\n\r\n']],
+    ['a flood of headers', 431, getting('/api/v1/tickets', ...Array.from({ length: 3000 }, (_, n) => `X-${n}: x`))],
+    ['one endless header', 431, getting('/api/v1/tickets', `X: ${'x'.repeat(200_000)}`)],
+    ['an endless path', 431, getting(`/api/v1/tickets/${'x'.repeat(200_000)}`)],
+    ['two lengths', 400, post('/api/v1/customers', [JSON_TYPE, 'Transfer-Encoding: chunked'], '{}')],
+    ['a negative length', 400, ['POST /api/v1/customers HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n']],
+    ['a header with a line break in it', 400, getting('/api/v1/users', 'X: a\rb')],
+    ['JSON that ends in the middle', 400, creating('{"first_name": "A')],
+    ['words', 400, creating('first_name=Ada')],
+    ['NaN', 400, creating('{"first_name": NaN}')],
+    ['a byte order mark and nothing', 400, creating('\uFEFF{')],
+    ['half a character', 400, creating(Buffer.from([0x22, 0xc3, 0x22]))],
+    ['UTF-16', 400, creating(Buffer.from('{"first_name":"Ada"}', 'utf16le'))],
+    ['another charset', 415, post('/api/v1/customers', ['Content-Type: application/json; charset=utf-16'], '{}')],
+    ['a form', 415, post('/api/v1/customers', ['Content-Type: application/x-www-form-urlencoded'], 'a=b')],
+    ['a compressed body', 415, post('/api/v1/customers', [JSON_TYPE, 'Content-Encoding: gzip'], '{}')],
+    ['lists in lists', 400, creating('['.repeat(100_000))],
+    ['lists in lists, all closed', 400, creating('['.repeat(5000) + ']'.repeat(5000))],
+    ['objects in objects', 400, creating(`${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`)],
+    ['a list', 422, creating('[1, 2]')],
+    ['null', 422, creating('null')],
+    ['a number in the place of a name', 422, creating('{"first_name": 5}')],
+    ['a prototype in the place of contacts', 422, creating('{"__proto__": {"a": 1}, "contacts": {"length": 1}}')],
+    ['17 MB', 413, creating(`{"first_name": "${'x'.repeat(17 * 1024 * 1024)}"}`)],
+    ['a path that no decoder reads', 404, getting('/api/v1/tickets/%E0%A4%A')],
+    ['a path with a NUL', 404, getting('/api/v1/tickets/%00')],
+    ['dots', 404, getting('/api/v1/../../etc/passwd')],
+    ['an id of a prototype', 404, getting('/api/v1/tickets/__proto__')],
+    ['a query that no decoder reads', 400, getting('/api/v1/tickets?page=%E0%A4%A')],
+    ['an infinite page', 400, getting('/api/v1/tickets?page=1e999')],
+    ['a page of many digits', 400, getting(`/api/v1/tickets?page=${'9'.repeat(400)}`)],
+    ['a catalog’s mask without an end', 400, getting(`/books/v1/volumes?q=a&fields=${'a('.repeat(3000)}`)],
+  ])('%s: %i', async (_, status, parts) => {
+    const made = await sandbox();
+    const reply = await raw(made, ...parts);
+    expect([statusOf(reply), reply.slice(0, 300)]).toEqual([status, expect.any(String)]);
+    expect(reply.toLowerCase()).toContain('\r\ncontent-type: application/json');
+    const { message, error } = JSON.parse(bodyOf(reply)) as { message?: string; error?: { message: string } };
+    expect(message ?? error?.message).toMatch(/\w{3}/);
+    // Nothing was kept of it, and the next one is served.
+    expect(statusOf(await raw(made, ...getting('/api/v1/users')))).toBe(200);
+  });
+
+  test('a body that breaks off, or a client that goes away, is nobody’s request', async () => {
+    const made = await sandbox();
+    const { port, hostname } = new URL(made.url);
+    const head = `POST /api/v1/customers HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${made.token}\r\n${JSON_TYPE}\r\n`;
+    await new Promise<void>(resolve => {
+      const socket = connect(Number(port), hostname, () => socket.write(`${head}Content-Length: 100\r\n\r\n{"first`));
+      socket.on('error', () => {}).on('close', () => resolve());
+      setImmediate(() => socket.destroy());
+    });
+    expect(statusOf(await raw(made, ...getting('/api/v1/users')))).toBe(200);
+    expect(made.requests.map(({ path }) => path)).toEqual(['/users']);
+  });
+});
