@@ -12,9 +12,11 @@ import { findAmong } from '../paths.ts';
 import { hexId, makeRng, type Rng } from '../random.ts';
 import type { RuledService, Rules } from '../rules.ts';
 import { settled } from '../switches.ts';
+import { demandShortForm, headerOf, tokensOf, verb, wholeUrl } from './asked.ts';
 import { behind } from './behind.ts';
 import { BooksError, envelope, unauthorized } from './errors.ts';
 import { type Mask, parseFields, select } from './fields.ts';
+import { type Answer, forBrowsers, notOffered, optionsOf } from './offered.ts';
 import { checkParameters, lastOf } from './parameters.ts';
 import { BOOKS_ROUTES, type BooksAnswer, type BooksReadings } from './routes.ts';
 import { TOKEN_PATH, type TokenOptions, Tokens } from './tokens.ts';
@@ -245,51 +247,6 @@ export class BooksService {
   }
 }
 
-// --- what was asked -----------------------------------------------------------------------------------------------------
-
-function headerOf({ headers }: Asked, name: string): string | undefined {
-  const value = headers[name];
-  return value === undefined ? undefined : String(value);
-}
-
-/** A POST may say that it stands for another verb. */
-function verb(asked: Asked): string {
-  const override = headerOf(asked, 'x-http-method-override')?.toUpperCase() ?? '';
-  const known = ['GET', 'PUT', 'PATCH', 'DELETE'].includes(override);
-  return asked.method === 'POST' && known ? override : asked.method;
-}
-
-/** A query that is too long for a URL comes as the form of a POST that stands for GET. Other bodies mean nothing here. */
-function standsForGet(asked: Asked): boolean {
-  const type = headerOf(asked, 'content-type')?.toLowerCase() ?? '';
-  return asked.method === 'POST' && verb(asked) === 'GET' && type.startsWith('application/x-www-form-urlencoded');
-}
-
-function wholeUrl(asked: Asked): string {
-  if (!asked.body || asked.body.length > LONGEST_FORM || !standsForGet(asked)) return asked.url;
-  return `${asked.url}${asked.url.includes('?') ? '&' : '?'}${asked.body.toString('utf8')}`;
-}
-
-/** As long as the longest of URLs, and more: the query that it stands for is no data. */
-const LONGEST_FORM = 65_536;
-
-function demandShortForm(asked: Asked): void {
-  if (!standsForGet(asked) || (asked.body?.length ?? 0) <= LONGEST_FORM) return;
-  throw new BooksError(413, 'uploadTooLarge', `A form that stands for a query has at most ${LONGEST_FORM} bytes.`);
-}
-
-/** Every token that was given, '' for what is none: of the header, and of either name that the query has for it. */
-function tokensOf(asked: Asked, query: URLSearchParams): string[] {
-  const authorization = headerOf(asked, 'authorization');
-  const header = authorization && (/^Bearer +(\S+) *$/i.exec(authorization)?.[1] ?? '');
-  const given = [header, lastOf(query, 'access_token'), lastOf(query, 'oauth_token')];
-  return given.filter(token => token !== undefined);
-}
-
-// --- what is answered ---------------------------------------------------------------------------------------------------
-
-type Answer = BooksAnswer & { headers?: Record<string, string> };
-
 function answerTo(answer: () => BooksAnswer): Answer {
   try {
     return answer();
@@ -302,40 +259,6 @@ function answerTo(answer: () => BooksAnswer): Answer {
 
 function chosen(answer: BooksAnswer, mask: Mask | undefined): BooksAnswer {
   return mask && answer.body !== undefined ? { ...answer, body: select(answer.body, mask) } : answer;
-}
-
-/** The verbs of a path, as Allow says them; none where there is nothing. */
-function offeredAt(path: string): string {
-  const verbs = ['GET', 'POST'].filter(method => typeof findAmong(BOOKS_ROUTES, method, path) !== 'string');
-  return verbs.map(method => (method === 'GET' ? 'GET, HEAD, OPTIONS' : `${method}, OPTIONS`)).join(', ');
-}
-
-function notOffered(method: string, path: string): BooksError {
-  const headers = { Allow: offeredAt(path) };
-  return new BooksError(405, 'httpMethodNotAllowed', `${method} is not offered at ${path}`, { headers });
-}
-
-/** Needs no credentials: browsers send none when they ask whether a page may ask. */
-function optionsOf(asked: Asked, path: string): Answer {
-  const allowed = offeredAt(path);
-  if (allowed === '') return { status: 404, body: envelope(404, 'notFound', `There is nothing at ${path}`) };
-  if (headerOf(asked, 'origin') === undefined) return { status: 204, headers: { Allow: allowed } };
-  const headers = headerOf(asked, 'access-control-request-headers');
-  return {
-    status: 204,
-    headers: {
-      Allow: allowed,
-      'Access-Control-Allow-Methods': allowed,
-      ...(headers && { 'Access-Control-Allow-Headers': headers }),
-      'Access-Control-Max-Age': '3600',
-    },
-  };
-}
-
-/** A page of any origin may read every reply: nothing here goes by cookies. */
-function forBrowsers(asked: Asked): Record<string, string> {
-  if (headerOf(asked, 'origin') === undefined) return {};
-  return { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': 'Date, Retry-After' };
 }
 
 function onPurpose(status: number, headers: Record<string, string>, reason?: string): Reply {
