@@ -42,7 +42,7 @@ export function pageAt({ method, url, headers }: Asked, watched: Watched): Reply
   const status = statusOf(watched);
   const isPage = path === '/';
   const type = isPage ? 'text/html; charset=utf-8' : 'application/json';
-  const text = isPage ? written(status, String(headers.host ?? '')) : JSON.stringify(status, null, 2);
+  const text = isPage ? written(status, originOf(headers.host, watched.secure)) : JSON.stringify(status, null, 2);
   return { status: 200, headers: { Date: date, 'Content-Type': type, ...SAFE }, text };
 }
 
@@ -67,11 +67,25 @@ function escaped(part: Part): string {
 
 const figure = (n: number): string => n.toLocaleString('en');
 
+function lasting(seconds: number): string {
+  if (seconds < 120) return `${seconds} s`;
+  const minutes = Math.round(seconds / 60);
+  return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`.replace(' 0 min', '');
+}
+
+/** What stands between backticks, as code. */
+const prose = (text: string): Html[] =>
+  text.split('`').map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
+
 // --- the parts -----------------------------------------------------------------------------------------------------
 
-function written(status: Status, host: string): string {
+/** As whoever looks has written it, unless that is no host. */
+function originOf(host: unknown, secure = false): string {
+  return /^[\w.:[\]-]+$/.test(String(host)) ? `${secure ? 'https' : 'http'}://${host}` : '…';
+}
+
+function written(status: Status, origin: string): string {
   const { helpdesk, books } = status;
-  const origin = /^[\w.:[\]-]+$/.test(host) ? host : 'this address';
   const parts: Record<string, Html> = {
     clock: html`<time datetime="${status.at}">${status.at.slice(0, 19).replace('T', ' ')} UTC</time>`,
     'helpdesk-now': now(helpdesk, 'credits', 'period'),
@@ -98,7 +112,7 @@ function now({ holds, requests, refused, budget }: ServiceStatus, unit: string, 
   return html`
     <dl class="figures">${Object.entries(holds).map(([what, n]) => html`<div><dt>${what}</dt><dd>${figure(n)}</dd></div>`)}</dl>
     <svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" role="img" aria-label="${label}"><rect width="${share}" height="1"/></svg>
-    <p>${label}; it begins anew in ${figure(resets_in_seconds)} s.</p>
+    <p>${label}; it begins anew in ${lasting(resets_in_seconds)}.</p>
     <p><strong>${figure(requests)}</strong> ${requests === 1 ? 'request' : 'requests'} answered, <strong>${figure(refused)}</strong> of them refused for a limit.</p>`;
 }
 
@@ -119,16 +133,13 @@ function clients({ clients, clients_seen }: ServiceStatus, unit: string): Html {
 function endpoints(list: Endpoint[]): Html {
   return html`
     <table><thead><tr><th scope="col">endpoint</th><th scope="col">costs</th><th scope="col">needs</th></tr></thead>
-    <tbody>${list.map(({ method, path, cost, needs }) => html`<tr><th scope="row"><b class="verb">${method}</b> <code>${broken(path)}</code></th><td>${cost}</td><td>${needs}</td></tr>`)}</tbody></table>`;
+    <tbody>${list.map(({ method, path, cost, needs }) => html`<tr><th scope="row"><b class="verb">${method}</b> <code>${path}</code></th><td>${cost}</td><td>${needs}</td></tr>`)}</tbody></table>`;
 }
-
-/** A long path may break behind its slashes. */
-const broken = (path: string): Html[] => path.split(/(?<=\/)/).map(part => html`${part}<wbr>`);
 
 function settings(list: Setting[]): Html {
   const rows = list.map(
-    ({ flag, says, value, default: usual, changed }) => html`
-      <tr${changed ? html` class="changed"` : ''}><th scope="row"><code>${flag}</code></th><td><b>${value}</b>${changed ? html` <small>default: ${usual}</small>` : ''}</td><td>${says}</td></tr>`,
+    ({ flag, says, value, default: usual, unit, changed }) => html`
+      <tr${changed ? html` class="changed"` : ''}><th scope="row"><code>${flag}</code></th><td><b>${value}</b>${unit && ` ${unit}`}${changed ? html` <small>default: ${usual}</small>` : ''}</td><td>${prose(says)}</td></tr>`,
   );
   return html`
     <table><thead><tr><th scope="col">option</th><th scope="col">here</th><th scope="col">decides</th></tr></thead><tbody>${rows}</tbody></table>`;

@@ -20,8 +20,10 @@ export interface Watched {
   books: Observed<'books'> & { world: Pick<BooksWorld, 'volumes' | 'users' | 'now'> };
   /** What goes wrong on purpose, and how often it did. */
   rules?: { list(): readonly RuleState[] };
-  /** Whether the admin port is open. */
+  /** Where it is open. */
   adminPort?: number;
+  /** Whether it is reached by HTTPS. */
+  secure?: boolean;
 }
 
 interface Observed<S extends 'helpdesk' | 'books'> {
@@ -46,6 +48,8 @@ export interface Setting {
   says: string;
   value: string;
   default: string;
+  /** Of a number, in the plural; else ''. */
+  unit: string;
   changed: boolean;
 }
 
@@ -126,7 +130,8 @@ function settingsOf(service: 'helpdesk' | 'books', readings: object): Setting[] 
   return switchesOf(service).map((row: Switch) => {
     const value = wordFor(row, values[row.name]);
     const usual = wordFor(row, defaultOf(row));
-    return { flag: row.flag, says: row.says, value, default: usual, changed: value !== usual };
+    const unit = 'unit' in row && /^\d/.test(value) ? row.unit : '';
+    return { flag: row.flag, says: row.says, value, default: usual, unit, changed: value !== usual };
   });
 }
 
@@ -136,10 +141,10 @@ function helpdeskEndpoints(): Endpoint[] {
     path: BASE + path,
     cost: [
       '1 credit',
-      ...(embeds.length > 0 ? [`1 more for each of embed=${embeds.join(',')}`] : []),
+      ...(embeds.length > 0 ? [`1 more for each type of embed (${embeds.join(', ')})`] : []),
       ...(counts ? ['1 more with count=true'] : []),
     ].join(', '),
-    needs: method === 'GET' || method === 'DELETE' ? 'a token' : 'a token, Content-Type: application/json',
+    needs: method === 'GET' || method === 'DELETE' ? 'a token' : 'a token, JSON',
   }));
 }
 
