@@ -3,6 +3,7 @@ import { type GenerateBooksOptions, generateBooks } from '../../src/sandbox/book
 import { BooksService, type BooksServiceOptions } from '../../src/sandbox/books/service.ts';
 import { BooksWorld, type BooksWorldOptions } from '../../src/sandbox/books/world.ts';
 import { type Got, NOON } from './asking.ts';
+import { checkReply } from './contract.ts';
 
 export const ME = '1122334455667788';
 
@@ -16,25 +17,32 @@ export function someBooks(options: Partial<GenerateBooksOptions> = {}) {
   return { clock, world: generateBooks({ now: () => clock.ms, ...options }) };
 }
 
-/** No limits unless the test brings some. `get` and `post` bring a token, `anonymous` brings nothing. */
+/**
+ * No limits unless the test brings some. `get` and `post` bring a token, `anonymous` brings nothing. Every reply that nothing
+ * is to go wrong with is held to the interface document.
+ */
 export function askingBooks(world: BooksWorld, options: BooksServiceOptions = {}) {
   const service = new BooksService(world, { requestsPerDay: 1e9, requestsPerSecond: 1e9, ...options });
-  const ask = (method: string, path: string, headers: Record<string, string> = {}): Got => {
-    const reply = service.handle({ method, url: `/books/v1${path}`, headers: { host: 'desk.example', ...headers } });
+  const isHonest = options.fault === undefined && options.tokenFault === undefined && options.rules === undefined;
+  /** A whole path, and these headers alone. */
+  const exactly = (method: string, url: string, headers: Record<string, string>, body?: string | Buffer): Got => {
+    const asked = { method, url, headers, ...(body !== undefined && { body: Buffer.from(body) }) };
+    const reply = service.handle(asked);
+    if (isHonest) checkReply(asked, reply);
     return { ...reply, json: reply.text === '' ? undefined : JSON.parse(reply.text) };
   };
+  const ask = (method: string, path: string, headers: Record<string, string> = {}): Got =>
+    exactly(method, `/books/v1${path}`, { host: 'desk.example', ...headers });
   const token = { authorization: `Bearer ${service.tokens.token}` };
   return {
     service,
     anonymous: (path: string, headers?: Record<string, string>) => ask('GET', path, headers),
     get: (path: string) => ask('GET', path, token),
     post: (path: string) => ask('POST', path, token),
+    exactly,
     ask,
-    refresh: (form: Record<string, string>, method = 'POST') => {
-      const body = Buffer.from(new URLSearchParams(form).toString());
-      const reply = service.handle({ method, url: '/oauth/token', headers: {}, body });
-      return { ...reply, json: JSON.parse(reply.text) };
-    },
+    refresh: (form: Record<string, string>, method = 'POST') =>
+      exactly(method, '/oauth/token', {}, new URLSearchParams(form).toString()),
   };
 }
 

@@ -16,6 +16,7 @@ import type { TestProject } from 'vitest/node';
 import { freePort, look, maxLooks, pauseMs, pidFile } from '../../src/embedded/cluster.ts';
 import { isRunning, relocatedName, temporaryFolders, unless } from '../../src/embedded/place.ts';
 import { joinEmbedded } from '../../src/embedded/postgres.ts';
+import { openapiJson } from '../../src/sandbox/openapi.ts';
 import { migrate } from '../../src/warehouse/migrate.ts';
 import { shelfdesk } from './cli.ts';
 import { dockerAnswers } from './docker.ts';
@@ -29,6 +30,8 @@ declare module 'vitest' {
     chromium: string | undefined;
     /** Whether a Docker engine and Docker Compose answer. */
     docker: boolean;
+    /** src/sandbox/openapi.yaml, read once: that takes as long as a test file. */
+    openapi: object;
   }
 }
 
@@ -49,6 +52,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
   try {
     project.provide('docker', await dockerAnswers());
+    project.provide('openapi', JSON.parse(openapiJson()) as object);
     project.provide('chromium', process.env.CHROMIUM ?? findInPath('chromium'));
     await sweepFolders();
     const folder = mkdtempSync(join(tmpdir(), `shelfdesk-tests-${process.pid}-`));

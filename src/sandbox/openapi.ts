@@ -1,0 +1,39 @@
+/**
+ * Serves openapi.yaml, the document of both interfaces, as it is written and as JSON, without credentials and to pages
+ * of any origin, since tools that show or use such documents fetch them so. The parser takes some 50 ms to load and 200
+ * to read the document: nobody waits for it who does not ask for JSON, and it happens once.
+ */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Asked, Reply } from './exchange.ts';
+
+let yaml: string | undefined;
+let json: string | undefined;
+
+export function openapiYaml(): string {
+  yaml ??= readFileSync(new URL('openapi.yaml', import.meta.url), 'utf8');
+  return yaml;
+}
+
+export function openapiJson(): string {
+  json ??= JSON.stringify((createRequire(import.meta.url)('yaml') as typeof import('yaml')).parse(openapiYaml()));
+  return json;
+}
+
+const DOCUMENTS: Record<string, { type: string; text: () => string }> = {
+  '/openapi.yaml': { type: 'application/yaml', text: openapiYaml },
+  '/openapi.json': { type: 'application/json', text: openapiJson },
+};
+
+/** Answers `/openapi.yaml` and `/openapi.json`, undefined for any other path. `now`: for Date, in milliseconds. */
+export function openapiAt({ method, url }: Asked, now: number): Reply | undefined {
+  const path = url.split('?')[0]!;
+  const document = Object.hasOwn(DOCUMENTS, path) ? DOCUMENTS[path] : undefined;
+  if (document === undefined) return undefined;
+  const headers = { Date: new Date(now).toUTCString(), 'Access-Control-Allow-Origin': '*' };
+  if (method !== 'GET' && method !== 'HEAD') {
+    const text = JSON.stringify({ message: `${method} is not offered at ${path}` });
+    return { status: 405, headers: { ...headers, Allow: 'GET, HEAD', 'Content-Type': 'application/json' }, text };
+  }
+  return { status: 200, headers: { ...headers, 'Content-Type': document.type }, text: document.text() };
+}
