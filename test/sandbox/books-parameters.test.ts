@@ -105,7 +105,7 @@ describe('what a search finds', () => {
     ['magazines, in upper case', 'q=tide&printType=MAGAZINES', 'mag'],
     ['nothing meant', 'q=tide&printType=PRINT_TYPE_UNDEFINED&orderBy=ORDER_BY_UNDEFINED', 'free ids mag old paid tide'],
     ['a language', 'q=tide&langRestrict=en', 'old tide'],
-    ['with its country', 'q=tide&langRestrict=en-gb', 'old'],
+    ['with its country', 'q=tide&langRestrict=EN-gb', 'old'],
     ['any language', 'q=tide&langRestrict=', 'free ids mag old paid tide'],
     ['what can be downloaded', 'q=tide&download=epub', 'free'],
     ['for everybody', 'q=tide&maxAllowedMaturityRating=not-mature', 'free ids old paid tide'],
