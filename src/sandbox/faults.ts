@@ -176,14 +176,14 @@ function withRows(reply: Reply, edit: (rows: unknown[]) => unknown[]): Reply {
   } catch {
     return reply; // cut off or replaced by another fault
   }
-  return { ...reply, text: JSON.stringify(editRows(json, edit)) };
+  return { ...reply, text: JSON.stringify(editRows(json, edit)) ?? '' };
 }
 
 function editRows(json: unknown, edit: (rows: unknown[]) => unknown[]): unknown {
   if (Array.isArray(json)) return edit(json);
   if (!isObject(json)) return json;
   if (Array.isArray(json.items)) return { ...json, items: edit(json.items) };
-  if ('response' in json && 'headers' in json && Number(json.status) < 300) {
+  if ('response' in json && 'headers' in json && Number(written(json.status)) < 300) {
     return { ...json, response: editRows(json.response, edit) };
   }
   return 'response' in json && 'headers' in json ? json : edit([json])[0];
