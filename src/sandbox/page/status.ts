@@ -12,7 +12,7 @@ import { BASE } from '../helpdesk/service.ts';
 import type { World } from '../helpdesk/world.ts';
 import type { Budget } from '../limits.ts';
 import type { RuleState } from '../rules.ts';
-import { defaultOf, type Settled, type Switch, switchesOf, wordFor } from '../switches.ts';
+import { defaultOf, type Settled, SWITCHES, type Switch, wordFor } from '../switches.ts';
 
 /** What the page looks at; the services are such. */
 export interface Watched {
@@ -127,7 +127,7 @@ function doing(service: Pick<Observed<'helpdesk'>, 'totals' | 'budget' | 'client
 
 function settingsOf(service: 'helpdesk' | 'books', readings: object): Setting[] {
   const values = readings as Record<string, unknown>;
-  return switchesOf(service).map((row: Switch) => {
+  return (SWITCHES[service] as readonly Switch[]).map(row => {
     const value = wordFor(row, values[row.name]);
     const usual = wordFor(row, defaultOf(row));
     const unit = 'unit' in row && /^\d/.test(value) ? row.unit : '';

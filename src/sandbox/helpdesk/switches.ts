@@ -1,0 +1,176 @@
+/**
+ * Everything on which the specification of the help desk is silent, and every number that somebody may want otherwise:
+ * one row for each (see ../switches.ts).
+ */
+import type { Switch } from '../switches.ts';
+
+const UNLIMITED = { unlimited: Number.POSITIVE_INFINITY };
+
+export const HELPDESK_SWITCHES = [
+  // --- limits (spec/help-desk-api.md, section 8) -------------------------------------------------------------------------
+  {
+    name: 'credits',
+    flag: '--credits',
+    unit: 'credits',
+    default: 100,
+    limit: true,
+    says: 'credits of the whole account in a period',
+  },
+  {
+    name: 'periodSeconds',
+    flag: '--period',
+    unit: 'seconds',
+    default: 60,
+    limit: true,
+    says: 'how long the period is',
+  },
+  {
+    name: 'requestsPerSecond',
+    flag: '--requests-per-second',
+    unit: 'requests',
+    default: 6,
+    limit: true,
+    says: 'requests of the whole account in any second',
+  },
+  {
+    name: 'depth',
+    flag: '--depth',
+    unit: 'records',
+    default: 10_000,
+    limit: true,
+    says: 'how deep `page` reaches into a list',
+  },
+  {
+    name: 'mostBodyBytes',
+    flag: '--most-body-bytes',
+    unit: 'bytes',
+    default: 16 * 1024 * 1024,
+    limit: true,
+    says: 'how long a body may be (413 beyond)',
+  },
+  // --- silence -----------------------------------------------------------------------------------------------------------
+  {
+    name: 'window',
+    flag: '--window',
+    values: { fixed: 'fixed', sliding: 'sliding' },
+    default: 'fixed',
+    says: 'how the period moves: one behind the other from the start, or each credit comes back a period after its use',
+  },
+  {
+    name: 'chargeErrors',
+    flag: '--errors',
+    values: { charged: true, free: false },
+    default: 'charged',
+    says: 'whether an answer of the 400 series uses its credits (a 401 never does, of a 429 see --refused)',
+  },
+  {
+    name: 'chargeRefused',
+    flag: '--refused',
+    values: { charged: true, free: false },
+    default: 'free',
+    says: 'whether a 429 uses its credits all the same',
+  },
+  {
+    name: 'sinceInclusive',
+    flag: '--since',
+    values: { inclusive: true, exclusive: false },
+    default: 'inclusive',
+    says: 'whether since_* includes its own second',
+  },
+  {
+    name: 'spamListed',
+    flag: '--spam',
+    values: { listed: true, hidden: false },
+    default: 'listed',
+    says: 'whether a list that was not asked about spam shows it',
+  },
+  {
+    name: 'trashListed',
+    flag: '--trash',
+    values: { listed: true, hidden: false },
+    default: 'listed',
+    says: 'whether a list that was not asked about trash shows it',
+  },
+  {
+    name: 'beyondDepth',
+    flag: '--beyond-depth',
+    values: { error: 'error', empty: 'empty' },
+    default: 'error',
+    says: 'what a page beyond the depth answers: 422, or an empty list',
+  },
+  {
+    name: 'totalCountCap',
+    flag: '--total-count-cap',
+    unit: 'records',
+    default: Number.POSITIVE_INFINITY,
+    least: 0,
+    words: UNLIMITED,
+    says: 'where Total-Count stops counting',
+  },
+  {
+    name: 'emptyPut',
+    flag: '--empty-put',
+    values: { refused: 'refused', accepted: 'accepted' },
+    default: 'refused',
+    says: 'what a PUT without body and content type answers: 415, as section 7 can be read, or what it would with one',
+  },
+  {
+    name: 'quietly',
+    flag: '--quiet',
+    of: ['reply', 'note', 'labels', 'state', 'archive', 'wake'],
+    says: 'kinds of change that leave `updated_at` alone (wake: the end of a snooze)',
+  },
+  {
+    name: 'archiveHours',
+    flag: '--archive-after',
+    unit: 'hours',
+    default: 0,
+    least: 0,
+    words: { never: 0 },
+    says: 'when a closed ticket to which nothing happens is archived',
+  },
+  {
+    name: 'archivedReopens',
+    flag: '--reply-to-archived',
+    values: { stays: false, reopens: true },
+    default: 'stays',
+    says: "whether a customer's reply opens an archived ticket too, as it does held, snoozed and closed ones",
+  },
+  {
+    name: 'attachmentHours',
+    flag: '--uploads-live',
+    unit: 'hours',
+    default: 24,
+    least: 0,
+    words: { forever: 0 },
+    says: 'how long an attachment waits for a message before it is deleted',
+  },
+  {
+    name: 'spamAndTrash',
+    flag: '--spam-and-trash',
+    values: { refused: 'refused', replaced: 'replaced' },
+    default: 'refused',
+    says: 'what `spam: true` does to a ticket in the trash, and the reverse: 422, or the new one lifts the old one',
+  },
+  {
+    name: 'contactsUnique',
+    flag: '--same-contact',
+    values: { refused: true, shared: false },
+    default: 'refused',
+    says: 'whether two customers may have the same contact, or the second one is refused (422)',
+  },
+  {
+    name: 'emailCase',
+    flag: '--email-case',
+    values: { ignored: 'ignored', exact: 'exact' },
+    default: 'ignored',
+    says: 'whether mail addresses that differ in case are the same contact',
+  },
+  {
+    name: 'patchedContacts',
+    flag: '--patched-contacts',
+    values: { replaced: 'replaced', added: 'added' },
+    default: 'replaced',
+    says: 'what the contacts in a PATCH of a customer do to those that are there (the same contact keeps its id)',
+  },
+] as const satisfies readonly Switch[];
