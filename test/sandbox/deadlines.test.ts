@@ -131,12 +131,12 @@ describe('by the clock alone', () => {
       const shown = simple.map((_, nth) => world.ticket(`t${nth}`)).map(({ state, updated_at }) => [state, updated_at]);
       expect(shown).toEqual(simple.map(({ state, updated }) => [state, stamp(updated)]));
     });
-    fc.assert(holds, { seed: 5, numRuns: 200 });
+    fc.assert(holds, { seed: 5, numRuns: 100 });
   });
 
   test('thousands of snoozes end in the order of their ends', () => {
     const { world, clock } = emptyWorld();
-    const count = 4000;
+    const count = 1000;
     for (let nth = 0; nth < count; nth++) {
       const wakes = NOON + (((nth * 7919) % count) + 1) * 1000;
       world.addTicket({ state: 'snoozed', snoozed_until: stamp(wakes), updated_at: stamp(NOON - nth * 1000) });

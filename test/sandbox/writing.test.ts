@@ -238,7 +238,13 @@ describe('attachments', () => {
     const body = { ...note, attachment_ids: [file.id, file.id] };
     const message = send('POST', '/tickets/t/messages', body).json;
     expect(message.attachments).toEqual([file]);
-    expect(send('POST', '/tickets/t/messages', body).json.errors).toHaveLength(1);
+    const refusal = `attachment_ids: attachment "${file.id}" belongs to another message`;
+    expect(send('POST', '/tickets/t/messages', body).json.errors).toEqual([{ message: refusal }]);
+    const brief = upload('b.txt');
+    const removed = send('POST', '/tickets/t/messages', { ...note, attachment_ids: [brief.id] }).json;
+    expect(get(`/attachments/${brief.id}`).json).toEqual(brief);
+    world.removeMessage('t', removed.id);
+    expect(get(`/attachments/${brief.id}`).status).toBe(404);
     clock.ms += 1000 * HOUR;
     expect(get(`/attachments/${file.id}`).json).toEqual(file);
     world.removeMessage('t', message.id);
@@ -272,6 +278,18 @@ describe('attachments', () => {
 
 describe('contacts', () => {
   const ada = { type: 'email', value: 'ada@x.example' };
+
+  test.each([
+    ['ignored', 'ada@x.example', 'c'],
+    ['exact', 'ada@x.example', ''],
+    ['exact', 'Ada@X.example', 'c'],
+  ] as const)('who has them is found in the list by the same rule (%s): %s', (emailCase, value, found) => {
+    const { world, get } = desk({ emailCase });
+    world.addContact('c', { type: 'twitter', value: 'Reads' });
+    expect(ids(get(`/customers?contacts.type=email&contacts.value=${value}`)).join()).toBe(found);
+    expect(ids(get(`/customers?contacts.value=${value}`)).join()).toBe(found);
+    expect(get('/customers?contacts.type=twitter&contacts.value=reads').json).toEqual([]);
+  });
 
   test('are of one customer only, unless they may be shared', () => {
     for (const [contactsUnique, status] of [
@@ -329,5 +347,11 @@ describe('an answer', () => {
     const got = send('PATCH', '/tickets/t', { label_ids: Array.from({ length: 10_000 }, () => 5) });
     expect([got.status, got.json.errors.length]).toEqual([422, 100]);
     expect(got.json.errors[7].message).toBe('label_ids[7]: expected a string, got 5');
+    const long = send('PATCH', '/tickets/t', { user_id: 'x'.repeat(1e6) });
+    expect(long.json.errors[0].message).toBe(`user_id: there is no user "${'x'.repeat(60)}…"`);
+    const contacts = Array.from({ length: 1001 }, (_, nth) => ({ type: 'phone', value: `${nth}` }));
+    const many = send('POST', '/customers', { contacts });
+    expect(many.json.errors).toEqual([{ message: 'contacts: expected 1000 at most, got 1001' }]);
+    expect(send('POST', '/customers', { contacts: contacts.slice(1) }).status).toBe(201);
   });
 });

@@ -5,7 +5,7 @@
  * `customer` beside it does not.
  */
 import { type EmailCase, type NewContact, sameContact } from './contacts.ts';
-import type { Form } from './form.ts';
+import { type Form, shown } from './form.ts';
 import { CONTACT_TYPES, type Customer } from './records.ts';
 import type { Readings } from './routes.ts';
 import type { TicketPatch, World, WorldTicket } from './world.ts';
@@ -129,9 +129,9 @@ function attachments(form: Form, world: World, taken: Set<string>): string[] {
   const ids = form.texts('attachment_ids');
   for (const id of ids) {
     if (taken.has(id) || world.attachments.has(id)) {
-      form.fail('attachment_ids', `attachment ${JSON.stringify(id)} belongs to another message`);
+      form.fail('attachment_ids', `attachment ${shown(id)} belongs to another message`);
     } else if (world.uploads.get(id) === undefined) {
-      form.fail('attachment_ids', `there is no attachment ${JSON.stringify(id)}`);
+      form.fail('attachment_ids', `there is no attachment ${shown(id)}`);
     }
     taken.add(id);
   }
@@ -204,5 +204,5 @@ export function unowned(
   if (!readings.contactsUnique) return;
   const holder = world.contacts.holder(contact, readings.emailCase);
   if (holder === undefined || holder.id === owner) return;
-  form.fail(name, `${contact.type} ${JSON.stringify(contact.value)} is a contact of customer ${holder.id}`);
+  form.fail(name, `${contact.type} ${shown(contact.value)} is a contact of customer ${holder.id}`);
 }

@@ -15,7 +15,8 @@ export type EmailCase = 'ignored' | 'exact';
 
 /** Only mail addresses may differ in case; screen names and phone numbers are what they are. */
 export function sameContact(a: NewContact, b: NewContact, emailCase: EmailCase): boolean {
-  return emailCase === 'exact' ? a.type === b.type && a.value === b.value : keyOf(a) === keyOf(b);
+  if (a.type !== b.type || a.value === b.value) return a.type === b.type;
+  return emailCase === 'ignored' && keyOf(a) === keyOf(b);
 }
 
 function keyOf({ type, value }: NewContact): string {

@@ -8,6 +8,8 @@ import { Refusal } from '../query.ts';
 
 /** Nobody reads more of them, and a list of a million wrong things should not become a longer one. */
 const MOST_FAILURES = 100;
+/** Objects in one array: nobody has more messages or contacts to send at once, and a sandbox has to outlive strangers. */
+const MOST_OBJECTS = 1000;
 
 export function read<T>(json: unknown, shape: (form: Form) => T): T {
   if (!isObject(json)) throw unprocessable([`the body: expected a JSON object, got ${shown(json)}`]);
@@ -111,7 +113,12 @@ export class Form {
   }
 
   objects<T>(name: string, shape: (form: Form) => T): T[] {
-    return this.#array(name, 'an array of objects').flatMap((value, at) => {
+    const values = this.#array(name, 'an array of objects');
+    if (values.length > MOST_OBJECTS) {
+      this.fail(name, `expected ${MOST_OBJECTS} at most, got ${values.length}`);
+      return [];
+    }
+    return values.flatMap((value, at) => {
       if (isObject(value)) return [shape(new Form(value, `${this.#path}${name}[${at}].`, this.#failures))];
       return this.#expected(`${name}[${at}]`, 'an object', [], value);
     });
@@ -133,7 +140,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** What came instead, in a few words. */
-function shown(value: unknown): string {
+export function shown(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (Array.isArray(value)) return 'an array';
   if (isObject(value)) return 'an object';

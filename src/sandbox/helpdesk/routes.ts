@@ -7,6 +7,7 @@ import { findAmong } from '../paths.ts';
 import { EARLIEST, flag, list, listOf, Refusal, since, whole } from '../query.ts';
 import type { Settled } from '../switches.ts';
 import type { Shown } from './behind.ts';
+import { sameContact } from './contacts.ts';
 import { countAll, readPage, type Selection } from './listing.ts';
 import type { Sequence } from './overlay.ts';
 import { CONTACT_TYPES, customerRecord, TICKET_TYPES, ticketRecord } from './records.ts';
@@ -197,22 +198,23 @@ function listCustomers(call: Call): Answer {
   if (sort !== 'created_at' && sort !== '-created_at') {
     throw new Refusal(400, `sort: customers cannot be sorted by "${sort}"`);
   }
-  const contacts = contactFilter(query);
+  const contacts = contactFilter(call);
   const filters = contacts ? [contacts] : [];
   const order = shown.customersByCreated;
   const selection = startingAt(order, customer => customer.created_at >= created, sort.startsWith('-'), filters);
   return page(call, selection, customerRecord);
 }
 
-/** One contact has to have both the type and the value, compared character by character. */
-function contactFilter(query: URLSearchParams): Filter<WorldCustomer> | undefined {
+/** One contact has to have both the type and the value. */
+function contactFilter({ query, readings }: Call): Filter<WorldCustomer> | undefined {
   const types = listOf(query, 'contacts.type', CONTACT_TYPES);
   const value = query.getAll('contacts.value').at(-1);
   if (types === undefined && value === undefined) return undefined;
   return customer =>
-    customer.contacts.some(
-      contact => (types?.includes(contact.type) ?? true) && (value === undefined || contact.value === value),
-    );
+    customer.contacts.some(contact => {
+      if (types && !types.includes(contact.type)) return false;
+      return value === undefined || sameContact(contact, { type: contact.type, value }, readings.emailCase);
+    });
 }
 
 function oneCustomer({ shown, id }: Call): Answer {
