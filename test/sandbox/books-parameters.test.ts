@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import type { BooksServiceOptions } from '../../src/sandbox/books/service.ts';
+import { BooksService, type BooksServiceOptions } from '../../src/sandbox/books/service.ts';
 import { NOON } from './asking.ts';
 import { askingBooks, emptyBooks, itemIds, ME, someBooks } from './books-asking.ts';
 
@@ -268,6 +268,10 @@ describe('values that a parameter does not take', () => {
     expect(asking({ parametersChecked: true }).get(`/volumes?q=tide&${more}`).status).toBe(200);
   });
 
+  test('a country is shown in upper case', () => {
+    expect(asking().get('/volumes/tide?country=de').json.accessInfo.country).toBe('DE');
+  });
+
   test('parametersChecked: names that an operation does not know', () => {
     const status = (path: string, parametersChecked: boolean) => asking({ parametersChecked }).get(path).status;
     for (const path of [
@@ -454,6 +458,23 @@ describe('how it is asked', () => {
       ['GET', 1],
       ['HEAD', 1],
     ]);
+  });
+
+  test('the base address itself is the catalog’s, and nothing', async () => {
+    for (const url of ['/books/v1', '/books/v1/', '/books/v1?key=sandbox-books-key']) {
+      expect(BooksService.takes(url)).toBe(true);
+      const reply = asking().service.handle({ method: 'GET', url, headers: bearer });
+      expect([reply.status, JSON.parse(reply.text).error.errors[0].reason]).toEqual([404, 'notFound']);
+    }
+    for (const url of ['/books/v10/volumes', '/books', '/api/v1/books/v1/volumes']) {
+      expect(BooksService.takes(url)).toBe(false);
+    }
+  });
+
+  test('links begin as the client has asked, or as they were ordered to', () => {
+    const link = (options: BooksServiceOptions) => asking(options).get('/volumes/tide').json.selfLink;
+    expect(link({})).toBe('http://desk.example/books/v1/volumes/tide');
+    expect(link({ origin: 'https://books.test' })).toBe('https://books.test/books/v1/volumes/tide');
   });
 
   test('405 tells what is offered', () => {

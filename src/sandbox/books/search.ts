@@ -51,7 +51,7 @@ const bare = (identifier: string) => identifier.replaceAll(/[\s-]/g, '').toUpper
 
 function anywhere(text: string): Counts {
   const has = holder(text);
-  const isNumber = /^[\dA-Z:-]*\d[\dX-]*$/i.test(text) ? numbered(text) : () => 0;
+  const isNumber = /\d/.test(text) ? numbered(text) : () => 0;
   return info => {
     if (has(info.title) || has(info.subtitle)) return 8;
     if (info.authors?.some(has)) return 4;

@@ -24,9 +24,14 @@ import type { BooksWorld } from './world.ts';
 
 export const BOOKS_BASE = '/books/v1';
 
+/** Every address at or below it. */
+const OWN = new RegExp(`^${BOOKS_BASE}(?:[/?]|$)`);
+
 export interface BooksServiceOptions extends Partial<Omit<BooksReadings, 'failing'>>, TokenOptions {
   /** For public reads; default 'sandbox-books-key'. */
   key?: string;
+  /** What stands before the path in links; default what the Host header says, over HTTP. */
+  origin?: string;
   failing?: Iterable<string>;
   before?: (request: SeenRequest, n: number) => void;
   fault?: (request: SeenRequest, n: number) => Fault | undefined;
@@ -92,7 +97,7 @@ export class BooksService {
 
   /** Whether a request is for this service. */
   static takes(url: string): boolean {
-    return url.startsWith(`${BOOKS_BASE}/`) || BooksService.isForToken(url);
+    return OWN.test(url) || BooksService.isForToken(url);
   }
 
   /** Such a request has a body that has to be read. */
@@ -225,7 +230,7 @@ export class BooksService {
     return {
       world: this.world,
       readings: this.readings,
-      base: `http://${headers.host ?? 'books.example'}${BOOKS_BASE}`,
+      base: `${this.#options.origin ?? `http://${headers.host ?? 'books.example'}`}${BOOKS_BASE}`,
       token: () => hexId(this.world.seed, ++this.#shown),
       rng: this.#rng,
     };
