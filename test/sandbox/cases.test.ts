@@ -1,0 +1,48 @@
+/** The table of cases: what both specifications say, each row and rule of them at least once (see cases/case.ts). */
+import { describe, expect, it } from 'vitest';
+import { books } from './cases/books-cases.ts';
+import { booksNotes } from './cases/books-notes.ts';
+import type { BooksCase, DeskCase } from './cases/case.ts';
+import { clients } from './cases/clients.ts';
+import { changes, newTickets } from './cases/help-desk-changes.ts';
+import { conventions } from './cases/help-desk-conventions.ts';
+import { contacts, customers } from './cases/help-desk-customers.ts';
+import { credentials, errors, limits } from './cases/help-desk-limits.ts';
+import { attachments, messages } from './cases/help-desk-messages.ts';
+import { habits, switched } from './cases/help-desk-notes.ts';
+import { envelopes, pages } from './cases/help-desk-pages.ts';
+import { resources, states } from './cases/help-desk-resources.ts';
+import { tickets } from './cases/help-desk-tickets.ts';
+import { RULES } from './cases/rules.ts';
+import { runBooksCase, runDeskCase } from './cases/run.ts';
+
+const DESK: readonly DeskCase[] = [
+  ...[...conventions, ...envelopes, ...pages, ...resources, ...states, ...tickets, ...changes, ...newTickets],
+  ...[...messages, ...attachments, ...customers, ...contacts, ...credentials, ...errors, ...limits],
+  ...[...switched, ...habits, ...clients],
+];
+const BOOKS: readonly BooksCase[] = [...books, ...booksNotes];
+const ALL = [...DESK, ...BOOKS];
+const nameOf = ({ rule, what }: DeskCase | BooksCase) => `${rule}: ${what}`;
+
+describe('The table', () => {
+  it('has at least 350 cases, each once', () => {
+    expect(ALL.length).toBeGreaterThanOrEqual(350);
+    const names = ALL.map(nameOf).sort();
+    expect(names.filter((name, i) => name === names[i - 1])).toEqual([]);
+  });
+
+  it('has a case for every rule, and no case of a rule that is not there', () => {
+    const held = new Set(ALL.flatMap(({ rule, also = [] }) => [rule, ...also]));
+    expect(Object.keys(RULES).filter(rule => !held.has(rule))).toEqual([]);
+    expect([...held].filter(rule => !Object.hasOwn(RULES, rule))).toEqual([]);
+  });
+});
+
+describe('The help desk', () => {
+  it.each(DESK.map(one => [nameOf(one), one] as const))('%s', (_, one) => runDeskCase(one));
+});
+
+describe('The book catalog', () => {
+  it.each(BOOKS.map(one => [nameOf(one), one] as const))('%s', (_, one) => runBooksCase(one));
+});

@@ -1,0 +1,513 @@
+/** Sections 5 to 9 of the help desk: credentials, errors, limits. */
+import {
+  between,
+  type DeskCase,
+  FOUR_HEADERS,
+  headersWith,
+  notBefore,
+  REFUSED,
+  type Step,
+  someDigits,
+  someText,
+} from './case.ts';
+
+const TOKEN = 'token-of-the-cases';
+const basic = (credentials: string) => `Basic ${Buffer.from(credentials).toString('base64')}`;
+const options = { tokens: [TOKEN, 'another-instance'], blockedToken: 'blocked' };
+/** As the specification says them, where other cases have no limits. */
+export const SPECIFIED = { credits: 100, periodSeconds: 60, requestsPerSecond: 6 };
+
+const lets = (rule: string, rows: readonly (readonly [string, string])[]): DeskCase[] =>
+  rows.map(([what, as]) => ({ rule: `help-desk 5.${rule}`, what, options, ask: 'GET /users', as }));
+const knows = (rows: readonly (readonly [string, string | null])[]): DeskCase[] =>
+  rows.map(([what, as]) => ({
+    rule: 'help-desk 5.5 401',
+    also: ['help-desk 7 401'],
+    what,
+    options,
+    ask: 'GET /users',
+    as,
+    status: 401,
+    has: { message: someText },
+    answers: { 'rate-limit-used': '0' },
+  }));
+
+export const credentials: DeskCase[] = [
+  ...lets('1 token', [
+    ['of the first instance', `Bearer ${TOKEN}`],
+    ['of another instance', 'Bearer another-instance'],
+  ]),
+  ...lets('2 Bearer', [
+    ['as it is written', `Bearer ${TOKEN}`],
+    ['in small letters', `bearer ${TOKEN}`],
+    ['in capital letters', `BEARER ${TOKEN}`],
+  ]),
+  ...lets('3 Basic', [
+    ['with a dummy password', basic(`${TOKEN}:x`)],
+    ['with an empty password', basic(`${TOKEN}:`)],
+    ['with colons in the password', basic(`${TOKEN}:a:b:c`)],
+    ['in small letters', basic(`${TOKEN}:x`).replace('Basic', 'basic')],
+  ]),
+  ...[
+    'GET /tickets/t1',
+    'GET /tickets/t3',
+    'GET /customers/c2',
+    'GET /attachments/a1',
+    'GET /tickets?user_id=null',
+  ].map(
+    (ask): DeskCase => ({ rule: 'help-desk 5.4 all rights', what: ask, options, ask, as: 'Bearer another-instance' }),
+  ),
+  {
+    rule: 'help-desk 5.4 all rights',
+    what: 'to change as well',
+    options,
+    ask: 'PATCH /tickets/t2',
+    body: { user_id: 'u3', inbox_id: 'i1' },
+    as: basic('another-instance:x'),
+    has: { user_id: 'u3', inbox_id: 'i1' },
+  },
+  ...knows([
+    ['without any', null],
+    ['empty', ''],
+    ['with a wrong token', 'Bearer wrong'],
+    ['with a token and something behind it', `Bearer ${TOKEN}x`],
+    ['with a token in capital letters', `Bearer ${TOKEN.toUpperCase()}`],
+    ['with the scheme alone', 'Bearer'],
+    ['with the token alone', TOKEN],
+    ['of an unknown scheme', `Token ${TOKEN}`],
+    ['of Basic with a wrong token', basic('wrong:x')],
+    ['of Basic with the token as the password', basic(`x:${TOKEN}`)],
+    ['of Basic that is no Base64', 'Basic %%%'],
+    ['of Basic with nothing', 'Basic '],
+    ['of Basic with the plain token', `Basic ${TOKEN}:x`],
+  ]),
+  ...['GET /nothing', 'POST /tickets', 'PATCH /tickets/none', 'GET /tickets?per_page=1000', 'DELETE /tickets'].map(
+    (ask): DeskCase => ({
+      rule: 'help-desk 5.5 401',
+      what: `comes before all else: ${ask}`,
+      ask,
+      as: null,
+      status: 401,
+    }),
+  ),
+  {
+    rule: 'help-desk 5.5 401',
+    what: 'changes nothing',
+    steps: [
+      { ask: 'PATCH /tickets/t1', body: { state: 'closed' }, as: null, status: 401 },
+      { ask: 'GET /tickets/t1', has: { state: 'open' } },
+    ],
+  },
+  {
+    rule: 'help-desk 5.5 401',
+    what: 'costs nothing',
+    options: SPECIFIED,
+    steps: [
+      { ask: 'GET /users', answers: { 'rate-limit-remaining': '99' } },
+      { ask: 'GET /users', as: null, status: 401, answers: { 'rate-limit-remaining': '99', 'rate-limit-used': '0' } },
+      { ask: 'GET /users', answers: { 'rate-limit-remaining': '98' } },
+    ],
+  },
+  ...['GET /users', 'GET /tickets/t1', 'GET /nothing'].map(
+    (ask): DeskCase => ({
+      rule: 'help-desk 5.5 403',
+      also: ['help-desk 7 403'],
+      what: ask,
+      options,
+      ask,
+      as: 'Bearer blocked',
+      status: 403,
+      has: { message: someText },
+    }),
+  ),
+  {
+    rule: 'help-desk 5.5 403',
+    what: 'by Basic, changing nothing',
+    options,
+    steps: [
+      { ask: 'PATCH /tickets/t1', body: { state: 'closed' }, as: basic('blocked:x'), status: 403 },
+      { ask: 'GET /tickets/t1', has: { state: 'open' } },
+    ],
+  },
+];
+
+/** Bodies that nobody can parse. */
+const BROKEN: readonly (readonly [string, string | Buffer])[] = [
+  ['cut off', '{"subject": "S'],
+  ['with a comma at the end', '{"subject": "S",}'],
+  ['with single quotes', "{'subject': 'S'}"],
+  ['with bare names', '{subject: "S"}'],
+  ['of a form', 'subject=S&state=open'],
+  ['two objects', '{}{}'],
+  ['with a comment', '{/* S */}'],
+  ['not a number', '{"subject": NaN}'],
+  ['no UTF-8', Buffer.from([0x7b, 0x22, 0x73, 0x22, 0x3a, 0x22, 0xff, 0xfe, 0x22, 0x7d])],
+  ['Latin-1', Buffer.from('{"subject":"Zürich"}', 'latin1')],
+  ['a bare line break in a text', '{"subject": "a\nb"}'],
+  ['nested 5,000 deep', '['.repeat(5_000) + ']'.repeat(5_000)],
+  ['nested 200 deep', `{"subject":${'['.repeat(200)}${']'.repeat(200)}}`],
+  ['nothing but blanks', '  \n '],
+];
+
+export const errors: DeskCase[] = [
+  ...BROKEN.map(
+    ([what, raw]): DeskCase => ({
+      rule: 'help-desk 7 400',
+      what,
+      steps: [
+        { ask: 'PATCH /tickets/t1', raw, status: 400, has: { message: someText } },
+        { ask: 'GET /tickets/t1', has: { subject: 'An order that did not come' } },
+      ],
+    }),
+  ),
+  {
+    rule: 'help-desk 7 400',
+    what: 'not for a byte order mark in front',
+    ask: 'PATCH /tickets/t1',
+    raw: '\ufeff{"subject":"S"}',
+    has: { subject: 'S' },
+  },
+  {
+    rule: 'help-desk 7 400',
+    what: 'is 413 where it is too large',
+    options: { mostBodyBytes: 1000 },
+    steps: [
+      { ask: 'PATCH /tickets/t1', raw: JSON.stringify({ subject: 'x'.repeat(1000) }), status: 413 },
+      { ask: 'PATCH /tickets/t1', raw: JSON.stringify({ subject: 'x'.repeat(900) }), status: 200 },
+    ],
+  },
+  {
+    rule: 'help-desk 7 400',
+    what: 'not for the same name twice: the later one counts',
+    ask: 'PATCH /tickets/t1',
+    raw: '{"subject": "A", "subject": "B"}',
+    has: { subject: 'B' },
+  },
+  {
+    rule: 'help-desk 7 400',
+    what: 'not for names that mean something to the language',
+    ask: 'PATCH /tickets/t1',
+    raw: '{"__proto__": {"state": "closed"}, "constructor": 1, "subject": "S"}',
+    has: { subject: 'S', state: 'open' },
+  },
+  ...[
+    'GET /tickets/none',
+    'GET /customers/none',
+    'GET /attachments/none',
+    'GET /nothing',
+    'GET /tickets/t1/nothing',
+  ].map((ask): DeskCase => ({ rule: 'help-desk 7 404', what: ask, ask, status: 404, has: { message: someText } })),
+  {
+    rule: 'help-desk 7 415',
+    what: 'has a message',
+    ask: 'POST /customers',
+    raw: '{}',
+    type: 'text/plain',
+    status: 415,
+    has: { message: someText },
+  },
+  {
+    rule: 'help-desk 7 422',
+    what: 'of something new',
+    ask: 'POST /tickets',
+    body: { type: 'email', customer_id: 'c1' },
+    errors: ['subject'],
+  },
+  {
+    rule: 'help-desk 7 422',
+    what: 'of a change',
+    ask: 'PATCH /tickets/t1',
+    body: { state: 'gone' },
+    errors: ['state'],
+  },
+  {
+    rule: 'help-desk 7 429',
+    what: 'has a message',
+    options: { credits: 1 },
+    steps: [{ ask: 'GET /users' }, { ask: 'GET /users', status: 429, has: { message: someText } }],
+  },
+  ...[500, 501, 502, 503, 504].map(
+    (status): DeskCase => ({
+      rule: 'help-desk 7 5xx',
+      also: ['help-desk 7.3 no body'],
+      what: `${status} has no body`,
+      options: { fault: () => ({ kind: 'status', status }) },
+      ask: 'GET /tickets/t1',
+      status,
+    }),
+  ),
+  ...(
+    [
+      ['GET /nothing', null, 401],
+      ['GET /nothing', undefined, 404],
+      ['GET /tickets?page=0', undefined, REFUSED],
+      ['DELETE /tickets/t1', undefined, 405],
+      ['POST /tickets', undefined, 415],
+    ] as const
+  ).map(
+    ([ask, as, status]): DeskCase => ({
+      rule: 'help-desk 7.1 message',
+      what: `${ask} as ${as === null ? 'nobody' : 'somebody'}`,
+      ask,
+      ...(as === null && { as }),
+      status,
+      has: { message: someText },
+      answers: { 'content-type': 'application/json' },
+    }),
+  ),
+  {
+    rule: 'help-desk 7.2 errors',
+    what: 'has one for each failure and a message for all',
+    ask: 'POST /customers/c1/contacts',
+    body: { type: 'fax' },
+    has: { message: someText, errors: [{ message: someText }, { message: someText }] },
+    errors: ['type', 'value'],
+  },
+  ...(
+    [
+      ['a 401', { ask: 'GET /users?envelope=true', as: null }, 401],
+      ['a 404', { ask: 'GET /tickets/none?envelope=true' }, 404],
+      ['a 415', { ask: 'POST /tickets?envelope=true', type: 'text/plain' }, 415],
+      ['a 400', { ask: 'POST /tickets?envelope=true', raw: '{' }, 400],
+    ] as const
+  ).map(
+    ([what, step, status]): DeskCase => ({
+      rule: 'help-desk 7.4 enveloped errors',
+      what,
+      ...(step as Step),
+      is: { status, headers: headersWith(FOUR_HEADERS), response: { message: someText } },
+    }),
+  ),
+  {
+    rule: 'help-desk 7.4 enveloped errors',
+    what: 'a 403',
+    options,
+    ask: 'GET /users?envelope=true',
+    as: 'Bearer blocked',
+    is: { status: 403, headers: headersWith(FOUR_HEADERS), response: { message: someText } },
+  },
+  {
+    rule: 'help-desk 7.4 enveloped errors',
+    what: 'a 422 with its errors',
+    ask: 'PATCH /tickets/t1?envelope=true',
+    body: { state: 'gone' },
+    is: {
+      status: 422,
+      headers: headersWith(FOUR_HEADERS),
+      response: { message: someText, errors: [{ message: someText }] },
+    },
+  },
+  {
+    rule: 'help-desk 7.4 enveloped errors',
+    what: 'a 429',
+    options: { credits: 1 },
+    steps: [
+      { ask: 'GET /users' },
+      {
+        ask: 'GET /users?envelope=true',
+        is: { status: 429, headers: headersWith(FOUR_HEADERS), response: { message: someText } },
+        answers: { 'rate-limit-remaining': '0' },
+      },
+    ],
+  },
+  { rule: 'help-desk 6 no events', what: 'no hooks', ask: 'GET /webhooks', status: 404 },
+  {
+    rule: 'help-desk 6 no events',
+    what: 'no subscriptions',
+    ask: 'POST /hooks',
+    body: { url: 'http://x.example' },
+    status: 404,
+  },
+];
+
+const two = { credits: 10, periodSeconds: 60 };
+const left = (remaining: number, used = 1) => ({
+  'rate-limit-remaining': String(remaining),
+  'rate-limit-used': String(used),
+});
+
+export const limits: DeskCase[] = [
+  {
+    rule: 'help-desk 8 rate',
+    what: '100 in a minute and no more',
+    options: { ...SPECIFIED, requestsPerSecond: 1e9 },
+    steps: [
+      { ask: 'GET /users', answers: left(99) },
+      { ask: 'GET /users', times: 98 },
+      { ask: 'GET /users', answers: left(0) },
+      { ask: 'GET /users', status: 429, answers: { 'rate-limit-remaining': '0' } },
+      { ask: 'GET /users', later: 60, answers: left(99) },
+    ],
+  },
+  {
+    rule: 'help-desk 8 rate',
+    what: 'for all endpoints and tokens together',
+    options: { ...two, ...options },
+    steps: [
+      { ask: 'GET /users', as: 'Bearer another-instance', answers: left(9) },
+      { ask: 'GET /tickets', answers: left(8) },
+      { ask: 'GET /customers/c1', as: basic(`${TOKEN}:x`), answers: left(7) },
+      { ask: 'PATCH /tickets/t1', body: {}, answers: left(6) },
+      { ask: 'DELETE /tickets/t1/labels/l1', status: 204, answers: left(5) },
+    ],
+  },
+  {
+    rule: 'help-desk 8 cost',
+    what: 'of each kind of request',
+    options: two,
+    steps: [
+      { ask: 'GET /tickets/t1', answers: left(9, 1) },
+      { ask: 'GET /tickets/t1?embed=user,labels', answers: left(6, 3) },
+      { ask: 'GET /tickets?count=true', answers: left(4, 2) },
+      { ask: 'GET /tickets/t1?fields=id&envelope=true', answers: left(3, 1) },
+      { ask: 'PATCH /tickets/t1', body: {}, answers: left(2, 1) },
+      { ask: 'GET /tickets?per_page=0', answers: left(1, 1) },
+    ],
+  },
+  {
+    rule: 'help-desk 8 cost',
+    what: 'that is more than there is: refused, and a cheaper one goes',
+    options: two,
+    steps: [
+      { ask: 'GET /users', times: 8 },
+      { ask: 'GET /tickets/t1?embed=user,labels', status: 429, answers: { 'rate-limit-remaining': '2' } },
+      { ask: 'GET /tickets?count=true', answers: left(0, 2) },
+    ],
+  },
+  {
+    rule: 'help-desk 8 burst',
+    what: 'six, and the seventh is refused',
+    options: SPECIFIED,
+    steps: [
+      { ask: 'GET /users', times: 6 },
+      { ask: 'GET /users', status: 429, answers: { 'rate-limit-reset': notBefore(1), 'rate-limit-remaining': '94' } },
+      { ask: 'GET /users', later: 1 },
+    ],
+  },
+  {
+    rule: 'help-desk 8 burst',
+    what: 'counts requests, not credits',
+    options: SPECIFIED,
+    steps: [{ ask: 'GET /tickets/t1?embed=user,inbox,customer,labels,messages', times: 6 }],
+  },
+  {
+    rule: 'help-desk 8 burst',
+    what: 'of all tokens together',
+    options: { ...SPECIFIED, ...options },
+    steps: [
+      { ask: 'GET /users', times: 3 },
+      { ask: 'GET /users', as: 'Bearer another-instance', times: 3 },
+      { ask: 'GET /users', as: 'Bearer another-instance', status: 429 },
+    ],
+  },
+  { rule: 'help-desk 8 page size', what: '100 is allowed', ask: 'GET /tickets?per_page=100' },
+  { rule: 'help-desk 8 page size', what: '101 is not', ask: 'GET /customers?per_page=101', status: REFUSED },
+  {
+    rule: 'help-desk 8 depth',
+    what: 'page 100 of 100 is the last one',
+    ask: 'GET /tickets?per_page=100&page=100',
+    is: [],
+  },
+  { rule: 'help-desk 8 depth', what: 'page 1000 of 10 is the last one', ask: 'GET /customers?page=1000', is: [] },
+  ...['GET /tickets?per_page=100&page=101', 'GET /tickets?page=1001', 'GET /customers?per_page=100&page=101'].map(
+    (ask): DeskCase => ({ rule: 'help-desk 8 depth', what: `${ask}, by the default of beyondDepth`, ask, status: 422 }),
+  ),
+  {
+    rule: 'help-desk 8 depth',
+    what: 'of 4: the second page of two is the last one',
+    options: { depth: 4 },
+    steps: [
+      { ask: 'GET /tickets?per_page=2&page=2', ids: 't10 t9' },
+      { ask: 'GET /tickets?per_page=2&page=3', status: 422 },
+      { ask: 'GET /tickets?per_page=2&sort=created_at&since_created_at=2024-04-05T00:00:00Z', ids: 't5 t6' },
+    ],
+  },
+  ...['GET /tickets', 'GET /tickets/t1', 'GET /nothing', 'GET /users', 'GET /tickets?page=0'].map(
+    (ask): DeskCase => ({
+      rule: 'help-desk 8 Rate-Limit-Limit',
+      what: ask,
+      options: SPECIFIED,
+      ask,
+      status: ask.endsWith('nothing') ? 404 : ask.endsWith('0') ? REFUSED : 200,
+      answers: { 'rate-limit-limit': '100' },
+    }),
+  ),
+  {
+    rule: 'help-desk 8 Rate-Limit-Remaining',
+    what: 'goes down by what was used',
+    options: SPECIFIED,
+    steps: [
+      { ask: 'GET /users', answers: left(99) },
+      { ask: 'GET /tickets/t1?embed=labels', answers: left(97, 2) },
+      { ask: 'GET /tickets/none', status: 404, answers: left(96) },
+    ],
+  },
+  {
+    rule: 'help-desk 8 Rate-Limit-Used',
+    what: 'of a refused request is 0, by the default of chargeRefused',
+    options: { credits: 1 },
+    steps: [{ ask: 'GET /users' }, { ask: 'GET /users', status: 429, answers: { 'rate-limit-used': '0' } }],
+  },
+  {
+    rule: 'help-desk 8 Rate-Limit-Reset',
+    what: 'counts down to the next period',
+    options: { ...SPECIFIED, requestsPerSecond: 1e9 },
+    steps: [
+      { ask: 'GET /users', answers: { 'rate-limit-reset': between(1, 60) } },
+      { ask: 'GET /users', later: 20, answers: { 'rate-limit-reset': between(1, 40), 'rate-limit-remaining': '98' } },
+      { ask: 'GET /users', later: 39, answers: { 'rate-limit-reset': between(0, 1) } },
+      { ask: 'GET /users', later: 1, answers: { 'rate-limit-reset': between(59, 60), 'rate-limit-remaining': '99' } },
+    ],
+  },
+  {
+    rule: 'help-desk 8 Rate-Limit-Reset',
+    what: 'is whole seconds',
+    options: SPECIFIED,
+    ask: 'GET /users',
+    later: 0.4,
+    answers: { 'rate-limit-reset': someDigits },
+  },
+  {
+    rule: 'help-desk 8 429',
+    what: 'until Reset has passed, and not after it',
+    options: two,
+    steps: [
+      { ask: 'GET /users', times: 10 },
+      { ask: 'GET /users', later: 30, status: 429, answers: { 'rate-limit-reset': between(1, 30) } },
+      { ask: 'GET /users', later: 29, status: 429, answers: { 'rate-limit-reset': between(1, 1) } },
+      { ask: 'GET /users', later: 1, answers: left(9) },
+    ],
+  },
+  {
+    rule: 'help-desk 8 429',
+    what: 'changes nothing',
+    options: { credits: 1 },
+    steps: [
+      { ask: 'GET /users' },
+      { ask: 'PATCH /tickets/t1', body: { state: 'closed' }, status: 429 },
+      { ask: 'GET /tickets/t1', later: 60, has: { state: 'open' } },
+    ],
+  },
+  { rule: 'help-desk 9.1 versionless', what: 'no parameter', ask: 'GET /users?version=2' },
+  {
+    rule: 'help-desk 9.1 versionless',
+    what: 'no header',
+    ask: 'GET /users',
+    headers: { 'accept-version': '2', 'api-version': '7' },
+  },
+  {
+    rule: 'help-desk 9.1 versionless',
+    what: 'any Accept',
+    ask: 'GET /users',
+    headers: { accept: 'application/vnd.x.v9+json' },
+  },
+  ...['/api/v2/users', '/api/users', '/users', '/v1/users', '/api/v1users', '/API/v1/users'].map(
+    (path): DeskCase => ({
+      rule: 'help-desk 9.2 prefix',
+      what: `not ${path}`,
+      ask: `GET ${path}`,
+      anywhere: true,
+      status: 404,
+    }),
+  ),
+];
