@@ -1,71 +1,88 @@
 /**
  * `sandbox`: a help desk and a book catalog on this machine that behave as their specifications say, to try and to test
- * against.
+ * against. What the specifications leave open comes from the table in src/sandbox/switches.ts, one option for each row.
  */
+import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
+import { RuleError, Rules } from '../sandbox/rules.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../sandbox/server.ts';
+import { defaultOf, readWord, type Service, SWITCHES, type Switch, wordFor } from '../sandbox/switches.ts';
 import type { Act, Deps } from './command.ts';
+import { sandboxHelp } from './sandbox-help.ts';
 import { amount, print, printJson, say } from './terminal.ts';
 
+/** What has an option of its own. Of those without a default, nothing is said to the sandbox unless they are given. */
 interface Options {
   host: string;
   port: number;
-  token: string;
+  adminPort?: number;
+  cert?: string;
+  key?: string;
+  token?: string[];
+  blockedToken?: string;
+  booksKey?: string;
+  booksToken?: string;
   seed: number;
   tickets: number;
   customers?: number;
-  activity: number;
-  credits: number;
-  period: number;
-  requestsPerSecond: number;
-  window: 'fixed' | 'sliding';
-  since: 'inclusive' | 'exclusive';
-  hideSpam?: boolean;
-  hideTrash?: boolean;
   volumes: number;
-  booksPerDay: number;
-  booksPerSecond: number;
+  naughty: number;
+  activity: number;
+  booksActivity?: number;
+  rhythm: 'even' | 'office';
+  booksFailing?: string[];
+  faults?: string;
   json?: boolean;
 }
 
+/** Of help, where nobody looks on a terminal; no wider than one reads well. */
+const WIDTH = Math.min(process.stdout.columns ?? 110, 120);
+
 export function addSandbox(program: Command, deps: Deps, act: Act): void {
-  program
+  const command = program
     .command('sandbox')
     .description('serve a believable help desk and a book catalog on this machine until Ctrl-C')
+    .option('--json', 'print one JSON document on stdout')
+    .optionsGroup('Where it listens:')
     .option('--host <address>', 'address to listen on; in a container 0.0.0.0, so that others reach it', '127.0.0.1')
     .option('--port <n>', 'port there; 0 takes any that is free', whole, 4010)
-    .option('--token <text>', 'the token that the help desk accepts', 'sandbox-token')
+    .option('--cert <file>', 'certificate (PEM): with it, HTTPS and nothing else, as section 1 of the help desk has it')
+    .option('--key <file>', 'its private key (PEM)')
+    .optionsGroup('Who may come in:')
+    .option('--token <text>', 'a token that the help desk accepts; may be repeated, the first is printed', several)
+    .option('--blocked-token <text>', 'a token that it knows and does not let in: 403')
+    .option('--books-key <text>', 'the API key of the catalog')
+    .option('--books-token <text>', 'its access token that never expires')
+    .optionsGroup('The worlds:')
     .option('--seed <n>', 'the same seed makes the same worlds', whole, 1)
     .option('--tickets <n>', 'tickets at the start', whole, 2000)
     .option('--customers <n>', 'customers at the start (default: about a third of the tickets)', whole)
-    .option(
-      '--activity <n>',
-      'changes a minute of the help desk while it runs, and a tenth as many of the books',
-      whole,
-      0,
-    )
-    .option('--credits <n>', 'credits a period', whole, 100)
-    .option('--period <seconds>', 'length of the period', whole, 60)
-    .option('--requests-per-second <n>', 'burst limit', whole, 6)
-    .addOption(new Option('--window <kind>', 'how the period moves').choices(['fixed', 'sliding']).default('fixed'))
-    .addOption(
-      new Option('--since <reading>', 'whether since_* includes its own second')
-        .choices(['inclusive', 'exclusive'])
-        .default('inclusive'),
-    )
-    .option('--hide-spam', 'leave spam out of the default list')
-    .option('--hide-trash', 'leave trash out of the default list')
     .option('--volumes <n>', 'volumes of the book catalog at the start', whole, 300)
-    .option('--books-per-day <n>', 'requests that the book catalog allows a day', whole, 1000)
-    .option('--books-per-second <n>', 'its burst limit', whole, 5)
-    .option('--json', 'print one JSON document on stdout')
+    .option('--naughty <share>', 'share of tickets and volumes with text that databases refuse, 0 to 1', share, 0)
+    .option('--activity <n>', 'changes a minute of the help desk, and a tenth as many of the books', whole, 0)
+    .option('--books-activity <n>', 'changes a minute of the books, instead of that tenth', whole)
+    .addOption(
+      new Option('--rhythm <word>', 'whether changes come evenly, or in busy and quiet hours, days and weeks')
+        .choices(['even', 'office'])
+        .default('even'),
+    );
+  for (const { heading, row } of headed()) command.addOption(optionFor(row).helpGroup(heading));
+  command
+    .optionsGroup('What goes wrong on purpose:')
+    .option('--faults <file>', 'rules: a JSON list, see below')
+    .option('--books-failing <ids>', 'volumes that cannot be had (503 backendFailed), comma separated', commaSeparated)
+    .optionsGroup('Inspection:')
+    .option('--admin-port <n>', 'port for looking inside and changing rules, on loopback only (default: none)', whole)
+    .configureHelp({ helpWidth: WIDTH })
+    .addHelpText('after', sandboxHelp(WIDTH))
     .action(
       act(async (options: Options) => {
-        const sandbox = await startSandbox(sandboxOptions(options)).catch((error: Error) => {
+        const sandbox = await startSandbox(sandboxOptions(options, command)).catch((error: Error) => {
+          if (error instanceof ShelfdeskError) throw error;
           throw new ShelfdeskError(
             `the sandbox does not start: ${error.message}`,
-            'Choose another --port. A --host must be an address of this machine.',
+            'Choose another --port or --admin-port. A --host must be an address of this machine.',
             exitCodes.usage,
             error,
           );
@@ -77,6 +94,8 @@ export function addSandbox(program: Command, deps: Deps, act: Act): void {
           say(
             `${amount(world.tickets.size)} tickets, ${amount(world.customers.size)} customers; ${amount(books.world.volumes.size)} volumes. Ctrl-C ends.`,
           );
+          say(`What it offers and how it is doing: ${new URL('/', sandbox.url)}`);
+          if (sandbox.adminUrl) say(`Admin port: ${sandbox.adminUrl}`);
           await new Promise(ended => deps.signal.addEventListener('abort', ended, { once: true }));
           say(
             `${amount(sandbox.totals.requests)} requests, ${amount(sandbox.totals.credits)} credits, ${amount(sandbox.totals.refused)} refused.`,
@@ -90,9 +109,115 @@ export function addSandbox(program: Command, deps: Deps, act: Act): void {
     );
 }
 
-function described({ url, token, world, books }: Sandbox): object {
+// --- options of the table ------------------------------------------------------------------------------------------
+
+function headed(): { heading: string; row: Switch }[] {
+  const rows = (service: Service, limit: boolean, heading: string) =>
+    (SWITCHES[service] as readonly Switch[])
+      .filter(row => ('limit' in row && row.limit === true) === limit)
+      .map(row => ({ heading, row }));
+  return [
+    ...rows('helpdesk', true, 'Limits of the help desk:'),
+    ...rows('books', true, 'Limits of the catalog:'),
+    ...rows('helpdesk', false, 'Where the specification of the help desk is silent:'),
+    ...rows('books', false, 'Where the specification of the catalog is silent:'),
+  ];
+}
+
+/** Without a default of its own: the services have theirs from the same table. */
+function optionFor(row: Switch): Option {
+  const words = 'values' in row ? Object.keys(row.values) : 'of' in row ? row.of : undefined;
+  const kind = 'unit' in row ? row.unit : 'of' in row ? 'list' : 'word';
+  const of = words ? `${'of' in row ? 'any of ' : ''}${words.join(', ')}; ` : '';
+  const option = new Option(`${row.flag} <${kind}>`, `${row.says} (${of}default: ${wordFor(row, defaultOf(row))})`);
+  return option.argParser(word => {
+    try {
+      return readWord(row, word);
+    } catch (error) {
+      throw new InvalidArgumentError((error as Error).message);
+    }
+  });
+}
+
+/** The switches of a service that were given, as its options. */
+function given(service: Service, command: Command): object {
+  const values = (SWITCHES[service] as readonly Switch[]).map(row => {
+    const option = command.options.find(({ long }) => long === row.flag)!;
+    return [row.name, command.getOptionValue(option.attributeName())];
+  });
+  return Object.fromEntries(values.filter(([, value]) => value !== undefined));
+}
+
+// --- what they mean -------------------------------------------------------------------------------------------------
+
+function sandboxOptions(options: Options, command: Command): SandboxOptions {
+  const { host, port, seed, tickets, customers, naughty, activity, rhythm, volumes } = options;
+  const { token, blockedToken, booksKey, booksToken, booksActivity, booksFailing, adminPort, faults } = options;
+  const tls = certified(options);
+  return {
+    ...{ host, port, seed, tickets, naughty, activity, rhythm },
+    ...given('helpdesk', command),
+    ...(customers !== undefined && { customers }),
+    ...(token !== undefined && { tokens: token }),
+    ...(blockedToken !== undefined && { blockedToken }),
+    ...(tls !== undefined && { tls }),
+    ...(adminPort !== undefined && { adminPort }),
+    ...(faults !== undefined && { rules: rulesIn(faults) }),
+    books: {
+      ...{ volumes, naughty },
+      ...given('books', command),
+      ...(booksKey !== undefined && { key: booksKey }),
+      ...(booksToken !== undefined && { token: booksToken }),
+      ...(booksActivity !== undefined && { activity: booksActivity }),
+      ...(booksFailing !== undefined && { failing: booksFailing }),
+    },
+  };
+}
+
+function certified({ cert, key }: Options): { cert: string; key: string } | undefined {
+  if (cert === undefined && key === undefined) return undefined;
+  if (cert !== undefined && key !== undefined) return { cert: textOf(cert, '--cert'), key: textOf(key, '--key') };
+  throw new UsageError('HTTPS needs both a certificate and its key', 'Give --cert and --key, or neither of them.');
+}
+
+function rulesIn(path: string): Rules {
+  const text = textOf(path, '--faults');
+  try {
+    return new Rules(JSON.parse(text));
+  } catch (error) {
+    const wrong = error instanceof RuleError ? error.message : `It is not JSON: ${(error as Error).message}.`;
+    throw new UsageError(`--faults ${path}: ${wrong}`, 'Mend the file; --help has an example.');
+  }
+}
+
+function textOf(path: string, option: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new UsageError(`${option} ${path} cannot be read: ${(error as Error).message}`, 'Name a file that is there.');
+  }
+}
+
+function whole(value: string): number {
+  if (!/^\d{1,15}$/.test(value)) throw new InvalidArgumentError('It must be a whole number.');
+  return Number(value);
+}
+
+function share(value: string): number {
+  if (/^(0|1|[01]?\.\d+)$/.test(value) && Number(value) <= 1) return Number(value);
+  throw new InvalidArgumentError('It must be a share between 0 and 1, for example 0.05.');
+}
+
+const several = (value: string, before: string[] = []): string[] => [...before, value];
+
+const commaSeparated = (value: string): string[] => value.split(',').map(id => id.trim());
+
+// --- what is printed --------------------------------------------------------------------------------------------------
+
+function described({ url, adminUrl, token, world, books }: Sandbox): object {
   return {
     url,
+    ...(adminUrl !== undefined && { admin_url: adminUrl }),
     token,
     tickets: world.tickets.size,
     customers: world.customers.size,
@@ -120,34 +245,4 @@ function settingsFor({ url, token, books }: Sandbox): string {
     `BOOKS_ACCESS_TOKEN=${books.token}`,
     `BOOKS_USERS=${[...books.world.users.keys()].join(',')}`,
   ].join('\n');
-}
-
-function sandboxOptions(options: Options): SandboxOptions {
-  const { host, port, token, seed, tickets, customers, activity, credits, requestsPerSecond, window } = options;
-  return {
-    host,
-    port,
-    tokens: [token],
-    seed,
-    tickets,
-    ...(customers !== undefined && { customers }),
-    activity,
-    credits,
-    periodSeconds: options.period,
-    requestsPerSecond,
-    window,
-    sinceInclusive: options.since === 'inclusive',
-    spamListed: !options.hideSpam,
-    trashListed: !options.hideTrash,
-    books: {
-      volumes: options.volumes,
-      requestsPerDay: options.booksPerDay,
-      requestsPerSecond: options.booksPerSecond,
-    },
-  };
-}
-
-function whole(value: string): number {
-  if (!/^\d+$/.test(value)) throw new InvalidArgumentError('It must be a whole number.');
-  return Number(value);
 }
