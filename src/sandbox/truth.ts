@@ -1,0 +1,79 @@
+/**
+ * What the sandbox truly holds, record for record: all that its interfaces show, and what they only filter or sort by.
+ * Written while it is read, so that a million tickets take no more memory than one piece of the text; a world that
+ * changes meanwhile is not that of one instant, but no record is torn.
+ */
+import type { BooksWorld } from './books/world.ts';
+import { customerRecord, ticketRecord } from './helpdesk/records.ts';
+import type { World } from './helpdesk/world.ts';
+
+export interface Worlds {
+  helpdesk: World;
+  books: BooksWorld;
+}
+
+/** Each kind of record, in the order in which the world came to it. */
+export const TRUTHS = {
+  tickets: ({ helpdesk }) => each(helpdesk.tickets.values(), ticketRecord),
+  messages: ({ helpdesk }) => messages(helpdesk),
+  /** With their real `created_at`, which the interface sorts by and never shows. */
+  customers: ({ helpdesk }) =>
+    each(helpdesk.customers.values(), customer => ({ ...customerRecord(customer), created_at: customer.created_at })),
+  users: ({ helpdesk }) => helpdesk.users.values(),
+  labels: ({ helpdesk }) => helpdesk.labels.values(),
+  inboxes: ({ helpdesk }) => helpdesk.inboxes.values(),
+  attachments: ({ helpdesk }) => helpdesk.attachments.values(),
+  volumes: ({ books }) => books.volumes.values(),
+  shelves: ({ books }) => shelves(books),
+} satisfies Record<string, (worlds: Worlds) => Iterable<object>>;
+
+export type TruthKind = keyof typeof TRUTHS;
+
+export const isTruth = (kind: string): kind is TruthKind => Object.hasOwn(TRUTHS, kind);
+
+/** How many there are of each kind. */
+export function countTruths({ helpdesk, books }: Worlds): Record<TruthKind, number> {
+  let messages = 0;
+  for (const ticket of helpdesk.tickets.values()) messages += ticket.messages.length;
+  let shelves = 0;
+  for (const user of books.users.values()) shelves += user.shelves.size;
+  return {
+    tickets: helpdesk.tickets.size,
+    messages,
+    customers: helpdesk.customers.size,
+    users: helpdesk.users.size,
+    labels: helpdesk.labels.size,
+    inboxes: helpdesk.inboxes.size,
+    attachments: helpdesk.attachments.size,
+    volumes: books.volumes.size,
+    shelves,
+  };
+}
+
+/** One record a line, as text in pieces that a socket takes at once. */
+export function* linesOf(records: Iterable<object>, pieceLength = 65_536): Generator<string> {
+  let piece = '';
+  for (const record of records) {
+    piece += `${JSON.stringify(record)}\n`;
+    if (piece.length < pieceLength) continue;
+    yield piece;
+    piece = '';
+  }
+  if (piece !== '') yield piece;
+}
+
+function* each<T>(records: Iterable<T>, show: (record: T) => object): Generator<object> {
+  for (const record of records) yield show(record);
+}
+
+function* messages(world: World): Generator<object> {
+  for (const ticket of world.tickets.values()) {
+    for (const message of ticket.messages) yield { ticket_id: ticket.id, ...message };
+  }
+}
+
+function* shelves(world: BooksWorld): Generator<object> {
+  for (const user of world.users.values()) {
+    for (const shelf of user.shelves.values()) yield { user_id: user.id, ...shelf };
+  }
+}
