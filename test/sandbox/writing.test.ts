@@ -117,6 +117,13 @@ describe('a new ticket', () => {
     expect(made).not.toContain('c');
     expect(made).not.toContain('d');
     expect([customerOf('ada@x.example'), customerOf('dan@x.example')]).toEqual(made);
+    for (const id of ['e', 'f', 'g'])
+      world.addCustomer({ id, contacts: [{ id, type: 'email', value: 'we@x.example' }] });
+    expect(customerOf('we@x.example')).toBe('e');
+    world.removeContact('e', 'e');
+    expect(customerOf('WE@x.example')).toBe('f');
+    world.deleteCustomer('f');
+    expect(customerOf('we@x.example')).toBe('g');
   });
 
   test('of a customer_id and a customer, the id counts', () => {
