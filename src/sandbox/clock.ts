@@ -3,6 +3,8 @@
  * service believes the time to be, for its Date and its timestamps: the same until that clock jumps, as clocks of
  * machines do when somebody sets them. Both in milliseconds.
  */
+const END_OF_TIME = Date.parse('9999-12-31T23:59:59Z');
+
 export class Clock {
   readonly #given: () => number;
   #jumped_ms = 0;
@@ -14,9 +16,9 @@ export class Clock {
 
   readonly steady = (): number => this.#moment_ms ?? this.#given();
 
-  readonly now = (): number => this.steady() + this.#jumped_ms;
+  readonly now = (): number => Math.min(Math.max(this.steady() + this.#jumped_ms, 0), END_OF_TIME);
 
-  /** From now on `now` is this much later than it would have been, or earlier. */
+  /** From now on `now` is this much later than it would have been, or earlier; it stays between 1970 and 9999. */
   readonly jump = (ms: number): void => {
     this.#jumped_ms += ms;
   };

@@ -11,22 +11,21 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ADMIN_MOST_BYTES, administer } from './admin.ts';
 import { type Administered, adminRng } from './admin-endpoints.ts';
-import { type GenerateBooksOptions, generateBooks } from './books/generate.ts';
-import { BOOKS_BASE, BooksService, type BooksServiceOptions } from './books/service.ts';
+import { BOOKS_BASE, BooksService } from './books/service.ts';
 import { TOKEN_PATH } from './books/tokens.ts';
 import type { BooksWorld } from './books/world.ts';
 import type { Asked, Reply, SeenRequest } from './exchange.ts';
-import { generateWorld } from './helpdesk/generate.ts';
-import { BASE, Service, type ServiceOptions } from './helpdesk/service.ts';
-import type { Quietable, World } from './helpdesk/world.ts';
+import { BASE } from './helpdesk/service.ts';
+import type { World } from './helpdesk/world.ts';
 import { pageAt } from './page/page.ts';
-import { makeRng, type Rng } from './random.ts';
-import { Rules } from './rules.ts';
+import type { Rules } from './rules.ts';
+import { openServices, type ServicesOptions } from './services.ts';
 
 export type { SeenRequest } from './exchange.ts';
 export type { Fault } from './faults.ts';
+export type { BooksOptions } from './services.ts';
 
-export interface SandboxOptions extends ServiceOptions {
+export interface SandboxOptions extends ServicesOptions {
   /** Default 127.0.0.1. */
   host?: string;
   /** Default 0: any free port. */
@@ -35,31 +34,6 @@ export interface SandboxOptions extends ServiceOptions {
   adminPort?: number;
   /** Serves HTTPS and nothing else, as the specification (1) wants; PEM. Default plain HTTP, which needs no certificate. */
   tls?: { cert: string; key: string };
-  /** Default 1. The same seed gives the same world. */
-  seed?: number;
-  /** Default 200. */
-  tickets?: number;
-  /** Default: about a third of the tickets. */
-  customers?: number;
-  /** The share of tickets with text that databases refuse (NUL, lone surrogates); default 0. */
-  naughty?: number;
-  /** Kinds of change that do not move `updated_at`; default none. */
-  quietly?: readonly Quietable[];
-  /** A world of your own instead of a generated one; its clock is the server's. */
-  world?: World;
-  /** Changes a minute of the help desk while it runs; default 0. */
-  activity?: number;
-  /** The book catalog beside it. */
-  books?: BooksOptions;
-  /** The server's clock in milliseconds, for everything in it; default the machine's. */
-  now?: () => number;
-}
-
-export interface BooksOptions extends BooksServiceOptions, Omit<GenerateBooksOptions, 'now'> {
-  /** A world of your own instead of a generated one; its clock is its own. */
-  world?: BooksWorld;
-  /** Changes a minute while it runs; default a tenth of the help desk's. */
-  activity?: number;
 }
 
 export interface SandboxBooks {
@@ -94,24 +68,26 @@ export interface Sandbox {
   totals: { requests: number; credits: number; refused: number };
   /** Another client of the account uses credits now. */
   takeCredits(n: number): void;
+  /** What goes wrong on purpose, in both services; may be changed at any time. */
+  rules: Rules;
   books: SandboxBooks;
   /** Ends every connection at once. */
   close(): Promise<void>;
 }
 
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const world = options.world ?? generateWorld(options);
-  const { activity = 0, seed = 1, rules = new Rules() } = options;
-  const service = new Service(world, { ...options, rules });
-  const books = catalog(options, rules, world.steady);
+  const services = openServices(options);
+  const { helpdesk, books, rules } = services;
+  const { world } = helpdesk;
   const secure = options.tls !== undefined;
-  const watched: Administered = { helpdesk: service, books, secure, rules, rng: adminRng(seed) };
-  const desk: Serving = { world, handle: asked => pageAt(asked, watched) ?? service.handle(asked) };
-  const most = service.readings.mostBodyBytes;
+  const watched: Administered = { helpdesk, books, secure, rules, rng: adminRng(options.seed ?? 1) };
+  const desk: Serving = { world, handle: asked => pageAt(asked, watched) ?? services.handle(asked) };
+  const shop: Serving = { world: books.world, handle: services.handle };
+  const most = helpdesk.readings.mostBodyBytes;
   const server = listener(options.tls, (request, response) => {
-    void serve(BooksService.takes(request.url ?? '') ? books : desk, most, request, response);
+    void serve(BooksService.takes(request.url ?? '') ? shop : desk, most, request, response);
   });
-  const admin = options.adminPort === undefined ? undefined : adminListener(watched);
+  const admin = options.adminPort === undefined ? undefined : adminListener(watched, services.catchUp);
   const close = async () => {
     await Promise.all([server, admin].map(end));
   };
@@ -124,37 +100,33 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   }
   const adminAddress = admin?.address() as AddressInfo | undefined;
   if (adminAddress) watched.adminPort = adminAddress.port;
-  const stopLiving = live(world, activity, seed);
-  const stopBooks = live(books.world, options.books?.activity ?? activity / 10, seed + 1);
+  // Requests find the worlds as they are by then; this is for those who look at them without one.
+  const timer = setInterval(services.catchUp, 250).unref();
   const origin = originOf(options.tls ? 'https' : 'http', server.address() as AddressInfo);
 
   return {
     url: origin + BASE,
     ...(adminAddress && { adminUrl: originOf('http', adminAddress) }),
-    token: service.tokens[0] ?? '',
+    token: helpdesk.tokens[0] ?? '',
     world,
-    requests: service.requests,
-    totals: service.totals,
-    takeCredits: credits => service.takeCredits(credits),
+    requests: helpdesk.requests,
+    totals: helpdesk.totals,
+    takeCredits: credits => helpdesk.takeCredits(credits),
+    rules,
     books: accessTo(books, origin),
     close: () => {
-      stopLiving();
-      stopBooks();
+      clearInterval(timer);
       return close();
     },
   };
 }
 
-/** `now`: what its own clock goes by. Rules of its own count instead of those of both. */
-function catalog({ books = {}, seed = 1 }: SandboxOptions, rules: Rules, now: () => number): BooksService {
-  return new BooksService(books.world ?? generateBooks({ seed, ...books, now }), { rules, ...books });
-}
-
-function adminListener(administered: Administered): Server {
+function adminListener(administered: Administered, catchUp: () => void): Server {
   return listener(undefined, async (request, response) => {
     const { method = 'GET', url = '/', headers } = request;
     const body = await bodyOf(request, ADMIN_MOST_BYTES);
     if (body === undefined) return void response.destroy();
+    catchUp();
     await administer(administered, { method, url, headers, body }, response);
   });
 }
@@ -275,20 +247,4 @@ function send(response: ServerResponse, { status, headers, text, broken }: Reply
   const sent = broken === 'half' ? bytes.subarray(0, bytes.length >> 1) : bytes.subarray(0, 0);
   response.flushHeaders();
   response.write(sent, () => response.socket?.destroy());
-}
-
-/** A world changes by itself: as many changes as its clock says are due, looked at a few times a second at most. */
-function live(world: { now(): number; mutate(rng: Rng): unknown }, perMinute: number, seed: number): () => void {
-  if (perMinute <= 0) return () => {};
-  const rng = makeRng(seed + 1);
-  const begun = world.now();
-  let done = 0;
-  const timer = setInterval(
-    () => {
-      const due = ((world.now() - begun) * perMinute) / 60_000;
-      for (; done + 1 <= due; done++) world.mutate(rng);
-    },
-    Math.min(1000, Math.max(50, 60_000 / perMinute)),
-  ).unref();
-  return () => clearInterval(timer);
 }

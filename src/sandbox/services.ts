@@ -26,11 +26,11 @@ export interface ServicesOptions extends ServiceOptions, Omit<GenerateOptions, '
   books?: BooksOptions;
   /** The clock in milliseconds, for everything; default the machine's. */
   now?: () => number;
-  /** What goes wrong on purpose, in both services; default nothing, until somebody adds a rule. */
+  /** What goes wrong on purpose, in both services unless the catalog has its own; default nothing, until a rule is added. */
   rules?: Rules;
 }
 
-export interface BooksOptions extends Omit<BooksServiceOptions, 'rules'>, Omit<GenerateBooksOptions, 'now'> {
+export interface BooksOptions extends BooksServiceOptions, Omit<GenerateBooksOptions, 'now'> {
   /** A world of your own instead of a generated one; its clock is its own. */
   world?: BooksWorld;
   /** Changes a minute; default a tenth of the help desk's. */
@@ -52,7 +52,7 @@ export function openServices(options: ServicesOptions = {}): Services {
   const world = options.world ?? generateWorld(options);
   const helpdesk = new Service(world, { ...options, rules });
   const booksWorld = bookish.world ?? generateBooks({ seed, ...bookish, now: world.steady });
-  const books = new BooksService(booksWorld, { ...bookish, rules });
+  const books = new BooksService(booksWorld, { rules, ...bookish });
   const lives = [
     new Activity(world, activity, seed, rhythm),
     new Activity(booksWorld, bookish.activity ?? activity / 10, seed + 1, rhythm),
