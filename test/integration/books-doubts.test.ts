@@ -449,7 +449,7 @@ test.concurrent('of an owner who is not mirrored any more nothing is asked, and 
 
 describe.concurrent('keys and tokens', () => {
   test('403 without either: exit 4, and what to set', async () => {
-    await using catalog = await openCatalog(adaOnly);
+    await using catalog = await openCatalog({ ...adaOnly, keyNeeded: true });
     addShelf(catalog.world, 'ada', 1, 1);
     const { apiKey, accessToken, ...books } = catalog.config().books as BooksConfig;
     expect([apiKey, accessToken]).toEqual([expect.any(String), expect.any(String)]);

@@ -352,7 +352,7 @@ describe('5 who asks', () => {
     ['a key', `/volumes?q=book&${KEY}`, {}, 200],
     ['a token instead of a key', '/volumes?q=book', bearer('sandbox-books-token'), 200],
     ['both', `/volumes?q=book&${KEY}`, bearer('sandbox-books-token'), 200],
-    ['neither', '/volumes?q=book', {}, 403, 'forbidden'],
+    ['neither', '/volumes?q=book', {}, 200],
     ['a wrong key', '/users/77/bookshelves?key=mine', {}, 400, 'keyInvalid'],
     ['a wrong key beside a token', '/volumes?q=book&key=mine', bearer('sandbox-books-token'), 400, 'keyInvalid'],
     ['a wrong token beside a key', `/volumes?q=book&${KEY}`, bearer('mine'), 401, 'authError'],
@@ -361,12 +361,12 @@ describe('5 who asks', () => {
     ['my library with nothing', '/mylibrary/bookshelves/0/volumes', {}, 401, 'required'],
     ['my library with a wrong token', '/mylibrary/bookshelves', bearer('mine'), 401, 'authError'],
     ['another scheme', '/mylibrary/bookshelves', { authorization: 'Basic c2FuZGJveA==' }, 401, 'authError'],
-    ['a path that is not there, with nothing', '/nowhere', {}, 403, 'forbidden'],
+    ['a path that is not there, with nothing', '/nowhere', {}, 404, 'notFound'],
   ])('%s: %i %s', (_, path, headers, status, reason) => {
     const { anonymous, service } = asking();
     const got = anonymous(path, headers);
     expect([got.status, got.json.error?.errors[0].reason]).toEqual([status, reason]);
     expect(got.headers['WWW-Authenticate']?.startsWith('Bearer') ?? false).toBe(status === 401);
-    expect(service.requests[0]!.cost).toBe(status === 200 ? 1 : 0);
+    expect(service.requests[0]!.cost).toBe([200, 404].includes(status) ? 1 : 0);
   });
 });

@@ -189,12 +189,12 @@ export class BooksService {
 
   /** Another client uses requests of the day. */
   takeRequests(requests: number): void {
-    this.#limits.take(requests, this.world.steady());
+    this.clients.foreign += this.#limits.take(requests, this.world.steady());
   }
 
   /**
-   * A key is enough for what is public, a token for everything; a wrong one of either is refused in any case. Both may
-   * stand in a header or in the query. Returns whether there was a token.
+   * A key is enough for what is public, where one is needed at all, a token for everything; a wrong one of either is
+   * refused in any case. Both may stand in a header or in the query. Returns whether there was a token.
    */
   #identify(asked: Asked, query: URLSearchParams, mine: boolean): boolean {
     const keys = [lastOf(query, 'key'), headerOf(asked, 'x-goog-api-key')].filter(key => key !== undefined);
@@ -207,7 +207,9 @@ export class BooksService {
     }
     if (tokens.length > 0) return true;
     if (mine) throw unauthorized('required', 'Login Required.');
-    if (keys.length === 0) throw new BooksError(403, 'forbidden', 'The request is missing a valid API key.');
+    if (keys.length === 0 && this.readings.keyNeeded) {
+      throw new BooksError(403, 'forbidden', 'The request is missing a valid API key.');
+    }
     return false;
   }
 

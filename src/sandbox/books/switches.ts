@@ -70,6 +70,13 @@ export const BOOKS_SWITCHES = [
     says: 'whether volumes are refused (403 unknownLocation) to who does not say `country`',
   },
   {
+    name: 'keyNeeded',
+    flag: '--books-keyless',
+    values: { answered: false, refused: true },
+    default: 'answered',
+    says: 'what a public read without key and token gets: its answer, for only mylibrary is said to need a caller, or 403',
+  },
+  {
     name: 'unknownUser',
     flag: '--books-unknown-user',
     values: { 400: 400, 404: 404 },

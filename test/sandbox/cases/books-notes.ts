@@ -226,6 +226,15 @@ export const booksNotes: BooksCase[] = [
     has: { id: 'v1' },
   },
   {
+    rule: `${rule}key`,
+    what: 'is needed with keyNeeded',
+    options: { keyNeeded: true },
+    steps: [
+      { ask: 'GET /volumes/v1', as: null, status: 403, has: error(403, 'forbidden') },
+      { ask: 'GET /volumes/v1?key=sandbox-books-key', as: null },
+    ],
+  },
+  {
     rule: `${rule}keyInvalid`,
     what: 'a wrong key',
     ask: 'GET /volumes/v1?key=wrong',
