@@ -14,6 +14,14 @@ export function mix32(n: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
+/** What `mix32` was given. */
+function unmix32(mixed: number): number {
+  let h = mixed | 0;
+  h = Math.imul(h ^ (h >>> 16), 0x7ed1b41d);
+  h = Math.imul(h ^ (h >>> 13) ^ (h >>> 26), 0xa5cb9243);
+  return (h ^ (h >>> 16)) >>> 0;
+}
+
 /** The generator `mulberry32`: four lines, 32 bits of state, good enough for a world of tickets. */
 export function makeRng(seed: number): Rng {
   let state = mix32(seed);
@@ -51,6 +59,13 @@ export function weighted<T>(rng: Rng, choices: readonly (readonly [value: T, wei
 export function hexId(seed: number, n: number): string {
   const bytes = idBytes(seed, n);
   return bytes.toString('hex', 0, bytes[7]! % 2 === 0 ? 4 : 12);
+}
+
+/** The n of which `hexId` makes this id, if there is one. */
+export function hexNumber(seed: number, id: string): number | undefined {
+  if (!/^[0-9a-f]{8}([0-9a-f]{16})?$/.test(id)) return undefined;
+  const n = (unmix32(Number.parseInt(id.slice(0, 8), 16)) ^ mix32(seed)) >>> 0;
+  return hexId(seed, n) === id ? n : undefined;
 }
 
 /** The nth id of a world as 12 characters that a URL takes as they are; those of `hexId` are other ids. */

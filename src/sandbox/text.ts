@@ -221,9 +221,6 @@ const SIGNATURES = [
   '-- \nDr. M. Whitfield\n+44 20 7946 0018',
 ];
 
-/** Text that is valid JSON and valid in no database: NUL, and halves of a surrogate pair. */
-const NAUGHTY = ['before\u0000after', '\ud83d alone', 'tail \udc00', '\u0000'];
-
 export function pickLanguage(rng: Rng): Language {
   return weighted(rng, SHARES);
 }
@@ -242,10 +239,6 @@ export function subject(rng: Rng, language: Language): string | null {
 
 export function spamSubject(rng: Rng): string {
   return pick(rng, SPAM);
-}
-
-export function naughtyText(rng: Rng): string {
-  return pick(rng, NAUGHTY);
 }
 
 export function noteText(rng: Rng): string {

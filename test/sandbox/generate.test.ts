@@ -1,14 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import { mutate } from '../../src/sandbox/helpdesk/changes.ts';
 import { type GenerateOptions, generateWorld } from '../../src/sandbox/helpdesk/generate.ts';
-import { TICKET_STATES, TICKET_TYPES } from '../../src/sandbox/helpdesk/records.ts';
+import { customerRecord, TICKET_STATES, TICKET_TYPES, ticketRecord } from '../../src/sandbox/helpdesk/records.ts';
 import type { World } from '../../src/sandbox/helpdesk/world.ts';
 import { asking, emptyWorld, NOON, rng } from './asking.ts';
 
 const make = (options: GenerateOptions) => generateWorld({ now: () => NOON, ...options });
 /** Everything there is to see, as text. */
 const shown = ({ tickets, customers, users, labels, inboxes, attachments }: World) =>
-  JSON.stringify([tickets, customers, users, labels, inboxes, attachments].map(all => [...all.values()]));
+  JSON.stringify([
+    [...tickets.values()].map(ticket => [ticketRecord(ticket), ticket.touched, ticket.messages]),
+    [...customers.values()].map(customer => [customerRecord(customer), customer.created_at]),
+    ...[users, labels, inboxes, attachments].map(all => [...all.values()]),
+  ]);
 const counted = <T>(values: T[]) =>
   values.reduce((all, value) => all.set(value, (all.get(value) ?? 0) + 1), new Map<T, number>());
 
@@ -86,7 +90,7 @@ describe('a generated world', () => {
       for (const message of ticket.messages) {
         const onlyReplies = ['direction', 'from', 'to', 'more_body'].filter(key => key in message);
         expect(onlyReplies).toHaveLength(message.type === 'note' ? 0 : 4);
-        for (const file of message.attachments) expect(world.attachments.get(file.id)).toBe(file);
+        for (const file of message.attachments) expect(world.attachments.get(file.id)).toEqual(file);
       }
     }
   });
@@ -113,14 +117,23 @@ describe('a generated world', () => {
     expect(get('/tickets?count=true&per_page=0').headers['Total-Count']).toBe('100000');
   });
 
-  test('naughty text only where it is ordered', () => {
-    const naughty = [...make({ tickets: 100, naughty: 0.5 }).tickets.values()].filter(({ subject, messages }) =>
-      [subject, ...messages.map(({ body }) => body)].some(
-        text => text?.includes('\0') || text?.isWellFormed() === false,
-      ),
-    );
-    expect(naughty.length).toBeGreaterThan(30);
-    expect(naughty.length).toBeLessThan(70);
+  test('naughty text: in about as many subjects and conversations as ordered, in names, contacts and labels', () => {
+    const text = (world: World) => ({
+      tickets: [...world.tickets.values()].map(({ subject, messages }) => [subject, messages]),
+      names: [...world.customers.values()].map(({ first_name, last_name }) => [first_name, last_name]),
+      contacts: [...world.customers.values()].map(({ contacts }) => contacts),
+      labels: [...world.labels.values()],
+    });
+    const [plain, half, all] = [0, 0.5, 1].map(naughty => text(make({ tickets: 300, naughty })));
+    for (const what of ['tickets', 'names', 'contacts', 'labels'] as const) {
+      const spoiled = (world: typeof plain) =>
+        plain![what].filter((one, n) => JSON.stringify(one) !== JSON.stringify(world![what][n])).length;
+      expect(spoiled(half) / plain![what].length, what).toBeGreaterThan(0.3);
+      expect(spoiled(half) / plain![what].length, what).toBeLessThan(0.7);
+      expect(spoiled(all) / plain![what].length, what).toBeGreaterThan(0.8);
+      expect(JSON.stringify(plain![what])).not.toMatch(/\\u0000|\\ud[89a-f]/);
+      expect(JSON.stringify(all![what])).toMatch(/\\u0000|\\ud[89a-f]/);
+    }
   });
 });
 

@@ -2,8 +2,10 @@
  * A single believable volume, and the oddities that catalogs of this kind are known for, one by one. Nothing here knows
  * the time or changes the world.
  */
+
+import { refusedText } from '../naughty.ts';
 import { between, pick, type Rng, weighted } from '../random.ts';
-import { naughtyText, pickLanguage } from '../text.ts';
+import { pickLanguage } from '../text.ts';
 import type { AccessInfo, SaleInfo, VolumeInfo } from './records.ts';
 import { blurb, edition, SUBJECTS, waresOf } from './text.ts';
 import type { NewVolume } from './world.ts';
@@ -123,8 +125,8 @@ export function sellAhead(rng: Rng, volume: MadeVolume, now_ms: number): void {
 
 /** Text that is valid JSON and valid in no database, in the title or in the description. */
 export function spoilText(rng: Rng, { info }: MadeVolume): void {
-  if (rng() < 0.5) info.title = naughtyText(rng) + info.title;
-  else info.description = naughtyText(rng) + (info.description ?? '');
+  if (rng() < 0.5) info.title = refusedText(rng) + info.title;
+  else info.description = refusedText(rng) + (info.description ?? '');
 }
 
 // --- oddities ---------------------------------------------------------------------------------------------------------

@@ -7,14 +7,17 @@
 import { Past } from '../past.ts';
 import { Overlay, type Sequence } from './overlay.ts';
 import { customerRecord, type Message, ticketRecord } from './records.ts';
-import { byArrival, byCreation, byUpdate, byUserThenLatest, type WorldCustomer, type WorldTicket } from './rows.ts';
+import { byArrival, byCreation, byUpdate, byUserThenLatest, WorldCustomer, WorldTicket } from './rows.ts';
+import type { TicketTable } from './table.ts';
 import type { World } from './world.ts';
 
 export interface Lookup<T> {
   get(id: string): T | undefined;
 }
 
+/** A copy has orders only: columns know nothing of how things were. */
 export interface Shown extends Pick<World, 'users' | 'labels' | 'inboxes' | 'attachments'> {
+  readonly table?: TicketTable;
   readonly tickets: Lookup<WorldTicket>;
   readonly customers: Lookup<WorldCustomer>;
   readonly byUpdated: Sequence<WorldTicket>;
@@ -29,17 +32,13 @@ export class HelpdeskPast {
   readonly customers: Past<WorldCustomer>;
 
   constructor(steady: () => number) {
-    this.tickets = new Past<WorldTicket>(steady, ticket => ({
-      ...ticketRecord(ticket),
-      touched: ticket.touched,
-      messages: ticket.messages.map(copyOf),
-    }));
-    this.customers = new Past<WorldCustomer>(steady, customer => ({
-      ...customerRecord(customer),
-      contacts: [...customer.contacts],
-      created_at: customer.created_at,
-      seq: customer.seq,
-    }));
+    this.tickets = new Past<WorldTicket>(steady, ticket => {
+      return new WorldTicket(ticketRecord(ticket), ticket.touched, ticket.messages.map(copyOf));
+    });
+    this.customers = new Past<WorldCustomer>(steady, customer => {
+      const { created_at, seq, contacts } = customer;
+      return new WorldCustomer({ ...customerRecord(customer), created_at }, seq, [...contacts]);
+    });
   }
 
   keepFor(ms: number): void {

@@ -54,9 +54,10 @@ export function mutate(world: World, rng: Rng, without: readonly string[] = []):
 
 function newTicket(world: World, rng: Rng): string {
   const known = someCustomer(world, rng);
-  const customer = known && rng() < 0.6 ? known : world.addCustomer(makeCustomer(world, rng));
-  const ticket = world.addTicket(makeTicket(world, rng, castOf(world), customer));
-  world.addMessage(ticket.id, makeInbound(world, rng, ticket, customer, null));
+  const customer = known && rng() < 0.6 ? known : world.addCustomer(makeCustomer(rng, castOf(world)));
+  const cast = castOf(world);
+  const ticket = world.addTicket(makeTicket(rng, cast, customer));
+  world.addMessage(ticket.id, makeInbound(rng, cast, ticket, customer, null));
   return ticket.id;
 }
 
@@ -87,8 +88,8 @@ function converse(world: World, rng: Rng, ticket: WorldTicket, side: 'in' | 'out
   const answered = last?.type === 'reply' ? last : null;
   const reply =
     side === 'in'
-      ? makeInbound(world, rng, ticket, customer, answered)
-      : makeOutbound(world, rng, castOf(world), ticket, customer, answered);
+      ? makeInbound(rng, castOf(world), ticket, customer, answered)
+      : makeOutbound(rng, castOf(world), ticket, customer, answered);
   world.addMessage(ticket.id, reply);
 }
 
@@ -154,21 +155,22 @@ function deleteTicket(world: World, rng: Rng): string | undefined {
   return ticket?.id;
 }
 
-/** Closes 60 to 150 tickets with a label in one second; the id is that of the first. */
+/** Closes 60 to 150 tickets with a label; the id is that of the first. */
 function actInBulk(world: World, rng: Rng): string | undefined {
-  const count = Math.min(between(rng, 60, 150), world.byUpdated.length);
+  return closeInBulk(world, rng, between(rng, 60, 150), someLabel(world, rng))[0];
+}
+
+/** Closes so many tickets that stand next to each other in the order of updates, with labels, in one second. */
+export function closeInBulk(world: World, rng: Rng, most: number, labels: readonly string[]): string[] {
+  const count = Math.min(most, world.byUpdated.length);
   const first = between(rng, 0, world.byUpdated.length - count);
   const chosen = Array.from({ length: count }, (_, at) => world.byUpdated.at(first + at)!);
   const at = world.now();
-  const labels = someLabel(world, rng);
   for (const { id, label_ids } of chosen) {
-    world.patchTicket(
-      id,
-      { state: 'closed', snoozed_until: null, label_ids: [...new Set([...label_ids, ...labels])] },
-      { at },
-    );
+    const labelled = [...new Set([...label_ids, ...labels])];
+    world.patchTicket(id, { state: 'closed', snoozed_until: null, label_ids: labelled }, { at });
   }
-  return chosen[0]?.id;
+  return chosen.map(({ id }) => id);
 }
 
 // --- customers and names: nothing announces these -------------------------------------------------------------------
@@ -180,7 +182,7 @@ function someCustomer(world: World, rng: Rng) {
 function editCustomer(world: World, rng: Rng): string | undefined {
   const customer = someCustomer(world, rng);
   if (!customer) return undefined;
-  const { first_name, last_name } = makeCustomer(world, rng);
+  const { first_name, last_name } = makeCustomer(rng, castOf(world));
   const summary = rng() < 0.5 ? 'Likes to be called in the morning.' : null;
   world.patchCustomer(
     customer.id,
@@ -191,7 +193,8 @@ function editCustomer(world: World, rng: Rng): string | undefined {
 
 function addContact(world: World, rng: Rng): string | undefined {
   const customer = someCustomer(world, rng);
-  if (customer) world.addContact(customer.id, makeContact(world, rng, pick(rng, ['email', 'phone', 'twitter'])));
+  if (customer)
+    world.addContact(customer.id, makeContact(rng, castOf(world), pick(rng, ['email', 'phone', 'twitter'])));
   return customer?.id;
 }
 

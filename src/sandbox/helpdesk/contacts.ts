@@ -2,7 +2,7 @@
  * Whose contact is it? A contact is "a unique identifier of a customer" (help desk 2), by which POST /tickets looks a
  * customer up. Most worlds are only read, so the index (50 bytes a contact) is made by the first question.
  */
-import type { Contact, ContactType } from './records.ts';
+import { CONTACT_TYPES, type Contact, type ContactType } from './records.ts';
 import type { World, WorldCustomer } from './world.ts';
 
 /** A contact that may have no id yet. */
@@ -27,9 +27,9 @@ export class ContactBook {
   readonly #world: World;
   /**
    * By a hash of the contact: the id of its customer, or several where contacts are shared or hashes agree (of 600,000
-   * contacts some 300 do). Hashes, because a million texts as keys would take 100 MB and seconds.
+   * contacts some 170 do). Hashes, because a million texts as keys would take 100 MB and seconds.
    */
-  #holders: Map<number, string | string[]> | undefined;
+  readonly #holders = new Map<number, string | string[]>();
 
   constructor(world: World) {
     this.#world = world;
@@ -37,33 +37,32 @@ export class ContactBook {
 
   /** The customer who has had this contact the longest. */
   holder(contact: NewContact, emailCase: EmailCase): WorldCustomer | undefined {
-    this.#holders ??= this.#allHolders();
-    return [this.#holders.get(hashOf(contact)) ?? []]
-      .flat()
-      .map(id => this.#world.customers.get(id))
-      .find(customer => customer?.contacts.some(other => sameContact(other, contact, emailCase)));
+    return this.holders([contact.type], contact.value).find(customer =>
+      customer.contacts.some(other => sameContact(other, contact, emailCase)),
+    );
+  }
+
+  /** Everyone who may have a contact of one of these types and of this value, each once; has to be looked at. */
+  holders(types: readonly ContactType[], value: string): WorldCustomer[] {
+    const ids = types.flatMap(type => this.#holders.get(hashOf({ type, value })) ?? []);
+    return [...new Set(ids)].map(id => this.#world.customers.get(id)).filter(customer => customer !== undefined);
   }
 
   /** Has to be called after a customer got these. (What it lost stays in the index, and counts no longer.) */
   add(customerId: string, contacts: readonly Contact[]): void {
-    if (this.#holders) for (const contact of contacts) enter(this.#holders, customerId, contact);
-  }
-
-  #allHolders(): Map<number, string | string[]> {
-    const holders = new Map<number, string | string[]>();
-    for (const { id, contacts } of this.#world.customers.values()) {
-      for (const contact of contacts) enter(holders, id, contact);
+    for (const contact of contacts) {
+      const hash = hashOf(contact);
+      const known = this.#holders.get(hash);
+      if (known === undefined) this.#holders.set(hash, customerId);
+      else if (typeof known === 'string') this.#holders.set(hash, known === customerId ? known : [known, customerId]);
+      else if (!known.includes(customerId)) known.push(customerId);
     }
-    return holders;
   }
 }
 
-function enter(holders: Map<number, string | string[]>, customerId: string, contact: Contact): void {
-  const hash = hashOf(contact);
-  const known = holders.get(hash);
-  if (known === undefined) holders.set(hash, customerId);
-  else if (typeof known === 'string') holders.set(hash, known === customerId ? known : [known, customerId]);
-  else if (!known.includes(customerId)) known.push(customerId);
+/** The types of some contacts as bits, for a filter over all customers that reads no contact. */
+export function reachOf(contacts: readonly Pick<Contact, 'type'>[]): number {
+  return contacts.reduce((bits, { type }) => bits | (1 << CONTACT_TYPES.indexOf(type)), 0);
 }
 
 /** FNV-1a, in 30 bits: such numbers are their own keys. */

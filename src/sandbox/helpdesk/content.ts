@@ -16,18 +16,23 @@ import {
   type TicketType,
   type User,
 } from './records.ts';
-import type { WorldCustomer } from './rows.ts';
 import type { NewTicket, World } from './world.ts';
 
-/** What a world offers to choose from; arrays, since maps cannot be picked from. */
+/** What a world offers to choose from (arrays, since maps cannot be picked from), and its next id. */
 export interface Cast {
   users: readonly User[];
   labels: readonly Named[];
   inboxes: readonly Named[];
+  newId(): string;
 }
 
 export function castOf(world: World): Cast {
-  return { users: [...world.users.values()], labels: [...world.labels.values()], inboxes: [...world.inboxes.values()] };
+  return {
+    users: [...world.users.values()],
+    labels: [...world.labels.values()],
+    inboxes: [...world.inboxes.values()],
+    newId: () => world.newId(),
+  };
 }
 
 const FILES: readonly (readonly [name: string, type: string])[] = [
@@ -56,8 +61,8 @@ function languageOf(customer: Pick<Customer, 'id'>): text.Language {
   return text.pickLanguage(makeRng(Number.parseInt(customer.id.slice(0, 8), 16) || 0));
 }
 
-export function makeCustomer(world: World, rng: Rng): Partial<WorldCustomer> & { id: string } {
-  const id = world.newId();
+export function makeCustomer(rng: Rng, cast: Pick<Cast, 'newId'>): Customer {
+  const id = cast.newId();
   const language = languageOf({ id });
   const chance = rng();
   return {
@@ -65,21 +70,21 @@ export function makeCustomer(world: World, rng: Rng): Partial<WorldCustomer> & {
     first_name: chance < 0.03 ? null : chance < 0.05 ? '' : pick(rng, language.firstNames),
     last_name: chance < 0.08 ? null : pick(rng, language.lastNames),
     summary: rng() < 0.08 ? 'Orders for a school, pays by invoice.' : null,
-    contacts: makeContacts(world, rng, id),
+    contacts: makeContacts(rng, cast, id),
   };
 }
 
-function makeContacts(world: World, rng: Rng, customerId: string): Contact[] {
+function makeContacts(rng: Rng, cast: Pick<Cast, 'newId'>, customerId: string): Contact[] {
   const name = customerId.slice(0, 6);
   const contacts: Contact[] = [];
-  if (rng() < 0.92) contacts.push({ id: world.newId(), type: 'email', value: `reader.${name}@mail.example` });
-  if (rng() < 0.3) contacts.push(makeContact(world, rng, 'phone'));
-  if (rng() < 0.08) contacts.push({ id: world.newId(), type: 'twitter', value: `reads_${name}` });
+  if (rng() < 0.92) contacts.push({ id: cast.newId(), type: 'email', value: `reader.${name}@mail.example` });
+  if (rng() < 0.3) contacts.push(makeContact(rng, cast, 'phone'));
+  if (rng() < 0.08) contacts.push({ id: cast.newId(), type: 'twitter', value: `reads_${name}` });
   return contacts;
 }
 
-export function makeContact(world: World, rng: Rng, type: ContactType): Contact {
-  const id = world.newId();
+export function makeContact(rng: Rng, cast: Pick<Cast, 'newId'>, type: ContactType): Contact {
+  const id = cast.newId();
   const values = {
     email: `second.${id.slice(0, 6)}@post.example`,
     phone: `+4420794${between(rng, 60_000, 69_999)}`,
@@ -88,18 +93,15 @@ export function makeContact(world: World, rng: Rng, type: ContactType): Contact 
   return { id, type, value: values[type] };
 }
 
-/** A ticket without times and messages. */
-export function makeTicket(
-  world: World,
-  rng: Rng,
-  cast: Cast,
-  customer: Customer,
-): NewTicket & { id: string; type: TicketType } {
+/** What there is of a ticket before there are times, a state and messages. */
+export type MadeTicket = NewTicket & Pick<Ticket, 'id' | 'type'>;
+
+export function makeTicket(rng: Rng, cast: Cast, customer: Customer): MadeTicket {
   const type = weighted(rng, TYPES);
   const fate = rng();
   const spam = fate < 0.03;
   return {
-    id: world.newId(),
+    id: cast.newId(),
     customer_id: customer.id,
     user_id: rng() < 0.75 && cast.users.length > 0 ? pick(rng, cast.users).id : null,
     ...(cast.inboxes.length > 0 ? { inbox_id: inboxFor(rng, cast, type).id } : {}),
@@ -140,17 +142,18 @@ function addressOf(customer: Customer, type: TicketType): string | null {
 type TicketOf = Pick<Ticket, 'type'> & Partial<Pick<Ticket, 'inbox_id'>>;
 
 /** What the shop's address is called in replies: named after the inbox. */
-export function shopAddress(world: World, ticket: TicketOf): string {
-  const name = world.inboxes.get(ticket.inbox_id ?? '')?.name ?? 'support';
+export function shopAddress(inboxes: Iterable<Named>, ticket: TicketOf): string {
+  const name = [...inboxes].find(({ id }) => id === ticket.inbox_id)?.name ?? 'support';
   return `${name.toLowerCase().replaceAll(/[^a-z]+/g, '-')}@harbourlane.example`;
 }
 
 export function makeInbound(
-  world: World,
   rng: Rng,
+  cast: Cast,
   ticket: TicketOf,
   customer: Customer,
   answered: text.Written | null,
+  files = someFiles(rng),
 ): NewReply {
   const name = `${customer.first_name ?? ''} ${customer.last_name ?? ''}`.trim();
   return {
@@ -158,20 +161,20 @@ export function makeInbound(
     direction: 'in',
     from_name: name === '' ? null : name,
     from: addressOf(customer, ticket.type),
-    to: shopAddress(world, ticket),
+    to: shopAddress(cast.inboxes, ticket),
     more_body: text.signature(rng),
-    attachments: makeAttachments(world, rng),
+    attachments: makeAttachments(rng, cast, files),
   };
 }
 
 /** Somebody of the shop answers, or, one time in ten, a machine: then nobody is its user. */
 export function makeOutbound(
-  world: World,
   rng: Rng,
   cast: Cast,
   ticket: TicketOf,
   customer: Customer,
   answered: text.Written | null,
+  files = someFiles(rng),
 ): NewReply {
   const user = cast.users.length === 0 || rng() < 0.1 ? null : pick(rng, cast.users);
   const name = user ? `${user.first_name ?? ''} ${user.last_name ?? ''}`.trim() : 'Harbour Lane Books';
@@ -183,10 +186,10 @@ export function makeOutbound(
     direction: 'out',
     user_id: user?.id ?? null,
     from_name: name,
-    from: shopAddress(world, ticket),
+    from: shopAddress(cast.inboxes, ticket),
     to: addressOf(customer, ticket.type),
     more_body: null,
-    attachments: makeAttachments(world, rng),
+    attachments: makeAttachments(rng, cast, files),
   };
 }
 
@@ -195,10 +198,14 @@ export function makeNote(rng: Rng, cast: Cast): NewNote {
   return { body: text.noteText(rng), user_id: user?.id ?? null, from_name: user?.first_name ?? null };
 }
 
-function makeAttachments(world: World, rng: Rng): Attachment[] {
-  if (rng() > 0.06) return [];
-  return Array.from({ length: between(rng, 1, 3) }, () => {
+/** How many attachments a reply has: mostly none. */
+export function someFiles(rng: Rng): number {
+  return rng() < 0.06 ? between(rng, 1, 3) : 0;
+}
+
+function makeAttachments(rng: Rng, cast: Cast, count: number): Attachment[] {
+  return Array.from({ length: count }, () => {
     const [name, type] = pick(rng, FILES);
-    return { id: world.newId(), name, size: Math.floor(2 ** (rng() * 24)), type };
+    return { id: cast.newId(), name, size: Math.floor(2 ** (rng() * 24)), type };
   });
 }

@@ -2,6 +2,7 @@
  * One page of an ordered list. The order already exists (see ordered.ts), so a page is a place to begin, found by
  * binary search, and as many steps from there as it takes to skip and to fill it; without a filter the skip is a jump.
  */
+import { Ordered } from './ordered.ts';
 import type { Sequence } from './overlay.ts';
 
 export interface Selection<T> {
@@ -11,34 +12,63 @@ export interface Selection<T> {
   from: number;
   /** What else has to hold of an item; nothing where there is no filter. */
   filters: ((item: T) => boolean)[];
+  /** The only items that come into question, where they are known to be few: in any order, each once. */
+  among?: { items: readonly T[]; compare: (a: T, b: T) => number };
 }
 
 export function readPage<T>(selection: Selection<T>, skip: number, take: number): T[] {
   const rows: T[] = [];
   if (take === 0) return rows;
-  const filtered = selection.filters.length > 0;
-  let left = filtered ? skip : 0;
-  for (const item of walk(selection, filtered ? 0 : skip)) {
-    if (!passes(selection, item)) continue;
-    if (left-- > 0) continue;
-    if (rows.push(item) === take) break;
-  }
+  const jump = selection.filters.length === 0 && selection.among === undefined;
+  let left = jump ? 0 : skip;
+  walk(selection, jump ? skip : 0, item => left-- <= 0 && rows.push(item) === take);
   return rows;
 }
 
 export function countAll<T>(selection: Selection<T>): number {
-  if (selection.filters.length === 0) return selection.order.length - selection.from;
+  const { order, from, filters, among } = selection;
+  if (filters.length === 0 && among === undefined) return order.length - from;
   let count = 0;
-  for (const item of walk(selection, 0)) if (passes(selection, item)) count++;
+  walk(selection, 0, () => {
+    count++;
+    return false;
+  });
   return count;
 }
 
-function passes<T>(selection: Selection<T>, item: T): boolean {
-  return selection.filters.every(holds => holds(item));
+/** Every item that passes, until `visit` says that it is enough. */
+function walk<T>(selection: Selection<T>, skip: number, visit: (item: T) => boolean): void {
+  const { order, descending, from, among } = selection;
+  const passes = all(selection.filters);
+  const show = (item: T) => passes(item) && visit(item);
+  if (among !== undefined) {
+    const first = order.at(from);
+    if (first === undefined) return;
+    const sorted = among.items.filter(item => among.compare(item, first) >= 0).sort(among.compare);
+    if (descending) sorted.reverse();
+    sorted.some(show);
+  } else if (descending) walkThrough(order, from, order.length - skip, true, show);
+  else walkThrough(order, from + skip, order.length, false, show);
 }
 
-function* walk<T>({ order, descending, from }: Selection<T>, skip: number): Generator<T> {
-  const length = order.length;
-  if (descending) for (let at = length - 1 - skip; at >= from; at--) yield order.at(at)!;
-  else for (let at = from + skip; at < length; at++) yield order.at(at)!;
+function walkThrough<T>(
+  order: Sequence<T>,
+  from: number,
+  upTo: number,
+  descending: boolean,
+  visit: (item: T) => boolean,
+): void {
+  if (order instanceof Ordered) order.walk(from, upTo, descending, visit);
+  else if (descending)
+    for (let at = upTo - 1; at >= from; at--)
+      if (visit(order.at(at)!)) return;
+      else for (let at = from; at < upTo; at++) if (visit(order.at(at)!)) return;
+}
+
+/** All of them in one, without a loop where there are few: it is asked a million times. */
+function all<T>([first, second, ...more]: ((item: T) => boolean)[]): (item: T) => boolean {
+  if (first === undefined) return () => true;
+  if (second === undefined) return first;
+  const others = more.length === 0 ? undefined : all(more);
+  return others ? item => first(item) && second(item) && others(item) : item => first(item) && second(item);
 }

@@ -1,23 +1,132 @@
 /**
- * A ticket and a customer as the world keeps them: their record, what is never shown of them, and the orders in which
- * lists show them. Every order is total: only a row and itself compare as equal.
+ * A ticket and a customer as the world keeps them: their record, what is never shown of them, and where their lists
+ * stand. A row of the history (history.ts) holds no messages and no contacts: they are made again whenever somebody reads
+ * them, always the same, and are kept from the first change on. So reading lets no memory grow.
  */
-import type { Customer, Message, Ticket } from './records.ts';
+import { reachOf } from './contacts.ts';
+import type { Contact, Customer, Message, Ticket, TicketState, TicketType } from './records.ts';
 
-export interface WorldTicket extends Ticket {
-  messages: Message[];
-  /** Counts every change of `updated_at` in the world: the order within one second. */
-  touched: number;
+/** Where the messages and contacts come from that no row keeps. */
+export interface Memories {
+  messagesOf(ticket: WorldTicket): Message[];
+  messageCountOf(ticket: WorldTicket): number;
+  contactsOf(customer: WorldCustomer): Contact[];
 }
 
-export interface WorldCustomer extends Customer {
-  /** Real, but never shown: the interface can only filter and sort by it. */
+/** Every field is written out, the same for all: a million rows are to have one shape. */
+export class WorldTicket implements Ticket {
+  readonly id: string;
+  readonly number: number;
+  customer_id: string;
+  user_id: string | null;
+  inbox_id: string;
+  label_ids: string[];
+  state: TicketState;
+  snoozed_until: string | null;
+  subject: string | null;
+  type: TicketType;
+  spam: boolean;
+  trash: boolean;
+  updated_at: string;
   created_at: string;
-  seq: number;
+  reply_to: string | null;
+  reply_cc: string | null;
+  summary: string | null;
+  /** Counts every change of `updated_at` in the world: the order within one second. */
+  touched: number;
+  /** Its place in the columns. */
+  slot = -1;
+  #said: Message[] | Memories;
+
+  constructor(ticket: Ticket, touched: number, said: Message[] | Memories) {
+    this.id = ticket.id;
+    this.number = ticket.number;
+    this.customer_id = ticket.customer_id;
+    this.user_id = ticket.user_id;
+    this.inbox_id = ticket.inbox_id;
+    this.label_ids = ticket.label_ids;
+    this.state = ticket.state;
+    this.snoozed_until = ticket.snoozed_until;
+    this.subject = ticket.subject;
+    this.type = ticket.type;
+    this.spam = ticket.spam;
+    this.trash = ticket.trash;
+    this.updated_at = ticket.updated_at;
+    this.created_at = ticket.created_at;
+    this.reply_to = ticket.reply_to;
+    this.reply_cc = ticket.reply_cc;
+    this.summary = ticket.summary;
+    this.touched = touched;
+    this.#said = said;
+  }
+
+  /** Oldest first. To be read only: what is changed in them is forgotten where nothing was kept before. */
+  get messages(): readonly Message[] {
+    return Array.isArray(this.#said) ? this.#said : this.#said.messagesOf(this);
+  }
+
+  /** Without making them. */
+  get messageCount(): number {
+    return Array.isArray(this.#said) ? this.#said.length : this.#said.messageCountOf(this);
+  }
+
+  get keepsMessages(): boolean {
+    return Array.isArray(this.#said);
+  }
+
+  /** For the world, before the conversation changes: from now on they stay. */
+  keepMessages(): Message[] {
+    if (!Array.isArray(this.#said)) this.#said = this.#said.messagesOf(this);
+    return this.#said;
+  }
+}
+
+export class WorldCustomer implements Customer {
+  readonly id: string;
+  first_name: string | null;
+  last_name: string | null;
+  summary: string | null;
+  /** Real, but never shown: the interface can only filter and sort by it. */
+  readonly created_at: string;
+  readonly seq: number;
+  /** The types of its contacts, as bits (see contacts.ts). */
+  reach = 0;
+  #reached: Contact[] | Memories;
+
+  constructor(
+    customer: Omit<Customer, 'contacts'> & { created_at: string },
+    seq: number,
+    reached: Contact[] | Memories,
+  ) {
+    this.id = customer.id;
+    this.first_name = customer.first_name;
+    this.last_name = customer.last_name;
+    this.summary = customer.summary;
+    this.created_at = customer.created_at;
+    this.seq = seq;
+    this.#reached = reached;
+    if (Array.isArray(reached)) this.reach = reachOf(reached);
+  }
+
+  /** To be read only, as messages are. */
+  get contacts(): Contact[] {
+    return Array.isArray(this.#reached) ? this.#reached : this.#reached.contactsOf(this);
+  }
+
+  /** For the world, before they change: from now on they stay. */
+  keepContacts(): Contact[] {
+    if (!Array.isArray(this.#reached)) this.#reached = this.#reached.contactsOf(this);
+    return this.#reached;
+  }
 }
 
 const byText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+
+/** Lists show rows in these orders. Every one is total: only a row and itself compare as equal. */
 export const byUpdate = (a: WorldTicket, b: WorldTicket) => byText(a.updated_at, b.updated_at) || a.touched - b.touched;
+export const byCreation = (a: WorldTicket, b: WorldTicket) => byText(a.created_at, b.created_at) || a.number - b.number;
+export const byArrival = (a: WorldCustomer, b: WorldCustomer) => byText(a.created_at, b.created_at) || a.seq - b.seq;
+
 /** Users in the order of their ids, unassigned tickets behind them; the latest update of each user first. */
 export function byUserThenLatest(a: WorldTicket, b: WorldTicket): number {
   if (a.user_id === b.user_id) return byUpdate(b, a);
@@ -25,6 +134,3 @@ export function byUserThenLatest(a: WorldTicket, b: WorldTicket): number {
   if (b.user_id === null) return -1;
   return byText(a.user_id, b.user_id);
 }
-
-export const byCreation = (a: WorldTicket, b: WorldTicket) => byText(a.created_at, b.created_at) || a.number - b.number;
-export const byArrival = (a: WorldCustomer, b: WorldCustomer) => byText(a.created_at, b.created_at) || a.seq - b.seq;

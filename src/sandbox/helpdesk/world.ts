@@ -9,13 +9,15 @@
  */
 import type { Change } from '../activity.ts';
 import { Clock } from '../clock.ts';
-import { hexId, type Rng } from '../random.ts';
+import { hexId, makeRng, type Rng } from '../random.ts';
 import { type Settled, settled } from '../switches.ts';
+import { Attachments } from './attachments.ts';
 import { HelpdeskPast } from './behind.ts';
-import { mutate } from './changes.ts';
-import { ContactBook } from './contacts.ts';
+import { closeInBulk, mutate } from './changes.ts';
+import { ContactBook, reachOf } from './contacts.ts';
 import { type NewNote, type NewReply, wholeNote, wholeReply } from './conversation.ts';
 import { Deadlines } from './deadlines.ts';
+import type { History } from './history.ts';
 import { Ordered } from './ordered.ts';
 import {
   type Attachment,
@@ -29,7 +31,8 @@ import {
   type Ticket,
   type User,
 } from './records.ts';
-import { byArrival, byCreation, byUpdate, byUserThenLatest, type WorldCustomer, type WorldTicket } from './rows.ts';
+import { byArrival, WorldCustomer, WorldTicket } from './rows.ts';
+import { TicketTable } from './table.ts';
 
 import { Uploads } from './uploads.ts';
 
@@ -58,19 +61,22 @@ export interface ChangeOptions {
 }
 
 export type TicketPatch = Partial<Omit<Ticket, 'id' | 'number' | 'created_at' | 'updated_at'>>;
+export type NewCustomer = Partial<Customer & { created_at: string }>;
 export type NewTicket = Partial<Ticket> & { messages?: Message[] };
 
 export class World {
   readonly tickets = new Map<string, WorldTicket>();
   readonly customers = new Map<string, WorldCustomer>();
-  readonly attachments = new Map<string, Attachment>();
+  readonly attachments = new Attachments({ find: id => this.#rememberedFile(id), all: () => this.#rememberedFiles() });
   readonly users = new Map<string, User>();
   readonly labels = new Map<string, Named>();
   readonly inboxes = new Map<string, Named>();
 
-  readonly byUpdated = new Ordered<WorldTicket>(byUpdate);
-  readonly byCreated = new Ordered<WorldTicket>(byCreation);
-  readonly byUser = new Ordered<WorldTicket>(byUserThenLatest);
+  /** What lists are read from. */
+  readonly table = new TicketTable();
+  readonly byUpdated = this.table.byUpdated;
+  readonly byCreated = this.table.byCreated;
+  readonly byUser = this.table.byUser;
   readonly customersByCreated = new Ordered<WorldCustomer>(byArrival);
 
   /** What was uploaded and belongs to no message yet; all other attachments are among `attachments`. */
@@ -87,6 +93,7 @@ export class World {
   readonly #quietly: ReadonlySet<Quietable>;
   readonly #deadlines: Deadlines;
   readonly #archivedReopens: boolean;
+  #history: History | undefined;
   #ids = 0;
   #touches = 0;
   #numbers = 1000;
@@ -111,6 +118,31 @@ export class World {
     return new World(options);
   }
 
+  /** The years before, into a world that has no tickets and customers of its own yet. */
+  remember(history: History): void {
+    if (this.tickets.size + this.customers.size > 0) throw new Error('A history has to come before everything else');
+    this.#history = history;
+    const customers = Array.from({ length: history.customers }, (_, n) => history.customer(n));
+    for (const customer of customers) this.#knowCustomer(customer);
+    this.customersByCreated.fill(customers);
+    const tickets = Array.from({ length: history.tickets }, (_, n) => history.ticket(n));
+    const now = this.now();
+    for (const ticket of tickets) {
+      this.tickets.set(ticket.id, ticket);
+      this.#deadlines.watch(ticket, ticket.updated_at, now);
+      this.attachments.remembered += history.attachmentCountOf(ticket);
+    }
+    this.table.fill(tickets);
+    this.#touches = Math.max(history.tickets, history.customers);
+    this.#numbers += history.tickets;
+  }
+
+  /** The first of so many numbers of ids that `newId` will not give. */
+  reserveIds(count: number): number {
+    this.#ids += count;
+    return this.#ids - count;
+  }
+
   newId(): string {
     return hexId(this.seed, this.#ids++);
   }
@@ -132,28 +164,36 @@ export class World {
     return addNamed(this.inboxes, { id: this.newId(), name: 'Support', ...inbox });
   }
 
-  addCustomer(customer: Partial<WorldCustomer> = {}): WorldCustomer {
-    const made: WorldCustomer = {
-      id: customer.id ?? this.newId(),
-      first_name: customer.first_name ?? null,
-      last_name: customer.last_name ?? null,
-      summary: customer.summary ?? null,
-      contacts: customer.contacts ?? [],
-      created_at: stamp(customer.created_at ?? this.now()),
-      seq: ++this.#touches,
-    };
+  addCustomer(customer: NewCustomer = {}): WorldCustomer {
+    const made = new WorldCustomer(
+      {
+        id: customer.id ?? this.newId(),
+        first_name: customer.first_name ?? null,
+        last_name: customer.last_name ?? null,
+        summary: customer.summary ?? null,
+        created_at: stamp(customer.created_at ?? this.now()),
+      },
+      ++this.#touches,
+      customer.contacts ?? [],
+    );
     if (this.customers.has(made.id)) throw new Error(`There is a customer ${made.id} already`);
     this.past.customers.note(made.id);
-    this.customers.set(made.id, made);
+    this.#knowCustomer(made);
     this.customersByCreated.add(made);
-    this.contacts.add(made.id, made.contacts);
     return made;
+  }
+
+  #knowCustomer(customer: WorldCustomer): void {
+    this.customers.set(customer.id, customer);
+    const { contacts } = customer;
+    customer.reach = reachOf(contacts);
+    this.contacts.add(customer.id, contacts);
   }
 
   /** A ticket with any times, past ones and thousands in one second included. What is not given is made up plainly. */
   addTicket(ticket: NewTicket = {}): WorldTicket {
     const created_at = stamp(ticket.created_at ?? ticket.updated_at ?? this.now());
-    const made: WorldTicket = {
+    const row: Ticket = {
       id: ticket.id ?? this.newId(),
       number: ticket.number ?? ++this.#numbers,
       customer_id: ticket.customer_id ?? this.#anyCustomer(),
@@ -171,15 +211,14 @@ export class World {
       reply_to: ticket.reply_to ?? null,
       reply_cc: ticket.reply_cc ?? null,
       summary: ticket.summary ?? null,
-      messages: ticket.messages ?? [],
-      touched: ++this.#touches,
     };
-    notBoth(made);
-    if (this.tickets.has(made.id)) throw new Error(`There is a ticket ${made.id} already`);
-    this.past.tickets.note(made.id);
+    notBoth(row);
+    if (this.tickets.has(row.id)) throw new Error(`There is a ticket ${row.id} already`);
+    this.past.tickets.note(row.id);
+    const made = new WorldTicket(row, ++this.#touches, ticket.messages ?? []);
     this.tickets.set(made.id, made);
-    for (const order of [this.byUpdated, this.byCreated, this.byUser]) order.add(made);
     this.#deadlines.watch(made, made.updated_at, this.now());
+    this.table.add(made);
     for (const message of made.messages) this.#keepAttachments(message);
     return made;
   }
@@ -241,14 +280,14 @@ export class World {
   deleteTicket(id: string): void {
     const ticket = this.ticket(id);
     this.past.tickets.note(id, ticket);
-    for (const order of [this.byUpdated, this.byCreated, this.byUser]) order.remove(ticket);
-    for (const message of ticket.messages) this.#dropAttachments(message);
+    this.table.remove(ticket);
+    for (const message of this.#keptMessages(ticket)) this.#dropAttachments(message);
     this.tickets.delete(id);
   }
 
   // --- what happens in its conversation ---------------------------------------------------------------------------
 
-  /** A reply; one from the customer opens a ticket that was held, snoozed or closed. */
+  /** A reply; one from the customer opens a ticket that was held, snoozed or closed (or archived: `archivedReopens`). */
   addMessage(ticketId: string, reply: NewReply = {}, options: ChangeOptions = {}): Reply {
     const made = wholeReply(reply, reply.id ?? this.newId(), this.#moment(options));
     this.#converse(ticketId, made, this.#maybeQuiet('reply', options));
@@ -269,8 +308,12 @@ export class World {
 
   removeMessage(ticketId: string, messageId: string, options: ChangeOptions = {}): void {
     const message = this.#message(ticketId, messageId);
-    const drop = (ticket: WorldTicket) => ticket.messages.splice(ticket.messages.indexOf(message), 1);
-    this.#change(ticketId, drop, this.#maybeQuiet(message.type, options));
+    const messages = this.#keptMessages(this.ticket(ticketId));
+    this.#change(
+      ticketId,
+      () => messages.splice(messages.indexOf(message), 1),
+      this.#maybeQuiet(message.type, options),
+    );
     this.#dropAttachments(message);
   }
 
@@ -299,16 +342,20 @@ export class World {
 
   addContact(customerId: string, contact: Omit<Contact, 'id'> & { id?: string }): Contact {
     const made = { id: contact.id ?? this.newId(), type: contact.type, value: contact.value };
-    this.#aboutToChange(customerId).contacts.push(made);
+    const customer = this.#aboutToChange(customerId);
+    customer.keepContacts().push(made);
+    customer.reach = reachOf(customer.contacts);
     this.contacts.add(customerId, [made]);
     return made;
   }
 
   removeContact(customerId: string, contactId: string): void {
-    const { contacts } = this.#aboutToChange(customerId);
+    const customer = this.#aboutToChange(customerId);
+    const contacts = customer.keepContacts();
     const at = contacts.findIndex(contact => contact.id === contactId);
     if (at < 0) throw new Error(`Customer ${customerId} has no contact ${contactId}`);
     contacts.splice(at, 1);
+    customer.reach = reachOf(contacts);
   }
 
   /** Gone for good; its tickets keep an id that leads nowhere. */
@@ -329,6 +376,14 @@ export class World {
     return mutate(this, rng, without);
   }
 
+  /**
+   * What one request to the real service can do: closes so many tickets that stand next to each other in the order of
+   * updates, in one second, with one label if it is given. The ids are those of the tickets.
+   */
+  actInBulk(count: number, label?: string): string[] {
+    return closeInBulk(this, makeRng(this.seed ^ this.#touches), count, label === undefined ? [] : [label]);
+  }
+
   ticket(id: string): WorldTicket {
     return known(this.tickets, id, 'ticket');
   }
@@ -342,16 +397,14 @@ export class World {
   #change(id: string, edit: (ticket: WorldTicket) => void, options: ChangeOptions): WorldTicket {
     const ticket = this.ticket(id);
     this.past.tickets.note(id, ticket);
-    this.byUpdated.remove(ticket);
-    this.byUser.remove(ticket);
+    this.table.takeOut(ticket);
     edit(ticket);
     if (!options.quiet) {
       ticket.updated_at = this.#moment(options);
       ticket.touched = ++this.#touches;
     }
-    this.byUpdated.add(ticket);
-    this.byUser.add(ticket);
     this.#deadlines.watch(ticket, this.#moment(options), this.now());
+    this.table.putIn(ticket);
     return ticket;
   }
 
@@ -378,7 +431,7 @@ export class World {
   #converse(ticketId: string, message: Message, options: ChangeOptions): void {
     const fromCustomer = message.type === 'reply' && message.direction === 'in';
     const say = (ticket: WorldTicket) => {
-      ticket.messages.push(message);
+      this.#keptMessages(ticket).push(message);
       if (!fromCustomer || (ticket.state === 'archived' && !this.#archivedReopens)) return;
       ticket.state = 'open';
       ticket.snoozed_until = null;
@@ -388,9 +441,27 @@ export class World {
   }
 
   #message(ticketId: string, messageId: string): Message {
-    const message = this.ticket(ticketId).messages.find(({ id }) => id === messageId);
+    const message = this.#keptMessages(this.ticket(ticketId)).find(({ id }) => id === messageId);
     if (message === undefined) throw new Error(`Ticket ${ticketId} has no message ${messageId}`);
     return message;
+  }
+
+  /** The conversation of a ticket that is about to change: it has to stay from now on. */
+  #keptMessages(ticket: WorldTicket): Message[] {
+    if (ticket.keepsMessages) return ticket.keepMessages();
+    const messages = ticket.keepMessages();
+    this.attachments.remembered -= this.#history?.attachmentCountOf(ticket) ?? 0;
+    for (const message of messages) this.#keepAttachments(message);
+    return messages;
+  }
+
+  #rememberedFile(id: string): Attachment | undefined {
+    const ticket = this.tickets.get(this.#history?.ticketOf(id) ?? '');
+    return ticket && !ticket.keepsMessages ? filesOf(ticket).find(file => file.id === id) : undefined;
+  }
+
+  *#rememberedFiles(): Generator<Attachment> {
+    for (const ticket of this.tickets.values()) if (!ticket.keepsMessages) yield* filesOf(ticket);
   }
 
   #keepAttachments(message: Message): void {
@@ -404,6 +475,10 @@ export class World {
 
 /** Which fields change in which kind of change; changes of all others move `updated_at` always. */
 const KIND_OF: Readonly<Record<string, Quietable>> = { label_ids: 'labels', state: 'state', snoozed_until: 'state' };
+
+function filesOf({ messages }: WorldTicket): Attachment[] {
+  return messages.flatMap(({ attachments }) => attachments);
+}
 
 function addNamed(all: Map<string, Named>, named: Named): Named {
   all.set(named.id, named);

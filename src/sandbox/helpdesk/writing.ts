@@ -10,7 +10,7 @@ import { shopAddress } from './content.ts';
 import { type Form, read } from './form.ts';
 import { type Attachment, customerRecord, type Message, type Named, ticketRecord, type User } from './records.ts';
 import type { Answer, Call, Route } from './routes.ts';
-import type { ChangeOptions, World, WorldCustomer, WorldTicket } from './world.ts';
+import type { ChangeOptions, NewCustomer, World, WorldCustomer, WorldTicket } from './world.ts';
 
 export const WRITING_ROUTES: readonly Route[] = [
   { method: 'POST', path: '/tickets', body: true, answer: createTicket },
@@ -113,7 +113,11 @@ function say(world: World, ticket: WorldTicket, said: bodies.MessageBody, option
   }
   const from_name = nameOf(world.users.get(said.user_id));
   if (said.type === 'note') return world.addNote(ticket.id, { ...said, attachments, from_name }, options);
-  return world.addMessage(ticket.id, { ...said, attachments, from_name, from: shopAddress(world, ticket) }, options);
+  return world.addMessage(
+    ticket.id,
+    { ...said, attachments, from_name, from: shopAddress(world.inboxes.values(), ticket) },
+    options,
+  );
 }
 
 function nameOf(user: User | undefined): string | null {
@@ -172,7 +176,7 @@ function patchContacts({ world, readings }: Call, customer: WorldCustomer, wante
   });
   if (readings.patchedContacts === 'added') return;
   for (const old of before) if (!kept.has(old.id)) world.removeContact(id, old.id);
-  customer.contacts.sort((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id));
+  customer.keepContacts().sort((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id));
 }
 
 function createContact(call: Call): Answer {
@@ -195,6 +199,6 @@ function removeContact({ world, id, names }: Call): Answer {
   return DONE;
 }
 
-function withIds(world: World, { contacts = [], ...customer }: bodies.CustomerBody): Partial<WorldCustomer> {
+function withIds(world: World, { contacts = [], ...customer }: bodies.CustomerBody): NewCustomer {
   return { ...customer, contacts: contacts.map(({ type, value }) => ({ id: world.newId(), type, value })) };
 }

@@ -1,0 +1,157 @@
+/**
+ * The lists of tickets and customers: from a query to an order, the place in it where the list begins, and what else
+ * has to hold. Filters of tickets read columns, ids and contacts are looked up, so no list walks over all objects.
+ */
+import { EARLIEST, flag, list, listOf, Refusal, since, whole } from '../query.ts';
+import type { Columns, Test } from './columns.ts';
+import { reachOf, sameContact } from './contacts.ts';
+import { countAll, readPage, type Selection } from './listing.ts';
+import { CONTACT_TYPES, customerRecord, TICKET_TYPES, ticketRecord } from './records.ts';
+import type { Answer, Call, Readings } from './routes.ts';
+import { byArrival, type WorldCustomer, type WorldTicket } from './rows.ts';
+import type { TicketTable } from './table.ts';
+
+export function listTickets(call: Call): Answer {
+  const { table } = call.shown;
+  const asked = askedFor(call);
+  if (table === undefined) return page(call, ofACopy(call, asked), ticketRecord);
+  return page(call, ofTheWorld(call, table, asked), place => ticketRecord(table.rows[place]!));
+}
+
+/** What a query says of tickets, wherever they are read from. */
+interface AskedFor {
+  /** An order of the table, and of a copy. */
+  by: 'byUpdated' | 'byCreated' | 'byUser';
+  descending: boolean;
+  reached: (ticket: WorldTicket) => boolean;
+  tests: Test[];
+  ids: readonly string[] | undefined;
+}
+
+/** `updated_at`, `created_at` (with `-` descending) or `user_id,-updated_at`; without `sort` the newest come first. */
+function askedFor({ query, world, readings }: Call): AskedFor {
+  const { columns } = world.table;
+  const updated = since(query, 'since_updated_at', readings.sinceInclusive);
+  const created = since(query, 'since_created_at', readings.sinceInclusive);
+  const wasUpdated = updated === EARLIEST ? [] : [columns.updatedSince(updated)];
+  const wasCreated = created === EARLIEST ? [] : [columns.createdSince(created)];
+  const sort = list(query, 'sort')?.join(',') ?? '-created_at';
+  const descending = sort.startsWith('-');
+  const ids = list(query, 'id');
+  const tests = ticketTests(query, columns, readings);
+  switch (sort) {
+    case 'updated_at':
+    case '-updated_at':
+      tests.push(...wasCreated);
+      return { by: 'byUpdated', descending, reached: ticket => ticket.updated_at >= updated, tests, ids };
+    case 'created_at':
+    case '-created_at':
+      tests.push(...wasUpdated);
+      return { by: 'byCreated', descending, reached: ticket => ticket.created_at >= created, tests, ids };
+    case 'user_id,-updated_at':
+      tests.push(...wasUpdated, ...wasCreated);
+      return { by: 'byUser', descending, reached: () => true, tests, ids };
+    default:
+      throw new Refusal(400, `sort: tickets cannot be sorted by "${sort}"`);
+  }
+}
+
+function ofTheWorld({ world }: Call, table: TicketTable, asked: AskedFor): Selection<number> {
+  const { by, descending, reached, tests, ids } = asked;
+  const { places } = table[by];
+  const found = ids && [...new Set(ids)].map(id => world.tickets.get(id)?.slot).filter(place => place !== undefined);
+  return {
+    ...{ order: places, descending, from: table[by].firstWhere(reached), filters: tests.map(({ ofPlace }) => ofPlace) },
+    ...(found && { among: { items: found, compare: places.compare } }),
+  };
+}
+
+/** Slower, ticket by ticket: only a fault reads copies. */
+function ofACopy({ shown }: Call, asked: AskedFor): Selection<WorldTicket> {
+  const { by, descending, reached, tests, ids } = asked;
+  const order = shown[by];
+  const filters = tests.map(({ ofTicket }) => ofTicket);
+  if (ids) filters.push(({ id }) => ids.includes(id));
+  return { order, descending, from: order.firstWhere(reached), filters };
+}
+
+function ticketTests(query: URLSearchParams, columns: Columns, readings: Readings): Test[] {
+  const inboxes = list(query, 'inbox_id');
+  const states = listOf(query, 'state', ['open', 'hold', 'closed']);
+  const types = listOf(query, 'type', TICKET_TYPES);
+  const users = assignees(query);
+  const labels = list(query, 'label_id');
+  const spam = flag(query, 'spam') ?? (readings.spamListed ? undefined : false);
+  const trash = flag(query, 'trash') ?? (readings.trashListed ? undefined : false);
+  const tests: (Test | undefined)[] = [
+    inboxes && columns.inbox.where(inbox => inboxes.includes(inbox)),
+    states && columns.state.where(state => states.some(one => one === state)),
+    types && columns.type.where(type => types.some(one => one === type)),
+    users && columns.user.where(user => users.includes(user)),
+    labels && columns.anyLabel(labels),
+    spam === undefined ? undefined : columns.spam.where(value => value === spam),
+    trash === undefined ? undefined : columns.trash.where(value => value === trash),
+  ];
+  return tests.filter(test => test !== undefined);
+}
+
+/** The word `null` selects tickets that nobody is assigned to, and so does an empty value. */
+function assignees(query: URLSearchParams): (string | null)[] | undefined {
+  if (!query.has('user_id')) return undefined;
+  const named = (list(query, 'user_id') ?? []).map(user => (user === 'null' ? null : user));
+  return query.getAll('user_id').includes('') ? [...named, null] : named;
+}
+
+export function listCustomers(call: Call): Answer {
+  const { query, shown, readings } = call;
+  const created = since(query, 'since_created_at', readings.sinceInclusive);
+  const sort = list(query, 'sort')?.join(',') ?? '-created_at';
+  if (sort !== 'created_at' && sort !== '-created_at') {
+    throw new Refusal(400, `sort: customers cannot be sorted by "${sort}"`);
+  }
+  const order = shown.customersByCreated;
+  const from = order.firstWhere(customer => customer.created_at >= created);
+  return page(call, { order, from, descending: sort.startsWith('-'), ...customersReached(call) }, customerRecord);
+}
+
+/** One contact has to have both the type and the value. */
+function customersReached({
+  query,
+  world,
+  shown,
+  readings,
+}: Call): Pick<Selection<WorldCustomer>, 'filters' | 'among'> {
+  const types = listOf(query, 'contacts.type', CONTACT_TYPES);
+  const value = query.getAll('contacts.value').at(-1);
+  const bits = reachOf((types ?? []).map(type => ({ type })));
+  if (value === undefined) return { filters: types ? [customer => (customer.reach & bits) !== 0] : [] };
+  const has = ({ contacts }: WorldCustomer) =>
+    contacts.some(contact => {
+      if (types && !types.includes(contact.type)) return false;
+      return sameContact(contact, { type: contact.type, value }, readings.emailCase);
+    });
+  if (shown.table === undefined) return { filters: [has] };
+  return {
+    filters: [has],
+    among: { items: world.contacts.holders(types ?? CONTACT_TYPES, value), compare: byArrival },
+  };
+}
+
+export function page<T>(call: Call, selection: Selection<T>, show: (item: T) => unknown): Answer {
+  const { query, readings } = call;
+  const number = whole(query, 'page', 1, Number.MAX_SAFE_INTEGER, 1);
+  const size = whole(query, 'per_page', 0, 100, 10);
+  const skip = (number - 1) * size;
+  const tooDeep = skip >= readings.depth;
+  if (tooDeep && readings.beyondDepth === 'error') {
+    const reason = `page: lists are ${readings.depth} deep; use since_created_at to read on`;
+    throw new Refusal(422, 'Unprocessable Entity', [reason]);
+  }
+  const rows = tooDeep ? [] : readPage(selection, skip, size).map(show);
+  return { status: 200, body: rows, ...totalCount(call, () => countAll(selection)) };
+}
+
+export function totalCount({ counting, readings }: Call, count: () => number): Pick<Answer, 'headers'> {
+  if (!counting) return {};
+  return { headers: { 'Total-Count': String(Math.min(count(), readings.totalCountCap)) } };
+}

@@ -1,0 +1,87 @@
+/**
+ * All tickets as lists see them: each has a place (a slot) at which its row stands and at which the columns know what
+ * it can be filtered by, and the orders are orders of places. Whoever changes a row takes it out before and puts it in
+ * again after it, or lists will not know of it.
+ */
+import { Columns } from './columns.ts';
+import { Ordered } from './ordered.ts';
+import type { Sequence } from './overlay.ts';
+import { byCreation, byUpdate, byUserThenLatest, type WorldTicket } from './rows.ts';
+
+export class TicketOrder implements Sequence<WorldTicket> {
+  readonly places: Ordered<number>;
+  readonly #rows: readonly WorldTicket[];
+
+  constructor(rows: readonly WorldTicket[], compare: (a: WorldTicket, b: WorldTicket) => number) {
+    this.#rows = rows;
+    this.places = new Ordered((a, b) => compare(rows[a]!, rows[b]!));
+  }
+
+  get length(): number {
+    return this.places.length;
+  }
+
+  at(position: number): WorldTicket | undefined {
+    const place = this.places.at(position);
+    return place === undefined ? undefined : this.#rows[place];
+  }
+
+  firstWhere(reached: (ticket: WorldTicket) => boolean): number {
+    return this.places.firstWhere(place => reached(this.#rows[place]!));
+  }
+}
+
+export class TicketTable {
+  /** A place that is free holds the row it held last, until the next one needs it. */
+  readonly rows: WorldTicket[] = [];
+  readonly columns = new Columns();
+  readonly byUpdated = new TicketOrder(this.rows, byUpdate);
+  readonly byCreated = new TicketOrder(this.rows, byCreation);
+  readonly byUser = new TicketOrder(this.rows, byUserThenLatest);
+  readonly #free: number[] = [];
+
+  add(ticket: WorldTicket): void {
+    ticket.slot = this.#free.pop() ?? this.rows.length;
+    this.rows[ticket.slot] = ticket;
+    this.byCreated.places.add(ticket.slot);
+    this.putIn(ticket);
+  }
+
+  remove(ticket: WorldTicket): void {
+    this.takeOut(ticket);
+    this.byCreated.places.remove(ticket.slot);
+    this.#free.push(ticket.slot);
+  }
+
+  /** Before a change. */
+  takeOut({ slot }: WorldTicket): void {
+    this.byUpdated.places.remove(slot);
+    this.byUser.places.remove(slot);
+  }
+
+  /** After it. */
+  putIn(ticket: WorldTicket): void {
+    this.columns.set(ticket.slot, ticket);
+    this.byUpdated.places.add(ticket.slot);
+    this.byUser.places.add(ticket.slot);
+  }
+
+  /** A whole history at once, in the order of its creation, into a table that is empty. */
+  fill(tickets: readonly WorldTicket[]): void {
+    for (const ticket of tickets) {
+      ticket.slot = this.rows.push(ticket) - 1;
+      this.columns.set(ticket.slot, ticket);
+    }
+    const places = tickets.map(({ slot }) => slot);
+    this.byCreated.places.fill([...places]);
+    places.sort((a, b) => byUpdate(tickets[a]!, tickets[b]!));
+    this.byUser.places.fill(groupedByUser(places.toReversed(), tickets));
+    this.byUpdated.places.fill(places);
+  }
+}
+
+/** Nearly in the order by user already, so that sorting has little to do: the latest first within each. */
+function groupedByUser(latestFirst: readonly number[], tickets: readonly WorldTicket[]): number[] {
+  const groups = Map.groupBy(latestFirst, place => tickets[place]!.user_id ?? '~');
+  return [...groups.keys()].sort().flatMap(user => groups.get(user)!);
+}
