@@ -163,7 +163,7 @@ function usesOf({ clients, totals }: Asked) {
     first_at: written(first_at),
     last_at: written(last_at),
   }));
-  return { totals, clients: uses };
+  return { totals, foreign: clients.foreign, clients: uses };
 }
 
 function refusalsOf({ clients }: Asked, { query }: AdminCall) {

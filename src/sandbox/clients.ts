@@ -94,6 +94,8 @@ const OTHERS: ClientName = { credential: 'others', agent: '' };
 export class Clients {
   /** Of many the last 10,000, oldest first. */
   readonly refusals: RefusedRequest[] = [];
+  /** Credits that were used and belong to none of them: somebody else's, who does not ask here. */
+  foreign = 0;
   readonly #known = new Map<string, Client>();
   #limits: LimitOptions;
 

@@ -51,7 +51,7 @@ export function countTruths({ helpdesk, books }: Worlds): Record<TruthKind, numb
 }
 
 /** One record a line, as text in pieces that a socket takes at once. */
-export function* linesOf(records: Iterable<object>, pieceLength = 65_536): Generator<string> {
+export function* linesOf(records: Iterable<object>, pieceLength = 16_384): Generator<string> {
   let piece = '';
   for (const record of records) {
     piece += `${JSON.stringify(record)}\n`;

@@ -11,7 +11,14 @@ import { linesOf } from '../../src/sandbox/truth.ts';
 import { emptyWorld, NOON } from './asking.ts';
 
 async function sandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const made = await startSandbox({ tickets: 30, requestsPerSecond: 1e6, now: () => NOON, adminPort: 0, ...options });
+  const made = await startSandbox({
+    tickets: 30,
+    books: { volumes: 5 },
+    requestsPerSecond: 1e6,
+    now: () => NOON,
+    adminPort: 0,
+    ...options,
+  });
   onTestFinished(() => made.close());
   return made;
 }
@@ -267,8 +274,10 @@ describe('what can be seen', () => {
     });
     expect(clients.helpdesk).toStrictEqual({
       totals: made.totals,
+      foreign: 0,
       clients: [use('one', 2, 2, 0), { ...use('two', 2, 1, 0), refused: { own: 1, others: 0 } }],
     });
+    expect(clients.books.foreign).toBe(0);
     expect(clients.books.clients).toMatchObject([{ credential: 'token 1', requests: 1, credits: 1 }]);
     const refusals = (await admin(made, 'GET', '/refusals')).json;
     expect(refusals).toStrictEqual({
@@ -316,9 +325,13 @@ describe('what can be seen', () => {
     const file = world.addAttachment('t', 'm', { id: 'a', name: 'x.pdf' });
     const made = await sandbox({ world, books: { volumes: 5 } });
     const truth = async (kind: string) => records((await admin(made, 'GET', `/truth/${kind}`)).text);
-    const { touched: _, messages: __, ...shown } = world.ticket('t');
+    const { created_at } = world.ticket('t');
     expect((await truth('tickets')).map(({ id }) => id)).toEqual(['t', 'w']);
-    expect((await truth('tickets'))[0]).toStrictEqual(shown);
+    expect((await truth('tickets'))[0]).toStrictEqual({
+      ...{ id: 't', number: 7, subject: 'one\ntwo \u2028 \ud800', state: 'open', type: 'email', label_ids: [] },
+      ...{ customer_id: 'c', user_id: null, inbox_id: 'i', snoozed_until: null, spam: false, trash: false },
+      ...{ updated_at: created_at, created_at, reply_to: null, reply_cc: null, summary: null },
+    });
     expect(await truth('messages')).toStrictEqual([{ ticket_id: 't', ...said }]);
     expect(await truth('customers')).toStrictEqual([
       {
@@ -428,7 +441,9 @@ describe('what can be made to happen', () => {
     expect(await use({ credits: 40 })).toEqual({ limit: 100, remaining: 60, reset: 60 });
     expect((await ask(made, '/users')).headers.get('rate-limit-remaining')).toBe('59');
     expect(await use({ credits: 1000 })).toMatchObject({ remaining: 0 });
+    expect((await admin(made, 'GET', '/clients')).json.helpdesk).toMatchObject({ totals: { credits: 1 }, foreign: 99 });
     expect(await use({ credits: 4, service: 'books' })).toMatchObject({ limit: 10, remaining: 6 });
+    expect((await admin(made, 'GET', '/clients')).json.books).toMatchObject({ foreign: 4 });
     expect((await admin(made, 'POST', '/books/day')).json).toMatchObject({ limit: 10, remaining: 10 });
   });
 

@@ -59,7 +59,7 @@ export class Service {
   }
 
   takeCredits(credits: number): void {
-    this.#limits.take(credits, this.world.steady());
+    this.clients.foreign += this.#limits.take(credits, this.world.steady());
   }
 
   /** What there is now, as the headers of a reply say it. */
