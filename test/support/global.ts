@@ -53,7 +53,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   try {
     project.provide('docker', await dockerAnswers());
     project.provide('openapi', JSON.parse(openapiJson()) as object);
-    project.provide('chromium', process.env.CHROMIUM ?? findInPath('chromium'));
+    project.provide('chromium', process.env.CHROMIUM || findInPath('chromium'));
     await sweepFolders();
     const folder = mkdtempSync(join(tmpdir(), `shelfdesk-tests-${process.pid}-`));
     chmodSync(folder, 0o755); // Root's PostgreSQL runs as another user, who has to get in here.
