@@ -66,7 +66,7 @@ type Service = 'desk' | 'books' | 'token';
 
 function readUrl(url: string) {
   const [path = '', ...query] = url.split('?');
-  const service: Service = path === '/oauth/token' ? 'token' : path.startsWith('/books/v1/') ? 'books' : 'desk';
+  const service: Service = path === '/oauth/token' ? 'token' : /^\/books\/v1(\/|$)/.test(path) ? 'books' : 'desk';
   return { path: decoded(path), query: new URLSearchParams(query.join('?')), service };
 }
 
@@ -146,10 +146,9 @@ function breachesOf({ service, operation, responses }: Place, query: URLSearchPa
   const masked = query.get('fields') && reply.status < 400 ? service : undefined;
   const forPages = (name: string) => service === 'books' && /^(access-control-|vary$)/i.test(name);
   const visible = Object.fromEntries(Object.entries(reply.headers).filter(([name]) => !forPages(name)));
-  return [
-    ...against(response, reply, visible, masked),
-    ...(operation && reply.status < 300 ? beyondSchemas(operation, query, reply) : []),
-  ];
+  const wrong = against(response, reply, visible, masked);
+  if (wrong.length > 0 || operation === undefined || reply.status >= 300) return wrong;
+  return beyondSchemas(operation, query, reply);
 }
 
 const RATE_HEADERS = Object.fromEntries(
