@@ -16,7 +16,7 @@ export interface Administered {
   helpdesk: Service;
   books: BooksService;
   rules: Rules;
-  /** Of the chance that `POST /changes` and `POST /bulk` need. */
+  /** Of the chance that `POST /changes` needs. */
   rng: Rng;
   /** Whether the services are served over HTTPS. */
   secure?: boolean;
@@ -133,6 +133,13 @@ export const ADMIN_ENDPOINTS: readonly AdminEndpoint[] = [
     says: 'so many random believable changes now, up to 10,000, of the help desk (or of the books)',
     takes: '{"count": 100, "service": "helpdesk"}',
     answer: change,
+  },
+  {
+    method: 'POST',
+    path: '/bulk',
+    says: 'closes so many tickets, up to 100,000, within one second, and says which; with a label if one is named',
+    takes: '{"count": 5000}',
+    answer: actInBulk,
   },
   { method: 'POST', path: '/books/day', says: 'a new day of the catalog: its quota is whole again', answer: newDay },
   {
@@ -273,6 +280,16 @@ function change(call: AdminCall): AdminAnswer {
   const count = wholeOf(given.count, 'count', 1, 10_000);
   const { world } = serviceOf(given.service) === 'books' ? call.books : call.helpdesk;
   return { body: Array.from({ length: count }, () => world.mutate(call.rng)) };
+}
+
+function actInBulk(call: AdminCall): AdminAnswer {
+  const { world } = call.helpdesk;
+  const { count, label_id } = fieldsOf(call, 'count', 'label_id');
+  const most = wholeOf(count, 'count', 1, 100_000);
+  if (label_id !== undefined && (typeof label_id !== 'string' || !world.labels.has(label_id))) {
+    throw wrong('label_id: has to be the id of a label; GET /truth/labels has them');
+  }
+  return { body: { ids: world.actInBulk(most, label_id) } };
 }
 
 function newDay({ books }: AdminCall): AdminAnswer {

@@ -34,7 +34,7 @@ export const isTruth = (kind: string): kind is TruthKind => Object.hasOwn(TRUTHS
 /** How many there are of each kind. */
 export function countTruths({ helpdesk, books }: Worlds): Record<TruthKind, number> {
   let messages = 0;
-  for (const ticket of helpdesk.tickets.values()) messages += ticket.messages.length;
+  for (const ticket of helpdesk.tickets.values()) messages += ticket.messageCount;
   let shelves = 0;
   for (const user of books.users.values()) shelves += user.shelves.size;
   return {

@@ -173,6 +173,9 @@ describe('what is malformed', () => {
     ['too many', 'POST', '/changes', '{"count": 10001}', 422, /1 to 10000/],
     ['too many to see', 'GET', '/requests?last=10001', undefined, 400, /last: "10001"/],
     ['odd number', 'GET', '/refusals?last=-1', undefined, 400, /last: "-1"/],
+    ['no label', 'POST', '/bulk', '{"count": 1, "label_id": "none"}', 422, /id of a label/],
+    ['no label', 'POST', '/bulk', '{"count": 1, "label_id": 7}', 422, /id of a label/],
+    ['too many', 'POST', '/bulk', '{"count": 100001}', 422, /1 to 100000/],
     ['no rule', 'POST', '/faults', '{}', 422, /fault: /],
     ['a rule with an odd fault', 'PUT', '/faults/x', '{"fault": {"kind": "flood"}}', 422, /one of status/],
     ['no list of rules', 'PUT', '/faults', '{}', 422, /list/],
@@ -454,6 +457,17 @@ describe('what can be made to happen', () => {
     expect(first[0]).toEqual({ kind: expect.any(String), id: expect.any(String) });
     expect(await change({ count: 40 })).toEqual(first);
     expect(await change({ count: 3, service: 'books' })).toHaveLength(3);
+  });
+
+  test('a bulk action: so many tickets within one second', async () => {
+    const made = await sandbox();
+    const [label] = made.world.labels.keys();
+    const { json } = await admin(made, 'POST', '/bulk', { count: 12, label_id: label });
+    const now = [...made.world.tickets.values()].filter(({ updated_at }) => updated_at === '2024-05-01T12:00:00Z');
+    expect(now.map(({ id }) => id).toSorted()).toEqual(json.ids.toSorted());
+    expect(now).toHaveLength(12);
+    expect(now.every(({ state, label_ids }) => state === 'closed' && label_ids.includes(label!))).toBe(true);
+    expect((await admin(made, 'POST', '/bulk', { count: 99_999 })).json.ids).toHaveLength(30);
   });
 
   test('access tokens expire', async () => {
