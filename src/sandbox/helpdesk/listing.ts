@@ -58,11 +58,10 @@ function walkThrough<T>(
   descending: boolean,
   visit: (item: T) => boolean,
 ): void {
-  if (order instanceof Ordered) order.walk(from, upTo, descending, visit);
-  else if (descending)
-    for (let at = upTo - 1; at >= from; at--)
-      if (visit(order.at(at)!)) return;
-      else for (let at = from; at < upTo; at++) if (visit(order.at(at)!)) return;
+  if (order instanceof Ordered) return void order.walk(from, upTo, descending, visit);
+  for (let n = 0; n < upTo - from; n++) {
+    if (visit(order.at(descending ? upTo - 1 - n : from + n)!)) return;
+  }
 }
 
 /** All of them in one, without a loop where there are few: it is asked a million times. */
