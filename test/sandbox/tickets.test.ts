@@ -114,6 +114,10 @@ describe('GET /tickets: readings that nobody knows', () => {
     [{ spamListed: false, trashListed: false }, '', 'd c b a'],
     [{ spamListed: false, trashListed: false }, '?trash=true', 'f'],
     [{ spamListed: false, trashListed: false }, '?spam=true', 'e'],
+    [{ archivedListed: false }, '', 'e d c b a'],
+    [{ snoozedListed: false }, '', 'f e c b a'],
+    [{ archivedListed: false, snoozedListed: false }, '?trash=true', ''],
+    [{ archivedListed: false, snoozedListed: false }, '?state=open,hold', 'e b a'],
   ])('%o %s → %s', (options, query, expected) => {
     expect(ids(list(query, options)).join(' ')).toBe(expected);
   });

@@ -85,7 +85,7 @@ function ticketTests(query: URLSearchParams, columns: Columns, readings: Reading
   const trash = flag(query, 'trash') ?? (readings.trashListed ? undefined : false);
   const tests: (Test | undefined)[] = [
     inboxes && columns.inbox.where(inbox => inboxes.includes(inbox)),
-    states && columns.state.where(state => states.some(one => one === state)),
+    states ? columns.state.where(state => states.some(one => one === state)) : unlessHidden(columns, readings),
     types && columns.type.where(type => types.some(one => one === type)),
     users && columns.user.where(user => users.includes(user)),
     labels && columns.anyLabel(labels),
@@ -93,6 +93,14 @@ function ticketTests(query: URLSearchParams, columns: Columns, readings: Reading
     trash === undefined ? undefined : columns.trash.where(value => value === trash),
   ];
   return tests.filter(test => test !== undefined);
+}
+
+/** `state` cannot ask for these two, so a list that hides them never shows them. */
+function unlessHidden(columns: Columns, { archivedListed, snoozedListed }: Readings): Test | undefined {
+  if (archivedListed && snoozedListed) return undefined;
+  return columns.state.where(
+    state => (archivedListed || state !== 'archived') && (snoozedListed || state !== 'snoozed'),
+  );
 }
 
 /** The word `null` selects tickets that nobody is assigned to, and so does an empty value. */

@@ -92,6 +92,20 @@ export const HELPDESK_SWITCHES = [
     says: 'whether a list that was not asked about trash shows it',
   },
   {
+    name: 'archivedListed',
+    flag: '--archived',
+    values: { listed: true, hidden: false },
+    default: 'listed',
+    says: 'whether a list that was not asked about states shows archived tickets',
+  },
+  {
+    name: 'snoozedListed',
+    flag: '--snoozed',
+    values: { listed: true, hidden: false },
+    default: 'listed',
+    says: 'whether a list that was not asked about states shows snoozed tickets',
+  },
+  {
     name: 'beyondDepth',
     flag: '--beyond-depth',
     values: { error: 'error', empty: 'empty' },
