@@ -33,8 +33,8 @@ export class Deadlines {
     const at = this.#dueAt(ticket, moment);
     const past = ticket.state === 'closed' && at <= now;
     if (past) ticket.state = 'archived';
-    if (past || at === Number.POSITIVE_INFINITY) this.#due.delete(ticket.id);
-    else this.#expect(ticket.id, at);
+    if (Number.isFinite(at) && !past) this.#expect(ticket.id, at);
+    else this.#due.delete(ticket.id);
   }
 
   settle(world: World): void {
