@@ -1,27 +1,33 @@
 /** The table of cases: what both specifications say, each row and rule of them at least once (see cases/case.ts). */
 import { describe, expect, it } from 'vitest';
 import { books } from './cases/books-cases.ts';
+import { booksErrors } from './cases/books-errors.ts';
 import { booksNotes } from './cases/books-notes.ts';
+import { booksQuirks } from './cases/books-quirks.ts';
 import type { BooksCase, DeskCase } from './cases/case.ts';
 import { clients } from './cases/clients.ts';
-import { changes, newTickets } from './cases/help-desk-changes.ts';
+import { changes } from './cases/help-desk-changes.ts';
 import { conventions } from './cases/help-desk-conventions.ts';
+import { credentials } from './cases/help-desk-credentials.ts';
 import { contacts, customers } from './cases/help-desk-customers.ts';
-import { credentials, errors, limits } from './cases/help-desk-limits.ts';
+import { errors, limits } from './cases/help-desk-limits.ts';
 import { attachments, messages } from './cases/help-desk-messages.ts';
-import { habits, switched } from './cases/help-desk-notes.ts';
+import { newTickets } from './cases/help-desk-new-tickets.ts';
+import { habits } from './cases/help-desk-notes.ts';
 import { envelopes, pages } from './cases/help-desk-pages.ts';
 import { resources, states } from './cases/help-desk-resources.ts';
+import { switched } from './cases/help-desk-switches.ts';
 import { tickets } from './cases/help-desk-tickets.ts';
+import { verbs } from './cases/help-desk-verbs.ts';
 import { RULES } from './cases/rules.ts';
 import { runBooksCase, runDeskCase } from './cases/run.ts';
 
 const DESK: readonly DeskCase[] = [
-  ...[...conventions, ...envelopes, ...pages, ...resources, ...states, ...tickets, ...changes, ...newTickets],
+  ...[...conventions, ...verbs, ...envelopes, ...pages, ...resources, ...states, ...tickets, ...changes, ...newTickets],
   ...[...messages, ...attachments, ...customers, ...contacts, ...credentials, ...errors, ...limits],
   ...[...switched, ...habits, ...clients],
 ];
-const BOOKS: readonly BooksCase[] = [...books, ...booksNotes];
+const BOOKS: readonly BooksCase[] = [...books, ...booksNotes, ...booksQuirks, ...booksErrors];
 const ALL = [...DESK, ...BOOKS];
 const nameOf = ({ rule, what }: DeskCase | BooksCase) => `${rule}: ${what}`;
 
