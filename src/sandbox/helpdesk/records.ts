@@ -133,10 +133,28 @@ export function customerRecord(customer: Customer): Customer {
   };
 }
 
+const DAY_MS = 86_400_000;
+/** The text of the last stamp, to write the next one over: a history has hundreds of each day. */
+const written = Buffer.alloc(20);
+let writtenDay = Number.NaN;
+
 /** A time as the help desk writes it: UTC, in whole seconds. Such texts compare as the times do. */
 export function stamp(at: number | string): string {
   const ms = typeof at === 'string' ? Date.parse(at) : at;
-  const bytes = Buffer.from(new Date(ms).toISOString(), 'latin1');
-  bytes[19] = 0x5a; // 'Z' in the place of the fraction; by way of bytes, for the memory of a million of them
-  return bytes.toString('latin1', 0, 20);
+  const day = Math.floor(ms / DAY_MS);
+  if (day !== writtenDay) {
+    written.write(`${new Date(day * DAY_MS).toISOString().slice(0, 19)}Z`, 'latin1');
+    writtenDay = day;
+  }
+  const second = Math.floor(ms / 1000) - day * 86_400;
+  writeTwo(11, Math.floor(second / 3600));
+  writeTwo(14, Math.floor(second / 60) % 60);
+  writeTwo(17, second % 60);
+  // By way of bytes, for the memory of a million of them: text put together with `+` takes thrice as much.
+  return written.toString('latin1');
+}
+
+function writeTwo(place: number, number: number): void {
+  written[place] = 48 + Math.floor(number / 10);
+  written[place + 1] = 48 + (number % 10);
 }
