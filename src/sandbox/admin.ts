@@ -7,6 +7,7 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { setImmediate as othersTurn } from 'node:timers/promises';
 import { ADMIN_ENDPOINTS, type AdminAnswer, type Administered, refusalOf } from './admin-endpoints.ts';
 import { jsonBody } from './body.ts';
 import { type Asked, takeApart } from './exchange.ts';
@@ -64,10 +65,18 @@ async function send(response: ServerResponse, { status = 200, headers, body, lin
   if (lines !== undefined) {
     response.writeHead(status, { ...headers, 'Content-Type': 'application/x-ndjson' });
     // Waits wherever the reader does; one that goes away ends it.
-    return pipeline(Readable.from(lines), response).catch(() => {});
+    return pipeline(Readable.from(inTurns(lines)), response).catch(() => {});
   }
   if (body === undefined) return void response.writeHead(status, headers).end();
   response
     .writeHead(status, { ...headers, 'Content-Type': 'application/json' })
     .end(`${JSON.stringify(body, null, 2)}\n`);
+}
+
+/** Between two pieces everybody else gets a turn: a socket that takes all at once would leave them none. */
+async function* inTurns(pieces: Iterable<string>): AsyncGenerator<string> {
+  for (const piece of pieces) {
+    if (piece !== '') yield piece;
+    await othersTurn();
+  }
 }

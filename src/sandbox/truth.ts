@@ -12,7 +12,7 @@ export interface Worlds {
   books: BooksWorld;
 }
 
-/** Each kind of record, in the order in which the world came to it. */
+/** Each kind of record, in the order in which the world came to it; undefined where it took work to find none. */
 export const TRUTHS = {
   tickets: ({ helpdesk }) => each(helpdesk.tickets.values(), ticketRecord),
   messages: ({ helpdesk }) => messages(helpdesk),
@@ -22,10 +22,11 @@ export const TRUTHS = {
   users: ({ helpdesk }) => helpdesk.users.values(),
   labels: ({ helpdesk }) => helpdesk.labels.values(),
   inboxes: ({ helpdesk }) => helpdesk.inboxes.values(),
-  attachments: ({ helpdesk }) => helpdesk.attachments.values(),
+  /** Those of messages; what was uploaded and belongs to none yet is not there yet. */
+  attachments: ({ helpdesk }) => attachments(helpdesk),
   volumes: ({ books }) => books.volumes.values(),
   shelves: ({ books }) => shelves(books),
-} satisfies Record<string, (worlds: Worlds) => Iterable<object>>;
+} satisfies Record<string, (worlds: Worlds) => Iterable<object | undefined>>;
 
 export type TruthKind = keyof typeof TRUTHS;
 
@@ -50,17 +51,21 @@ export function countTruths({ helpdesk, books }: Worlds): Record<TruthKind, numb
   };
 }
 
-/** One record a line, as text in pieces that a socket takes at once. */
-export function* linesOf(records: Iterable<object>, pieceLength = 16_384): Generator<string> {
+/** One record a line, in pieces of text, some of them empty, each of which takes a few milliseconds at most to make. */
+export function* linesOf(records: Iterable<object | undefined>, most = 100): Generator<string> {
   let piece = '';
+  let steps = 0;
   for (const record of records) {
-    piece += `${JSON.stringify(record)}\n`;
-    if (piece.length < pieceLength) continue;
+    if (record !== undefined) piece += `${JSON.stringify(record)}\n`;
+    if (++steps < most && piece.length < LONGEST_PIECE) continue;
     yield piece;
     piece = '';
+    steps = 0;
   }
-  if (piece !== '') yield piece;
+  yield piece;
 }
+
+const LONGEST_PIECE = 65_536;
 
 function* each<T>(records: Iterable<T>, show: (record: T) => object): Generator<object> {
   for (const record of records) yield show(record);
@@ -69,6 +74,13 @@ function* each<T>(records: Iterable<T>, show: (record: T) => object): Generator<
 function* messages(world: World): Generator<object> {
   for (const ticket of world.tickets.values()) {
     for (const message of ticket.messages) yield { ticket_id: ticket.id, ...message };
+  }
+}
+
+function* attachments(world: World): Generator<object | undefined> {
+  for (const { messages } of world.tickets.values()) {
+    for (const message of messages) yield* message.attachments;
+    yield undefined;
   }
 }
 

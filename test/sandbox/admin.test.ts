@@ -385,9 +385,12 @@ describe('what can be seen', () => {
   });
 
   test('lines come in pieces of whole lines', () => {
-    const pieces = [...linesOf([{ a: 1 }, { a: 2 }, { a: 3 }], 10)];
-    expect(pieces).toEqual(['{"a":1}\n{"a":2}\n', '{"a":3}\n']);
-    expect([...linesOf([])]).toEqual([]);
+    expect([...linesOf([{ a: 1 }, undefined, { a: 2 }, { a: 3 }, undefined], 2)]).toEqual([
+      ...['{"a":1}\n', '{"a":2}\n{"a":3}\n', ''],
+    ]);
+    const long = { a: 'x'.repeat(65_536) };
+    expect([...linesOf([long, long])].map(({ length }) => length)).toEqual([65_545, 65_545, 0]);
+    expect([...linesOf([])].join('')).toBe('');
   });
 });
 
