@@ -26,7 +26,9 @@ interface Options {
   seed: number;
   tickets: number;
   customers?: number;
+  bulk?: number;
   volumes: number;
+  preorders: number;
   naughty: number;
   activity: number;
   booksActivity?: number;
@@ -58,8 +60,19 @@ export function addSandbox(program: Command, deps: Deps, act: Act): void {
     .option('--seed <n>', 'the same seed makes the same worlds', whole, 1)
     .option('--tickets <n>', 'tickets at the start', whole, 2000)
     .option('--customers <n>', 'customers at the start (default: about a third of the tickets)', whole)
+    .option(
+      '--bulk <n>',
+      'tickets that a bulk action of the history changed in one second, about (default: a hundredth of them)',
+      whole,
+    )
     .option('--volumes <n>', 'volumes of the book catalog at the start', whole, 300)
-    .option('--naughty <share>', 'share of tickets and volumes with text that databases refuse, 0 to 1', share, 0)
+    .option('--preorders <share>', 'share of volumes that can only be ordered in advance, 0 to 1', share, 0)
+    .option(
+      '--naughty <share>',
+      'share of records with text that is hard to bear (NUL, lone surrogates …), 0 to 1',
+      share,
+      0,
+    )
     .option('--activity <n>', 'changes a minute of the help desk, and a tenth as many of the books', whole, 0)
     .option('--books-activity <n>', 'changes a minute of the books, instead of that tenth', whole)
     .addOption(
@@ -151,20 +164,21 @@ function given(service: Service, command: Command): object {
 // --- what they mean -------------------------------------------------------------------------------------------------
 
 function sandboxOptions(options: Options, command: Command): SandboxOptions {
-  const { host, port, seed, tickets, customers, naughty, activity, rhythm, volumes } = options;
+  const { host, port, seed, tickets, customers, naughty, activity, rhythm, bulk, volumes, preorders } = options;
   const { token, blockedToken, booksKey, booksToken, booksActivity, booksFailing, adminPort, faults } = options;
   const tls = certified(options);
   return {
     ...{ host, port, seed, tickets, naughty, activity, rhythm },
     ...given('helpdesk', command),
     ...(customers !== undefined && { customers }),
+    ...(bulk !== undefined && { bulkSize: bulk }),
     ...(token !== undefined && { tokens: token }),
     ...(blockedToken !== undefined && { blockedToken }),
     ...(tls !== undefined && { tls }),
     ...(adminPort !== undefined && { adminPort }),
     ...(faults !== undefined && { rules: rulesIn(faults) }),
     books: {
-      ...{ volumes, naughty },
+      ...{ volumes, preorders, naughty },
       ...given('books', command),
       ...(booksKey !== undefined && { key: booksKey }),
       ...(booksToken !== undefined && { token: booksToken }),

@@ -102,7 +102,7 @@ export function statusOf({ helpdesk, books, rules, adminPort }: Watched): Status
       holds: { volumes: books.world.volumes.size, shelves, readers: books.world.users.size },
       ...doing(books),
       settings: settingsOf('books', books.readings),
-      endpoints: booksEndpoints(),
+      endpoints: booksEndpoints(books.readings.keyNeeded),
     },
     faults: [...(rules?.list() ?? [])],
     admin_port: adminPort ?? null,
@@ -148,11 +148,11 @@ function helpdeskEndpoints(): Endpoint[] {
   }));
 }
 
-function booksEndpoints(): Endpoint[] {
+function booksEndpoints(keyNeeded: boolean): Endpoint[] {
   return BOOKS_ROUTES.map(({ method, path, mine }) => ({
     method,
     path: BOOKS_BASE + path,
     cost: '1 request of the day',
-    needs: mine ? 'an access token' : 'key=, or an access token',
+    needs: mine ? 'an access token' : keyNeeded ? 'key=, or an access token' : 'nothing',
   }));
 }
