@@ -195,7 +195,7 @@ describe('what varies comes in as an argument', () => {
     ]);
     expect(matching(/\bDate\.now\(\)/)).toEqual(['src/clock.ts']);
     expect(files.find(({ path }) => path === 'src/sandbox/helpdesk/world.ts')!.code).toContain(
-      'options.now ?? Date.now;',
+      'new Clock(options.now ?? Date.now)',
     );
   });
 
