@@ -120,7 +120,9 @@ function place(asked: Asking, service: Service, path: string): Place {
   }
   const verb = verbOf(asked, service);
   const operation = found.operations[verb.toLowerCase()];
-  if (operation) return { service, operation, responses: operation.responses };
+  // Only a form that stands for the query of a GET can be too long for the catalog.
+  const form = verb === 'GET' && asked.method === 'POST' ? { 413: ref('BooksContentTooLarge') } : {};
+  if (operation) return { service, operation, responses: { ...operation.responses, ...form } };
   const options = verb === 'OPTIONS' && service === 'books' ? OPTIONS : {};
   return {
     service,
