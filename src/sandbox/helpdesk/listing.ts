@@ -13,42 +13,67 @@ export interface Selection<T> {
   /** What else has to hold of an item; nothing where there is no filter. */
   filters: ((item: T) => boolean)[];
   /** The only items that come into question, where they are known to be few: in any order, each once. */
-  among?: { items: readonly T[]; compare: (a: T, b: T) => number };
+  among?: Few<T>;
+  /** All that the filters let through, found without the order; where there is a quicker way than to walk. */
+  find?: () => { count: number; few: Few<T> | undefined };
 }
 
+/** Items that are few enough to be sorted for a page. */
+export interface Few<T> {
+  items: readonly T[];
+  compare: (a: T, b: T) => number;
+}
+
+/** So many steps cost about as much as to find all that fits. */
+const STEPS = 20_000;
+
 export function readPage<T>(selection: Selection<T>, skip: number, take: number): T[] {
+  if (take === 0) return [];
+  const { find } = selection;
+  const rows = steps(selection, skip, take, find ? STEPS : Number.POSITIVE_INFINITY);
+  if (rows !== undefined) return rows;
+  const few = find?.().few;
+  return steps(few ? { ...selection, among: few } : selection, skip, take, Number.POSITIVE_INFINITY) ?? [];
+}
+
+/** The page, or undefined where so many steps did not lead to its end. */
+function steps<T>(selection: Selection<T>, skip: number, take: number, most: number): T[] | undefined {
   const rows: T[] = [];
-  if (take === 0) return rows;
   const jump = selection.filters.length === 0 && selection.among === undefined;
-  let left = jump ? 0 : skip;
-  walk(selection, jump ? skip : 0, item => left-- <= 0 && rows.push(item) === take);
-  return rows;
+  let toSkip = jump ? 0 : skip;
+  let left = most;
+  const passes = all(selection.filters);
+  walk(selection, jump ? skip : 0, item => {
+    if (left-- <= 0) return true;
+    return passes(item) && toSkip-- <= 0 && rows.push(item) === take;
+  });
+  return left < 0 ? undefined : rows;
 }
 
 export function countAll<T>(selection: Selection<T>): number {
-  const { order, from, filters, among } = selection;
+  const { order, from, filters, among, find } = selection;
   if (filters.length === 0 && among === undefined) return order.length - from;
+  if (find !== undefined && among === undefined) return find().count;
+  const passes = all(filters);
   let count = 0;
-  walk(selection, 0, () => {
-    count++;
+  walk(selection, 0, item => {
+    if (passes(item)) count++;
     return false;
   });
   return count;
 }
 
-/** Every item that passes, until `visit` says that it is enough. */
+/** Every item from the beginning on, until `visit` says that it is enough. */
 function walk<T>(selection: Selection<T>, skip: number, visit: (item: T) => boolean): void {
   const { order, descending, from, among } = selection;
-  const passes = all(selection.filters);
-  const show = (item: T) => passes(item) && visit(item);
   if (among !== undefined) {
     const first = order.at(from);
     if (first === undefined) return;
     const sorted = among.items.filter(item => among.compare(item, first) >= 0).sort(among.compare);
     if (descending) sorted.reverse();
-    sorted.some(show);
-  } else if (descending) walkThrough(order, from, order.length - skip, true, show);
-  else walkThrough(order, from + skip, order.length, false, show);
+    sorted.some(visit);
+  } else if (descending) walkThrough(order, from, order.length - skip, true, visit);
+  else walkThrough(order, from + skip, order.length, false, visit);
 }
 
 function walkThrough<T>(

@@ -24,6 +24,9 @@ interface AskedFor {
   by: 'byUpdated' | 'byCreated' | 'byUser';
   descending: boolean;
   reached: (ticket: WorldTicket) => boolean;
+  /** What `reached` says, where it says anything. */
+  begins: Test[];
+  /** What else has to hold. */
   tests: Test[];
   ids: readonly string[] | undefined;
 }
@@ -42,27 +45,42 @@ function askedFor({ query, world, readings }: Call): AskedFor {
   switch (sort) {
     case 'updated_at':
     case '-updated_at':
-      tests.push(...wasCreated);
-      return { by: 'byUpdated', descending, reached: ticket => ticket.updated_at >= updated, tests, ids };
+      return {
+        ...{ by: 'byUpdated', descending, reached: ticket => ticket.updated_at >= updated, begins: wasUpdated },
+        ...{ tests: [...tests, ...wasCreated], ids },
+      };
     case 'created_at':
     case '-created_at':
-      tests.push(...wasUpdated);
-      return { by: 'byCreated', descending, reached: ticket => ticket.created_at >= created, tests, ids };
+      return {
+        ...{ by: 'byCreated', descending, reached: ticket => ticket.created_at >= created, begins: wasCreated },
+        ...{ tests: [...tests, ...wasUpdated], ids },
+      };
     case 'user_id,-updated_at':
-      tests.push(...wasUpdated, ...wasCreated);
-      return { by: 'byUser', descending, reached: () => true, tests, ids };
+      return {
+        ...{ by: 'byUser', descending, reached: () => true, begins: [] },
+        ...{ tests: [...tests, ...wasUpdated, ...wasCreated], ids },
+      };
     default:
       throw new Refusal(400, `sort: tickets cannot be sorted by "${sort}"`);
   }
 }
 
+/** So many tickets are sorted in a few milliseconds. */
+const FEW = 5000;
+
 function ofTheWorld({ world }: Call, table: TicketTable, asked: AskedFor): Selection<number> {
-  const { by, descending, reached, tests, ids } = asked;
+  const { by, descending, reached, begins, tests, ids } = asked;
   const { places } = table[by];
+  const { compare } = places;
+  let once: Uint32Array | undefined;
   const found = ids && [...new Set(ids)].map(id => world.tickets.get(id)?.slot).filter(place => place !== undefined);
   return {
     ...{ order: places, descending, from: table[by].firstWhere(reached), filters: tests.map(({ ofPlace }) => ofPlace) },
-    ...(found && { among: { items: found, compare: places.compare } }),
+    ...(found && { among: { items: found, compare } }),
+    find: () => {
+      const all = (once ??= table.columns.find([...tests, ...begins], table.rows.length));
+      return { count: all.length, few: all.length > FEW ? undefined : { items: [...all], compare } };
+    },
   };
 }
 

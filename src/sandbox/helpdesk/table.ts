@@ -50,6 +50,7 @@ export class TicketTable {
   remove(ticket: WorldTicket): void {
     this.takeOut(ticket);
     this.byCreated.places.remove(ticket.slot);
+    this.columns.clear(ticket.slot);
     this.#free.push(ticket.slot);
   }
 
