@@ -44,6 +44,10 @@ describe('by the clock alone', () => {
     snooze('2024-05-02T00:00:00Z');
     snooze(null);
     expect(stateAfter(1000)).toBe('snoozed');
+    const snoozed = ['no time', stamp(clock.ms + HOUR)].map(snoozed_until => {
+      return world.addTicket({ state: 'snoozed', snoozed_until });
+    });
+    expect([stateAfter(1001), ...snoozed.map(({ state }) => state)]).toEqual(['snoozed', 'snoozed', 'open']);
   });
 
   test('a closed ticket is archived when nothing has happened to it for so long, by default never', () => {

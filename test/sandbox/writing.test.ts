@@ -258,6 +258,18 @@ describe('attachments', () => {
     expect(get(`/attachments/${file.id}`).status).toBe(404);
   });
 
+  test.each(['YWJj\n', ' YWJj', 'YWI', 'YWJ=', 'YQ=', 'YQ', 'YWJj====', 'a-_b'])('%j is no strict Base64', data => {
+    const got = desk().send('POST', '/attachments', { name: 'a', type: 'a/b', data });
+    expect(got.json.errors).toEqual([{ message: expect.stringMatching(/^data: expected Base64/) }]);
+  });
+
+  test.each(['text', '/', 'text/', '/plain', 'text /plain', 'text/plain,text/html x/y'])('%j is no MIME type', type => {
+    const got = desk().send('POST', '/attachments', { name: 'a', type, data: '' });
+    expect(got.json.errors).toEqual([{ message: 'type: expected a MIME type such as "text/plain"' }]);
+    const good = desk().send('POST', '/attachments', { name: 'a', type: 'text/plain; charset="a b"', data: '' });
+    expect([good.status, good.json.size]).toEqual([201, 0]);
+  });
+
   test.each([
     [24, {}],
     [2, { attachmentHours: 2 }],
