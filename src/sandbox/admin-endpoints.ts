@@ -16,6 +16,8 @@ export interface Administered {
   helpdesk: Service;
   books: BooksService;
   rules: Rules;
+  /** Lets happen what is due by now, in both worlds. */
+  catchUp(): void;
   /** Of the chance that `POST /changes` needs. */
   rng: Rng;
   /** Whether the services are served over HTTPS. */
@@ -203,7 +205,11 @@ const written = (ms: number) => new Date(ms).toISOString();
 
 function addRule({ rules, body }: AdminCall): AdminAnswer {
   const added = rules.add(body);
-  return { status: 201, headers: { Location: `/faults/${encodeURIComponent(added.rule.id)}` }, body: added };
+  return {
+    status: 201,
+    headers: { Location: `/faults/${encodeURIComponent(added.rule.id.toWellFormed())}` },
+    body: added,
+  };
 }
 
 function setRules({ rules, body }: AdminCall): AdminAnswer {

@@ -32,6 +32,7 @@ function answerTo(administered: Administered, asked: Asked): AdminAnswer {
     const { route, names } = found;
     // An endpoint that takes nothing does not care what comes.
     const body = route.takes && jsonBody(asked, { untyped: false, most: ADMIN_MOST_BYTES });
+    administered.catchUp();
     return route.answer({ ...administered, names, query, body });
   } catch (error) {
     const refusal = refusalOf(error);

@@ -17,6 +17,7 @@ import type { BooksWorld } from './books/world.ts';
 import type { Asked, Reply, SeenRequest } from './exchange.ts';
 import { BASE } from './helpdesk/service.ts';
 import type { World } from './helpdesk/world.ts';
+import { openapiAt } from './openapi.ts';
 import { pageAt } from './page/page.ts';
 import type { Rules } from './rules.ts';
 import { openServices, type ServicesOptions } from './services.ts';
@@ -80,14 +81,22 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const { helpdesk, books, rules } = services;
   const { world } = helpdesk;
   const secure = options.tls !== undefined;
-  const watched: Administered = { helpdesk, books, secure, rules, rng: adminRng(options.seed ?? 1) };
-  const desk: Serving = { world, handle: asked => pageAt(asked, watched) ?? services.handle(asked) };
+  const watched: Administered = {
+    helpdesk,
+    books,
+    secure,
+    rules,
+    catchUp: services.catchUp,
+    rng: adminRng(options.seed ?? 1),
+  };
+  const beside = (asked: Asked) => pageAt(asked, watched) ?? openapiAt(asked, world.now());
+  const desk: Serving = { world, handle: asked => beside(asked) ?? services.handle(asked) };
   const shop: Serving = { world: books.world, handle: services.handle };
   const most = helpdesk.readings.mostBodyBytes;
   const server = listener(options.tls, (request, response) => {
     void serve(BooksService.takes(request.url ?? '') ? shop : desk, most, request, response);
   });
-  const admin = options.adminPort === undefined ? undefined : adminListener(watched, services.catchUp);
+  const admin = options.adminPort === undefined ? undefined : adminListener(watched);
   const close = async () => {
     await Promise.all([server, admin].map(end));
   };
@@ -121,12 +130,11 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   };
 }
 
-function adminListener(administered: Administered, catchUp: () => void): Server {
+function adminListener(administered: Administered): Server {
   return listener(undefined, async (request, response) => {
     const { method = 'GET', url = '/', headers } = request;
     const body = await bodyOf(request, ADMIN_MOST_BYTES);
     if (body === undefined) return void response.destroy();
-    catchUp();
     await administer(administered, { method, url, headers, body }, response);
   });
 }
