@@ -25,7 +25,7 @@ function watched(options: ServiceOptions = {}) {
       url: `/api/v1${path}`,
       headers: { authorization: 'Bearer sandbox-token', ...headers },
     });
-  return { world, clock, look, ask, status: (): Status => JSON.parse(look('/status.json')!.text) };
+  return { world, clock, rules, look, ask, status: (): Status => JSON.parse(look('/status.json')!.text) };
 }
 
 describe('/status.json', () => {
@@ -113,8 +113,9 @@ describe('who asks for the page', () => {
   });
 
   test('is not shown markup that came as a User-Agent, a Host or a rule', () => {
-    const { ask, look } = watched({ tokens: ['sandbox-token'] });
+    const { ask, look, rules } = watched();
     const evil = `"'><script>alert(1)</script><img src=x onerror=alert(1)>&amp;`;
+    rules.add({ id: evil, path: `/${evil}`, fault: { kind: 'status', status: 500, reason: evil } });
     ask('/users', { 'user-agent': evil });
     const { text } = look('/', 'GET', { host: evil })!;
     expect(text).toContain(
@@ -125,15 +126,28 @@ describe('who asks for the page', () => {
   });
 });
 
-describeInBrowser('in a browser', open => {
-  async function sandbox(options: SandboxOptions = {}) {
-    const made = await startSandbox({ tickets: 30, ...options });
-    onTestFinished(() => made.close());
-    const ask = (path: string, agent = 'a client') =>
-      fetch(made.url + path, { headers: { authorization: `Bearer ${made.token}`, 'user-agent': agent } });
-    return { made, ask, at: new URL('/', made.url).href };
-  }
+async function sandbox(options: SandboxOptions = {}) {
+  const made = await startSandbox({ tickets: 30, ...options });
+  onTestFinished(() => made.close());
+  const ask = (path: string, agent = 'a client') =>
+    fetch(made.url + path, { headers: { authorization: `Bearer ${made.token}`, 'user-agent': agent } });
+  return { made, ask, at: new URL('/', made.url).href };
+}
 
+test('the server answers with it beside the services, and with what it leads to', async () => {
+  const { at } = await sandbox();
+  const got = async (path: string) => {
+    const reply = await fetch(new URL(path, at));
+    return [reply.status, reply.headers.get('content-type'), (await reply.text()).slice(0, 15)];
+  };
+  expect(await got('/')).toEqual([200, 'text/html; charset=utf-8', '<!DOCTYPE html>']);
+  for (const [, path] of (await (await fetch(at)).text()).matchAll(/href="(\/[^"]+)"/g)) {
+    expect((await got(path!))[0], path).toBe(200);
+  }
+  expect(await got('/nowhere')).toEqual([401, 'application/json', '{"message":"Una']);
+});
+
+describeInBrowser('in a browser', open => {
   test('shows endpoints and settings, and figures that follow what happens', async () => {
     const { made, ask, at } = await sandbox({ sinceInclusive: false });
     const { page, complaints } = await open(at);
