@@ -62,7 +62,8 @@ describe('the help desk', () => {
   test.each([...new Set(below('/api/v1').map(({ path }) => path))])('%s has no other verbs', path => {
     const { ask } = asking(emptyWorld().world);
     for (const verb of ['GET', 'PUT', 'POST', 'PATCH', 'DELETE'].filter(verb => !has(path, verb))) {
-      expect(ask(verb, filled(path).slice('/api/v1'.length), json, '{}').status).toBe(405);
+      const got = ask(verb, filled(path).slice('/api/v1'.length), json, '{}');
+      expect([got.status, got.headers.Allow?.split(', ').every(other => has(path, other))]).toEqual([405, true]);
     }
   });
 });

@@ -69,9 +69,15 @@ export function findRoute(method: string, path: string): { route: Route; names: 
   const found = findAmong(ROUTES, method, path);
   if (found === 'no such path') return new Refusal(404, `There is nothing at ${path}`);
   if (found === 'another verb') {
-    return new Refusal(405, `${method} is not offered at ${path}`);
+    return new Refusal(405, `${method} is not offered at ${path}`, undefined, { Allow: verbsAt(path).join(', ') });
   }
   return found;
+}
+
+/** HTTP wants them in `Allow` beside a 405. */
+function verbsAt(path: string): string[] {
+  const verbs = new Set(ROUTES.map(({ method }) => method));
+  return [...verbs].filter(verb => typeof findAmong(ROUTES, verb, path) !== 'string');
 }
 
 /** One credit, one more for each type embedded, one more for counting. */

@@ -192,8 +192,8 @@ function answerTo(answer: () => Answer): Answer {
   }
 }
 
-function refused({ status, message, errors }: Refusal): Answer {
-  return { status, body: errors ? { message, errors: errors.map(message => ({ message })) } : { message } };
+function refused({ status, message, errors, headers }: Refusal): Answer {
+  return { status, headers, body: errors ? { message, errors: errors.map(message => ({ message })) } : { message } };
 }
 
 /** Of a request that was to change something, and did not: nobody sees it (see `spoil`), but half of it can be sent. */
