@@ -1,9 +1,11 @@
 /** The table of cases: what both specifications say, each row and rule of them at least once (see cases/case.ts). */
 import { describe, expect, it } from 'vitest';
+import { defaultOf, SWITCHES, type Switch } from '../../src/sandbox/switches.ts';
 import { books } from './cases/books-cases.ts';
 import { booksErrors } from './cases/books-errors.ts';
 import { booksNotes } from './cases/books-notes.ts';
 import { booksQuirks } from './cases/books-quirks.ts';
+import { booksSwitches } from './cases/books-switches.ts';
 import type { BooksCase, DeskCase } from './cases/case.ts';
 import { clients } from './cases/clients.ts';
 import { changes } from './cases/help-desk-changes.ts';
@@ -27,7 +29,7 @@ const DESK: readonly DeskCase[] = [
   ...[...messages, ...attachments, ...customers, ...contacts, ...credentials, ...errors, ...limits],
   ...[...switched, ...habits, ...clients],
 ];
-const BOOKS: readonly BooksCase[] = [...books, ...booksNotes, ...booksQuirks, ...booksErrors];
+const BOOKS: readonly BooksCase[] = [...books, ...booksNotes, ...booksQuirks, ...booksErrors, ...booksSwitches];
 const ALL = [...DESK, ...BOOKS];
 const nameOf = ({ rule, what }: DeskCase | BooksCase) => `${rule}: ${what}`;
 
@@ -43,6 +45,23 @@ describe('The table', () => {
     expect(Object.keys(RULES).filter(rule => !held.has(rule))).toEqual([]);
     expect([...held].filter(rule => !Object.hasOwn(RULES, rule))).toEqual([]);
   });
+});
+
+describe('The switches', () => {
+  const tried = { helpdesk: DESK, books: BOOKS } as const;
+  const rows = (['helpdesk', 'books'] as const).flatMap(service =>
+    (SWITCHES[service] as readonly Switch[]).map(row => ({ service, row })),
+  );
+
+  it.each(rows.map(one => [`${one.service} ${one.row.name}`, one] as const))(
+    '%s has its cases',
+    (_, { service, row }) => {
+      const values = tried[service].map(({ options }) => (options as Record<string, unknown> | undefined)?.[row.name]);
+      const others = 'values' in row ? Object.values(row.values) : 'of' in row ? row.of : [];
+      expect(values.some(value => value !== undefined)).toBe(true);
+      expect(others.filter(value => value !== defaultOf(row) && !values.flat().includes(value))).toEqual([]);
+    },
+  );
 });
 
 describe('The help desk', () => {

@@ -64,6 +64,12 @@ export const books: BooksCase[] = [
     has: { items: titled(['Favorites'], ['Mine']) },
   },
   {
+    rule: 'books 4 bookshelves list',
+    what: 'of none that others see',
+    ask: 'GET /users/88/bookshelves',
+    lacks: ['items'],
+  },
+  {
     rule: 'books 4 bookshelves get',
     what: 'a public one',
     ask: `GET ${SHELVES}/1003`,
@@ -202,6 +208,7 @@ export const books: BooksCase[] = [
       ['v1', 2, 'v2 v3 v1'],
       ['v1', 1, 'v2 v1 v3'],
       ['v2', 1, 'v1 v2 v3'],
+      ['v1', 99, 'v2 v3 v1'],
     ] as const
   ).map(
     ([volume, position, after]): BooksCase => ({
@@ -276,6 +283,24 @@ export const books: BooksCase[] = [
     `POST ${MY}`,
     'POST /volumes',
   ].map((ask): BooksCase => ({ rule: 'books 4 volumes get', what: `there is no ${ask}`, ask, status: NO_SUCH_METHOD })),
+  ...(
+    [
+      ['not one word alone', 'whale+walrus', undefined],
+      ['a phrase', '%22the+whale%22', 'v1'],
+      ['a phrase the other way round', '%22whale+the%22', undefined],
+      ['in a field', 'inauthor:melville', 'v1'],
+      ['a phrase in a field', 'intitle:%22whale+songs%22', 'v2'],
+      ['by ISBN', 'isbn:155404295x', 'v1'],
+      ['by subject and publisher', 'subject:fiction+inpublisher:saltmarsh', 'v1'],
+    ] as const
+  ).map(
+    ([what, q, id]): BooksCase => ({
+      rule: 'books 4 q',
+      what: `${what}, as public clients write it`,
+      ask: `GET /volumes?q=${q}`,
+      ...(id === undefined ? { lacks: ['items'] } : { has: { items: [{ id }] } }),
+    }),
+  ),
   { rule: 'books 4 q', what: 'is needed', ask: 'GET /volumes', status: 400 },
   { rule: 'books 4 q', what: 'cannot be empty', ask: 'GET /volumes?q=', status: 400 },
   { rule: 'books 4 q', what: 'in any case of letters', ask: 'GET /volumes?q=WHALE', has: { items: ofLength(2) } },

@@ -1,5 +1,6 @@
 /** What the field notes know of the errors of catalogs of this shape: a reason for each, and the limits. */
 import { type BooksCase, matching, ofLength, someText } from './case.ts';
+import { OWNER } from './worlds.ts';
 
 const rule = 'notes books ';
 const MY = '/mylibrary/bookshelves';
@@ -9,7 +10,66 @@ const error = (code: number, reason: string) => ({
   error: { code, message: someText, errors: [{ domain: someText, reason, message: someText }] },
 });
 
+/** Rows of: what is wrong, with which request, and the reason that is given for it. */
+const reasons: BooksCase[] = (
+  [
+    ['a page too long', 'GET /volumes?q=a&maxResults=41', 400, 'invalidParameter'],
+    ['a page of rubbish', 'GET /volumes?q=a&maxResults=ten', 400, 'invalidParameter'],
+    ['a page of less than nothing', `GET ${MY}/0/volumes?maxResults=-1`, 400, 'invalidParameter'],
+    ['a start of rubbish', `GET ${MY}/0/volumes?startIndex=1.5`, 400, 'invalidParameter'],
+    ['a start of a list of shelves', `GET ${MY}?startIndex=x`, 400, 'invalidParameter'],
+    ['a projection', 'GET /volumes/v1?projection=heavy', 400, 'invalidParameter'],
+    ['a search for nothing', 'GET /volumes', 400, 'required'],
+    ['a search for blanks', 'GET /volumes?q=+', 400, 'required'],
+    ['a user of a shelf', 'GET /users/nobody/bookshelves/x/volumes', 400, 'invalidUser'],
+    ['a shelf', `GET /users/${OWNER}/bookshelves/1009`, 404, 'notFound'],
+    ['a shelf that is no number', `GET /users/${OWNER}/bookshelves/Favorites/volumes`, 404, 'notFound'],
+    ['a private shelf of another', `GET /users/${OWNER}/bookshelves/1002`, 404, 'notFound'],
+    ['volumes of one', `GET /users/${OWNER}/bookshelves/1002/volumes`, 404, 'notFound'],
+    ['a private shelf of mine by the public way', 'GET /users/1122334455667788/bookshelves/1001', 404, 'notFound'],
+    ['a volume to add', `POST ${MY}/0/addVolume?volumeId=none`, 503, 'backendFailed'],
+    ['no volume to add', `POST ${MY}/0/addVolume`, 400, 'required'],
+    ['a shelf to add to', `POST ${MY}/1009/addVolume?volumeId=v1`, 404, 'notFound'],
+    ['a volume to remove', `POST ${MY}/0/removeVolume?volumeId=v1`, 404, 'notFound'],
+    ['a volume to move', `POST ${MY}/0/moveVolume?volumeId=v1&volumePosition=0`, 404, 'notFound'],
+    ['no position', `POST ${MY}/1001/moveVolume?volumeId=v1`, 400, 'required'],
+    ['a position', `POST ${MY}/1001/moveVolume?volumeId=v1&volumePosition=-1`, 400, 'invalidParameter'],
+    ['a verb', `GET ${MY}/0/addVolume?volumeId=v1`, 405, 'httpMethodNotAllowed'],
+    ['another verb', `DELETE ${MY}/1001`, 405, 'httpMethodNotAllowed'],
+    ['a path', 'GET /users/77', 404, 'notFound'],
+    ['a path behind a volume', 'GET /volumes/v1/b', 404, 'notFound'],
+    ['a key beside a token', 'GET /volumes?q=book&key=mine', 400, 'keyInvalid'],
+  ] as const
+).map(([what, ask, status, reason]) => ({
+  rule: `${rule}error`,
+  what: `with a reason for ${what}`,
+  ask,
+  status,
+  has: error(status, reason),
+}));
+
+/** Rows of: what was asked with which credentials, and the reason of the 401. */
+const unknown: BooksCase[] = (
+  [
+    ['a wrong token beside a key', 'GET /volumes?q=book&key=sandbox-books-key', 'Bearer mine', 'authError'],
+    ['my library with a key', `GET ${MY}?key=sandbox-books-key`, null, 'required'],
+    ['my library with nothing', `GET ${MY}/0/volumes`, null, 'required'],
+    ['my library with a wrong token', `GET ${MY}`, 'Bearer mine', 'authError'],
+    ['another scheme', `GET ${MY}`, 'Basic c2FuZGJveA==', 'authError'],
+  ] as const
+).map(([what, ask, as, reason]) => ({
+  rule: `${rule}error`,
+  what: `of credentials: ${what}`,
+  ask,
+  as,
+  status: 401,
+  has: error(401, reason),
+  answers: { 'www-authenticate': matching(/^Bearer/) },
+}));
+
 export const booksErrors: BooksCase[] = [
+  ...reasons,
+  ...unknown,
   {
     rule: `${rule}error`,
     what: 'of a shelf that is not there',
@@ -60,6 +120,27 @@ export const booksErrors: BooksCase[] = [
         status: 403,
         has: { error: { code: 403, errors: [{ reason: matching(/ateLimitExceeded$/) }] } },
       },
+    ],
+  },
+  {
+    rule: `${rule}dailyLimitExceeded`,
+    what: 'until the next day, of daySeconds',
+    options: { requestsPerDay: 1, daySeconds: 60 },
+    steps: [
+      { ask: 'GET /volumes/v1' },
+      { ask: `GET ${MY}`, later: 59, status: 403, has: error(403, 'dailyLimitExceeded') },
+      { ask: 'GET /volumes/v1', later: 1 },
+    ],
+  },
+  {
+    rule: `${rule}dailyLimitExceeded`,
+    what: 'is not charged to who is not known',
+    options: { requestsPerDay: 1 },
+    steps: [
+      { ask: `GET ${MY}`, as: null, status: 401 },
+      { ask: 'GET /volumes/v1?key=wrong', as: null, status: 400 },
+      { ask: 'GET /volumes/none', status: 503 },
+      { ask: 'GET /volumes/v1', status: 403 },
     ],
   },
   {

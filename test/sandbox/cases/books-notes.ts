@@ -94,6 +94,31 @@ export const booksNotes: BooksCase[] = [
   ...startIndex,
   {
     rule: `${rule}startIndex`,
+    what: 'of shelves',
+    ask: `GET ${MY}?startIndex=8`,
+    has: { items: [{ id: 8 }, { id: 1001 }] },
+  },
+  {
+    rule: `${rule}startIndex`,
+    what: 'behind the end of a search',
+    ask: 'GET /volumes?q=numbered&startIndex=50',
+    lacks: ['items'],
+  },
+  {
+    rule: `${rule}maxResults`,
+    what: 'of shelves',
+    ask: `GET ${MY}?maxResults=2&startIndex=1`,
+    has: { items: [{ id: 1 }, { id: 2 }] },
+  },
+  { rule: `${rule}maxResults`, what: '0 shows nothing', ask: `GET ${MY}/1001/volumes?maxResults=0`, lacks: ['items'] },
+  {
+    rule: `${rule}maxResults`,
+    what: 'twice: the last one',
+    ask: `GET ${MY}/1001/volumes?maxResults=9&maxResults=2`,
+    has: { items: ofLength(2) },
+  },
+  {
+    rule: `${rule}startIndex`,
     what: 'behind the last one',
     ask: `GET ${SHELF}/volumes?startIndex=3`,
     lacks: ['items'],

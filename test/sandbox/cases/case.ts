@@ -4,6 +4,7 @@
  * (the four headers, the shape of errors, nothing behind a 204 or a 5xx) is held by the runner and by no case.
  */
 import type { BooksServiceOptions } from '../../../src/sandbox/books/service.ts';
+import type { BooksWorldOptions } from '../../../src/sandbox/books/world.ts';
 import type { ServiceOptions } from '../../../src/sandbox/helpdesk/service.ts';
 import type { WorldOptions } from '../../../src/sandbox/helpdesk/world.ts';
 
@@ -60,9 +61,9 @@ interface Named {
 type Steps = Step | { steps: readonly Step[] };
 
 /** A case of the help desk. `options` switches what the specification leaves open; limits are off unless they say so. */
-export type DeskCase = Named & Steps & { options?: ServiceOptions; world?: WorldOptions };
+export type DeskCase = Named & Steps & { options?: ServiceOptions & WorldOptions };
 /** A case of the book catalog. */
-export type BooksCase = Named & Steps & { options?: BooksServiceOptions };
+export type BooksCase = Named & Steps & { options?: BooksServiceOptions & Partial<BooksWorldOptions> };
 
 export const stepsOf = (one: Steps): readonly Step[] => ('steps' in one ? one.steps : [one]);
 

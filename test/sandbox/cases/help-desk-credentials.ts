@@ -37,6 +37,7 @@ export const credentials: DeskCase[] = [
     ['with a dummy password', basic(`${TOKEN}:x`)],
     ['with an empty password', basic(`${TOKEN}:`)],
     ['with colons in the password', basic(`${TOKEN}:a:b:c`)],
+    ['without a colon', basic(TOKEN)],
     ['in small letters', basic(`${TOKEN}:x`).replace('Basic', 'basic')],
   ]),
   ...[
@@ -62,6 +63,7 @@ export const credentials: DeskCase[] = [
     ['empty', ''],
     ['with a wrong token', 'Bearer wrong'],
     ['with a token and something behind it', `Bearer ${TOKEN}x`],
+    ['with a token and a word behind it', `Bearer ${TOKEN} too`],
     ['with a token in capital letters', `Bearer ${TOKEN.toUpperCase()}`],
     ['with the scheme alone', 'Bearer'],
     ['with the token alone', TOKEN],

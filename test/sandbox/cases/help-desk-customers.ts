@@ -58,6 +58,7 @@ const refused = Object.entries(WRONG).flatMap(([field, values]) =>
 
 export const customers: DeskCase[] = [
   { rule: 'help-desk 4 GET /users', what: 'shows all with four fields', ask: 'GET /users', is: anyOrderOf(USERS) },
+  { rule: 'help-desk 4 GET /users', what: 'is not in pages', ask: 'GET /users?page=2&per_page=1', is: ofLength(3) },
   { rule: 'help-desk 4 GET /users', what: 'one at a time is not there', ask: 'GET /users/u1', status: 404 },
   {
     rule: 'help-desk 4 GET /users',
@@ -77,6 +78,11 @@ export const customers: DeskCase[] = [
     ['contacts.value', 'contacts.type=email&contacts.value=nobody@example.com', ''],
     ['contacts.value', 'contacts.type=email&contacts.value=nina', ''],
     ['contacts.value', 'contacts.type=email&contacts.value=nina@example.com&since_created_at=2024-04-02T00:00:00Z', ''],
+    ['contacts.type', 'contacts.type=phone', 'c2'],
+    ['contacts.type', 'contacts.type=email', 'c1'],
+    ['contacts.value', 'contacts.value=nina_t', 'c1'],
+    // A plus sign that was not encoded arrives as a blank.
+    ['contacts.value', 'contacts.type=phone&contacts.value=+4930123456', ''],
     ['page', 'page=2&per_page=2', 'c1'],
     ['page', 'page=1&per_page=2', 'c3 c2'],
     ['page', 'page=3&per_page=2', ''],

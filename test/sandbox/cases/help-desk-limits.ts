@@ -148,6 +148,7 @@ export const errors: DeskCase[] = [
   ...(
     [
       ['a 401', { ask: 'GET /users?envelope=true', as: null }, 401],
+      ['a 400 of a parameter', { ask: 'GET /tickets?sort=x&envelope=true' }, 400],
       ['a 404', { ask: 'GET /tickets/none?envelope=true' }, 404],
       ['a 415', { ask: 'POST /tickets?envelope=true', type: 'text/plain' }, 415],
       ['a 400', { ask: 'POST /tickets?envelope=true', raw: '{' }, 400],
@@ -383,7 +384,7 @@ export const limits: DeskCase[] = [
     ask: 'GET /users',
     headers: { accept: 'application/vnd.x.v9+json' },
   },
-  ...['/api/v2/users', '/api/users', '/users', '/v1/users', '/api/v1users', '/API/v1/users'].map(
+  ...['/api/v2/users', '/api/users', '/users', '/v1/users', '/api/v1', '/api/v1users', '/API/v1/users'].map(
     (path): DeskCase => ({
       rule: 'help-desk 9.2 prefix',
       what: `not ${path}`,

@@ -24,6 +24,24 @@ export const envelopes: DeskCase[] = [
   },
   {
     rule: `${rule}envelope`,
+    what: 'has every real header, and each outside as well',
+    options: { credits: 100 },
+    ask: 'GET /users?count=true&fields=email&per_page=1&envelope=true',
+    has: {
+      headers: {
+        Date: 'Wed, 01 May 2024 12:00:00 GMT',
+        'Content-Type': 'application/json',
+        'Rate-Limit-Limit': '100',
+        'Rate-Limit-Remaining': '98',
+        'Rate-Limit-Used': '2',
+        'Rate-Limit-Reset': '60',
+        'Total-Count': '3',
+      },
+    },
+    answers: { 'rate-limit-remaining': '98', 'rate-limit-used': '2', 'total-count': '3' },
+  },
+  {
+    rule: `${rule}envelope`,
     what: 'of a collection',
     ask: 'GET /tickets?id=t1&envelope=true',
     is: enveloped(200, [T1]),

@@ -1,5 +1,5 @@
 /** What nobody knows of help desks, by the switches that decide it: each default, and each other way. */
-import type { DeskCase } from './case.ts';
+import { type DeskCase, matching, someText } from './case.ts';
 import { T1 } from './worlds.ts';
 
 const rule = 'notes help-desk ';
@@ -26,7 +26,7 @@ const moving: DeskCase[] = (
   {
     rule: `${rule}updated_at`,
     what: `stays with ${kind} that is quiet`,
-    world: { quietly: [kind] },
+    options: { quietly: [kind] },
     steps: [step, { ask: 'GET /tickets/t1', has: { updated_at: T1.updated_at } }],
   },
 ]);
@@ -79,6 +79,101 @@ export const switched: DeskCase[] = [
       { ask: 'GET /tickets?id=t4,t5&trash=true', ids: 't5' },
     ],
   },
+  ...(
+    [
+      ['', 't6 t7'],
+      ['&spam=true', 't4'],
+      ['&trash=true', 't5'],
+    ] as const
+  ).map(
+    ([query, ids]): DeskCase => ({
+      rule: `${rule}default list`,
+      what: `with neither spam nor trash: '${query}'`,
+      options: { spamListed: false, trashListed: false },
+      ask: `GET /tickets?id=t4,t5,t6,t7&sort=created_at${query}`,
+      ids,
+    }),
+  ),
+  ...(
+    [
+      [{ archivedListed: false }, 'id=t6,t7', 't6'],
+      [{ snoozedListed: false }, 'id=t6,t7', 't7'],
+      [{ archivedListed: false, snoozedListed: false }, 'type=sms,whatsapp', ''],
+      [{ archivedListed: false, snoozedListed: false }, 'state=open,hold&id=t1,t2,t6,t7', 't2 t1'],
+    ] as const
+  ).map(
+    ([options, query, ids]): DeskCase => ({
+      rule: `${rule}default list`,
+      what: `${query} with ${JSON.stringify(options)}`,
+      options,
+      ask: `GET /tickets?${query}`,
+      ids,
+    }),
+  ),
+  ...(['archive', 'wake'] as const).flatMap((kind): DeskCase[] =>
+    [true, false].map(quiet => ({
+      rule: `${rule}updated_at`,
+      what: `${quiet ? 'stays' : 'moves'} with ${kind}${quiet ? ' that is quiet' : ', by the default of quietly'}`,
+      options: { archiveHours: 1000, ...(quiet && { quietly: [kind] }) },
+      steps: [
+        {
+          // t3 was closed at 8:00 on April 22nd, t6 sleeps until June 1st.
+          ask: `GET /tickets/${kind === 'archive' ? 't3' : 't6'}`,
+          later: 40 * 86_400,
+          has: {
+            state: kind === 'archive' ? 'archived' : 'open',
+            updated_at: quiet ? matching(/^2024-04/) : matching(/^2024-06/),
+          },
+        },
+      ],
+    })),
+  ),
+  {
+    rule: `${rule}archived`,
+    what: 'never by itself, by the default of archiveHours',
+    ask: 'GET /tickets/t3',
+    later: 400 * 86_400,
+    has: { state: 'closed' },
+  },
+  {
+    rule: `${rule}reopening`,
+    what: 'an archived one with archivedReopens',
+    options: { archivedReopens: true },
+    steps: [
+      { ask: 'POST /tickets/t7/messages', body: inbound, status: 201 },
+      { ask: 'GET /tickets/t7', has: { state: 'open' } },
+    ],
+  },
+  ...(['ignored', 'exact'] as const).map(
+    (emailCase): DeskCase => ({
+      rule: 'help-desk 4 GET /customers contacts.value',
+      what: `in other letters with emailCase ${emailCase}`,
+      options: { emailCase },
+      ask: 'GET /customers?contacts.type=email&contacts.value=Nina@Example.com',
+      ids: emailCase === 'ignored' ? 'c1' : '',
+    }),
+  ),
+  ...(['replaced', 'added'] as const).map(
+    (patchedContacts): DeskCase => ({
+      rule: 'help-desk 4 PATCH /customers/id',
+      what: `of contacts with patchedContacts ${patchedContacts}; the same one keeps its id`,
+      options: { patchedContacts },
+      ask: 'PATCH /customers/c1',
+      body: {
+        contacts: [
+          { type: 'twitter', value: 'nina_t' },
+          { type: 'phone', value: '1' },
+        ],
+      },
+      has: {
+        contacts: [
+          ...(patchedContacts === 'added' ? [{ id: 'k1' }] : []),
+          { id: 'k2', type: 'twitter', value: 'nina_t' },
+          { id: someText, type: 'phone', value: '1' },
+        ],
+      },
+    }),
+  ),
   {
     rule: `${rule}beyond depth`,
     what: 'is empty with beyondDepth empty',
@@ -91,7 +186,7 @@ export const switched: DeskCase[] = [
     what: 'is a 422 by default, of customers too',
     options: { depth: 2 },
     ask: 'GET /customers?per_page=2&page=2',
-    status: 422,
+    errors: ['since_created_at'],
   },
   ...([true, false] as const).map(
     (chargeErrors): DeskCase => ({
@@ -174,8 +269,7 @@ export const switched: DeskCase[] = [
   {
     rule: 'help-desk 2 Attachment forgotten',
     what: 'never with attachmentHours 0',
-    options: { attachmentHours: 0 } as object,
-    world: { attachmentHours: 0 } as object,
+    options: { attachmentHours: 0 },
     steps: [
       { ask: 'POST /attachments', body: upload, status: 201, keep: { id: 'id' } },
       { ask: 'GET /attachments/{id}', later: 31 * 86_400 },
@@ -191,8 +285,7 @@ export const switched: DeskCase[] = [
   {
     rule: 'help-desk 4 POST contacts',
     what: 'that another customer has with contactsUnique false',
-    options: { contactsUnique: false } as object,
-    world: { contactsUnique: false } as object,
+    options: { contactsUnique: false },
     ask: 'POST /customers/c3/contacts',
     body: { type: 'email', value: 'nina@example.com' },
     status: 201,

@@ -1,5 +1,14 @@
 /** Section 4 of the help desk, reading: the parameters of GET /tickets and GET /tickets/<id>. */
-import { type DeskCase, FOUR_HEADERS, headersWith, NO_SUCH_METHOD, ofLength, REFUSED, someText } from './case.ts';
+import {
+  type DeskCase,
+  FOUR_HEADERS,
+  headersWith,
+  matching,
+  NO_SUCH_METHOD,
+  ofLength,
+  REFUSED,
+  someText,
+} from './case.ts';
 import { MESSAGES, T1 } from './worlds.ts';
 
 const list = 'help-desk 4 GET /tickets';
@@ -21,6 +30,7 @@ const refuses = (rows: readonly (readonly [string, string])[]): DeskCase[] =>
     what: `${query} is refused`,
     ask: `GET /tickets?${query}`,
     status: REFUSED,
+    has: { message: matching(new RegExp(query.split('=')[0]!)) },
   }));
 
 export const tickets: DeskCase[] = [
@@ -89,6 +99,16 @@ export const tickets: DeskCase[] = [
     ['sort', 'sort=-updated_at', ALL.split(' ').reverse().join(' ')],
     ['sort', 'sort=user_id,-updated_at&user_id=u1,u2,u3', 't1 t3 t4 t5 t6 t7 t8 t9 t10 t11 t12'],
     ['sort', 'sort=user_id%2C-updated_at&user_id=u3,u1', 't1 t12'],
+    ['sort', 'sort=user_id,-updated_at', 't1 t3 t4 t5 t6 t7 t8 t9 t10 t11 t12 t2'],
+    ['sort', 'sort=user_id,-updated_at&since_updated_at=2024-04-21T00:00:00Z', 't1 t3 t4 t2'],
+    ['id', 'id=&state=&label_id=&type=&inbox_id=', ALL],
+    ['user_id', 'user_id=&user_id=u1', 't2 t1'],
+    ['spam', 'spam=false&trash=false&id=t1,t4,t5', 't1'],
+    ['since_created_at', 'since_created_at=0000-01-01T00:00:00%2B01:00', ALL],
+    ['since_created_at', 'since_created_at=9999-12-31T23:59:59-01:00', ''],
+    ['since_created_at', 'since_created_at=2024-04-12T03:30:00-04:30', 't12'],
+    ['since_created_at', 'since_created_at=2024-04-12T08:00:00.000Z', 't12'],
+    ['since_created_at', 'since_created_at=2024-04-12T08:00:00.0000001Z', ''],
   ]),
   ...refuses([
     ['state', 'state=snoozed'],
@@ -99,6 +119,14 @@ export const tickets: DeskCase[] = [
     ['type', 'type=email,fax'],
     ['spam', 'spam=maybe'],
     ['spam', 'spam=1'],
+    ['count', 'count=1'],
+    ['page', 'page='],
+    ['per_page', 'per_page='],
+    ['since_updated_at', 'since_updated_at='],
+    ['since_updated_at', 'since_updated_at=2024-04-05'],
+    ['since_updated_at', 'since_updated_at=2024-04-05T08:00:00'],
+    // A plus sign that was not encoded arrives as a blank.
+    ['since_created_at', 'since_created_at=2024-04-05T08:00:00+00:00'],
     ['trash', 'trash=yes'],
     ['since_created_at', 'since_created_at=yesterday'],
     ['since_created_at', 'since_created_at=2024-02-30T00:00:00Z'],
@@ -209,6 +237,14 @@ export const tickets: DeskCase[] = [
     what: 'messages from the oldest to the newest',
     ask: 'GET /tickets/t1?embed=messages&fields=messages',
     is: { messages: MESSAGES },
+  },
+  {
+    rule: `${one} embed`,
+    what: 'of a type that is not offered is named, and costs what the rest costs',
+    ask: 'GET /tickets/t1?embed=messages,tickets',
+    status: REFUSED,
+    has: { message: matching(/"tickets"/) },
+    answers: { 'rate-limit-used': '2' },
   },
   { rule: `${one} embed`, what: 'of a ticket that is not there', ask: 'GET /tickets/none?embed=messages', status: 404 },
   {

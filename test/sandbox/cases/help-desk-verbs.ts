@@ -107,6 +107,14 @@ export const verbs: DeskCase[] = [
   ),
   {
     rule: `${rule}method override`,
+    what: 'a verb that is not offered is named as it is meant',
+    ask: 'POST /users',
+    headers: override('delete'),
+    status: NO_SUCH_METHOD,
+    has: { message: 'DELETE is not offered at /users' },
+  },
+  {
+    rule: `${rule}method override`,
     what: 'POST as PUT',
     steps: [
       { ask: 'POST /tickets/t2/labels/l3', headers: override('PUT'), type: 'application/json', status: 204 },

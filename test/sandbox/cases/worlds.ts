@@ -2,6 +2,8 @@
  * The two small worlds that every case begins with, with ids that a case can name. Tickets t1 to t12 were created in
  * this order, a day apart, and updated in the opposite one, so that no order can be mistaken for another.
  */
+
+import type { BooksWorldOptions } from '../../../src/sandbox/books/world.ts';
 import type { Reply, Ticket, TicketState, TicketType } from '../../../src/sandbox/helpdesk/records.ts';
 import type { WorldOptions } from '../../../src/sandbox/helpdesk/world.ts';
 import { emptyWorld } from '../asking.ts';
@@ -148,9 +150,13 @@ export function deskOfCases(options: WorldOptions = {}) {
 export const OWNER = '9007199254740993';
 
 /** What every case of the book catalog begins with. */
-export function booksOfCases() {
-  const { clock, world } = emptyBooks();
-  const info = { language: 'en', publishedDate: '1999-05', pageCount: 0, description: 'Of whales. '.repeat(60) };
+export function booksOfCases(options: Partial<BooksWorldOptions> = {}) {
+  const { clock, world } = emptyBooks(options);
+  const info = {
+    ...{ language: 'en', publishedDate: '1999-05', pageCount: 0, description: 'Of whales. '.repeat(60) },
+    ...{ publisher: 'Saltmarsh Press', categories: ['Fiction / Sea Stories'] },
+    industryIdentifiers: [{ type: 'ISBN_10', identifier: '155404295X' }],
+  };
   world.addVolume({ id: 'v1', info: { ...info, title: 'The Whale', authors: ['Herman Melville'] } });
   world.addVolume({ id: 'v2', info: { title: 'Whale Songs', authors: ['Ada Lovelace', 'Grace Hopper'] } });
   world.addVolume({
@@ -168,6 +174,8 @@ export function booksOfCases() {
   world.createShelf(OWNER, { id: 1001, title: 'Of the sea', access: 'PUBLIC', volumes: ['v1', 'v2', 'v3'] });
   world.createShelf(OWNER, { id: 1002, title: 'Secret', access: 'PRIVATE', volumes: ['v1'] });
   world.createShelf(OWNER, { id: 1003, title: 'Nothing yet', access: 'PUBLIC' });
+  world.addUser('88');
+  for (const shelf of world.user('88').shelves.values()) shelf.access = 'PRIVATE';
   world.createShelf(world.me, { id: 1001, title: 'Mine', access: 'PRIVATE', volumes: ['v1', 'v2', 'v3'] });
   return { clock, world };
 }

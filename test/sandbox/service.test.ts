@@ -1,0 +1,97 @@
+/** What no case of the table can say of the help desk: order within a second, what is deleted, what tests see and do. */
+import { describe, expect, test } from 'vitest';
+import { asking, emptyWorld, ids } from './asking.ts';
+
+function smallDesk() {
+  const { world, clock } = emptyWorld();
+  world.addUser({ id: 'u1' });
+  world.addCustomer({ id: 'k1' });
+  world.addCustomer({ id: 'k2' });
+  world.addTicket({ id: 't1', customer_id: 'k1', subject: 'Hi' });
+  return { world, clock };
+}
+
+describe('within one second', () => {
+  const second = '2024-04-05T08:00:00Z';
+  function desk() {
+    const { world } = emptyWorld();
+    world.addTicket({ id: 'before', updated_at: '2024-04-05T07:59:59Z' });
+    for (const id of ['a', 'b', 'c']) world.addTicket({ id, updated_at: second });
+    world.touch('a', second);
+    return asking(world);
+  }
+
+  test('what was updated first comes first, and last where the order is descending', () => {
+    const { get } = desk();
+    expect(ids(get('/tickets?sort=updated_at'))).toEqual(['before', 'b', 'c', 'a']);
+    expect(ids(get('/tickets?sort=-updated_at'))).toEqual(['a', 'c', 'b', 'before']);
+    expect(ids(get(`/tickets?sort=updated_at&since_updated_at=${second}&per_page=2&page=2`))).toEqual(['a']);
+  });
+
+  test('what was created later has the larger number, and comes first by default', () => {
+    const { world } = emptyWorld();
+    for (const id of ['a', 'b', 'c']) world.addTicket({ id, created_at: second });
+    expect(ids(asking(world).get('/tickets'))).toEqual(['c', 'b', 'a']);
+  });
+});
+
+test('a deleted ticket is 404, and so are its attachments', () => {
+  const { world } = smallDesk();
+  const message = world.addMessage('t1', { body: 'see below' });
+  const file = world.addAttachment('t1', message.id, { name: 'ü.png', size: 7, type: 'image/png' });
+  const { get } = asking(world);
+  expect(get('/tickets/t1?embed=messages').json.messages[0].attachments).toStrictEqual([file]);
+  expect(get(`/attachments/${file.id}`).json).toStrictEqual(file);
+  world.deleteTicket('t1');
+  for (const path of ['/tickets/t1', `/attachments/${file.id}`]) expect(get(path).status).toBe(404);
+});
+
+test('a page beyond the depth says how to go on', () => {
+  const { get } = asking(smallDesk().world, { depth: 4 });
+  expect(get('/tickets?per_page=2&page=3').json).toStrictEqual({
+    message: 'Unprocessable Entity',
+    errors: [{ message: 'page: lists are 4 deep; use since_created_at to read on' }],
+  });
+});
+
+describe('what tests see and do', () => {
+  test('every answered request is kept, with what it cost and what it was answered', () => {
+    const { service, get } = asking(smallDesk().world, { credits: 3 });
+    get('/tickets/t1?embed=labels');
+    get('/tickets/none');
+    get('/users');
+    service.handle({ method: 'GET', url: '/api/v1/users', headers: {} });
+    expect(service.requests.map(({ path, cost, status }) => [path, cost, status])).toEqual([
+      ['/tickets/t1', 2, 200],
+      ['/tickets/none', 1, 404],
+      ['/users', 0, 429],
+      ['/users', 0, 401],
+    ]);
+    expect(service.requests[0]!.query.get('embed')).toBe('labels');
+    expect(service.totals).toEqual({ requests: 4, credits: 3, refused: 1 });
+  });
+
+  test('`before` changes the world ahead of the answer, and is not called for who is refused', () => {
+    const { world } = smallDesk();
+    const seen: string[] = [];
+    const { get } = asking(world, {
+      credits: 2,
+      before: ({ path, cost }, n) => {
+        seen.push(`${n} ${path} ${cost}`);
+        world.touch('t1', '2024-05-01T13:00:00Z');
+      },
+    });
+    expect(get('/tickets/t1?embed=labels').json.updated_at).toBe('2024-05-01T13:00:00Z');
+    expect(get('/users').status).toBe(429);
+    expect(seen).toEqual(['1 /tickets/t1 2']);
+  });
+
+  test('of very many requests the last 100,000 are kept, and all are counted', () => {
+    const { service, get } = asking(smallDesk().world);
+    get('/customers/k1');
+    for (let n = 0; n < 100_000; n++) get('/customers/k2');
+    expect(service.requests).toHaveLength(100_000);
+    expect(service.requests[0]!.path).toBe('/customers/k2');
+    expect(service.totals.requests).toBe(100_001);
+  });
+});
