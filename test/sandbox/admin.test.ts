@@ -384,6 +384,26 @@ describe('what can be seen', () => {
     expect((await admin(made, 'GET', '/truth/counts')).json.tickets).toBe(3000);
   });
 
+  test('others have their turns while it is written, also where little comes of it', async () => {
+    const { world } = emptyWorld();
+    for (let n = 0; n < 3000; n++) world.addTicket();
+    let turns = 0;
+    let writing = true;
+    const turn = () => {
+      turns++;
+      if (writing) setImmediate(turn);
+    };
+    const all = world.tickets.values.bind(world.tickets);
+    world.tickets.values = function* () {
+      setImmediate(turn);
+      yield* all();
+      writing = false;
+    } as typeof all;
+    const made = await sandbox({ world });
+    expect((await admin(made, 'GET', '/truth/attachments')).text).toBe('');
+    expect(turns).toBeGreaterThanOrEqual(29);
+  });
+
   test('lines come in pieces of whole lines', () => {
     expect([...linesOf([{ a: 1 }, undefined, { a: 2 }, { a: 3 }, undefined], 2)]).toEqual([
       ...['{"a":1}\n', '{"a":2}\n{"a":3}\n', ''],
