@@ -3,6 +3,7 @@
  * against. What the specifications leave open comes from the table in src/sandbox/switches.ts, one option for each row.
  */
 import { readFileSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
 import { RuleError, Rules } from '../sandbox/rules.ts';
@@ -190,8 +191,17 @@ function sandboxOptions(options: Options, command: Command): SandboxOptions {
 
 function certified({ cert, key }: Options): { cert: string; key: string } | undefined {
   if (cert === undefined && key === undefined) return undefined;
-  if (cert !== undefined && key !== undefined) return { cert: textOf(cert, '--cert'), key: textOf(key, '--key') };
-  throw new UsageError('HTTPS needs both a certificate and its key', 'Give --cert and --key, or neither of them.');
+  if (cert === undefined || key === undefined) {
+    throw new UsageError('HTTPS needs both a certificate and its key', 'Give --cert and --key, or neither of them.');
+  }
+  const tls = { cert: textOf(cert, '--cert'), key: textOf(key, '--key') };
+  try {
+    createSecureContext(tls);
+  } catch (error) {
+    const wrong = (error as Error).message;
+    throw new UsageError(`--cert ${cert} and --key ${key}: ${wrong}`, 'Name a certificate and its own key, as PEM.');
+  }
+  return tls;
 }
 
 function rulesIn(path: string): Rules {

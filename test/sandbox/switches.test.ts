@@ -105,18 +105,22 @@ describe('the command line', () => {
     });
   });
 
-  test.each([
-    ['--since', 'perhaps', 'It must be one of inclusive, exclusive.'],
-    ['--quiet', 'note,mail', 'It must be some of reply, note, labels,'],
-    ['--period', '0', 'It must be a whole number of seconds, 1 or more.'],
-    ['--total-count-cap', 'many', 'It must be a whole number of records, 0 or more or "unlimited".'],
-    ['--naughty', '2', 'It must be a share between 0 and 1'],
-    ['--faults', '/not/there.json', '--faults /not/there.json cannot be read: ENOENT'],
-    ['--faults', new URL('../../.npmrc', import.meta.url).pathname, 'It is not JSON'],
-    ['--faults', new URL('../../package.json', import.meta.url).pathname, 'They have to be a list'],
-    ['--cert', '/not/there.pem', 'HTTPS needs both a certificate and its key'],
-  ])('%s %s is wrong usage', async (flag, word, says) => {
-    await expect(sandbox([flag, word])).rejects.toMatchObject({
+  const npmrc = new URL('../../.npmrc', import.meta.url).pathname;
+  const list = new URL('../../package.json', import.meta.url).pathname;
+
+  test.each<[args: string[], says: string]>([
+    [['--since', 'perhaps'], 'It must be one of inclusive, exclusive.'],
+    [['--quiet', 'note,mail'], 'It must be some of reply, note, labels,'],
+    [['--period', '0'], 'It must be a whole number of seconds, 1 or more.'],
+    [['--total-count-cap', 'many'], 'It must be a whole number of records, 0 or more or "unlimited".'],
+    [['--naughty', '2'], 'It must be a share between 0 and 1'],
+    [['--faults', '/not/there.json'], '--faults /not/there.json cannot be read: ENOENT'],
+    [['--faults', npmrc], 'It is not JSON'],
+    [['--faults', list], 'They have to be a list'],
+    [['--cert', '/not/there.pem'], 'HTTPS needs both a certificate and its key'],
+    [['--cert', list, '--key', list], `--cert ${list} and --key ${list}: `],
+  ])('%o is wrong usage', async (args, says) => {
+    await expect(sandbox(args)).rejects.toMatchObject({
       message: expect.stringContaining(says),
       exitCode: expect.any(Number),
     });
