@@ -220,10 +220,10 @@ function replaced(rows: unknown[], at: number, path: readonly string[], value: u
   return rows.with(at, withField(rows[at], field, rest, value));
 }
 
+/** What leads nowhere is undefined, and so is not written. */
 function withField(record: unknown, field: string, [next, ...rest]: readonly string[], value: unknown): unknown {
   if (!isObject(record)) return record;
   const within = next === undefined ? value : withField(record[field], next, rest, value);
-  if (next !== undefined && !(field in record)) return record;
   return Array.isArray(record)
     ? record.map((item, at) => (String(at) === field ? within : item))
     : { ...record, [field]: within };

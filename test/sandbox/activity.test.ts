@@ -199,6 +199,8 @@ describe('services without sockets', () => {
     expect(dates()).toEqual(['12:00:00', '12:01:30']);
     clock.ms += 1000;
     expect(dates()).toEqual(['12:00:01', '12:01:31']);
+    rules.add({ service: 'helpdesk', times: 1, fault: { kind: 'clock', seconds: -60 } });
+    expect(dates()).toEqual(['11:59:01', '12:01:31']);
     rules.set([{ fault: { kind: 'status', status: 503 } }]);
     expect([get('/api/v1/users').status, get('/books/v1/mylibrary/bookshelves').status]).toEqual([503, 503]);
   });

@@ -239,6 +239,14 @@ describe('whether the work was done', () => {
     },
   );
 
+  test('what only reads has nothing to undo: half of what it would have been', () => {
+    const { world } = desk();
+    const half = { kind: 'reset', after: 'half' } as const;
+    const [done, undone] = (['done', 'undone'] as const).map(work => raw(world, { fault: { ...half, work } }));
+    expect(undone).toEqual({ ...done, headers: { ...done!.headers } });
+    expect(JSON.parse(undone!.text)).toHaveLength(3);
+  });
+
   test('a POST that was undone can be sent again', () => {
     const { world, ask } = desk({ method: 'POST', times: 1, fault: { ...DOWN, work: 'undone' } });
     const send = () => ask('POST', '/customers', JSON_TYPE, '{}').status;

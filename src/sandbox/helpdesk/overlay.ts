@@ -1,7 +1,7 @@
 /**
  * An ordered list as it was, laid over the list as it is: items that have changed since are skipped, and stand where
  * they stood. With k changes among n items it takes k · log n to make, and log k for each item read, so a copy of a
- * million tickets that is behind by a thousand changes costs about a millisecond.
+ * million tickets that is behind by a thousand changes costs a few milliseconds.
  */
 
 /** What a page is read from. */
