@@ -9,6 +9,8 @@ import type { Ticket } from './records.ts';
 export interface Test {
   ofPlace(slot: number): boolean;
   ofTicket(ticket: Ticket): boolean;
+  /** At how many places it holds, where that is known without looking. */
+  total?: number;
   /** Moves those of the first `count` places of which it holds to the front: how many they are. */
   sift(places: Uint32Array, count: number): number;
 }
@@ -21,6 +23,8 @@ export class Column<V> {
   readonly #read: (ticket: Ticket) => V;
   readonly #numbers = new Map<V, number>();
   readonly #values: (V | undefined)[] = [undefined];
+  /** How many places have the value of each number. */
+  readonly #tally: number[] = [0];
   #cells = new Uint32Array(1024);
 
   constructor(read: (ticket: Ticket) => V) {
@@ -30,16 +34,24 @@ export class Column<V> {
   set(slot: number, ticket: Ticket): void {
     const value = this.#read(ticket);
     if (slot >= this.#cells.length) this.#cells = wider(this.#cells, slot);
-    this.#cells[slot] = this.#numbers.get(value) ?? this.#add(value);
+    this.#write(slot, this.#numbers.get(value) ?? this.#add(value));
   }
 
   clear(slot: number): void {
-    this.#cells[slot] = NOBODY;
+    this.#write(slot, NOBODY);
+  }
+
+  #write(slot: number, number: number): void {
+    const before = this.#cells[slot]!;
+    this.#tally[before]!--;
+    this.#tally[number]!++;
+    this.#cells[slot] = number;
   }
 
   /** What holds of the value at a place, each value asked once. */
   where(holds: (value: V) => boolean): Test {
     const allowed = Uint8Array.from(this.#values, (value, n) => (n !== NOBODY && holds(value as V) ? 1 : 0));
+    const total = allowed.reduce((sum, yes, n) => (yes === 1 ? sum + this.#tally[n]! : sum), 0);
     const cells = this.#cells;
     const sift = (places: Uint32Array, count: number) => {
       let kept = 0;
@@ -51,11 +63,12 @@ export class Column<V> {
       }
       return kept;
     };
-    return { ofPlace: slot => allowed[cells[slot]!] === 1, ofTicket: ticket => holds(this.#read(ticket)), sift };
+    return { ofPlace: slot => allowed[cells[slot]!] === 1, ofTicket: ticket => holds(this.#read(ticket)), total, sift };
   }
 
   #add(value: V): number {
     this.#numbers.set(value, this.#values.length);
+    this.#tally.push(0);
     return this.#values.push(value) - 1;
   }
 }
@@ -109,20 +122,26 @@ export class Columns {
 
   /** The ticket at this place is gone. */
   clear(slot: number): void {
-    this.state.clear(slot);
+    const { inbox, user, state, type, spam, trash } = this;
+    for (const column of [inbox, user, state, type, spam, trash]) column.clear(slot);
+    this.#labels.clear(slot);
   }
 
   /** The places below `end` at which a ticket stands of which all holds. The next call writes over the answer. */
   find(tests: readonly Test[], end: number): Uint32Array {
     if (this.#found.length < end) this.#found = new Uint32Array(this.#updated.length);
+    const all = [...tests, this.state.where(() => true)].toSorted((a, b) => sizeOf(a) - sizeOf(b));
+    if (all[0]?.total === 0) return this.#found.subarray(0, 0);
     for (let place = 0; place < end; place++) this.#found[place] = place;
-    const all = [...tests, this.state.where(() => true)];
     return this.#found.subarray(
       0,
       all.reduce((count, test) => test.sift(this.#found, count), end),
     );
   }
 }
+
+/** The strictest first, which leaves the others little to do. */
+const sizeOf = ({ total = Number.POSITIVE_INFINITY }: Test): number => total;
 
 function labelsOf({ label_ids }: Ticket): string {
   return label_ids.length === 0 ? '' : SEPARATOR + label_ids.toSorted().join(SEPARATOR) + SEPARATOR;

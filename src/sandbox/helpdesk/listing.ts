@@ -15,7 +15,7 @@ export interface Selection<T> {
   /** The only items that come into question, where they are known to be few: in any order, each once. */
   among?: Few<T>;
   /** All that the filters let through, found without the order; where there is a quicker way than to walk. */
-  find?: () => { count: number; few: Few<T> | undefined };
+  find?: () => { count: number; few?: Few<T> | undefined };
 }
 
 /** Items that are few enough to be sorted for a page. */

@@ -72,13 +72,14 @@ function ofTheWorld({ world }: Call, table: TicketTable, asked: AskedFor): Selec
   const { by, descending, reached, begins, tests, ids } = asked;
   const { places } = table[by];
   const { compare } = places;
-  let once: Uint32Array | undefined;
   const found = ids && [...new Set(ids)].map(id => world.tickets.get(id)?.slot).filter(place => place !== undefined);
   return {
     ...{ order: places, descending, from: table[by].firstWhere(reached), filters: tests.map(({ ofPlace }) => ofPlace) },
     ...(found && { among: { items: found, compare } }),
     find: () => {
-      const all = (once ??= table.columns.find([...tests, ...begins], table.rows.length));
+      const [only, ...others] = [...tests, ...begins];
+      if (only?.total !== undefined && only.total > FEW && others.length === 0) return { count: only.total };
+      const all = table.columns.find([...tests, ...begins], table.rows.length);
       return { count: all.length, few: all.length > FEW ? undefined : { items: [...all], compare } };
     },
   };
