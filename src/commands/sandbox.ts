@@ -2,8 +2,8 @@
  * `sandbox`: a help desk and a book catalog on this machine that behave as their specifications say, to try and to test
  * against. What the specifications leave open comes from the table in src/sandbox/switches.ts, one option for each row.
  */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { createSecureContext } from 'node:tls';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
 import { RuleError, Rules } from '../sandbox/rules.ts';
@@ -96,7 +96,7 @@ export function addSandbox(program: Command, deps: Deps, act: Act): void {
           if (error instanceof ShelfdeskError) throw error;
           throw new ShelfdeskError(
             `the sandbox does not start: ${error.message}`,
-            'Choose another --port or --admin-port. A --host must be an address of this machine.',
+            `Choose another --port.${options.adminPort ? ' Or another --admin-port.' : ''} A --host must be an address of this machine.`,
             exitCodes.usage,
             error,
           );
@@ -196,7 +196,7 @@ function certified({ cert, key }: Options): { cert: string; key: string } | unde
   }
   const tls = { cert: textOf(cert, '--cert'), key: textOf(key, '--key') };
   try {
-    createSecureContext(tls);
+    if (!new X509Certificate(tls.cert).checkPrivateKey(createPrivateKey(tls.key))) throw new Error('no pair');
   } catch (error) {
     const wrong = (error as Error).message;
     throw new UsageError(`--cert ${cert} and --key ${key}: ${wrong}`, 'Name a certificate and its own key, as PEM.');
