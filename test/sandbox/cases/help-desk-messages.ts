@@ -190,6 +190,22 @@ export const messages: DeskCase[] = [
     body: { type: 'reply', direction: 'out' },
     errors: ['user_id', 'to', 'body', 'htmlized'],
   },
+  {
+    rule: 'help-desk 4 note type',
+    what: 'has no direction, whatever is sent',
+    ask: at,
+    body: { ...note, direction: 'in', from: 'x@example.com', to: 'y@example.com' },
+    status: 201,
+    lacks: ['direction', 'from', 'to', 'more_body'],
+  },
+  {
+    rule: 'help-desk 4 inbound direction',
+    what: 'has no user, whatever is sent',
+    ask: at,
+    body: { ...inbound, user_id: 'u1' },
+    status: 201,
+    has: { user_id: null, from_name: 'Nina Nord' },
+  },
   { rule: 'help-desk 4 note type', what: 'on no ticket', ask: 'POST /tickets/none/messages', body: note, status: 404 },
   { rule: 'help-desk 4 note type', what: 'as an array', ask: at, body: [note], status: 422 },
   { rule: 'help-desk 4 note type', what: 'as text', ask: at, body: note, type: 'text/plain', status: 415 },
@@ -266,7 +282,9 @@ export const attachments: DeskCase[] = [
   ]),
   ...(
     [
+      ['', 0],
       ['YQ==', 1],
+      ['+/8=', 2],
       ['YWI=', 2],
       ['YWJj', 3],
       ['AAECAwQFBgcICf8=', 11],
@@ -276,7 +294,7 @@ export const attachments: DeskCase[] = [
     ([data, size]): DeskCase => ({
       rule: `${uploads} data`,
       also: [`help-desk 2 Attachment.size`],
-      what: `of ${size} bytes`,
+      what: `of ${size} bytes: ${data.slice(0, 20)}`,
       ask: 'POST /attachments',
       body: { ...upload, data },
       status: 201,
@@ -284,6 +302,9 @@ export const attachments: DeskCase[] = [
     }),
   ),
   ...[
+    'YR==',
+    '_-8=',
+    'YQ',
     'not base64!',
     'YWJj$',
     'Y',

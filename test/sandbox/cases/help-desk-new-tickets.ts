@@ -153,6 +153,27 @@ export const newTickets: DeskCase[] = [
     status: 201,
     has: { customer_id: matching(/^(?!c1$)/) },
   },
+  {
+    rule: `${post} customer`,
+    what: 'without contacts is made each time',
+    steps: [
+      {
+        ask: 'POST /tickets',
+        body: { ...without('customer_id'), customer: { first_name: 'Nina' } },
+        status: 201,
+        times: 2,
+      },
+      { ask: 'GET /customers?count=true', answers: { 'total-count': '5' } },
+    ],
+  },
+  {
+    rule: `${post} customer`,
+    what: 'beside a customer_id does not count',
+    ask: 'POST /tickets',
+    body: { ...plain, customer: nils },
+    status: 201,
+    has: { customer_id: 'c2' },
+  },
   ...['nobody', 5, [], true].map(customer =>
     fails('customer', `cannot be ${JSON.stringify(customer)}`, { ...without('customer_id'), customer }),
   ),
@@ -224,6 +245,14 @@ export const newTickets: DeskCase[] = [
         },
       },
     ],
+  },
+  {
+    rule: `${post} messages`,
+    what: 'of a customer, with nothing but a name',
+    ask: 'POST /tickets?fields=state,label_ids',
+    body: { ...plain, label_ids: ['l1'], messages: [{ ...inbound, to: null }] },
+    status: 201,
+    is: { state: 'open', label_ids: [] },
   },
   { rule: `${post} messages`, what: 'of none', ask: 'POST /tickets', body: { ...plain, messages: [] }, status: 201 },
   ...['x', {}, 5].map(messages => fails('messages', `cannot be ${JSON.stringify(messages)}`, { ...plain, messages })),

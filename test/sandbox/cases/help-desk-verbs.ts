@@ -113,6 +113,16 @@ export const verbs: DeskCase[] = [
     status: NO_SUCH_METHOD,
     has: { message: 'DELETE is not offered at /users' },
   },
+  ...['', 'FOO', 'POST'].map(
+    (verb): DeskCase => ({
+      rule: `${rule}method override`,
+      what: `'${verb}' leaves a POST a POST`,
+      ask: 'POST /customers',
+      headers: override(verb),
+      body: {},
+      status: 201,
+    }),
+  ),
   {
     rule: `${rule}method override`,
     what: 'POST as PUT',
