@@ -2,6 +2,7 @@
  * The single things of a believable world: a customer, a ticket, a reply, a note. Used for the history (generate.ts)
  * and for what happens later (changes.ts). Nothing here knows the time or changes the world.
  */
+import { type Language, pickLanguage } from '../languages.ts';
 import { between, makeRng, pick, type Rng, weighted } from '../random.ts';
 import * as text from '../text.ts';
 import type { NewNote, NewReply } from './conversation.ts';
@@ -57,8 +58,8 @@ const CHANNEL: Partial<Record<TicketType, ContactType>> = {
 };
 
 /** A customer writes in one language always: its id says which. */
-function languageOf(customer: Pick<Customer, 'id'>): text.Language {
-  return text.pickLanguage(makeRng(Number.parseInt(customer.id.slice(0, 8), 16) || 0));
+function languageOf(customer: Pick<Customer, 'id'>): Language {
+  return pickLanguage(makeRng(Number.parseInt(customer.id.slice(0, 8), 16) || 0));
 }
 
 export function makeCustomer(rng: Rng, cast: Pick<Cast, 'newId'>): Customer {
