@@ -68,9 +68,11 @@ function escaped(part: Part): string {
 const figure = (n: number): string => n.toLocaleString('en');
 
 function lasting(seconds: number): string {
-  if (seconds < 120) return `${seconds} s`;
   const minutes = Math.round(seconds / 60);
-  return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`.replace(' 0 min', '');
+  const hours = Math.floor(minutes / 60);
+  const parts = seconds < 120 ? [seconds, 's'] : minutes < 120 ? [minutes, 'min'] : [hours, 'h'];
+  if (hours > 1 && minutes % 60 > 0) parts.push(minutes % 60, 'min');
+  return parts.join('\u00a0');
 }
 
 /** What stands between backticks, as code. */
@@ -91,7 +93,7 @@ function written(status: Status, origin: string): string {
     'helpdesk-now': now(helpdesk, 'credits', 'period'),
     'books-now': now(books, 'requests', 'day'),
     'helpdesk-clients': clients(helpdesk, 'credits'),
-    'books-clients': clients(books, 'requests of days'),
+    'books-clients': clients(books, 'quota used'),
     'helpdesk-address': html`<code>${origin}${helpdesk.base}</code>`,
     'books-address': html`<code>${origin}${books.base}</code>`,
     'token-address': html`<code>${origin}${TOKEN_PATH}</code>`,
