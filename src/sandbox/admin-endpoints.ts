@@ -20,8 +20,6 @@ export interface Administered {
   catchUp(): void;
   /** Of the chance that `POST /changes` needs. */
   rng: Rng;
-  /** Whether the services are served over HTTPS. */
-  secure?: boolean;
   /** Where this is offered. */
   adminPort?: number;
 }

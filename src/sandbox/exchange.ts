@@ -7,6 +7,8 @@ export interface Asked {
   url: string;
   /** Names in lower case. */
   headers: Record<string, string | string[] | undefined>;
+  /** Whether it came over HTTPS. */
+  secure?: boolean;
   /** As it came; cut where it was longer than any service takes. */
   body?: Buffer;
 }
@@ -34,6 +36,11 @@ export interface SeenRequest {
   status?: number;
   /** The ids of the rules by which something went wrong with it. */
   rules?: string[];
+}
+
+/** What stands before the path in links and in `Location`: what the client itself has asked. */
+export function originOf({ headers, secure = false }: Asked, host: string): string {
+  return `${secure ? 'https' : 'http'}://${headers.host ?? host}`;
 }
 
 /** A path below the base address keeps only what is below it; any other stays as it is, and leads nowhere. */

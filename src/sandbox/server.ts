@@ -84,7 +84,6 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const watched: Administered = {
     helpdesk,
     books,
-    secure,
     rules,
     catchUp: services.catchUp,
     rng: adminRng(options.seed ?? 1),
@@ -94,7 +93,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const shop: Serving = { world: books.world, handle: services.handle };
   const most = helpdesk.readings.mostBodyBytes;
   const server = listener(options.tls, (request, response) => {
-    void serve(BooksService.takes(request.url ?? '') ? shop : desk, most, request, response);
+    void serve(BooksService.takes(request.url ?? '') ? shop : desk, { most, secure }, request, response);
   });
   const admin = options.adminPort === undefined ? undefined : adminListener(watched);
   const close = async () => {
@@ -208,11 +207,16 @@ interface Serving {
   readonly world: { now(): number };
 }
 
-async function serve(service: Serving, most: number, request: IncomingMessage, response: ServerResponse) {
+async function serve(
+  service: Serving,
+  { most, secure }: { most: number; secure: boolean },
+  request: IncomingMessage,
+  response: ServerResponse,
+) {
   const { method = 'GET', url = '/', headers } = request;
   const body = await bodyOf(request, most);
   if (body === undefined) return void response.destroy();
-  const reply = answered(service, { method, url, headers, body });
+  const reply = answered(service, { method, url, headers, body, secure });
   if (reply.delay_ms !== undefined) {
     await delay(reply.delay_ms, undefined, { ref: false });
     reply.headers.Date = new Date(service.world.now()).toUTCString();

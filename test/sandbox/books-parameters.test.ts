@@ -478,10 +478,19 @@ describe('how it is asked', () => {
     }
   });
 
-  test('links begin as the client has asked, or as they were ordered to', () => {
-    const link = (options: BooksServiceOptions) => asking(options).get('/volumes/tide').json.selfLink;
-    expect(link({})).toBe('http://desk.example/books/v1/volumes/tide');
-    expect(link({ origin: 'https://books.test' })).toBe('https://books.test/books/v1/volumes/tide');
+  test('links begin as the client has asked', () => {
+    const { service } = asking();
+    const link = (secure: boolean) => {
+      const asked = {
+        method: 'GET',
+        url: '/books/v1/volumes/tide',
+        headers: { host: 'books.test', ...bearer },
+        secure,
+      };
+      return JSON.parse(service.handle(asked).text).selfLink;
+    };
+    expect(link(false)).toBe('http://books.test/books/v1/volumes/tide');
+    expect(link(true)).toBe('https://books.test/books/v1/volumes/tide');
   });
 
   test('405 tells what is offered', () => {

@@ -5,7 +5,7 @@
  * as GET; whoever has the socket leaves the body away.
  */
 import { type ClientName, Clients, clientName } from '../clients.ts';
-import { type Asked, keep, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
+import { type Asked, keep, originOf, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
 import { type Fault, hasBody, lagOf, leavesUndone, spoil } from '../faults.ts';
 import { type Budget, type LimitOptions, Limits } from '../limits.ts';
 import { findAmong } from '../paths.ts';
@@ -30,8 +30,6 @@ const OWN = new RegExp(`^${BOOKS_BASE}(?:[/?]|$)`);
 export interface BooksServiceOptions extends Partial<Omit<BooksReadings, 'failing'>>, TokenOptions {
   /** For public reads; default 'sandbox-books-key'. */
   key?: string;
-  /** What stands before the path in links; default what the Host header says, over HTTP. */
-  origin?: string;
   failing?: Iterable<string>;
   before?: (request: SeenRequest, n: number) => void;
   fault?: (request: SeenRequest, n: number) => Fault | undefined;
@@ -228,11 +226,11 @@ export class BooksService {
     throw new BooksError(this.readings.tooFast, reason, 'Rate Limit Exceeded', after(1));
   }
 
-  #surroundings({ headers }: Asked) {
+  #surroundings(asked: Asked) {
     return {
       world: this.world,
       readings: this.readings,
-      base: `${this.#options.origin ?? `http://${headers.host ?? 'books.example'}`}${BOOKS_BASE}`,
+      base: originOf(asked, 'books.example') + BOOKS_BASE,
       token: () => hexId(this.world.seed, ++this.#shown),
       rng: this.#rng,
     };

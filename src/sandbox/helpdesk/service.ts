@@ -6,7 +6,7 @@
  */
 import { jsonBody } from '../body.ts';
 import { Clients, clientName, type Said } from '../clients.ts';
-import { type Asked, keep, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
+import { type Asked, keep, originOf, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
 import { type Fault, hasBody, lagOf, leavesUndone, spoil } from '../faults.ts';
 import { type Budget, Limits } from '../limits.ts';
 import { flag, list, Refusal } from '../query.ts';
@@ -23,8 +23,6 @@ export interface ServiceOptions extends Partial<Readings> {
   tokens?: readonly string[];
   /** Of a caller who is known and has no access (5.5: 403); default 'sandbox-blocked-token'. */
   blockedToken?: string;
-  /** What stands before the path in Location; default what the Host header says, over HTTP. */
-  origin?: string;
   before?: (request: SeenRequest, n: number) => void;
   /** Asked before the request is answered; what the rules say comes on top. */
   fault?: (request: SeenRequest, n: number) => Fault | undefined;
@@ -95,7 +93,7 @@ export class Service {
       const { route, names } = found;
       const counting = route.counts === true && flag(query, 'count') === true;
       const body = this.#bodyOf(asked, seen.method);
-      const base = `${this.#options.origin ?? `http://${asked.headers.host ?? 'desk.example'}`}${BASE}`;
+      const base = originOf(asked, 'desk.example') + BASE;
       const { world, readings } = this;
       world.settle();
       const lag_ms = lagOf(faults);

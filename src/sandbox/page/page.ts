@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { TOKEN_PATH } from '../books/tokens.ts';
-import type { Asked, Reply } from '../exchange.ts';
+import { type Asked, originOf, type Reply } from '../exchange.ts';
 import { type Endpoint, type ServiceStatus, type Setting, type Status, statusOf, type Watched } from './status.ts';
 
 const TEMPLATE = readFileSync(new URL('page.html', import.meta.url), 'utf8');
@@ -31,8 +31,9 @@ const SAFE = {
 };
 
 /** Answers `/` and `/status.json`, whatever Accept says and without credentials; undefined for any other path. */
-export function pageAt({ method, url, headers }: Asked, watched: Watched): Reply | undefined {
-  const path = url.split('?')[0];
+export function pageAt(asked: Asked, watched: Watched): Reply | undefined {
+  const { method } = asked;
+  const path = asked.url.split('?')[0];
   if (path !== '/' && path !== '/status.json') return undefined;
   const date = new Date(watched.helpdesk.world.now()).toUTCString();
   if (method !== 'GET' && method !== 'HEAD') {
@@ -42,7 +43,7 @@ export function pageAt({ method, url, headers }: Asked, watched: Watched): Reply
   const status = statusOf(watched);
   const isPage = path === '/';
   const type = isPage ? 'text/html; charset=utf-8' : 'application/json';
-  const text = isPage ? written(status, originOf(headers.host, watched.secure)) : JSON.stringify(status, null, 2);
+  const text = isPage ? written(status, addressOf(asked)) : JSON.stringify(status, null, 2);
   return { status: 200, headers: { Date: date, 'Content-Type': type, ...SAFE }, text };
 }
 
@@ -82,8 +83,8 @@ const prose = (text: string): Html[] =>
 // --- the parts -----------------------------------------------------------------------------------------------------
 
 /** As whoever looks has written it, unless that is no host. */
-function originOf(host: unknown, secure = false): string {
-  return /^[\w.:[\]-]+$/.test(String(host)) ? `${secure ? 'https' : 'http'}://${host}` : '…';
+function addressOf(asked: Asked): string {
+  return /^[\w.:[\]-]+$/.test(String(asked.headers.host)) ? originOf(asked, '') : '…';
 }
 
 function written(status: Status, origin: string): string {

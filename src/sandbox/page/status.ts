@@ -22,8 +22,6 @@ export interface Watched {
   rules?: { list(): readonly RuleState[] };
   /** Where it is open. */
   adminPort?: number;
-  /** Whether it is reached by HTTPS. */
-  secure?: boolean;
 }
 
 interface Observed<S extends 'helpdesk' | 'books'> {
