@@ -155,9 +155,14 @@ function deleteTicket(world: World, rng: Rng): string | undefined {
   return ticket?.id;
 }
 
-/** Closes 60 to 150 tickets with a label; the id is that of the first. */
+/** The id is that of the first ticket. */
 function actInBulk(world: World, rng: Rng): string | undefined {
-  return closeInBulk(world, rng, between(rng, 60, 150), someLabel(world, rng))[0];
+  return closeInBulk(world, rng, bulkOf(rng, world), someLabel(world, rng))[0];
+}
+
+/** How many tickets a bulk action takes: 60 to 150 by default. */
+export function bulkOf(rng: Rng, { bulkSize }: Pick<World, 'bulkSize'>): number {
+  return between(rng, Math.ceil(bulkSize * 0.6), Math.ceil(bulkSize * 1.5));
 }
 
 /** Closes so many tickets that stand next to each other in the order of updates, with labels, in one second. */

@@ -7,6 +7,7 @@
 import { spoil } from '../naughty.ts';
 import { between, makeRng, pick, type Rng } from '../random.ts';
 import { busyness } from '../rhythm.ts';
+import { bulkOf } from './changes.ts';
 import { castOf } from './content.ts';
 import { History, idsOf } from './history.ts';
 import { World, type WorldOptions } from './world.ts';
@@ -18,7 +19,7 @@ export interface GenerateOptions extends WorldOptions {
   customers?: number;
   /** The share of tickets, customers and labels with text that is hard to bear (see naughty.ts); default 0. */
   naughty?: number;
-  /** About how many tickets a bulk action of the history takes; default a hundredth of them, from 100 to 5,000. */
+  /** As for any world, but default a hundredth of the tickets, from 100 to 5,000. */
   bulkSize?: number;
 }
 
@@ -35,9 +36,9 @@ const STAFF =
   'Piotr Wójcik,Night Desk,Hannah';
 
 export function generateWorld(options: GenerateOptions = {}): World {
-  const world = new World(options);
+  const { tickets = 200, naughty = 0, bulkSize = Math.min(Math.max(tickets / 100, 100), 5000) } = options;
+  const world = new World({ ...options, bulkSize });
   const rng = makeRng(world.seed);
-  const { tickets = 200, naughty = 0 } = options;
   const customers = Math.max(options.customers ?? Math.ceil(tickets / 3), Math.min(tickets, 1));
   const latest = Math.floor(world.now() / 1000) - 3 * MINUTE;
   addScenery(world, naughty);
@@ -47,7 +48,7 @@ export function generateWorld(options: GenerateOptions = {}): World {
   const cast = structuredClone({ ...castOf(world), newId: undefined });
   const firstId = world.reserveIds(idsOf(tickets, customers));
   world.remember(new History({ seed: world.seed, firstId, created, latest, naughty, cast }));
-  actInBulk(world, rng, options.bulkSize ?? Math.min(Math.max(tickets / 100, 100), 5000));
+  actInBulk(world, rng);
   return world;
 }
 
@@ -74,16 +75,15 @@ function momentsUntil(rng: Rng, count: number, latest: number): Float64Array {
 }
 
 /** Somebody selects tickets that are older than the moment, and closes them with one label, in one second. */
-function actInBulk(world: World, rng: Rng, size: number): void {
-  const { byCreated } = world;
-  const most = Math.ceil(size * 1.5);
-  if (byCreated.length < most) return;
+function actInBulk(world: World, rng: Rng): void {
+  const { byCreated, bulkSize } = world;
+  if (byCreated.length < 1.5 * bulkSize) return;
   const labels = [...world.labels.keys()];
-  for (let actions = Math.ceil(byCreated.length / (25 * size)); actions > 0; actions--) {
+  for (let actions = Math.ceil(byCreated.length / (25 * bulkSize)); actions > 0; actions--) {
     let position = between(rng, Math.floor(byCreated.length * 0.75), byCreated.length - 1);
     const at = byCreated.at(position)!.created_at;
     const label = pick(rng, labels);
-    for (let left = between(rng, Math.ceil(size * 0.6), most); left > 0 && --position >= 0; ) {
+    for (let left = bulkOf(rng, world); left > 0 && --position >= 0; ) {
       const { id, updated_at, label_ids } = byCreated.at(position)!;
       if (updated_at >= at) continue;
       const labelled = [...new Set([...label_ids, label])];

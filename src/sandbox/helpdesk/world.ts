@@ -49,6 +49,8 @@ export interface WorldOptions extends Partial<Habits> {
   seed?: number;
   /** The world's clock in milliseconds; default the machine's. */
   now?: () => number;
+  /** About how many tickets a bulk action takes: from 0.6 to 1.5 times as many; default 100. */
+  bulkSize?: number;
   /** Kinds of change that leave `updated_at` alone unless an operation says otherwise; default none. */
   quietly?: readonly Quietable[];
 }
@@ -84,6 +86,7 @@ export class World {
   readonly contacts = new ContactBook(this);
 
   readonly seed: number;
+  readonly bulkSize: number;
   readonly steady: () => number;
   readonly now: () => number;
   readonly jump: (ms: number) => void;
@@ -100,6 +103,7 @@ export class World {
 
   constructor(options: WorldOptions = {}) {
     this.seed = options.seed ?? 1;
+    this.bulkSize = options.bulkSize ?? 100;
     const { steady, now, jump, at } = new Clock(options.now ?? Date.now);
     this.steady = steady;
     this.now = now;
