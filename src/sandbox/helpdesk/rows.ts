@@ -4,7 +4,15 @@
  * them, always the same, and are kept from the first change on. So reading lets no memory grow.
  */
 import { reachOf } from './contacts.ts';
-import type { Contact, Customer, Message, Ticket, TicketState, TicketType } from './records.ts';
+import {
+  type Contact,
+  type Customer,
+  type Message,
+  type Ticket,
+  type TicketState,
+  type TicketType,
+  ticketRecord,
+} from './records.ts';
 
 /** Where the messages and contacts come from that no row keeps. */
 export interface Memories {
@@ -118,6 +126,26 @@ export class WorldCustomer implements Customer {
     if (!Array.isArray(this.#reached)) this.#reached = this.#reached.contactsOf(this);
     return this.#reached;
   }
+}
+
+type Needed = 'id' | 'number' | 'customer_id' | 'inbox_id' | 'updated_at' | 'created_at';
+
+/** A ticket with everything that was not given, made up plainly. */
+export function wholeTicket(ticket: Partial<Ticket> & Pick<Ticket, Needed>): Ticket {
+  return ticketRecord({
+    ...ticket,
+    user_id: ticket.user_id ?? null,
+    label_ids: ticket.label_ids ?? [],
+    state: ticket.state ?? 'open',
+    snoozed_until: ticket.snoozed_until ?? null,
+    subject: ticket.subject ?? null,
+    type: ticket.type ?? 'email',
+    spam: ticket.spam ?? false,
+    trash: ticket.trash ?? false,
+    reply_to: ticket.reply_to ?? null,
+    reply_cc: ticket.reply_cc ?? null,
+    summary: ticket.summary ?? null,
+  });
 }
 
 const byText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);

@@ -4,8 +4,8 @@
  * with `quiet` it leaves `updated_at` alone, because no specification says which changes move it. Within one second the
  * later change stands later.
  *
- * Read the maps and their records freely; change tickets and customers through the operations only, since the orders
- * would not notice anything else (other fields than `updated_at`, `created_at` and `user_id` may be set directly).
+ * Read the maps and their records freely; change tickets and customers through the operations only, since orders, filters
+ * and the history would not notice anything else (of a ticket only its subject, summary and addresses may be set directly).
  */
 import type { Change } from '../activity.ts';
 import { Clock } from '../clock.ts';
@@ -31,7 +31,7 @@ import {
   type Ticket,
   type User,
 } from './records.ts';
-import { byArrival, WorldCustomer, WorldTicket } from './rows.ts';
+import { byArrival, WorldCustomer, WorldTicket, wholeTicket } from './rows.ts';
 import { TicketTable } from './table.ts';
 
 import { Uploads } from './uploads.ts';
@@ -197,25 +197,15 @@ export class World {
   /** A ticket with any times, past ones and thousands in one second included. What is not given is made up plainly. */
   addTicket(ticket: NewTicket = {}): WorldTicket {
     const created_at = stamp(ticket.created_at ?? ticket.updated_at ?? this.now());
-    const row: Ticket = {
+    const row = wholeTicket({
+      ...ticket,
       id: ticket.id ?? this.newId(),
       number: ticket.number ?? ++this.#numbers,
       customer_id: ticket.customer_id ?? this.#anyCustomer(),
-      user_id: ticket.user_id ?? null,
       inbox_id: ticket.inbox_id ?? this.#anyInbox(),
-      label_ids: ticket.label_ids ?? [],
-      state: ticket.state ?? 'open',
-      snoozed_until: ticket.snoozed_until ?? null,
-      subject: ticket.subject ?? null,
-      type: ticket.type ?? 'email',
-      spam: ticket.spam ?? false,
-      trash: ticket.trash ?? false,
       updated_at: stamp(ticket.updated_at ?? created_at),
       created_at,
-      reply_to: ticket.reply_to ?? null,
-      reply_cc: ticket.reply_cc ?? null,
-      summary: ticket.summary ?? null,
-    };
+    });
     notBoth(row);
     if (this.tickets.has(row.id)) throw new Error(`There is a ticket ${row.id} already`);
     this.past.tickets.note(row.id);
