@@ -85,8 +85,6 @@ export const someDigits = matching(/^\d+$/);
 export const notBefore = (least: number) => fitting(`at least ${least}`, value => Number(value) >= least);
 export const between = (least: number, most: number) =>
   fitting(`${least} to ${most}`, value => value !== '' && Number(value) >= least && Number(value) <= most);
-export const oneOf = (...values: readonly unknown[]) =>
-  fitting(values.map(String).join(' or '), value => values.includes(value));
 export const ofLength = (length: number) =>
   fitting(`a list of ${length}`, value => Array.isArray(value) && value.length === length);
 /** A list of the same items, all of them plain, in any order. */

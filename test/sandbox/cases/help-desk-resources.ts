@@ -322,6 +322,13 @@ export const states: DeskCase[] = [
     body: { state: 'open' },
     has: { state: 'open', snoozed_until: null },
   },
+  {
+    rule: `${three}set by PATCH`,
+    what: 'of something else leaves a snooze alone',
+    ask: 'PATCH /tickets/t6',
+    body: { subject: 'S', user_id: 'u1' },
+    has: { state: 'snoozed', snoozed_until: '2024-06-01T00:00:00Z' },
+  },
   ...['snoozed', 'archived'].map(
     (state): DeskCase => ({
       rule: `${three}set by PATCH`,
