@@ -60,7 +60,7 @@ function decoded(path: string): string {
 
 const KEPT_REQUESTS = 100_000;
 
-/** Writes a request down; of many the last 100,000 stay. */
+/** Writes a request down; of many the last 100,000 stay. Older ones go by the thousand, for that moves all others. */
 export function keep(requests: SeenRequest[], seen: SeenRequest): void {
-  if (requests.push(seen) > KEPT_REQUESTS) requests.shift();
+  if (requests.push(seen) > KEPT_REQUESTS + 10_000) requests.splice(0, 10_000);
 }

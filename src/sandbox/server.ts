@@ -64,7 +64,7 @@ export interface Sandbox {
   adminUrl?: string;
   token: string;
   world: World;
-  /** Every request that was answered, in order; of many the last 100,000. */
+  /** Every request that was answered, in order; of many at least the last 100,000. */
   requests: SeenRequest[];
   totals: { requests: number; credits: number; refused: number };
   /** Another client of the account uses credits now. */
