@@ -128,6 +128,9 @@ describe('a generated world', () => {
       expect(updated).toEqual(expected.slice((n - 1) * 100, n * 100));
     }
     expect(get('/tickets?count=true&per_page=0').headers['Total-Count']).toBe('25000');
+    world.actInBulk(7000);
+    const closed = [...world.tickets.values()].filter(({ state }) => state === 'closed').length;
+    expect(get('/tickets?count=true&per_page=0&state=closed').headers['Total-Count']).toBe(String(closed));
     const { id: label } = world.addLabel({ name: 'rare' });
     const rare = [3, 1, 2].map(place => world.byUpdated.at(place)!.id);
     for (const id of rare) world.addLabels(id, [label], { quiet: true });
