@@ -60,7 +60,7 @@ export function whole(query: URLSearchParams, name: string, least: number, most:
 /** Everything is at or after this. */
 export const EARLIEST = '';
 
-const TIME = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$/;
+const TIME = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:?\d\d)$/;
 
 /**
  * The first second that a `since_*` parameter lets through, as the help desk writes seconds. Since the data has whole
@@ -70,7 +70,7 @@ export function since(query: URLSearchParams, name: string, inclusive: boolean):
   const value = query.getAll(name).at(-1);
   if (value === undefined) return EARLIEST;
   const [, second, fraction, zone] = TIME.exec(value) ?? [];
-  const ms = Date.parse(`${second}${zone}`);
+  const ms = Date.parse(`${second}${zone?.replace(/^(...)(\d\d)$/, '$1:$2')}`);
   const sameDay =
     second !== undefined && new Date(`${second.slice(0, 10)}T00:00:00Z`).getUTCDate() === +second.slice(8, 10);
   if (Number.isNaN(ms) || !sameDay) {

@@ -258,7 +258,7 @@ describe('attachments', () => {
     expect(get(`/attachments/${file.id}`).status).toBe(404);
   });
 
-  test.each(['YWJj\n', ' YWJj', 'YWI', 'YWJ=', 'YQ=', 'YQ', 'YWJj====', 'a-_b'])('%j is no strict Base64', data => {
+  test.each(['YW\tJj', ' YWJj', 'YWI', 'YWJ=', 'YQ=', 'YQ', 'YWJj====', 'a-_b'])('%j is no strict Base64', data => {
     const got = desk().send('POST', '/attachments', { name: 'a', type: 'a/b', data });
     expect(got.json.errors).toEqual([{ message: expect.stringMatching(/^data: expected Base64/) }]);
   });

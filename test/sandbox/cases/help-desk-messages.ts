@@ -287,6 +287,7 @@ export const attachments: DeskCase[] = [
       ['+/8=', 2],
       ['YWI=', 2],
       ['YWJj', 3],
+      ['YW\nJj\r\n', 3],
       ['AAECAwQFBgcICf8=', 11],
       [Buffer.alloc(100_000, 7).toString('base64'), 100_000],
     ] as const
@@ -294,7 +295,7 @@ export const attachments: DeskCase[] = [
     ([data, size]): DeskCase => ({
       rule: `${uploads} data`,
       also: [`help-desk 2 Attachment.size`],
-      what: `of ${size} bytes: ${data.slice(0, 20)}`,
+      what: `of ${size} bytes: ${JSON.stringify(data.slice(0, 20))}`,
       ask: 'POST /attachments',
       body: { ...upload, data },
       status: 201,

@@ -92,6 +92,7 @@ export const tickets: DeskCase[] = [
     ['since_updated_at', 'since_updated_at=2024-04-24T08:00:01Z', ''],
     ['since_updated_at', 'since_updated_at=2024-04-23T00:00:00Z', 't2 t1'],
     ['since_updated_at', 'since_updated_at=2024-04-23T00:00:00%2B00%3A00', 't2 t1'],
+    ['since_updated_at', 'since_updated_at=2024-04-23T02:00:00%2B0200', 't2 t1'],
     ['since_updated_at', 'since_updated_at=2024-04-22T00:00:00Z&since_created_at=2024-04-02T00:00:00Z', 't3 t2'],
     ['sort', 'sort=created_at', ALL.split(' ').reverse().join(' ')],
     ['sort', 'sort=-created_at', ALL],
