@@ -1,7 +1,7 @@
 /**
  * The sandbox with a large world, over real HTTP: how long it takes to start, what it holds in memory after the start
- * and after 5,000 reads, and the slowest first page of each kind, beside the limits of 2 GB and 50 ms. Exits 1 if one is
- * passed. Plain Node, no flags, in a process of its own.
+ * and after 5,000 reads, and the median and the slowest of each kind of first page, beside the limits of 2 GB and 50 ms.
+ * Exits 1 if one is passed (by a median: what else the machine does is in the slowest). Plain Node, in a process of its own.
  *
  *   node bench/sandbox.ts [tickets, default 1000000]
  */
@@ -69,12 +69,13 @@ async function measure(tickets: number): Promise<void> {
 
     console.log(`${tickets} tickets: start ${secondsOf(served.start_ms)} s`);
     show('after the start', await tell('memory'));
-    const slowest = new Map<string, number>();
+    const found = new Map<string, { median: number; slowest: number }>();
     const look = async (when: string) => {
       for (const path of pagesOf(served)) {
         const times: number[] = [];
         for (let n = 0; n < WARM + ROUNDS; n++) times.push((await get(path)).ms);
-        slowest.set(`${path}${when}`, Math.max(...times.slice(WARM)));
+        const sorted = times.slice(WARM).toSorted((a, b) => a - b);
+        found.set(`${path}${when}`, { median: sorted[ROUNDS / 2]!, slowest: sorted.at(-1)! });
       }
     };
     await look('');
@@ -90,13 +91,16 @@ async function measure(tickets: number): Promise<void> {
     await look(' (after it)');
     const { peak_mb } = await tell('memory');
 
-    const worst = [...slowest].toSorted(([, a], [, b]) => b - a);
-    for (const [path, ms] of worst) console.log(`${ms.toFixed(1).padStart(7)} ms  ${path}`);
-    const [path, ms] = worst[0]!;
+    const worst = [...found].toSorted(([, a], [, b]) => b.median - a.median);
+    console.log('median, slowest of each first page:');
+    for (const [path, { median, slowest }] of worst) {
+      console.log(`${median.toFixed(1).padStart(7)} ms ${slowest.toFixed(1).padStart(7)} ms  ${path}`);
+    }
+    const [path, { median }] = worst[0]!;
     console.log(
-      `peak ${Math.round(peak_mb)} MB of ${MOST_MB}; slowest first page ${ms.toFixed(1)} ms of ${MOST_MS}: ${path}`,
+      `peak ${Math.round(peak_mb)} MB of ${MOST_MB}; first page ${median.toFixed(1)} ms of ${MOST_MS}: ${path}`,
     );
-    if (peak_mb > MOST_MB || ms > MOST_MS) process.exitCode = 1;
+    if (peak_mb > MOST_MB || median > MOST_MS) process.exitCode = 1;
     await agent.close();
   } finally {
     child.kill();
