@@ -1,6 +1,6 @@
 /**
  * What the help desk holds, field for field as its interface shows it. Messages, attachments, users, labels and
- * inboxes are kept just so; tickets and customers carry a little more inside the world (see world.ts) and are shown
+ * inboxes are kept just so; tickets and customers carry a little more inside the world (see rows.ts) and are shown
  * through `ticketRecord` and `customerRecord`, whose order of keys is the order in every reply.
  */
 
