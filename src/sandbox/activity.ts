@@ -5,7 +5,7 @@
  * seed the same changes however often somebody looked.
  */
 import { makeRng, type Rng } from './random.ts';
-import { busyness, MEAN_BUSYNESS, nextHour } from './rhythm.ts';
+import { busyness, MEAN_BUSYNESS, nextHour, type Rhythm } from './rhythm.ts';
 
 /** One thing that happened, and to what. */
 export interface Change {
@@ -13,9 +13,6 @@ export interface Change {
   /** Of the ticket, customer, label, inbox, volume or shelf that it happened to. */
   id: string;
 }
-
-/** 'even': one change as long after the other; 'office': many in the mornings of weekdays, few at night. */
-export type Rhythm = 'even' | 'office';
 
 export interface LivelyWorld {
   steady(): number;

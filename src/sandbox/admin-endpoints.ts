@@ -6,8 +6,9 @@ import type { BooksService } from './books/service.ts';
 import type { SeenRequest } from './exchange.ts';
 import type { Service } from './helpdesk/service.ts';
 import { statusOf } from './page/status.ts';
-import { Refusal, whole } from './query.ts';
+import { whole } from './query.ts';
 import { makeRng, type Rng } from './random.ts';
+import { Refusal } from './refusal.ts';
 import { RuleError, type RuleState, type Rules } from './rules.ts';
 import { countTruths, isTruth, linesOf, TRUTHS, type Worlds } from './truth.ts';
 

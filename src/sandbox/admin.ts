@@ -12,7 +12,7 @@ import { ADMIN_ENDPOINTS, type AdminAnswer, type Administered, refusalOf } from 
 import { jsonBody } from './body.ts';
 import { type Asked, takeApart } from './exchange.ts';
 import { findAmong } from './paths.ts';
-import { Refusal } from './query.ts';
+import { Refusal } from './refusal.ts';
 
 export const ADMIN_MOST_BYTES = 1024 * 1024;
 const OWN_NAMES = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i;

@@ -4,7 +4,7 @@
  * specification: they keep a sandbox alive that strangers send things to.
  */
 import type { Asked } from './exchange.ts';
-import { Refusal } from './query.ts';
+import { Refusal } from './refusal.ts';
 
 const DEEPEST = 100;
 

@@ -5,8 +5,8 @@
  * socket. All but two can be written as JSON (see rules.ts); the two with functions are for tests in process.
  */
 import { z } from 'zod';
-import { raw } from './books/json.ts';
 import type { Reply } from './exchange.ts';
+import { raw } from './json.ts';
 
 const whole = (what: string, least: number, most = Number.MAX_SAFE_INTEGER) => {
   const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `${least} to ${most}`;

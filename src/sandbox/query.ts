@@ -4,21 +4,7 @@
  * nobody has described are ignored, as everywhere on the web. Lists come comma separated, repeated, or both; of a
  * repeated single value the last counts.
  */
-
-/** An answer of the 400 series, thrown from wherever the reason is found. */
-export class Refusal extends Error {
-  readonly status: number;
-  /** Only with 422: each of the things that are wrong. */
-  readonly errors: string[] | undefined;
-  readonly headers: Record<string, string>;
-
-  constructor(status: number, message: string, errors?: string[], headers: Record<string, string> = {}) {
-    super(message);
-    this.status = status;
-    this.errors = errors;
-    this.headers = headers;
-  }
-}
+import { Refusal } from './refusal.ts';
 
 /** Every value of a list, without blanks; undefined where there is none. */
 export function list(query: URLSearchParams, name: string): string[] | undefined {

@@ -1,5 +1,8 @@
 /** When people write to a shop: busy mornings, quiet nights, quiet weekends. In UTC, as if all of them lived there. */
 
+/** 'even': one change as long after the other; 'office': many in the mornings of weekdays, few at night. */
+export type Rhythm = 'even' | 'office';
+
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 

@@ -3,7 +3,7 @@
  * it directly and move its clock, and for the server, which puts sockets around it (server.ts). Every request finds the
  * worlds as they are by then, since they catch up before it is answered.
  */
-import { Activity, type Rhythm } from './activity.ts';
+import { Activity } from './activity.ts';
 import { type GenerateBooksOptions, generateBooks } from './books/generate.ts';
 import { BooksService, type BooksServiceOptions } from './books/service.ts';
 import type { BooksWorld } from './books/world.ts';
@@ -11,6 +11,7 @@ import type { Asked, Reply } from './exchange.ts';
 import { type GenerateOptions, generateWorld } from './helpdesk/generate.ts';
 import { Service, type ServiceOptions } from './helpdesk/service.ts';
 import type { World } from './helpdesk/world.ts';
+import type { Rhythm } from './rhythm.ts';
 import { Rules } from './rules.ts';
 
 export interface ServicesOptions extends ServiceOptions, Omit<GenerateOptions, 'now'> {

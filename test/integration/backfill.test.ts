@@ -34,7 +34,7 @@ async function openDesk({
   ...options
 }: SandboxOptions & { hours?: number; make?: (world: World) => void } = {}): Promise<Desk> {
   let aheadMs = 0;
-  const world = World.empty({ now: () => Date.now() + aheadMs });
+  const world = new World({ now: () => Date.now() + aheadMs });
   make(world);
   const db = await freshDatabase();
   const before = (request: SeenRequest, n: number) => desk.onRequest(request, n);

@@ -173,7 +173,7 @@ describe('both worlds', () => {
 
   test('what is due by the clock alone happens in a world that rests', () => {
     const clock = { ms: NOON };
-    const world = World.empty({ now: () => clock.ms });
+    const world = new World({ now: () => clock.ms });
     world.addTicket({ id: 'a', state: 'snoozed', snoozed_until: '2024-05-01T12:30:00Z' });
     const { catchUp } = openServices({ world });
     clock.ms += HOUR;

@@ -17,7 +17,7 @@ export interface Got {
 
 export function emptyWorld(options: WorldOptions = {}) {
   const clock = { ms: NOON };
-  return { clock, world: World.empty({ now: () => clock.ms, ...options }) };
+  return { clock, world: new World({ now: () => clock.ms, ...options }) };
 }
 
 /** No limits unless the test brings some. Every reply that nothing is to go wrong with is held to the interface document. */

@@ -3,8 +3,8 @@
  * and not there is left out in silence, unless names are checked; what cannot be parsed is refused.
  */
 
+import { isRaw } from '../json.ts';
 import { invalid } from './errors.ts';
-import { isRaw } from './json.ts';
 
 /** Field → what is wanted of it; null means all of it. */
 export type Mask = Map<string, Mask | null>;

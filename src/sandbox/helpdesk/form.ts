@@ -4,7 +4,7 @@
  * nobody asks for is ignored, as parameters of a query are. Types are strict: `"true"` is no boolean and 5 no string.
  * Unset is null for one value and `[]` for many (section 1); which fields may be unset, the shapes say (bodies.ts).
  */
-import { Refusal } from '../query.ts';
+import { Refusal } from '../refusal.ts';
 
 /** Nobody reads more of them, and a list of a million wrong things should not become a longer one. */
 const MOST_FAILURES = 100;

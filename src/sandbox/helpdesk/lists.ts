@@ -2,7 +2,8 @@
  * The lists of tickets and customers: from a query to an order, the place in it where the list begins, and what else
  * has to hold. Filters of tickets read columns, ids and contacts are looked up, so no list walks over all objects.
  */
-import { EARLIEST, flag, list, listOf, Refusal, since, whole } from '../query.ts';
+import { EARLIEST, flag, list, listOf, since, whole } from '../query.ts';
+import { Refusal } from '../refusal.ts';
 import type { Columns, Test } from './columns.ts';
 import { reachOf, sameContact } from './contacts.ts';
 import { countAll, readPage, type Selection } from './listing.ts';

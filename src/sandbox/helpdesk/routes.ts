@@ -4,7 +4,8 @@
  */
 
 import { findAmong } from '../paths.ts';
-import { list, listOf, Refusal } from '../query.ts';
+import { list, listOf } from '../query.ts';
+import { Refusal } from '../refusal.ts';
 import type { Settled } from '../switches.ts';
 import type { Shown } from './behind.ts';
 import { listCustomers, listTickets, totalCount } from './lists.ts';

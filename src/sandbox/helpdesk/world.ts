@@ -101,6 +101,7 @@ export class World {
   #touches = 0;
   #numbers = 1000;
 
+  /** Holds nothing yet. */
   constructor(options: WorldOptions = {}) {
     this.seed = options.seed ?? 1;
     this.bulkSize = options.bulkSize ?? 100;
@@ -115,11 +116,6 @@ export class World {
     this.#deadlines = new Deadlines(habits.archiveHours);
     this.#archivedReopens = habits.archivedReopens;
     this.uploads = new Uploads(habits.attachmentHours);
-  }
-
-  /** A world that holds nothing yet. */
-  static empty(options: WorldOptions = {}): World {
-    return new World(options);
   }
 
   /** The years before, into a world that has no tickets and customers of its own yet. */

@@ -3,7 +3,7 @@
  * first finds what its path names (404), then reads the whole body (422 with everything that is wrong), and only then
  * changes the world, so that a request that is refused has changed nothing.
  */
-import { Refusal } from '../query.ts';
+import { Refusal } from '../refusal.ts';
 import * as bodies from './bodies.ts';
 import { type NewContact, sameContact } from './contacts.ts';
 import { shopAddress } from './content.ts';
