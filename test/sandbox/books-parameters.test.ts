@@ -234,6 +234,8 @@ describe('values that a parameter does not take', () => {
 
   test.each<[what: string, query: string, location: string]>([
     ['terms', `q=${'tide+'.repeat(65)}`, 'q'],
+    ['characters of a term', `q=tide+${'e'.repeat(60_000)}`, 'q'],
+    ['characters of a phrase', `q=intitle:"${'tide+'.repeat(300)}"`, 'q'],
     ['fields', `q=a&fields=${'kind,'.repeat(1000)}kind`, 'fields'],
     ['levels of fields', `q=a&fields=${'a('.repeat(2000)}`, 'fields'],
   ])('too many %s', (_, query, location) => {

@@ -9,8 +9,9 @@ import type { VolumeInfo, WorldVolume } from './records.ts';
 /** How much a term counts in a volume that has it; 0 where it has not. */
 type Counts = (info: VolumeInfo) => number;
 
-/** A question of more terms is none: it would keep the server busy for everybody else. */
+/** A question of more or of longer terms is none: it would keep the server busy for everybody else. */
 const MOST_TERMS = 64;
+const LONGEST_TERM = 1000;
 
 const PREFIXES: Record<string, (text: string) => Counts> = {
   intitle: text => {
@@ -65,12 +66,16 @@ const TERM = /(-)?(?:(\w+):)?(?:"([^"]*)"|(\S+))/g;
 
 /** How well a volume answers `q`; 0 if it does not. */
 export function matcher(q: string): (volume: WorldVolume) => number {
-  const terms = [...q.matchAll(TERM)].map(([all, minus, prefix = '', phrase, word]) => {
+  const asked = [...q.matchAll(TERM)];
+  if (asked.length > MOST_TERMS) throw invalid('q', `A search of more than ${MOST_TERMS} terms is not answered.`);
+  if (asked.some(([all]) => all.length > LONGEST_TERM)) {
+    throw invalid('q', `A term of more than ${LONGEST_TERM} characters is not looked for.`);
+  }
+  const terms = asked.map(([all, minus, prefix = '', phrase, word]) => {
     const at = Object.hasOwn(PREFIXES, prefix) ? PREFIXES[prefix] : undefined;
     const text = at ? (phrase ?? word)! : (phrase ?? all.slice(minus ? 1 : 0));
     return { wanted: minus === undefined, counts: (at ?? anywhere)(text) };
   });
-  if (terms.length > MOST_TERMS) throw invalid('q', `A search of more than ${MOST_TERMS} terms is not answered.`);
   return ({ info }) => {
     let sum = 1;
     for (const { wanted, counts } of terms) {
