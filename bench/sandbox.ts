@@ -38,7 +38,7 @@ async function serve(tickets: number): Promise<void> {
     inbox: first(world.inboxes.keys()),
     user: first(world.users.keys()),
     label: first(world.labels.keys()),
-    contact: world.customersByCreated.at(Math.floor(tickets / 5))!.contacts[0]?.value ?? 'nobody',
+    contact: world.customers.byCreated.at(Math.floor(tickets / 5))!.contacts[0]?.value ?? 'nobody',
   };
   process.on('message', asked => {
     if (asked === 'bulk') world.actInBulk(5000, ids.label);

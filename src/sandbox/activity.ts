@@ -4,6 +4,7 @@
  * are the same to it: a clock that is moved on by an hour gives an hour of changes, spread over that hour, and the same
  * seed the same changes however often somebody looked.
  */
+import type { Clock } from './clock.ts';
 import { makeRng, type Rng } from './random.ts';
 import { busyness, MEAN_BUSYNESS, nextHour, type Rhythm } from './rhythm.ts';
 
@@ -15,8 +16,7 @@ export interface Change {
 }
 
 export interface LivelyWorld {
-  steady(): number;
-  at<T>(moment: number, act: () => T): T;
+  readonly clock: Pick<Clock, 'steady' | 'at'>;
   /** One random believable change. */
   mutate(rng: Rng): unknown;
   /** Lets happen what is due by the clock alone. */
@@ -41,16 +41,16 @@ export class Activity {
     this.#perMinute = perMinute;
     this.#rhythm = rhythm;
     this.#rng = makeRng(seed + 1);
-    this.#since = world.steady();
+    this.#since = world.clock.steady();
   }
 
   /** Lets happen what is due by now, and returns how many changes that were. */
   catchUp(): number {
-    const now = this.#world.steady();
+    const now = this.#world.clock.steady();
     let happened = 0;
     if (this.#perMinute > 0) {
       for (let due = this.#next(); due <= now; due = this.#next()) {
-        this.#world.at(Math.floor(due), () => this.#world.mutate(this.#rng));
+        this.#world.clock.at(Math.floor(due), () => this.#world.mutate(this.#rng));
         this.#count++;
         happened++;
       }

@@ -260,11 +260,11 @@ function jump(call: AdminCall): AdminAnswer {
   const service = given.service === undefined ? undefined : serviceOf(given.service);
   const jumping = [helpdesk, books].filter(({ world }) => service === undefined || world === worldsOf(call)[service]);
   for (const { world } of jumping) {
-    const then = world.now() + seconds * 1000;
+    const then = world.clock.now() + seconds * 1000;
     if (then < 0 || then >= END_OF_TIME) throw wrong('seconds: the clock has to stay between the years 1970 and 9999');
   }
-  for (const { world } of jumping) world.jump(seconds * 1000);
-  return { body: { helpdesk: written(helpdesk.world.now()), books: written(books.world.now()) } };
+  for (const { world } of jumping) world.clock.jump(seconds * 1000);
+  return { body: { helpdesk: written(helpdesk.world.clock.now()), books: written(books.world.clock.now()) } };
 }
 
 /** Beyond this a year has no four digits. */

@@ -25,6 +25,11 @@ export class Past<T> {
     this.#copy = copy;
   }
 
+  /** How many images there are. */
+  get size(): number {
+    return this.#images.length;
+  }
+
   /** From now on changes can be looked behind this far; 0 forgets all. */
   keepFor(ms: number): void {
     this.#keep_ms = ms;
@@ -37,11 +42,12 @@ export class Past<T> {
     // Never before the last one: what was overdue has not been seen until now.
     const at = Math.max(this.#steady(), this.#images.at(-1)?.at ?? Number.NEGATIVE_INFINITY);
     this.#images.push({ at, id, before: record === undefined ? undefined : this.#copy(record) });
-    if (this.#images[0]!.at < at - 2 * this.#keep_ms) this.#forget(at - this.#keep_ms);
+    this.forget();
   }
 
   /** Each record that has changed after that moment as it was then: undefined if it was not there. */
   asOf(moment: number): Map<string, T | undefined> {
+    this.forget();
     const then = new Map<string, T | undefined>();
     for (let at = this.#images.length - 1; at >= 0 && this.#images[at]!.at > moment; at--) {
       const { id, before } = this.#images[at]!;
@@ -50,8 +56,11 @@ export class Past<T> {
     return then;
   }
 
-  /** Called when half of what is kept is too old, so that each image is moved about once. */
-  #forget(before: number): void {
-    this.#images = this.#images.filter(({ at }) => at >= before);
+  /** Of what is too old, all that is twice as old as it may be and what lies beside it: so each image is moved about once. */
+  forget(): void {
+    const first = this.#images[0];
+    const now = this.#steady();
+    if (first === undefined || first.at >= now - 2 * this.#keep_ms) return;
+    this.#images = this.#images.filter(({ at }) => at >= now - this.#keep_ms);
   }
 }

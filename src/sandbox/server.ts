@@ -88,7 +88,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     catchUp: services.catchUp,
     rng: adminRng(options.seed ?? 1),
   };
-  const beside = (asked: Asked) => pageAt(asked, watched) ?? openapiAt(asked, world.now());
+  const beside = (asked: Asked) => pageAt(asked, watched) ?? openapiAt(asked, world.clock.now());
   const desk: Serving = { world, handle: asked => beside(asked) ?? services.handle(asked) };
   const shop: Serving = { world: books.world, handle: services.handle };
   const most = helpdesk.readings.mostBodyBytes;
@@ -204,7 +204,7 @@ function refuseConnection(socket: Duplex, status: number): void {
 /** What both services are to a socket. */
 interface Serving {
   handle(asked: Asked): Reply;
-  readonly world: { now(): number };
+  readonly world: { clock: { now(): number } };
 }
 
 async function serve(
@@ -219,7 +219,7 @@ async function serve(
   const reply = answered(service, { method, url, headers, body, secure });
   if (reply.delay_ms !== undefined) {
     await delay(reply.delay_ms, undefined, { ref: false });
-    reply.headers.Date = new Date(service.world.now()).toUTCString();
+    reply.headers.Date = new Date(service.world.clock.now()).toUTCString();
   }
   if (!response.destroyed) send(response, reply);
 }
@@ -230,7 +230,7 @@ function answered(service: Serving, asked: Asked): Reply {
     return service.handle(asked);
   } catch (error) {
     process.emitWarning(error instanceof Error ? error : String(error));
-    return { status: 500, headers: { Date: new Date(service.world.now()).toUTCString() }, text: '' };
+    return { status: 500, headers: { Date: new Date(service.world.clock.now()).toUTCString() }, text: '' };
   }
 }
 

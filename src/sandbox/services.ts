@@ -52,7 +52,7 @@ export function openServices(options: ServicesOptions = {}): Services {
   const { seed = 1, activity = 0, rhythm, books: bookish = {}, rules = new Rules() } = options;
   const world = options.world ?? generateWorld(options);
   const helpdesk = new Service(world, { ...options, rules });
-  const booksWorld = bookish.world ?? generateBooks({ seed, ...bookish, now: world.steady });
+  const booksWorld = bookish.world ?? generateBooks({ seed, ...bookish, now: world.clock.steady });
   const books = new BooksService(booksWorld, { rules, ...bookish });
   const lives = [
     new Activity(world, activity, seed, rhythm),

@@ -22,8 +22,10 @@ export const TRUTHS = {
   users: ({ helpdesk }) => helpdesk.users.values(),
   labels: ({ helpdesk }) => helpdesk.labels.values(),
   inboxes: ({ helpdesk }) => helpdesk.inboxes.values(),
-  /** Those of messages; what was uploaded and belongs to none yet is not there yet. */
+  /** Those of messages. */
   attachments: ({ helpdesk }) => attachments(helpdesk),
+  /** Attachments that belong to no message yet. */
+  uploads: ({ helpdesk }) => helpdesk.uploads.values(),
   volumes: ({ books }) => books.volumes.values(),
   shelves: ({ books }) => shelves(books),
 } satisfies Record<string, (worlds: Worlds) => Iterable<object | undefined>>;
@@ -46,6 +48,7 @@ export function countTruths({ helpdesk, books }: Worlds): Record<TruthKind, numb
     labels: helpdesk.labels.size,
     inboxes: helpdesk.inboxes.size,
     attachments: helpdesk.attachments.size,
+    uploads: helpdesk.uploads.size,
     volumes: books.volumes.size,
     shelves,
   };

@@ -83,7 +83,7 @@ function makeHours(world: World, hours: number): void {
   world.addInbox();
   for (let n = 0; n < hours; n++) {
     const created_at = new Date(hour(n)).toISOString();
-    const customer = world.addCustomer({ id: `c${n}`, first_name: `Ada ${n}`, created_at });
+    const customer = world.customers.add({ id: `c${n}`, first_name: `Ada ${n}`, created_at });
     const flags = { spam: n === hours - 2, trash: n === hours - 1 };
     world.addTicket({ id: `t${n}`, customer_id: customer.id, created_at, ...flags });
     world.addMessage(`t${n}`, { id: `m${n}`, created_at }, { at: created_at });
@@ -277,7 +277,7 @@ describe.concurrent('holes', () => {
     await using desk = await openDesk({
       make: world => {
         world.addInbox();
-        const customer_id = world.addCustomer().id;
+        const customer_id = world.customers.add().id;
         const add = (id: string, ms: number) =>
           world.addTicket({ id, customer_id, created_at: new Date(ms).toISOString() });
         for (let n = 0; n < 50; n++) add(`before${n}`, hour(n));

@@ -21,7 +21,7 @@ const unannounced = [
 /** Several hundred tickets in one second, and in two neighbouring ones, a while ago. */
 function crowd(sandbox: { world: import('../../src/sandbox/helpdesk/world.ts').World }): void {
   const ids = [...sandbox.world.tickets.keys()];
-  const at = Math.floor(sandbox.world.now() / 1000) * 1000 - 600_000;
+  const at = Math.floor(sandbox.world.clock.now() / 1000) * 1000 - 600_000;
   for (const [second, count] of [
     [0, 350],
     [60, 60],

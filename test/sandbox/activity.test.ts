@@ -32,7 +32,7 @@ function open(options: ServicesOptions = {}) {
 
 /** All that both worlds hold, in its orders, as a fingerprint. */
 function everything({ helpdesk: { world }, books }: Services): string {
-  const orders = [world.byUpdated, world.byCreated, world.byUser, world.customersByCreated];
+  const orders = [world.byUpdated, world.byCreated, world.byUser, world.customers.byCreated];
   const lists = orders.map(order => Array.from<unknown, unknown>({ length: order.length }, (_, at) => order.at(at)));
   const shelves = [...books.world.users.values()].map(({ id, shelves }) => [id, [...shelves.values()]]);
   const all = JSON.stringify([lists, [...world.labels.values()], shelves, [...books.world.volumes.values()]]);
@@ -44,7 +44,7 @@ function watched() {
   const clock = { ms: NOON };
   const times = new Clock(() => clock.ms);
   const happened: number[] = [];
-  const world: LivelyWorld = { ...times, mutate: () => happened.push(times.now()) };
+  const world: LivelyWorld = { clock: times, mutate: () => happened.push(times.now()) };
   return { clock, times, happened, world };
 }
 

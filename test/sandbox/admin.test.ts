@@ -317,7 +317,7 @@ describe('what can be seen', () => {
     world.addUser({ id: 'u', first_name: 'Ann' });
     world.addLabel({ id: 'l', name: 'late' });
     world.addInbox({ id: 'i', name: 'Post' });
-    world.addCustomer({
+    world.customers.add({
       id: 'c',
       created_at: '2020-01-01T00:00:00Z',
       contacts: [{ id: 'k', type: 'email', value: 'a@b.example' }],
@@ -326,6 +326,8 @@ describe('what can be seen', () => {
     world.addTicket({ id: 'w', spam: true });
     const said = world.addMessage('t', { id: 'm', body: 'hello' });
     const file = world.addAttachment('t', 'm', { id: 'a', name: 'x.pdf' });
+    const waiting = { id: 'b', name: 'y.pdf', size: 1, type: 'application/pdf' };
+    world.uploads.add(waiting, world.clock.steady());
     const made = await sandbox({ world, books: { volumes: 5 } });
     const truth = async (kind: string) => records((await admin(made, 'GET', `/truth/${kind}`)).text);
     const { created_at } = world.ticket('t');
@@ -335,7 +337,7 @@ describe('what can be seen', () => {
       ...{ customer_id: 'c', user_id: null, inbox_id: 'i', snoozed_until: null, spam: false, trash: false },
       ...{ updated_at: created_at, created_at, reply_to: null, reply_cc: null, summary: null },
     });
-    expect(await truth('messages')).toStrictEqual([{ ticket_id: 't', ...said }]);
+    expect(await truth('messages')).toStrictEqual([{ ticket_id: 't', ...said, attachments: [file] }]);
     expect(await truth('customers')).toStrictEqual([
       {
         ...{ id: 'c', first_name: null, last_name: null, summary: null, created_at: '2020-01-01T00:00:00Z' },
@@ -346,6 +348,7 @@ describe('what can be seen', () => {
     expect(await truth('labels')).toEqual([{ id: 'l', name: 'late' }]);
     expect(await truth('inboxes')).toEqual([{ id: 'i', name: 'Post' }]);
     expect(await truth('attachments')).toEqual([file]);
+    expect(await truth('uploads')).toEqual([waiting]);
     const { volumes, users } = made.books.world;
     expect(await truth('volumes')).toEqual([...volumes.values()]);
     expect(await truth('shelves')).toEqual(
@@ -353,7 +356,7 @@ describe('what can be seen', () => {
     );
     const counts = (await admin(made, 'GET', '/truth/counts')).json;
     for (const kind of Object.keys(counts)) expect(await truth(kind), kind).toHaveLength(counts[kind]);
-    expect(counts).toMatchObject({ tickets: 2, messages: 1, customers: 1, volumes: 5 });
+    expect(counts).toMatchObject({ tickets: 2, messages: 1, customers: 1, attachments: 1, uploads: 1, volumes: 5 });
   });
 
   test('a truth of any length is written while it is read, and no further than its reader comes', async () => {

@@ -15,8 +15,8 @@ describe('a reply that is not as the document has it is found', () => {
   }
   type Edit = (reply: Sent) => unknown;
   const { world } = emptyWorld();
-  world.addCustomer({ id: 'k1' });
-  world.addContact('k1', { id: 'c1', type: 'email', value: 'a@x.example' });
+  world.customers.add({ id: 'k1' });
+  world.customers.addContact('k1', { id: 'c1', type: 'email', value: 'a@x.example' });
   world.addLabel({ id: 'l1', name: 'refund' });
   world.addTicket({ id: 't1', customer_id: 'k1' });
   world.addNote('t1', { id: 'm1', body: 'a' });

@@ -1,9 +1,12 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { behind } from '../../src/sandbox/helpdesk/behind.ts';
 import { type GenerateOptions, generateWorld } from '../../src/sandbox/helpdesk/generate.ts';
+import { History } from '../../src/sandbox/helpdesk/history.ts';
 import { ticketRecord } from '../../src/sandbox/helpdesk/records.ts';
 import type { World } from '../../src/sandbox/helpdesk/world.ts';
 import { hexId, hexNumber } from '../../src/sandbox/random.ts';
+import { Rules } from '../../src/sandbox/rules.ts';
 import { asking, emptyWorld, ids, NOON, rng } from './asking.ts';
 
 const make = (options: GenerateOptions) => generateWorld({ now: () => NOON, ...options });
@@ -34,8 +37,8 @@ describe('what was said in the history', () => {
     const ticket = talkative(world);
     const before = structuredClone(ticket.messages);
     const { contacts } = world.customer(ticket.customer_id);
-    world.patchCustomer(ticket.customer_id, { first_name: 'Somebody', last_name: 'Else' });
-    if (contacts[0]) world.removeContact(ticket.customer_id, contacts[0].id);
+    world.customers.patch(ticket.customer_id, { first_name: 'Somebody', last_name: 'Else' });
+    if (contacts[0]) world.customers.removeContact(ticket.customer_id, contacts[0].id);
     for (const id of world.inboxes.keys()) world.renameInbox(id, 'another');
     world.patchTicket(ticket.id, { inbox_id: [...world.inboxes.keys()].at(-1)!, type: 'sms', user_id: null });
     world.actInBulk(100);
@@ -91,10 +94,38 @@ test('contacts are made again as well, until they change', () => {
   expect(customer.contacts).toEqual(before);
   const { id, value } = before.find(({ type }) => type === 'email')!;
   expect(found(value)).toEqual([customer.id]);
-  world.removeContact(customer.id, id);
-  world.addContact(customer.id, { type: 'email', value: 'new@post.example' });
+  world.customers.removeContact(customer.id, id);
+  world.customers.addContact(customer.id, { type: 'email', value: 'new@post.example' });
   expect([found(value), found('new@post.example')]).toEqual([[], [customer.id]]);
   expect(customer.contacts.slice(0, -1)).toEqual(before.filter(contact => contact.id !== id));
+});
+
+test('a contact of the history can be patched, and is what it was in a copy that is behind', () => {
+  const clock = { ms: NOON };
+  const world = generateWorld({ tickets: 30, now: () => clock.ms });
+  const rules = new Rules([{ query: { lagging: '*' }, fault: { kind: 'lag', seconds: 10 } }]);
+  const { get, send } = asking(world, { rules });
+  const customer = [...world.customers.values()].find(({ contacts }) => contacts[0]?.type === 'email')!;
+  const [before] = customer.contacts;
+  const value = before!.value.toUpperCase();
+  const shown = (query: string) => get(`/customers/${customer.id}${query}`).json.contacts;
+  clock.ms += 60_000;
+  const got = send('PATCH', `/customers/${customer.id}`, { contacts: [{ type: 'email', value }] });
+  expect(got.json.contacts).toEqual([{ ...before, value }]);
+  expect([shown(''), shown('?lagging=1')[0]]).toEqual([[{ ...before, value }], before]);
+});
+
+test('a copy that is behind makes no messages of a history until somebody reads them there', () => {
+  const world = make({ tickets: 300 });
+  const ticket = talkative(world);
+  const { messages } = ticket;
+  const made = vi.spyOn(History.prototype, 'messagesOf');
+  world.past.keepFor(10_000);
+  world.actInBulk(200);
+  for (const { id } of world.customers.values()) world.customers.patch(id, { summary: 'x' });
+  world.deleteTicket(ticket.id);
+  expect(made).not.toHaveBeenCalled();
+  expect(behind(world, 5000).tickets.get(ticket.id)?.messages).toEqual(messages);
 });
 
 describe('bulk actions', () => {

@@ -14,7 +14,11 @@ const LATE = { id: 'late', query: { lagging: '*' }, fault: { kind: 'lag', second
 
 function desk() {
   const { world, clock } = emptyWorld();
-  world.addCustomer({ id: 'kim', first_name: 'Kim', contacts: [{ id: 'k1', type: 'email', value: 'kim@x.example' }] });
+  world.customers.add({
+    id: 'kim',
+    first_name: 'Kim',
+    contacts: [{ id: 'k1', type: 'email', value: 'kim@x.example' }],
+  });
   for (const id of ['a', 'b', 'c', 'd']) {
     clock.ms += 1000;
     world.addTicket({ id, subject: id, customer_id: 'kim' });
@@ -57,10 +61,10 @@ describe('a copy that is behind', () => {
     const note = world.addNote('a', { body: 'first' });
     world.addMessage('b', { body: 'hello' });
     world.editNote('a', note.id, 'second');
-    world.patchCustomer('kim', { first_name: 'Kimberly' });
-    world.addContact('kim', { type: 'phone', value: '1' });
-    world.removeContact('kim', 'k1');
-    world.addCustomer({ id: 'late' });
+    world.customers.patch('kim', { first_name: 'Kimberly' });
+    world.customers.addContact('kim', { type: 'phone', value: '1' });
+    world.customers.removeContact('kim', 'k1');
+    world.customers.add({ id: 'late' });
     world.deleteTicket('c');
     const bodies = (id: string, lagging: string) =>
       get(`/tickets/${id}?embed=messages${lagging}`).json.messages.map(({ body }: { body: string }) => body);
@@ -116,6 +120,17 @@ describe('a copy that is behind', () => {
     clock.ms += 60_000;
     expect(get('/tickets/a?lagging=1').json.state).toBe('open');
   });
+
+  test('what the clock jumped over happened when it jumped', () => {
+    const { world, clock, get } = desk();
+    const state = (lagging: string) => get(`/tickets/a?lagging=${lagging}`).json.state;
+    world.patchTicket('a', { state: 'snoozed', snoozed_until: '2024-05-01T12:30:00Z' });
+    clock.ms += 60_000;
+    world.clock.jump(3_600_000);
+    expect([get('/tickets/a').json.state, state('1')]).toEqual(['open', 'snoozed']);
+    clock.ms += 10_000;
+    expect(state('1')).toBe('open');
+  });
 });
 
 /** What a copy has to show at a moment: everything, taken when it was so. */
@@ -126,7 +141,7 @@ function photograph(world: World) {
     byUpdated: all(world.byUpdated, ticketRecord),
     byCreated: all(world.byCreated, ticketRecord),
     byUser: all(world.byUser, ticketRecord),
-    customers: all(world.customersByCreated, customerRecord),
+    customers: all(world.customers.byCreated, customerRecord),
     messages: all(world.byCreated, ({ messages }) => messages),
   };
 }
@@ -145,14 +160,14 @@ describe('the copy of a lively world is the world as it was', () => {
     expect(world.tickets.size).toBeGreaterThan(20);
     for (const [at, picture] of pictures) {
       const then = behind(world, clock.ms - at);
-      const { byUpdated, byCreated, byUser, customersByCreated } = then;
+      const { byUpdated, byCreated, byUser, customers } = then;
       const show = <T, R>(order: { length: number; at(n: number): T | undefined }, record: (item: T) => R) =>
         Array.from({ length: order.length }, (_, n) => record(order.at(n)!));
       expect({
         byUpdated: show(byUpdated, ticketRecord),
         byCreated: show(byCreated, ticketRecord),
         byUser: show(byUser, ticketRecord),
-        customers: show(customersByCreated, customerRecord),
+        customers: show(customers.byCreated, customerRecord),
         messages: show(byCreated, ({ messages }) => messages),
       }).toEqual(picture);
     }
@@ -191,6 +206,18 @@ describe('the copy of a lively world is the world as it was', () => {
     }
     expect(behind(world, 3_000).tickets.get('a')?.subject).toBe('97');
     expect(Number(behind(world, 1e9).tickets.get('a')?.subject)).toBeGreaterThan(85);
+  });
+
+  test('the past is forgotten in a world that rests, too', () => {
+    const { world, clock } = emptyWorld();
+    const { world: books, clock: other } = emptyBooks();
+    for (const { past } of [world, books]) past.keepFor(5_000);
+    for (let n = 0; n < 100; n++) world.addTicket();
+    books.addVolume({ id: 'v' });
+    expect([world.past.tickets.size, books.past.volumes.size]).toEqual([100, 1]);
+    for (const time of [clock, other]) time.ms += 10_001;
+    for (const desk of [world, books]) desk.settle();
+    expect([world.past.tickets.size, books.past.volumes.size]).toEqual([0, 0]);
   });
 });
 

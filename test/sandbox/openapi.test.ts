@@ -240,7 +240,7 @@ function valuesOf(schema: Schema): { right: string[]; wrong: string[] } {
 describe('every parameter takes what the document says, and nothing else', () => {
   const { world } = emptyWorld();
   world.addTicket({ id: 'x', customer_id: 'x' });
-  world.addCustomer({ id: 'x' });
+  world.customers.add({ id: 'x' });
   const desk = asking(world, { beyondDepth: 'empty' });
   const shelves = emptyBooks().world;
   shelves.addVolume({ id: 'x' });
@@ -347,7 +347,7 @@ describe('every body takes what the document says, and nothing else', () => {
     world.addInbox({ id: 'in1', name: 'Support' });
     world.addUser({ id: 'u1' });
     world.addLabel({ id: 'l1', name: 'refund' });
-    world.addCustomer({ id: 'k1' });
+    world.customers.add({ id: 'k1' });
     world.addTicket({ id: 't1', customer_id: 'k1' });
     const { send } = asking(world);
     const file = send('POST', '/attachments', { name: 'a', type: 'a/b', data: '' }).json.id;

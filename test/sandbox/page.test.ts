@@ -16,7 +16,7 @@ function watched(options: ServiceOptions = {}) {
   const { world, clock } = emptyWorld();
   const rules = new Rules([{ id: 'late', path: '/users', fault: { kind: 'delay', ms: 5 } }]);
   const helpdesk = new Service(world, { rules, ...options });
-  const books = new BooksService(new BooksWorld({ now: world.now }));
+  const books = new BooksService(new BooksWorld({ now: world.clock.now }));
   const look = (url: string, method = 'GET', headers: Record<string, string> = {}) =>
     pageAt({ method, url, headers }, { helpdesk, books, rules });
   const ask = (path: string, headers: Record<string, string> = {}) =>

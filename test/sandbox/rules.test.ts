@@ -18,7 +18,11 @@ function seen(request = 'GET /tickets'): SeenRequest {
 /** A help desk with tickets a, b and c and one customer, whose nth answers go wrong by these rules. */
 function desk(...rules: object[]) {
   const { world, clock } = emptyWorld();
-  world.addCustomer({ id: 'kim', first_name: 'Kim', contacts: [{ id: 'k1', type: 'email', value: 'kim@x.example' }] });
+  world.customers.add({
+    id: 'kim',
+    first_name: 'Kim',
+    contacts: [{ id: 'k1', type: 'email', value: 'kim@x.example' }],
+  });
   for (const id of ['a', 'b', 'c']) world.addTicket({ id, subject: id.toUpperCase(), customer_id: 'kim' });
   const all = new Rules(rules);
   return { world, clock, rules: all, ...asking(world, { rules: all }) };

@@ -6,8 +6,8 @@ import { asking, emptyWorld, ids } from './asking.ts';
 function smallDesk() {
   const { world, clock } = emptyWorld();
   world.addUser({ id: 'u1' });
-  world.addCustomer({ id: 'k1' });
-  world.addCustomer({ id: 'k2' });
+  world.customers.add({ id: 'k1' });
+  world.customers.add({ id: 'k2' });
   world.addTicket({ id: 't1', customer_id: 'k1', subject: 'Hi' });
   return { world, clock };
 }

@@ -113,13 +113,13 @@ describe('operations', () => {
 
   test('customers and their contacts', () => {
     const { world } = emptyWorld();
-    const { id } = world.addCustomer({ created_at: '2020-02-02T02:02:02Z' });
-    const contact = world.addContact(id, { type: 'email', value: 'a@x.example' });
-    world.patchCustomer(id, { first_name: 'Ada' });
+    const { id } = world.customers.add({ created_at: '2020-02-02T02:02:02Z' });
+    const contact = world.customers.addContact(id, { type: 'email', value: 'a@x.example' });
+    world.customers.patch(id, { first_name: 'Ada' });
     expect(asking(world).get(`/customers/${id}`).json).toMatchObject({ first_name: 'Ada', contacts: [contact] });
-    world.removeContact(id, contact.id);
+    world.customers.removeContact(id, contact.id);
     expect(world.customer(id).contacts).toEqual([]);
-    world.deleteCustomer(id);
+    world.customers.delete(id);
     expect(asking(world).get('/customers').json).toEqual([]);
   });
 

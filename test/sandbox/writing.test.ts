@@ -16,7 +16,7 @@ function desk(options: ServiceOptions & WorldOptions = {}) {
   world.addLabel({ id: 'l1', name: 'refund' });
   world.addLabel({ id: 'l2', name: 'urgent' });
   const contacts = [{ id: 'k1', type: 'email' as const, value: 'Ada@X.example' }];
-  world.addCustomer({ id: 'c', first_name: 'Ada', contacts, created_at: OLD });
+  world.customers.add({ id: 'c', first_name: 'Ada', contacts, created_at: OLD });
   world.addTicket({ id: 't', customer_id: 'c', inbox_id: 'i1', created_at: OLD });
   const asked = asking(world, options);
   const upload = (name = 'a.txt') =>
@@ -108,21 +108,21 @@ describe('a new ticket', () => {
       return send('POST', '/tickets', { type: 'email', subject: '', customer }).json.customer_id;
     };
     expect(customerOf('ada@x.example')).toBe('c');
-    world.addContact('c', { type: 'email', value: 'second@x.example' });
-    world.addCustomer({ id: 'd', contacts: [{ id: 'k9', type: 'email', value: 'dan@x.example' }] });
+    world.customers.addContact('c', { type: 'email', value: 'second@x.example' });
+    world.customers.add({ id: 'd', contacts: [{ id: 'k9', type: 'email', value: 'dan@x.example' }] });
     expect([customerOf('second@x.example'), customerOf('dan@x.example')]).toEqual(['c', 'd']);
-    world.removeContact('c', 'k1');
-    world.deleteCustomer('d');
+    world.customers.removeContact('c', 'k1');
+    world.customers.delete('d');
     const made = [customerOf('ada@x.example'), customerOf('dan@x.example')];
     expect(made).not.toContain('c');
     expect(made).not.toContain('d');
     expect([customerOf('ada@x.example'), customerOf('dan@x.example')]).toEqual(made);
     for (const id of ['e', 'f', 'g'])
-      world.addCustomer({ id, contacts: [{ id, type: 'email', value: 'we@x.example' }] });
+      world.customers.add({ id, contacts: [{ id, type: 'email', value: 'we@x.example' }] });
     expect(customerOf('we@x.example')).toBe('e');
-    world.removeContact('e', 'e');
+    world.customers.removeContact('e', 'e');
     expect(customerOf('WE@x.example')).toBe('f');
-    world.deleteCustomer('f');
+    world.customers.delete('f');
     expect(customerOf('we@x.example')).toBe('g');
   });
 
@@ -287,6 +287,19 @@ describe('attachments', () => {
     expect(late.json.errors).toEqual([{ message: `attachment_ids: there is no attachment "${first.id}"` }]);
   });
 
+  test('wait equally long however the clock is set meanwhile', () => {
+    const { world, clock, get, upload } = desk();
+    const files = [-48, 96, 0].map(hours => {
+      const file = upload();
+      world.clock.jump(hours * HOUR);
+      return file;
+    });
+    const statuses = () => files.map(({ id }) => get(`/attachments/${id}`).status);
+    expect(statuses()).toEqual([200, 200, 200]);
+    clock.ms += 24 * HOUR;
+    expect(statuses()).toEqual([404, 404, 404]);
+  });
+
   test('stay forever where that is wanted', () => {
     const { clock, get, upload } = desk({ attachmentHours: 0 });
     const file = upload();
@@ -304,7 +317,7 @@ describe('contacts', () => {
     ['exact', 'Ada@X.example', 'c'],
   ] as const)('who has them is found in the list by the same rule (%s): %s', (emailCase, value, found) => {
     const { world, get } = desk({ emailCase });
-    world.addContact('c', { type: 'twitter', value: 'Reads' });
+    world.customers.addContact('c', { type: 'twitter', value: 'Reads' });
     expect(ids(get(`/customers?contacts.type=email&contacts.value=${value}`)).join()).toBe(found);
     expect(ids(get(`/customers?contacts.value=${value}`)).join()).toBe(found);
     expect(get('/customers?contacts.type=twitter&contacts.value=reads').json).toEqual([]);
@@ -316,7 +329,7 @@ describe('contacts', () => {
       [false, 201],
     ] as const) {
       const { world, send } = desk({ contactsUnique });
-      world.addCustomer({ id: 'd' });
+      world.customers.add({ id: 'd' });
       expect(send('POST', '/customers', { contacts: [ada] }).status).toBe(status);
       expect(send('POST', '/customers', { contacts: [{ ...ada, type: 'twitter' }] }).status).toBe(201);
       const twice = [
@@ -335,8 +348,8 @@ describe('contacts', () => {
     ['added', ['k1', 'k2', 'k3', 'new@x.example']],
   ] as const)('of a patch: those that are there are %s, and the same ones keep their ids', (patchedContacts, after) => {
     const { world, send } = desk({ patchedContacts });
-    world.addContact('c', { id: 'k2', type: 'phone', value: '2' });
-    world.addContact('c', { id: 'k3', type: 'twitter', value: '3' });
+    world.customers.addContact('c', { id: 'k2', type: 'phone', value: '2' });
+    world.customers.addContact('c', { id: 'k3', type: 'twitter', value: '3' });
     const contacts = [{ type: 'phone', value: '2' }, { type: 'email', value: 'new@x.example' }, ada];
     const got = send('PATCH', '/customers/c', { contacts });
     const shown = got.json.contacts.map((one: { id: string; value: string }) =>

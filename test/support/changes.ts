@@ -77,7 +77,7 @@ function changeOne(world: World, rng: Rng, isPending: (id: string) => boolean): 
   while (isPending(ticket.id)) ticket = tickets.at(Math.floor(rng() * tickets.length))!;
   const kind = pick(rng, ['reply', 'reply', 'note', 'state', 'new ticket'] as const);
   if (kind === 'new ticket') ticket = world.addTicket({ customer_id: ticket.customer_id, subject: 'A fresh one' });
-  const atMs = world.now();
+  const atMs = world.clock.now();
   let message: string | undefined;
   if (kind === 'state') world.patchTicket(ticket.id, { state: ticket.state === 'open' ? 'closed' : 'open' });
   else if (kind === 'note') message = world.addNote(ticket.id, { body: 'A note just now' }).id;

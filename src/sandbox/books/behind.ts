@@ -6,7 +6,7 @@ import { Past } from '../past.ts';
 import type { BooksUser, WorldShelf, WorldVolume } from './records.ts';
 import type { BooksWorld } from './world.ts';
 
-export interface BooksShown extends Pick<BooksWorld, 'me' | 'now' | 'sellsAhead'> {
+export interface BooksShown extends Pick<BooksWorld, 'me' | 'clock' | 'sellsAhead'> {
   readonly users: { get(id: string): BooksUser | undefined };
   readonly volumes: Pick<ReadonlyMap<string, WorldVolume>, 'get' | 'values'>;
   user(id: string): BooksUser;
@@ -36,6 +36,11 @@ export class BooksPast {
     this.volumes.keepFor(ms);
   }
 
+  forget(): void {
+    this.#shelves.forget();
+    this.volumes.forget();
+  }
+
   /** As `Past.note`. */
   noteShelf(user: string, id: number, shelf?: WorldShelf): void {
     this.#shelves.note(`${id} ${user}`, shelf && { user, shelf });
@@ -58,7 +63,7 @@ export class BooksPast {
 }
 
 export function behind(world: BooksWorld, lag_ms: number): BooksShown {
-  const moment = world.steady() - lag_ms;
+  const moment = world.clock.steady() - lag_ms;
   const volumes = new Map(world.volumes);
   for (const [id, then] of world.past.volumes.asOf(moment)) {
     if (then === undefined) volumes.delete(id);
@@ -68,9 +73,9 @@ export function behind(world: BooksWorld, lag_ms: number): BooksShown {
     const user = world.users.get(id);
     return user && world.past.userAsOf(user, moment);
   };
-  const { me, now, sellsAhead } = world;
+  const { me, clock, sellsAhead } = world;
   return {
-    ...{ me, now, sellsAhead, volumes },
+    ...{ me, clock, sellsAhead, volumes },
     users: { get: find },
     user: id => find(id) ?? world.user(id),
     volume: id => volumes.get(id) ?? world.volume(id),

@@ -53,7 +53,7 @@ function addVolumes(world: BooksWorld, rng: Rng, options: GenerateBooksOptions):
     ODDITIES[n]?.(volume);
     if (rng() < naughty) spoilText(rng, volume);
     // Chance is asked only where it matters: a world without them is the same as before there were any.
-    if (preorders > 0 && rng() < preorders) sellAhead(rng, volume, world.now());
+    if (preorders > 0 && rng() < preorders) sellAhead(rng, volume, world.clock.now());
     world.addVolume(volume);
   }
 }
@@ -83,8 +83,8 @@ function fill(world: BooksWorld, rng: Rng, shelf: WorldShelf, mine: boolean): vo
 }
 
 function date(world: BooksWorld, rng: Rng, shelf: WorldShelf): void {
-  const created = Math.floor(world.now() - DAY - rng() * HISTORY);
-  const filled = created + Math.floor(rng() * (world.now() - DAY - created));
+  const created = Math.floor(world.clock.now() - DAY - rng() * HISTORY);
+  const filled = created + Math.floor(rng() * (world.clock.now() - DAY - created));
   shelf.created = instant(created);
   shelf.volumesLastUpdated = instant(shelf.volumes.length === 0 ? created : filled);
   shelf.updated = pick(rng, [shelf.volumesLastUpdated, instant(filled + Math.floor(rng() * DAY))]);

@@ -201,7 +201,7 @@ function aboutMe({ shown, names, readings }: BooksCall): Look['about'] {
   const own = names.user === undefined && names.shelf !== undefined;
   if (!own || readings.userInfo === 'none') return undefined;
   const { shelves } = shown.user(shown.me);
-  const updated = readings.userInfo === 'varies' ? instant(shown.now()) : shelves.get(0)!.created;
+  const updated = readings.userInfo === 'varies' ? instant(shown.clock.now()) : shelves.get(0)!.created;
   const bought = shelves.get(PURCHASED)?.volumes ?? [];
   return ({ id }) => ({ isPurchased: bought.includes(id), isPreordered: false, isInMyBooks: true, updated });
 }

@@ -63,7 +63,7 @@ export class BooksService {
     this.#options = options;
     this.#rng = makeRng(world.seed + 0x70741);
     this.readings = { ...settled('books', options), failing: new Set(options.failing) };
-    this.tokens = new Tokens(options, this.readings.tokenSeconds, world.now);
+    this.tokens = new Tokens(options, this.readings.tokenSeconds, world.clock.now);
     const limits = this.#newDay();
     this.#limits = new Limits(limits);
     this.clients = new Clients(limits);
@@ -72,7 +72,7 @@ export class BooksService {
 
   /** What there is of the day now. */
   budget(): Budget {
-    return this.#limits.budget(this.world.steady());
+    return this.#limits.budget(this.world.clock.steady());
   }
 
   /** The quota of the day is whole again. */
@@ -89,7 +89,7 @@ export class BooksService {
       periodSeconds: daySeconds,
       requestsPerSecond,
       window: 'fixed',
-      start: this.world.steady(),
+      start: this.world.clock.steady(),
     };
   }
 
@@ -107,7 +107,7 @@ export class BooksService {
     if (BooksService.isForToken(asked.url)) return this.#handToken(asked);
     const { path, query } = takeApart(wholeUrl(asked), BOOKS_BASE);
     const client = this.#clientOf(asked, query);
-    const at = this.world.steady();
+    const at = this.world.clock.steady();
     const seen: Seen = { method: verb(asked), path, query, cost: 0, at, client, outcome: 'turned away' };
     if (seen.method === 'OPTIONS') return this.#reply(asked, seen, optionsOf(asked, path));
     const found = findAmong(BOOKS_ROUTES, seen.method === 'HEAD' ? 'GET' : seen.method, path);
@@ -166,9 +166,9 @@ export class BooksService {
 
   #handToken(asked: Asked): Reply {
     const { path, query } = takeApart(asked.url, '');
-    const seen = { method: asked.method, path, query, cost: 0, at: this.world.steady() };
+    const seen = { method: asked.method, path, query, cost: 0, at: this.world.clock.steady() };
     const faults = this.#faultsOf('token', seen, this.#options.tokenFault?.(++this.#tokenRequests));
-    const undone = { status: 200, headers: { Date: new Date(this.world.now()).toUTCString() }, text: '{}' };
+    const undone = { status: 200, headers: { Date: new Date(this.world.clock.now()).toUTCString() }, text: '{}' };
     const reply = leavesUndone(faults, seen.method) ? undone : this.tokens.handle(asked);
     return spoil(reply, faults, noToken);
   }
@@ -179,7 +179,7 @@ export class BooksService {
     if (struck.length > 0) seen.rules = struck.map(({ id }) => id);
     const faults = [...(hooked ? [hooked] : []), ...struck.map(({ fault }) => fault)];
     for (const fault of faults) {
-      if (fault.kind === 'clock') this.world.jump(fault.seconds * 1000);
+      if (fault.kind === 'clock') this.world.clock.jump(fault.seconds * 1000);
       if (fault.kind === 'credits') this.takeRequests(fault.credits);
     }
     return faults;
@@ -187,7 +187,7 @@ export class BooksService {
 
   /** Another client uses requests of the day. */
   takeRequests(requests: number): void {
-    this.clients.foreign += this.#limits.take(requests, this.world.steady());
+    this.clients.foreign += this.#limits.take(requests, this.world.clock.steady());
   }
 
   /**
@@ -244,7 +244,7 @@ export class BooksService {
     this.totals.requests++;
     keep(this.requests, seen);
     const { status, body } = answer;
-    const sent = { Date: new Date(this.world.now()).toUTCString(), ...forBrowsers(asked), ...answer.headers };
+    const sent = { Date: new Date(this.world.clock.now()).toUTCString(), ...forBrowsers(asked), ...answer.headers };
     if (body === undefined) return { status, headers: sent, text: '' };
     const indent = /^(true|1)$/i.test(lastOf(seen.query, 'prettyPrint') ?? '') ? 2 : 0;
     const headers = { ...sent, 'Content-Type': 'application/json; charset=UTF-8' };

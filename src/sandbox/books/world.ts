@@ -42,10 +42,7 @@ export class BooksWorld {
   readonly users = new Map<string, BooksUser>();
   readonly me: string;
   readonly seed: number;
-  readonly steady: () => number;
-  readonly now: () => number;
-  readonly jump: (ms: number) => void;
-  readonly at: Clock['at'];
+  readonly clock: Clock;
   /** What shelves and volumes were, once somebody wants to read from a copy that is behind. */
   readonly past: BooksPast;
   /** Whether any volume ever was one that can only be ordered in advance: those are not shown to everybody. */
@@ -56,19 +53,15 @@ export class BooksWorld {
   /** Holds nobody but the one who asks, whose shelves are empty. */
   constructor(options: BooksWorldOptions) {
     this.seed = options.seed ?? 1;
-    const { steady, now, jump, at } = new Clock(options.now);
-    this.steady = steady;
-    this.now = now;
-    this.jump = jump;
-    this.at = at;
-    this.past = new BooksPast(steady);
+    this.clock = new Clock(options.now);
+    this.past = new BooksPast(this.clock.steady);
     this.me = options.me ?? '1122334455667788';
     this.#moveShows = settled('books', options).moveShows;
     this.addUser(this.me);
   }
 
   /** With the fixed shelves, which are public and empty. */
-  addUser(id: string, created: number | string = this.now()): BooksUser {
+  addUser(id: string, created: number | string = this.clock.now()): BooksUser {
     if (this.users.has(id)) throw new Error(`There is a user ${id} already`);
     const user: BooksUser = { id, shelves: new Map() };
     this.users.set(id, user);
@@ -165,7 +158,7 @@ export class BooksWorld {
   /** A shelf of the user's own unless an id says another one. What is not given is made up plainly. */
   createShelf(userId: string, shelf: NewShelf = {}): WorldShelf {
     const { shelves } = this.user(userId);
-    const created = instant(shelf.created ?? this.now());
+    const created = instant(shelf.created ?? this.clock.now());
     const made: WorldShelf = {
       id: shelf.id ?? Math.max(LAST_RESERVED_ID, ...shelves.keys()) + 1,
       title: shelf.title ?? 'A shelf',
@@ -187,7 +180,7 @@ export class BooksWorld {
     const shelf = this.#aboutToChange(userId, shelfId);
     Object.assign(shelf, patch);
     if (shelf.description === undefined) delete shelf.description;
-    shelf.updated = instant(this.now());
+    shelf.updated = instant(this.clock.now());
     return shelf;
   }
 
@@ -195,6 +188,11 @@ export class BooksWorld {
     if (shelfId <= LAST_RESERVED_ID) throw new Error(`Shelf ${shelfId} belongs to every user and stays`);
     this.#aboutToChange(userId, shelfId);
     this.user(userId).shelves.delete(shelfId);
+  }
+
+  /** As the help desk does; here nothing becomes due, and what is too old of the past is forgotten. */
+  settle(): void {
+    this.past.forget();
   }
 
   /** One random believable change, now. */
@@ -233,7 +231,7 @@ export class BooksWorld {
   }
 
   #moved(shelf: WorldShelf): WorldShelf {
-    shelf.updated = instant(this.now());
+    shelf.updated = instant(this.clock.now());
     shelf.volumesLastUpdated = shelf.updated;
     return shelf;
   }

@@ -6,8 +6,7 @@
  */
 import { Past } from '../past.ts';
 import { Overlay, type Sequence } from './overlay.ts';
-import { customerRecord, type Message, ticketRecord } from './records.ts';
-import { byArrival, byCreation, byUpdate, byUserThenLatest, WorldCustomer, WorldTicket } from './rows.ts';
+import { byArrival, byCreation, byUpdate, byUserThenLatest, type WorldCustomer, type WorldTicket } from './rows.ts';
 import type { TicketTable } from './table.ts';
 import type { World } from './world.ts';
 
@@ -19,11 +18,10 @@ export interface Lookup<T> {
 export interface Shown extends Pick<World, 'users' | 'labels' | 'inboxes' | 'attachments'> {
   readonly table?: TicketTable;
   readonly tickets: Lookup<WorldTicket>;
-  readonly customers: Lookup<WorldCustomer>;
+  readonly customers: Lookup<WorldCustomer> & { readonly byCreated: Sequence<WorldCustomer> };
   readonly byUpdated: Sequence<WorldTicket>;
   readonly byCreated: Sequence<WorldTicket>;
   readonly byUser: Sequence<WorldTicket>;
-  readonly customersByCreated: Sequence<WorldCustomer>;
 }
 
 /** What tickets and customers were before they changed. */
@@ -32,33 +30,35 @@ export class HelpdeskPast {
   readonly customers: Past<WorldCustomer>;
 
   constructor(steady: () => number) {
-    this.tickets = new Past<WorldTicket>(steady, ticket => {
-      return new WorldTicket(ticketRecord(ticket), ticket.touched, ticket.messages.map(copyOf));
-    });
-    this.customers = new Past<WorldCustomer>(steady, customer => {
-      const { created_at, seq, contacts } = customer;
-      return new WorldCustomer({ ...customerRecord(customer), created_at }, seq, [...contacts]);
-    });
+    this.tickets = new Past<WorldTicket>(steady, ticket => ticket.copy());
+    this.customers = new Past<WorldCustomer>(steady, customer => customer.copy());
   }
 
   keepFor(ms: number): void {
     this.tickets.keepFor(ms);
     this.customers.keepFor(ms);
   }
+
+  forget(): void {
+    this.tickets.forget();
+    this.customers.forget();
+  }
 }
 
-/** Notes are edited in place. */
-const copyOf = (message: Message): Message => ({ ...message, attachments: [...message.attachments] });
-
 export function behind(world: World, lag_ms: number): Shown {
-  const moment = world.steady() - lag_ms;
+  const moment = world.clock.steady() - lag_ms;
   const tickets = over(world.tickets, world.past.tickets.asOf(moment));
   const customers = over(world.customers, world.past.customers.asOf(moment));
   const { users, labels, inboxes, attachments } = world;
   return {
     ...{ users, labels, inboxes, attachments },
     tickets,
-    customers,
+    customers: {
+      get: customers.get,
+      get byCreated() {
+        return customers.order(world.customers.byCreated, byArrival);
+      },
+    },
     // Each only if it is asked for: it is made for one request.
     get byUpdated() {
       return tickets.order(world.byUpdated, byUpdate);
@@ -68,9 +68,6 @@ export function behind(world: World, lag_ms: number): Shown {
     },
     get byUser() {
       return tickets.order(world.byUser, byUserThenLatest);
-    },
-    get customersByCreated() {
-      return customers.order(world.customersByCreated, byArrival);
     },
   };
 }

@@ -8,7 +8,8 @@ import { type EmailCase, type NewContact, sameContact } from './contacts.ts';
 import { type Form, shown } from './form.ts';
 import { CONTACT_TYPES, type Customer } from './records.ts';
 import type { Readings } from './routes.ts';
-import type { TicketPatch, World, WorldTicket } from './world.ts';
+import type { WorldTicket } from './rows.ts';
+import type { TicketPatch, World } from './world.ts';
 
 // --- tickets -------------------------------------------------------------------------------------------------------
 
@@ -205,7 +206,7 @@ export function unowned(
   owner?: string,
 ): void {
   if (!readings.contactsUnique) return;
-  const holder = world.contacts.holder(contact, readings.emailCase);
+  const holder = world.customers.byContact.holder(contact, readings.emailCase);
   if (holder === undefined || holder.id === owner) return;
   form.fail(name, `${contact.type} ${shown(contact.value)} is a contact of customer ${holder.id}`);
 }

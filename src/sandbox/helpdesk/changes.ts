@@ -6,7 +6,8 @@ import type { Change } from '../activity.ts';
 import { between, pick, type Rng, weighted } from '../random.ts';
 import { castOf, makeContact, makeCustomer, makeInbound, makeNote, makeOutbound, makeTicket } from './content.ts';
 import { type Message, stamp, type TicketState } from './records.ts';
-import type { World, WorldTicket } from './world.ts';
+import type { WorldTicket } from './rows.ts';
+import type { World } from './world.ts';
 
 /** Returns the id of what it happened to, or undefined where there was nothing. */
 type Happening = (world: World, rng: Rng) => string | undefined;
@@ -54,7 +55,7 @@ export function mutate(world: World, rng: Rng, without: readonly string[] = []):
 
 function newTicket(world: World, rng: Rng): string {
   const known = someCustomer(world, rng);
-  const customer = known && rng() < 0.6 ? known : world.addCustomer(makeCustomer(rng, castOf(world)));
+  const customer = known && rng() < 0.6 ? known : world.customers.add(makeCustomer(rng, castOf(world)));
   const cast = castOf(world);
   const ticket = world.addTicket(makeTicket(rng, cast, customer));
   world.addMessage(ticket.id, makeInbound(rng, cast, ticket, customer, null));
@@ -133,7 +134,7 @@ function removeLabel(world: World, rng: Rng): string | undefined {
 }
 
 function snooze(world: World, rng: Rng): string | undefined {
-  const snoozed_until = stamp(world.now() + between(rng, 1, 200) * 3_600_000);
+  const snoozed_until = stamp(world.clock.now() + between(rng, 1, 200) * 3_600_000);
   return onTicket(world, rng, ({ id }) => world.patchTicket(id, { state: 'snoozed', snoozed_until }));
 }
 
@@ -170,7 +171,7 @@ export function closeInBulk(world: World, rng: Rng, most: number, labels: readon
   const count = Math.min(most, world.byUpdated.length);
   const first = between(rng, 0, world.byUpdated.length - count);
   const chosen = Array.from({ length: count }, (_, at) => world.byUpdated.at(first + at)!);
-  const at = world.now();
+  const at = world.clock.now();
   for (const { id, label_ids } of chosen) {
     const labelled = [...new Set([...label_ids, ...labels])];
     world.patchTicket(id, { state: 'closed', snoozed_until: null, label_ids: labelled }, { at });
@@ -181,7 +182,7 @@ export function closeInBulk(world: World, rng: Rng, most: number, labels: readon
 // --- customers and names: nothing announces these -------------------------------------------------------------------
 
 function someCustomer(world: World, rng: Rng) {
-  return world.customersByCreated.at(Math.floor(rng() * world.customersByCreated.length));
+  return world.customers.byCreated.at(Math.floor(rng() * world.customers.byCreated.length));
 }
 
 function editCustomer(world: World, rng: Rng): string | undefined {
@@ -189,7 +190,7 @@ function editCustomer(world: World, rng: Rng): string | undefined {
   if (!customer) return undefined;
   const { first_name, last_name } = makeCustomer(rng, castOf(world));
   const summary = rng() < 0.5 ? 'Likes to be called in the morning.' : null;
-  world.patchCustomer(
+  world.customers.patch(
     customer.id,
     pick(rng, [{ first_name: first_name ?? null }, { last_name: last_name ?? null }, { summary }]),
   );
@@ -199,14 +200,14 @@ function editCustomer(world: World, rng: Rng): string | undefined {
 function addContact(world: World, rng: Rng): string | undefined {
   const customer = someCustomer(world, rng);
   if (customer)
-    world.addContact(customer.id, makeContact(rng, castOf(world), pick(rng, ['email', 'phone', 'twitter'])));
+    world.customers.addContact(customer.id, makeContact(rng, castOf(world), pick(rng, ['email', 'phone', 'twitter'])));
   return customer?.id;
 }
 
 function removeContact(world: World, rng: Rng): string | undefined {
   const customer = someCustomer(world, rng);
   if (!customer || customer.contacts.length < 2) return undefined;
-  world.removeContact(customer.id, pick(rng, customer.contacts).id);
+  world.customers.removeContact(customer.id, pick(rng, customer.contacts).id);
   return customer.id;
 }
 

@@ -3,7 +3,7 @@
  * customer up. Most worlds are only read, so the index (50 bytes a contact) is made by the first question.
  */
 import { CONTACT_TYPES, type Contact, type ContactType } from './records.ts';
-import type { World, WorldCustomer } from './world.ts';
+import type { WorldCustomer } from './rows.ts';
 
 /** A contact that may have no id yet. */
 export interface NewContact {
@@ -24,15 +24,15 @@ function keyOf({ type, value }: NewContact): string {
 }
 
 export class ContactBook {
-  readonly #world: World;
+  readonly #customers: Pick<ReadonlyMap<string, WorldCustomer>, 'get'>;
   /**
    * By a hash of the contact: the id of its customer, or several where contacts are shared or hashes agree (of 600,000
    * contacts some 170 do). Hashes, because a million texts as keys would take 100 MB and seconds.
    */
   readonly #holders = new Map<number, string | string[]>();
 
-  constructor(world: World) {
-    this.#world = world;
+  constructor(customers: Pick<ReadonlyMap<string, WorldCustomer>, 'get'>) {
+    this.#customers = customers;
   }
 
   /** The customer who has had this contact the longest. */
@@ -45,7 +45,7 @@ export class ContactBook {
   /** Everyone who may have a contact of one of these types and of this value, each once; has to be looked at. */
   holders(types: readonly ContactType[], value: string): WorldCustomer[] {
     const ids = types.flatMap(type => this.#holders.get(hashOf({ type, value })) ?? []);
-    return [...new Set(ids)].map(id => this.#world.customers.get(id)).filter(customer => customer !== undefined);
+    return [...new Set(ids)].map(id => this.#customers.get(id)).filter(customer => customer !== undefined);
   }
 
   /** Has to be called after a customer got these. (What it lost stays in the index, and counts no longer.) */

@@ -17,7 +17,8 @@ import {
   type TicketType,
   type User,
 } from './records.ts';
-import type { NewTicket, World } from './world.ts';
+import type { NewTicket } from './tickets.ts';
+import type { World } from './world.ts';
 
 /** What a world offers to choose from (arrays, since maps cannot be picked from), and its next id. */
 export interface Cast {

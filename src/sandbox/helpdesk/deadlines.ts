@@ -5,7 +5,8 @@
  * not when somebody came. Settling costs a glance at the top of a heap; each change of a snoozed or closed ticket an
  * entry in it, and the newest entry of a ticket counts.
  */
-import type { World, WorldTicket } from './world.ts';
+import type { WorldTicket } from './rows.ts';
+import type { World } from './world.ts';
 
 const HOUR = 3_600_000;
 
@@ -38,7 +39,7 @@ export class Deadlines {
   }
 
   settle(world: World): void {
-    const now = world.now();
+    const now = world.clock.now();
     for (let first = this.#heap[0]; first !== undefined && first.at <= now; first = this.#heap[0]) {
       takeFirst(this.#heap);
       if (this.#due.get(first.id) !== first.at) continue;
@@ -64,7 +65,7 @@ export class Deadlines {
 /** Not before the last thing that is known to have happened to it. */
 function fulfil(world: World, { id, state, updated_at }: WorldTicket, due: number): void {
   const at = Math.max(due, Date.parse(updated_at));
-  world.at(world.steady() - (world.now() - at), () => {
+  world.clock.at(world.clock.reached(at), () => {
     if (state === 'snoozed') world.wake(id, { at });
     else if (state === 'closed') world.archive(id, { at });
   });

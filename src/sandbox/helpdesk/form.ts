@@ -80,20 +80,20 @@ export class Form {
   }
 
   /** The id of something that exists. */
-  idOf(name: string, among: ReadonlyMap<string, unknown>, what: string): string {
+  idOf(name: string, among: { has(id: string): boolean }, what: string): string {
     const id = this.text(name);
     if (typeof this.#fields[name] === 'string') this.#look(name, id, among, what);
     return id;
   }
 
   /** Ids of things that exist, each once. */
-  idsOf(name: string, among: ReadonlyMap<string, unknown>, what: string): string[] {
+  idsOf(name: string, among: { has(id: string): boolean }, what: string): string[] {
     const ids = this.texts(name);
     for (const id of ids) this.#look(name, id, among, what);
     return ids;
   }
 
-  #look(name: string, id: string, among: ReadonlyMap<string, unknown>, what: string): void {
+  #look(name: string, id: string, among: { has(id: string): boolean }, what: string): void {
     if (!among.has(id)) this.fail(name, `there is no ${what} ${shown(id)}`);
   }
 

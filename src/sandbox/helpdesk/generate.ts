@@ -40,7 +40,7 @@ export function generateWorld(options: GenerateOptions = {}): World {
   const world = new World({ ...options, bulkSize });
   const rng = makeRng(world.seed);
   const customers = Math.max(options.customers ?? Math.ceil(tickets / 3), Math.min(tickets, 1));
-  const latest = Math.floor(world.now() / 1000) - 3 * MINUTE;
+  const latest = Math.floor(world.clock.now() / 1000) - 3 * MINUTE;
   addScenery(world, naughty);
   const created = { tickets: momentsUntil(rng, tickets, latest), customers: momentsUntil(rng, customers, latest) };
   // Somebody has to be there before the first ticket.

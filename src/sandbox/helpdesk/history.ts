@@ -127,13 +127,13 @@ export class History implements Memories {
     return this.#files[number - FIRST_NUMBER]!;
   }
 
-  contactsOf({ seq }: Pick<WorldCustomer, 'seq'>): Contact[] {
+  contactsOf({ seq }: Pick<WorldCustomer, 'seq'>): readonly Contact[] {
     const n = seq - 1;
     const { contacts } = this.#customer(n);
-    const contact = contacts[0];
+    const [first, ...others] = contacts;
     const rng = this.#chance('contact', n);
-    if (contact && rng() < this.#options.naughty) contact.value = spoil(rng, contact.value);
-    return contacts;
+    if (first === undefined || rng() >= this.#options.naughty) return contacts;
+    return [{ ...first, value: spoil(rng, first.value) }, ...others];
   }
 
   /** The id of the ticket to which everything with such an id belongs, if any does. */

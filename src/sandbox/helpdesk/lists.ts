@@ -137,7 +137,7 @@ export function listCustomers(call: Call): Answer {
   if (sort !== 'created_at' && sort !== '-created_at') {
     throw new Refusal(400, `sort: customers cannot be sorted by "${sort}"`);
   }
-  const order = shown.customersByCreated;
+  const order = shown.customers.byCreated;
   const from = order.firstWhere(customer => customer.created_at >= created);
   return page(call, { order, from, descending: sort.startsWith('-'), ...customersReached(call) }, customerRecord);
 }
@@ -161,7 +161,7 @@ function customersReached({
   if (shown.table === undefined) return { filters: [has] };
   return {
     filters: [has],
-    among: { items: world.contacts.holders(types ?? CONTACT_TYPES, value), compare: byArrival },
+    among: { items: world.customers.byContact.holders(types ?? CONTACT_TYPES, value), compare: byArrival },
   };
 }
 

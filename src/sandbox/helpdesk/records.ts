@@ -57,7 +57,7 @@ interface MessageBase {
   from_name: string | null;
   body: string | null;
   htmlized: boolean;
-  attachments: Attachment[];
+  attachments: readonly Attachment[];
   user_id: string | null;
   created_at: string;
 }
@@ -82,9 +82,9 @@ export interface User {
 }
 
 export interface Contact {
-  id: string;
-  type: ContactType;
-  value: string;
+  readonly id: string;
+  readonly type: ContactType;
+  readonly value: string;
 }
 
 export interface Customer {
@@ -92,7 +92,7 @@ export interface Customer {
   first_name: string | null;
   last_name: string | null;
   summary: string | null;
-  contacts: Contact[];
+  contacts: readonly Contact[];
 }
 
 /** An inbox or a label: the interface shows their ids and names only. */

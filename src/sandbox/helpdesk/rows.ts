@@ -18,7 +18,7 @@ import {
 export interface Memories {
   messagesOf(ticket: WorldTicket): Message[];
   messageCountOf(ticket: WorldTicket): number;
-  contactsOf(customer: WorldCustomer): Contact[];
+  contactsOf(customer: WorldCustomer): readonly Contact[];
 }
 
 /** Every field is written out, the same for all: a million rows are to have one shape. */
@@ -44,9 +44,9 @@ export class WorldTicket implements Ticket {
   touched: number;
   /** Its place in the columns. */
   slot = -1;
-  #said: Message[] | Memories;
+  #said: readonly Message[] | Memories;
 
-  constructor(ticket: Ticket, touched: number, said: Message[] | Memories) {
+  constructor(ticket: Ticket, touched: number, said: readonly Message[] | Memories) {
     this.id = ticket.id;
     this.number = ticket.number;
     this.customer_id = ticket.customer_id;
@@ -68,24 +68,27 @@ export class WorldTicket implements Ticket {
     this.#said = said;
   }
 
-  /** Oldest first. To be read only: what is changed in them is forgotten where nothing was kept before. */
+  /** Oldest first. Neither a list nor a message in it ever changes: others take their place, and stay from then on. */
   get messages(): readonly Message[] {
-    return Array.isArray(this.#said) ? this.#said : this.#said.messagesOf(this);
+    return isKept(this.#said) ? this.#said : this.#said.messagesOf(this);
+  }
+
+  set messages(messages: readonly Message[]) {
+    this.#said = messages;
   }
 
   /** Without making them. */
   get messageCount(): number {
-    return Array.isArray(this.#said) ? this.#said.length : this.#said.messageCountOf(this);
+    return isKept(this.#said) ? this.#said.length : this.#said.messageCountOf(this);
   }
 
   get keepsMessages(): boolean {
-    return Array.isArray(this.#said);
+    return isKept(this.#said);
   }
 
-  /** For the world, before the conversation changes: from now on they stay. */
-  keepMessages(): Message[] {
-    if (!Array.isArray(this.#said)) this.#said = this.#said.messagesOf(this);
-    return this.#said;
+  /** As it is now, whatever becomes of this one. Messages that are not kept are not made for it. */
+  copy(): WorldTicket {
+    return new WorldTicket(this, this.touched, this.#said);
   }
 }
 
@@ -99,12 +102,12 @@ export class WorldCustomer implements Customer {
   readonly seq: number;
   /** The types of its contacts, as bits (see contacts.ts). */
   reach = 0;
-  #reached: Contact[] | Memories;
+  #reached: readonly Contact[] | Memories;
 
   constructor(
     customer: Omit<Customer, 'contacts'> & { created_at: string },
     seq: number,
-    reached: Contact[] | Memories,
+    reached: readonly Contact[] | Memories,
   ) {
     this.id = customer.id;
     this.first_name = customer.first_name;
@@ -113,19 +116,29 @@ export class WorldCustomer implements Customer {
     this.created_at = customer.created_at;
     this.seq = seq;
     this.#reached = reached;
-    if (Array.isArray(reached)) this.reach = reachOf(reached);
+    if (isKept(reached)) this.reach = reachOf(reached);
   }
 
-  /** To be read only, as messages are. */
-  get contacts(): Contact[] {
-    return Array.isArray(this.#reached) ? this.#reached : this.#reached.contactsOf(this);
+  /** As with messages: a list never changes, another one takes its place. */
+  get contacts(): readonly Contact[] {
+    return isKept(this.#reached) ? this.#reached : this.#reached.contactsOf(this);
   }
 
-  /** For the world, before they change: from now on they stay. */
-  keepContacts(): Contact[] {
-    if (!Array.isArray(this.#reached)) this.#reached = this.#reached.contactsOf(this);
-    return this.#reached;
+  set contacts(contacts: readonly Contact[]) {
+    this.#reached = contacts;
+    this.reach = reachOf(contacts);
   }
+
+  /** As it is now, without contacts that are not kept. */
+  copy(): WorldCustomer {
+    const made = new WorldCustomer(this, this.seq, this.#reached);
+    made.reach = this.reach;
+    return made;
+  }
+}
+
+function isKept<T>(list: readonly T[] | Memories): list is readonly T[] {
+  return Array.isArray(list);
 }
 
 type Needed = 'id' | 'number' | 'customer_id' | 'inbox_id' | 'updated_at' | 'created_at';

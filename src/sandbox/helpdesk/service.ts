@@ -51,19 +51,19 @@ export class Service {
     this.#blocked = options.blockedToken ?? 'sandbox-blocked-token';
     this.#options = options;
     this.readings = settled('helpdesk', options);
-    const limits = { ...this.readings, start: world.steady() };
+    const limits = { ...this.readings, start: world.clock.steady() };
     this.#limits = new Limits(limits);
     this.clients = new Clients(limits);
     options.rules?.watch(() => world.past.keepFor(options.rules?.longestLag_ms('helpdesk') ?? 0));
   }
 
   takeCredits(credits: number): void {
-    this.clients.foreign += this.#limits.take(credits, this.world.steady());
+    this.clients.foreign += this.#limits.take(credits, this.world.clock.steady());
   }
 
   /** What there is now, as the headers of a reply say it. */
   budget(): Budget {
-    return this.#limits.budget(this.world.steady());
+    return this.#limits.budget(this.world.clock.steady());
   }
 
   handle(asked: Asked): Reply {
@@ -72,7 +72,7 @@ export class Service {
     const cost = found instanceof Refusal ? 1 : costOf(found.route, query);
     const token = tokenOf(asked);
     const client = clientName(this.#credential(token), asked.headers['user-agent']);
-    const at = this.world.steady();
+    const at = this.world.clock.steady();
     const seen: Seen = { method: verb(asked), path, query, cost, at, client, outcome: 'turned away' };
 
     if (token === this.#blocked) return this.#sent(seen, this.#reply(seen, refused(new Refusal(403, 'Forbidden')), 0));
@@ -123,7 +123,7 @@ export class Service {
     if (struck.length > 0) seen.rules = struck.map(({ id }) => id);
     const faults = [...(hooked ? [hooked] : []), ...struck.map(({ fault }) => fault)];
     for (const fault of faults) {
-      if (fault.kind === 'clock') this.world.jump(fault.seconds * 1000);
+      if (fault.kind === 'clock') this.world.clock.jump(fault.seconds * 1000);
       if (fault.kind === 'credits') this.takeCredits(fault.credits);
     }
     return faults;
@@ -146,7 +146,7 @@ export class Service {
   #reply(seen: Seen, answer: Answer, charged: number, more: Record<string, string> = {}): Reply {
     const budget = this.#limits.budget(seen.at, answer.status === 429 ? seen.cost : 0);
     const headers = {
-      Date: new Date(this.world.now()).toUTCString(),
+      Date: new Date(this.world.clock.now()).toUTCString(),
       ...contentType(answer.body !== undefined),
       ...budgetHeaders(budget, charged),
       ...answer.headers,

@@ -1,7 +1,8 @@
 /**
  * Attachments between their upload and the message that takes them (help desk 2): a message can take each of them, but
- * only one message can, and those that none has taken in time are deleted. Of a content only the size is kept, since
- * nothing in the interface gives it back.
+ * only one message can, and those that none has taken in time are deleted, by the steady clock: however the service's own
+ * one is set meanwhile, each waits equally long. Of a content only the size is kept, since nothing in the interface gives
+ * it back.
  */
 import type { Attachment } from './records.ts';
 
@@ -17,8 +18,17 @@ export class Uploads {
     this.#lives_ms = hours === 0 ? Number.POSITIVE_INFINITY : hours * HOUR;
   }
 
-  add(attachment: Attachment, now: number): void {
-    this.#waiting.set(attachment.id, { attachment, until: now + this.#lives_ms });
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  /** `steady`: by which clock, here and below. */
+  add(attachment: Attachment, steady: number): void {
+    this.#waiting.set(attachment.id, { attachment, until: steady + this.#lives_ms });
+  }
+
+  *values(): Generator<Attachment> {
+    for (const { attachment } of this.#waiting.values()) yield attachment;
   }
 
   get(id: string): Attachment | undefined {
@@ -33,9 +43,9 @@ export class Uploads {
     return attachment;
   }
 
-  settle(now: number): void {
+  settle(steady: number): void {
     for (const [id, { until }] of this.#waiting) {
-      if (until > now) return;
+      if (until > steady) return;
       this.#waiting.delete(id);
     }
   }

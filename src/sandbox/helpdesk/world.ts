@@ -11,18 +11,13 @@ import type { Change } from '../activity.ts';
 import { Clock } from '../clock.ts';
 import { hexId, makeRng, type Rng } from '../random.ts';
 import { type Settled, settled } from '../switches.ts';
-import { Attachments } from './attachments.ts';
 import { HelpdeskPast } from './behind.ts';
 import { closeInBulk, mutate } from './changes.ts';
-import { ContactBook, reachOf } from './contacts.ts';
-import { type NewNote, type NewReply, wholeNote, wholeReply } from './conversation.ts';
-import { Deadlines } from './deadlines.ts';
+import { Conversations, type NewNote, type NewReply, wholeNote, wholeReply } from './conversation.ts';
+import { Customers } from './customers.ts';
 import type { History } from './history.ts';
-import { Ordered } from './ordered.ts';
 import {
   type Attachment,
-  type Contact,
-  type Customer,
   type Message,
   type Named,
   type Note,
@@ -31,12 +26,9 @@ import {
   type Ticket,
   type User,
 } from './records.ts';
-import { byArrival, WorldCustomer, WorldTicket, wholeTicket } from './rows.ts';
-import { TicketTable } from './table.ts';
-
+import type { WorldCustomer, WorldTicket } from './rows.ts';
+import { type NewTicket, Tickets } from './tickets.ts';
 import { Uploads } from './uploads.ts';
-
-export type { WorldCustomer, WorldTicket } from './rows.ts';
 
 /** The kinds of change of which nobody knows whether they move `updated_at`. */
 export type Quietable = Settled<'helpdesk'>['quietly'][number];
@@ -63,78 +55,69 @@ export interface ChangeOptions {
 }
 
 export type TicketPatch = Partial<Omit<Ticket, 'id' | 'number' | 'created_at' | 'updated_at'>>;
-export type NewCustomer = Partial<Customer & { created_at: string }>;
-export type NewTicket = Partial<Ticket> & { messages?: Message[] };
 
 export class World {
-  readonly tickets = new Map<string, WorldTicket>();
-  readonly customers = new Map<string, WorldCustomer>();
-  readonly attachments = new Attachments({ find: id => this.#rememberedFile(id), all: () => this.#rememberedFiles() });
+  readonly clock: Clock;
+  /** What tickets and customers were, once somebody wants to read from a copy that is behind. */
+  readonly past: HelpdeskPast;
+  readonly tickets: Tickets;
+  readonly customers: Customers;
   readonly users = new Map<string, User>();
   readonly labels = new Map<string, Named>();
   readonly inboxes = new Map<string, Named>();
-
-  /** What lists are read from. */
-  readonly table = new TicketTable();
-  readonly byUpdated = this.table.byUpdated;
-  readonly byCreated = this.table.byCreated;
-  readonly byUser = this.table.byUser;
-  readonly customersByCreated = new Ordered<WorldCustomer>(byArrival);
-
   /** What was uploaded and belongs to no message yet; all other attachments are among `attachments`. */
   readonly uploads: Uploads;
-  readonly contacts = new ContactBook(this);
 
   readonly seed: number;
   readonly bulkSize: number;
-  readonly steady: () => number;
-  readonly now: () => number;
-  readonly jump: (ms: number) => void;
-  readonly at: Clock['at'];
-  /** What tickets and customers were, once somebody wants to read from a copy that is behind. */
-  readonly past: HelpdeskPast;
+  readonly #conversations: Conversations;
   readonly #quietly: ReadonlySet<Quietable>;
-  readonly #deadlines: Deadlines;
   readonly #archivedReopens: boolean;
-  #history: History | undefined;
   #ids = 0;
-  #touches = 0;
-  #numbers = 1000;
 
   /** Holds nothing yet. */
   constructor(options: WorldOptions = {}) {
     this.seed = options.seed ?? 1;
     this.bulkSize = options.bulkSize ?? 100;
-    const { steady, now, jump, at } = new Clock(options.now ?? Date.now);
-    this.steady = steady;
-    this.now = now;
-    this.jump = jump;
-    this.at = at;
-    this.past = new HelpdeskPast(steady);
+    const clock = new Clock(options.now ?? Date.now);
+    const { archiveHours, archivedReopens, attachmentHours }: Habits = settled('helpdesk', options);
+    this.clock = clock;
+    this.past = new HelpdeskPast(clock.steady);
+    this.tickets = new Tickets({ clock, past: this.past.tickets, archiveHours });
+    this.customers = new Customers({ clock, past: this.past.customers, newId: () => this.newId() });
+    this.#conversations = new Conversations(this.tickets);
+    this.uploads = new Uploads(attachmentHours);
     this.#quietly = new Set(options.quietly ?? []);
-    const habits: Habits = settled('helpdesk', options);
-    this.#deadlines = new Deadlines(habits.archiveHours);
-    this.#archivedReopens = habits.archivedReopens;
-    this.uploads = new Uploads(habits.attachmentHours);
+    this.#archivedReopens = archivedReopens;
+  }
+
+  /** What lists of tickets are read from. */
+  get table() {
+    return this.tickets.table;
+  }
+
+  get byUpdated() {
+    return this.table.byUpdated;
+  }
+
+  get byCreated() {
+    return this.table.byCreated;
+  }
+
+  get byUser() {
+    return this.table.byUser;
+  }
+
+  get attachments() {
+    return this.#conversations.attachments;
   }
 
   /** The years before, into a world that has no tickets and customers of its own yet. */
   remember(history: History): void {
     if (this.tickets.size + this.customers.size > 0) throw new Error('A history has to come before everything else');
-    this.#history = history;
-    const customers = Array.from({ length: history.customers }, (_, n) => history.customer(n));
-    for (const customer of customers) this.#knowCustomer(customer);
-    this.customersByCreated.fill(customers);
-    const tickets = Array.from({ length: history.tickets }, (_, n) => history.ticket(n));
-    const now = this.now();
-    for (const ticket of tickets) {
-      this.tickets.set(ticket.id, ticket);
-      this.#deadlines.watch(ticket, ticket.updated_at, now);
-      this.attachments.remembered += history.attachmentCountOf(ticket);
-    }
-    this.table.fill(tickets);
-    this.#touches = Math.max(history.tickets, history.customers);
-    this.#numbers += history.tickets;
+    this.customers.remember(history);
+    this.tickets.remember(history);
+    this.#conversations.remember(history);
   }
 
   /** The first of so many numbers of ids that `newId` will not give. */
@@ -164,57 +147,21 @@ export class World {
     return addNamed(this.inboxes, { id: this.newId(), name: 'Support', ...inbox });
   }
 
-  addCustomer(customer: NewCustomer = {}): WorldCustomer {
-    const made = new WorldCustomer(
-      {
-        id: customer.id ?? this.newId(),
-        first_name: customer.first_name ?? null,
-        last_name: customer.last_name ?? null,
-        summary: customer.summary ?? null,
-        created_at: stamp(customer.created_at ?? this.now()),
-      },
-      ++this.#touches,
-      customer.contacts ?? [],
-    );
-    if (this.customers.has(made.id)) throw new Error(`There is a customer ${made.id} already`);
-    this.past.customers.note(made.id);
-    this.#knowCustomer(made);
-    this.customersByCreated.add(made);
-    return made;
-  }
-
-  #knowCustomer(customer: WorldCustomer): void {
-    this.customers.set(customer.id, customer);
-    const { contacts } = customer;
-    customer.reach = reachOf(contacts);
-    this.contacts.add(customer.id, contacts);
-  }
-
-  /** A ticket with any times, past ones and thousands in one second included. What is not given is made up plainly. */
+  /** As `Tickets.add`, of anybody and in any inbox where nothing is said of them. */
   addTicket(ticket: NewTicket = {}): WorldTicket {
-    const created_at = stamp(ticket.created_at ?? ticket.updated_at ?? this.now());
-    const row = wholeTicket({
+    notBoth({ spam: ticket.spam ?? false, trash: ticket.trash ?? false });
+    const made = this.tickets.add({
       ...ticket,
       id: ticket.id ?? this.newId(),
-      number: ticket.number ?? ++this.#numbers,
       customer_id: ticket.customer_id ?? this.#anyCustomer(),
       inbox_id: ticket.inbox_id ?? this.#anyInbox(),
-      updated_at: stamp(ticket.updated_at ?? created_at),
-      created_at,
     });
-    notBoth(row);
-    if (this.tickets.has(row.id)) throw new Error(`There is a ticket ${row.id} already`);
-    this.past.tickets.note(row.id);
-    const made = new WorldTicket(row, ++this.#touches, ticket.messages ?? []);
-    this.tickets.set(made.id, made);
-    this.#deadlines.watch(made, made.updated_at, this.now());
-    this.table.add(made);
-    for (const message of made.messages) this.#keepAttachments(message);
+    this.#conversations.begin(made);
     return made;
   }
 
   #anyCustomer(): string {
-    return (this.customersByCreated.at(0) ?? this.addCustomer()).id;
+    return (this.customers.byCreated.at(0) ?? this.customers.add()).id;
   }
 
   #anyInbox(): string {
@@ -269,10 +216,8 @@ export class World {
   /** Gone for good: from the lists, by id, and its messages and attachments with it. */
   deleteTicket(id: string): void {
     const ticket = this.ticket(id);
-    this.past.tickets.note(id, ticket);
-    this.table.remove(ticket);
-    for (const message of this.#keptMessages(ticket)) this.#dropAttachments(message);
-    this.tickets.delete(id);
+    this.tickets.delete(ticket);
+    this.#conversations.drop(ticket);
   }
 
   // --- what happens in its conversation ---------------------------------------------------------------------------
@@ -293,25 +238,23 @@ export class World {
   editNote(ticketId: string, messageId: string, body: string | null, options: ChangeOptions = {}): void {
     const note = this.#message(ticketId, messageId);
     if (note.type !== 'note') throw new Error(`Message ${messageId} is a reply: only notes can be edited`);
-    this.#change(ticketId, () => Object.assign(note, { body }), this.#maybeQuiet('note', options));
+    const edit = (ticket: WorldTicket) => this.#conversations.replace(ticket, { ...note, body });
+    this.#change(ticketId, edit, this.#maybeQuiet('note', options));
   }
 
   removeMessage(ticketId: string, messageId: string, options: ChangeOptions = {}): void {
     const message = this.#message(ticketId, messageId);
-    const messages = this.#keptMessages(this.ticket(ticketId));
-    this.#change(
-      ticketId,
-      () => messages.splice(messages.indexOf(message), 1),
-      this.#maybeQuiet(message.type, options),
-    );
-    this.#dropAttachments(message);
+    const remove = (ticket: WorldTicket) => this.#conversations.remove(ticket, message);
+    this.#change(ticketId, remove, this.#maybeQuiet(message.type, options));
   }
 
   /** An attachment of a message that is there already (its ticket does not move). */
   addAttachment(ticketId: string, messageId: string, attachment: Partial<Attachment> = {}): Attachment {
     const made = { id: this.newId(), name: 'file.bin', size: 0, type: 'application/octet-stream', ...attachment };
-    this.#message(ticketId, messageId).attachments.push(made);
-    this.attachments.set(made.id, made);
+    const message = this.#message(ticketId, messageId);
+    const attachments = [...message.attachments, made];
+    const attach = (ticket: WorldTicket) => this.#conversations.replace(ticket, { ...message, attachments });
+    this.#change(ticketId, attach, { quiet: true });
     return made;
   }
 
@@ -326,38 +269,11 @@ export class World {
     known(this.inboxes, id, 'inbox').name = name;
   }
 
-  patchCustomer(id: string, patch: Partial<Pick<Customer, 'first_name' | 'last_name' | 'summary'>>): WorldCustomer {
-    return Object.assign(this.#aboutToChange(id), patch);
-  }
-
-  addContact(customerId: string, contact: Omit<Contact, 'id'> & { id?: string }): Contact {
-    const made = { id: contact.id ?? this.newId(), type: contact.type, value: contact.value };
-    const customer = this.#aboutToChange(customerId);
-    customer.keepContacts().push(made);
-    customer.reach = reachOf(customer.contacts);
-    this.contacts.add(customerId, [made]);
-    return made;
-  }
-
-  removeContact(customerId: string, contactId: string): void {
-    const customer = this.#aboutToChange(customerId);
-    const contacts = customer.keepContacts();
-    const at = contacts.findIndex(contact => contact.id === contactId);
-    if (at < 0) throw new Error(`Customer ${customerId} has no contact ${contactId}`);
-    contacts.splice(at, 1);
-    customer.reach = reachOf(contacts);
-  }
-
-  /** Gone for good; its tickets keep an id that leads nowhere. */
-  deleteCustomer(id: string): void {
-    this.customersByCreated.remove(this.#aboutToChange(id));
-    this.customers.delete(id);
-  }
-
   /** Lets happen what has become due by now: has to come before whatever looks at the world or changes it. */
   settle(): void {
-    this.#deadlines.settle(this);
-    this.uploads.settle(this.now());
+    this.tickets.deadlines.settle(this);
+    this.uploads.settle(this.clock.steady());
+    this.past.forget();
   }
 
   /** One random believable change, now. */
@@ -371,7 +287,7 @@ export class World {
    * updates, in one second, with one label if it is given. The ids are those of the tickets.
    */
   actInBulk(count: number, label?: string): string[] {
-    return closeInBulk(this, makeRng(this.seed ^ this.#touches), count, label === undefined ? [] : [label]);
+    return closeInBulk(this, makeRng(this.seed ^ this.tickets.touches), count, label === undefined ? [] : [label]);
   }
 
   ticket(id: string): WorldTicket {
@@ -385,17 +301,8 @@ export class World {
   // --- how ------------------------------------------------------------------------------------------------------------
 
   #change(id: string, edit: (ticket: WorldTicket) => void, options: ChangeOptions): WorldTicket {
-    const ticket = this.ticket(id);
-    this.past.tickets.note(id, ticket);
-    this.table.takeOut(ticket);
-    edit(ticket);
-    if (!options.quiet) {
-      ticket.updated_at = this.#moment(options);
-      ticket.touched = ++this.#touches;
-    }
-    this.#deadlines.watch(ticket, this.#moment(options), this.now());
-    this.table.putIn(ticket);
-    return ticket;
+    const moving = { quiet: options.quiet ?? false, moment: this.#moment(options) };
+    return this.tickets.change(this.ticket(id), edit, moving);
   }
 
   /** A patch is as quiet as everything in it. */
@@ -404,78 +311,39 @@ export class World {
     return fields.length > 0 && fields.every(field => this.#quietly.has(KIND_OF[field] as Quietable));
   }
 
-  #aboutToChange(customerId: string): WorldCustomer {
-    const customer = this.customer(customerId);
-    this.past.customers.note(customerId, customer);
-    return customer;
-  }
-
   #maybeQuiet(kind: Quietable, options: ChangeOptions): ChangeOptions {
     return { quiet: this.#quietly.has(kind), ...options };
   }
 
   #moment({ at }: ChangeOptions): string {
-    return stamp(at ?? this.now());
+    return stamp(at ?? this.clock.now());
   }
 
   #converse(ticketId: string, message: Message, options: ChangeOptions): void {
     const fromCustomer = message.type === 'reply' && message.direction === 'in';
     const say = (ticket: WorldTicket) => {
-      this.#keptMessages(ticket).push(message);
+      this.#conversations.add(ticket, message);
       if (!fromCustomer || (ticket.state === 'archived' && !this.#archivedReopens)) return;
       ticket.state = 'open';
       ticket.snoozed_until = null;
     };
     this.#change(ticketId, say, options);
-    this.#keepAttachments(message);
   }
 
   #message(ticketId: string, messageId: string): Message {
-    const message = this.#keptMessages(this.ticket(ticketId)).find(({ id }) => id === messageId);
-    if (message === undefined) throw new Error(`Ticket ${ticketId} has no message ${messageId}`);
-    return message;
-  }
-
-  /** The conversation of a ticket that is about to change: it has to stay from now on. */
-  #keptMessages(ticket: WorldTicket): Message[] {
-    if (ticket.keepsMessages) return ticket.keepMessages();
-    const messages = ticket.keepMessages();
-    this.attachments.remembered -= this.#history?.attachmentCountOf(ticket) ?? 0;
-    for (const message of messages) this.#keepAttachments(message);
-    return messages;
-  }
-
-  #rememberedFile(id: string): Attachment | undefined {
-    const ticket = this.tickets.get(this.#history?.ticketOf(id) ?? '');
-    return ticket && !ticket.keepsMessages ? filesOf(ticket).find(file => file.id === id) : undefined;
-  }
-
-  *#rememberedFiles(): Generator<Attachment> {
-    for (const ticket of this.tickets.values()) if (!ticket.keepsMessages) yield* filesOf(ticket);
-  }
-
-  #keepAttachments(message: Message): void {
-    for (const attachment of message.attachments) this.attachments.set(attachment.id, attachment);
-  }
-
-  #dropAttachments(message: Message): void {
-    for (const attachment of message.attachments) this.attachments.delete(attachment.id);
+    return this.#conversations.message(this.ticket(ticketId), messageId);
   }
 }
 
 /** Which fields change in which kind of change; changes of all others move `updated_at` always. */
 const KIND_OF: Readonly<Record<string, Quietable>> = { label_ids: 'labels', state: 'state', snoozed_until: 'state' };
 
-function filesOf({ messages }: WorldTicket): Attachment[] {
-  return messages.flatMap(({ attachments }) => attachments);
-}
-
 function addNamed(all: Map<string, Named>, named: Named): Named {
   all.set(named.id, named);
   return named;
 }
 
-function known<T>(all: Map<string, T>, id: string, what: string): T {
+function known<T>(all: Pick<ReadonlyMap<string, T>, 'get'>, id: string, what: string): T {
   const found = all.get(id);
   if (found === undefined) throw new Error(`There is no ${what} ${id}`);
   return found;

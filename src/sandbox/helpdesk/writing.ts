@@ -7,10 +7,12 @@ import { Refusal } from '../refusal.ts';
 import * as bodies from './bodies.ts';
 import { type NewContact, sameContact } from './contacts.ts';
 import { shopAddress } from './content.ts';
+import type { NewCustomer } from './customers.ts';
 import { type Form, read } from './form.ts';
 import { type Attachment, customerRecord, type Message, type Named, ticketRecord, type User } from './records.ts';
 import type { Answer, Call, Route } from './routes.ts';
-import type { ChangeOptions, NewCustomer, World, WorldCustomer, WorldTicket } from './world.ts';
+import type { WorldCustomer, WorldTicket } from './rows.ts';
+import type { ChangeOptions, World } from './world.ts';
 
 export const WRITING_ROUTES: readonly Route[] = [
   { method: 'POST', path: '/tickets', body: true, answer: createTicket },
@@ -31,7 +33,7 @@ function created({ base }: Call, path: readonly string[], body: unknown): Answer
   return { status: 201, headers: { Location: [base, ...path.map(encodeURIComponent)].join('/') }, body };
 }
 
-function existing<T>(all: ReadonlyMap<string, T>, id: string, what: string): T {
+function existing<T>(all: Pick<ReadonlyMap<string, T>, 'get'>, id: string, what: string): T {
   const found = all.get(id);
   if (found === undefined) throw new Refusal(404, `There is no ${what} ${id}`);
   return found;
@@ -52,10 +54,10 @@ function createTicket(call: Call): Answer {
 function customerFor({ world, readings }: Call, given: bodies.TicketBody['customer']): string {
   if ('id' in given) return given.id;
   for (const contact of given.contacts ?? []) {
-    const holder = world.contacts.holder(contact, readings.emailCase);
+    const holder = world.customers.byContact.holder(contact, readings.emailCase);
     if (holder) return holder.id;
   }
-  return world.addCustomer(withIds(world, given)).id;
+  return world.customers.add(withIds(world, given)).id;
 }
 
 /** A patch that changes nothing answers as any other, and does not move the ticket. */
@@ -128,7 +130,7 @@ function upload(call: Call): Answer {
   const { world } = call;
   const { name, size, type } = read(call.body, bodies.attachment);
   const attachment: Attachment = { id: world.newId(), name, size, type };
-  world.uploads.add(attachment, world.now());
+  world.uploads.add(attachment, world.clock.steady());
   return created(call, ['attachments', attachment.id], attachment);
 }
 
@@ -136,7 +138,7 @@ function upload(call: Call): Answer {
 
 function createCustomer(call: Call): Answer {
   const { world } = call;
-  const customer = world.addCustomer(
+  const customer = world.customers.add(
     withIds(
       world,
       read(call.body, form => customerBody(form, call)),
@@ -149,7 +151,7 @@ function patchCustomer(call: Call): Answer {
   const { world, id } = call;
   const customer = existing(world.customers, id, 'customer');
   const { contacts, ...patch } = read(call.body, form => customerBody(form, call, id));
-  world.patchCustomer(id, patch);
+  world.customers.patch(id, patch);
   if (contacts) patchContacts(call, customer, contacts);
   return { status: 200, body: customerRecord(customer) };
 }
@@ -165,18 +167,17 @@ function customerBody(form: Form, { world, readings }: Call, owner?: string): bo
 
 /** One that is there already keeps its id; the others go, unless contacts are only added. */
 function patchContacts({ world, readings }: Call, customer: WorldCustomer, wanted: readonly NewContact[]): void {
-  const { id } = customer;
-  const before = [...customer.contacts];
+  const before = customer.contacts;
   const kept = new Set<string>();
-  const ids = wanted.map(contact => {
-    const old = before.find(one => !kept.has(one.id) && sameContact(one, contact, readings.emailCase));
+  const given = wanted.map(({ type, value }) => {
+    const old = before.find(one => !kept.has(one.id) && sameContact(one, { type, value }, readings.emailCase));
     if (old) kept.add(old.id);
-    if (old && old.value !== contact.value) old.value = contact.value;
-    return old?.id ?? world.addContact(id, contact).id;
+    return { id: old?.id ?? world.newId(), type, value };
   });
-  if (readings.patchedContacts === 'added') return;
-  for (const old of before) if (!kept.has(old.id)) world.removeContact(id, old.id);
-  customer.keepContacts().sort((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id));
+  const stay = readings.patchedContacts === 'added' ? before : [];
+  const known = stay.map(old => given.find(({ id }) => id === old.id) ?? old);
+  const more = given.filter(({ id }) => !known.some(old => old.id === id));
+  world.customers.setContacts(customer.id, [...known, ...more]);
 }
 
 function createContact(call: Call): Answer {
@@ -187,7 +188,7 @@ function createContact(call: Call): Answer {
     bodies.unowned(form, 'value', contact, world, readings);
     return contact;
   });
-  const contact = world.addContact(customer.id, made);
+  const contact = world.customers.addContact(customer.id, made);
   return created(call, ['customers', customer.id, 'contacts', contact.id], contact);
 }
 
@@ -195,7 +196,7 @@ function removeContact({ world, id, names }: Call): Answer {
   const { contacts } = existing(world.customers, id, 'customer');
   const contact = contacts.find(one => one.id === names.contact);
   if (contact === undefined) throw new Refusal(404, `Customer ${id} has no contact ${names.contact}`);
-  world.removeContact(id, contact.id);
+  world.customers.removeContact(id, contact.id);
   return DONE;
 }
 

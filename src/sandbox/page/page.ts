@@ -35,7 +35,7 @@ export function pageAt(asked: Asked, watched: Watched): Reply | undefined {
   const { method } = asked;
   const path = asked.url.split('?')[0];
   if (path !== '/' && path !== '/status.json') return undefined;
-  const date = new Date(watched.helpdesk.world.now()).toUTCString();
+  const date = new Date(watched.helpdesk.world.clock.now()).toUTCString();
   if (method !== 'GET' && method !== 'HEAD') {
     const text = JSON.stringify({ message: `${method} is not offered at ${path}` });
     return { status: 405, headers: { Date: date, Allow: 'GET, HEAD', 'Content-Type': 'application/json' }, text };

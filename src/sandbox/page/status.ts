@@ -16,8 +16,8 @@ import { defaultOf, type Settled, SWITCHES, type Switch, wordFor } from '../swit
 
 /** What the page looks at; the services are such. */
 export interface Watched {
-  helpdesk: Observed<'helpdesk'> & { world: Pick<World, 'tickets' | 'customers' | 'users' | 'attachments' | 'now'> };
-  books: Observed<'books'> & { world: Pick<BooksWorld, 'volumes' | 'users' | 'now'> };
+  helpdesk: Observed<'helpdesk'> & { world: Pick<World, 'tickets' | 'customers' | 'users' | 'attachments' | 'clock'> };
+  books: Observed<'books'> & { world: Pick<BooksWorld, 'volumes' | 'users' | 'clock'> };
   /** What goes wrong on purpose, and how often it did. */
   rules?: { list(): readonly RuleState[] };
   /** Where it is open. */
@@ -82,7 +82,7 @@ export function statusOf({ helpdesk, books, rules, adminPort }: Watched): Status
   const { tickets, customers, users, attachments } = helpdesk.world;
   const shelves = [...books.world.users.values()].reduce((sum, user) => sum + user.shelves.size, 0);
   return {
-    at: new Date(helpdesk.world.now()).toISOString(),
+    at: new Date(helpdesk.world.clock.now()).toISOString(),
     helpdesk: {
       base: BASE,
       holds: {

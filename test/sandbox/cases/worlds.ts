@@ -132,7 +132,7 @@ export function deskOfCases(options: WorldOptions = {}) {
   world.addInbox({ id: 'i1', name: 'Support' });
   world.addInbox({ id: 'i2', name: 'Sales' });
   CUSTOMERS.forEach((customer, i) => {
-    world.addCustomer({ ...structuredClone(customer), created_at: dayOf(i + 1) });
+    world.customers.add({ ...structuredClone(customer), created_at: dayOf(i + 1) });
   });
   world.addTicket({ ...structuredClone(T1), messages: structuredClone(MESSAGES) });
   const common = { customer_id: 'c2', inbox_id: 'i2', user_id: null, label_ids: [] };
