@@ -247,13 +247,14 @@ export function thaw(before: State, now: Moment, rules: Rules): State {
 function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): number {
   const others = othersOf(state);
   const allowed = allowedOf(state, me.cost, rules);
+  const held = heldByLane(state, nowMs);
   // Whoever is ahead in the queue has as good as taken his share.
-  const ahead = aheadOf(state, nowMs, me, allowed);
+  const ahead = aheadOf(state, held, me, allowed);
   const need = Math.min(sum(ahead.map(wait => wait.cost)) + me.cost, allowed);
   const requests = Math.min(ahead.length + 1, rules.requestsPerSecond);
   const times = [
     state.frozenUntilMs,
-    creditsFreeAtMs(state, nowMs, need - allowed, rules),
+    creditsFreeAtMs(state, nowMs, sum(held) + need - allowed, rules),
     sourceFreeAtMs(state, nowMs, need + rules.reserve),
     burstFreeAtMs(state, nowMs, requests - rules.requestsPerSecond),
   ];
@@ -265,21 +266,21 @@ function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): number {
   // Backfill keeps to an even pace (but for its tenth), so that credits come back evenly, and soon for whoever comes next.
   // (Spent greedily, all come back at once, and a fresh change waited for up to 50 s.)
   else if (!isEven(rules)) {
-    if (me.lane === 'backfill') times.push(tenthLeftAtMs(state, nowMs, me.cost, allowed));
-  } else if (me.lane === 'backfill' && heldByLane(state, nowMs)[lanes.indexOf('backfill')]! >= allowed / 10)
+    if (me.lane === 'backfill') times.push(tenthLeftAtMs(state, nowMs, held, me.cost, allowed));
+  } else if (me.lane === 'backfill' && held[lanes.indexOf('backfill')]! >= allowed / 10)
     times.push(state.evenMs + ((need - me.cost) * rules.periodMs) / allowed);
   return Math.ceil(Math.max(...times));
 }
 
 /** When backfill holds so little that a tenth is left to the other lanes. */
-function tenthLeftAtMs(state: State, nowMs: number, cost: number, allowed: number): number {
+function tenthLeftAtMs(state: State, nowMs: number, held: Held, cost: number, allowed: number): number {
   const lane = lanes.indexOf('backfill');
   const most = Math.max(cost, allowed - Math.floor(allowed / 10));
   const flying = state.flights
     .filter(flight => flight.lane === 'backfill')
     .map(flight => [earliestReplyMs(flight, nowMs), flight.cost] as const);
   const answered = state.spent.map(([freeMs, ...amounts]) => [freeMs, amounts[lane]!] as const);
-  return whenFreed([...answered, ...flying], nowMs, heldByLane(state, nowMs)[lane]! + cost - most);
+  return whenFreed([...answered, ...flying], nowMs, held[lane]! + cost - most);
 }
 
 /**
@@ -294,14 +295,15 @@ function creditMs(state: State, nowMs: number, allowed: number, rules: Rules): n
 }
 
 function creditsFreeAtMs(state: State, nowMs: number, missing: number, rules: Rules): number {
+  if (missing <= 0) return nowMs;
   const flying = state.flights.map(flight => [earliestReplyMs(flight, nowMs) + rules.periodMs, flight.cost] as const);
-  return whenFreed([...state.spent, ...flying], nowMs, sum(heldByLane(state, nowMs)) + missing);
+  return whenFreed([...state.spent, ...flying], nowMs, missing);
 }
 
 function burstFreeAtMs(state: State, nowMs: number, missing: number): number {
   const flying = state.flights.map(flight => [earliestReplyMs(flight, nowMs) + secondMs, 1] as const);
-  const held = [...state.burst, ...flying].filter(([freeMs]) => freeMs > nowMs);
-  return whenFreed(held, nowMs, sum(held.map(([, requests]) => requests)) + missing);
+  const held = [...state.burst, ...flying].filter(one => one[0] > nowMs);
+  return whenFreed(held, nowMs, sum(held.map(one => one[1])) + missing);
 }
 
 /** A living one may be answered at any moment. */
@@ -324,9 +326,9 @@ function sourceFreeAtMs(state: State, nowMs: number, need: number): number {
 /** When `missing` more of these will have become free. */
 function whenFreed(sums: (readonly [freeMs: number, ...amounts: number[]])[], nowMs: number, missing: number): number {
   if (missing <= 0) return nowMs;
-  for (const [freeMs, ...amounts] of sums.toSorted((a, b) => a[0] - b[0])) {
-    if (freeMs > nowMs) missing -= sum(amounts);
-    if (missing <= 0) return freeMs;
+  for (const one of sums.toSorted((a, b) => a[0] - b[0])) {
+    if (one[0] > nowMs) for (let i = 1; i < one.length; i++) missing -= one[i]!;
+    if (missing <= 0) return one[0];
   }
   return Number.POSITIVE_INFINITY;
 }
@@ -335,23 +337,22 @@ function whenFreed(sums: (readonly [freeMs: number, ...amounts: number[]])[], no
  * The waiters before me: by lane, then by time. But a tenth of the credits belongs to the lowest lane that waits: while
  * it has had less than that in the last period, its first waiters come before everybody.
  */
-function aheadOf(state: State, nowMs: number, me: Wait, allowed: number): Wait[] {
-  if (state.waits.length === 0) return [];
-  const queue = [...state.waits.filter(wait => wait.id !== me.id), me].sort(
-    (a, b) => a.sinceMs - b.sinceMs || (a.id < b.id ? -1 : 1),
-  );
-  const lowest = Math.max(...queue.map(wait => lanes.indexOf(wait.lane)));
-  let used = heldByLane(state, nowMs)[lowest]!;
-  const rank = new Map<Wait, number>();
-  for (const wait of queue) {
-    const lane = lanes.indexOf(wait.lane);
-    const first = lane === lowest && used < allowed / 10;
-    rank.set(wait, first ? -1 : lane);
-    if (first) used += wait.cost;
-  }
-  // The sort is stable, so within a rank the order of arrival stays.
-  const ordered = queue.sort((a, b) => rank.get(a)! - rank.get(b)!);
-  return ordered.slice(0, ordered.indexOf(me));
+function aheadOf(state: State, held: Held, me: Wait, allowed: number): Wait[] {
+  const queue = state.waits.filter(wait => wait.id !== me.id);
+  if (queue.length === 0) return [];
+  queue.push(me);
+  queue.sort((a, b) => a.sinceMs - b.sinceMs || (a.id < b.id ? -1 : 1));
+  const laneOf = queue.map(wait => lanes.indexOf(wait.lane));
+  const lowest = Math.max(...laneOf);
+  let used = held[lowest]!;
+  const rank = laneOf.map((lane, n) => {
+    if (lane !== lowest || used >= allowed / 10) return lane;
+    used += queue[n]!.cost;
+    return -1;
+  });
+  // Within a rank the order of arrival stays.
+  const mine = queue.indexOf(me);
+  return queue.filter((_, n) => rank[n]! < rank[mine]! || (rank[n] === rank[mine] && n < mine));
 }
 
 // ---- what is held ----
@@ -369,16 +370,18 @@ function allowedOf(state: State, cost: number, rules: Rules): number {
   return Math.max(limitOf(state, rules) - rules.reserve - othersOf(state), cost);
 }
 
+type Held = readonly [interactive: number, fresh: number, backfill: number];
+
 /** Credits in flight, or answered less than a period before `atMs`, by lane. */
-function heldByLane(state: State, atMs: number): [number, number, number] {
+function heldByLane(state: State, atMs: number): Held {
   const held: [number, number, number] = [0, 0, 0];
   for (const flight of state.flights) held[lanes.indexOf(flight.lane)]! += flight.cost;
-  // Lane by lane: this is asked at every grant, and half of what the ledger costs.
-  for (const [freeMs, interactive, fresh, backfill] of state.spent) {
-    if (freeMs <= atMs) continue;
-    held[0] += interactive;
-    held[1] += fresh;
-    held[2] += backfill;
+  // Place by place: this is asked at every grant, and much of what the ledger costs.
+  for (const one of state.spent) {
+    if (one[0] <= atMs) continue;
+    held[0] += one[1];
+    held[1] += one[2];
+    held[2] += one[3];
   }
   return held;
 }
@@ -425,8 +428,9 @@ function advance(before: State, now: Moment, rules: Rules): State {
   // The clock was set back: what was a minute away stays a minute away.
   const state = before.atMs > now.latestMs + secondMs ? shift(before, now.latestMs - before.atMs) : before;
   const nowMs = Math.floor(now.earliestMs);
-  const freed = state.spent.filter(([freeMs]) => freeMs > state.atMs && freeMs <= nowMs);
-  const back = nowMs < state.slidingUntilMs ? sum(freed.flatMap(([, ...amounts]) => amounts)) : 0;
+  const freed = (one: Spent) => one[0] > state.atMs && one[0] <= nowMs;
+  const back =
+    state.source && nowMs < state.slidingUntilMs ? sum(state.spent.filter(freed).flatMap(([, ...sums]) => sums)) : 0;
   // A request in flight was perhaps counted when it was granted, so its reply is judged by what was held then.
   const flying = state.flights.filter(flight => flight.deadlineMs > nowMs);
   const horizonMs = Math.min(nowMs, ...flying.map(flight => flight.grantedMs));
@@ -434,8 +438,8 @@ function advance(before: State, now: Moment, rules: Rules): State {
     ...state,
     atMs: Math.max(state.atMs, nowMs),
     flights: state.flights.filter(flight => flight.deadlineMs + rules.periodMs > nowMs),
-    spent: state.spent.filter(([freeMs]) => freeMs > horizonMs),
-    burst: state.burst.filter(([freeMs]) => freeMs > nowMs),
+    spent: state.spent.filter(one => one[0] > horizonMs),
+    burst: state.burst.filter(one => one[0] > nowMs),
     waits: state.waits.filter(wait => wait.untilMs > nowMs),
     others: state.others.filter(([untilMs]) => untilMs > nowMs),
     source: state.source && { ...state.source, remaining: state.source.remaining + back },
@@ -469,5 +473,7 @@ function shift(state: State, byMs: number): State {
 }
 
 function sum(numbers: readonly number[]): number {
-  return numbers.reduce((a, b) => a + b, 0);
+  let all = 0;
+  for (const one of numbers) all += one;
+  return all;
 }
