@@ -65,12 +65,13 @@ export class Limits {
     return taken;
   }
 
-  /** Gives back what was taken at this same instant. */
-  giveBack(credits: number, now: number): void {
-    const last = this.#uses.at(-1);
-    if (last?.at !== now) return;
-    last.credits -= credits;
-    if (last.credits === 0) this.#uses.pop();
+  /** Gives back what was taken at that instant, if it has not come back by itself. */
+  giveBack(credits: number, at: number): void {
+    const place = this.#uses.findLastIndex(use => use.at === at);
+    const use = this.#uses[place];
+    if (use === undefined) return;
+    use.credits -= credits;
+    if (use.credits === 0) this.#uses.splice(place, 1);
     this.#used -= credits;
   }
 

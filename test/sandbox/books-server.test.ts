@@ -54,7 +54,7 @@ describe('both services on one port', () => {
     expect((await ask(made, '/mylibrary/bookshelves')).status).toBe(403);
     books.beginNewDay();
     expect((await ask(made, '/mylibrary/bookshelves')).status).toBe(200);
-    expect(books.totals).toEqual({ requests: 3, refused: 1 });
+    expect(books.totals).toEqual({ requests: 3, credits: 2, refused: 1 });
     expect(made.totals).toEqual({ requests: 1, credits: 1, refused: 0 });
   });
 

@@ -326,7 +326,7 @@ describe('the book catalog', () => {
       ['none', '', 2, 0],
     ]);
     expect(uses[0]!.refused).toEqual({ own: 0, others: 1 });
-    expect(service.totals).toEqual({ requests: 8, refused: 1 });
+    expect(service.totals).toEqual({ requests: 8, credits: 4, refused: 1 });
     expect(service.requests.map(({ client }) => client?.credential)).toEqual([
       ...['key', 'token 1', 'refreshed token', 'refreshed token', 'none', 'none', 'none', 'key'],
     ]);

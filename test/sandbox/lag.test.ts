@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { behind } from '../../src/sandbox/helpdesk/behind.ts';
 import { Ordered } from '../../src/sandbox/helpdesk/ordered.ts';
 import { Overlay } from '../../src/sandbox/helpdesk/overlay.ts';
@@ -43,6 +43,13 @@ describe('a copy that is behind', () => {
     expect(ids(list('&lagging=1'))).toEqual(['a', 'b', 'c', 'd']);
     clock.ms += 1;
     expect(list('&lagging=1').json).toEqual(list('').json);
+  });
+
+  test('what writes sees the world as it is, and no copy is made for it', () => {
+    const { world, ask } = desk();
+    const asOf = vi.spyOn(world.past.tickets, 'asOf');
+    const patched = ask('PATCH', '/tickets/a?lagging=1', { 'content-type': 'application/json' }, '{"subject":"now"}');
+    expect([patched.json.subject, asOf.mock.calls.length]).toEqual(['now', 0]);
   });
 
   test('a row comes late, though its own timestamp is old by then', () => {

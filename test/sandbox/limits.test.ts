@@ -93,6 +93,16 @@ describe('8 limits', () => {
     expect(made.budget(800)).toEqual({ limit: 3, remaining: 0, reset: 60 });
   });
 
+  test('what is given back is that of its own instant, though others have used some since', () => {
+    const made = limits({ credits: 9, window: 'sliding' });
+    made.admit(2, 600);
+    made.take(3, 601);
+    made.giveBack(2, 600);
+    expect(made.budget(601)).toEqual({ limit: 9, remaining: 6, reset: 60 });
+    made.giveBack(2, 600);
+    expect(made.budget(601)).toEqual({ limit: 9, remaining: 6, reset: 60 });
+  });
+
   const arrivals = fc.array(fc.tuple(fc.nat(900), fc.integer({ min: 1, max: 4 })), { maxLength: 150 });
 
   test.each(['fixed', 'sliding'] as const)('%s: counted again by hand, no second and no period holds more', window => {
@@ -161,6 +171,14 @@ describe('8 limits, as the service shows them', () => {
     const strict = limited({ chargeRefused: true, window: 'sliding' });
     expect(budget(strict.get('/tickets/t?embed=labels,inbox'))).toEqual([200, 5, 2, 3, 60]);
     expect(budget(strict.get('/tickets/t?embed=labels,inbox'))).toEqual([429, 5, 0, 2, 60]);
+  });
+
+  test('a free error gives back its own credits, whoever uses others meanwhile on a clock that runs', () => {
+    let ms = 0;
+    const { world } = emptyWorld({ now: () => ms++ });
+    const { get } = asking(world, { credits: 10, chargeErrors: false, fault: () => ({ kind: 'credits', credits: 2 }) });
+    expect(budget(get('/tickets/nobody'))).toEqual([404, 10, 8, 0, 60]);
+    expect(budget(get('/users'))).toEqual([200, 10, 5, 1, 60]);
   });
 
   test('sliding: Reset is when the oldest credit comes back, or, if refused, when there is enough', () => {

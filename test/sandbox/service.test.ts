@@ -1,5 +1,5 @@
 /** What no case of the table can say of the help desk: order within a second, what is deleted, what tests see and do. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { keep, type SeenRequest } from '../../src/sandbox/exchange.ts';
 import { asking, emptyWorld, ids } from './asking.ts';
 
@@ -45,6 +45,29 @@ test('a deleted ticket is 404, and so are its attachments', () => {
   expect(get(`/attachments/${file.id}`).json).toStrictEqual(file);
   world.deleteTicket('t1');
   for (const path of ['/tickets/t1', `/attachments/${file.id}`]) expect(get(path).status).toBe(404);
+});
+
+test('a mistake of the sandbox’s own is a 500 like any other: told of, charged and written down', () => {
+  const warned = vi.spyOn(process, 'emitWarning').mockReturnValue();
+  const { service, get } = asking(smallDesk().world, {
+    credits: 5,
+    before: () => {
+      throw new Error('a mistake');
+    },
+  });
+  const { status, text, headers } = get('/tickets/t1?embed=labels');
+  expect([status, text, headers['Rate-Limit-Used'], headers['Rate-Limit-Remaining']]).toEqual([500, '', '2', '3']);
+  expect(service.requests.map(({ path, cost, status }) => [path, cost, status])).toEqual([['/tickets/t1', 2, 500]]);
+  expect(service.clients.uses()).toMatchObject([{ requests: 1, credits: 2 }]);
+  expect(warned.mock.calls).toEqual([[new Error('a mistake')]]);
+  warned.mockRestore();
+});
+
+test('a token without a character is nobody’s, whatever was ordered', () => {
+  const { exactly, get } = asking(smallDesk().world, { tokens: ['', 'real'], blockedToken: '' });
+  expect(exactly('GET', '/api/v1/users', {}).status).toBe(401);
+  expect(exactly('GET', '/api/v1/users', { authorization: `Basic ${btoa(':')}` }).status).toBe(401);
+  expect(get('/users', { authorization: 'Bearer real' }).status).toBe(200);
 });
 
 test('a page beyond the depth says how to go on', () => {

@@ -4,13 +4,13 @@
  * and a browser that asks whether it may ask cost nothing; every other request costs one of the day. HEAD is answered
  * as GET; whoever has the socket leaves the body away.
  */
-import { type ClientName, Clients, clientName } from '../clients.ts';
-import { type Asked, keep, originOf, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
+import { type ClientName, type Clients, clientName } from '../clients.ts';
+import { type Asked, originOf, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
 import { type Fault, hasBody, lagOf, leavesUndone, spoil } from '../faults.ts';
-import { type Budget, type LimitOptions, Limits } from '../limits.ts';
+import { answerOr, Gate, type Hooks, numberIn, type Seen } from '../gate.ts';
+import type { Budget } from '../limits.ts';
 import { findAmong } from '../paths.ts';
 import { hexId, makeRng, type Rng } from '../random.ts';
-import type { RuledService, Rules } from '../rules.ts';
 import { settled } from '../switches.ts';
 import { demandShortForm, headerOf, tokensOf, verb, wholeUrl } from './asked.ts';
 import { behind } from './behind.ts';
@@ -27,33 +27,32 @@ export const BOOKS_BASE = '/books/v1';
 /** Every address at or below it. */
 const OWN = new RegExp(`^${BOOKS_BASE}(?:[/?]|$)`);
 
-export interface BooksServiceOptions extends Partial<Omit<BooksReadings, 'failing'>>, TokenOptions {
+export interface BooksServiceOptions extends Partial<Omit<BooksReadings, 'failing'>>, TokenOptions, Hooks {
   /** For public reads; default 'sandbox-books-key'. */
   key?: string;
   failing?: Iterable<string>;
-  before?: (request: SeenRequest, n: number) => void;
-  fault?: (request: SeenRequest, n: number) => Fault | undefined;
-  /** What goes wrong with the nth request for an access token. */
+  /** What goes wrong with the nth request for an access token; what the rules say of those comes on top. */
   tokenFault?: (n: number) => Fault | undefined;
-  /** Asked as well, for this service and for its access tokens. */
-  rules?: Rules;
 }
 
-type Seen = SeenRequest & Required<Pick<SeenRequest, 'client' | 'outcome'>>;
+/** A request on its way, and what was found out about it before anything was decided. */
+interface Visit {
+  asked: Asked;
+  seen: Seen;
+  found: ReturnType<typeof findAmong<(typeof BOOKS_ROUTES)[number]>>;
+  /** Whether it is about my library. */
+  mine: boolean;
+}
 
 export class BooksService {
   readonly world: BooksWorld;
   readonly key: string;
   readonly tokens: Tokens;
-  readonly requests: SeenRequest[] = [];
-  readonly totals = { requests: 0, refused: 0 };
-  readonly clients: Clients;
   /** What holds here, as switches.ts has it. */
   readonly readings: BooksReadings;
   readonly #options: BooksServiceOptions;
   readonly #rng: Rng;
-  #limits: Limits;
-  #admitted = 0;
+  readonly #gate: Gate;
   #shown = 0;
   #tokenRequests = 0;
 
@@ -64,33 +63,37 @@ export class BooksService {
     this.#rng = makeRng(world.seed + 0x70741);
     this.readings = { ...settled('books', options), failing: new Set(options.failing) };
     this.tokens = new Tokens(options, this.readings.tokenSeconds, world.clock.now);
-    const limits = this.#newDay();
-    this.#limits = new Limits(limits);
-    this.clients = new Clients(limits);
-    options.rules?.watch(() => world.past.keepFor(options.rules?.longestLag_ms('books') ?? 0));
+    const { requestsPerDay: credits, requestsPerSecond, daySeconds: periodSeconds } = this.readings;
+    const terms = { credits, periodSeconds, requestsPerSecond, window: 'fixed' } as const;
+    this.#gate = new Gate('books', world, { ...terms, chargeErrors: true, chargeRefused: false }, options);
+  }
+
+  get requests(): SeenRequest[] {
+    return this.#gate.requests;
+  }
+
+  /** Its credits are requests of the day. */
+  get totals(): Gate['totals'] {
+    return this.#gate.totals;
+  }
+
+  get clients(): Clients {
+    return this.#gate.clients;
   }
 
   /** What there is of the day now. */
   budget(): Budget {
-    return this.#limits.budget(this.world.clock.steady());
+    return this.#gate.budget();
+  }
+
+  /** Another client uses requests of the day. */
+  takeRequests(requests: number): void {
+    this.#gate.take(requests);
   }
 
   /** The quota of the day is whole again. */
   beginNewDay(): void {
-    const limits = this.#newDay();
-    this.#limits = new Limits(limits);
-    this.clients.beginPeriod(limits);
-  }
-
-  #newDay(): LimitOptions {
-    const { requestsPerDay, requestsPerSecond, daySeconds } = this.readings;
-    return {
-      credits: requestsPerDay,
-      periodSeconds: daySeconds,
-      requestsPerSecond,
-      window: 'fixed',
-      start: this.world.clock.steady(),
-    };
+    this.#gate.beginPeriod();
   }
 
   /** Whether a request is for this service. */
@@ -105,34 +108,40 @@ export class BooksService {
 
   handle(asked: Asked): Reply {
     if (BooksService.isForToken(asked.url)) return this.#handToken(asked);
-    const { path, query } = takeApart(wholeUrl(asked), BOOKS_BASE);
-    const client = this.#clientOf(asked, query);
-    const at = this.world.clock.steady();
-    const seen: Seen = { method: verb(asked), path, query, cost: 0, at, client, outcome: 'turned away' };
-    if (seen.method === 'OPTIONS') return this.#reply(asked, seen, optionsOf(asked, path));
-    const found = findAmong(BOOKS_ROUTES, seen.method === 'HEAD' ? 'GET' : seen.method, path);
+    const visit = this.#visit(asked);
+    const { seen, mine } = visit;
+    if (seen.method === 'OPTIONS') return this.#reply(asked, seen, optionsOf(asked, seen.path));
     let faults: Fault[] = [];
-    const answer = answerTo(() => {
+    const answer = answerOr<Answer>(() => {
       demandShortForm(asked);
-      const mine = typeof found !== 'string' && found.route.mine === true;
-      const known = this.#identify(asked, query, mine);
-      this.#charge(seen, mine);
-      const n = ++this.#admitted;
-      this.#options.before?.(seen, n);
-      faults = this.#faultsOf('books', seen, this.#options.fault?.(seen, n));
-      if (leavesUndone(faults, seen.method)) return { status: 200, body: {} };
-      if (found === 'no such path') throw new BooksError(404, 'notFound', `There is nothing at ${path}`);
-      if (found === 'another verb') throw notOffered(seen.method, path);
-      const { route, names } = found;
-      checkParameters(query, route.takes, this.readings.parametersChecked);
-      const fields = lastOf(query, 'fields') || headerOf(asked, 'x-goog-fieldmask');
-      const mask = fields ? parseFields(fields, this.readings.fieldsChecked ? route.shows : undefined) : undefined;
-      const { world } = this;
-      const lag_ms = route.method === 'GET' ? lagOf(faults) : 0;
-      const shown = lag_ms > 0 ? behind(world, lag_ms) : world;
-      return chosen(route.answer({ ...this.#surroundings(asked), shown, query, names, known }), mask);
-    });
+      const known = this.#identify(asked, seen.query, mine);
+      if (!this.#gate.admits(seen)) throw this.#refusal(seen, mine);
+      faults = this.#gate.strike(seen);
+      return leavesUndone(faults, seen.method) ? UNDONE : this.#answer(visit, known, faults);
+    }, refused);
     return this.#sent(seen, spoil(this.#reply(asked, seen, answer), faults, onPurpose));
+  }
+
+  #visit(asked: Asked): Visit {
+    const { path, query } = takeApart(wholeUrl(asked), BOOKS_BASE);
+    const method = verb(asked);
+    const found = findAmong(BOOKS_ROUTES, method === 'HEAD' ? 'GET' : method, path);
+    const mine = typeof found !== 'string' && found.route.mine === true;
+    const client = this.#clientOf(asked, query);
+    return { asked, found, mine, seen: this.#gate.arrived({ method, path, query, cost: 1, client }) };
+  }
+
+  #answer({ asked, seen, found }: Visit, known: boolean, faults: readonly Fault[]): Answer {
+    const { method, path, query } = seen;
+    if (found === 'no such path') throw new BooksError(404, 'notFound', `There is nothing at ${path}`);
+    if (found === 'another verb') throw notOffered(method, path);
+    const { route, names } = found;
+    checkParameters(query, route.takes, this.readings.parametersChecked);
+    const fields = lastOf(query, 'fields') || headerOf(asked, 'x-goog-fieldmask');
+    const mask = fields ? parseFields(fields, this.readings.fieldsChecked ? route.shows : undefined) : undefined;
+    const lag_ms = route.method === 'GET' ? lagOf(faults) : 0;
+    const shown = lag_ms > 0 ? behind(this.world, lag_ms) : this.world;
+    return chosen(route.answer({ ...this.#surroundings(asked), shown, query, names, known }), mask);
   }
 
   /** By kind of credential, never by itself; all tokens that were given for the refresh token are one. */
@@ -150,44 +159,20 @@ export class BooksService {
    * Retry-After says, for replies of the catalog do not tell what is left.
    */
   #sent(seen: Seen, reply: Reply): Reply {
-    if (reply.broken === 'before') return reply;
-    const { at, client, outcome } = seen;
-    const spent = outcome === 'credits';
-    const after = Object.entries(reply.headers).find(([name]) => name.toLowerCase() === 'retry-after')?.[1];
-    this.clients.told(client, {
-      at,
-      sent_at: at + (reply.delay_ms ?? 0),
-      remaining: spent ? 0 : undefined,
-      resetSeconds: spent ? this.#limits.budget(at).reset : Number.parseInt(after ?? '', 10) || 0,
-      refuses: spent || outcome === 'burst' || reply.status === 429,
-    });
-    return reply;
+    if (seen.outcome !== 'credits')
+      return this.#gate.sent(seen, reply, { resetSeconds: numberIn(reply, 'retry-after') });
+    return this.#gate.sent(seen, reply, { remaining: 0, resetSeconds: this.#gate.budget(seen.at).reset });
   }
 
+  /** Requests for access tokens go by no limits, and are not written down. */
   #handToken(asked: Asked): Reply {
     const { path, query } = takeApart(asked.url, '');
-    const seen = { method: asked.method, path, query, cost: 0, at: this.world.clock.steady() };
-    const faults = this.#faultsOf('token', seen, this.#options.tokenFault?.(++this.#tokenRequests));
-    const undone = { status: 200, headers: { Date: new Date(this.world.clock.now()).toUTCString() }, text: '{}' };
+    const { now, steady } = this.world.clock;
+    const seen = { method: asked.method, path, query, cost: 0, at: steady() };
+    const faults = this.#gate.faultsOf('token', seen, this.#options.tokenFault?.(++this.#tokenRequests));
+    const undone = { status: 200, headers: { Date: new Date(now()).toUTCString() }, text: '{}' };
     const reply = leavesUndone(faults, seen.method) ? undone : this.tokens.handle(asked);
     return spoil(reply, faults, noToken);
-  }
-
-  /** What goes wrong with a request; what happens to the service itself happens now. */
-  #faultsOf(service: RuledService, seen: SeenRequest, hooked: Fault | undefined): Fault[] {
-    const struck = this.#options.rules?.strike(service, seen) ?? [];
-    if (struck.length > 0) seen.rules = struck.map(({ id }) => id);
-    const faults = [...(hooked ? [hooked] : []), ...struck.map(({ fault }) => fault)];
-    for (const fault of faults) {
-      if (fault.kind === 'clock') this.world.clock.jump(fault.seconds * 1000);
-      if (fault.kind === 'credits') this.takeRequests(fault.credits);
-    }
-    return faults;
-  }
-
-  /** Another client uses requests of the day. */
-  takeRequests(requests: number): void {
-    this.clients.foreign += this.#limits.take(requests, this.world.clock.steady());
   }
 
   /**
@@ -196,7 +181,7 @@ export class BooksService {
    */
   #identify(asked: Asked, query: URLSearchParams, mine: boolean): boolean {
     const keys = [lastOf(query, 'key'), headerOf(asked, 'x-goog-api-key')].filter(key => key !== undefined);
-    if (keys.some(key => key !== this.key)) {
+    if (keys.some(key => key === '' || key !== this.key)) {
       throw new BooksError(400, 'keyInvalid', 'API key not valid. Please pass a valid API key.');
     }
     const tokens = tokensOf(asked, query);
@@ -211,19 +196,13 @@ export class BooksService {
     return false;
   }
 
-  #charge(seen: Seen, mine: boolean): void {
-    seen.outcome = this.#limits.exceeded(1, seen.at) ?? 'admitted';
-    if (this.#limits.admit(1, seen.at)) {
-      seen.cost = 1;
-      return;
-    }
-    this.totals.refused++;
-    const { remaining, reset } = this.#limits.budget(seen.at);
+  #refusal(seen: Seen, mine: boolean): BooksError {
     const after = (seconds: number) =>
       this.readings.retryAfter ? { headers: { 'Retry-After': String(seconds) } } : {};
-    if (remaining === 0) throw new BooksError(403, 'dailyLimitExceeded', 'Daily Limit Exceeded', after(reset));
+    const { remaining, reset } = this.#gate.budget(seen.at);
+    if (remaining === 0) return new BooksError(403, 'dailyLimitExceeded', 'Daily Limit Exceeded', after(reset));
     const reason = mine ? 'userRateLimitExceeded' : 'rateLimitExceeded';
-    throw new BooksError(this.readings.tooFast, reason, 'Rate Limit Exceeded', after(1));
+    return new BooksError(this.readings.tooFast, reason, 'Rate Limit Exceeded', after(1));
   }
 
   #surroundings(asked: Asked) {
@@ -238,11 +217,7 @@ export class BooksService {
 
   /** Writes the answer down as HTTP, and the request into the log. */
   #reply(asked: Asked, seen: Seen, answer: Answer): Reply {
-    const { at, client, cost: charged, outcome } = seen;
-    this.clients.visited(client, { at, request: `${seen.method} ${seen.path}`, cost: 1, charged, outcome });
-    seen.status = answer.status;
-    this.totals.requests++;
-    keep(this.requests, seen);
+    this.#gate.record(seen, answer.status);
     const { status, body } = answer;
     const sent = { Date: new Date(this.world.clock.now()).toUTCString(), ...forBrowsers(asked), ...answer.headers };
     if (body === undefined) return { status, headers: sent, text: '' };
@@ -252,15 +227,14 @@ export class BooksService {
   }
 }
 
-function answerTo(answer: () => BooksAnswer): Answer {
-  try {
-    return answer();
-  } catch (error) {
-    if (!(error instanceof BooksError)) throw error;
-    const { status, reason, message, headers, blamed } = error;
-    return { status, headers, body: envelope(status, reason, message, blamed) };
-  }
+function refused(error: unknown): Answer | undefined {
+  if (!(error instanceof BooksError)) return undefined;
+  const { status, reason, message, headers, blamed } = error;
+  return { status, headers, body: envelope(status, reason, message, blamed) };
 }
+
+/** Of a request that was to change something, and did not: nobody sees it (see `spoil`), but half of it can be sent. */
+const UNDONE: Answer = { status: 200, body: {} };
 
 function chosen(answer: BooksAnswer, mask: Mask | undefined): BooksAnswer {
   return mask && answer.body !== undefined ? { ...answer, body: select(answer.body, mask) } : answer;

@@ -5,13 +5,13 @@
  * unless `chargeRefused` says so.
  */
 import { jsonBody } from '../body.ts';
-import { Clients, clientName, type Said } from '../clients.ts';
-import { type Asked, keep, originOf, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
-import { type Fault, hasBody, lagOf, leavesUndone, spoil } from '../faults.ts';
-import { type Budget, Limits } from '../limits.ts';
+import { type Clients, clientName } from '../clients.ts';
+import { type Asked, originOf, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
+import { type Fault, hasBody, lagOf, leavesUndone, type Refuse, spoil } from '../faults.ts';
+import { answerOr, Gate, type Hooks, isRefused, numberIn, type Seen } from '../gate.ts';
+import type { Budget } from '../limits.ts';
 import { flag, list } from '../query.ts';
 import { Refusal } from '../refusal.ts';
-import type { Rules } from '../rules.ts';
 import { settled } from '../switches.ts';
 import { behind } from './behind.ts';
 import { type Answer, costOf, findRoute, type Readings } from './routes.ts';
@@ -19,94 +19,113 @@ import type { World } from './world.ts';
 
 export const BASE = '/api/v1';
 
-export interface ServiceOptions extends Partial<Readings> {
-  /** All with all rights (5.1: each installed instance has its own); default one, 'sandbox-token'. */
+export const TOKEN = 'sandbox-token';
+export const BLOCKED_TOKEN = 'sandbox-blocked-token';
+
+export interface ServiceOptions extends Partial<Readings>, Hooks {
+  /** All with all rights (5.1: each installed instance has its own); default one, 'sandbox-token'. '' is none. */
   tokens?: readonly string[];
-  /** Of a caller who is known and has no access (5.5: 403); default 'sandbox-blocked-token'. */
+  /** Of a caller who is known and has no access (5.5: 403), though it is among the others; default 'sandbox-blocked-token'. */
   blockedToken?: string;
-  before?: (request: SeenRequest, n: number) => void;
-  /** Asked before the request is answered; what the rules say comes on top. */
-  fault?: (request: SeenRequest, n: number) => Fault | undefined;
-  rules?: Rules;
 }
 
-type Seen = SeenRequest & Required<Pick<SeenRequest, 'client' | 'outcome'>>;
+/** A request on its way, and what was found out about it before anything was decided. */
+interface Visit {
+  asked: Asked;
+  seen: Seen;
+  token: string;
+  found: ReturnType<typeof findRoute>;
+}
 
 export class Service {
   readonly world: World;
   readonly tokens: readonly string[];
-  readonly requests: SeenRequest[] = [];
-  readonly totals = { requests: 0, credits: 0, refused: 0 };
-  readonly clients: Clients;
   /** What holds here, as switches.ts has it. */
   readonly readings: Readings;
-  readonly #options: ServiceOptions;
-  readonly #limits: Limits;
   readonly #blocked: string;
-  #admitted = 0;
+  readonly #gate: Gate;
 
   constructor(world: World, options: ServiceOptions = {}) {
     this.world = world;
-    this.tokens = options.tokens ?? ['sandbox-token'];
-    this.#blocked = options.blockedToken ?? 'sandbox-blocked-token';
-    this.#options = options;
+    this.tokens = options.tokens ?? [TOKEN];
+    this.#blocked = options.blockedToken ?? BLOCKED_TOKEN;
     this.readings = settled('helpdesk', options);
-    const limits = { ...this.readings, start: world.clock.steady() };
-    this.#limits = new Limits(limits);
-    this.clients = new Clients(limits);
-    options.rules?.watch(() => world.past.keepFor(options.rules?.longestLag_ms('helpdesk') ?? 0));
+    this.#gate = new Gate('helpdesk', world, this.readings, options);
+  }
+
+  get requests(): SeenRequest[] {
+    return this.#gate.requests;
+  }
+
+  get totals(): Gate['totals'] {
+    return this.#gate.totals;
+  }
+
+  get clients(): Clients {
+    return this.#gate.clients;
   }
 
   takeCredits(credits: number): void {
-    this.clients.foreign += this.#limits.take(credits, this.world.clock.steady());
+    this.#gate.take(credits);
   }
 
   /** What there is now, as the headers of a reply say it. */
   budget(): Budget {
-    return this.#limits.budget(this.world.clock.steady());
+    return this.#gate.budget();
+  }
+
+  /** Whether somebody may come in, by the head of the request alone. */
+  letsIn(asked: Asked): boolean {
+    return this.#hasAccess(tokenOf(asked));
   }
 
   handle(asked: Asked): Reply {
+    const visit = this.#visit(asked);
+    const { seen } = visit;
+    let faults: Fault[] = [];
+    const answer = answerOr<Answer>(() => {
+      this.#demandAccess(visit.token);
+      if (!this.#gate.admits(seen)) throw new Refusal(429, 'Too Many Requests');
+      faults = this.#gate.strike(seen);
+      return leavesUndone(faults, seen.method) ? UNDONE : this.#answer(visit, faults);
+    }, refused);
+    const reply = spoil(this.#reply(seen, answer), faults, failing(seen.query));
+    const remaining = numberIn(reply, 'rate-limit-remaining');
+    return this.#gate.sent(seen, reply, { remaining, resetSeconds: numberIn(reply, 'rate-limit-reset') });
+  }
+
+  #visit(asked: Asked): Visit {
     const { path, query, below } = takeApart(asked.url, BASE);
-    const found = below ? findRoute(verb(asked), path) : new Refusal(404, `There is nothing but ${BASE} here`);
+    const method = verb(asked);
+    const found = below ? findRoute(method, path) : new Refusal(404, `There is nothing but ${BASE} here`);
     const cost = found instanceof Refusal ? 1 : costOf(found.route, query);
     const token = tokenOf(asked);
     const client = clientName(this.#credential(token), asked.headers['user-agent']);
-    const at = this.world.clock.steady();
-    const seen: Seen = { method: verb(asked), path, query, cost, at, client, outcome: 'turned away' };
+    return { asked, found, token, seen: this.#gate.arrived({ method, path, query, cost, client }) };
+  }
 
-    if (token === this.#blocked) return this.#sent(seen, this.#reply(seen, refused(new Refusal(403, 'Forbidden')), 0));
-    if (!this.tokens.includes(token)) {
-      const challenge = { 'WWW-Authenticate': 'Bearer' };
-      return this.#sent(seen, this.#reply(seen, refused(new Refusal(401, 'Unauthorized')), 0, challenge));
-    }
-    seen.outcome = this.#limits.exceeded(cost, at) ?? 'admitted';
-    if (!this.#limits.admit(cost, at)) {
-      const charged = this.readings.chargeRefused ? this.#limits.take(cost, seen.at) : 0;
-      return this.#sent(seen, this.#reply(seen, refused(new Refusal(429, 'Too Many Requests')), charged));
-    }
-    const n = ++this.#admitted;
-    this.#options.before?.(seen, n);
-    const faults = this.#faultsOf(seen, n);
-    const answer = answerTo(() => {
-      if (leavesUndone(faults, seen.method)) return UNDONE;
-      if (found instanceof Refusal) throw found;
-      const { route, names } = found;
-      const counting = route.counts === true && flag(query, 'count') === true;
-      const body = this.#bodyOf(asked, seen.method);
-      const base = originOf(asked, 'desk.example') + BASE;
-      const { world, readings } = this;
-      world.settle();
-      const lag_ms = lagOf(faults);
-      const shown = lag_ms > 0 ? behind(world, lag_ms) : world;
-      return route.answer({ world, shown, readings, query, id: names.id ?? '', names, counting, body, base });
-    });
-    const free = answer.status >= 400 && !this.readings.chargeErrors;
-    if (free) this.#limits.giveBack(cost, seen.at);
-    const reply = this.#reply(seen, answer, free ? 0 : cost);
-    const onPurpose = (status: number, headers: Record<string, string>, reason?: string) =>
-      written(failure(status, reason), { ...headers, ...contentType(hasBody(status, reason)) }, query);
-    return this.#sent(seen, spoil(reply, faults, onPurpose));
+  #hasAccess(token: string): boolean {
+    return token !== '' && token !== this.#blocked && this.tokens.includes(token);
+  }
+
+  #demandAccess(token: string): void {
+    if (this.#hasAccess(token)) return;
+    if (token !== '' && token === this.#blocked) throw new Refusal(403, 'Forbidden');
+    throw new Refusal(401, 'Unauthorized', undefined, { 'WWW-Authenticate': 'Bearer' });
+  }
+
+  #answer({ asked, seen, found }: Visit, faults: readonly Fault[]): Answer {
+    if (found instanceof Refusal) throw found;
+    const { route, names } = found;
+    const { world, readings } = this;
+    const { method, query } = seen;
+    const counting = route.counts === true && flag(query, 'count') === true;
+    const body = this.#bodyOf(asked, method);
+    const base = originOf(asked, 'desk.example') + BASE;
+    world.settle();
+    const lag_ms = method === 'GET' ? lagOf(faults) : 0;
+    const shown = lag_ms > 0 ? behind(world, lag_ms) : world;
+    return route.answer({ world, shown, readings, query, id: names.id ?? '', names, counting, body, base });
   }
 
   /** Of a POST, PUT or PATCH, also where a POST stands for it. */
@@ -116,60 +135,30 @@ export class Service {
     return jsonBody(asked, { untyped, most: this.readings.mostBodyBytes });
   }
 
-  /** What goes wrong with this request; what happens to the service itself happens now. */
-  #faultsOf(seen: Seen, n: number): Fault[] {
-    const hooked = this.#options.fault?.(seen, n);
-    const struck = this.#options.rules?.strike('helpdesk', seen) ?? [];
-    if (struck.length > 0) seen.rules = struck.map(({ id }) => id);
-    const faults = [...(hooked ? [hooked] : []), ...struck.map(({ fault }) => fault)];
-    for (const fault of faults) {
-      if (fault.kind === 'clock') this.world.clock.jump(fault.seconds * 1000);
-      if (fault.kind === 'credits') this.takeCredits(fault.credits);
-    }
-    return faults;
-  }
-
   /** What a client is called: never its token. */
   #credential(token: string): string {
+    if (token === '') return 'none';
     if (token === this.#blocked) return 'blocked token';
     const known = this.tokens.indexOf(token);
     return known < 0 ? 'none' : `token ${known + 1}`;
   }
 
-  /** The client knows from now on what this reply says of its budget; one that never leaves tells nothing. */
-  #sent(seen: Seen, reply: Reply): Reply {
-    if (reply.broken !== 'before') this.clients.told(seen.client, saidBy(reply, seen));
-    return reply;
-  }
-
-  /** Writes the answer down as HTTP, and the request into the books. */
-  #reply(seen: Seen, answer: Answer, charged: number, more: Record<string, string> = {}): Reply {
-    const budget = this.#limits.budget(seen.at, answer.status === 429 ? seen.cost : 0);
+  /** Writes the request into the log, and the answer down as HTTP. */
+  #reply(seen: Seen, answer: Answer): Reply {
+    const wanted = isRefused(seen) ? seen.cost : 0;
+    this.#gate.record(seen, answer.status);
     const headers = {
       Date: new Date(this.world.clock.now()).toUTCString(),
       ...contentType(answer.body !== undefined),
-      ...budgetHeaders(budget, charged),
+      ...budgetHeaders(this.#gate.budget(seen.at, wanted), seen.cost),
       ...answer.headers,
-      ...more,
     };
-    const { client, at, cost, outcome } = seen;
-    this.clients.visited(client, { at, request: `${seen.method} ${seen.path}`, cost, charged, outcome });
-    seen.cost = charged;
-    seen.status = answer.status;
-    this.#record(seen);
     return written(answer, headers, seen.query);
-  }
-
-  #record(seen: SeenRequest): void {
-    this.totals.requests++;
-    this.totals.credits += seen.cost;
-    if (seen.status === 429) this.totals.refused++;
-    keep(this.requests, seen);
   }
 }
 
 /** As Bearer, or as the user name of Basic with any password; '' is nobody's. */
-function tokenOf({ headers }: Asked): string {
+function tokenOf({ headers }: Pick<Asked, 'headers'>): string {
   const [, scheme = '', credentials = ''] = /^(\S+) +(\S+)$/.exec(String(headers.authorization ?? '')) ?? [];
   if (scheme.toLowerCase() === 'bearer') return credentials;
   if (scheme.toLowerCase() !== 'basic') return '';
@@ -182,16 +171,9 @@ function verb({ method, headers }: Asked): string {
   return method === 'POST' && ['PUT', 'PATCH', 'DELETE'].includes(override) ? override : method;
 }
 
-function answerTo(answer: () => Answer): Answer {
-  try {
-    return answer();
-  } catch (error) {
-    if (error instanceof Refusal) return refused(error);
-    throw error;
-  }
-}
-
-function refused({ status, message, errors, headers }: Refusal): Answer {
+function refused(error: unknown): Answer | undefined {
+  if (!(error instanceof Refusal)) return undefined;
+  const { status, message, errors, headers } = error;
   return { status, headers, body: errors ? { message, errors: errors.map(message => ({ message })) } : { message } };
 }
 
@@ -201,10 +183,12 @@ const UNDONE: Answer = { status: 200, body: {} };
 const contentType = (hasBody: boolean) => (hasBody ? { 'Content-Type': 'application/json' } : {});
 
 /** On purpose. */
-function failure(status: number, reason?: string): Answer {
-  const message = reason ?? `Status ${status} on purpose`;
-  if (!hasBody(status, reason)) return { status, body: undefined };
-  return { status, body: { message, ...(status === 422 && { errors: [{ message }] }) } };
+function failing(query: URLSearchParams): Refuse {
+  return (status, headers, reason) => {
+    const message = reason ?? `Status ${status} on purpose`;
+    const body = hasBody(status, reason) ? { message, ...(status === 422 && { errors: [{ message }] }) } : undefined;
+    return written({ status, body }, { ...headers, ...contentType(body !== undefined) }, query);
+  };
 }
 
 function budgetHeaders({ limit, remaining, reset }: Budget, used: number): Record<string, string> {
@@ -213,19 +197,6 @@ function budgetHeaders({ limit, remaining, reset }: Budget, used: number): Recor
     'Rate-Limit-Remaining': String(remaining),
     'Rate-Limit-Used': String(used),
     'Rate-Limit-Reset': String(reset),
-  };
-}
-
-/** As its client reads it, whatever a fault has made of its headers. */
-function saidBy({ status, headers, delay_ms = 0 }: Reply, { at, outcome }: Seen): Said {
-  const sent = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-  const remaining = Number.parseInt(sent.get('rate-limit-remaining') ?? '', 10);
-  return {
-    at,
-    sent_at: at + delay_ms,
-    remaining: Number.isNaN(remaining) ? undefined : remaining,
-    resetSeconds: Number.parseInt(sent.get('rate-limit-reset') ?? '', 10) || 0,
-    refuses: status === 429 || outcome === 'credits' || outcome === 'burst',
   };
 }
 
