@@ -29,7 +29,7 @@ export interface Call {
   names: Readonly<Record<string, string>>;
   /** Whether `count=true` was asked for and paid. */
   counting: boolean;
-  /** Of a route with `body: true`: the JSON that was sent, whatever it is; undefined where nothing was. */
+  /** Of a POST, PUT or PATCH: the JSON that was sent, whatever it is; undefined where nothing was. */
   body: unknown;
   /** The base address as the client sees it, without a slash at its end, for `Location`. */
   base: string;
@@ -48,8 +48,6 @@ export interface Route {
   path: string;
   embeds?: readonly string[];
   counts?: true;
-  /** Reads a body of JSON. */
-  body?: true;
   answer(call: Call): Answer;
 }
 

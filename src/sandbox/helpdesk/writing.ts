@@ -15,15 +15,15 @@ import type { WorldCustomer, WorldTicket } from './rows.ts';
 import type { ChangeOptions, World } from './world.ts';
 
 export const WRITING_ROUTES: readonly Route[] = [
-  { method: 'POST', path: '/tickets', body: true, answer: createTicket },
-  { method: 'PATCH', path: '/tickets/:id', body: true, answer: patchTicket },
+  { method: 'POST', path: '/tickets', answer: createTicket },
+  { method: 'PATCH', path: '/tickets/:id', answer: patchTicket },
   { method: 'PUT', path: '/tickets/:id/labels/:ids', answer: addLabels },
   { method: 'DELETE', path: '/tickets/:id/labels/:ids', answer: removeLabels },
-  { method: 'POST', path: '/tickets/:id/messages', body: true, answer: createMessage },
-  { method: 'POST', path: '/attachments', body: true, answer: upload },
-  { method: 'POST', path: '/customers', body: true, answer: createCustomer },
-  { method: 'PATCH', path: '/customers/:id', body: true, answer: patchCustomer },
-  { method: 'POST', path: '/customers/:id/contacts', body: true, answer: createContact },
+  { method: 'POST', path: '/tickets/:id/messages', answer: createMessage },
+  { method: 'POST', path: '/attachments', answer: upload },
+  { method: 'POST', path: '/customers', answer: createCustomer },
+  { method: 'PATCH', path: '/customers/:id', answer: patchCustomer },
+  { method: 'POST', path: '/customers/:id/contacts', answer: createContact },
   { method: 'DELETE', path: '/customers/:id/contacts/:contact', answer: removeContact },
 ];
 
