@@ -6,6 +6,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
+import { BLOCKED_TOKEN, TOKEN } from '../sandbox/helpdesk/service.ts';
 import { RuleError, Rules } from '../sandbox/rules.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../sandbox/server.ts';
 import { defaultOf, readWord, type Service, SWITCHES, type Switch, wordFor } from '../sandbox/switches.ts';
@@ -46,17 +47,51 @@ export function addSandbox(program: Command, deps: Deps, act: Act): void {
   const command = program
     .command('sandbox')
     .description('serve a believable help desk and a book catalog on this machine until Ctrl-C')
-    .option('--json', 'print one JSON document on stdout')
+    .option('--json', 'print one JSON document on stdout');
+  addOptions(command);
+  command
+    .configureHelp({ helpWidth: WIDTH })
+    .addHelpText('after', sandboxHelp(WIDTH))
+    .action(
+      act(async (options: Options) => {
+        const sandbox = await startSandbox(sandboxOptions(options, command)).catch(cannotListen);
+        try {
+          announce(sandbox, options.json === true);
+          await new Promise(ended => deps.signal.addEventListener('abort', ended, { once: true }));
+          sumUp(sandbox);
+        } finally {
+          await sandbox.close();
+        }
+        return exitCodes.ok;
+      }),
+    );
+}
+
+/** What the machine says about an address that cannot be had. */
+function cannotListen(error: NodeJS.ErrnoException): never {
+  if (!/^(EADDR|EACCES$|ENOTFOUND$|EAI_)/.test(error.code ?? '')) throw error;
+  throw new ShelfdeskError(
+    `the sandbox does not start: ${error.message}`,
+    'Choose another --port or --admin-port. A --host must be an address of this machine.',
+    exitCodes.usage,
+    error,
+  );
+}
+
+// --- options ----------------------------------------------------------------------------------------------------------
+
+function addOptions(command: Command): void {
+  command
     .optionsGroup('Where it listens:')
     .option('--host <address>', 'address to listen on; in a container 0.0.0.0, so that others reach it', '127.0.0.1')
-    .option('--port <n>', 'port there; 0 takes any that is free', whole, 4010)
+    .option('--port <n>', 'port there; 0 takes any that is free', port, 4010)
     .option('--cert <file>', 'certificate (PEM): with it, HTTPS and nothing else, as section 1 of the help desk has it')
     .option('--key <file>', 'its private key (PEM)')
     .optionsGroup('Who may come in:')
     .option('--token <text>', 'a token that the help desk accepts; may be repeated, the first is printed', several)
-    .option('--blocked-token <text>', 'a token that it knows and does not let in: 403')
-    .option('--books-key <text>', 'the API key of the catalog')
-    .option('--books-token <text>', 'its access token that never expires')
+    .option('--blocked-token <text>', 'a token that it knows and does not let in: 403', credential)
+    .option('--books-key <text>', 'the API key of the catalog', credential)
+    .option('--books-token <text>', 'its access token that never expires', credential)
     .optionsGroup('The worlds:')
     .option('--seed <n>', 'the same seed makes the same worlds', whole, 1)
     .option('--tickets <n>', 'tickets at the start', whole, 2000)
@@ -87,40 +122,7 @@ export function addSandbox(program: Command, deps: Deps, act: Act): void {
     .option('--faults <file>', 'rules: a JSON list, see below')
     .option('--books-failing <ids>', 'volumes that cannot be had (503 backendFailed), comma separated', commaSeparated)
     .optionsGroup('Inspection:')
-    .option('--admin-port <n>', 'port for looking inside and changing rules, on loopback only (default: none)', whole)
-    .configureHelp({ helpWidth: WIDTH })
-    .addHelpText('after', sandboxHelp(WIDTH))
-    .action(
-      act(async (options: Options) => {
-        const sandbox = await startSandbox(sandboxOptions(options, command)).catch((error: Error) => {
-          if (error instanceof ShelfdeskError) throw error;
-          throw new ShelfdeskError(
-            `the sandbox does not start: ${error.message}`,
-            `Choose another --port.${options.adminPort ? ' Or another --admin-port.' : ''} A --host must be an address of this machine.`,
-            exitCodes.usage,
-            error,
-          );
-        });
-        try {
-          const { world, books } = sandbox;
-          if (options.json) printJson(described(sandbox));
-          else print(settingsFor(sandbox));
-          say(
-            `${amount(world.tickets.size)} tickets, ${amount(world.customers.size)} customers; ${amount(books.world.volumes.size)} volumes. Ctrl-C ends.`,
-          );
-          say(`What it offers and how it is doing: ${new URL('/', sandbox.url)}`);
-          if (sandbox.adminUrl) say(`Admin port: ${sandbox.adminUrl}`);
-          await new Promise(ended => deps.signal.addEventListener('abort', ended, { once: true }));
-          say(
-            `${amount(sandbox.totals.requests)} requests, ${amount(sandbox.totals.credits)} credits, ${amount(sandbox.totals.refused)} refused.`,
-          );
-          say(`Books: ${amount(books.totals.requests)} requests, ${amount(books.totals.refused)} refused.`);
-        } finally {
-          await sandbox.close();
-        }
-        return exitCodes.ok;
-      }),
-    );
+    .option('--admin-port <n>', 'port for looking inside and changing rules, on loopback only (default: none)', port);
 }
 
 // --- options of the table ------------------------------------------------------------------------------------------
@@ -168,6 +170,7 @@ function sandboxOptions(options: Options, command: Command): SandboxOptions {
   const { host, port, seed, tickets, customers, naughty, activity, rhythm, bulk, volumes, preorders } = options;
   const { token, blockedToken, booksKey, booksToken, booksActivity, booksFailing, adminPort, faults } = options;
   const tls = certified(options);
+  demandTwoSides(options);
   return {
     ...{ host, port, seed, tickets, naughty, activity, rhythm },
     ...given('helpdesk', command),
@@ -187,6 +190,11 @@ function sandboxOptions(options: Options, command: Command): SandboxOptions {
       ...(booksFailing !== undefined && { failing: booksFailing }),
     },
   };
+}
+
+function demandTwoSides({ token = [TOKEN], blockedToken = BLOCKED_TOKEN }: Options): void {
+  if (!token.includes(blockedToken)) return;
+  throw new UsageError(`The token ${blockedToken} is let in and blocked`, 'Give another --token or --blocked-token.');
 }
 
 function certified({ cert, key }: Options): { cert: string; key: string } | undefined {
@@ -232,11 +240,38 @@ function share(value: string): number {
   throw new InvalidArgumentError('It must be a share between 0 and 1, for example 0.05.');
 }
 
-const several = (value: string, before: string[] = []): string[] => [...before, value];
+function port(value: string): number {
+  if (/^\d{1,5}$/.test(value) && Number(value) <= 65_535) return Number(value);
+  throw new InvalidArgumentError('It must be the number of a port, 0 to 65535.');
+}
+
+/** What a header can carry as one word: who sends none must not be let in. */
+function credential(value: string): string {
+  if (/^[!-~]+$/.test(value)) return value;
+  throw new InvalidArgumentError('It must be one or more letters, digits and signs, without blanks.');
+}
+
+const several = (value: string, before: string[] = []): string[] => [...before, credential(value)];
 
 const commaSeparated = (value: string): string[] => value.split(',').map(id => id.trim());
 
 // --- what is printed --------------------------------------------------------------------------------------------------
+
+function announce(sandbox: Sandbox, asJson: boolean): void {
+  const { world, books } = sandbox;
+  if (asJson) printJson(described(sandbox));
+  else print(settingsFor(sandbox));
+  say(
+    `${amount(world.tickets.size)} tickets, ${amount(world.customers.size)} customers; ${amount(books.world.volumes.size)} volumes. Ctrl-C ends.`,
+  );
+  say(`What it offers and how it is doing: ${new URL('/', sandbox.url)}`);
+  if (sandbox.adminUrl) say(`Admin port: ${sandbox.adminUrl}`);
+}
+
+function sumUp({ totals, books }: Sandbox): void {
+  say(`${amount(totals.requests)} requests, ${amount(totals.credits)} credits, ${amount(totals.refused)} refused.`);
+  say(`Books: ${amount(books.totals.requests)} requests, ${amount(books.totals.refused)} refused.`);
+}
 
 function described({ url, adminUrl, token, world, books }: Sandbox): object {
   return {

@@ -6,6 +6,7 @@ import { afterAll, describe, expect, test, vi } from 'vitest';
 import type { Act, Deps } from '../../src/commands/command.ts';
 import { addSandbox } from '../../src/commands/sandbox.ts';
 import type { Setting, Status } from '../../src/sandbox/page/status.ts';
+import { Rules } from '../../src/sandbox/rules.ts';
 import { defaultOf, readWord, SWITCHES, type Switch, settled, wordFor } from '../../src/sandbox/switches.ts';
 
 const rows: readonly Switch[] = Object.values(SWITCHES).flat();
@@ -117,6 +118,16 @@ describe('the command line', () => {
     [['--faults', '/not/there.json'], '--faults /not/there.json cannot be read: ENOENT'],
     [['--faults', npmrc], 'It is not JSON'],
     [['--faults', list], 'They have to be a list'],
+    ...['--token', '--blocked-token', '--books-key', '--books-token'].map((flag): [string[], string] => [
+      [flag, ''],
+      'It must be one or more letters, digits and signs, without blanks.',
+    ]),
+    [['--token', 'a', '--token', 'b', '--blocked-token', 'b'], 'The token b is let in and blocked'],
+    [['--token', 'sandbox-blocked-token'], 'The token sandbox-blocked-token is let in and blocked'],
+    [['--blocked-token', 'sandbox-token'], 'The token sandbox-token is let in and blocked'],
+    [['--port', '65536'], 'It must be the number of a port, 0 to 65535.'],
+    [['--admin-port', '-1'], 'It must be the number of a port, 0 to 65535.'],
+    [['--host', '203.0.113.1'], 'the sandbox does not start: '],
     [['--cert', '/not/there.pem'], 'HTTPS needs both a certificate and its key'],
     [['--cert', list, '--key', list], `--cert ${list} and --key ${list}: `],
   ])('%o is wrong usage', async (args, says) => {
@@ -125,6 +136,23 @@ describe('the command line', () => {
       exitCode: expect.any(Number),
     });
   });
+});
+
+test('only an address that cannot be had is blamed on the options', async () => {
+  await sandbox([], async ({ url }) => {
+    const taken = [new URL(url).port, '--admin-port', '0'];
+    await expect(sandbox(['--port', ...taken])).rejects.toMatchObject({
+      message: expect.stringContaining('EADDRINUSE'),
+      remedy: expect.stringContaining('Choose another --port'),
+      exitCode: 2,
+    });
+  });
+  const mistake = new RangeError('a mistake');
+  const failing = vi.spyOn(Rules.prototype, 'watch').mockImplementationOnce(() => {
+    throw mistake;
+  });
+  await expect(sandbox([])).rejects.toBe(mistake);
+  failing.mockRestore();
 });
 
 const folder = mkdtempSync(join(tmpdir(), 'shelfdesk-switches-'));

@@ -61,7 +61,7 @@ export const HELPDESK_SWITCHES = [
     flag: '--errors',
     values: { charged: true, free: false },
     default: 'charged',
-    says: 'whether an answer of the 400 series uses its credits (a 401 never does, of a 429 see --refused)',
+    says: 'whether an answer of the 400 series uses its credits (a 401 never does, nor the 403 of a blocked token; of a 429 see --refused)',
   },
   {
     name: 'chargeRefused',
