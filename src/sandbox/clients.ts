@@ -12,6 +12,7 @@
  *   "clients must send no further requests until Rate-Limit-Reset seconds have elapsed").
  * A reply counts as got when it is sent: a request that was on its way at that moment is judged as if it knew.
  */
+import { cut } from './exchange.ts';
 import { type LimitOptions, Limits } from './limits.ts';
 
 export interface ClientName {
@@ -37,7 +38,7 @@ export type Why = 'own use' | 'told' | 'early' | 'foreign use';
 export interface RefusedRequest {
   at: number;
   client: ClientName;
-  /** For example 'GET /tickets'. */
+  /** For example 'GET /tickets', cut to 500 characters. */
   request: string;
   /** What it would have used. */
   cost: number;
@@ -85,6 +86,7 @@ interface Client {
 
 const MOST_CLIENTS = 1000;
 const LONGEST_AGENT = 200;
+const LONGEST_REQUEST = 500;
 const KEPT_REFUSALS = 10_000;
 /** Replies that are held back on purpose by a clock that stands still would never leave. */
 const MOST_UNDERWAY = 1000;
@@ -133,13 +135,11 @@ export class Clients {
     const fault = why === 'foreign use' ? 'others' : 'own';
     use.refused[fault]++;
     alone.take(visit.charged, visit.at);
-    const { at, request, cost, outcome } = visit;
+    const { at, cost, outcome } = visit;
     const { credential, agent } = use;
-    if (
-      this.refusals.push({ at, client: { credential, agent }, request, cost, limit: outcome, fault, why }) >
-      KEPT_REFUSALS
-    )
-      this.refusals.shift();
+    const request = cut(visit.request, LONGEST_REQUEST);
+    const refusal = { at, client: { credential, agent }, request, cost, limit: outcome, fault, why } as const;
+    if (this.refusals.push(refusal) > KEPT_REFUSALS) this.refusals.shift();
   }
 
   /** What the reply to it says, once it is known what goes out. Nothing to be called for a reply that never leaves. */
@@ -171,7 +171,7 @@ export class Clients {
 }
 
 export function clientName(credential: string, agent: string | string[] | undefined): ClientName {
-  return { credential, agent: String(agent ?? '').slice(0, LONGEST_AGENT) };
+  return { credential, agent: cut(String(agent ?? ''), LONGEST_AGENT) };
 }
 
 function whyRefused(client: Client, { at, cost }: Visit): Why {

@@ -9,8 +9,10 @@ export interface Asked {
   headers: Record<string, string | string[] | undefined>;
   /** Whether it came over HTTPS. */
   secure?: boolean;
-  /** As it came; cut where it was longer than any service takes. */
+  /** As it came; of somebody without access it may be left away. */
   body?: Buffer;
+  /** Whether there was a body that is longer than the service takes; it is left away. */
+  tooLong?: boolean;
 }
 
 export interface Reply {
@@ -20,6 +22,8 @@ export interface Reply {
   /** Only on purpose: where the connection breaks, and how long the reply lies about before it is sent. */
   broken?: 'before' | 'headers' | 'half';
   delay_ms?: number;
+  /** Its Date, or that it has none, is on purpose, and no concern of a delay. */
+  dated?: boolean;
 }
 
 export interface SeenRequest {
@@ -47,7 +51,8 @@ export function originOf({ headers, secure = false }: Asked, host: string): stri
 export function takeApart(url: string, base: string): { path: string; query: URLSearchParams; below: boolean } {
   const [path = '', ...query] = url.split('?');
   const below = path.startsWith(`${base}/`);
-  return { path: below ? decoded(path.slice(base.length)) : path, query: new URLSearchParams(query.join('?')), below };
+  const own = below ? decoded(path.slice(base.length)) : cut(path, path.length);
+  return { path: own, query: new URLSearchParams(query.join('?')), below };
 }
 
 function decoded(path: string): string {
@@ -60,7 +65,35 @@ function decoded(path: string): string {
 
 const KEPT_REQUESTS = 100_000;
 
+/** Of what strangers send. */
+const LONGEST_NOTE = 500;
+
 /** Writes a request down; of many the last 100,000 stay. Older ones go by the thousand, for that moves all others. */
 export function keep(requests: SeenRequest[], seen: SeenRequest): void {
-  if (requests.push(seen) > KEPT_REQUESTS + 10_000) requests.splice(0, 10_000);
+  if (requests.push(noted(seen)) > KEPT_REQUESTS + 10_000) requests.splice(0, 10_000);
+}
+
+/** A path and a query of as many characters as anybody has use for. */
+function noted(seen: SeenRequest): SeenRequest {
+  const { path, query } = seen;
+  let length = 0;
+  for (const [name, value] of query) length += name.length + value.length + 2;
+  if (path.length <= LONGEST_NOTE && length <= LONGEST_NOTE) return seen;
+  return { ...seen, path: cut(path, LONGEST_NOTE), query: cutQuery(query) };
+}
+
+function cutQuery(query: URLSearchParams): URLSearchParams {
+  const kept: [name: string, value: string][] = [];
+  let room = LONGEST_NOTE;
+  for (const [name, value] of query) {
+    if (room <= 0) break;
+    kept.push([cut(name, room), cut(value, Math.max(0, room - name.length))]);
+    room -= name.length + value.length + 2;
+  }
+  return new URLSearchParams(kept);
+}
+
+/** A copy: a slice would hold on to the whole text that it is of. */
+export function cut(text: string, most: number): string {
+  return Buffer.from(text.slice(0, most), 'utf16le').toString('utf16le');
 }

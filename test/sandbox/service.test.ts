@@ -121,3 +121,17 @@ describe('what tests see and do', () => {
     expect(requests.map(({ at }) => at)).toEqual(requests.map((_, at) => 250_000 - requests.length + at));
   });
 });
+
+test('of what strangers send the log keeps a little', () => {
+  const { world } = smallDesk();
+  const { ask, service } = asking(world, { credits: 1 });
+  const long = 'x'.repeat(15_000);
+  const agent = { 'user-agent': long };
+  ask('GET', `/tickets/t1?fields=id&a=${long}&b=${long}`, agent);
+  ask('GET', `/${long}?${'=&'.repeat(5000)}`, agent);
+  const [first, second] = service.requests;
+  expect(first!.query.toString()).toBe(`fields=id&a=${'x'.repeat(489)}`);
+  expect([second!.path, second!.query.size]).toEqual([`/${'x'.repeat(499)}`, 250]);
+  expect(service.clients.uses()).toMatchObject([{ agent: 'x'.repeat(200) }]);
+  expect(service.clients.refusals).toMatchObject([{ request: `GET /${'x'.repeat(495)}` }]);
+});
