@@ -4,6 +4,7 @@
  * right. Faults of the text are done here; those of the connection and of time are marks for the server, which has the
  * socket. All but two can be written as JSON (see rules.ts); the two with functions are for tests in process.
  */
+import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { z } from 'zod';
 import type { Reply } from './exchange.ts';
 import { raw } from './json.ts';
@@ -24,9 +25,32 @@ const oneOf = <const T extends readonly [string, ...string[]]>(words: T) =>
 
 const text = (what: string) => z.string({ error: `has to be ${what}, as text` });
 
-const headers = z.record(z.string(), text('the value of a header'), {
-  error: 'has to be an object of header names and their values',
-});
+const headers = z
+  .record(z.string(), text('the value of a header'), {
+    error: 'has to be an object of header names and their values',
+  })
+  .superRefine((values, { addIssue }) => {
+    for (const [name, value] of Object.entries(values)) {
+      const wrong = notSendable(name, value);
+      if (wrong !== undefined) addIssue({ code: 'custom', path: [name], message: wrong });
+    }
+  });
+
+/** Why no server can send it; undefined if it can. */
+function notSendable(name: string, value: string): string | undefined {
+  try {
+    validateHeaderName(name);
+  } catch {
+    return 'has to have the name of a header: letters, digits and hyphens';
+  }
+  try {
+    validateHeaderValue(name, value);
+  } catch {
+    return 'has to be a value that a header can have: one line, of Latin letters and signs';
+  }
+  // It announces fields behind a body in chunks, which no body has here.
+  return name.toLowerCase() === 'trailer' ? 'has to be another header: no body here has a trailer' : undefined;
+}
 
 /** Whether the request had its effect before it went wrong; what only reads has none. Default done. */
 const work = oneOf(['done', 'undone']).optional();
@@ -128,13 +152,13 @@ const OF_SUCCESS = ['content-type', 'location', 'total-count'];
 function spoiltBy(fault: Fault, reply: Reply, refuse: Refuse): Reply {
   switch (fault.kind) {
     case 'status': {
-      const failed = refuse(fault.status, changed(reply.headers, OF_SUCCESS, fault.headers), fault.reason);
-      return { ...reply, ...failed };
+      const { headers, ...rest } = withHeaders(reply, OF_SUCCESS, fault.headers);
+      return { ...rest, ...refuse(fault.status, headers, fault.reason) };
     }
     case 'reset':
       return { ...reply, broken: fault.after };
     case 'truncate':
-      return { ...reply, status: 200, text: reply.text.slice(0, reply.text.length >> 1) };
+      return { ...reply, text: reply.text.slice(0, reply.text.length >> 1) };
     case 'html':
       return { ...reply, status: 200, headers: { ...reply.headers, 'Content-Type': 'text/html' }, text: PAGE };
     case 'body':
@@ -144,7 +168,7 @@ function spoiltBy(fault: Fault, reply: Reply, refuse: Refuse): Reply {
     case 'delay':
       return { ...reply, delay_ms: (reply.delay_ms ?? 0) + fault.ms };
     case 'headers':
-      return { ...reply, headers: changed(reply.headers, fault.drop ?? [], fault.set) };
+      return withHeaders(reply, fault.drop ?? [], fault.set);
     case 'set':
       return withRows(reply, rows => replaced(rows, placeOf(rows, fault), fault.field?.split('.') ?? [], fault.value));
     case 'duplicate':
@@ -159,10 +183,11 @@ function spoiltBy(fault: Fault, reply: Reply, refuse: Refuse): Reply {
   }
 }
 
-function changed(headers: Record<string, string>, drop: readonly string[], set: Record<string, string> = {}) {
+function withHeaders(reply: Reply, drop: readonly string[], set: Record<string, string> = {}): Reply {
   const gone = [...drop, ...Object.keys(set)].map(name => name.toLowerCase());
-  const kept = Object.entries(headers).filter(([name]) => !gone.includes(name.toLowerCase()));
-  return { ...Object.fromEntries(kept), ...set };
+  const kept = Object.entries(reply.headers).filter(([name]) => !gone.includes(name.toLowerCase()));
+  const headers = { ...Object.fromEntries(kept), ...set };
+  return { ...reply, headers, ...(gone.includes('date') && { dated: true }) };
 }
 
 // --- single records -----------------------------------------------------------------------------------------------------

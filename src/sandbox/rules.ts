@@ -105,7 +105,7 @@ export class Rules {
 
   /** Behind the others. Throws a RuleError, also where the id is taken. */
   add(rule: unknown): RuleState {
-    const [made] = this.#read([rule]);
+    const [made] = this.#read([rule], this.#rules);
     if (this.get(made!.id)) throw new RuleError([`id: there is a rule "${made!.id}" already; replace or remove it`]);
     this.#become([...this.#rules, live(made!)]);
     return this.list().at(-1)!;
@@ -160,18 +160,27 @@ export class Rules {
     watcher();
   }
 
+  #newName(taken: ReadonlySet<string | undefined>): string {
+    let name: string;
+    do name = `rule-${++this.#named}`;
+    while (taken.has(name));
+    return name;
+  }
+
   #become(rules: Living[]): void {
     this.#rules = rules;
     for (const watcher of this.#watchers) watcher();
   }
 
-  #read(rules: readonly unknown[]): RuleState['rule'][] {
+  /** Names those without a name, beside `others`. */
+  #read(rules: readonly unknown[], others: readonly RuleState[] = []): RuleState['rule'][] {
     const read = rules.map(rule => faultRule.safeParse(rule));
     const problems = read.flatMap(({ error }, at) =>
       (error?.issues ?? []).map(issue => problem(issue, rules.length > 1 ? `rule ${at + 1}, ` : '')),
     );
     if (problems.length > 0) throw new RuleError(problems);
-    return read.map(({ data }) => ({ ...data!, id: data!.id ?? `rule-${++this.#named}` }));
+    const taken = new Set([...others.map(({ rule }) => rule.id), ...read.map(({ data }) => data!.id)]);
+    return read.map(({ data }) => ({ ...data!, id: data!.id ?? this.#newName(taken) }));
   }
 }
 

@@ -139,6 +139,7 @@ describe('what goes wrong', () => {
     });
     expect(raw(world, { fault: { kind: 'delay', ms: 250 } })).toMatchObject({ text: whole, delay_ms: 250 });
     expect(raw(world, { fault: { kind: 'truncate' } }).text).toBe(whole.slice(0, whole.length >> 1));
+    expect(raw(world, { fault: { kind: 'truncate' } }, '/tickets/none').status).toBe(404);
     expect(raw(world, { fault: { kind: 'html' } })).toMatchObject({ headers: { 'Content-Type': 'text/html' } });
   });
 
@@ -381,6 +382,13 @@ describe('rules change while it runs', () => {
     expect(rules.add({ fault: DOWN }).rule.id).toBe('rule-3');
   });
 
+  test('nor is a name made that somebody has given', () => {
+    const rules = new Rules([{ fault: DOWN }, { id: 'rule-2', fault: DOWN }]);
+    expect(rules.add({ fault: DOWN }).rule.id).toBe('rule-3');
+    rules.set([{ fault: DOWN }, { id: 'rule-4', fault: DOWN }, { fault: DOWN }]);
+    expect(rules.list().map(({ rule }) => rule.id)).toEqual(['rule-5', 'rule-4', 'rule-6']);
+  });
+
   test('where one is wrong, nothing changes', () => {
     const { rules } = desk({ id: 'down', fault: DOWN });
     expect(() => rules.set([{ fault: DOWN }, { fault: {} }])).toThrow(RuleError);
@@ -405,6 +413,22 @@ describe('rules change while it runs', () => {
       'fault.ms: has to be how late the reply is in milliseconds: a whole number, 0 to 2147483647',
     ],
     [[{ fault: { kind: 'status', status: 42 } }], 'fault.status: has to be an HTTP status: a whole number, 300 to 599'],
+    [
+      [{ fault: { kind: 'headers', set: { 'a b': 'c' } } }],
+      'fault.set.a b: has to have the name of a header: letters, digits and hyphens',
+    ],
+    [
+      [{ fault: { kind: 'headers', set: { a: 'b\nc' } } }],
+      'fault.set.a: has to be a value that a header can have: one line, of Latin letters and signs',
+    ],
+    [
+      [{ fault: { ...DOWN, headers: { 'Retry-After': '7 ☃' } } }],
+      'fault.headers.Retry-After: has to be a value that a header can have: one line, of Latin letters and signs',
+    ],
+    [
+      [{ fault: { kind: 'headers', set: { Trailer: 'x' } } }],
+      'fault.set.Trailer: has to be another header: no body here has a trailer',
+    ],
     [[{ fault: { kind: 'reset', after: 'lunch' } }], 'fault.after: has to be one of before, headers, half'],
     [
       [{ fault: { kind: 'lag', seconds: '5' } }],
