@@ -24,6 +24,8 @@ export interface LivelyWorld {
 }
 
 const MINUTE = 60_000;
+/** Some milliseconds of work. */
+const SLICE = 100;
 
 export class Activity {
   readonly #world: LivelyWorld;
@@ -46,14 +48,21 @@ export class Activity {
 
   /** Lets happen what is due by now, and returns how many changes that were. */
   catchUp(): number {
+    const slices = this.catchingUp();
+    for (;;) {
+      const { done, value } = slices.next();
+      if (done) return value;
+    }
+  }
+
+  /** The same with pauses, in which anybody else may let it catch up too. */
+  *catchingUp(): Generator<void, number> {
     const now = this.#world.clock.steady();
     let happened = 0;
-    if (this.#perMinute > 0) {
-      for (let due = this.#next(); due <= now; due = this.#next()) {
-        this.#world.clock.at(Math.floor(due), () => this.#world.mutate(this.#rng));
-        this.#count++;
-        happened++;
-      }
+    for (let due = this.#next(); due <= now; due = this.#next()) {
+      this.#world.clock.at(Math.floor(due), () => this.#world.mutate(this.#rng));
+      this.#count++;
+      if (++happened % SLICE === 0) yield;
     }
     this.#world.settle?.();
     return happened;
@@ -61,6 +70,7 @@ export class Activity {
 
   /** When the next change is due. */
   #next(): number {
+    if (this.#perMinute <= 0) return Number.POSITIVE_INFINITY;
     if (this.#rhythm === 'even') return this.#since + ((this.#count + 1) * MINUTE) / this.#perMinute;
     for (;;) {
       const perMs = ((this.#perMinute / MINUTE) * busyness(this.#since)) / MEAN_BUSYNESS;

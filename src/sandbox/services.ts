@@ -46,6 +46,8 @@ export interface Services {
   handle(asked: Asked): Reply;
   /** Lets happen what is due by now; to be called before looking at a world, or setting its clock. */
   catchUp(): void;
+  /** The same in slices, after each of which others may have their turn. */
+  catchingUp(): Generator<void, void>;
 }
 
 export function openServices(options: ServicesOptions = {}): Services {
@@ -61,6 +63,9 @@ export function openServices(options: ServicesOptions = {}): Services {
   const catchUp = () => {
     for (const life of lives) life.catchUp();
   };
+  const catchingUp = function* () {
+    for (const life of lives) yield* life.catchingUp();
+  };
   return {
     helpdesk,
     books,
@@ -70,5 +75,6 @@ export function openServices(options: ServicesOptions = {}): Services {
       return (BooksService.takes(asked.url) ? books : helpdesk).handle(asked);
     },
     catchUp,
+    catchingUp,
   };
 }

@@ -48,6 +48,20 @@ function watched() {
   return { clock, times, happened, world };
 }
 
+describe('a lot at once', () => {
+  test('in slices, and others may look between them', () => {
+    const { clock, happened, world } = watched();
+    const activity = new Activity(world, 4, 1);
+    clock.ms += 75 * MINUTE;
+    const slices = activity.catchingUp();
+    expect([slices.next().done, happened.length]).toEqual([false, 100]);
+    clock.ms += MINUTE;
+    expect([activity.catchUp(), happened.length]).toEqual([204, 304]);
+    expect([slices.next().done, happened.length]).toEqual([true, 304]);
+    expect(happened).toEqual(Array.from({ length: 304 }, (_, at) => NOON + (at + 1) * 15_000));
+  });
+});
+
 describe('when changes come', () => {
   test('evenly, from the start on, each at its own moment', () => {
     const { clock, happened, world } = watched();
