@@ -2,6 +2,7 @@
  * What the admin port offers: a table with one entry for each endpoint, which --help and the documents list, and a
  * function from a call to an answer. It shows everything but credentials. Names of fields are those of the services.
  */
+import { setImmediate as othersTurn } from 'node:timers/promises';
 import type { BooksService } from './books/service.ts';
 import type { SeenRequest } from './exchange.ts';
 import type { Service } from './helpdesk/service.ts';
@@ -17,8 +18,8 @@ export interface Administered {
   helpdesk: Service;
   books: BooksService;
   rules: Rules;
-  /** Lets happen what is due by now, in both worlds. */
-  catchUp(): void;
+  /** Lets happen what is due by now, in both worlds, in slices after each of which others may have their turn. */
+  catchingUp(): Iterator<void> & Iterable<void>;
   /** Of the chance that `POST /changes` needs. */
   rng: Rng;
   /** Where this is offered. */
@@ -48,7 +49,7 @@ export interface AdminEndpoint {
   says: string;
   /** The JSON that has to be sent, by example; none where there is none. */
   takes?: string;
-  answer(call: AdminCall): AdminAnswer;
+  answer(call: AdminCall): AdminAnswer | Promise<AdminAnswer>;
 }
 
 export const ADMIN_ENDPOINTS: readonly AdminEndpoint[] = [
@@ -280,11 +281,17 @@ function useCredits(call: AdminCall): AdminAnswer {
   return { body: (isBooks ? books : helpdesk).budget() };
 }
 
-function change(call: AdminCall): AdminAnswer {
+async function change(call: AdminCall): Promise<AdminAnswer> {
   const given = fieldsOf(call, 'count', 'service');
   const count = wholeOf(given.count, 'count', 1, 10_000);
   const { world } = serviceOf(given.service) === 'books' ? call.books : call.helpdesk;
-  return { body: Array.from({ length: count }, () => world.mutate(call.rng)) };
+  const changes: unknown[] = [];
+  while (changes.length < count) {
+    changes.push(world.mutate(call.rng));
+    // A great many take seconds, which are not for this one alone.
+    await othersTurn();
+  }
+  return { body: changes };
 }
 
 function actInBulk(call: AdminCall): AdminAnswer {

@@ -11,6 +11,7 @@ import { setImmediate as othersTurn } from 'node:timers/promises';
 import { ADMIN_ENDPOINTS, type AdminAnswer, type Administered, refusalOf } from './admin-endpoints.ts';
 import { jsonBody } from './body.ts';
 import { type Asked, takeApart } from './exchange.ts';
+import { warn } from './listening.ts';
 import { findAmong } from './paths.ts';
 import { Refusal } from './refusal.ts';
 
@@ -19,10 +20,10 @@ const OWN_NAMES = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i;
 
 /** Answers a request of the port; it is over when the answer is sent, or its reader gone. Nothing throws. */
 export function administer(administered: Administered, asked: Asked, response: ServerResponse): Promise<void> {
-  return send(response, answerTo(administered, asked));
+  return answerTo(administered, asked).then(answer => send(response, answer));
 }
 
-function answerTo(administered: Administered, asked: Asked): AdminAnswer {
+async function answerTo(administered: Administered, asked: Asked): Promise<AdminAnswer> {
   try {
     demandOwner(asked);
     const { path, query } = takeApart(asked.url, '');
@@ -32,12 +33,12 @@ function answerTo(administered: Administered, asked: Asked): AdminAnswer {
     const { route, names } = found;
     // An endpoint that takes nothing does not care what comes.
     const body = route.takes && jsonBody(asked, { untyped: false, most: ADMIN_MOST_BYTES });
-    administered.catchUp();
-    return route.answer({ ...administered, names, query, body });
+    for (const _ of administered.catchingUp()) await othersTurn();
+    return await route.answer({ ...administered, names, query, body });
   } catch (error) {
     const refusal = refusalOf(error);
     if (refusal !== undefined) return refused(refusal);
-    process.emitWarning(error instanceof Error ? error : String(error));
+    warn(error);
     return refused(new Refusal(500, 'The sandbox itself has failed; it said why where it runs'));
   }
 }
@@ -66,12 +67,22 @@ async function send(response: ServerResponse, { status = 200, headers, body, lin
   if (lines !== undefined) {
     response.writeHead(status, { ...headers, 'Content-Type': 'application/x-ndjson' });
     // Waits wherever the reader does; one that goes away ends it.
-    return pipeline(Readable.from(inTurns(lines)), response).catch(() => {});
+    return pipeline(Readable.from(inTurns(telling(lines))), response).catch(() => {});
   }
   if (body === undefined) return void response.writeHead(status, headers).end();
   response
     .writeHead(status, { ...headers, 'Content-Type': 'application/json' })
     .end(`${JSON.stringify(body, null, 2)}\n`);
+}
+
+/** Its own mistakes are told; that a reader goes away is none. */
+function* telling(pieces: Iterable<string>): Generator<string> {
+  try {
+    yield* pieces;
+  } catch (error) {
+    warn(error);
+    throw error;
+  }
 }
 
 /** Between two pieces everybody else gets a turn: a socket that takes all at once would leave them none. */

@@ -9,11 +9,14 @@ import { Refusal } from './refusal.ts';
 const DEEPEST = 100;
 
 /** Undefined for a body that is empty; `untyped`: whether such a one may do without a content type. */
-export function jsonBody({ headers, body }: Asked, { untyped, most }: { untyped: boolean; most: number }): unknown {
-  const empty = body === undefined || body.length === 0;
+export function jsonBody(
+  { headers, body, tooLong }: Asked,
+  { untyped, most }: { untyped: boolean; most: number },
+): unknown {
+  const empty = !tooLong && !body?.length;
   if (!(empty && untyped)) demandJson(headers['content-type']);
   if (empty) return undefined;
-  if (body.length > most) {
+  if (body === undefined || body.length > most) {
     throw new Refusal(413, `Payload Too Large: the body has more than ${most} bytes`);
   }
   const encoding = headers['content-encoding'] ?? 'identity';

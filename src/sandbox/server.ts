@@ -1,26 +1,26 @@
 /**
  * The help desk and the book catalog as one real HTTP server on this machine, written from the specifications of their
  * interfaces, with worlds that change and faults on purpose. It imports nothing of the clients, so what they have
- * misunderstood fails here. What a request deserves is decided in service.ts and books/service.ts; this file has the
- * sockets and the timers.
+ * misunderstood fails here. What a request deserves is decided in services.ts; this file puts sockets around it, and the
+ * one timer.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
-import type { Duplex } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Server } from 'node:http';
 import { ADMIN_MOST_BYTES, administer } from './admin.ts';
 import { type Administered, adminRng } from './admin-endpoints.ts';
+import { LONGEST_FORM } from './books/asked.ts';
 import { BOOKS_BASE, BooksService } from './books/service.ts';
 import { TOKEN_PATH } from './books/tokens.ts';
 import type { BooksWorld } from './books/world.ts';
-import type { Asked, Reply, SeenRequest } from './exchange.ts';
+import type { Asked, SeenRequest } from './exchange.ts';
 import { BASE } from './helpdesk/service.ts';
 import type { World } from './helpdesk/world.ts';
+import { addressOf, type Certificate, end, listen, listener, warn } from './listening.ts';
 import { openapiAt } from './openapi.ts';
 import { pageAt } from './page/page.ts';
+import { headOf, received, restOf, Underway } from './receiving.ts';
 import type { Rules } from './rules.ts';
 import { openServices, type ServicesOptions } from './services.ts';
+import { type Serving, serve } from './serving.ts';
 
 export type { SeenRequest } from './exchange.ts';
 export type { Fault } from './faults.ts';
@@ -34,7 +34,7 @@ export interface SandboxOptions extends ServicesOptions {
   /** A second port, of 127.0.0.1 whatever `host` is, for whoever runs it (admin.ts); 0: any free one. Default none. */
   adminPort?: number;
   /** Serves HTTPS and nothing else, as the specification (1) wants; PEM. Default plain HTTP, which needs no certificate. */
-  tls?: { cert: string; key: string };
+  tls?: Certificate;
 }
 
 export interface SandboxBooks {
@@ -80,21 +80,29 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const services = openServices(options);
   const { helpdesk, books, rules } = services;
   const { world } = helpdesk;
-  const secure = options.tls !== undefined;
+  const underway = new Underway(Math.max(MOST_UNDERWAY_BYTES, 2 * helpdesk.readings.mostBodyBytes));
   const watched: Administered = {
     helpdesk,
     books,
     rules,
-    catchUp: services.catchUp,
+    catchingUp: services.catchingUp,
     rng: adminRng(options.seed ?? 1),
   };
   const beside = (asked: Asked) => pageAt(asked, watched) ?? openapiAt(asked, world.clock.now());
-  const desk: Serving = { world, handle: asked => beside(asked) ?? services.handle(asked) };
-  const shop: Serving = { world: books.world, handle: services.handle };
-  const most = helpdesk.readings.mostBodyBytes;
-  const server = listener(options.tls, (request, response) => {
-    void serve(BooksService.takes(request.url ?? '') ? shop : desk, { most, secure }, request, response);
-  });
+  const desk: Serving = {
+    world,
+    handle: asked => beside(asked) ?? services.handle(asked),
+    wants: asked => ({ most: helpdesk.readings.mostBodyBytes, kept: helpdesk.letsIn(asked) }),
+  };
+  const shop: Serving = {
+    world: books.world,
+    handle: services.handle,
+    // A form may bring its credentials itself.
+    wants: () => ({ most: LONGEST_FORM, kept: true }),
+  };
+  const serviceFor = ({ url }: Asked) => (BooksService.takes(url) ? shop : desk);
+  const serves = { serviceFor, catchingUp: services.catchingUp, underway, secure: options.tls !== undefined };
+  const server = listener(options.tls, (request, response) => serve(serves, request, response));
   const admin = options.adminPort === undefined ? undefined : adminListener(watched);
   const close = async () => {
     await Promise.all([server, admin].map(end));
@@ -106,15 +114,14 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     await close();
     throw error;
   }
-  const adminAddress = admin?.address() as AddressInfo | undefined;
-  if (adminAddress) watched.adminPort = adminAddress.port;
-  // Requests find the worlds as they are by then; this is for those who look at them without one.
-  const timer = setInterval(services.catchUp, 250).unref();
-  const origin = originOf(options.tls ? 'https' : 'http', server.address() as AddressInfo);
+  const adminUrl = admin && addressOf('http', admin);
+  if (adminUrl) watched.adminPort = Number(new URL(adminUrl).port);
+  const timer = setInterval(inSlices(services.catchingUp), 250).unref();
+  const origin = addressOf(options.tls ? 'https' : 'http', server);
 
   return {
     url: origin + BASE,
-    ...(adminAddress && { adminUrl: originOf('http', adminAddress) }),
+    ...(adminUrl && { adminUrl }),
     token: helpdesk.tokens[0] ?? '',
     world,
     requests: helpdesk.requests,
@@ -129,26 +136,38 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   };
 }
 
+/** Of all bodies together that are on their way, unless one alone may have more. */
+const MOST_UNDERWAY_BYTES = 256 * 1024 * 1024;
+
+/**
+ * Requests find the worlds as they are by then; this is for those who look at them without one. After a long sleep of
+ * the machine there can be seconds of work, between whose slices others have their turn.
+ */
+function inSlices(catchingUp: () => Iterator<void>): () => void {
+  let slices: Iterator<void> | undefined;
+  return function next() {
+    slices ??= catchingUp();
+    try {
+      if (slices.next().done) slices = undefined;
+      else setImmediate(next).unref();
+    } catch (error) {
+      slices = undefined;
+      warn(error);
+    }
+  };
+}
+
 function adminListener(administered: Administered): Server {
+  const underway = new Underway(MOST_UNDERWAY_BYTES);
   return listener(undefined, async (request, response) => {
-    const { method = 'GET', url = '/', headers } = request;
-    const body = await bodyOf(request, ADMIN_MOST_BYTES);
-    if (body === undefined) return void response.destroy();
-    await administer(administered, { method, url, headers, body }, response);
+    const asked = await received(request, headOf(request, false), { most: ADMIN_MOST_BYTES, kept: true }, underway);
+    if (typeof asked === 'string') return void response.destroy();
+    if (asked.tooLong) {
+      await restOf(request);
+      response.setHeader('Connection', 'close');
+    }
+    await administer(administered, asked, response);
   });
-}
-
-function listen(server: Server, port: number, host: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject).listen(port, host, resolve);
-  });
-}
-
-function end(server: Server | undefined): Promise<void> {
-  if (!server?.listening) return Promise.resolve();
-  const closed = new Promise<void>(resolve => server.close(() => resolve()));
-  server.closeAllConnections();
-  return closed;
 }
 
 function accessTo(books: BooksService, origin: string): SandboxBooks {
@@ -162,101 +181,4 @@ function accessTo(books: BooksService, origin: string): SandboxBooks {
     beginNewDay: () => books.beginNewDay(),
     expireTokens: () => tokens.expireAll(),
   };
-}
-
-/** Who listens on all addresses is reached from this machine by its own. */
-function originOf(scheme: string, { address, family, port }: AddressInfo): string {
-  const own = address === '0.0.0.0' ? '127.0.0.1' : address === '::' ? '::1' : address;
-  return `${scheme}://${family === 'IPv6' ? `[${own}]` : own}:${port}`;
-}
-
-function listener(
-  tls: SandboxOptions['tls'],
-  answer: (request: IncomingMessage, response: ServerResponse) => void,
-): Server {
-  const server = tls ? createTlsServer(tls, answer) : createServer(answer);
-  // Longer than any client keeps an idle connection: the side that sends should be the one that lets go.
-  server.keepAliveTimeout = 120_000;
-  // A request of which only drops come does not hold its connection for long.
-  server.headersTimeout = 20_000;
-  server.requestTimeout = 60_000;
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    refuseConnection(socket, BROKEN_REQUESTS[error.code ?? ''] ?? 400);
-  });
-  server.on('connect', (_, socket) => refuseConnection(socket, 405));
-  return server;
-}
-
-const BROKEN_REQUESTS: Record<string, number> = {
-  HPE_HEADER_OVERFLOW: 431,
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
-  ERR_HTTP_REQUEST_TIMEOUT: 408,
-};
-
-/** What is no HTTP that can be read is told so in the same form as everything else, and its connection ends. */
-function refuseConnection(socket: Duplex, status: number): void {
-  if (!socket.writable) return void socket.destroy();
-  const body = JSON.stringify({ message: `${STATUS_CODES[status]}: the request is not one that can be read` });
-  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n`;
-  socket.end(`${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`, () => socket.destroy());
-}
-
-/** What both services are to a socket. */
-interface Serving {
-  handle(asked: Asked): Reply;
-  readonly world: { clock: { now(): number } };
-}
-
-async function serve(
-  service: Serving,
-  { most, secure }: { most: number; secure: boolean },
-  request: IncomingMessage,
-  response: ServerResponse,
-) {
-  const { method = 'GET', url = '/', headers } = request;
-  const body = await bodyOf(request, most);
-  if (body === undefined) return void response.destroy();
-  const reply = answered(service, { method, url, headers, body, secure });
-  if (reply.delay_ms !== undefined) {
-    await delay(reply.delay_ms, undefined, { ref: false });
-    reply.headers.Date = new Date(service.world.clock.now()).toUTCString();
-  }
-  if (!response.destroyed) send(response, reply);
-}
-
-/** A fault of the sandbox's own ends one request, not the server. */
-function answered(service: Serving, asked: Asked): Reply {
-  try {
-    return service.handle(asked);
-  } catch (error) {
-    process.emitWarning(error instanceof Error ? error : String(error));
-    return { status: 500, headers: { Date: new Date(service.world.clock.now()).toUTCString() }, text: '' };
-  }
-}
-
-/** As much of it as shows that it is longer than `most`; undefined for one that breaks off, or has no end. */
-async function bodyOf(request: IncomingMessage, most: number): Promise<Buffer | undefined> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  try {
-    for await (const chunk of request) {
-      if (length <= most) chunks.push(chunk);
-      length += chunk.length;
-      if (length > 4 * most) return undefined;
-    }
-  } catch {
-    return undefined;
-  }
-  return Buffer.concat(chunks);
-}
-
-function send(response: ServerResponse, { status, headers, text, broken }: Reply): void {
-  const bytes = Buffer.from(text);
-  if (broken === 'before') return void response.socket?.resetAndDestroy();
-  response.sendDate = false;
-  response.writeHead(status, status === 204 ? headers : { ...headers, 'Content-Length': bytes.length });
-  if (broken === undefined) return void response.end(bytes);
-  const sent = broken === 'half' ? bytes.subarray(0, bytes.length >> 1) : bytes.subarray(0, 0);
-  response.flushHeaders();
-  response.write(sent, () => response.socket?.destroy());
 }

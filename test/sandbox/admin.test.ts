@@ -199,7 +199,7 @@ describe('what is malformed', () => {
   test('a body that is too long, or no UTF-8, or breaks off', async () => {
     const send = (body: Buffer) =>
       raw(made, { method: 'POST', path: '/faults', headers: { 'content-type': 'application/json' } }, body);
-    expect((await send(Buffer.alloc(3 * 1024 * 1024, 32)))[0]).toBe(413);
+    for (const mebibytes of [3, 8]) expect((await send(Buffer.alloc(mebibytes * 1024 * 1024, 32)))[0]).toBe(413);
     expect((await send(Buffer.from([0x22, 0xff, 0x22])))[0]).toBe(400);
     const { port } = new URL(made.adminUrl!);
     const socket = connect(Number(port), '127.0.0.1');
@@ -217,7 +217,8 @@ describe('what is malformed', () => {
       ['GET / HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n', 403],
       ['GET / HTTP/1.0\r\n\r\n', 403],
       [`GET / HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(100_000)}\r\n\r\n`, 431],
-      ['GET http://evil.example/faults HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n', 404],
+      ['GET http://evil.example/faults HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n', 403],
+      ['GET http://localhost/faults HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n', 200],
     ] as const) {
       const socket = connect(Number(port), '127.0.0.1').setEncoding('utf8');
       let reply = '';
@@ -407,6 +408,19 @@ describe('what can be seen', () => {
     expect(turns).toBeGreaterThanOrEqual(29);
   });
 
+  test('a mistake in the middle of it is told; that a reader goes away is none', async () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    onTestFinished(() => warned.mockRestore());
+    const made = await sandbox();
+    const all = made.world.tickets.values.bind(made.world.tickets);
+    made.world.tickets.values = function* () {
+      yield* all();
+      throw new Error('a mistake');
+    } as typeof all;
+    await expect(admin(made, 'GET', '/truth/tickets')).rejects.toThrow();
+    expect(warned.mock.calls.map(([warning]) => String(warning))).toEqual(['Error: a mistake']);
+  });
+
   test('lines come in pieces of whole lines', () => {
     expect([...linesOf([{ a: 1 }, undefined, { a: 2 }, { a: 3 }, undefined], 2)]).toEqual([
       ...['{"a":1}\n', '{"a":2}\n{"a":3}\n', ''],
@@ -487,6 +501,23 @@ describe('what can be made to happen', () => {
     expect((await admin(made, 'POST', '/changes', { count: 3, service: 'books' })).json).toHaveLength(3);
     expect(desk).not.toHaveBeenCalled();
     expect(books).toHaveBeenCalledTimes(3);
+  });
+
+  test('others have their turns between changes', async () => {
+    const made = await sandbox();
+    let turns = 0;
+    let changing = true;
+    const turn = () => {
+      turns++;
+      if (changing) setImmediate(turn);
+    };
+    vi.spyOn(made.world, 'mutate').mockImplementationOnce(() => {
+      setImmediate(turn);
+      return { kind: 'none', id: '' };
+    });
+    expect((await admin(made, 'POST', '/changes', { count: 30 })).json).toHaveLength(30);
+    changing = false;
+    expect(turns).toBeGreaterThanOrEqual(29);
   });
 
   test('a bulk action: so many tickets within one second', async () => {

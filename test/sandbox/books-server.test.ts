@@ -124,11 +124,21 @@ describe('the token endpoint', () => {
     expect([made.books.tokensGiven(), made.books.requests.length]).toEqual([1, 2]);
   });
 
+  test('takes forms of its own length, whatever the help desk takes', async () => {
+    const made = await startSandbox({ tickets: 0, mostBodyBytes: 1, books: { volumes: 0 } });
+    onTestFinished(() => made.close());
+    expect((await refresh(made)).status).toBe(200);
+  });
+
   test('refuses what is wrong, however long it is, and whatever is no form', async () => {
     const made = await sandbox();
-    for (const refresh_token of ['wrong', 'x'.repeat(300_000)]) {
+    for (const [refresh_token, status, error] of [
+      ['wrong', 400, 'invalid_grant'],
+      ['x'.repeat(60_000), 400, 'invalid_grant'],
+      ['x'.repeat(300_000), 413, 'invalid_request'],
+    ] as const) {
       const reply = await refresh(made, { refresh_token });
-      expect([reply.status, await reply.json()]).toMatchObject([400, { error: 'invalid_grant' }]);
+      expect([reply.status, await reply.json()]).toMatchObject([status, { error }]);
     }
     const bare = await fetch(made.books.tokenUrl, { method: 'POST' });
     expect([bare.status, await bare.json()]).toMatchObject([400, { error: 'invalid_request' }]);

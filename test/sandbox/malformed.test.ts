@@ -101,6 +101,29 @@ describe('a request that cannot be meant', () => {
     expect(statusOf(await raw(...getting('/api/v1/users')))).toBe(200);
   });
 
+  test('a proxy is wanted by somebody who goes away at once', async () => {
+    const { port, hostname } = new URL(made.url);
+    for (let n = 0; n < 20; n++) {
+      await new Promise<void>(resolve => {
+        const socket = connect(Number(port), hostname, () => {
+          socket.write('CONNECT elsewhere:443 HTTP/1.1\r\nHost: a\r\n\r\n', () => socket.resetAndDestroy());
+        });
+        socket.on('error', () => {}).on('close', () => resolve());
+      });
+    }
+    expect(statusOf(await raw(...getting('/api/v1/users')))).toBe(200);
+  });
+
+  test('a whole address, as to a proxy: its path counts, and its host in links', async () => {
+    const reply = await raw(...post('HTTP://other.example:81/api/v1/customers', [JSON_TYPE], '{}'));
+    expect([statusOf(reply), reply]).toEqual([
+      201,
+      expect.stringContaining('\r\nLocation: http://other.example:81/api/v1/customers/'),
+    ]);
+    expect(await raw(...getting('http://a/books/v1/volumes?q=x'))).toContain('"authError"');
+    expect(await raw(...getting('http://a'))).toContain('<!DOCTYPE html>');
+  });
+
   test('a body that breaks off, or a client that goes away, is nobody’s request', async () => {
     const { port, hostname } = new URL(made.url);
     const before = made.requests.length;
@@ -112,5 +135,51 @@ describe('a request that cannot be meant', () => {
     });
     expect(statusOf(await raw(...getting('/api/v1/users')))).toBe(200);
     expect(made.requests.slice(before).map(({ path }) => path)).toEqual(['/users']);
+  });
+});
+
+describe('a body that is longer than it may be', () => {
+  let strict: Sandbox;
+
+  beforeAll(async () => {
+    strict = await startSandbox({ tickets: 0, mostBodyBytes: 100, books: { volumes: 0 } });
+  });
+  afterAll(() => strict.close());
+
+  const head = (...headers: string[]) =>
+    [
+      ...['POST /api/v1/customers HTTP/1.1', 'Host: a', JSON_TYPE, 'Authorization: Bearer sandbox-token', ...headers],
+      ...['', ''],
+    ].join('\r\n');
+  const FIVE_HUNDRED = `1f4\r\n${'x'.repeat(500)}\r\n`;
+
+  test.each<[what: string, parts: string[]]>([
+    ['five times as long', [head('Content-Length: 500'), 'x'.repeat(500)]],
+    ['of which nothing comes', [head('Content-Length: 1000000000')]],
+    ['in chunks', [head('Transfer-Encoding: chunked'), FIVE_HUNDRED, '0\r\n\r\n']],
+    ['without an end', [head('Transfer-Encoding: chunked'), FIVE_HUNDRED, FIVE_HUNDRED]],
+  ])('%s: told at once, and the connection ends', async (_, parts) => {
+    const { port, hostname } = new URL(strict.url);
+    const reply = await new Promise<string>((resolve, reject) => {
+      let text = '';
+      const socket = connect(Number(port), hostname, () => socket.write(parts.join('')));
+      socket.setEncoding('utf8').on('data', chunk => {
+        text += chunk;
+        if (!text.endsWith('}')) return;
+        resolve(text);
+        socket.end();
+      });
+      socket.on('error', reject).on('close', () => reject(new Error(`It ended behind ${text}`)));
+    });
+    expect([statusOf(reply), reply.toLowerCase()]).toEqual([413, expect.stringContaining('\r\nconnection: close\r\n')]);
+    expect(JSON.parse(bodyOf(reply))).toEqual({ message: 'Payload Too Large: the body has more than 100 bytes' });
+  });
+
+  test('a client that sends all of it before it reads gets its answer', async () => {
+    const reply = await raw(...creating(Buffer.alloc(70 * 1024 * 1024, 32)));
+    expect([statusOf(reply), JSON.parse(bodyOf(reply))]).toEqual([
+      413,
+      { message: expect.stringMatching('Too Large') },
+    ]);
   });
 });

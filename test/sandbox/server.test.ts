@@ -1,9 +1,12 @@
 import { Agent, get as httpGet, request as httpRequest } from 'node:http';
+import { get as httpsGet } from 'node:https';
 import { networkInterfaces } from 'node:os';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ticketRecord } from '../../src/sandbox/helpdesk/records.ts';
+import { Rules } from '../../src/sandbox/rules.ts';
 import { type Fault, type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
 import { emptyWorld, NOON } from './asking.ts';
+import { CERTIFICATE } from './certificate.ts';
 
 async function sandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const made = await startSandbox({ tickets: 30, requestsPerSecond: 1e6, credits: 1e6, ...options });
@@ -144,6 +147,22 @@ describe('activity', () => {
     vi.advanceTimersByTime(10_000);
     expect(changes).toHaveBeenCalledTimes(62);
   });
+
+  test('what was due while the machine slept comes in slices, and a request finds all of it', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'setImmediate'] });
+    const clock = { ms: NOON };
+    const made = await sandbox({ tickets: 20, activity: 120, now: () => clock.ms, books: { volumes: 0 } });
+    const changes = vi.spyOn(made.world, 'mutate');
+    clock.ms += 150_000;
+    vi.advanceTimersByTime(250);
+    expect(changes).toHaveBeenCalledTimes(100);
+    vi.advanceTimersByTime(1);
+    expect(changes.mock.calls.length).toBeGreaterThan(100);
+    clock.ms += 600_000;
+    vi.useRealTimers();
+    expect((await ask(made, '/users')).status).toBe(200);
+    expect(changes).toHaveBeenCalledTimes(1500);
+  });
 });
 
 describe('faults', () => {
@@ -172,6 +191,41 @@ describe('faults', () => {
   test('a connection that is destroyed before anything was sent', async () => {
     const { reply } = await faulty({ kind: 'reset', after: 'before' });
     await expect(reply).rejects.toThrow('fetch failed');
+  });
+
+  test('also where there is TLS between', async () => {
+    const fault: Fault = { kind: 'reset', after: 'before' };
+    const made = await sandbox({ tls: CERTIFICATE, fault: (_, n) => (n === 1 ? fault : undefined) });
+    const status = () =>
+      new Promise((resolve, reject) => {
+        const headers = { authorization: `Bearer ${made.token}` };
+        const options = { headers, agent: false, rejectUnauthorized: false };
+        httpsGet(`${made.url}/users`, options, response => resolve(response.resume().statusCode)).on('error', reject);
+      });
+    await expect(status()).rejects.toThrow();
+    expect(await status()).toBe(200);
+  });
+
+  test('a reply that cannot be sent ends its own connection, and is told', async () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    onTestFinished(() => warned.mockRestore());
+    const { reply } = await faulty({ kind: 'headers', set: { 'X-Odd': 'two\nlines' } });
+    await expect(reply).rejects.toThrow('fetch failed');
+    expect(String(warned.mock.calls[0]?.[0])).toMatch('Invalid character in header content');
+  });
+
+  test('a length that is wrong on purpose, however it is written, is the only one', async () => {
+    for (const name of ['content-length', 'Content-Length']) {
+      const made = await sandbox({ fault: () => ({ kind: 'headers', set: { [name]: '2' } }) });
+      const lengths = await new Promise<string[]>((resolve, reject) => {
+        const headers = { authorization: `Bearer ${made.token}` };
+        httpGet(`${made.url}/users`, { headers, agent: false }, response => {
+          resolve(response.rawHeaders.filter((_, at, all) => all[at - 1]?.toLowerCase() === 'content-length'));
+          response.destroy();
+        }).on('error', reject);
+      });
+      expect(lengths, name).toEqual(['2']);
+    }
   });
 
   test.each(['headers', 'half'] as const)('a connection that is destroyed behind the %s', async after => {
@@ -250,6 +304,14 @@ describe('faults', () => {
     const reply = ask(made, '/tickets/t');
     expect((await reply).headers.get('date')).toBe('Wed, 01 May 2024 12:00:05 GMT');
     expect(await (await reply).json()).toMatchObject({ subject: 'before' });
+  });
+
+  test.each([
+    [{ drop: ['Date'] }, null],
+    [{ set: { Date: 'yesterday' } }, 'yesterday'],
+  ])('a Date that is wrong on purpose stays so where the reply is late: %o', async (headers, expected) => {
+    const rules = new Rules([{ fault: { kind: 'headers', ...headers } }, { fault: { kind: 'delay', ms: 1 } }]);
+    expect((await ask(await sandbox({ rules }), '/users')).headers.get('date')).toBe(expected);
   });
 
   test('only a request that was let in can go wrong, and it is numbered', async () => {

@@ -22,15 +22,17 @@ function standsForGet(asked: Asked): boolean {
 }
 
 export function wholeUrl(asked: Asked): string {
-  if (!asked.body || asked.body.length > LONGEST_FORM || !standsForGet(asked)) return asked.url;
+  if (!asked.body || isTooLong(asked) || !standsForGet(asked)) return asked.url;
   return `${asked.url}${asked.url.includes('?') ? '&' : '?'}${asked.body.toString('utf8')}`;
 }
 
-/** As long as the longest of URLs, and more: the query that it stands for is no data. */
-const LONGEST_FORM = 65_536;
+/** As long as the longest of URLs, and more: the query that it stands for is no data. Nor is one for a token. */
+export const LONGEST_FORM = 65_536;
+
+export const isTooLong = ({ body, tooLong }: Asked): boolean => tooLong === true || (body?.length ?? 0) > LONGEST_FORM;
 
 export function demandShortForm(asked: Asked): void {
-  if (!standsForGet(asked) || (asked.body?.length ?? 0) <= LONGEST_FORM) return;
+  if (!standsForGet(asked) || !isTooLong(asked)) return;
   throw new BooksError(413, 'uploadTooLarge', `A form that stands for a query has at most ${LONGEST_FORM} bytes.`);
 }
 

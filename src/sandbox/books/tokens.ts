@@ -4,6 +4,7 @@
  */
 import type { Asked, Reply } from '../exchange.ts';
 import { hexId } from '../random.ts';
+import { isTooLong, LONGEST_FORM } from './asked.ts';
 
 export const TOKEN_PATH = '/oauth/token';
 
@@ -111,7 +112,9 @@ class Refused extends Error {
 }
 
 /** A body that does not say what it is, is taken for a form. */
-function formOf({ headers, body }: Asked): URLSearchParams {
+function formOf(asked: Asked): URLSearchParams {
+  const { headers, body } = asked;
+  if (isTooLong(asked)) throw new Refused(413, 'invalid_request', `The form has more than ${LONGEST_FORM} bytes`);
   const type = String(headers['content-type'] ?? FORM)
     .split(';')[0]!
     .trim()
