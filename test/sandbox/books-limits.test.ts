@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { BooksService, type BooksServiceOptions } from '../../src/sandbox/books/service.ts';
 import { askingBooks, emptyBooks } from './books-asking.ts';
 
@@ -30,7 +30,7 @@ describe('8 limits', () => {
     });
     clock.ms += 1;
     expect(others()).toEqual(OK);
-    expect(service.totals).toEqual({ requests: 5, refused: 2 });
+    expect(service.totals).toEqual({ requests: 5, credits: 3, refused: 2 });
     expect(service.requests.map(({ cost }) => cost)).toEqual([1, 1, 0, 0, 1]);
   });
 
@@ -87,6 +87,20 @@ describe('8 limits', () => {
     expect(status()).toBe(403);
   });
 
+  test('a mistake of the sandbox’s own costs, and is written down', () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockReturnValue();
+    const { get, service } = limited({
+      before: () => {
+        throw new Error('a mistake');
+      },
+    });
+    expect(get('/volumes?q=x')).toMatchObject({ status: 500, text: '' });
+    expect(service.requests.map(({ path, cost, status }) => [path, cost, status])).toEqual([['/volumes', 1, 500]]);
+    expect(service.totals).toEqual({ requests: 1, credits: 1, refused: 0 });
+    expect(warned).toHaveBeenCalledOnce();
+    warned.mockRestore();
+  });
+
   test('every reply tells the time of the world', () => {
     const { clock, get, anonymous, refresh } = limited({});
     clock.ms += 61_000;
@@ -123,6 +137,28 @@ describe('5 tokens', () => {
     expect(second).not.toBe(json.access_token);
     clock.ms += 1;
     expect([status(json.access_token), status(second)]).toEqual([401, 200]);
+  });
+
+  test('those that have expired are forgotten, and of very many the oldest', () => {
+    const { refresh, status, clock, service } = tokens({ tokenSeconds: 60 });
+    for (let n = 0; n < 3; n++) refresh(right);
+    expect(service.tokens.kept).toBe(3);
+    clock.ms += 60_000;
+    const [first] = [refresh(right).json.access_token];
+    expect(service.tokens.kept).toBe(1);
+    const body = Buffer.from(new URLSearchParams(right).toString());
+    const again = () => service.handle({ method: 'POST', url: '/oauth/token', headers: {}, body });
+    for (let n = 1; n < 10_000; n++) again();
+    expect([service.tokens.kept, status(first)]).toEqual([10_000, 200]);
+    again();
+    expect([service.tokens.kept, status(first)]).toEqual([10_000, 401]);
+  });
+
+  test('credentials without a character are nobody’s, whatever was ordered', () => {
+    const { anonymous, status } = tokens({ token: '', key: '' });
+    expect(status('')).toBe(401);
+    expect(anonymous('/mylibrary/bookshelves?access_token=').status).toBe(401);
+    expect(anonymous('/volumes?q=x&key=').status).toBe(400);
   });
 
   test('all expire at once, but for the one that never does', () => {

@@ -8,6 +8,9 @@ import { isTooLong, LONGEST_FORM } from './asked.ts';
 
 export const TOKEN_PATH = '/oauth/token';
 
+/** Nobody is limited in asking for them, and each lives as long as the switch says. */
+const MOST_LIVING = 10_000;
+
 export interface TokenOptions {
   /** The token that never expires; default 'sandbox-books-token'. */
   token?: string;
@@ -38,8 +41,13 @@ export class Tokens {
     this.#now = now;
   }
 
+  /** How many of those that were given are known yet. */
+  get kept(): number {
+    return this.#living.size;
+  }
+
   accepts(token: string): boolean {
-    return token === this.token || (this.#living.get(token) ?? 0) > this.#now();
+    return (token !== '' && token === this.token) || (this.#living.get(token) ?? 0) > this.#now();
   }
 
   /** All that were given expire; the one that never does stays. */
@@ -79,9 +87,15 @@ export class Tokens {
     throw new Refused(401, 'invalid_client', 'The OAuth client was not found.', basic ? challenge : {});
   }
 
+  /** Forgets those that have expired, and of very many the oldest. */
   #give(): string {
+    const now = this.#now();
+    for (const [old, expires_at] of this.#living) {
+      if (expires_at > now && this.#living.size < MOST_LIVING) break;
+      this.#living.delete(old);
+    }
     const token = `access-${++this.given}-${hexId(0x70ce, this.given)}`;
-    this.#living.set(token, this.#now() + this.#seconds * 1000);
+    this.#living.set(token, now + this.#seconds * 1000);
     return token;
   }
 
