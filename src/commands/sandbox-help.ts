@@ -29,7 +29,7 @@ const FAULTS: Record<PlainFault['kind'], string> = {
   headers: 'headers to drop, and to set',
   set: 'one record differs: field (as in contacts.0.value) has another value, or is missing; of row id, or index',
   duplicate: 'a row of a list is there twice: id, or index',
-  lag: 'what is read comes from a copy that is so many seconds behind: stale rows, and late ones',
+  lag: 'what is read comes from a copy that is so many seconds behind, up to an hour: stale rows, and late ones',
   clock: 'the clock jumps by so many seconds, from then on',
   credits: 'another client uses so many credits',
 };

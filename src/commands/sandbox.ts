@@ -26,6 +26,7 @@ interface Options {
   booksKey?: string;
   booksToken?: string;
   seed: number;
+  begin?: number;
   tickets: number;
   customers?: number;
   bulk?: number;
@@ -93,7 +94,8 @@ function addOptions(command: Command): void {
     .option('--books-key <text>', 'the API key of the catalog', credential)
     .option('--books-token <text>', 'its access token that never expires', credential)
     .optionsGroup('The worlds:')
-    .option('--seed <n>', 'the same seed makes the same worlds', whole, 1)
+    .option('--seed <n>', 'the same seed, with the same --begin, makes the same worlds', whole, 1)
+    .option('--begin <time>', 'when the clock of both services begins, as 2024-05-01T12:00:00Z (default: now)', time)
     .option('--tickets <n>', 'tickets at the start', whole, 2000)
     .option('--customers <n>', 'customers at the start (default: about a third of the tickets)', whole)
     .option(
@@ -168,12 +170,13 @@ function given(service: Service, command: Command): object {
 
 function sandboxOptions(options: Options, command: Command): SandboxOptions {
   const { host, port, seed, tickets, customers, naughty, activity, rhythm, bulk, volumes, preorders } = options;
-  const { token, blockedToken, booksKey, booksToken, booksActivity, booksFailing, adminPort, faults } = options;
+  const { begin, token, blockedToken, booksKey, booksToken, booksActivity, booksFailing, adminPort, faults } = options;
   const tls = certified(options);
   demandTwoSides(options);
   return {
     ...{ host, port, seed, tickets, naughty, activity, rhythm },
     ...given('helpdesk', command),
+    ...(begin !== undefined && { begin }),
     ...(customers !== undefined && { customers }),
     ...(bulk !== undefined && { bulkSize: bulk }),
     ...(token !== undefined && { tokens: token }),
@@ -233,6 +236,15 @@ function textOf(path: string, option: string): string {
 function whole(value: string): number {
   if (!/^\d{1,15}$/.test(value)) throw new InvalidArgumentError('It must be a whole number.');
   return Number(value);
+}
+
+/** Of four years before it a history is made, and none of that comes before 1970. */
+function time(value: string): number {
+  const ms = Date.parse(value);
+  const hasSeconds = /^\d{4}-\d\d-(\d\d)T\d\d:\d\d:\d\d(\.\d{1,3})?(Z|[+-]\d\d:\d\d)$/.exec(value);
+  const sameDay = hasSeconds && new Date(`${value.slice(0, 10)}T00:00:00Z`).getUTCDate() === Number(hasSeconds[1]);
+  if (sameDay && ms >= Date.parse('1980-01-01T00:00:00Z') && ms < Date.parse('9000-01-01T00:00:00Z')) return ms;
+  throw new InvalidArgumentError('It must be a time from 1980 on, with its zone, for example 2024-05-01T12:00:00Z.');
 }
 
 function share(value: string): number {

@@ -12,7 +12,8 @@ export class Clock {
   #jumpedAt = Number.NEGATIVE_INFINITY;
   #moment_ms: number | undefined;
 
-  constructor(given: () => number) {
+  /** `given`: in milliseconds; default the machine's. */
+  constructor(given: () => number = Date.now) {
     this.#given = given;
   }
 
@@ -46,7 +47,7 @@ export class Clock {
 const inTime = (ms: number): number => Math.min(Math.max(ms, 0), END_OF_TIME);
 
 /** A clock that stands at a time until it is started, and runs on from there as the given one does. */
-export function beginningAt(begin_ms: number, given: () => number): { now(): number; start(): void } {
+export function beginningAt(begin_ms: number, given: () => number = Date.now): { now(): number; start(): void } {
   let started: number | undefined;
   return {
     now: () => begin_ms + (started === undefined ? 0 : given() - started),

@@ -15,10 +15,13 @@ const whole = (what: string, least: number, most = Number.MAX_SAFE_INTEGER) => {
   return z.int({ error }).min(least, { error }).max(most, { error });
 };
 
-const seconds = (what: string, least: number) => {
-  const error = `has to be ${what} in seconds: a number${least === 0 ? ', 0 or more' : ', negative for back'}`;
-  return z.number({ error }).min(least, { error }).max(1e9, { error });
+const seconds = (what: string, range: string, least: number, most: number) => {
+  const error = `has to be ${what} in seconds: a number, ${range}`;
+  return z.number({ error }).min(least, { error }).max(most, { error });
 };
+
+/** What changed within it is kept. */
+const LONGEST_LAG = 3600;
 
 const oneOf = <const T extends readonly [string, ...string[]]>(words: T) =>
   z.enum(words, { error: `has to be one of ${words.join(', ')}` });
@@ -98,9 +101,15 @@ const PLAIN_FAULTS = [
   /** A row of a list is shown twice, one behind the other. */
   z.strictObject({ kind: z.literal('duplicate'), ...row }),
   /** What is read comes from a copy that is this far behind: nothing of what has happened since is in it. */
-  z.strictObject({ kind: z.literal('lag'), seconds: seconds('how far behind the copy is', 0) }),
+  z.strictObject({
+    kind: z.literal('lag'),
+    seconds: seconds('how far behind the copy is', `0 to ${LONGEST_LAG}`, 0, LONGEST_LAG),
+  }),
   /** The service's clock jumps, from now on; its limits go by another one. */
-  z.strictObject({ kind: z.literal('clock'), seconds: seconds('how far the clock jumps', -1e9) }),
+  z.strictObject({
+    kind: z.literal('clock'),
+    seconds: seconds('how far the clock jumps', 'negative for back', -1e9, 1e9),
+  }),
   /** Another client of the account uses credits (of the catalog: requests of the day) just before this request's answer. */
   z.strictObject({ kind: z.literal('credits'), credits: whole('how many are used', 1) }),
 ] as const;

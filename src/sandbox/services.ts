@@ -7,6 +7,7 @@ import { Activity } from './activity.ts';
 import { type GenerateBooksOptions, generateBooks } from './books/generate.ts';
 import { BooksService, type BooksServiceOptions } from './books/service.ts';
 import type { BooksWorld } from './books/world.ts';
+import { beginningAt } from './clock.ts';
 import type { Asked, Reply } from './exchange.ts';
 import { type GenerateOptions, generateWorld } from './helpdesk/generate.ts';
 import { Service, type ServiceOptions } from './helpdesk/service.ts';
@@ -15,8 +16,10 @@ import type { Rhythm } from './rhythm.ts';
 import { Rules } from './rules.ts';
 
 export interface ServicesOptions extends ServiceOptions, Omit<GenerateOptions, 'now'> {
-  /** Default 1. The same seed gives the same worlds, and the same activity. */
+  /** Default 1. The same seed with the same `begin` gives the same worlds, and the same activity. */
   seed?: number;
+  /** When the clock of both services begins, in milliseconds; it runs on as `now` does. Default: at `now`. Not of a `world` of your own. */
+  begin?: number;
   /** A world of your own instead of a generated one; its clock is the clock of all. */
   world?: World;
   /** Changes a minute of the help desk; default 0. */
@@ -52,9 +55,11 @@ export interface Services {
 
 export function openServices(options: ServicesOptions = {}): Services {
   const { seed = 1, activity = 0, rhythm, books: bookish = {}, rules = new Rules() } = options;
-  const world = options.world ?? generateWorld(options);
+  const clock = options.begin === undefined ? undefined : beginningAt(options.begin, options.now);
+  const world = options.world ?? generateWorld({ ...options, ...(clock && { now: clock.now }) });
   const helpdesk = new Service(world, { ...options, rules });
   const booksWorld = bookish.world ?? generateBooks({ seed, ...bookish, now: world.clock.steady });
+  clock?.start();
   const books = new BooksService(booksWorld, { rules, ...bookish });
   const lives = [
     new Activity(world, activity, seed, rhythm),

@@ -156,6 +156,24 @@ describe('both worlds', () => {
     expect(first).not.toBe(run({ seed: 6 }, 1));
   });
 
+  test('two runs with one seed that begin at one time are the same, whenever they are started', () => {
+    const begin = Date.parse('2020-02-29T12:00:00.500Z');
+    const run = (now: number, options: ServicesOptions) => {
+      const clock = { ms: now };
+      // As on a machine, where time goes on while a world is made.
+      const made = open({ seed: 5, now: () => ++clock.ms, ...options });
+      const date = () => Date.parse(made.get('/api/v1/users').headers.Date!);
+      const dates = [date()];
+      clock.ms += HOUR;
+      dates.push(date());
+      return { dates, all: everything(made) };
+    };
+    const first = run(NOON, { begin });
+    expect(first).toEqual(run(NOON + 12_345_678, { begin }));
+    expect(first.dates).toEqual([begin - 500, begin - 500 + HOUR]);
+    expect(first.all).not.toBe(run(NOON, { begin: begin + DAY }).all);
+  });
+
   test('an hour that passes at once has its changes all over it', () => {
     const { clock, get, helpdesk } = open({ activity: 6 });
     clock.ms += HOUR;

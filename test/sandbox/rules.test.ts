@@ -432,7 +432,11 @@ describe('rules change while it runs', () => {
     [[{ fault: { kind: 'reset', after: 'lunch' } }], 'fault.after: has to be one of before, headers, half'],
     [
       [{ fault: { kind: 'lag', seconds: '5' } }],
-      'fault.seconds: has to be how far behind the copy is in seconds: a number, 0 or more',
+      'fault.seconds: has to be how far behind the copy is in seconds: a number, 0 to 3600',
+    ],
+    [
+      [{ fault: { kind: 'lag', seconds: 3601 } }],
+      'fault.seconds: has to be how far behind the copy is in seconds: a number, 0 to 3600',
     ],
     [[{ fault: { ...DOWN, mss: 5 } }], 'fault: there is no "mss"; is it misspelt, or of another kind of fault?'],
     [[{ fault: DOWN, pth: '/x' }], 'there is no "pth"; is it misspelt, or of another kind of fault?'],

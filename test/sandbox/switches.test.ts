@@ -106,6 +106,15 @@ describe('the command line', () => {
     });
   });
 
+  test('the clock begins when it is told to', async () => {
+    await sandbox(['--begin', '2020-02-29T23:00:00+01:00', '--admin-port', '0'], async ({ url, admin_url }) => {
+      expect((await fetch(url)).headers.get('date')).toMatch(/^Sat, 29 Feb 2020 22:00:/);
+      const tickets = await (await fetch(`${admin_url}/truth/tickets`)).text();
+      expect(tickets).toMatch(/"updated_at":"20(1[6-9]|20)-/);
+      expect(tickets).not.toMatch(/"updated_at":"202[1-9]-/);
+    });
+  });
+
   const npmrc = new URL('../../.npmrc', import.meta.url).pathname;
   const list = new URL('../../package.json', import.meta.url).pathname;
 
@@ -115,6 +124,9 @@ describe('the command line', () => {
     [['--period', '0'], 'It must be a whole number of seconds, 1 or more.'],
     [['--total-count-cap', 'many'], 'It must be a whole number of records, 0 or more or "unlimited".'],
     [['--naughty', '2'], 'It must be a share between 0 and 1'],
+    ...['now', '2024-05-01', '2024-05-01T12:00:00', '2024-02-30T12:00:00Z', '1979-12-31T23:59:59Z'].map(
+      (time): [string[], string] => [['--begin', time], 'It must be a time from 1980 on, with its zone'],
+    ),
     [['--faults', '/not/there.json'], '--faults /not/there.json cannot be read: ENOENT'],
     [['--faults', npmrc], 'It is not JSON'],
     [['--faults', list], 'They have to be a list'],

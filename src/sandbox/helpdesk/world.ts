@@ -79,7 +79,7 @@ export class World {
   constructor(options: WorldOptions = {}) {
     this.seed = options.seed ?? 1;
     this.bulkSize = options.bulkSize ?? 100;
-    const clock = new Clock(options.now ?? Date.now);
+    const clock = new Clock(options.now);
     const { archiveHours, archivedReopens, attachmentHours }: Habits = settled('helpdesk', options);
     this.clock = clock;
     this.past = new HelpdeskPast(clock.steady);
