@@ -6,10 +6,18 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
-import { BLOCKED_TOKEN, TOKEN } from '../sandbox/helpdesk/service.ts';
 import { RuleError, Rules } from '../sandbox/rules.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../sandbox/server.ts';
-import { defaultOf, readWord, type Service, SWITCHES, type Switch, wordFor } from '../sandbox/switches.ts';
+import {
+  BLOCKED_TOKEN,
+  defaultOf,
+  readWord,
+  type Service,
+  SWITCHES,
+  type Switch,
+  TOKEN,
+  wordFor,
+} from '../sandbox/switches.ts';
 import type { Act, Deps } from './command.ts';
 import { sandboxHelp } from './sandbox-help.ts';
 import { amount, print, printJson, say } from './terminal.ts';

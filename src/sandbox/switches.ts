@@ -6,6 +6,10 @@
 import { BOOKS_SWITCHES } from './books/switches.ts';
 import { HELPDESK_SWITCHES } from './helpdesk/switches.ts';
 
+/** Of the help desk, where nobody orders others. */
+export const TOKEN = 'sandbox-token';
+export const BLOCKED_TOKEN = 'sandbox-blocked-token';
+
 interface Row {
   /** The option of the service (of its world, where it is the world that differs). */
   name: string;

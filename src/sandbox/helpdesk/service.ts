@@ -12,15 +12,12 @@ import { answerOr, Gate, type Hooks, isRefused, numberIn, type Seen } from '../g
 import type { Budget } from '../limits.ts';
 import { flag, list } from '../query.ts';
 import { Refusal } from '../refusal.ts';
-import { settled } from '../switches.ts';
+import { BLOCKED_TOKEN, settled, TOKEN } from '../switches.ts';
 import { behind } from './behind.ts';
 import { type Answer, costOf, findRoute, type Readings } from './routes.ts';
 import type { World } from './world.ts';
 
 export const BASE = '/api/v1';
-
-export const TOKEN = 'sandbox-token';
-export const BLOCKED_TOKEN = 'sandbox-blocked-token';
 
 export interface ServiceOptions extends Partial<Readings>, Hooks {
   /** All with all rights (5.1: each installed instance has its own); default one, 'sandbox-token'. '' is none. */
