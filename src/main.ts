@@ -12,35 +12,25 @@ import { hydrateMessages } from '../jobs/hydrate-messages.ts';
 import { hydrateVolumes } from '../jobs/hydrate-volumes.ts';
 import { readShelves } from '../jobs/read-shelves.ts';
 import { syncStream } from '../jobs/sync-stream.ts';
-import { addBackfill } from './commands/backfill.ts';
-import type { Act, Deps } from './commands/command.ts';
-import { addDb } from './commands/db.ts';
-import { addDemo } from './commands/demo.ts';
-import { addHealth } from './commands/health.ts';
-import { addMigrate } from './commands/migrate.ts';
-import { addSandbox } from './commands/sandbox.ts';
-import { addSchedule } from './commands/schedule.ts';
-import { addSql } from './commands/sql.ts';
-import { addStart } from './commands/start.ts';
-import { addStatus } from './commands/status.ts';
-import { addSync } from './commands/sync.ts';
+import type { Act, AddCommand, Deps } from './commands/command.ts';
 import { say, style } from './commands/terminal.ts';
 import { readConfig } from './config.ts';
 import { exitCodes, Interrupted, ShelfdeskError } from './errors.ts';
 
-const commands = [
-  addDemo,
-  addStart,
-  addSync,
-  addBackfill,
-  addStatus,
-  addSchedule,
-  addSql,
-  addDb,
-  addSandbox,
-  addMigrate,
-  addHealth,
-];
+/** Each with what it needs, which nobody waits for who asks for another one. */
+const commands: Record<string, () => Promise<AddCommand>> = {
+  demo: async () => (await import('./commands/demo.ts')).addDemo,
+  start: async () => (await import('./commands/start.ts')).addStart,
+  sync: async () => (await import('./commands/sync.ts')).addSync,
+  backfill: async () => (await import('./commands/backfill.ts')).addBackfill,
+  status: async () => (await import('./commands/status.ts')).addStatus,
+  schedule: async () => (await import('./commands/schedule.ts')).addSchedule,
+  sql: async () => (await import('./commands/sql.ts')).addSql,
+  db: async () => (await import('./commands/db.ts')).addDb,
+  sandbox: async () => (await import('./commands/sandbox.ts')).addSandbox,
+  migrate: async () => (await import('./commands/migrate.ts')).addMigrate,
+  health: async () => (await import('./commands/health.ts')).addHealth,
+};
 const jobs = [syncStream, backfillStream, hydrateMessages, readShelves, hydrateVolumes];
 
 const lingerMs = 1000;
@@ -59,7 +49,7 @@ async function main(args: readonly string[]): Promise<void> {
     .exitOverride()
     .showHelpAfterError('(see --help)')
     .addHelpText('after', exitCodeHelp);
-  for (const add of commands) add(program, deps, act);
+  for (const add of await asked(args)) add(program, deps, act);
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
@@ -67,6 +57,12 @@ async function main(args: readonly string[]): Promise<void> {
   }
   // Somebody wants it to end: a server that is away, and that a library goes on calling, is no reason to stay.
   if (deps.signal.aborted) setTimeout(() => process.exit(), lingerMs).unref();
+}
+
+/** The command of this name. Where the first word is none, all of them: for help, and for what is said of a wrong one. */
+function asked([name = '']: readonly string[]): Promise<AddCommand[]> {
+  const wanted = Object.hasOwn(commands, name) ? [commands[name]!] : Object.values(commands);
+  return Promise.all(wanted.map(load => load()));
 }
 
 const act: Act =

@@ -2,7 +2,7 @@
  * A token that expires, and what gets the next one: a refresh token with its client (OAuth 2.0, RFC 6749, 6). A library
  * does it, pointed at the token endpoint that is set; here its failures become ours, and lose what must not be shown.
  */
-import { OAuth2Client } from 'google-auth-library';
+import type { OAuth2Client } from 'google-auth-library';
 import { exitCodes, Fatal, Retry, type ShelfdeskError } from '../errors.ts';
 import type { Token } from './dialect.ts';
 
@@ -18,19 +18,29 @@ const timeoutMs = 15_000;
 const eagerRefreshThresholdMillis = 35_000;
 
 export function refreshedToken({ clientId, clientSecret, refreshToken, tokenUrl }: Refresh): Token {
-  const client = new OAuth2Client({
-    clientId,
-    clientSecret,
-    endpoints: { oauth2TokenUrl: tokenUrl.href },
-    credentials: { refresh_token: refreshToken },
-    eagerRefreshThresholdMillis,
-    // A redirect would carry the secret elsewhere.
-    transporterOptions: { timeout: timeoutMs, redirect: 'error' },
-  });
+  let opened: Promise<OAuth2Client> | undefined;
+  const open = async () => {
+    // Only where a token expires: it takes as long to load as all that is ours.
+    const { OAuth2Client } = await import('google-auth-library');
+    return new OAuth2Client({
+      clientId,
+      clientSecret,
+      endpoints: { oauth2TokenUrl: tokenUrl.href },
+      credentials: { refresh_token: refreshToken },
+      eagerRefreshThresholdMillis,
+      // A redirect would carry the secret elsewhere.
+      transporterOptions: { timeout: timeoutMs, redirect: 'error' },
+    });
+  };
+  const theClient = () => {
+    opened ??= open();
+    return opened;
+  };
   // A reply under way may still echo the token before.
   const known: string[] = [];
 
   async function get(): Promise<string> {
+    const client = await theClient();
     try {
       const { token } = await client.getAccessToken();
       if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token)) throw new Error('no token in the reply');
@@ -45,6 +55,7 @@ export function refreshedToken({ clientId, clientSecret, refreshToken, tokenUrl 
   return {
     get,
     async renew(refused) {
+      const client = await theClient();
       // Another request may have got a new one meanwhile.
       if (client.credentials.access_token === refused) client.setCredentials({ refresh_token: refreshToken });
       await get();

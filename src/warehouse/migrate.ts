@@ -8,7 +8,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { runner } from 'node-pg-migrate';
 import pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 
@@ -27,6 +26,7 @@ export async function migrate(url: string, folder: string = ownFolder): Promise<
     await client.query('set statement_timeout = 0; set lock_timeout = 0');
     await client.query('select pg_advisory_lock($1)', [lockKey]);
     await refuseIfOlder(client, folder);
+    const { runner } = await import('node-pg-migrate'); // Whoever only asks what is missing does without.
     const done = await runner({
       dbClient: client,
       dir: folder,
