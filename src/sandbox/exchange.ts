@@ -73,13 +73,12 @@ export function keep(requests: SeenRequest[], seen: SeenRequest): void {
   if (requests.push(noted(seen)) > KEPT_REQUESTS + 10_000) requests.splice(0, 10_000);
 }
 
-/** A path and a query of as many characters as anybody has use for. */
+/**
+ * With a path and a query of as many characters as anybody has use for. All of them are copies: those of a query that is
+ * short now may have been cut from a long line of nothing but ampersands.
+ */
 function noted(seen: SeenRequest): SeenRequest {
-  const { path, query } = seen;
-  let length = 0;
-  for (const [name, value] of query) length += name.length + value.length + 2;
-  if (path.length <= LONGEST_NOTE && length <= LONGEST_NOTE) return seen;
-  return { ...seen, path: cut(path, LONGEST_NOTE), query: cutQuery(query) };
+  return { ...seen, path: cut(seen.path, LONGEST_NOTE), query: cutQuery(seen.query) };
 }
 
 function cutQuery(query: URLSearchParams): URLSearchParams {

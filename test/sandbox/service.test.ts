@@ -1,4 +1,6 @@
 /** What no case of the table can say of the help desk: order within a second, what is deleted, what tests see and do. */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, test, vi } from 'vitest';
 import { keep, type SeenRequest } from '../../src/sandbox/exchange.ts';
 import { asking, emptyWorld, ids } from './asking.ts';
@@ -108,6 +110,25 @@ describe('what tests see and do', () => {
     expect(get('/tickets/t1?embed=labels').json.updated_at).toBe('2024-05-01T13:00:00Z');
     expect(get('/users').status).toBe(429);
     expect(seen).toEqual(['1 /tickets/t1 2']);
+  });
+
+  test('what is kept of a request is not the whole line that a stranger has sent', () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const { service } = asking(smallDesk().world);
+    const long = 'x'.repeat(15_000);
+    const lines = [`/users?a=${long}`, `/${long}`, `/users?${'&'.repeat(15_000)}a_name_that_is_a_slice=1`];
+    const held = () => {
+      collect();
+      return process.memoryUsage().heapUsed;
+    };
+    const before = held();
+    for (let n = 0; n < 999; n++) {
+      // Each a text of its own, as from a socket.
+      const [url, agent] = [`/api/v1${lines[n % 3]}`, long].map(text => Buffer.from(text).toString());
+      service.handle({ method: 'GET', url: url!, headers: { 'user-agent': agent } });
+    }
+    expect(held() - before).toBeLessThan(3_000_000);
   });
 
   test('of very many requests at least the last 100,000 are kept, and not many more', () => {
