@@ -77,3 +77,9 @@ export function spoil(rng: Rng, text: string | null): string {
   if (place < 0.4) return naughty + (text ?? '');
   return place < 0.8 ? (text ?? '') + naughty : naughty;
 }
+
+/** Never instead of it: what is like nothing else stays so. */
+export function spoilEdge(rng: Rng, text: string): string {
+  const naughty = rng() < 0.5 ? refusedText(rng) : pick(rng, BORNE);
+  return rng() < 0.5 ? naughty + text : text + naughty;
+}

@@ -9,22 +9,43 @@ import { between, pick, type Rng } from './random.ts';
 const EMOJI = ['👩‍👩‍👧‍👦', '👍🏽', '🇳🇴🇯🇵', '🏳️‍🌈', '❤️‍🩹', '📚', '🧑🏿‍💻', '🙏'];
 
 const AUTOMATIC = [
-  'Thank you, your message has arrived. We answer within one working day.\n\nThis is an automatic reply.',
-  'We are closed until Monday 9:00. Urgent matters about deliveries: reply with the word URGENT.',
+  'Thank you, your message of {date} has arrived as {order}. We answer within one working day.\n\nThis is an automatic reply.',
+  'We are closed until Monday 9:00. Urgent matters about deliveries: reply with the word URGENT and the number {order}.',
+  'It is night at Harbour Lane. {count} letters lie before yours; you will hear from us by {date}.\n\n(Sent without human hands.)',
+  'Your case {order} has been opened. Please keep this number in the subject when you write again.',
+  'Our shop in {city} is at the book fair until {date}, so answers take a little longer. Your number: {order}.',
 ];
 
 const NOTES = [
-  'Called the carrier, the parcel is in Rotterdam.',
-  'Third complaint about this title, tell purchasing?',
-  'Refunded 23.90 by hand. cc @Ines',
-  'VIP, please be quick 🙏',
-  'Customer phoned as well, same topic.\n- wants a call back\n- after 16:00',
-  '',
+  'Called the carrier, the parcel {order} is in {city}.',
+  'Third complaint about {title}, tell purchasing?',
+  'Refunded {price} by hand. cc @Ines',
+  'VIP, please be quick with {order} 🙏',
+  'Customer phoned as well, same topic ({order}).\n- wants a call back\n- after {count} past 16:00',
+  'Replacement for {title} goes out on {date}.',
+  'Waiting for the publisher, they promised {count} copies for {date}.',
+  'Paid {price} by bank transfer on {date}, please match with {order}.',
+  'Address in {city} corrected for {order}, old label binned.',
+  'Voucher over {price} given, valid until {date}.',
+  'Asked the warehouse to look behind the shelf: {order}, {count} books.',
+  'Do not close before {date}, @Tom is on it.',
+  'Same as {order}, answered there.',
+  'The photo shows the {city} print run of {title}, known fault on page {count}.',
+  'No answer on the phone, tried {count} times. Next try on {date}.',
+  'Checked: charged {price} once, the other one is a reservation.',
+];
+
+const MORE_NOTES = [
+  'Please check again on {date}.',
+  'See also {order}.',
+  'It is about {price}.',
+  'Told them {count} days at most.',
+  'Writes from {city}, so no courier on Fridays.',
 ];
 
 const SPAM = ['You have WON!!! Claim now 💰💰💰', 'cheap SEO for your shop', 'RE: invoice_8831 overdue (urgent)', ''];
 
-/** Some people paste a whole file into a mail: up to 120 KB. */
+/** Some people paste a whole file into a mail: 60 to 120 KB. */
 const LOG_LINES = [
   'reader[812] WARN shelf 17 answered late, 3 retries, giving up <timeout>',
   'reader[812] INFO opened "/books/lighthouse.epub" in 412 ms',
@@ -38,20 +59,47 @@ const TITLES = [
   '海辺の本屋',
   'Nº 17',
   'מגדלור',
+  'Winter in Porto Velho',
+  'Das dritte Zimmer',
+  'La casa de las llaves',
+  'Книга приливов',
+  '雨の日の図書館',
+  'Kleine Geschichte der Knöpfe',
+  'Un été sans horloge',
+  'Seven Loaves',
 ];
+const THINGS = words(
+  'Clockmaker Orchard Ferry Cartographer Staircase Beekeeper Harbour Winter Piano Lantern Glassblower',
+);
+const OTHERS = words('Salt Rain Kestrels Brass Silence Letters Snow Tides Marble Thorns Foxes Amber Thunder Ink');
+const CITIES = words(
+  'Rotterdam Bristol Leeds Hamburg Lyon Porto Sevilla Osaka Gdańsk Cork Antwerp Haifa Busan Pune Turin',
+);
 
 const SIGNATURES = [
   '--\n📖 "So many books" | www.reading.example\n🇬🇧🇫🇷',
   '--\nSent from my phone',
   '--\nHarbour Lane Books\n12 Harbour Lane',
   '-- \nDr. M. Whitfield\n+44 20 7946 0018',
+  '-- \nReading Circle {city} | {count} readers, {count} opinions',
+  '-- \nNow reading: {title}',
+  '--\nSent from a train somewhere near {city}',
 ];
+
+type Dates = Pick<Language, 'date'>;
+
+/** Its machines and its notes. */
+const SHOP: Dates = { date: 'd/m' };
+
+function words(text: string): string[] {
+  return text.split(' ');
+}
 
 export function subject(rng: Rng, language: Language): string | null {
   const chance = rng();
   if (chance < 0.015) return null;
   if (chance < 0.025) return '';
-  const plain = composed(rng, pick(rng, language.subjects));
+  const plain = composed(rng, language, pick(rng, language.subjects));
   if (chance < 0.16) return `Re: ${plain}`;
   if (chance < 0.2) return `Fwd: AW: ${plain}`;
   if (chance < 0.25) return `${plain} ${pick(rng, EMOJI)}`;
@@ -64,15 +112,17 @@ export function spamSubject(rng: Rng): string {
 }
 
 export function noteText(rng: Rng): string {
-  return pick(rng, NOTES);
+  if (rng() < 0.004) return '';
+  const note = composed(rng, SHOP, pick(rng, NOTES));
+  return rng() < 0.5 ? `${note} ${composed(rng, SHOP, pick(rng, MORE_NOTES))}` : note;
 }
 
 export function automaticText(rng: Rng): string {
-  return pick(rng, AUTOMATIC);
+  return composed(rng, SHOP, pick(rng, AUTOMATIC));
 }
 
-export function signature(rng: Rng): string | null {
-  return rng() < 0.3 ? pick(rng, SIGNATURES) : null;
+export function signature(rng: Rng, language: Language): string | null {
+  return rng() < 0.3 ? composed(rng, language, pick(rng, SIGNATURES)) : null;
 }
 
 /** What is longer nobody quotes. */
@@ -83,49 +133,76 @@ export interface Written {
   htmlized: boolean;
 }
 
+/** A message that is answered, and may be quoted. */
+export interface Answered extends Written {
+  from_name: string | null;
+  created_at: string;
+}
+
 /** What a customer ('in') or somebody of the shop ('out') writes; mail quotes what it answers. */
 export function letter(
   rng: Rng,
   language: Language,
   side: 'in' | 'out',
   name: string,
-  answered: Written | null,
+  answered: Answered | null,
 ): Written {
   const chance = rng();
   if (chance > 0.999) return { body: pastedLog(rng), htmlized: false };
-  if (chance < 0.01) return { body: chance < 0.004 ? null : '', htmlized: false };
-  if (chance < 0.05) return { body: pick(rng, EMOJI) + pick(rng, EMOJI), htmlized: false };
-  const sentences = side === 'in' ? language.questions : language.answers;
-  const paragraphs = [pick(rng, sentences), ...(rng() < 0.5 ? [pick(rng, sentences)] : [])].map(one =>
-    composed(rng, one),
-  );
+  if (chance < 0.005) return { body: chance < 0.002 ? null : '', htmlized: false };
+  if (chance < 0.02) return { body: pick(rng, EMOJI) + pick(rng, EMOJI), htmlized: false };
+  const [sentences, others] =
+    side === 'in' ? [language.questions, language.pleas] : [language.answers, language.offers];
+  const chosen = [...someOf(rng, sentences, rng() < 0.45 ? 2 : 1), ...someOf(rng, others, rng() < 0.5 ? 1 : 0)];
+  const told = chosen.map(one => composed(rng, language, one));
+  const paragraphs = told.map((one, at) => (at === 0 ? one : one.charAt(0).toUpperCase() + one.slice(1)));
+  const greeting = pick(rng, side === 'in' && rng() < 0.25 ? language.toTheShop : language.greetings);
+  const parts = [greeting, ...paragraphs];
+  const end = [pick(rng, language.closings), name];
   return rng() < 0.55
-    ? { body: html(language, paragraphs, name, answered), htmlized: true }
-    : { body: plain(language, paragraphs, name, rng() < 0.4 ? answered : null), htmlized: false };
+    ? { body: html(language, [...parts, ...end], answered), htmlized: true }
+    : { body: plain(language, [...parts, end.join('\n')], rng() < 0.6 ? answered : null), htmlized: false };
+}
+
+/** So many of them, each at most once. */
+function someOf<T>(rng: Rng, items: readonly T[], count: number): T[] {
+  const first = between(rng, 0, items.length - 1);
+  if (count < 2) return count === 1 ? [items[first]!] : [];
+  return [items[first]!, items[(first + between(rng, 1, items.length - 1)) % items.length]!];
 }
 
 /** A sentence with everything that differs from one letter to the next. */
-function composed(rng: Rng, sentence: string): string {
+function composed(rng: Rng, dates: Dates, sentence: string): string {
   if (!sentence.includes('{')) return sentence;
   return sentence.replaceAll(/\{(\w+)\}/g, (_, what) => {
     switch (what) {
       case 'order':
         return `HL-${between(rng, 10_000, 99_999)}`;
       case 'title':
-        return pick(rng, TITLES);
+        return rng() < 0.5 ? pick(rng, TITLES) : `The ${pick(rng, THINGS)} of ${pick(rng, OTHERS)}`;
       case 'price':
-        return pick(rng, ['£', '€', '¥', 'CHF ']) + (between(rng, 400, 9000) / 100).toFixed(2);
+        return priceOf(between(rng, 400, 9000), pick(rng, ['£', '€', '¥', 'CHF ']));
       case 'count':
         return String(between(rng, 2, 30));
+      case 'city':
+        return pick(rng, CITIES);
       default:
-        return `${between(rng, 1, 28)}.${between(rng, 1, 12)}.`;
+        return dateIn(dates, between(rng, 1, 12), between(rng, 1, 28));
     }
   });
 }
 
+function priceOf(cents: number, currency: string): string {
+  return currency + (currency === '¥' ? cents : (cents / 100).toFixed(2));
+}
+
+function dateIn({ date }: Dates, month: number, day: number): string {
+  return date.replace('m', String(month)).replace('d', String(day));
+}
+
 function pastedLog(rng: Rng): string {
   let log = 'Here is what it says:\n\n';
-  const end = between(rng, 30_000, 120_000);
+  const end = between(rng, 60_000, 120_000);
   for (let second = 0; log.length < end; second++) {
     const time = new Date(second * 1000).toISOString().slice(11, 19);
     log += `2024-03-09 ${time} ${pick(rng, LOG_LINES)}\n`;
@@ -134,28 +211,40 @@ function pastedLog(rng: Rng): string {
 }
 
 /** Above what is answered, each line of it behind `> `; after some rounds it is `> > > `. */
-function plain(language: Language, paragraphs: string[], name: string, answered: Written | null): string {
-  const text = [language.greeting, ...paragraphs, `${language.closing}\n${name}`].join('\n\n');
-  if (!answered?.body || answered.htmlized || answered.body.length > LONGEST_QUOTE) return text;
-  return `${text}\n\n> ${answered.body.replaceAll('\n', '\n> ')}`;
+function plain(language: Language, parts: readonly string[], answered: Answered | null): string {
+  const text = parts.join('\n\n');
+  if (!answered || !isQuoted(answered)) return text;
+  const quoted = answered.htmlized ? withoutTags(answered.body) : answered.body;
+  return `${text}\n\n${attribution(language, answered)}\n> ${quoted.replaceAll('\n', '\n> ')}`;
 }
 
-function html(language: Language, paragraphs: string[], name: string, answered: Written | null): string {
+function html(language: Language, parts: readonly string[], answered: Answered | null): string {
   let text = language.rtl ? '<div dir="rtl">' : '<div dir="ltr">';
-  for (const paragraph of [language.greeting, ...paragraphs]) text += asHtml(paragraph);
-  text += asHtml(language.closing) + asHtml(name);
-  if (!answered?.body || answered.body.length > LONGEST_QUOTE) return `${text}</div>`;
+  for (const part of parts) text += `<p>${escaped(part)}</p>`;
+  if (!answered || !isQuoted(answered)) return `${text}</div>`;
   const quoted = answered.htmlized ? answered.body : `<pre>${escaped(answered.body)}</pre>`;
-  return `${text}</div><blockquote type="cite" style="border-left:2px solid #ccc">${quoted}</blockquote>`;
+  text += `</div><p>${escaped(attribution(language, answered))}</p>`;
+  return `${text}<blockquote type="cite" style="border-left:2px solid #ccc">${quoted}</blockquote>`;
 }
 
-/** The same few hundred sentences and names again and again: each is made once. */
-const made = new Map<string, string>();
+function isQuoted(answered: Answered): answered is Answered & { body: string } {
+  return answered.body !== null && answered.body !== '' && answered.body.length <= LONGEST_QUOTE;
+}
 
-function asHtml(sentence: string): string {
-  const html = made.get(sentence) ?? `<p>${escaped(sentence)}</p>`;
-  if (made.size < 10_000) made.set(sentence, html);
-  return html;
+function attribution(language: Language, { from_name, created_at }: Answered): string {
+  const date = dateIn(language, Number(created_at.slice(5, 7)), Number(created_at.slice(8, 10)));
+  return language.wrote.replace('{date}', date).replace('{name}', () => from_name ?? '?');
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { '&amp;': '&', '&lt;': '<', '&gt;': '>' };
+
+/** What is left of HTML in a program that shows none: the latest letter, without what that one quotes. */
+function withoutTags(html: string): string {
+  const latest = html
+    .split('</div>', 1)[0]!
+    .replaceAll('</p>', '\n\n')
+    .replaceAll(/<[^>]*>/g, '');
+  return latest.trim().replaceAll(/&(?:amp|lt|gt);/g, entity => ENTITIES[entity]!);
 }
 
 function escaped(text: string): string {

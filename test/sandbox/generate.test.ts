@@ -3,6 +3,7 @@ import { mutate } from '../../src/sandbox/helpdesk/changes.ts';
 import { type GenerateOptions, generateWorld } from '../../src/sandbox/helpdesk/generate.ts';
 import { customerRecord, TICKET_STATES, TICKET_TYPES, ticketRecord } from '../../src/sandbox/helpdesk/records.ts';
 import type { World } from '../../src/sandbox/helpdesk/world.ts';
+import { inLatin } from '../../src/sandbox/names.ts';
 import { asking, emptyWorld, ids, NOON, rng } from './asking.ts';
 
 const make = (options: GenerateOptions) => generateWorld({ now: () => NOON, ...options });
@@ -79,8 +80,57 @@ describe('a generated world', () => {
     expect(tickets.some(({ subject }) => subject === '')).toBe(true);
     expect([...world.customers.values()].some(({ first_name }) => first_name === null)).toBe(true);
     expect(messages.some(({ attachments }) => attachments.length > 1)).toBe(true);
-    const automatic = messages.filter(m => m.type === 'reply' && m.direction === 'out' && m.user_id === null);
-    expect(automatic.length).toBeGreaterThan(0);
+    const sent = messages.filter(m => m.type === 'reply' && m.direction === 'out');
+    expect(sent.filter(({ user_id }) => !world.users.has(user_id!))).toEqual([]);
+    const automatic = sent.filter(({ from_name }) => from_name === 'Harbour Lane Books');
+    expect(automatic.length / sent.length).toBeGreaterThan(0.05);
+    const senders = new Set(automatic.map(({ user_id }) => world.users.get(user_id!)?.first_name));
+    expect(senders).toEqual(new Set(['Night']));
+  });
+
+  test('no two customers share a contact, however naughty they are, nor after thousands of changes', () => {
+    for (const naughty of [0, 1]) {
+      const world = make({ tickets: 50, customers: 4000, naughty });
+      const chance = rng(6);
+      for (let n = 0; n < 4000; n++) world.mutate(chance);
+      const contacts = [...world.customers.values()].flatMap(({ contacts }) => contacts);
+      const values = counted(contacts.map(({ type, value }) => `${type} ${value.toLowerCase()}`));
+      expect(contacts.length).toBeGreaterThan(5000);
+      expect([...values].filter(([, times]) => times > 1)).toEqual([]);
+      if (naughty > 0) continue;
+      const shapes = {
+        email: /^[a-z][a-z._]*\d*@[a-z\d-]+\.example$/,
+        phone: /^\+[1-9]\d{9,12}$/,
+        twitter: /^[a-z]+_\w+$/,
+      };
+      expect(contacts.filter(({ type, value }) => !shapes[type].test(value) || value.length > 60)).toEqual([]);
+      const dialled = contacts.filter(({ type }) => type === 'phone').map(({ value }) => value.slice(0, 3));
+      expect(new Set(dialled).size).toBeGreaterThan(10);
+    }
+  });
+
+  test('is believable: names differ and are in the addresses, letters and notes hardly come twice', () => {
+    const world = make({ tickets: 1500, customers: 1500 });
+    const customers = [...world.customers.values()].filter(({ first_name, last_name }) => first_name && last_name);
+    const names = counted(customers.map(({ first_name, last_name }) => `${first_name} ${last_name}`));
+    expect(names.size / customers.length).toBeGreaterThan(0.9);
+    for (const { first_name, last_name, contacts } of customers) {
+      const [address] = contacts.filter(({ type }) => type === 'email');
+      if (address) expect(address.value).toContain(inLatin(last_name));
+      expect(inLatin(first_name)).toMatch(/^[a-z]+$/);
+    }
+    const messages = [...world.tickets.values()].flatMap(({ messages }) => messages);
+    const bodies = messages.map(({ body }) => body ?? '');
+    expect(new Set(bodies).size / bodies.length).toBeGreaterThan(0.95);
+    expect(bodies.filter(body => body === '').length / bodies.length).toBeLessThan(0.01);
+    const notes = messages.filter(({ type }) => type === 'note').map(({ body }) => body ?? '');
+    expect(Math.max(...counted(notes).values()) / notes.length).toBeLessThan(0.02);
+    const plain = messages.filter(({ htmlized }) => !htmlized).map(({ body }) => body ?? '');
+    expect(plain.filter(body => /:\n> \S/.test(body)).length / plain.length).toBeGreaterThan(0.1);
+    expect(plain.filter(body => /^> .*<\/?(p|div)\b/m.test(body))).toEqual([]);
+    const kinds = (body: string) => body.split('\n\n').map(one => one.replaceAll(/\d+/g, '0'));
+    const own = plain.filter(body => body.length < 1000).map(body => kinds(body.split('\n>')[0]!));
+    expect(own.filter(parts => new Set(parts).size < parts.length)).toEqual([]);
   });
 
   test('is whole: every id leads somewhere, times agree, notes lack what notes lack, text can be stored', () => {
@@ -209,5 +259,16 @@ describe('changes', () => {
     const { world } = emptyWorld();
     expect(world.mutate(rng()).kind).toBe('new ticket');
     expect([world.tickets.size, world.customers.size]).toEqual([1, 1]);
+  });
+
+  test('only where there are no users has an answer none', () => {
+    const { world } = emptyWorld();
+    const chance = rng();
+    const sent = () =>
+      [...world.tickets.values()].flatMap(({ messages }) =>
+        messages.filter(m => m.type === 'reply' && m.direction === 'out'),
+      );
+    while (sent().length < 3) world.mutate(chance);
+    expect(new Set(sent().map(({ user_id }) => user_id))).toEqual(new Set([null]));
   });
 });

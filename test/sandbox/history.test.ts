@@ -100,6 +100,16 @@ test('contacts are made again as well, until they change', () => {
   expect(customer.contacts.slice(0, -1)).toEqual(before.filter(contact => contact.id !== id));
 });
 
+test('a contact that is naughty is what it would be otherwise, with more before or behind it', () => {
+  const contacts = (naughty: number) =>
+    [...make({ tickets: 30, customers: 500, naughty }).customers.values()].flatMap(({ contacts }) => contacts);
+  const plain = contacts(0);
+  const all = contacts(1);
+  expect(all.map(({ id }) => id)).toEqual(plain.map(({ id }) => id));
+  expect(all.filter(({ value }, n) => !value.includes(plain[n]!.value))).toEqual([]);
+  expect(all.some(({ value }, n) => value.length > plain[n]!.value.length)).toBe(true);
+});
+
 test('a contact of the history can be patched, and is what it was in a copy that is behind', () => {
   const clock = { ms: NOON };
   const world = generateWorld({ tickets: 30, now: () => clock.ms });

@@ -4,7 +4,16 @@
  */
 import type { Change } from '../activity.ts';
 import { between, pick, type Rng, weighted } from '../random.ts';
-import { castOf, makeContact, makeCustomer, makeInbound, makeNote, makeOutbound, makeTicket } from './content.ts';
+import {
+  castOf,
+  makeContact,
+  makeCustomer,
+  makeInbound,
+  makeNames,
+  makeNote,
+  makeOutbound,
+  makeTicket,
+} from './content.ts';
 import { type Message, stamp, type TicketState } from './records.ts';
 import type { WorldTicket } from './rows.ts';
 import type { World } from './world.ts';
@@ -188,19 +197,16 @@ function someCustomer(world: World, rng: Rng) {
 function editCustomer(world: World, rng: Rng): string | undefined {
   const customer = someCustomer(world, rng);
   if (!customer) return undefined;
-  const { first_name, last_name } = makeCustomer(rng, castOf(world));
+  const { first_name, last_name } = makeNames(rng, customer.id);
   const summary = rng() < 0.5 ? 'Likes to be called in the morning.' : null;
-  world.customers.patch(
-    customer.id,
-    pick(rng, [{ first_name: first_name ?? null }, { last_name: last_name ?? null }, { summary }]),
-  );
+  world.customers.patch(customer.id, pick(rng, [{ first_name }, { last_name }, { summary }]));
   return customer.id;
 }
 
 function addContact(world: World, rng: Rng): string | undefined {
   const customer = someCustomer(world, rng);
-  if (customer)
-    world.customers.addContact(customer.id, makeContact(rng, castOf(world), pick(rng, ['email', 'phone', 'twitter'])));
+  const type = pick(rng, ['email', 'phone', 'twitter'] as const);
+  if (customer) world.customers.addContact(customer.id, makeContact(rng, castOf(world), type, customer));
   return customer?.id;
 }
 

@@ -3,7 +3,8 @@
  * and for what happens later (changes.ts). Nothing here knows the time or changes the world.
  */
 import { type Language, pickLanguage } from '../languages.ts';
-import { between, makeRng, pick, type Rng, weighted } from '../random.ts';
+import { agreeing, inLatin } from '../names.ts';
+import { between, hexNumber, makeRng, pick, type Rng, weighted } from '../random.ts';
 import * as text from '../text.ts';
 import type { NewNote, NewReply } from './conversation.ts';
 import {
@@ -20,8 +21,9 @@ import {
 import type { NewTicket } from './tickets.ts';
 import type { World } from './world.ts';
 
-/** What a world offers to choose from (arrays, since maps cannot be picked from), and its next id. */
+/** What a world offers to choose from (arrays, since maps cannot be picked from), its seed and its next id. */
 export interface Cast {
+  seed: number;
   users: readonly User[];
   labels: readonly Named[];
   inboxes: readonly Named[];
@@ -30,6 +32,7 @@ export interface Cast {
 
 export function castOf(world: World): Cast {
   return {
+    seed: world.seed,
     users: [...world.users.values()],
     labels: [...world.labels.values()],
     inboxes: [...world.inboxes.values()],
@@ -44,6 +47,35 @@ const FILES: readonly (readonly [name: string, type: string])[] = [
   ['写真.heic', 'image/heic'],
   ['order lines.csv', 'text/csv'],
   ['winmail.dat', 'application/ms-tnef'],
+];
+
+const HABITS = [
+  'Orders for a school, pays by invoice.',
+  'Collects first editions.',
+  'Prefers to be called.',
+  'Runs a reading circle of twelve.',
+  'Moved lately; check the address.',
+  'Reads large print only.',
+  'Was at the opening of the shop.',
+];
+const MATTERS = [
+  'Asks about a late parcel; the carrier was called.',
+  'Wants the money back for a damaged copy.',
+  'Needs an invoice in another name.',
+  'A download that does not open; the publisher knows.',
+  'Looks for a book that is out of print.',
+  'Was charged twice; one was a reservation.',
+  'Orders for a whole class.',
+];
+const COPIES = [
+  'accounts@partner.example',
+  'library@school.example',
+  'office@reading.example',
+  'orders@wholesale.example',
+];
+const DOMAINS = [
+  ...['mail.example', 'post.example', 'inbox.example', 'letters.example', 'fastpost.example', 'webmail.example'],
+  ...['paperplane.example', 'home-office.example', 'uni.example', 'quickmail.example', 'nordpost.example'],
 ];
 
 const FREQUENT: Partial<Record<TicketType, number>> = { email: 70, chat: 8, web: 6, whatsapp: 4, phone: 3 };
@@ -63,36 +95,88 @@ function languageOf(customer: Pick<Customer, 'id'>): Language {
   return pickLanguage(makeRng(Number.parseInt(customer.id.slice(0, 8), 16) || 0));
 }
 
-export function makeCustomer(rng: Rng, cast: Pick<Cast, 'newId'>): Customer {
-  const id = cast.newId();
-  const language = languageOf({ id });
-  const chance = rng();
+type Naming = Pick<Cast, 'seed' | 'newId'>;
+
+/** Whose name is in a contact. */
+type Bearer = Pick<Customer, 'id' | 'first_name' | 'last_name'>;
+
+export function makeCustomer(rng: Rng, cast: Naming): Customer {
+  const customer = makeNames(rng, cast.newId());
   return {
-    id,
-    first_name: chance < 0.03 ? null : chance < 0.05 ? '' : pick(rng, language.firstNames),
-    last_name: chance < 0.08 ? null : pick(rng, language.lastNames),
-    summary: rng() < 0.08 ? 'Orders for a school, pays by invoice.' : null,
-    contacts: makeContacts(rng, cast, id),
+    ...customer,
+    summary: rng() < 0.08 ? pick(rng, HABITS) : null,
+    contacts: makeContacts(rng, cast, customer),
   };
 }
 
-function makeContacts(rng: Rng, cast: Pick<Cast, 'newId'>, customerId: string): Contact[] {
-  const name = customerId.slice(0, 6);
+/** A name in the language of the customer with this id. */
+export function makeNames(rng: Rng, id: string): Bearer {
+  const language = languageOf({ id });
+  const chance = rng();
+  const first_name = chance < 0.03 ? null : chance < 0.05 ? '' : pick(rng, language.firstNames);
+  return { id, first_name, last_name: chance < 0.08 ? null : agreeing(first_name, pick(rng, language.lastNames)) };
+}
+
+function makeContacts(rng: Rng, cast: Naming, customer: Bearer): Contact[] {
   const contacts: Contact[] = [];
-  if (rng() < 0.92) contacts.push({ id: cast.newId(), type: 'email', value: `reader.${name}@mail.example` });
-  if (rng() < 0.3) contacts.push(makeContact(rng, cast, 'phone'));
-  if (rng() < 0.08) contacts.push({ id: cast.newId(), type: 'twitter', value: `reads_${name}` });
+  if (rng() < 0.92) contacts.push(makeContact(rng, cast, 'email', customer));
+  if (rng() < 0.3) contacts.push(makeContact(rng, cast, 'phone', customer));
+  if (rng() < 0.08) contacts.push(makeContact(rng, cast, 'twitter', customer));
   return contacts;
 }
 
-export function makeContact(rng: Rng, cast: Pick<Cast, 'newId'>, type: ContactType): Contact {
+/**
+ * "A unique identifier of a customer" (help desk 2): no two contacts of a world are the same, since from each the number of
+ * its id can be told (a telephone number begins again after 400 million). No name has digits: those of an address and
+ * its domain are the number.
+ */
+export function makeContact(rng: Rng, cast: Naming, type: ContactType, customer: Bearer): Contact {
   const id = cast.newId();
-  const values = {
-    email: `second.${id.slice(0, 6)}@post.example`,
-    phone: `+4420794${between(rng, 60_000, 69_999)}`,
-    twitter: `also_${id.slice(0, 6)}`,
-  };
-  return { id, type, value: values[type] };
+  const number = hexNumber(cast.seed, id);
+  if (number === undefined) throw new Error(`${id} is no id of this world`);
+  const value = { email: addressFor, phone: phoneFor, twitter: screenNameFor }[type](rng, number, customer);
+  return { id, type, value };
+}
+
+function addressFor(rng: Rng, number: number, { first_name, last_name }: Bearer): string {
+  const first = inLatin(first_name) || 'reader';
+  const last = inLatin(last_name) || pick(rng, ['books', 'post', 'home']);
+  const mixed = shuffled(number);
+  if (rng() < 0.1) return `${first}@${last}${mixed}.example`;
+  const name = pick(rng, [
+    `${first}.${last}`,
+    `${first}.${last}`,
+    `${first[0]}.${last}`,
+    `${last}.${first}`,
+    first + last,
+  ]);
+  const digits = Math.floor(mixed / DOMAINS.length);
+  return `${name}${pick(rng, ['', '.', '_'])}${digits}@${DOMAINS[mixed % DOMAINS.length]}`;
+}
+
+/** Among each ten thousand numbers, since those who came one after another are no neighbours. */
+function shuffled(number: number): number {
+  const last = number % 10_000;
+  return number - last + ((last * 3571) % 10_000);
+}
+
+function phoneFor(_: Rng, number: number, customer: Bearer): string {
+  const { dialling } = languageOf(customer);
+  const scattered = scatter(number % (dialling.length * 1e8), dialling.length * 1e8);
+  return `${dialling[scattered % dialling.length]}${String(Math.floor(scattered / dialling.length)).padStart(8, '0')}`;
+}
+
+/** A bijection of the numbers below the size, 400 million. Twice, or all neighbours were equally far from each other. */
+function scatter(number: number, size: number): number {
+  const once = (number * 4_194_301) % size;
+  const turned = (once % 20_000) * (size / 20_000) + Math.floor(once / 20_000);
+  return (turned * 4_194_301) % size;
+}
+
+/** Of 15 characters at most: the number stands behind the only `_`. */
+function screenNameFor(rng: Rng, number: number, { first_name, last_name }: Bearer): string {
+  const name = (rng() < 0.5 ? inLatin(first_name) : inLatin(last_name)) || 'reads';
+  return `${name.slice(0, 7)}_${shuffled(number).toString(36)}`;
 }
 
 /** What there is of a ticket before there are times, a state and messages. */
@@ -113,8 +197,8 @@ export function makeTicket(rng: Rng, cast: Cast, customer: Customer): MadeTicket
     spam,
     trash: !spam && fate < 0.055,
     reply_to: addressOf(customer, type),
-    reply_cc: rng() < 0.1 ? 'accounts@partner.example' : null,
-    summary: rng() < 0.15 ? 'Asks about a late parcel; the carrier was called.' : null,
+    reply_cc: rng() < 0.1 ? pick(rng, COPIES) : null,
+    summary: rng() < 0.15 ? pick(rng, MATTERS) : null,
   };
 }
 
@@ -154,7 +238,7 @@ export function makeInbound(
   cast: Cast,
   ticket: TicketOf,
   customer: Customer,
-  answered: text.Written | null,
+  answered: text.Answered | null,
   files = someFiles(rng),
 ): NewReply {
   const name = `${customer.first_name ?? ''} ${customer.last_name ?? ''}`.trim();
@@ -164,25 +248,29 @@ export function makeInbound(
     from_name: name === '' ? null : name,
     from: addressOf(customer, ticket.type),
     to: shopAddress(cast.inboxes, ticket),
-    more_body: text.signature(rng),
+    more_body: text.signature(rng, languageOf(customer)),
     attachments: makeAttachments(rng, cast, files),
   };
 }
 
-/** Somebody of the shop answers, or, one time in ten, a machine: then nobody is its user. */
+/**
+ * Somebody of the shop answers, or, one time in ten, a machine, in the name of the user for that: only replies of customers
+ * have none (help desk 2).
+ */
 export function makeOutbound(
   rng: Rng,
   cast: Cast,
   ticket: TicketOf,
   customer: Customer,
-  answered: text.Written | null,
+  answered: text.Answered | null,
   files = someFiles(rng),
 ): NewReply {
-  const user = cast.users.length === 0 || rng() < 0.1 ? null : pick(rng, cast.users);
-  const name = user ? `${user.first_name ?? ''} ${user.last_name ?? ''}`.trim() : 'Harbour Lane Books';
-  const written = user
-    ? text.letter(rng, languageOf(customer), 'out', name, answered)
-    : { body: text.automaticText(rng), htmlized: false };
+  const automatic = cast.users.length === 0 || rng() < 0.1;
+  const user = automatic ? nightDesk(cast) : pick(rng, cast.users);
+  const name = automatic ? 'Harbour Lane Books' : `${user?.first_name ?? ''} ${user?.last_name ?? ''}`.trim();
+  const written = automatic
+    ? { body: text.automaticText(rng), htmlized: false }
+    : text.letter(rng, languageOf(customer), 'out', name, answered);
   return {
     ...written,
     direction: 'out',
@@ -193,6 +281,10 @@ export function makeOutbound(
     more_body: null,
     attachments: makeAttachments(rng, cast, files),
   };
+}
+
+function nightDesk({ users }: Cast): User | undefined {
+  return users.find(user => user.first_name === 'Night') ?? users.at(-1);
 }
 
 export function makeNote(rng: Rng, cast: Cast): NewNote {

@@ -4,7 +4,7 @@
  * that happens later (a new name, another inbox) changes what is made here. Ids come from numbers, and numbers are
  * reserved in blocks, one for each ticket with all that belongs to it: an id says to which ticket it belongs.
  */
-import { spoil } from '../naughty.ts';
+import { spoil, spoilEdge } from '../naughty.ts';
 import { between, hexId, hexNumber, makeRng, mix32, pick, type Rng, weighted } from '../random.ts';
 import {
   type Cast,
@@ -133,7 +133,7 @@ export class History implements Memories {
     const [first, ...others] = contacts;
     const rng = this.#chance('contact', n);
     if (first === undefined || rng() >= this.#options.naughty) return contacts;
-    return [{ ...first, value: spoil(rng, first.value) }, ...others];
+    return [{ ...first, value: spoilEdge(rng, first.value) }, ...others];
   }
 
   /** The id of the ticket to which everything with such an id belongs, if any does. */
