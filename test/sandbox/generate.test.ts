@@ -1,9 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import { mutate } from '../../src/sandbox/helpdesk/changes.ts';
+import { makeContact } from '../../src/sandbox/helpdesk/content.ts';
 import { type GenerateOptions, generateWorld } from '../../src/sandbox/helpdesk/generate.ts';
-import { customerRecord, TICKET_STATES, TICKET_TYPES, ticketRecord } from '../../src/sandbox/helpdesk/records.ts';
+import {
+  CONTACT_TYPES,
+  customerRecord,
+  TICKET_STATES,
+  TICKET_TYPES,
+  ticketRecord,
+} from '../../src/sandbox/helpdesk/records.ts';
 import type { World } from '../../src/sandbox/helpdesk/world.ts';
 import { inLatin } from '../../src/sandbox/names.ts';
+import { hexId } from '../../src/sandbox/random.ts';
 import { asking, emptyWorld, ids, NOON, rng } from './asking.ts';
 
 const make = (options: GenerateOptions) => generateWorld({ now: () => NOON, ...options });
@@ -106,6 +114,17 @@ describe('a generated world', () => {
       expect(contacts.filter(({ type, value }) => !shapes[type].test(value) || value.length > 60)).toEqual([]);
       const dialled = contacts.filter(({ type }) => type === 'phone').map(({ value }) => value.slice(0, 3));
       expect(new Set(dialled).size).toBeGreaterThan(10);
+    }
+  });
+
+  test('tens of thousands of contacts of one customer all differ', () => {
+    let n = 0;
+    const cast = { seed: 9, newId: () => hexId(9, n++) };
+    const customer = { id: 'ffffffff', first_name: 'Zoë', last_name: 'Li' };
+    const chance = rng();
+    for (const type of CONTACT_TYPES) {
+      const values = Array.from({ length: 30_000 }, () => makeContact(chance, cast, type, customer).value);
+      expect(new Set(values).size, type).toBe(values.length);
     }
   });
 
