@@ -34,11 +34,13 @@ interface AskedFor {
 
 /** `updated_at`, `created_at` (with `-` descending) or `user_id,-updated_at`; without `sort` the newest come first. */
 function askedFor({ query, world, readings }: Call): AskedFor {
-  const { columns } = world.table;
+  const { columns, byUpdated, byCreated } = world.table;
   const updated = since(query, 'since_updated_at', readings.sinceInclusive);
   const created = since(query, 'since_created_at', readings.sinceInclusive);
-  const wasUpdated = updated === EARLIEST ? [] : [columns.updatedSince(updated)];
-  const wasCreated = created === EARLIEST ? [] : [columns.createdSince(created)];
+  const updatedSince = (ticket: WorldTicket) => ticket.updated_at >= updated;
+  const createdSince = (ticket: WorldTicket) => ticket.created_at >= created;
+  const wasUpdated = updated === EARLIEST ? [] : [counted(columns.updatedSince(updated), byUpdated, updatedSince)];
+  const wasCreated = created === EARLIEST ? [] : [counted(columns.createdSince(created), byCreated, createdSince)];
   const sort = list(query, 'sort')?.join(',') ?? '-created_at';
   const descending = sort.startsWith('-');
   const ids = list(query, 'id');
@@ -47,13 +49,13 @@ function askedFor({ query, world, readings }: Call): AskedFor {
     case 'updated_at':
     case '-updated_at':
       return {
-        ...{ by: 'byUpdated', descending, reached: ticket => ticket.updated_at >= updated, begins: wasUpdated },
+        ...{ by: 'byUpdated', descending, reached: updatedSince, begins: wasUpdated },
         ...{ tests: [...tests, ...wasCreated], ids },
       };
     case 'created_at':
     case '-created_at':
       return {
-        ...{ by: 'byCreated', descending, reached: ticket => ticket.created_at >= created, begins: wasCreated },
+        ...{ by: 'byCreated', descending, reached: createdSince, begins: wasCreated },
         ...{ tests: [...tests, ...wasUpdated], ids },
       };
     case 'user_id,-updated_at':
@@ -64,6 +66,11 @@ function askedFor({ query, world, readings }: Call): AskedFor {
     default:
       throw new Refusal(400, `sort: tickets cannot be sorted by "${sort}"`);
   }
+}
+
+/** The order by that time tells at how many places it holds. */
+function counted(test: Test, order: TicketTable['byUpdated'], reached: (ticket: WorldTicket) => boolean): Test {
+  return { ...test, total: order.places.length - order.firstWhere(reached) };
 }
 
 /** So many tickets are sorted in a few milliseconds. */
