@@ -1,13 +1,18 @@
 import { defineConfig } from 'vitest/config';
 import { NotRun } from './test/support/not-run.ts';
 
+/** Within one process, and they leave nothing behind in it: so several files share one, which loads the program once. */
+const inProcess = ['test/unit/**/*.test.ts', 'test/sandbox/**/*.test.ts'];
+const timeouts = { testTimeout: 120_000, hookTimeout: 120_000 };
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
+    projects: [
+      { test: { name: 'in process', include: inProcess, isolate: false, ...timeouts } },
+      { test: { name: 'with servers', include: ['test/**/*.test.ts'], exclude: inProcess, ...timeouts } },
+    ],
     globalSetup: ['test/support/global.ts'],
     reporters: ['default', new NotRun()],
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
     // On two cores: a third one while others wait for their servers; more only make those slower.
     maxWorkers: 3,
   },
