@@ -13,9 +13,11 @@ export interface Certificate {
   key: string;
 }
 
+/** `headers`: of the replies to what is no HTTP. */
 export function listener(
   tls: Certificate | undefined,
   answer: (request: IncomingMessage, response: ServerResponse) => Promise<void>,
+  headers: () => Record<string, string> = () => ({}),
 ): Server {
   const guarded = (request: IncomingMessage, response: ServerResponse) => {
     answer(request, response).catch((error: unknown) => {
@@ -23,16 +25,16 @@ export function listener(
       response.destroy();
     });
   };
-  const server = tls ? createTlsServer(tls, guarded) : createServer(guarded);
+  const server = tls ? createTlsServer({ ...tls, ...LENIENT }, guarded) : createServer(LENIENT, guarded);
   // Longer than any client keeps an idle connection: the side that sends should be the one that lets go.
   server.keepAliveTimeout = 120_000;
   // A request of which only drops come does not hold its connection for long.
   server.headersTimeout = 20_000;
   server.requestTimeout = 60_000;
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    refuseConnection(socket, BROKEN_REQUESTS[error.code ?? ''] ?? 400);
+    refuseConnection(socket, BROKEN_REQUESTS[error.code ?? ''] ?? 400, headers());
   });
-  server.on('connect', (_, socket) => refuseConnection(socket, 405));
+  server.on('connect', (_, socket) => refuseConnection(socket, 405, headers()));
   return server;
 }
 
@@ -47,14 +49,22 @@ const BROKEN_REQUESTS: Record<string, number> = {
   ERR_HTTP_REQUEST_TIMEOUT: 408,
 };
 
+/** Without a Host Node would answer by itself, without a body; nothing here goes by it but the links. */
+const LENIENT = { requireHostHeader: false };
+
 /** What is no HTTP that can be read is told so in the same form as everything else, and its connection ends. */
-function refuseConnection(socket: Duplex, status: number): void {
+function refuseConnection(socket: Duplex, status: number, headers: Record<string, string>): void {
   // Nobody else listens to a socket that is handed over, and its client may be gone by now.
   socket.on('error', () => {});
   if (!socket.writable) return void socket.destroy();
   const body = JSON.stringify({ message: `${STATUS_CODES[status]}: the request is not one that can be read` });
-  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n`;
-  socket.end(`${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`, () => socket.destroy());
+  const lines = Object.entries({
+    Connection: 'close',
+    'Content-Type': 'application/json',
+    ...headers,
+    'Content-Length': Buffer.byteLength(body),
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`, () => socket.destroy());
 }
 
 export function listen(server: Server, port: number, host: string): Promise<void> {

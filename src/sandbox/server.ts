@@ -102,7 +102,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   };
   const serviceFor = ({ url }: Asked) => (BooksService.takes(url) ? shop : desk);
   const serves = { serviceFor, catchingUp: services.catchingUp, underway, secure: options.tls !== undefined };
-  const server = listener(options.tls, (request, response) => serve(serves, request, response));
+  const limits = () => helpdesk.limitHeaders();
+  const server = listener(options.tls, (request, response) => serve(serves, request, response), limits);
   const admin = options.adminPort === undefined ? undefined : adminListener(watched);
   const close = async () => {
     await Promise.all([server, admin].map(end));

@@ -227,7 +227,7 @@ describe.concurrent('commands', () => {
       ['a command that is not there', ['snyc'], {}, /unknown command 'snyc'[\s\S]*--help/],
       ['an option that is not there', ['status', '--yaml'], {}, /unknown option '--yaml'[\s\S]*--help/],
       ['an argument too few', ['sql'], {}, /missing required argument 'query'/],
-      ['a number that is none', ['sandbox', '--port', 'four'], {}, /It must be a whole number/],
+      ['a number that is none', ['sandbox', '--port', 'four'], {}, /It must be the number of a port, 0 to 65535/],
       ['no embedded server', ['db'], { DATABASE_URL: 'postgres://u:hush-hush@h/d' }, /DATABASE_URL is set/],
     ])('2: %s', async ([, args, env, says]) => {
       await using folder = await emptyFolder();
@@ -333,7 +333,11 @@ describe.concurrent('commands', () => {
     expect(await reply.json()).toHaveLength(7);
 
     const taken = await run(['sandbox', '--port', new URL(url).port], {}, folder.path);
-    expect(taken).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Choose another --port.') });
+    expect(taken).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining('Choose another --port or --admin-port.'),
+    });
     const elsewhere = await run(['sandbox', '--host', '192.0.2.1'], {}, folder.path); // For documents; nobody has it.
     expect(elsewhere).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('A --host must be') });
 

@@ -213,7 +213,7 @@ describe('what is malformed', () => {
     const { port } = new URL(made.adminUrl!);
     for (const [text, expected] of [
       ['hello\r\n\r\n', 400],
-      ['GET / HTTP/1.1\r\n\r\n', 400],
+      ['GET / HTTP/1.1\r\nConnection: close\r\n\r\n', 403],
       ['GET / HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n', 403],
       ['GET / HTTP/1.0\r\n\r\n', 403],
       [`GET / HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(100_000)}\r\n\r\n`, 431],

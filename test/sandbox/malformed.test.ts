@@ -63,6 +63,7 @@ describe('a request that cannot be meant', () => {
     ['a flood of headers', 431, getting('/api/v1/tickets', ...Array.from({ length: 3000 }, (_, n) => `X-${n}: x`))],
     ['one endless header', 431, getting('/api/v1/tickets', `X: ${'x'.repeat(200_000)}`)],
     ['an endless path', 431, getting(`/api/v1/tickets/${'x'.repeat(200_000)}`)],
+    ['nobody’s request, for it names no host', 401, ['GET /api/v1/users HTTP/1.1\r\nConnection: close\r\n\r\n']],
     ['two lengths', 400, post('/api/v1/customers', [JSON_TYPE, 'Transfer-Encoding: chunked'], '{}')],
     ['a negative length', 400, ['POST /api/v1/customers HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n']],
     ['a header with a line break in it', 400, getting('/api/v1/users', 'X: a\rb')],
@@ -95,6 +96,10 @@ describe('a request that cannot be meant', () => {
     const reply = await raw(...parts);
     expect([statusOf(reply), reply.slice(0, 300)]).toEqual([status, expect.any(String)]);
     expect(reply.toLowerCase()).toContain('\r\ncontent-type: application/json');
+    // On every response (help desk 8), also to what is no request.
+    if (!reply.includes('authError') && !reply.includes('invalidParameter')) {
+      expect(reply).toMatch(/\r\nRate-Limit-Limit: 1000000\r\nRate-Limit-Remaining: \d+\r\nRate-Limit-Used: [01]\r\n/);
+    }
     const { message, error } = JSON.parse(bodyOf(reply)) as { message?: string; error?: { message: string } };
     expect(message ?? error?.message).toMatch(/\w{3}/);
     // And the next one is served.

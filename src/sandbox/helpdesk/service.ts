@@ -71,6 +71,11 @@ export class Service {
     return this.#gate.budget();
   }
 
+  /** Those of a reply that is no answer to a request: it used nothing. */
+  limitHeaders(): Record<string, string> {
+    return budgetHeaders(this.budget(), 0);
+  }
+
   /** Whether somebody may come in, by the head of the request alone. */
   letsIn(asked: Asked): boolean {
     return this.#hasAccess(tokenOf(asked));
@@ -117,6 +122,10 @@ export class Service {
     const { world, readings } = this;
     const { method, query } = seen;
     const counting = route.counts === true && flag(query, 'count') === true;
+    flag(query, 'envelope');
+    if (query.has('embed') && !route.embeds && readings.strayEmbed === 'refused') {
+      throw new Refusal(400, `embed: nothing can be embedded in ${method} ${seen.path}`);
+    }
     const body = this.#bodyOf(asked, method);
     const base = originOf(asked, 'desk.example') + BASE;
     world.settle();

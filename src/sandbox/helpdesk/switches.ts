@@ -151,6 +151,13 @@ export const HELPDESK_SWITCHES = [
     says: "whether a customer's reply opens an archived ticket too, as it does held, snoozed and closed ones",
   },
   {
+    name: 'strayEmbed',
+    flag: '--stray-embed',
+    values: { ignored: 'ignored', refused: 'refused' },
+    default: 'ignored',
+    says: 'what `embed` gets where nothing can be embedded: silence and no cost, as any parameter nobody knows, or 400',
+  },
+  {
     name: 'attachmentHours',
     flag: '--uploads-live',
     unit: 'hours',

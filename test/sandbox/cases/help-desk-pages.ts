@@ -78,9 +78,9 @@ export const envelopes: DeskCase[] = [
   },
   {
     rule: `${rule}envelope`,
-    what: 'only where it is true',
+    what: 'is true or false, and any other word refused',
     ask: 'GET /tickets/t1?envelope=yes',
-    lacks: ['response'],
+    status: 400,
   },
 ];
 

@@ -33,6 +33,18 @@ const moving: DeskCase[] = (
 
 export const switched: DeskCase[] = [
   ...moving,
+  ...['GET /tickets?embed=labels', 'GET /customers/c1?embed=tickets', 'GET /users?embed='].flatMap(
+    (ask): DeskCase[] => [
+      { rule: 'help-desk 1 embed somewhere only', what: `${ask}: not from everywhere, by default in silence`, ask },
+      {
+        rule: 'help-desk 1 embed somewhere only',
+        what: `${ask}: refused with strayEmbed`,
+        options: { strayEmbed: 'refused' },
+        ask,
+        status: 400,
+      },
+    ],
+  ),
   ...(
     [
       ['since_created_at=2024-04-12T08:00:00Z', 't12'],
