@@ -13,7 +13,7 @@ import { Agent, request } from 'undici';
 const seconds = Number(process.argv[2] ?? 60);
 const CONNECTIONS = 200;
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
-const limits = ['--credits', '100000', '--period', '10', '--requests-per-second', '1000000'];
+const limits = ['--credits', '50000', '--period', '10', '--requests-per-second', '1000000'];
 const sandbox = spawn(process.execPath, [main, 'sandbox', '--port', '0', '--tickets', '20000', '--json', ...limits], {
   stdio: ['ignore', 'pipe', 'pipe'],
 });

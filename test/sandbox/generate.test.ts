@@ -10,8 +10,8 @@ import {
   ticketRecord,
 } from '../../src/sandbox/helpdesk/records.ts';
 import type { World } from '../../src/sandbox/helpdesk/world.ts';
-import { inLatin } from '../../src/sandbox/names.ts';
 import { hexId } from '../../src/sandbox/random.ts';
+import { inLatin } from '../../src/sandbox/texts/names.ts';
 import { asking, emptyWorld, ids, NOON, rng } from './asking.ts';
 
 const make = (options: GenerateOptions) => generateWorld({ now: () => NOON, ...options });

@@ -3,9 +3,9 @@
  * the time or changes the world.
  */
 
-import { pickLanguage } from '../languages.ts';
-import { refusedText } from '../naughty.ts';
 import { between, pick, type Rng, weighted } from '../random.ts';
+import { pickLanguage } from '../texts/languages.ts';
+import { refusedText } from '../texts/naughty.ts';
 import type { AccessInfo, SaleInfo, VolumeInfo } from './records.ts';
 import { blurb, edition, SUBJECTS, waresOf } from './text.ts';
 import type { NewVolume } from './world.ts';

@@ -1,6 +1,6 @@
 /**
  * Invented books in several languages and scripts: titles, what the cover says, publishers, subjects. Names of authors
- * are those of the people who write to the bookshop (../text.ts), by language.
+ * are those of the people who write to the bookshop (../texts/), by language.
  */
 import { between, pick, type Rng } from '../random.ts';
 

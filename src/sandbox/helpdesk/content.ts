@@ -2,10 +2,11 @@
  * The single things of a believable world: a customer, a ticket, a reply, a note. Used for the history (generate.ts)
  * and for what happens later (changes.ts). Nothing here knows the time or changes the world.
  */
-import { type Language, pickLanguage } from '../languages.ts';
-import { agreeing, inLatin } from '../names.ts';
+
 import { between, hexNumber, makeRng, pick, type Rng, weighted } from '../random.ts';
-import * as text from '../text.ts';
+import { type Language, pickLanguage } from '../texts/languages.ts';
+import * as text from '../texts/letters.ts';
+import { agreeing, inLatin } from '../texts/names.ts';
 import type { NewNote, NewReply } from './conversation.ts';
 import {
   type Attachment,

@@ -4,9 +4,10 @@
  * from numbers (history.ts); here is the frame: scenery, moments, and the bulk actions, which have put 60 to 150 tickets of
  * a small world, and thousands of a large one, into one second.
  */
-import { spoil } from '../naughty.ts';
+
 import { between, makeRng, pick, type Rng } from '../random.ts';
 import { busyness } from '../rhythm.ts';
+import { spoil } from '../texts/naughty.ts';
 import { bulkOf } from './changes.ts';
 import { castOf } from './content.ts';
 import { History, idsOf } from './history.ts';

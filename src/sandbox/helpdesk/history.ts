@@ -4,8 +4,9 @@
  * that happens later (a new name, another inbox) changes what is made here. Ids come from numbers, and numbers are
  * reserved in blocks, one for each ticket with all that belongs to it: an id says to which ticket it belongs.
  */
-import { spoil, spoilEdge } from '../naughty.ts';
+
 import { between, hexId, hexNumber, makeRng, mix32, pick, type Rng, weighted } from '../random.ts';
+import { spoil, spoilEdge } from '../texts/naughty.ts';
 import {
   type Cast,
   type MadeTicket,

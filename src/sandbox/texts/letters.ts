@@ -2,8 +2,9 @@
  * What people write to a bookshop: subjects, mails and answers, as plain text and as HTML, with the conversation quoted
  * below them as deep as it went, signatures, emoji, and now and then a log of a hundred kilobytes.
  */
+
+import { between, pick, type Rng } from '../random.ts';
 import type { Language } from './languages.ts';
-import { between, pick, type Rng } from './random.ts';
 
 /** Joined by invisible characters: a family, a skin tone, two flags, a rainbow flag, a heart with its variation. */
 const EMOJI = ['👩‍👩‍👧‍👦', '👍🏽', '🇳🇴🇯🇵', '🏳️‍🌈', '❤️‍🩹', '📚', '🧑🏿‍💻', '🙏'];

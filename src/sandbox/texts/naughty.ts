@@ -2,7 +2,7 @@
  * Text that programs stumble over. Half of it is valid JSON and valid in no database (NUL, halves of a surrogate
  * pair); the rest is valid everywhere and breaks what looks at text too closely, or not closely enough.
  */
-import { pick, type Rng } from './random.ts';
+import { pick, type Rng } from '../random.ts';
 
 const REFUSED = [
   'before\u0000after',

@@ -1,8 +1,9 @@
 /** The languages in which people write to a bookshop, the larger the share the more of them. */
+
+import { type Rng, weighted } from '../random.ts';
 import { namesOf } from './names.ts';
 import { ENGLISH, FRENCH, GERMAN, PORTUGUESE, SPANISH } from './phrases-latin.ts';
 import { ARABIC, CHINESE, HEBREW, HINDI, JAPANESE, KOREAN, RUSSIAN, THAI } from './phrases-other.ts';
-import { type Rng, weighted } from './random.ts';
 
 /**
  * `{order}`, `{title}`, `{date}`, `{price}`, `{count}` and `{city}` stand for what differs from one sentence to the next;
