@@ -29,10 +29,10 @@ export class Limits {
   readonly #options: LimitOptions;
   readonly #period_ms: number;
   /** What was used and has not come back yet, oldest first; one entry for each instant. */
-  #uses: Use[] = [];
+  readonly #uses: Use[] = [];
   #used = 0;
   /** When the requests of the last second were let in. */
-  #burst: number[] = [];
+  readonly #burst: number[] = [];
 
   constructor(options: LimitOptions) {
     this.#options = options;
@@ -102,12 +102,12 @@ export class Limits {
 
   #forget(now: number): void {
     const since = this.#options.window === 'fixed' ? this.#periodStart(now) : now - this.#period_ms + 1;
-    if (this.#uses[0] !== undefined && this.#uses[0].at < since) {
-      this.#uses = this.#uses.filter(use => use.at >= since);
-      this.#used = this.#uses.reduce((sum, use) => sum + use.credits, 0);
-    }
-    if (this.#burst[0] !== undefined && this.#burst[0] <= now - 1000) {
-      this.#burst = this.#burst.filter(at => at > now - 1000);
-    }
+    // Of thousands in a second only a few go at a time: what goes is counted, what stays is not looked at.
+    let old = 0;
+    for (; old < this.#uses.length && this.#uses[old]!.at < since; old++) this.#used -= this.#uses[old]!.credits;
+    if (old > 0) this.#uses.splice(0, old);
+    let past = 0;
+    while (past < this.#burst.length && this.#burst[past]! <= now - 1000) past++;
+    if (past > 0) this.#burst.splice(0, past);
   }
 }
