@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { NotRun } from './test/support/not-run.ts';
+import { WaitingFirst } from './test/support/order.ts';
 
 /** Within one process, and they leave nothing behind in it: so several files share one, which loads the program once. */
 const inProcess = ['test/unit/**/*.test.ts', 'test/sandbox/**/*.test.ts'];
@@ -12,6 +13,7 @@ export default defineConfig({
       { test: { name: 'with servers', include: ['test/**/*.test.ts'], exclude: inProcess, ...timeouts } },
     ],
     globalSetup: ['test/support/global.ts'],
+    sequence: { sequencer: WaitingFirst },
     reporters: ['default', new NotRun()],
     // On two cores: a third one while others wait for their servers; more only make those slower.
     maxWorkers: 3,
