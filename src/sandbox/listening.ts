@@ -25,12 +25,12 @@ export function listener(
       response.destroy();
     });
   };
-  const server = tls ? createTlsServer({ ...tls, ...LENIENT }, guarded) : createServer(LENIENT, guarded);
+  const server = tls ? createTlsServer({ ...tls, ...LISTENING }, guarded) : createServer(LISTENING, guarded);
   // Longer than any client keeps an idle connection: the side that sends should be the one that lets go.
   server.keepAliveTimeout = 120_000;
   // A request of which only drops come does not hold its connection for long.
   server.headersTimeout = 20_000;
-  server.requestTimeout = 60_000;
+  server.requestTimeout = 30_000;
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     refuseConnection(socket, BROKEN_REQUESTS[error.code ?? ''] ?? 400, headers());
   });
@@ -49,8 +49,11 @@ const BROKEN_REQUESTS: Record<string, number> = {
   ERR_HTTP_REQUEST_TIMEOUT: 408,
 };
 
-/** Without a Host Node would answer by itself, without a body; nothing here goes by it but the links. */
-const LENIENT = { requireHostHeader: false };
+/**
+ * Without a Host Node would answer by itself, without a body; nothing here goes by it but the links. And it would look
+ * for requests that take too long twice a minute only.
+ */
+const LISTENING = { requireHostHeader: false, connectionsCheckingInterval: 5000 };
 
 /** What is no HTTP that can be read is told so in the same form as everything else, and its connection ends. */
 function refuseConnection(socket: Duplex, status: number, headers: Record<string, string>): void {
