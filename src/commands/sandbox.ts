@@ -108,7 +108,7 @@ function addOptions(command: Command): void {
     .option('--customers <n>', 'customers at the start (default: about a third of the tickets)', whole)
     .option(
       '--bulk <n>',
-      'tickets that a bulk action of the history changed in one second, about (default: a hundredth of them)',
+      'tickets that a bulk action changes in one second, about (default: a hundredth of them, from 100 to 5,000)',
       whole,
     )
     .option('--volumes <n>', 'volumes of the book catalog at the start', whole, 300)

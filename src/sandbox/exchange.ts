@@ -51,8 +51,7 @@ export function originOf({ headers, secure = false }: Asked, host: string): stri
 export function takeApart(url: string, base: string): { path: string; query: URLSearchParams; below: boolean } {
   const [path = '', ...query] = url.split('?');
   const below = path.startsWith(`${base}/`);
-  const own = below ? decoded(path.slice(base.length)) : cut(path, path.length);
-  return { path: own, query: new URLSearchParams(query.join('?')), below };
+  return { path: below ? decoded(path.slice(base.length)) : path, query: new URLSearchParams(query.join('?')), below };
 }
 
 function decoded(path: string): string {
@@ -68,7 +67,7 @@ const KEPT_REQUESTS = 100_000;
 /** Of what strangers send. */
 const LONGEST_NOTE = 500;
 
-/** Writes a request down; of many the last 100,000 stay. Older ones go by the thousand, for that moves all others. */
+/** Writes a request down; of many the last 100,000 stay. Older ones go ten thousand at a time, for that moves all others. */
 export function keep(requests: SeenRequest[], seen: SeenRequest): void {
   if (requests.push(noted(seen)) > KEPT_REQUESTS + 10_000) requests.splice(0, 10_000);
 }
