@@ -200,6 +200,12 @@ describe('a generated world', () => {
     world.actInBulk(7000);
     const closed = [...world.tickets.values()].filter(({ state }) => state === 'closed').length;
     expect(get('/tickets?count=true&per_page=0&state=closed').headers['Total-Count']).toBe(String(closed));
+    // What an order by another time lets through is told by the order of its own.
+    const middle = world.byCreated.at(10_000)!.created_at;
+    const younger = [...world.tickets.values()].filter(({ created_at }) => created_at >= middle).length;
+    expect(younger).toBeGreaterThan(10_000);
+    const since = `/tickets?count=true&per_page=0&sort=updated_at&since_created_at=${middle}`;
+    expect(get(since).headers['Total-Count']).toBe(String(younger));
     const { id: label } = world.addLabel({ name: 'rare' });
     const rare = [3, 1, 2].map(place => world.byUpdated.at(place)!.id);
     for (const id of rare) world.addLabels(id, [label], { quiet: true });
