@@ -8,7 +8,7 @@ import { type Logger, pino } from 'pino';
 import { Agent } from 'undici';
 import { makeBudget } from './budget/budget.ts';
 import { type Clock, systemClock } from './clock.ts';
-import type { BooksConfig, Config } from './config.ts';
+import type { AuditConfig, BooksConfig, Config, SweepConfig } from './config.ts';
 import { joinEmbedded } from './embedded/postgres.ts';
 import { exitCodes, Fatal, ShelfdeskError, UsageError } from './errors.ts';
 import { fixedToken, type Token } from './http/dialect.ts';
@@ -30,7 +30,12 @@ export interface Context {
   readonly signal: AbortSignal;
   /** Those that are configured; of the others `send` fails, and says what to set. */
   readonly sources: ReadonlySet<SourceName>;
-  readonly helpdesk: { readonly send: Send; readonly lookbackMs: number };
+  readonly helpdesk: {
+    readonly send: Send;
+    readonly lookbackMs: number;
+    readonly sweep: SweepConfig;
+    readonly audit: AuditConfig;
+  };
   readonly books: Books;
 }
 
@@ -140,7 +145,12 @@ export function openContext(
     clock,
     ...deps,
     sources: configuredSources(config),
-    helpdesk: { send: openHelpdesk(config, given), lookbackMs: config.lookbackMs },
+    helpdesk: {
+      send: openHelpdesk(config, given),
+      lookbackMs: config.lookbackMs,
+      sweep: config.sweep,
+      audit: config.audit,
+    },
     books: openBooks(config, given),
     [Symbol.asyncDispose]: () => agent.close(),
   };

@@ -4,7 +4,7 @@
  */
 
 /** Exit codes of the command line, as the README documents them. */
-export const exitCodes = { ok: 0, failed: 1, usage: 2, partly: 3, refused: 4, interrupted: 130 } as const;
+export const exitCodes = { ok: 0, failed: 1, usage: 2, partly: 3, refused: 4, differs: 5, interrupted: 130 } as const;
 
 /** A failure that people at the terminal are shown as a sentence and a remedy, without a stack. */
 export class ShelfdeskError extends Error {

@@ -37,7 +37,7 @@ const lingerMs = 1000;
 
 const exitCodeHelp = `
 Exit codes: 0 ok, 1 failed, 2 wrong usage or configuration, 3 partly, 4 refused by the source (401, 403),
-130 interrupted (the same command goes on where it stopped).
+5 differences were found, 130 interrupted (the same command goes on where it stopped).
 Settings come from the environment and from .env; README.md lists them.`;
 
 async function main(args: readonly string[]): Promise<void> {

@@ -78,15 +78,16 @@ const writeSql = `${changed} returning ${clockMs} as clock_ms`;
 const settleSql = `
   with changed as (${changed} returning account_id, source), counted as (
     insert into sync.credit_minutes as m
-      (account_id, source, minute, credit_limit, interactive, fresh, backfill, others, waited_ms, refused)
+      (account_id, source, minute, credit_limit, interactive, fresh, backfill, sweep, others, waited_ms, refused)
     select account_id, source, date_trunc('minute', to_timestamp($7::float8 / 1000), 'UTC'),
-      $8, $9, $10, $11, $12, $13, $14
+      $8, $9, $10, $11, $12, $13, $14, $15
     from changed
     on conflict (account_id, source, minute) do update set
       credit_limit = excluded.credit_limit,
       interactive = m.interactive + excluded.interactive,
       fresh = m.fresh + excluded.fresh,
       backfill = m.backfill + excluded.backfill,
+      sweep = m.sweep + excluded.sweep,
       others = greatest(m.others, excluded.others),
       waited_ms = m.waited_ms + excluded.waited_ms,
       refused = m.refused + excluded.refused

@@ -13,7 +13,7 @@
 import { addOthers, believe, countedFromMs, freezeMs, sane, secondMs } from './source.ts';
 
 /** Most urgent first. */
-export const lanes = ['interactive', 'fresh', 'backfill'] as const;
+export const lanes = ['interactive', 'fresh', 'backfill', 'sweep'] as const;
 export type Lane = (typeof lanes)[number];
 
 export interface Limits {
@@ -27,6 +27,8 @@ export interface Limits {
    * wait for that: then backfill leaves a tenth to the other lanes, and a refusal says nothing of others.
    */
   evenly?: boolean;
+  /** The share of the credits that the sweep gets while others wait; a tenth unless told. */
+  sweepShare?: number;
 }
 export interface Rules extends Limits {
   /** The longest time a request may take. */
@@ -68,8 +70,8 @@ interface Wait extends Ask {
   sinceMs: number;
   untilMs: number;
 }
-/** Answered credits that are free again at `freeMs`, one number for each lane. */
-type Spent = [freeMs: number, interactive: number, fresh: number, backfill: number];
+/** Answered credits that are free again at `freeMs`, one number for each lane. (An older program wrote no fourth.) */
+type Spent = [freeMs: number, interactive: number, fresh: number, backfill: number, sweep?: number];
 /** What the source's headers said last. */
 export interface Source {
   /** The least Remaining of this period of the source: it falls with each counted request, so it is also the newest. */
@@ -249,7 +251,7 @@ function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): number {
   const allowed = allowedOf(state, me.cost, rules);
   const held = heldByLane(state, nowMs);
   // Whoever is ahead in the queue has as good as taken his share.
-  const ahead = aheadOf(state, held, me, allowed);
+  const ahead = aheadOf(state, held, me, allowed, rules);
   const need = Math.min(sum(ahead.map(wait => wait.cost)) + me.cost, allowed);
   const requests = Math.min(ahead.length + 1, rules.requestsPerSecond);
   const times = [
@@ -266,22 +268,27 @@ function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): number {
   // Backfill keeps to an even pace (but for its tenth), so that credits come back evenly, and soon for whoever comes next.
   // (Spent greedily, all come back at once, and a fresh change waited for up to 50 s.)
   else if (!isEven(rules)) {
-    if (me.lane === 'backfill') times.push(tenthLeftAtMs(state, nowMs, held, me.cost, allowed));
-  } else if (me.lane === 'backfill' && held[lanes.indexOf('backfill')]! >= allowed / 10)
+    if (isSlow(me.lane)) times.push(tenthLeftAtMs(state, nowMs, held, me.cost, allowed));
+  } else if (isSlow(me.lane) && slowHeld(held) >= allowed / 10)
     times.push(state.evenMs + ((need - me.cost) * rules.periodMs) / allowed);
   return Math.ceil(Math.max(...times));
 }
 
-/** When backfill holds so little that a tenth is left to the other lanes. */
+/** When backfill and sweep hold so little that a tenth is left to the other lanes. */
 function tenthLeftAtMs(state: State, nowMs: number, held: Held, cost: number, allowed: number): number {
-  const lane = lanes.indexOf('backfill');
   const most = Math.max(cost, allowed - Math.floor(allowed / 10));
   const flying = state.flights
-    .filter(flight => flight.lane === 'backfill')
+    .filter(flight => isSlow(flight.lane))
     .map(flight => [earliestReplyMs(flight, nowMs), flight.cost] as const);
-  const answered = state.spent.map(([freeMs, ...amounts]) => [freeMs, amounts[lane]!] as const);
-  return whenFreed([...answered, ...flying], nowMs, held[lane]! + cost - most);
+  const answered = state.spent.map(
+    ([freeMs, _interactive, _fresh, backfill, sweep = 0]) => [freeMs, backfill + sweep] as const,
+  );
+  return whenFreed([...answered, ...flying], nowMs, slowHeld(held) + cost - most);
 }
+
+/** Lanes that keep to an even pace, so that the others find credits. */
+const isSlow = (lane: Lane): boolean => lane === 'backfill' || lane === 'sweep';
+const slowHeld = ([, , backfill, sweep]: Held): number => backfill + sweep;
 
 /**
  * Among others credits are spent evenly: so many of ours in a period, and so that those of the source's period last to its
@@ -324,30 +331,36 @@ function sourceFreeAtMs(state: State, nowMs: number, need: number): number {
 }
 
 /** When `missing` more of these will have become free. */
-function whenFreed(sums: (readonly [freeMs: number, ...amounts: number[]])[], nowMs: number, missing: number): number {
+function whenFreed(
+  sums: (readonly [freeMs: number, ...amounts: (number | undefined)[]])[],
+  nowMs: number,
+  missing: number,
+): number {
   if (missing <= 0) return nowMs;
   for (const one of sums.toSorted((a, b) => a[0] - b[0])) {
-    if (one[0] > nowMs) for (let i = 1; i < one.length; i++) missing -= one[i]!;
+    if (one[0] > nowMs) for (let i = 1; i < one.length; i++) missing -= one[i] ?? 0;
     if (missing <= 0) return one[0];
   }
   return Number.POSITIVE_INFINITY;
 }
 
 /**
- * The waiters before me: by lane, then by time. But a tenth of the credits belongs to the lowest lane that waits: while
- * it has had less than that in the last period, its first waiters come before everybody.
+ * The waiters before me: by lane, then by time. But a tenth of the credits belongs to the lowest lane that waits, the same to
+ * backfill while the sweep waits below it, and to the sweep its share: while a lane has had less than that in the last
+ * period, its first waiters come before everybody.
  */
-function aheadOf(state: State, held: Held, me: Wait, allowed: number): Wait[] {
+function aheadOf(state: State, held: Held, me: Wait, allowed: number, rules: Rules): Wait[] {
   const queue = state.waits.filter(wait => wait.id !== me.id);
   if (queue.length === 0) return [];
   queue.push(me);
   queue.sort((a, b) => a.sinceMs - b.sinceMs || (a.id < b.id ? -1 : 1));
   const laneOf = queue.map(wait => lanes.indexOf(wait.lane));
   const lowest = Math.max(...laneOf);
-  let used = held[lowest]!;
+  const used = [...held];
   const rank = laneOf.map((lane, n) => {
-    if (lane !== lowest || used >= allowed / 10) return lane;
-    used += queue[n]!.cost;
+    const share = lanes[lane] === 'sweep' ? (rules.sweepShare ?? 0.1) : 0.1;
+    if ((lane !== lowest && lanes[lane] !== 'backfill') || used[lane]! >= allowed * share) return lane;
+    used[lane]! += queue[n]!.cost;
     return -1;
   });
   // Within a rank the order of arrival stays.
@@ -370,11 +383,11 @@ function allowedOf(state: State, cost: number, rules: Rules): number {
   return Math.max(limitOf(state, rules) - rules.reserve - othersOf(state), cost);
 }
 
-type Held = readonly [interactive: number, fresh: number, backfill: number];
+type Held = readonly [interactive: number, fresh: number, backfill: number, sweep: number];
 
 /** Credits in flight, or answered less than a period before `atMs`, by lane. */
 function heldByLane(state: State, atMs: number): Held {
-  const held: [number, number, number] = [0, 0, 0];
+  const held: [number, number, number, number] = [0, 0, 0, 0];
   for (const flight of state.flights) held[lanes.indexOf(flight.lane)]! += flight.cost;
   // Place by place: this is asked at every grant, and much of what the ledger costs.
   for (const one of state.spent) {
@@ -382,6 +395,7 @@ function heldByLane(state: State, atMs: number): Held {
     held[0] += one[1];
     held[1] += one[2];
     held[2] += one[3];
+    held[3] += one[4] ?? 0;
   }
   return held;
 }
@@ -389,13 +403,13 @@ function heldByLane(state: State, atMs: number): Held {
 /** A sum is free when its last part is: sums of one cell are joined, so a lone request is exact and a crowd is bounded. */
 function addSpent(spent: Spent[], freeMs: number, lane: Lane, cost: number, cellMs: number): Spent[] {
   const index = lanes.indexOf(lane) + 1;
-  const added: Spent = [freeMs, 0, 0, 0];
+  const added: Spent = [freeMs, 0, 0, 0, 0];
   added[index] = cost;
   const last = spent.at(-1);
   if (!last || Math.floor(last[0] / cellMs) < Math.floor(freeMs / cellMs)) return [...spent, added];
   const joined: Spent = [...last];
   joined[0] = Math.max(last[0], freeMs);
-  joined[index]! += cost;
+  joined[index] = (joined[index] ?? 0) + cost;
   return [...spent.slice(0, -1), joined];
 }
 
@@ -430,7 +444,9 @@ function advance(before: State, now: Moment, rules: Rules): State {
   const nowMs = Math.floor(now.earliestMs);
   const freed = (one: Spent) => one[0] > state.atMs && one[0] <= nowMs;
   const back =
-    state.source && nowMs < state.slidingUntilMs ? sum(state.spent.filter(freed).flatMap(([, ...sums]) => sums)) : 0;
+    state.source && nowMs < state.slidingUntilMs
+      ? sum(state.spent.filter(freed).flatMap(([, ...sums]) => sums.map(one => one ?? 0)))
+      : 0;
   // A request in flight was perhaps counted when it was granted, so its reply is judged by what was held then.
   const flying = state.flights.filter(flight => flight.deadlineMs > nowMs);
   const horizonMs = Math.min(nowMs, ...flying.map(flight => flight.grantedMs));
@@ -452,7 +468,7 @@ function shift(state: State, byMs: number): State {
     ...state,
     atMs: state.atMs + by,
     flights: state.flights.map(one => ({ ...one, grantedMs: one.grantedMs + by, deadlineMs: one.deadlineMs + by })),
-    spent: state.spent.map(([freeMs, ...amounts]) => [freeMs + by, ...amounts]),
+    spent: state.spent.map(([freeMs, ...amounts]): Spent => [freeMs + by, ...amounts]),
     burst: state.burst.map(([freeMs, requests]) => [freeMs + by, requests]),
     waits: state.waits.map(one => ({ ...one, sinceMs: one.sinceMs + by, untilMs: one.untilMs + by })),
     source: state.source && {

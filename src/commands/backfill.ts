@@ -1,9 +1,10 @@
 /** `backfill [streams…]`: fills the holes of a range, newest first; with --again reads also what is covered. */
 import { type Command, InvalidArgumentError } from 'commander';
-import { type Config, moment } from '../config.ts';
+import type { Config } from '../config.ts';
 import type { Warehouse } from '../context.ts';
 import { UsageError } from '../errors.ts';
 import type { Job } from '../queue/job.ts';
+import { moment } from '../settings.ts';
 import { streamNames, streams } from '../streams/index.ts';
 import { openBackfill } from '../warehouse/ranges.ts';
 import type { Range } from '../warehouse/runs.ts';

@@ -25,7 +25,16 @@ export async function tend(ctx: Context, queue: JobQueue, me: { worker: number; 
   }
 }
 
+/** Kinds of run that do something else with a stream than read what is new of it. */
+const jobOfKind: Partial<Record<RunKind, string>> = {
+  sweep: 'sweep-stream',
+  audit: 'audit-tickets',
+  verify: 'verify-stream',
+};
+
 function jobFor(name: string, kind: RunKind): string {
+  const own = jobOfKind[kind];
+  if (own !== undefined) return own;
   switch (streams.find(stream => stream.name === name)?.kind) {
     case 'detail':
       return 'hydrate-messages';

@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import { FencedOff } from '../errors.ts';
 import { transaction } from './pool.ts';
-import { closeRun, lockAccount, outcome, type RunKind } from './runs.ts';
+import { closeRun, isApart, lockAccount, outcome, type RunKind, readerClass } from './runs.ts';
 
 export interface Claim {
   readonly account: string;
@@ -34,8 +34,9 @@ export type TakenUp =
   | { readonly over: true };
 
 /**
- * Raises the token, unless somebody else is at work. One reader at a time: of the top of a stream and of its holes, and one
- * in all of what has neither (what is asked for by id, shelves), so that nothing is paid for twice.
+ * Raises the token, unless somebody else is at work. One reader at a time: of the top of a stream, of its holes, and one that
+ * sweeps, audits or verifies it; and of what has neither top nor holes (what is asked for by id, shelves) one that reads it.
+ * So nothing is paid for twice.
  *
  * A stream that is said to be running is taken from a worker that died, and under the same job from one that lives: the
  * queue delivers a job again only when its worker has stalled. Of itself a process knows that it lives, also while nobody
@@ -49,7 +50,8 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, now: Date): P
          s.state = 'running' and s.job is distinct from $3 and (s.worker = $4 or sync.is_alive(s.worker)) as held,
          (select o.run_id from sync.stored_run_streams o join sync.stored_runs p on p.id = o.run_id
           where o.account_id = s.account_id and o.stream = s.stream and o.run_id <> s.run_id and o.state = 'running'
-            and (k.one_reader or (p.kind = 'backfill') = (r.kind = 'backfill'))
+            and (${readerClass('p.kind')} = ${readerClass('r.kind')}
+              or k.one_reader and not ${isApart('p.kind')} and not ${isApart('r.kind')})
             and (o.worker = $4 or sync.is_alive(o.worker))
           order by 1 limit 1) as busy
        from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id join sync.streams k using (stream)

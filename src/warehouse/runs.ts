@@ -6,10 +6,19 @@ import { exitCodes, Interrupted, ShelfdeskError, Spent } from '../errors.ts';
 import { type Client, transaction } from './pool.ts';
 
 /**
- * sync: a command. backfill: a command, or the night for customers. fresh and nightly: the schedule. hydrate: tickets wait
- * for their messages, and no other run would read them.
+ * sync, backfill, verify: commands. fresh and nightly: the schedule. sweep: a command, or the night. hydrate: tickets wait for
+ * their messages, and no other run would read them. audit: nobody else wants the credits.
  */
-export type RunKind = 'sync' | 'fresh' | 'nightly' | 'hydrate' | 'backfill';
+export type RunKind = 'sync' | 'fresh' | 'nightly' | 'hydrate' | 'backfill' | Apart;
+
+/** They look again at what has been read, each beside whatever else is read. */
+const apart = ['sweep', 'audit', 'verify'] as const;
+type Apart = (typeof apart)[number];
+
+/** SQL: who reads the same things keeps others of the same class waiting, and nobody else. */
+export const readerClass = (kind: string) =>
+  `case when ${kind} in (${[...apart, 'backfill'].map(name => `'${name}'`).join(', ')}) then ${kind} else 'top' end`;
+export const isApart = (kind: string) => `${kind} in (${apart.map(name => `'${name}'`).join(', ')})`;
 
 export type RunState = 'waiting' | 'running' | 'completed' | 'partly' | 'failed' | 'interrupted';
 

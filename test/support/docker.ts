@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, inject } from 'vitest';
-import { settings } from '../../src/config.ts';
+import { settings } from '../../src/settings.ts';
 
 declare module 'vitest' {
   interface TaskMeta {

@@ -34,6 +34,8 @@ export function configFor(
     limits: noLimits,
     sinceMs: 0,
     lookbackMs: 120_000,
+    sweep: { ageMs: 7 * 86_400_000, mostDeleted: 0.2 },
+    audit: { ticketsPerHour: 0, messagesAgeMs: undefined },
     books: undefined,
     schedule: { fresh: '', nightly: '', timeZone: 'UTC' },
     logLevel: 'silent',

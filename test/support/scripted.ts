@@ -139,7 +139,12 @@ export async function scripted(options: { lookbackMs?: number } = {}): Promise<S
     log: pino({ level: 'silent' }),
     signal: new AbortController().signal,
     sources: new Set(['helpdesk']),
-    helpdesk: { send, lookbackMs: options.lookbackMs ?? neverCovered },
+    helpdesk: {
+      send,
+      lookbackMs: options.lookbackMs ?? neverCovered,
+      sweep: { ageMs: 7 * 86_400_000, mostDeleted: 0.2 },
+      audit: { ticketsPerHour: 0, messagesAgeMs: undefined },
+    },
     books: {
       send: makeNoSend(() => new Error('no catalog here') as never),
       owners: [],

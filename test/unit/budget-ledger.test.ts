@@ -217,6 +217,28 @@ test('the lanes above it are not paced, and it makes up for what they took', () 
   expect(grants(ledger, 10, 'interactive')).toEqual(Array(10).fill(3500));
 });
 
+test('the sweep keeps to the same pace as backfill, and gets the share that was set while that waits', () => {
+  const alone = slow();
+  expect(grants(alone, 8, 'sweep')).toEqual([...Array(6).fill(0), 3500, 4500]);
+  const granted = (sweepShare: number) => {
+    const ledger = open(empty, { ...broad, credits: 110, sweepShare });
+    ledger.reply(ledger.ask(1).id);
+    const marks = { backfill: 'b', sweep: 's' };
+    const count = { backfill: 0, sweep: 0 };
+    for (let ms = 0; ms < 120_000; ms += 200) {
+      for (const lane of ['sweep', 'backfill'] as const) {
+        if (ledger.at(ms).ask(1, lane, marks[lane]).waitMs > 0) continue;
+        ledger.reply(marks[lane]);
+        count[lane]++;
+        marks[lane] = `${marks[lane]}+`;
+      }
+    }
+    return count.sweep / (count.backfill + count.sweep);
+  };
+  expect(granted(0.1)).toBeCloseTo(0.1, 1);
+  expect(granted(0.4)).toBeCloseTo(0.4, 1);
+});
+
 test('what waits for the pace keeps its order', () => {
   const ledger = slow();
   grants(ledger, 8, 'backfill');

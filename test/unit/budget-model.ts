@@ -123,8 +123,8 @@ export function play(scene: Scene): Outcome {
   const endMs = startMs + scene.hours * 3_600_000;
   const out: Outcome = {
     utilisation: 0,
-    credits: { interactive: 0, fresh: 0, backfill: 0 },
-    longestWaitMs: { interactive: 0, fresh: 0, backfill: 0 },
+    credits: { interactive: 0, fresh: 0, backfill: 0, sweep: 0 },
+    longestWaitMs: { interactive: 0, fresh: 0, backfill: 0, sweep: 0 },
     waitsMs: [],
     requests: 0,
     refusedAtMs: [],

@@ -147,9 +147,15 @@ describe('lanes', () => {
         const all = both.credits.fresh + both.credits.backfill;
         expect(both.credits.backfill / all).toBeGreaterThan(0.09);
         expect(both.credits.backfill / all).toBeLessThan(0.13);
-        const three = lanes.flatMap(lane => crowd(4, 1, lane));
-        const { credits } = play({ ...scene, seed, server, workers: three });
-        expect(credits.interactive / (credits.interactive + credits.fresh + credits.backfill)).toBeGreaterThan(0.85);
+        // The sweep gets its share, and backfill a tenth above it.
+        const every = lanes.flatMap(lane => crowd(4, 1, lane));
+        const { credits } = play({ ...scene, seed, server, workers: every });
+        const used = credits.interactive + credits.fresh + credits.backfill + credits.sweep;
+        expect(credits.interactive / used).toBeGreaterThan(0.75);
+        for (const lane of ['backfill', 'sweep'] as const) {
+          expect(credits[lane] / used).toBeGreaterThan(0.09);
+          expect(credits[lane] / used).toBeLessThan(0.13);
+        }
       }),
       { numRuns: 6 },
     );

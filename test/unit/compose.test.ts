@@ -2,7 +2,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readConfig, settings } from '../../src/config.ts';
+import { readConfig } from '../../src/config.ts';
+import { settings } from '../../src/settings.ts';
 import { readCompose } from '../support/compose.ts';
 import { root } from '../support/docker.ts';
 

@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { readConfig, settings } from '../../src/config.ts';
+import { readConfig } from '../../src/config.ts';
 import { exitCodes, UsageError } from '../../src/errors.ts';
+import { settings } from '../../src/settings.ts';
 
 /** A folder with this `.env`, or without one. */
 async function folderWith(env?: string): Promise<string> {
@@ -36,9 +37,11 @@ describe('what is given', () => {
       databaseUrl: undefined,
       redisUrl: undefined,
       helpdesk: undefined,
-      limits: { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10 },
+      limits: { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10, sweepShare: 0.1 },
       sinceMs: 0,
       lookbackMs: 120_000,
+      sweep: { ageMs: 604_800_000, mostDeleted: 0.2 },
+      audit: { ticketsPerHour: 50, messagesAgeMs: undefined },
       books: undefined,
       schedule: { fresh: '* * * * *', nightly: '0 2 * * *', timeZone: 'UTC' },
       logLevel: 'warn',
@@ -60,6 +63,11 @@ describe('what is given', () => {
       SCHEDULE_NIGHTLY: ' 30  3 * * MON-FRI ',
       SCHEDULE_TIME_ZONE: 'Europe/Berlin',
       LOG_LEVEL: 'debug',
+      SWEEP_AGE_DAYS: '1',
+      SWEEP_SHARE_PERCENT: '30',
+      SWEEP_MOST_DELETED_PERCENT: '100',
+      AUDIT_TICKETS_PER_HOUR: '0',
+      MESSAGES_AGE_DAYS: '30',
       BOOKS_BASE_URL: 'https://books.example/books/v1/',
       BOOKS_USERS: 'ada, ben  ada,,cem',
       BOOKS_API_KEY: 'hush-key',
@@ -81,9 +89,11 @@ describe('what is given', () => {
       databaseUrl: all.DATABASE_URL,
       redisUrl: all.REDIS_URL,
       helpdesk: { baseUrl: new URL('https://desk.example/api/v1'), token: 'hush-hush' },
-      limits: { credits: 400, periodMs: 30_000, requestsPerSecond: 12, reserve: 0 },
+      limits: { credits: 400, periodMs: 30_000, requestsPerSecond: 12, reserve: 0, sweepShare: 0.3 },
       sinceMs: Date.UTC(2024, 0, 1),
       lookbackMs: 0,
+      sweep: { ageMs: 86_400_000, mostDeleted: 1 },
+      audit: { ticketsPerHour: 0, messagesAgeMs: 2_592_000_000 },
       books: {
         baseUrl: new URL('https://books.example/books/v1'),
         apiKey: 'hush-key',

@@ -10,8 +10,8 @@ import { promisify } from 'node:util';
 import { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
 import type { AddCommand } from '../../src/commands/command.ts';
-import { settings } from '../../src/config.ts';
 import { exitCodes } from '../../src/errors.ts';
+import { settings } from '../../src/settings.ts';
 import { streamNames } from '../../src/streams/index.ts';
 import { freshDatabase } from '../support/postgres.ts';
 

@@ -1,0 +1,261 @@
+/**
+ * Every setting: what it takes, its default, what it means. README and .env.example are tested against this table; config.ts
+ * reads it.
+ */
+import { createTask, validate } from 'node-cron';
+import { z } from 'zod';
+
+/** This machine itself, and names without a dot: those of a private network, such as `sandbox` in docker-compose.yml. */
+const withoutTls = /^([\w-]+|127(\.\d+){3}|\[::1\])$/;
+
+const address = z
+  .string()
+  .refine(value => URL.canParse(value), { error: 'is no URL' })
+  .transform(value => new URL(value.replace(/\/+$/, '')))
+  .refine(url => url.protocol === 'https:' || (url.protocol === 'http:' && withoutTls.test(url.hostname)), {
+    error: 'must begin with https:// (http:// only to this machine itself, or to a name without a dot)',
+  })
+  .refine(url => url.username === '' && url.password === '', { error: 'must not carry a user name or password' });
+
+const baseUrl = (end: string) =>
+  address.refine(url => url.href.endsWith(end), {
+    error: `must end in ${end}`,
+  });
+
+const credential = z
+  .string()
+  .regex(/^[\x21-\x7e]+$/, { error: 'must be printable text without spaces' })
+  .optional();
+
+/** Ids of users, each once. Of the shelves of the authenticated user BOOKS_LIBRARY decides. */
+const users = z
+  .string()
+  .transform(value => [...new Set(value.split(/[\s,]+/).filter(id => id !== ''))])
+  .refine(ids => !ids.includes('mylibrary'), {
+    error: 'must not name mylibrary: that is read by itself, as soon as there is a token (BOOKS_LIBRARY)',
+  })
+  .refine(ids => ids.every(id => id.length <= 500 && !/^\.\.?$/.test(id)), { error: 'must be ids of users' });
+
+const connection = (...protocols: string[]) =>
+  z.string().refine(value => URL.canParse(value) && protocols.includes(new URL(value).protocol), {
+    error: `must be a URL that begins with ${protocols[0]}//`,
+  });
+
+const count = (least: number) =>
+  z
+    .string()
+    .refine(value => /^\d+$/.test(value) && Number(value) >= least && Number.isSafeInteger(Number(value)), {
+      error: `must be a whole number, ${least} or more`,
+    })
+    .transform(Number);
+
+const percent = count(1).refine(value => value <= 100, { error: 'must be 100 or less' });
+
+/** In ms. A day, or a time with its offset: without one it would mean another moment on each machine. */
+export const moment = z
+  .union([z.iso.datetime({ offset: true }), z.iso.date()], { error: 'must be a time such as 2024-01-01T00:00:00Z' })
+  .transform(value => Date.parse(value));
+
+/** As node-cron reads it, which rings the alarm: BullMQ has a dialect of its own. */
+const cron = z
+  .string()
+  .trim()
+  .refine(value => value === '' || (/^\S+( +\S+){4,5}$/.test(value) && validate(value)), {
+    error: 'must be a cron expression of five or six fields, or empty',
+    abort: true,
+  })
+  .refine(value => value === '' || isEverDue(value), { error: 'is never due' });
+
+/** What is never due may be written correctly all the same; its alarm would fail when it is set. */
+function isEverDue(expression: string): boolean {
+  const task = createTask(expression, () => {}, { timezone: 'UTC' });
+  try {
+    return task.getNextRuns(1).length > 0;
+  } catch {
+    return false;
+  } finally {
+    void task.destroy();
+  }
+}
+
+function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+/** Each setting: what it takes, its default as it would be written, what it means, and whether it is a secret. */
+export const settings = {
+  DATABASE_URL: {
+    schema: connection('postgres:', 'postgresql:').optional(),
+    says: 'PostgreSQL of the warehouse, 15 or newer. Without it: an embedded PostgreSQL in `.shelfdesk/`.',
+    secret: true,
+  },
+  REDIS_URL: {
+    schema: connection('redis:', 'rediss:').optional(),
+    says: 'Redis for the job queue. Without it: the queue lives in PostgreSQL.',
+    secret: true,
+  },
+  HELPDESK_BASE_URL: {
+    schema: baseUrl('/api/v1').optional(),
+    says: 'Base address of the help desk; ends in `/api/v1`. HTTPS, except to this machine itself and to names without a dot.',
+    // No secret as such, but people paste keys and passwords into URLs.
+    secret: true,
+  },
+  HELPDESK_TOKEN: {
+    schema: credential,
+    says: 'Access token of the help desk.',
+    secret: true,
+  },
+  HELPDESK_CREDITS: {
+    schema: count(1).default(100),
+    default: '100',
+    says: 'Credits that the whole account has in a period.',
+  },
+  HELPDESK_PERIOD_SECONDS: {
+    schema: count(1).default(60),
+    default: '60',
+    says: 'Length of that period.',
+  },
+  HELPDESK_REQUESTS_PER_SECOND: {
+    schema: count(1).default(6),
+    default: '6',
+    says: 'Requests that the whole account may make in a second.',
+  },
+  HELPDESK_RESERVE: {
+    schema: count(0).default(10),
+    default: '10',
+    says: "Credits of each period that are left to the account's other tools.",
+  },
+  HELPDESK_SINCE: {
+    schema: moment.default(0),
+    default: 'everything',
+    says: 'The mirror begins here (ISO 8601).',
+  },
+  HELPDESK_LOOKBACK_SECONDS: {
+    schema: count(0).default(120),
+    default: '120',
+    says: 'How late a record may appear after its own time; that much is read again by the next sync.',
+  },
+  SWEEP_AGE_DAYS: {
+    schema: count(1).default(7),
+    default: '7',
+    says: 'Tickets and customers are looked at again after so long, for deletions and for edits that nothing announces; open tickets every night.',
+  },
+  SWEEP_SHARE_PERCENT: {
+    schema: percent.default(10),
+    default: '10',
+    says: 'Share of the credits that looking again gets while other work waits.',
+  },
+  SWEEP_MOST_DELETED_PERCENT: {
+    schema: percent.default(20),
+    default: '20',
+    says: 'If more of the rows of a stream than this seem to be deleted at once, a sweep stops and asks.',
+  },
+  AUDIT_TICKETS_PER_HOUR: {
+    schema: count(0).default(50),
+    default: '50',
+    says: 'Tickets, chosen at random, that `start` reads again each hour while nobody wants the credits, and compares; 0: none.',
+  },
+  MESSAGES_AGE_DAYS: {
+    schema: count(0).default(0),
+    default: '0',
+    says: 'Messages that were read longer ago than this are read again while nobody wants the credits; 0: never.',
+  },
+  BOOKS_BASE_URL: {
+    schema: baseUrl('/books/v1').optional(),
+    says: 'Base address of the book catalog; ends in `/books/v1`. HTTPS, with the same exceptions.',
+    secret: true,
+  },
+  BOOKS_USERS: {
+    schema: users.default([]),
+    says: 'Ids of the users whose public shelves are mirrored, with commas or spaces between them.',
+  },
+  BOOKS_API_KEY: {
+    schema: credential,
+    says: 'Key for what is public in the catalog.',
+    secret: true,
+  },
+  BOOKS_ACCESS_TOKEN: {
+    schema: credential,
+    says: 'Token of the user whose own library is mirrored, if there is one that lasts; else set the next three.',
+    secret: true,
+  },
+  BOOKS_CLIENT_ID: {
+    schema: credential,
+    says: 'Id of the OAuth client that gets tokens of that user.',
+  },
+  BOOKS_CLIENT_SECRET: {
+    schema: credential,
+    says: 'Secret of that client.',
+    secret: true,
+  },
+  BOOKS_REFRESH_TOKEN: {
+    schema: credential,
+    says: "The user's refresh token for that client.",
+    secret: true,
+  },
+  BOOKS_TOKEN_URL: {
+    schema: address.default(new URL('https://oauth2.googleapis.com/token')),
+    default: 'https://oauth2.googleapis.com/token',
+    says: 'Where that client gets its tokens.',
+    secret: true,
+  },
+  BOOKS_LIBRARY: {
+    schema: z.enum(['true', 'false'], { error: 'must be true or false' }).default('true'),
+    default: 'true',
+    says: "Whether the user's own library is mirrored, once there is a token: true or false.",
+  },
+  BOOKS_COUNTRY: {
+    schema: z
+      .string()
+      .regex(/^[A-Za-z]{2}$/, { error: 'must be a country of two letters' })
+      .transform(value => value.toUpperCase())
+      .optional(),
+    says: 'Country that prices and sales are told for, such as DE.',
+  },
+  BOOKS_REQUESTS_PER_DAY: {
+    schema: count(1).default(1000),
+    default: '1000',
+    says: 'Requests that may be made in any 24 hours.',
+  },
+  BOOKS_REQUESTS_PER_SECOND: {
+    schema: count(1).default(5),
+    default: '5',
+    says: 'Requests that may be made in a second.',
+  },
+  BOOKS_SHELF_AGE_HOURS: {
+    schema: count(1).default(168),
+    default: '168',
+    says: 'A shelf that shows no change is read again all the same after so long.',
+  },
+  BOOKS_VOLUME_AGE_DAYS: {
+    schema: count(1).default(30),
+    default: '30',
+    says: 'A volume is asked for in full again after so long.',
+  },
+  SCHEDULE_FRESH: {
+    schema: cron.default('* * * * *'),
+    default: '* * * * *',
+    says: 'When `start` extends the top of customers and tickets: a cron expression of five fields, or six with seconds; empty: never.',
+    emptyIsValue: true,
+  },
+  SCHEDULE_NIGHTLY: {
+    schema: cron.default('0 2 * * *'),
+    default: '0 2 * * *',
+    says: 'When `start` reads all lists, and sweeps what is due; empty: never.',
+    emptyIsValue: true,
+  },
+  SCHEDULE_TIME_ZONE: {
+    schema: z.string().refine(isTimeZone, { error: 'is no time zone' }).default('UTC'),
+    default: 'UTC',
+    says: 'Time zone of both, such as Europe/Berlin. A local time that daylight saving removes is skipped that day.',
+  },
+  LOG_LEVEL: {
+    schema: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('warn'),
+    default: 'warn',
+    says: 'Least level of the log on stderr: trace, debug, info, warn, error, fatal, silent.',
+  },
+} as const;
