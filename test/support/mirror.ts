@@ -10,7 +10,7 @@ import { chooseStreams, type RunResult } from '../../src/commands/follow.ts';
 import { runSync } from '../../src/commands/sync.ts';
 import type { Config } from '../../src/config.ts';
 import type { Warehouse } from '../../src/context.ts';
-import type { World } from '../../src/sandbox/helpdesk/world.ts';
+import type { Customer, Message, Named, Ticket, User } from '../../src/sandbox/helpdesk/records.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { makePool } from '../../src/warehouse/pool.ts';
 import type { Range } from '../../src/warehouse/runs.ts';
@@ -77,8 +77,19 @@ async function withWarehouse<T>(config: Config, work: (warehouse: Warehouse) => 
 
 export type Rows = Map<string, unknown>;
 
+type All<T> = { values(): Iterable<T> };
+
+/** What a help desk truly holds: a world, or what somebody tells of one. */
+export interface Held {
+  readonly tickets: All<Ticket & { readonly messages: readonly Message[] }>;
+  readonly customers: All<Customer>;
+  readonly users: All<User>;
+  readonly labels: All<Named>;
+  readonly inboxes: All<Named>;
+}
+
 /** Table by table, the ids whose rows are missing, too many, or not equal to the world. */
-export const differences = (db: pg.Pool, world: World): Promise<string[]> => compare(db, truth(world), queries);
+export const differences = (db: pg.Pool, world: Held): Promise<string[]> => compare(db, truth(world), queries);
 
 /** The first cell of a row is its id. */
 export async function compare(
@@ -100,7 +111,7 @@ export async function compare(
 }
 
 /** Times as epoch seconds, everything else as the source shows it: one JSON text for each row. */
-function truth(world: World): Record<string, Rows> {
+function truth(world: Held): Record<string, Rows> {
   const tickets = [...world.tickets.values()];
   const messages = tickets.flatMap(ticket =>
     ticket.messages.map((message, i) => ({ ticket, message, position: i + 1 })),
