@@ -21,19 +21,40 @@ export interface Range {
 
 /** A request of a list, in the terms of reading. */
 export interface Ask {
-  /** For `since_…`; undefined where the list has no such filter. */
+  /** For `since_…`; undefined where the list has no such filter, or everything from its beginning is wanted. */
   readonly since?: Ms;
   readonly page: number;
   readonly perPage: number;
   /** Asks for Total-Count, at one credit more. */
   readonly count?: boolean;
+  /** created: in the order of creation, and `since` is of creation too; undefined: in the order that the list has for its reader. */
+  readonly order?: 'created' | undefined;
+  /** Beside `since`: nothing that was last updated before this. */
+  readonly updatedSince?: Ms | undefined;
+  /** Only what has these values. */
+  readonly only?: Only | undefined;
+}
+
+/** `user_id` null, as a word: what is assigned to nobody. */
+export interface Only {
+  readonly type?: string;
+  readonly user_id?: string;
+  readonly inbox_id?: string;
+}
+
+/** Values that records are known to have, to take a second apart that holds more of them than paging reaches. */
+export interface Cuts {
+  readonly types: readonly string[];
+  /** `null`, as a word, among them. */
+  readonly users: readonly string[];
+  readonly inboxes: readonly string[];
 }
 
 /** What arrived. */
 export interface Page {
   /** Records, readable or not: the end of a list is judged by this. */
   readonly arrived: number;
-  /** Readable records in their order. `time` is what the list is ordered by; NaN where records do not show it. */
+  /** Readable records in their order. `time` is what the request is ordered by; NaN where records do not show it. */
   readonly rows: readonly { readonly id: string; readonly time: Ms }[];
   /** Everything that had happened up to here is in the reply. */
   readonly asOf: Ms;
@@ -42,7 +63,7 @@ export interface Page {
   readonly total?: number | undefined;
 }
 
-/** The place of a walk by pages; see walk.ts. */
+/** The place of a walk by pages (see walk.ts), or of one by creation (see moving-list.ts). */
 export interface Walk {
   readonly since: Ms;
   readonly asOf: Ms;
@@ -52,11 +73,15 @@ export interface Walk {
   readonly deep: boolean;
   /** That of the options it was begun with: with another one it is not used. */
   readonly until?: Ms | undefined;
+  /** Of a walk by creation: it reads only what was updated since this time. */
+  readonly updatedSince?: Ms | undefined;
 }
 
 export interface Proof {
   /** Read and complete. */
   readonly covered?: Range;
+  /** With `covered`: all of it was read as of this time, or later. */
+  readonly asOf?: Ms;
   /** Could not be read, and why. */
   readonly hole?: Range & { readonly reason: string };
   /** Where a walk stands now; null when it is over. */
@@ -81,6 +106,7 @@ export interface ReadingOptions {
   readonly walk?: Walk | undefined;
   /** Nothing from here on is wanted, and nothing of it is claimed. A part of a second counts as the whole second. */
   readonly until?: Ms | undefined;
+  readonly cuts?: Cuts | undefined;
 }
 
 export type Reader = (from: Ms, options: ReadingOptions) => Generator<Step, Proof, Page>;

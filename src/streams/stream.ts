@@ -46,8 +46,8 @@ export interface ListStream<T extends Row> extends Described {
   /** The largest page, and how many records paging reaches. */
   readonly paging: { readonly perPage: number; readonly depth: number };
   request(list: string, ask: Ask): Request<T>;
-  /** What the list is ordered by, in ms; NaN where records do not show it. */
-  orderedBy(record: T): Ms;
+  /** What a request of this order is ordered by, in ms; NaN where records do not show it. */
+  orderedBy(record: T, order?: Ask['order']): Ms;
   /** Asks for one record again, where the source can. */
   get?(id: string): Request<T>;
   /** Further parameters of the merge ($5…), from what was asked and when the source answered. */

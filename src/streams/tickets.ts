@@ -4,7 +4,8 @@
  */
 
 import { readMovingList } from '../reading/moving-list.ts';
-import { getTicket, listTickets, paging } from '../sources/helpdesk/endpoints.ts';
+import type { Ask } from '../reading/reading.ts';
+import { getTicket, listTickets, paging, type TicketsQuery } from '../sources/helpdesk/endpoints.ts';
 import { known, type Ticket, ticket, ticketInDetail, timeOf } from '../sources/helpdesk/records.ts';
 import { bigint, boolean, buildMerge, page, text, texts, time } from '../warehouse/merge.ts';
 import type { ListStream } from './stream.ts';
@@ -24,13 +25,15 @@ export const tickets: ListStream<Ticket> = {
   request: (list, ask) =>
     listTickets({
       ...(list !== 'default' && { [list]: true }),
-      ...(ask.since !== undefined && { since_updated_at: ask.since }),
-      sort: 'updated_at',
+      ...(ask.order === 'created' ? byCreation(ask) : byUpdate(ask)),
+      ...(ask.only?.type !== undefined && { type: [ask.only.type] }),
+      ...(ask.only?.user_id !== undefined && { user_id: [ask.only.user_id] }),
+      ...(ask.only?.inbox_id !== undefined && { inbox_id: [ask.only.inbox_id] }),
       page: ask.page,
       per_page: ask.perPage,
       ...(ask.count && { count: true }),
     }),
-  orderedBy: record => timeOf(record.updated_at),
+  orderedBy: (record, order) => timeOf((order === 'created' ? record.created_at : record.updated_at) ?? ''),
   get: getTicket,
   merge: buildMerge(
     {
@@ -85,3 +88,15 @@ export const tickets: ListStream<Ticket> = {
   fields: new Set([...Object.keys(ticket.shape), ...Object.keys(ticketInDetail.shape)]),
   enumerations: { state: known.tickets.state, type: known.tickets.type },
 };
+
+function byUpdate({ since }: Ask): TicketsQuery {
+  return { sort: 'updated_at', ...(since !== undefined && { since_updated_at: since }) };
+}
+
+function byCreation({ since, updatedSince }: Ask): TicketsQuery {
+  return {
+    sort: 'created_at',
+    ...(since !== undefined && { since_created_at: since }),
+    ...(updatedSince !== undefined && { since_updated_at: updatedSince }),
+  };
+}

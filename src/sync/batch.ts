@@ -8,11 +8,15 @@ import type { Batch } from '../warehouse/commit.ts';
 import type { Merge } from '../warehouse/merge.ts';
 import { type Drift, type Reject, storable } from '../warehouse/rejects.ts';
 
-/** What the reading of a list needs to know of a reply. */
-export function pageOf<T extends { id: string }>(stream: ListStream<T>, reply: Reply<T>): Page {
+/** What the reading of a list needs to know of a reply to a request of this order. */
+export function pageOf<T extends { id: string }>(
+  stream: ListStream<T>,
+  reply: Reply<T>,
+  order: Ask['order'] = undefined,
+): Page {
   return {
     arrived: reply.arrived,
-    rows: reply.records.map(record => ({ id: record.id, time: stream.orderedBy(record) })),
+    rows: reply.records.map(record => ({ id: record.id, time: stream.orderedBy(record, order) })),
     asOf: reply.asOf,
     date: reply.date,
     total: reply.total,

@@ -97,7 +97,7 @@ async function readPart<T extends Row>(
     ctx.signal.throwIfAborted();
     const { ask } = step.value;
     const reply = await requestPage(ctx, claim, stream, list, ask);
-    step = reading.next(pageOf(stream, reply));
+    step = reading.next(pageOf(stream, reply, ask.order));
     const proof = step.done ? step.value : step.value.proof;
     const expected = reply.total === undefined ? undefined : seen + reply.total;
     await commitPage(ctx, claim, stream, { list, ask, reply, proof, expected, until: untilMs });
