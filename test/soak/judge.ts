@@ -1,0 +1,97 @@
+/** What has to hold once nothing goes wrong any more, and the figures. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type pg from 'pg';
+import type { Commands } from './commands.ts';
+import { patiently } from './servers.ts';
+import type { House } from './troubles.ts';
+import { differencesFrom, refusalsOf } from './truth.ts';
+
+/** How many tickets wait for their messages. */
+export const waiting = (db: pg.Pool): Promise<number> =>
+  count(db, `select coalesce(sum(waiting), 0) as count from sync.status where stream = 'messages'`);
+
+/** How many have been read with their messages. */
+export const hydrated = (db: pg.Pool): Promise<number> =>
+  count(db, 'select count(*) from helpdesk.tickets where _messages_as_of is not null');
+
+async function count(db: pg.Pool, text: string): Promise<number> {
+  const { rows } = await patiently(() => db.query<{ count: string }>(text));
+  return Number(rows[0]!.count);
+}
+
+/** Runs that are not over, but for those of every few seconds. */
+async function openRuns(db: pg.Pool): Promise<string[]> {
+  const { rows } = await db.query<{ run: string }>(
+    `select kind || ' ' || id as run from sync.stored_runs where state = 'running' and kind <> 'fresh' order by id`,
+  );
+  return rows.map(({ run }) => run);
+}
+
+/** Until nothing waits and no run is open; answers what is left when patience is at its end. */
+async function resting(db: pg.Pool, patienceMs: number): Promise<string | undefined> {
+  for (const untilMs = performance.now() + patienceMs; ; ) {
+    const [tickets, runs] = [await waiting(db), await openRuns(db)];
+    if (tickets === 0 && runs.length === 0) return undefined;
+    if (performance.now() > untilMs) return `after the peace ${tickets} tickets still wait; open: ${runs.join(', ')}`;
+    await delay(200);
+  }
+}
+
+/**
+ * What had begun ends, and everything is read once more: the tops of the lists, what nothing announces by a sweep, and the
+ * names of labels and inboxes, for which a week has to pass: it is made to have passed.
+ */
+export async function settle(house: House, commands: Commands, patienceMs: number): Promise<string[]> {
+  const db = house.postgres.pool;
+  while (commands.running) await delay(200);
+  const restless = await resting(db, patienceMs);
+  for (const table of ['labels', 'inboxes']) {
+    await db.query(`update helpdesk.${table} set _observed_at = _observed_at - interval '8 days'`);
+  }
+  await commands.run('sync', '--json');
+  await commands.run('sweep', '--json');
+  return [restless, await resting(db, patienceMs)].filter(words => words !== undefined);
+}
+
+export interface Verdict {
+  readonly wrong: string[];
+  readonly figures: string[];
+}
+
+/** When the workers have left. */
+export async function judge({ postgres, sandbox }: House): Promise<Verdict> {
+  const db = postgres.pool;
+  const different = await differencesFrom(sandbox, db);
+  const refusals = await refusalsOf(sandbox);
+  const open = await openRuns(db);
+  const { rows: failed } = await db.query<{ words: string }>(
+    `select kind || ' ' || run_id || ', ' || stream || ': ' || coalesce(s.error, s.state) as words
+     from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
+     where s.state in ('failed', 'partly') or (s.error is not null and s.state <> 'interrupted') order by run_id`,
+  );
+  const { rows: kinds } = await db.query<{ words: string }>(
+    `select count(*) || ' ' || kind as words from sync.runs group by kind order by count(*) desc`,
+  );
+  const { rows: counts } = await db.query<{ words: string }>(
+    `select (select count(*) from helpdesk.tickets where _deleted_at is null) || ' tickets with '
+       || (select count(*) from helpdesk.messages where _deleted_at is null) || ' messages, '
+       || (select count(*) from helpdesk.customers where _deleted_at is null) || ' customers; '
+       || (select count(*) from helpdesk.tickets where _deleted_at is not null) || ' tombstones of tickets' as words`,
+  );
+  return {
+    wrong: [
+      ...different.slice(0, 10),
+      ...(different.length > 10 ? [`… ${different.length} differences`] : []),
+      ...(refusals.own > 0
+        ? [`${refusals.own} requests refused for our own fault: ${JSON.stringify(refusals.first)}`]
+        : []),
+      ...open.map(run => `still open: ${run}`),
+      ...failed.map(({ words }) => words),
+    ],
+    figures: [
+      `runs: ${kinds.map(({ words }) => words).join(', ')}; left open: ${open.length}; failed: ${failed.length}`,
+      `${refusals.requests} requests, ${refusals.credits} credits, ${refusals.foreign} by others; refused: ${refusals.own} for our own fault, ${refusals.others} for others'`,
+      `${counts[0]!.words}; differences: ${different.length}`,
+    ],
+  };
+}
