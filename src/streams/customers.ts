@@ -36,7 +36,8 @@ export const customers: ListStream<Customer> = {
       name: 'helpdesk.customers',
       from: page,
       columns: [text('id'), text('first_name'), text('last_name'), text('summary')],
-      atFirst: { _created_after: '$5', _created_before: '$6', _checked_at: '$4' },
+      atFirst: { _created_after: '$6', _created_before: '$7', _checked_at: '$4' },
+      kept: {},
     },
     [
       {
@@ -45,6 +46,7 @@ export const customers: ListStream<Customer> = {
       from customers_row p join customers_written using (id),
         ${elements("p.record -> 'contacts'")} with ordinality as c (record, n)) e`,
         parent: 'customer_id',
+        kept: {},
         columns: [text('id'), derived('customer_id', 'customer_id'), text('type'), text('value')],
       },
     ],

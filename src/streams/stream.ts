@@ -50,7 +50,7 @@ export interface ListStream<T extends Row> extends Described {
   orderedBy(record: T, order?: Ask['order']): Ms;
   /** Asks for one record again, where the source can. */
   get?(id: string): Request<T>;
-  /** Further parameters of the merge ($5…), from what was asked and when the source answered. */
+  /** Further parameters of the merge ($6…), from what was asked and when the source answered. */
   parameters?(ask: Pick<Ask, 'since'>, date: Ms): unknown[];
 }
 
@@ -73,7 +73,7 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
   /** The field of the record that holds them. */
   readonly membersField: string;
   readonly member: z.ZodType<T>;
-  /** Further parameters of the merge ($5…), from the members in their order, and their places in the record, from 0. */
+  /** Further parameters of the merge ($6…), from the members in their order, and their places in the record, from 0. */
   parameters(members: readonly T[], places: readonly number[]): unknown[];
   readonly names: readonly Name<P>[];
   version(record: P): Ms;

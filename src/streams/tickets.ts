@@ -40,6 +40,8 @@ export const tickets: ListStream<Ticket> = {
       name: 'helpdesk.tickets',
       from: page,
       version: 'updated_at',
+      atFirst: { _listed_by: '$5::bigint' },
+      kept: {},
       leftOut: ['messages', 'labels', 'inbox', 'customer', 'user', 'group'],
       columns: [
         text('id'),

@@ -40,7 +40,7 @@ export async function commitDetail(
       const parent = await writeBatch(client, claim, parentBatch(stream, reply, care), at, care);
       refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
       counts.cleaned += parent.counts.cleaned;
-      current = await claimMessages(client, claim.account, { id: record.id, updatedMs, asOfMs: reply.asOf });
+      current = await claimMessages(client, claim, { id: record.id, updatedMs, asOfMs: reply.asOf }, at.nowMs);
       if (current) {
         const batch = ticket.first ? { ...found.batch, parents: [] } : found.batch;
         const written = await writeBatch(client, claim, batch, at, care);

@@ -26,7 +26,7 @@ export interface Batch {
   readonly text: (places: readonly number[], care: Care) => string;
   /** JSON text of one record, readable or not, as it came. */
   readonly record: (place: number) => string;
-  /** Further parameters of the merge for the records at these places. */
+  /** Further parameters of the merge ($6…) for the records at these places. */
   readonly parameters: (places: readonly number[]) => readonly unknown[];
   /** Parents whose sets are complete in this batch; undefined where each record brings its own: those that changed. */
   readonly parents?: readonly string[];
@@ -58,7 +58,16 @@ export async function withCare<T>(pool: pg.Pool, work: (client: Client, care: Ca
   throw new Error('unreachable: the last care returns or throws');
 }
 
-export async function writeBatch(client: Client, claim: Claim, batch: Batch, at: Moment, care: Care): Promise<Written> {
+/** Who writes: the claim of a job, or nobody's run (a reject that is replayed). */
+export type Writer = Pick<Claim, 'account'> & { readonly run: number | null };
+
+export async function writeBatch(
+  client: Client,
+  claim: Writer,
+  batch: Batch,
+  at: Moment,
+  care: Care,
+): Promise<Written> {
   const places = batch.records.map(record => record.place);
   if (care !== 'one by one') return { counts: await mergeOnce(client, claim, batch, places, at, care), rejects: [] };
 
@@ -73,7 +82,7 @@ export async function writeBatch(client: Client, claim: Claim, batch: Batch, at:
     if (refusal) rejects.push({ recordId: id, askId: id, reason: refusal.message, payload: batch.record(place) });
   }
   if (rejects.length === 0 && batch.parents) {
-    total.deleted += await removeVanished(client, claim, batch, textOf(batch, places, care).text, batch.parents);
+    total.deleted += await removeVanished(client, claim, batch, textOf(batch, places, care).text, batch.parents, at);
   }
   return { counts: { ...total, rejected: rejects.length, seen: places.length }, rejects };
 }
@@ -94,7 +103,7 @@ export async function attempt(client: Client, work: () => Promise<void>): Promis
 
 async function mergeOnce(
   client: Client,
-  claim: Claim,
+  claim: Writer,
   batch: Batch,
   places: readonly number[],
   at: Moment,
@@ -104,25 +113,27 @@ async function mergeOnce(
   const { rows } = await client.query<{ seen: number; inserted: number; updated: number; updated_ids: string[] }>({
     name: `merge ${batch.name}`,
     text: batch.merge.upsert,
-    values: [text, claim.account, new Date(at.nowMs), new Date(at.asOfMs), ...parameters],
+    values: [text, claim.account, new Date(at.nowMs), new Date(at.asOfMs), claim.run, ...parameters],
   });
   const { seen, inserted, updated, updated_ids } = rows[0]!;
-  const deleted = await removeVanished(client, claim, batch, text, batch.parents ?? updated_ids);
+  const deleted = await removeVanished(client, claim, batch, text, batch.parents ?? updated_ids, at);
   return { seen, inserted, updated, unchanged: seen - inserted - updated, deleted, rejected: 0, cleaned };
 }
 
 async function removeVanished(
   client: Client,
-  claim: Claim,
+  claim: Writer,
   batch: Batch,
   text: string,
   parents: readonly string[],
+  at: Moment,
 ): Promise<number> {
   if (parents.length === 0) return 0;
   let deleted = 0;
-  for (const [i, removal] of batch.merge.removals.entries()) {
-    const values = [text, claim.account, parents];
-    const { rowCount } = await client.query({ name: `remove ${batch.name} ${i}`, text: removal, values });
+  for (const [i, { sql, kept }] of batch.merge.removals.entries()) {
+    const values: unknown[] = [text, claim.account, parents];
+    if (kept) values.push(new Date(at.nowMs), new Date(at.asOfMs), claim.run);
+    const { rowCount } = await client.query({ name: `remove ${batch.name} ${i}`, text: sql, values });
     deleted += rowCount ?? 0;
   }
   return deleted;

@@ -3,7 +3,8 @@
  * apart there (measured: 50,000 rows/s, twice what unnest or COPY to a stage reach); what is unchanged is left out by a
  * pre-filter, so that a replayed page writes nothing: no lock, no dead row, no WAL.
  *
- * Parameters of every merge: $1 the page as JSON text, $2 account, $3 now, $4 as_of of the reply, $5… the table's own.
+ * Parameters of every merge: $1 the page as JSON text, $2 account, $3 now, $4 as_of of the reply, $5 the run, $6… the
+ * table's own.
  */
 
 /** One column: its name, the SQL that takes it out of `record`, and whether `_payload` lacks it. */
@@ -12,6 +13,8 @@ export interface Column {
   readonly sql: string;
   /** True for what `_payload` does not hold: a change of it alone is a change of the row. */
   readonly apart?: boolean;
+  /** The field that it comes from, where that has another name. */
+  readonly field?: string;
 }
 
 export interface Table {
@@ -40,6 +43,8 @@ export interface Table {
   readonly atFirst?: Readonly<Record<string, string>>;
   /** Members of a set that belongs to a parent: those the parent no longer shows are removed. */
   readonly parent?: string;
+  /** What changes is written to sync.changes with its old values, but for these columns, which follow from others. */
+  readonly kept?: { readonly but?: readonly string[] };
 }
 
 /** Rows that are only a relation (`ticket_labels`) or a mere id (`labels` before their name is known). */
@@ -56,13 +61,23 @@ export interface Mention {
 export interface Merge {
   /** Upserts a page; answers one row: seen, inserted, updated, updated_ids. */
   readonly upsert: string;
-  /** Removes what vanished from the sets of the parents `$3` (text[]), given the page `$1` and the account `$2`. */
-  readonly removals: readonly string[];
+  readonly removals: readonly Removal[];
+}
+
+/** Removes what vanished from the sets of the parents `$3` (text[]), given the page `$1` and the account `$2`. */
+export interface Removal {
+  readonly sql: string;
+  /** What is removed is written to sync.changes: $4 now, $5 as_of, $6 the run. */
+  readonly kept: boolean;
 }
 
 // --- the vocabulary of declarations ------------------------------------------------------------------------------
 
-export const text = (field: string, name = field): Column => ({ name, sql: `record ->> '${field}'` });
+export const text = (field: string, name = field): Column => ({
+  name,
+  sql: `record ->> '${field}'`,
+  ...(name !== field && { field }),
+});
 /** By way of numeric: an integer may be written as 1024.0 or 1e3. */
 export const bigint = (field: string): Column => ({ name: field, sql: `(record ->> '${field}')::numeric::bigint` });
 export const boolean = (field: string): Column => ({ name: field, sql: `(record ->> '${field}')::boolean` });
@@ -121,7 +136,7 @@ export function buildMerge(root: Table, others: readonly Table[] = [], mentions:
   const ctes = [root, ...others].flatMap(upsertCtes).concat(mentions.map(mentionCte));
   return {
     upsert: `with ${ctes.join(',\n')}
-select (select count(*) from ${short}_row)::int as seen,
+select $5::bigint as run, (select count(*) from ${short}_row)::int as seen,
   (select count(*) from ${short}_written where inserted)::int as inserted,
   (select count(*) from ${short}_written where not inserted)::int as updated,
   (select coalesce(array_agg(id), '{}') from ${short}_written where not inserted) as updated_ids`,
@@ -144,11 +159,14 @@ function upsertCtes(table: Table): string[] {
   const key = keyOf(table);
   const same = key.map(name => `t.${name} = r.${name}`).join(' and ');
   const passOver = table.passOver ? ` or ${table.passOver}` : '';
+  // Locked as the upsert locks it, and before: what is kept as the old row is what it was until this very change.
+  const old = `left join lateral (
+    select t as old from ${table.name} t where t.account_id = $2 and ${same} for no key update) o on true`;
   return [
     rowCte(table),
     // "offset 0" keeps the look-up by key: as an anti join, a plan made on an empty table scans it whole for each page.
     `${short}_changed as (
-  select * from ${short}_row r
+  select * from ${short}_row r ${table.kept ? old : ''}
   where not exists (
     select from ${table.name} t
     where t.account_id = $2 and ${same} and (t._payload = r._payload and t._deleted_at is null${apartEqual}${passOver})
@@ -169,7 +187,25 @@ function upsertCtes(table: Table): string[] {
   where ${isNewer(table)}
   returning t.id, t.xmax = 0 as inserted
 )`,
+    ...(table.kept ? [keptCte(table)] : []),
   ];
+}
+
+/** Old and new values of the rows that were there, and that this merge has written. */
+function keptCte(table: Table): string {
+  const short = shortName(table);
+  return `${short}_kept as (
+  ${keep(table, 'c', ['$3', '$4', '$5'], 'to_jsonb(c.old)', `to_jsonb(c) - '{record,old}'::text[]`)}
+  from ${short}_changed c join ${short}_written w using (id) where (c.old).id is not null
+)`;
+}
+
+function keep(table: Table, row: string, [now, asOf, run]: string[], before: string, after: string): string {
+  const columns = table.columns.filter(({ name }) => !table.kept?.but?.includes(name));
+  const renamed = columns.flatMap(({ field }) => field ?? []);
+  return `insert into sync.changes (account_id, table_name, record_id, parent_id, seen_at, as_of, run_id, changes)
+  select $2, '${shortName(table)}', ${row}.id, ${table.parent ? `${row}.${table.parent}` : 'null'}, ${now}, ${asOf}, ${run}::bigint,
+    sync.differences(${before}, ${after}, '{${columns.map(({ name }) => name).join(',')}}', '{${renamed.join(',')}}')`;
 }
 
 const keyOf = ({ key = ['id'] }: Table) => key;
@@ -216,16 +252,19 @@ function mentionCte(mention: Mention): string {
 }
 
 /** Rows of the parents `$3` that the page does not show. Only what the comparison needs is taken out of the page. */
-function removal(root: Table, table: Table): string {
+function removal(root: Table, table: Table): Removal {
   const needed = table.columns.filter(({ name }) => name === 'id' || name === table.parent);
   const rows = rowCte({ ...table, columns: needed });
-  return `with ${table.from.includes(`${shortName(root)}_written`) ? `${pageAsWritten(root)},\n` : ''}${rows}
-${deleteBut(table.name, table.parent!, ['id', table.parent!], `${shortName(table)}_row`)}`;
+  const known = `with ${table.from.includes(`${shortName(root)}_written`) ? `${pageAsWritten(root)},\n` : ''}${rows}`;
+  const removed = deleteBut(table.name, table.parent!, ['id', table.parent!], `${shortName(table)}_row`);
+  if (!table.kept) return { sql: `${known}\n${removed}`, kept: false };
+  const values = keep(table, 'g', ['$4', '$5', '$6'], 'to_jsonb(g)', `'{}'`);
+  return { sql: `${known},\ngone as (${removed} returning *)\n${values}\n  from gone g`, kept: true };
 }
 
-function mentionRemoval(root: Table, mention: Mention): string {
-  return `with ${pageAsWritten(root)}
-${deleteBut(mention.name, mention.parent!, mention.key, `(${mention.rows})`)}`;
+function mentionRemoval(root: Table, mention: Mention): Removal {
+  const removed = deleteBut(mention.name, mention.parent!, mention.key, `(${mention.rows})`);
+  return { sql: `with ${pageAsWritten(root)}\n${removed}`, kept: false };
 }
 
 /**

@@ -5,6 +5,7 @@
 import type pg from 'pg';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
+import type { Writer } from './commit.ts';
 import type { Client } from './pool.ts';
 
 /** Holds nothing back. */
@@ -184,27 +185,41 @@ export async function countWaiting(
 
 /**
  * Takes the messages of a ticket as of now for its own. False if the reply is older than what is known: an older
- * ticket, or an older as_of, replaces nothing.
+ * ticket, or an older as_of, replaces nothing. When they were read before, and by which run, is kept in sync.changes.
  */
 export async function claimMessages(
   client: Client,
-  account: string,
+  { account, run }: Pick<Writer, 'account' | 'run'>,
   ticket: { id: string; updatedMs: Ms; asOfMs: Ms },
+  nowMs: Ms,
 ): Promise<boolean> {
-  const { rowCount } = await client.query({
+  const { rows } = await client.query<{ claimed: boolean }>({
     name: 'claim messages',
-    text: `update helpdesk.tickets t set _messages_as_of = $4
-      where t.account_id = $1 and t.id = $2 and date_trunc('milliseconds', t.updated_at) <= $3
-        and (t._messages_as_of is null or t._messages_as_of <= $4)`,
-    values: [account, ticket.id, new Date(ticket.updatedMs), new Date(ticket.asOfMs)],
+    text: `with old as (
+        select t._messages_as_of, t._messages_by from helpdesk.tickets t
+        where t.account_id = $1 and t.id = $2 and date_trunc('milliseconds', t.updated_at) <= $3
+          and (t._messages_as_of is null or t._messages_as_of <= $4)
+        for no key update),
+      kept as (
+        insert into sync.changes (account_id, table_name, record_id, seen_at, as_of, run_id, changes)
+        select $1, 'tickets', $2, $6, $4, $5::bigint, jsonb_build_object(
+          '_messages_as_of', jsonb_build_array(o._messages_as_of, $4::timestamptz),
+          '_messages_by', jsonb_build_array(o._messages_by, $5::bigint))
+        from old o where o._messages_as_of < $4),
+      claimed as (
+        update helpdesk.tickets t set _messages_as_of = $4, _messages_by = $5::bigint
+        from old where t.account_id = $1 and t.id = $2
+        returning true)
+      select exists (select from claimed) as claimed`,
+    values: [account, ticket.id, new Date(ticket.updatedMs), new Date(ticket.asOfMs), run, new Date(nowMs)],
   });
-  return rowCount === 1;
+  return rows[0]!.claimed;
 }
 
 /** A ticket that the source no longer has, verified by id. Were it to come back, its messages would be asked for anew. */
 export async function buryTicket(client: Client, account: string, id: string, asOfMs: Ms, now: Date): Promise<number> {
   const { rowCount } = await client.query(
-    `update helpdesk.tickets set _deleted_at = $3, _synced_at = $4, _messages_as_of = null
+    `update helpdesk.tickets set _deleted_at = $3, _synced_at = $4, _messages_as_of = null, _messages_by = null
      where account_id = $1 and id = $2 and _deleted_at is null and _observed_at <= $3`,
     [account, id, new Date(asOfMs), now],
   );

@@ -24,6 +24,8 @@ const ticketRow = (id: string, more: Record<string, unknown> = {}) => ({
   created_at: at(0),
   updated_at: at(0),
   _messages_as_of: null,
+  _messages_by: null,
+  _listed_by: 1,
   _first_seen_at: at(10),
   _synced_at: at(10),
   _observed_at: at(9),
@@ -138,7 +140,7 @@ test('an unchanged page writes no row, no dead row and no WAL', async () => {
   expect(await places(s)).toEqual(before);
   const { rows } = await s.pool.query({
     text: `explain (analyze, wal, format json) ${tickets.merge.upsert}`,
-    values: [JSON.stringify(s.lists.tickets), 'default', at(600), at(599)],
+    values: [JSON.stringify(s.lists.tickets), 'default', at(600), at(599), 9],
   });
   expect(rows[0]['QUERY PLAN'][0].Plan).toMatchObject({ 'WAL Records': 0, 'WAL Bytes': 0 });
 });

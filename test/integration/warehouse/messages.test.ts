@@ -288,9 +288,13 @@ test.for(claims)('messages are claimed by: $says', async ({ id = 't1', updated, 
   shows(s, 't1', 50, [message('m1')]);
   await read(s, 100);
   const claimed = { id, updatedMs: second(updated), asOfMs: second(asOfSecond) };
-  expect(await transaction(s.pool, client => claimMessages(client, 'default', claimed))).toBe(taken);
+  expect(await transaction(s.pool, client => claimMessages(client, { account: 'default', run: 1 }, claimed, 0))).toBe(
+    taken,
+  );
   expect(await asOf(s)).toEqual([{ id: 't1', _messages_as_of: at(taken ? asOfSecond : 99) }]);
-  expect(await transaction(s.pool, client => claimMessages(client, 'other', claimed))).toBe(false);
+  expect(await transaction(s.pool, client => claimMessages(client, { account: 'other', run: 1 }, claimed, 0))).toBe(
+    false,
+  );
 });
 
 test('a reply older than the ticket replaces nothing: the ticket goes on waiting', async () => {

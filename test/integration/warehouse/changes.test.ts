@@ -1,0 +1,198 @@
+/** sync.changes: what a row was before it changed, written with the change; nothing for what is new or unchanged. */
+import { expect, test, vi } from 'vitest';
+import { tickets } from '../../../src/streams/tickets.ts';
+import { type Batch, writeBatch } from '../../../src/warehouse/commit.ts';
+import { transaction } from '../../../src/warehouse/pool.ts';
+import { buryTicket } from '../../../src/warehouse/waiting.ts';
+import { at, iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
+
+const kept = (s: Scripted) =>
+  s.rows(
+    `select table_name, record_id, parent_id, seen_at, as_of, run_id, changes from sync.changes where account_id = 'default' order by run_id, table_name, record_id`,
+  );
+const clear = (s: Scripted) => s.rows('delete from sync.changes');
+const by = (s: Scripted) =>
+  s.rows('select id, _listed_by, _messages_as_of, _messages_by from helpdesk.tickets order by id');
+
+const contact = (id: string, value: string) => ({ id, type: 'email', value });
+const customer = (contacts: unknown[]) => ({ id: 'c1', first_name: 'Ada', last_name: '', summary: null, contacts });
+
+test('old and new values, field by field, of everything that changed; nothing for a first load, nor read again', async () => {
+  await using s = await scripted();
+  const show = (more: object, messages: unknown[]) => {
+    const record = ticket('t1', { inbox_id: null, ...more });
+    s.lists.tickets = [ticket('t2', { inbox_id: null }), record];
+    s.details['/tickets/t1'] = { ...record, messages };
+    s.details['/tickets/t2'] = { ...ticket('t2', { inbox_id: null }), messages: [] };
+  };
+  /** Four runs, from this second on. */
+  const readAll = async (n: number) => {
+    for (const [i, name] of ['users', 'customers', 'tickets', 'messages'].entries()) {
+      s.goTo(n + 10 * i);
+      await s.sync(name);
+    }
+  };
+  s.lists.users = [{ id: 'u1', first_name: 'Eve', last_name: null, email: null }];
+  s.lists.customers = [customer([contact('k1', 'a'), contact('k2', 'b')])];
+  show({ label_ids: ['l1'] }, [message('m1'), message('m2', { type: 'note' }), message('m3')]);
+  s.details['/tickets/t1'] = { ...(s.details['/tickets/t1'] as object), labels: [{ id: 'l1', name: 'L' }] };
+  await readAll(100);
+  await readAll(200);
+  expect(await kept(s)).toEqual([]);
+  expect(await by(s)).toEqual([
+    { id: 't1', _listed_by: 3, _messages_as_of: at(129), _messages_by: 4 },
+    { id: 't2', _listed_by: 3, _messages_as_of: at(129), _messages_by: 4 },
+  ]);
+
+  s.lists.users = [{ id: 'u1', first_name: 'Eve', last_name: null, email: 'eve@example.org' }];
+  s.lists.customers = [customer([contact('k1', 'A')])];
+  show({ updated_at: iso(299), label_ids: ['l1', 'l2'], subject: '', mood: { at: 1 } }, [
+    message('m1', { body: 'edited', from: 'eve@example.org' }),
+    message('m3'),
+  ]);
+  await readAll(300);
+  const removed = Object.entries(message('m2', { type: 'note', position: 2, ticket_id: 't1' }))
+    .filter(([name, value]) => value !== null && !['attachments', 'from', 'to', 'created_at'].includes(name))
+    .map(([name, value]) => [name, [value, null]]);
+  const seen = (run_id: number) => ({
+    run_id,
+    seen_at: at(300 + 10 * (run_id - 9)),
+    as_of: at(299 + 10 * (run_id - 9)),
+  });
+  const payloads = [[contact('k1', 'a'), contact('k2', 'b')], [contact('k1', 'A')]];
+  const changes = await kept(s);
+  const ofMessages = changes.splice(5);
+  expect(changes).toEqual([
+    {
+      ...seen(9),
+      table_name: 'users',
+      record_id: 'u1',
+      parent_id: null,
+      changes: { email: [null, 'eve@example.org'] },
+    },
+    { ...seen(10), table_name: 'contacts', record_id: 'k1', parent_id: 'c1', changes: { value: ['a', 'A'] } },
+    {
+      ...seen(10),
+      table_name: 'contacts',
+      record_id: 'k2',
+      parent_id: 'c1',
+      changes: { id: ['k2', null], customer_id: ['c1', null], type: ['email', null], value: ['b', null] },
+    },
+    { ...seen(10), table_name: 'customers', record_id: 'c1', parent_id: null, changes: { contacts: payloads } },
+    {
+      ...seen(11),
+      table_name: 'tickets',
+      record_id: 't1',
+      parent_id: null,
+      changes: {
+        updated_at: ['2026-01-01T00:00:00+00:00', '2026-01-01T00:04:59+00:00'],
+        label_ids: [['l1'], ['l1', 'l2']],
+        subject: ['Tea', ''],
+        mood: [null, { at: 1 }],
+      },
+    },
+  ]);
+  expect(ofMessages).toEqual([
+    {
+      ...seen(12),
+      table_name: 'messages',
+      record_id: 'm1',
+      parent_id: 't1',
+      changes: { body: ['body of m1', 'edited'], from_address: ['ada@example.org', 'eve@example.org'] },
+    },
+    {
+      ...seen(12),
+      table_name: 'messages',
+      record_id: 'm2',
+      parent_id: 't1',
+      changes: {
+        ...Object.fromEntries(removed),
+        created_at: ['2026-01-01T00:00:00+00:00', null],
+        from_address: ['ada@example.org', null],
+        to_address: ['help@example.org', null],
+      },
+    },
+    {
+      ...seen(12),
+      table_name: 'messages',
+      record_id: 'm3',
+      parent_id: 't1',
+      changes: { position: [3, 2] },
+    },
+    {
+      ...seen(12),
+      table_name: 'tickets',
+      record_id: 't1',
+      parent_id: null,
+      changes: {
+        _messages_as_of: ['2026-01-01T00:02:09+00:00', '2026-01-01T00:05:29+00:00'],
+        _messages_by: [4, 12],
+      },
+    },
+  ]);
+  expect(await by(s)).toMatchObject([
+    { id: 't1', _listed_by: 3, _messages_by: 12 },
+    { id: 't2', _messages_by: 4 },
+  ]);
+
+  // Only the spelling of a time; then a ticket that was gone and comes back, with its message.
+  await clear(s);
+  show({ updated_at: '2026-01-01T00:04:59.000Z', label_ids: ['l1', 'l2'], subject: '', mood: { at: 1 } }, [
+    message('m1'),
+  ]);
+  s.goTo(400);
+  await s.sync('tickets');
+  expect(await kept(s)).toEqual([expect.objectContaining({ record_id: 't1', run_id: 13, changes: {} })]);
+  await clear(s);
+  await transaction(s.pool, client => buryTicket(client, 'default', 't1', second(401), at(402)));
+  s.goTo(410);
+  await s.sync('tickets');
+  expect((await kept(s)).map(({ changes }) => changes)).toEqual([{ _deleted_at: ['2026-01-01T00:06:41+00:00', null] }]);
+  // The reading that follows is a first one: of the messages that were gone with the ticket the old state is kept.
+  s.goTo(420);
+  await s.sync('messages');
+  expect((await kept(s)).map(({ record_id, changes }) => [record_id, changes])).toContainEqual([
+    'm1',
+    expect.objectContaining({ _deleted_at: ['2026-01-01T00:06:41+00:00', null] }),
+  ]);
+});
+
+test('of two who write the same ticket at once the second one tells what the first one left', async () => {
+  await using s = await scripted();
+  const write = (subject: string, updated: number, hold: () => Promise<void> = async () => {}) => {
+    const text = JSON.stringify([ticket('t1', { subject, updated_at: iso(updated) })]);
+    const batch: Batch = {
+      name: 'tickets',
+      merge: tickets.merge,
+      records: [{ place: 0, id: 't1' }],
+      text: () => text,
+      record: () => text,
+      parameters: () => [],
+    };
+    return transaction(s.pool, async client => {
+      const at = { nowMs: second(updated), asOfMs: second(updated) };
+      await writeBatch(client, { account: 'default', run: updated }, batch, at, 'as it came');
+      await hold();
+    });
+  };
+  await write('one', 1);
+  const first = Promise.withResolvers<void>();
+  const holding = Promise.withResolvers<void>();
+  const two = write('two', 2, () => {
+    holding.resolve();
+    return first.promise;
+  });
+  await holding.promise;
+  const three = write('three', 3);
+  await vi.waitFor(async () => {
+    expect(
+      await s.rows(`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`),
+    ).toHaveLength(1);
+  }, 10_000);
+  first.resolve();
+  await Promise.all([two, three]);
+  expect((await kept(s)).map(({ run_id, changes }) => [run_id, (changes as { subject: unknown }).subject])).toEqual([
+    [2, ['one', 'two']],
+    [3, ['two', 'three']],
+  ]);
+});
