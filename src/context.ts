@@ -25,6 +25,8 @@ export interface Context {
   readonly account: string;
   readonly pg: pg.Pool;
   readonly clock: Clock;
+  /** Chance: 0 to 1, without 1. */
+  readonly random: () => number;
   readonly log: Logger;
   /** Aborts with `Interrupted`: the page in flight is committed, then the work ends. */
   readonly signal: AbortSignal;
@@ -143,6 +145,7 @@ export function openContext(
     account: config.account,
     pg: pool,
     clock,
+    random: Math.random,
     ...deps,
     sources: configuredSources(config),
     helpdesk: {

@@ -61,7 +61,17 @@ export interface Mention {
 export interface Merge {
   /** Upserts a page; answers one row: seen, inserted, updated, updated_ids. */
   readonly upsert: string;
+  /** The same, written over rows that differ from their own `_payload` too, whatever their version: for what is repaired. */
+  readonly forced: string;
   readonly removals: readonly Removal[];
+  readonly declared: Declared;
+}
+
+/** What a merge was built from. */
+export interface Declared {
+  readonly root: Table;
+  readonly others: readonly Table[];
+  readonly mentions: readonly Mention[];
 }
 
 /** Removes what vanished from the sets of the parents `$3` (text[]), given the page `$1` and the account `$2`. */
@@ -133,13 +143,18 @@ export const elements = (json: string): string =>
 /** The merge of a page: first its own table, then what hangs on it. */
 export function buildMerge(root: Table, others: readonly Table[] = [], mentions: readonly Mention[] = []): Merge {
   const short = shortName(root);
-  const ctes = [root, ...others].flatMap(upsertCtes).concat(mentions.map(mentionCte));
-  return {
-    upsert: `with ${ctes.join(',\n')}
+  const upsert = (forced: boolean) => {
+    const ctes = [root, ...others].flatMap(table => upsertCtes(table, forced)).concat(mentions.map(mentionCte));
+    return `with ${ctes.join(',\n')}
 select $5::bigint as run, (select count(*) from ${short}_row)::int as seen,
   (select count(*) from ${short}_written where inserted)::int as inserted,
   (select count(*) from ${short}_written where not inserted)::int as updated,
-  (select coalesce(array_agg(id), '{}') from ${short}_written where not inserted) as updated_ids`,
+  (select coalesce(array_agg(id), '{}') from ${short}_written where not inserted) as updated_ids`;
+  };
+  return {
+    declared: { root, others, mentions },
+    upsert: upsert(false),
+    forced: upsert(true),
     removals: [
       ...[root, ...others].filter(table => table.parent !== undefined).map(table => removal(root, table)),
       ...mentions.filter(mention => mention.parent !== undefined).map(mention => mentionRemoval(root, mention)),
@@ -148,17 +163,23 @@ select $5::bigint as run, (select count(*) from ${short}_row)::int as seen,
 }
 
 /** `tickets_row` (the page's rows, the last of each id), `tickets_changed` (without no-ops), `tickets_written`. */
-function upsertCtes(table: Table): string[] {
+function upsertCtes(table: Table, forced: boolean): string[] {
   const short = shortName(table);
   const names = table.columns.map(column => column.name);
   const first = Object.entries(table.atFirst ?? {});
+  // What is equal to its own `_payload` is so in every column; by force, nothing is taken for granted.
   const apartEqual = table.columns
-    .filter(column => column.apart)
+    .filter(column => column.apart || forced)
     .map(({ name }) => `\n      and t.${name} is not distinct from r.${name}`)
     .join('');
   const key = keyOf(table);
   const same = key.map(name => `t.${name} = r.${name}`).join(' and ');
   const passOver = table.passOver ? ` or ${table.passOver}` : '';
+  // By force also a row that is equal counts as written, if others hang on it: a relation may be what differs.
+  const unchanged =
+    forced && table.parent === undefined
+      ? 'false'
+      : `(t._payload = r._payload and t._deleted_at is null${apartEqual}${passOver})`;
   // Locked as the upsert locks it, and before: what is kept as the old row is what it was until this very change.
   const old = `left join lateral (
     select t as old from ${table.name} t where t.account_id = $2 and ${same} for no key update) o on true`;
@@ -169,7 +190,7 @@ function upsertCtes(table: Table): string[] {
   select * from ${short}_row r ${table.kept ? old : ''}
   where not exists (
     select from ${table.name} t
-    where t.account_id = $2 and ${same} and (t._payload = r._payload and t._deleted_at is null${apartEqual}${passOver})
+    where t.account_id = $2 and ${same} and ${unchanged}
     offset 0)
 )`,
     `${short}_written as (
@@ -184,7 +205,7 @@ function upsertCtes(table: Table): string[] {
       .join(', ')},
     _synced_at = excluded._synced_at, _observed_at = excluded._observed_at, _deleted_at = null,
     _payload = excluded._payload
-  where ${isNewer(table)}
+  where ${forced ? 'true' : isNewer(table)}
   returning t.id, t.xmax = 0 as inserted
 )`,
     ...(table.kept ? [keptCte(table)] : []),
@@ -228,7 +249,7 @@ export function without(fields: readonly string[]): string {
   return `record${plain.length > 0 ? ` - '{${plain.join(',')}}'::text[]` : ''}${inner.join('')}`;
 }
 
-function rowCte(table: Table): string {
+export function rowCte(table: Table): string {
   const key = keyOf(table).join(', ');
   return `${shortName(table)}_row as (
   select distinct on (${key}) * from (
@@ -289,6 +310,6 @@ function pageAsWritten(root: Table): string {
   return `${rowCte(root)},\n${short}_written as (select id from ${short}_row)`;
 }
 
-function shortName(table: Table): string {
+export function shortName(table: Pick<Table, 'name'>): string {
   return table.name.replace(/^.*\./, '');
 }

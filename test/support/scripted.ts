@@ -136,6 +136,7 @@ export async function scripted(options: { lookbackMs?: number } = {}): Promise<S
     account,
     pg: pool,
     clock,
+    random: () => 0,
     log: pino({ level: 'silent' }),
     signal: new AbortController().signal,
     sources: new Set(['helpdesk']),
