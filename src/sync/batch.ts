@@ -143,7 +143,7 @@ function readable(
 
 /** A record that does not parse. Under `askId` the source is asked for it again. */
 export function rejectOf({ id, place, reason }: Unreadable, batch: Batch, askId = id): Reject {
-  return { recordId: id, askId, reason, payload: batch.record(place) };
+  return { recordId: id, askId, reason, payload: batch.record(place), place };
 }
 
 const arrayOf = (texts: readonly string[]) => `[${texts.join(',')}]`;
@@ -164,19 +164,22 @@ export function driftOf(
   cleaned: number,
 ): Drift[] {
   const found = new Map<string, Drift>();
-  const note = (kind: Drift['kind'], wholePath: string, wholeValue = '') => {
+  const note = (kind: Drift['kind'], record: unknown, wholePath: string, wholeValue = '') => {
     const [path, value] = [brief(wholePath), brief(wholeValue)];
     const key = `${kind} ${path} ${value}`;
-    found.set(key, { kind, path, value, seen: (found.get(key)?.seen ?? 0) + 1 });
+    const { seen, sample } = found.get(key) ?? { seen: 0, sample: JSON.stringify(record) };
+    found.set(key, { kind, path, value, seen: seen + 1, ...(sample !== undefined && { sample }) });
   };
   for (const record of records) {
-    for (const field of Object.keys(record)) if (!stream.fields.has(field)) note('unknown_field', field);
+    for (const field of Object.keys(record)) if (!stream.fields.has(field)) note('unknown_field', record, field);
     for (const [path, known] of Object.entries(stream.enumerations)) {
-      for (const value of valuesAt(record, path)) if (!known.includes(value)) note('unknown_value', path, value);
+      for (const value of valuesAt(record, path))
+        if (!known.includes(value)) note('unknown_value', record, path, value);
     }
-    for (const { path } of stream.expected?.safeParse(record).error?.issues ?? []) note('wrong_type', path.join('.'));
+    for (const { path } of stream.expected?.safeParse(record).error?.issues ?? [])
+      note('wrong_type', record, path.join('.'));
   }
-  for (const { path } of unreadable) note('wrong_type', path);
+  for (const { path, raw } of unreadable) note('wrong_type', raw, path);
   if (cleaned > 0) found.set('', { kind: 'unstorable', path: '', value: '', seen: cleaned });
   return [...found.values()];
 }

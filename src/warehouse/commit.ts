@@ -79,7 +79,8 @@ export async function writeBatch(
     const refusal = await attempt(client, async () => {
       add(total, await mergeOnce(client, claim, alone, [place], at, care));
     });
-    if (refusal) rejects.push({ recordId: id, askId: id, reason: refusal.message, payload: batch.record(place) });
+    if (refusal)
+      rejects.push({ recordId: id, askId: id, reason: refusal.message, payload: batch.record(place), place });
   }
   if (rejects.length === 0 && batch.parents) {
     total.deleted += await removeVanished(client, claim, batch, textOf(batch, places, care).text, batch.parents, at);
@@ -187,7 +188,7 @@ export async function keepBooks(client: Client, claim: Claim, at: Moment, books:
   if (proof.hole) await addHole(client, claim, list, proof.hole, now);
   for (const name of books.redundant ?? []) await makeRedundant(client, claim, name);
   if (books.stored.length > 0) await clearRejects(client, claim, books.stored, books.rejects, now);
-  if (books.rejects.length > 0) await writeRejects(client, claim, books.rejects, now);
+  if (books.rejects.length > 0) await writeRejects(client, claim, books.rejects, at);
   if (books.drift.length > 0) await writeDrift(client, claim, books.drift, now);
 }
 

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import type { Claim } from './claims.ts';
 import { cleanText } from './clean.ts';
+import type { Moment } from './commit.ts';
 import type { Client } from './pool.ts';
 
 type Key = Pick<Claim, 'account' | 'stream'>;
@@ -16,6 +17,8 @@ export interface Reject {
   readonly gone?: boolean | undefined;
   /** JSON text. Escapes keep whatever PostgreSQL could not store. */
   readonly payload?: string | undefined;
+  /** Its place in the reply, from 0. */
+  readonly place?: number | undefined;
 }
 
 export interface Drift {
@@ -23,6 +26,8 @@ export interface Drift {
   readonly path: string;
   readonly value: string;
   readonly seen: number;
+  /** A record that shows it, as JSON text. */
+  readonly sample?: string;
 }
 
 /** As long as an id of the source can be (sources/): far below what an index takes. */
@@ -42,17 +47,25 @@ export const storable = (text: string): string => cleanText(text).text;
 /** First due at once (the end of the run asks again), then after 1, 4, 16 … minutes, at most a day. */
 const nextTry = `$6::timestamptz + least(interval '1 day', interval '1 minute' * 4 ^ least(r.attempts - 1, 6))`;
 
-export async function writeRejects(client: Client, claim: Key, rejects: readonly Reject[], now: Date): Promise<void> {
+export async function writeRejects(
+  client: Client,
+  claim: Key,
+  rejects: readonly Reject[],
+  { nowMs, asOfMs }: Moment,
+): Promise<void> {
+  const now = new Date(nowMs);
   for (const reject of rejects) {
     await client.query(
       `insert into sync.rejects as r
-         (account_id, stream, key, record_id, ask_id, first_seen_at, last_seen_at, next_try_at, reason, payload, replayable, gone_at)
+         (account_id, stream, key, record_id, ask_id, first_seen_at, last_seen_at, next_try_at, reason, payload, replayable, gone_at,
+          as_of, place)
        values ($1, $2, $3, $4, $5, $6, $6, case when $5::text is not null then $6::timestamptz end, $7, $8, $8::text is not null,
-         case when $9 then $6::timestamptz end)
+         case when $9 then $6::timestamptz end, case when $8::text is not null then $10::timestamptz end, $11)
        on conflict (account_id, stream, key) where cleared_at is null do update set
          attempts = r.attempts + 1, last_seen_at = excluded.last_seen_at,
          next_try_at = case when excluded.ask_id is not null then ${nextTry} end,
          reason = excluded.reason, payload = coalesce(excluded.payload, r.payload),
+         as_of = coalesce(excluded.as_of, r.as_of), place = case when excluded.payload is null then r.place else excluded.place end,
          replayable = excluded.replayable or r.replayable, gone_at = coalesce(r.gone_at, excluded.gone_at)`,
       [
         claim.account,
@@ -65,6 +78,8 @@ export async function writeRejects(client: Client, claim: Key, rejects: readonly
         storable(reject.reason),
         reject.payload ?? null,
         reject.gone ?? false,
+        new Date(asOfMs),
+        reject.place === undefined ? null : reject.place + 1,
       ],
     );
   }
@@ -118,13 +133,15 @@ export async function openSince(db: pg.Pool, claim: Key, since: Date): Promise<n
   return rows[0]!.n;
 }
 
+const longestSample = 2000;
+
 export async function writeDrift(client: Client, claim: Key, drift: readonly Drift[], now: Date): Promise<void> {
   await client.query(
-    `insert into sync.drift as d (account_id, stream, kind, path, value, seen, first_seen_at, last_seen_at)
-     select $1, $2, s.kind, s.path, s.value, s.seen, $7, $7
-     from unnest($3::text[], $4::text[], $5::text[], $6::bigint[]) s (kind, path, value, seen)
+    `insert into sync.drift as d (account_id, stream, kind, path, value, seen, first_seen_at, last_seen_at, sample)
+     select $1, $2, s.kind, s.path, s.value, s.seen, $7, $7, s.sample
+     from unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $8::text[]) s (kind, path, value, seen, sample)
      on conflict (account_id, stream, kind, path, value) do update set
-       seen = d.seen + excluded.seen, last_seen_at = excluded.last_seen_at`,
+       seen = d.seen + excluded.seen, last_seen_at = excluded.last_seen_at, sample = coalesce(d.sample, excluded.sample)`,
     [
       claim.account,
       claim.stream,
@@ -133,6 +150,7 @@ export async function writeDrift(client: Client, claim: Key, drift: readonly Dri
       drift.map(({ value }) => value),
       drift.map(({ seen }) => seen),
       now,
+      drift.map(({ sample }) => (sample === undefined ? null : storable(sample.slice(0, longestSample)))),
     ],
   );
 }

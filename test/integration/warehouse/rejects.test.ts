@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { transaction } from '../../../src/warehouse/pool.ts';
 import { clearRejects, dueRejects, openSince, writeRejects } from '../../../src/warehouse/rejects.ts';
-import { at, counted, counts, iso, message, type Scripted, scripted, ticket } from '../../support/scripted.ts';
+import { at, counted, counts, iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
 const stored = async (s: Scripted, table: string) =>
   (await s.rows(`select id from helpdesk.${table} order by id`)).map(({ id }) => id);
@@ -301,6 +301,17 @@ test('unknown values that differ only in what cannot be stored are one drift', a
     { stream: 'tickets', kind: 'unknown_value', path: 'state', value: 'x\ufffd', seen: 3 },
     { stream: 'tickets', kind: 'unstorable', path: '', value: '', seen: 3 },
   ]);
+  // The first record that showed it, at most 2,000 characters of it; seen again, it stays.
+  const sample = JSON.stringify(ticket('t1', { state: 'x\0' }));
+  s.lists.tickets = [ticket('t4', { state: 'x\0', updated_at: iso(1), subject: 'x'.repeat(5000), more: 1 })];
+  s.goTo(20);
+  await s.sync('tickets');
+  expect(await s.rows('select kind, path, seen, sample from sync.drift order by kind, path')).toEqual([
+    { kind: 'unknown_field', path: 'more', seen: 1, sample: expect.stringMatching(/^\{"id":"t4".{1990}/) },
+    { kind: 'unknown_value', path: 'state', seen: 4, sample },
+    { kind: 'unstorable', path: '', seen: 4, sample: null },
+  ]);
+  expect(await s.rows('select max(length(sample)) as longest from sync.drift')).toEqual([{ longest: 2000 }]);
 });
 
 /** Too long for an index; of random characters, since PostgreSQL would compress others. */
@@ -363,7 +374,8 @@ test('a reject is asked for at once, then after 1, 4, 16 … minutes, at most a 
   await using s = await scripted();
   const key = { account: 'default', stream: 'tickets' };
   const reject = { recordId: 'r1', askId: 'r1', reason: 'why', payload: '{}' };
-  const write = (n: number) => transaction(s.pool, c => writeRejects(c, { ...key }, [reject], at(n)));
+  const write = (n: number) =>
+    transaction(s.pool, c => writeRejects(c, { ...key }, [reject], { nowMs: second(n), asOfMs: second(n) }));
   const minutes: unknown[] = [];
   for (let i = 0; i < 60; i++) {
     await write(i);
