@@ -1,13 +1,26 @@
 /** What becomes of one record in detail: the record, its members and the names that ride along, in one transaction. */
 import type { Context } from '../context.ts';
-import type { Reply } from '../http/request.ts';
+import type { Reply, Unreadable } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { DetailStream, Name, Row } from '../streams/stream.ts';
 import type { Claim } from '../warehouse/claims.ts';
 import { cleanJson, fieldsOf, objectOf } from '../warehouse/clean.ts';
-import { add, attempt, type Batch, type Care, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
-import { transaction } from '../warehouse/pool.ts';
+import {
+  add,
+  attempt,
+  type Batch,
+  type Care,
+  keepBooks,
+  type Moment,
+  noCounts,
+  type Writer,
+  withCare,
+  writeBatch,
+} from '../warehouse/commit.ts';
+import { type Client, transaction } from '../warehouse/pool.ts';
 import { beginAgain } from '../warehouse/ranges.ts';
+import type { Reject } from '../warehouse/rejects.ts';
+import type { Counts } from '../warehouse/runs.ts';
 import { buryTicket, claimMessages, nameThem, type Waiting } from '../warehouse/waiting.ts';
 import { detailBatch, driftOf, rejectOf, singleBatch } from './batch.ts';
 
@@ -22,57 +35,89 @@ export async function commitDetail(
   claim: Claim,
   stream: Detail,
   reply: Reply<Row>,
-  ticket: Pick<Waiting, 'id' | 'due'> & { first?: boolean },
+  ticket: Wanted,
 ): Promise<boolean> {
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
   const credits = ctx.helpdesk.send.takeCredits();
+  return withCare(ctx.pg, async (client, care) => {
+    const { current, seen, counts, refused, members, unreadable } = await writeDetail(
+      client,
+      claim,
+      stream,
+      reply,
+      ticket,
+      at,
+      care,
+    );
+    await keepBooks(client, claim, at, {
+      counts: { ...counts, seen, rejected: refused.length, credits },
+      rejects: refused,
+      // A reply that replaced nothing settles nothing.
+      stored: current ? [ticket.id] : [],
+      drift: driftOf(stream, members, unreadable, counts.cleaned),
+    });
+    if (claim.again) await beginAgain(client, claim, reply.asOf);
+    const [record] = reply.records;
+    return current && reply.asOf >= (record ? stream.version(record) : 0);
+  });
+}
+
+/** The record whose members are wanted. */
+export type Wanted = Pick<Waiting, 'id' | 'due'> & { first?: boolean };
+
+export interface WrittenDetail {
+  /** Its members are those of the reply now. */
+  readonly current: boolean;
+  /** Members that came. */
+  readonly seen: number;
+  readonly counts: Omit<Counts, 'credits'>;
+  readonly refused: readonly Reject[];
+  readonly members: readonly Row[];
+  readonly unreadable: readonly Unreadable[];
+}
+
+/** The rows of it, without the books. */
+export async function writeDetail(
+  client: Client,
+  writer: Writer,
+  stream: Detail,
+  reply: Reply<Row>,
+  ticket: Wanted,
+  at: Moment,
+  care: Care,
+): Promise<WrittenDetail> {
   const [record] = reply.records;
   const found = record && detailBatch(stream, record, reply.text);
   const whole = singleBatch(stream.of, reply);
   const unreadable = [...reply.unreadable, ...(found?.unreadable ?? [])];
-  const updatedMs: Ms = record ? stream.version(record) : 0;
-
-  return withCare(ctx.pg, async (client, care) => {
-    const counts = noCounts();
-    const refused = unreadable.map(one => rejectOf(one, found?.batch ?? whole, ticket.id));
-    let current = false;
-    if (record && found) {
-      const parent = await writeBatch(client, claim, parentBatch(stream, reply, care), at, care);
-      refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
-      counts.cleaned += parent.counts.cleaned;
-      current = await claimMessages(client, claim, { id: record.id, updatedMs, asOfMs: reply.asOf }, at.nowMs);
-      if (current) {
-        const batch = ticket.first ? { ...found.batch, parents: [] } : found.batch;
-        const written = await writeBatch(client, claim, batch, at, care);
-        add(counts, written.counts);
-        refused.push(...written.rejects.map(reject => ({ ...reject, askId: ticket.id })));
-      }
-      for (const name of stream.names) {
-        if (ticket.due[name.embed].length === 0) continue;
-        const mentioned = name.mentioned(record);
-        const asked = ticket.due[name.embed].filter(id => mentioned.includes(id));
-        const { text, cleaned } = nameText(name, reply, care);
-        const give = () => nameThem(client, claim.account, name.upsert, { text, asked, at });
-        const refusal = care === 'one by one' ? await attempt(client, give) : await give();
-        if (refusal) refused.push({ askId: ticket.id, reason: refusal.message, payload: text });
-        counts.cleaned += cleaned;
-      }
+  const counts = noCounts();
+  const refused = unreadable.map(one => rejectOf(one, found?.batch ?? whole, ticket.id));
+  let current = false;
+  if (record && found) {
+    const parent = await writeBatch(client, writer, parentBatch(stream, reply, care), at, care);
+    refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
+    counts.cleaned += parent.counts.cleaned;
+    const claimed = { id: record.id, updatedMs: stream.version(record), asOfMs: reply.asOf };
+    current = await claimMessages(client, writer, claimed, at.nowMs);
+    if (current) {
+      const batch = ticket.first ? { ...found.batch, parents: [] } : found.batch;
+      const written = await writeBatch(client, writer, batch, at, care);
+      add(counts, written.counts);
+      refused.push(...written.rejects.map(reject => ({ ...reject, askId: ticket.id })));
     }
-    await keepBooks(client, claim, at, {
-      counts: {
-        ...counts,
-        seen: found ? found.members.length + found.unreadable.length : 0,
-        rejected: refused.length,
-        credits,
-      },
-      rejects: refused,
-      // A reply that replaced nothing settles nothing.
-      stored: current ? [ticket.id] : [],
-      drift: driftOf(stream, found?.members ?? [], unreadable, counts.cleaned),
-    });
-    if (claim.again) await beginAgain(client, claim, reply.asOf);
-    return current && reply.asOf >= updatedMs;
-  });
+    for (const name of stream.names) {
+      if (ticket.due[name.embed].length === 0) continue;
+      const mentioned = name.mentioned(record);
+      const asked = ticket.due[name.embed].filter(id => mentioned.includes(id));
+      const { text, cleaned } = nameText(name, reply, care);
+      const give = () => nameThem(client, writer.account, name.upsert, { text, asked, at });
+      const refusal = care === 'one by one' ? await attempt(client, give) : await give();
+      if (refusal) refused.push({ askId: ticket.id, reason: refusal.message, payload: text });
+      counts.cleaned += cleaned;
+    }
+  }
+  const seen = found ? found.members.length + found.unreadable.length : 0;
+  return { current, seen, counts, refused, members: found?.members ?? [], unreadable };
 }
 
 /** The record without its members and names, where they might be what PostgreSQL refuses. */

@@ -41,6 +41,8 @@ export interface Table {
   readonly passOver?: string;
   /** Written once, never compared or changed: SQL by column. */
   readonly atFirst?: Readonly<Record<string, string>>;
+  /** Columns that say more of a tombstone, and are null without one. */
+  readonly ofTombstone?: readonly string[];
   /** Members of a set that belongs to a parent: those the parent no longer shows are removed. */
   readonly parent?: string;
   /** What changes is written to sync.changes with its old values, but for these columns, which follow from others. */
@@ -203,7 +205,8 @@ function upsertCtes(table: Table, forced: boolean): string[] {
       .filter(name => !key.includes(name))
       .map(name => `${name} = excluded.${name}`)
       .join(', ')},
-    _synced_at = excluded._synced_at, _observed_at = excluded._observed_at, _deleted_at = null,
+    _synced_at = excluded._synced_at, _observed_at = excluded._observed_at,
+    ${['_deleted_at', ...(table.ofTombstone ?? [])].map(name => `${name} = null`).join(', ')},
     _payload = excluded._payload
   where ${forced ? 'true' : isNewer(table)}
   returning t.id, t.xmax = 0 as inserted
@@ -212,21 +215,28 @@ function upsertCtes(table: Table, forced: boolean): string[] {
   ];
 }
 
-/** Old and new values of the rows that were there, and that this merge has written. */
+/** Old and new values of the rows that were there, and that this merge has written otherwise than they were. */
 function keptCte(table: Table): string {
   const short = shortName(table);
+  const values = differences(table, 'to_jsonb(c.old)', `to_jsonb(c) - '{record,old}'::text[]`);
   return `${short}_kept as (
-  ${keep(table, 'c', ['$3', '$4', '$5'], 'to_jsonb(c.old)', `to_jsonb(c) - '{record,old}'::text[]`)}
-  from ${short}_changed c join ${short}_written w using (id) where (c.old).id is not null
+  ${keep(table, 'c', ['$3', '$4', '$5'], 'd.changes')}
+  from ${short}_changed c join ${short}_written w using (id)
+  cross join lateral (select ${values} as changes) d
+  where (c.old).id is not null and (d.changes <> '{}' or (c.old)._payload <> c._payload)
 )`;
 }
 
-function keep(table: Table, row: string, [now, asOf, run]: string[], before: string, after: string): string {
+function keep(table: Table, row: string, [now, asOf, run]: string[], changes: string): string {
+  const parent = table.parent ? `${row}.${table.parent}` : 'null';
+  return `insert into sync.changes (account_id, table_name, record_id, parent_id, seen_at, as_of, run_id, changes)
+  select $2, '${shortName(table)}', ${row}.id, ${parent}, ${now}, ${asOf}, ${run}::bigint, ${changes}`;
+}
+
+function differences(table: Table, before: string, after: string): string {
   const columns = table.columns.filter(({ name }) => !table.kept?.but?.includes(name));
   const renamed = columns.flatMap(({ field }) => field ?? []);
-  return `insert into sync.changes (account_id, table_name, record_id, parent_id, seen_at, as_of, run_id, changes)
-  select $2, '${shortName(table)}', ${row}.id, ${table.parent ? `${row}.${table.parent}` : 'null'}, ${now}, ${asOf}, ${run}::bigint,
-    sync.differences(${before}, ${after}, '{${columns.map(({ name }) => name).join(',')}}', '{${renamed.join(',')}}')`;
+  return `sync.differences(${before}, ${after}, '{${columns.map(({ name }) => name).join(',')}}', '{${renamed.join(',')}}')`;
 }
 
 const keyOf = ({ key = ['id'] }: Table) => key;
@@ -239,7 +249,8 @@ function isNewer({ version, oneReader, passOver }: Table): string {
       -- A version dated later than the source's own clock was a slip of that clock: it holds off nothing.
       or t.${version} > excluded._observed_at + interval '1 hour' and t._observed_at < excluded._observed_at)`
     : 't._observed_at < excluded._observed_at';
-  return `${later} and (t._deleted_at is null or t._deleted_at <= excluded._observed_at)`;
+  // What is shown after a tombstone is there, in whatever version it came back.
+  return `(t._deleted_at <= excluded._observed_at or t._deleted_at is null and ${later})`;
 }
 
 /** SQL for `record` without these fields. */
@@ -279,7 +290,7 @@ function removal(root: Table, table: Table): Removal {
   const known = `with ${table.from.includes(`${shortName(root)}_written`) ? `${pageAsWritten(root)},\n` : ''}${rows}`;
   const removed = deleteBut(table.name, table.parent!, ['id', table.parent!], `${shortName(table)}_row`);
   if (!table.kept) return { sql: `${known}\n${removed}`, kept: false };
-  const values = keep(table, 'g', ['$4', '$5', '$6'], 'to_jsonb(g)', `'{}'`);
+  const values = keep(table, 'g', ['$4', '$5', '$6'], differences(table, 'to_jsonb(g)', `'{}'`));
   return { sql: `${known},\ngone as (${removed} returning *)\n${values}\n  from gone g`, kept: true };
 }
 
