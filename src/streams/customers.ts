@@ -38,6 +38,7 @@ export const customers: ListStream<Customer> = {
       columns: [text('id'), text('first_name'), text('last_name'), text('summary')],
       atFirst: { _created_after: '$6', _created_before: '$7', _checked_at: '$4' },
       kept: {},
+      ofTombstone: ['_deleted_after'],
     },
     [
       {

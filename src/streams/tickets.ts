@@ -10,6 +10,9 @@ import { known, type Ticket, ticket, ticketInDetail, timeOf } from '../sources/h
 import { bigint, boolean, buildMerge, page, text, texts, time } from '../warehouse/merge.ts';
 import type { ListStream } from './stream.ts';
 
+/** What is open or held, which a sweep looks at more often than at the rest. */
+export const openTickets = 'open';
+
 export const tickets: ListStream<Ticket> = {
   kind: 'list',
   name: 'tickets',
@@ -24,7 +27,7 @@ export const tickets: ListStream<Ticket> = {
   paging,
   request: (list, ask) =>
     listTickets({
-      ...(list !== 'default' && { [list]: true }),
+      ...(list === openTickets ? { state: ['open', 'hold'] } : list !== 'default' && { [list]: true }),
       ...(ask.order === 'created' ? byCreation(ask) : byUpdate(ask)),
       ...(ask.only?.type !== undefined && { type: [ask.only.type] }),
       ...(ask.only?.user_id !== undefined && { user_id: [ask.only.user_id] }),
@@ -35,6 +38,7 @@ export const tickets: ListStream<Ticket> = {
     }),
   orderedBy: (record, order) => timeOf((order === 'created' ? record.created_at : record.updated_at) ?? ''),
   get: getTicket,
+  among: ids => listTickets({ id: ids, page: 1, per_page: paging.perPage }),
   merge: buildMerge(
     {
       name: 'helpdesk.tickets',
@@ -42,6 +46,7 @@ export const tickets: ListStream<Ticket> = {
       version: 'updated_at',
       atFirst: { _listed_by: '$5::bigint' },
       kept: {},
+      ofTombstone: ['_deleted_after'],
       leftOut: ['messages', 'labels', 'inbox', 'customer', 'user', 'group'],
       columns: [
         text('id'),

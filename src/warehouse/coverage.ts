@@ -167,10 +167,22 @@ export async function cover(client: Client, claim: Claim, list: string, { from, 
 }
 
 export async function makeRedundant(client: Client, claim: Claim, list: string): Promise<void> {
+  // A sweep of the default list has not spoken for what this one shows so far: it is begun anew.
   await client.query(
-    `update sync.coverage set redundant = true where (account_id, stream, list) = ($1, $2, $3) and not redundant`,
+    `with found as (
+       update sync.coverage set redundant = true where (account_id, stream, list) = ($1, $2, $3) and not redundant
+       returning account_id)
+     delete from sync.swept s using found where (s.account_id, s.stream, s.list) = (found.account_id, $2, 'default')`,
     keyOf(claim, list),
   );
+}
+
+export async function isRedundant(db: Queryable, key: Key, list: string): Promise<boolean> {
+  const { rows } = await db.query<{ redundant: boolean }>(
+    'select redundant from sync.coverage where (account_id, stream, list) = ($1, $2, $3)',
+    keyOf(key, list),
+  );
+  return rows[0]?.redundant === true;
 }
 
 /** `until` tells the walk of a backfill, which ends where its hole does, from the one of a sync. */

@@ -9,7 +9,7 @@ import type { Scope } from './waiting.ts';
 /** A backfill that ended like this, or sleeps over the quota of a day, is gone on with by the same command, */
 const goesOn: readonly RunState[] = ['interrupted', 'failed'];
 /** unless that was longer ago: then it is begun anew. */
-const resumeMs = 7 * 24 * 3_600_000;
+export const resumeMs = 7 * 24 * 3_600_000;
 
 /**
  * A backfill. Who asks for the same that is being read already, follows that; who asks for the same that was interrupted,
@@ -42,7 +42,7 @@ export async function openBackfill(
   });
 }
 
-async function reopen(client: Client, run: number, opener: number): Promise<void> {
+export async function reopen(client: Client, run: number, opener: number): Promise<void> {
   await client.query(
     `update sync.stored_runs set state = 'running', finished_at = null, opened_by = $2 where id = $1`,
     [run, opener],

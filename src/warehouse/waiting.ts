@@ -216,10 +216,21 @@ export async function claimMessages(
   return rows[0]!.claimed;
 }
 
+/** As of when the messages of a ticket were read; nobody reads them anew before the transaction ends. */
+export async function lockMessages(client: Client, account: string, id: string): Promise<Date | undefined> {
+  const { rows } = await client.query<{ _messages_as_of: Date | null }>(
+    'select _messages_as_of from helpdesk.tickets where account_id = $1 and id = $2 for no key update',
+    [account, id],
+  );
+  return rows[0]?._messages_as_of ?? undefined;
+}
+
 /** A ticket that the source no longer has, verified by id. Were it to come back, its messages would be asked for anew. */
 export async function buryTicket(client: Client, account: string, id: string, asOfMs: Ms, now: Date): Promise<number> {
   const { rowCount } = await client.query(
-    `update helpdesk.tickets set _deleted_at = $3, _synced_at = $4, _messages_as_of = null, _messages_by = null
+    `update helpdesk.tickets set _deleted_at = $3, _deleted_after = least(greatest(_observed_at, _messages_as_of), $3),
+       _synced_at = $4,
+       _messages_as_of = null, _messages_by = null
      where account_id = $1 and id = $2 and _deleted_at is null and _observed_at <= $3`,
     [account, id, new Date(asOfMs), now],
   );

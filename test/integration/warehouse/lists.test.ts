@@ -30,6 +30,7 @@ const ticketRow = (id: string, more: Record<string, unknown> = {}) => ({
   _synced_at: at(10),
   _observed_at: at(9),
   _deleted_at: null,
+  _deleted_after: null,
   _payload: ticket(id),
   ...more,
 });
@@ -247,6 +248,7 @@ test('a ticket that comes back loses its tombstone, and its messages wait; a pag
     label_ids: ['l1'],
     _payload: ticket('t1', { label_ids: ['l1'] }),
     _deleted_at: at(100),
+    _deleted_after: at(9),
     _synced_at: at(101),
   });
   expect(await ticketRows(s)).toEqual([buried]);
@@ -258,7 +260,7 @@ test('a ticket that comes back loses its tombstone, and its messages wait; a pag
 
   s.goTo(200);
   expect(counts(await s.sync('tickets'))).toEqual(counted({ seen: 1, updated: 1 }));
-  expect(await ticketRows(s)).toEqual([{ ...buried, _deleted_at: null, _synced_at: at(200), _observed_at: at(199) }]);
+  expect(await ticketRows(s)).toEqual([{ ...buried, _deleted_at: null, _deleted_after: null, _synced_at: at(200), _observed_at: at(199) }]);
   expect(await labelled(s)).toEqual(['t1 l1']);
 });
 
@@ -292,6 +294,7 @@ const customerRow = (id: string, contacts: unknown, more: Record<string, unknown
   _synced_at: at(10),
   _observed_at: at(9),
   _deleted_at: null,
+  _deleted_after: null,
   _payload: customer(id, contacts),
   ...more,
 });

@@ -1,0 +1,208 @@
+/**
+ * Rows that the source may have no more: a list lacked them where it should have shown them. What a page proves and whom
+ * it makes suspect is one transaction; a suspect is no more than that until the source, asked for it by id, says that it
+ * is gone.
+ */
+import type pg from 'pg';
+import type { Ms } from '../reading/reading.ts';
+import type { Claim } from './claims.ts';
+import type { Client } from './pool.ts';
+import { tableOf } from './sweep.ts';
+
+type Queryable = Pick<pg.ClientBase, 'query'>;
+
+const keyOf = ({ account, stream }: Pick<Claim, 'account' | 'stream'>) => [account, stream];
+
+/** A list that is hidden in the default one shows them; while it is not redundant, the default list says nothing of them. */
+const hidden = (list: 'spam' | 'trash') => `(coalesce(t.${list}, false) and exists (
+      select from sync.coverage c
+      where (c.account_id, c.stream, c.list) = ($1, $2, '${list}') and not c.redundant))`;
+
+/** Of whom a list of tickets speaks: SQL over `t`. */
+const speaksOf: Record<string, string> = {
+  default: `not ${hidden('spam')} and not ${hidden('trash')}`,
+  spam: 't.spam',
+  trash: 't.trash',
+  open: `t.state in ('open', 'hold') and not coalesce(t.spam, false) and not coalesce(t.trash, false)`,
+};
+
+/** What was shown last, by whatever reply; a source may show so late what has become of it. */
+const aliveAt = (shown: string) => `${shown} - $4 * interval '1 millisecond'`;
+
+interface Proven {
+  readonly list: string;
+  /** By creation time; undefined: those that show none. */
+  readonly created?: { readonly from: Ms; readonly to: Ms };
+  readonly asOfMs: Ms;
+  /** Nothing that was last updated before this is wanted. */
+  readonly sinceMs: Ms;
+  readonly lookbackMs: number;
+  /** Ids that the list showed, as of then or later. */
+  readonly shown: readonly string[];
+}
+
+/** Tickets that the list should have shown and did not. Comes before `noteSwept`, which forgets when they were last shown. */
+export async function suspectTickets(client: Client, claim: Claim, proven: Proven): Promise<number> {
+  const { list, created, asOfMs, sinceMs, lookbackMs, shown } = proven;
+  const range = created
+    ? 't.created_at >= $7 and t.created_at < $8'
+    : 't.created_at is null and $7 is distinct from $8';
+  const { rowCount } = await client.query({
+    name: `suspect tickets, ${list}`,
+    text: `insert into sync.suspects as s (account_id, stream, record_id, suspected_at, alive_at)
+      select $1, $2, t.id, $3, greatest(${aliveAt('greatest(t._observed_at, t._messages_as_of)')},
+        case when o.record_id is null then w.as_of else o.alive_at end)
+      from helpdesk.tickets t
+      left join sync.swept w
+        on (w.account_id, w.stream, w.list) = ($1, $2, $9) and (w.created @> t.created_at or t.created_at is null)
+      left join sync.open_suspects o on (o.account_id, o.stream, o.record_id) = ($1, $2, t.id)
+      where t.account_id = $1 and ${range} and t._deleted_at is null and t.updated_at >= $5
+        and greatest(t._observed_at, t._messages_as_of) < $3 and t.id <> all ($6)
+        and ${created ? speaksOf[list]! : 'true'}
+      on conflict (account_id, stream, record_id) do update set
+        suspected_at = excluded.suspected_at, alive_at = excluded.alive_at, gone_at = null, run_id = null`,
+    values: [
+      ...keyOf(claim),
+      new Date(asOfMs),
+      lookbackMs,
+      new Date(sinceMs),
+      shown,
+      created ? new Date(created.from) : null,
+      created ? new Date(created.to) : new Date(0),
+      list,
+    ],
+  });
+  return rowCount ?? 0;
+}
+
+/** Customers that no page of a whole walk has shown, since it began. */
+export async function suspectCustomers(
+  client: Client,
+  claim: Claim,
+  { begunMs, lookbackMs }: { begunMs: Ms; lookbackMs: number },
+): Promise<number> {
+  const { rowCount } = await client.query(
+    `insert into sync.suspects as s (account_id, stream, record_id, suspected_at, alive_at)
+     select $1, $2, t.id, $3, coalesce(o.alive_at, ${aliveAt('greatest(t._observed_at, t._checked_at)')})
+     from helpdesk.customers t
+     left join sync.open_suspects o on (o.account_id, o.stream, o.record_id) = ($1, $2, t.id)
+     where t.account_id = $1 and t._deleted_at is null and greatest(t._observed_at, t._checked_at) < $3
+     on conflict (account_id, stream, record_id) do update set
+       suspected_at = excluded.suspected_at, alive_at = excluded.alive_at, gone_at = null, run_id = null`,
+    [...keyOf(claim), new Date(begunMs), lookbackMs],
+  );
+  return rowCount ?? 0;
+}
+
+/** They were shown as of this time: whoever was suspected before it is cleared. */
+export async function clearSuspects(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void> {
+  await client.query({
+    name: 'clear suspects',
+    text: `delete from sync.suspects
+      where (account_id, stream) = ($1, $2) and record_id = any($3) and suspected_at <= $4`,
+    values: [...keyOf(claim), ids, new Date(asOfMs)],
+  });
+}
+
+/** Forgets those that some reading has shown since. */
+export async function forgetKnown(db: Queryable, claim: Claim): Promise<void> {
+  await db.query(
+    `delete from sync.suspects s
+     where (s.account_id, s.stream) = ($1, $2) and not exists (
+       select from sync.open_suspects o
+       where (o.account_id, o.stream, o.record_id) = (s.account_id, s.stream, s.record_id))`,
+    keyOf(claim),
+  );
+}
+
+/** Suspects by their ids: those that the source has not yet told this run to be gone, or those that it has. */
+export async function suspectsAfter(
+  db: Queryable,
+  claim: Claim,
+  which: { gone: boolean; aliveForMs?: number },
+  afterId: string | undefined,
+  limit: number,
+): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    `select o.record_id as id from sync.open_suspects o
+     where (o.account_id, o.stream) = ($1, $2) and ($3::text is null or o.record_id > $3)
+       and (o.gone_at is not null and o.run_id is not distinct from $4) = $5
+       and ($6::float8 is null or o.gone_at - o.alive_at < $6 * interval '1 millisecond')
+     order by o.record_id limit $7`,
+    [...keyOf(claim), afterId ?? null, claim.run, which.gone, which.aliveForMs ?? null, limit],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** How many of the suspects the source has told this run to be gone, and how many are still to be asked for. */
+export async function countSuspects(db: Queryable, claim: Claim): Promise<{ gone: number; left: number }> {
+  const { rows } = await db.query<{ gone: number; left: number }>(
+    `select count(*) filter (where o.gone_at is not null and o.run_id is not distinct from $3) as gone,
+       count(*) filter (where o.gone_at is null or o.run_id is distinct from $3) as left
+     from sync.open_suspects o where (o.account_id, o.stream) = ($1, $2)`,
+    [...keyOf(claim), claim.run],
+  );
+  return rows[0]!;
+}
+
+/** The source said that it has it no more; or, with `error`, nothing that tells. */
+export async function noteAnswer(
+  client: Client,
+  claim: Claim,
+  id: string,
+  answer: { goneMs: Ms } | { error: string },
+): Promise<void> {
+  const gone = 'goneMs' in answer;
+  await client.query(
+    `update sync.suspects set run_id = $4, attempts = attempts + $5, error = $6,
+       gone_at = case when $7::timestamptz is not null then least(case when run_id = $4 then gone_at end, $7) end
+     where (account_id, stream, record_id) = ($1, $2, $3)`,
+    [...keyOf(claim), id, claim.run, gone ? 0 : 1, gone ? null : answer.error, gone ? new Date(answer.goneMs) : null],
+  );
+}
+
+/** None of them gets a tombstone: they are asked for again, by the next sweep or when this one is gone on with. */
+export async function askAnew(client: Client, claim: Claim): Promise<void> {
+  await client.query('update sync.suspects set run_id = null where (account_id, stream) = ($1, $2)', keyOf(claim));
+}
+
+/**
+ * Tombstones for suspects of this run that are gone, and for what belongs to them. Answers how many; one that was observed
+ * since it was suspected gets none.
+ */
+export async function bury(client: Client, claim: Claim, ids: readonly string[], now: Date): Promise<number> {
+  const isTicket = tableOf(claim) === 'helpdesk.tickets';
+  const shown = isTicket ? 't._messages_as_of' : 't._checked_at';
+  const messages = isTicket ? ', _messages_as_of = null, _messages_by = null' : '';
+  const { rows } = await client.query<{ id: string; gone_at: Date }>(
+    `with gone as (
+       select o.record_id, o.suspected_at, o.alive_at, o.gone_at from sync.open_suspects o
+       where (o.account_id, o.stream) = ($1, $2) and o.record_id = any($3) and o.gone_at is not null and o.run_id = $4)
+     update ${tableOf(claim)} t set _deleted_at = g.gone_at, _deleted_after = least(g.alive_at, g.gone_at), _synced_at = $5${messages}
+     from gone g where t.account_id = $1 and t.id = g.record_id and t._deleted_at is null
+       and greatest(t._observed_at, ${shown}) < g.suspected_at
+     returning t.id, t._deleted_at as gone_at`,
+    [...keyOf(claim), ids, claim.run, now],
+  );
+  const buried = [claim.account, rows.map(({ id }) => id), rows.map(({ gone_at }) => gone_at), now];
+  const of = (table: string, parent: string) =>
+    client.query(
+      `update ${table} m set _deleted_at = b.gone_at, _synced_at = $4
+       from unnest($2::text[], $3::timestamptz[]) b (id, gone_at)
+       where m.account_id = $1 and m.${parent} = b.id and m._deleted_at is null`,
+      buried,
+    );
+  if (isTicket) {
+    await client.query(
+      'delete from helpdesk.ticket_labels where account_id = $1 and ticket_id = any($2)',
+      buried.slice(0, 2),
+    );
+    await of('helpdesk.messages', 'ticket_id');
+    await of('helpdesk.attachments', 'ticket_id');
+  } else await of('helpdesk.contacts', 'customer_id');
+  await client.query('delete from sync.suspects where (account_id, stream) = ($1, $2) and record_id = any($3)', [
+    ...keyOf(claim),
+    ids,
+  ]);
+  return rows.length;
+}
