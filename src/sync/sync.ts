@@ -12,6 +12,7 @@ import type { ListStream, Row } from '../streams/stream.ts';
 import type { Claim, Work } from '../warehouse/claims.ts';
 import { type Batch, type Bookkeeping, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
 import { nextHole, readPosition } from '../warehouse/coverage.ts';
+import type { Client } from '../warehouse/pool.ts';
 import { rangeOf } from '../warehouse/ranges.ts';
 import { dueRejects, openSince } from '../warehouse/rejects.ts';
 import { farFuture } from '../warehouse/waiting.ts';
@@ -23,8 +24,11 @@ export interface Outcome {
   readonly partly?: string | undefined;
 }
 
-/** History gives way to what has just changed. */
-const laneOf = ({ kind }: Claim): Lane => (kind === 'backfill' ? 'backfill' : 'fresh');
+/** History gives way to what has just changed, and what looks again to both. */
+export function laneOf({ kind }: Claim): Lane {
+  if (kind === 'sweep' || kind === 'audit' || kind === 'verify') return 'sweep';
+  return kind === 'backfill' ? 'backfill' : 'fresh';
+}
 
 /** A page with a record that is unreadable and cannot be asked for by its id is asked for again this often. */
 const mostTries = 3;
@@ -111,7 +115,7 @@ async function readPart<T extends Row>(
  * The page, read again while a record in it is unreadable and cannot be asked for by its id. Such slips differ from
  * reading to reading: what each one shows whole is kept.
  */
-async function requestPage<T extends Row>(
+export async function requestPage<T extends Row>(
   ctx: Context,
   claim: Claim,
   stream: ListStream<T>,
@@ -153,13 +157,19 @@ async function commitPage<T extends Row>(
 }
 
 /** The rows of a batch with everything that is written down beside them. */
-async function commitRecords<T extends Row>(
+export async function commitRecords<T extends Row>(
   ctx: Context,
   claim: Claim,
   stream: ListStream<T>,
   reply: Reply<T>,
   batch: Batch,
-  also: Pick<Bookkeeping, 'list' | 'proof' | 'redundant' | 'expected' | 'until'>,
+  {
+    more,
+    ...books
+  }: Pick<Bookkeeping, 'list' | 'proof' | 'redundant' | 'expected' | 'until'> & {
+    /** What follows from the rows, in their transaction; done again where that is made again. */
+    more?: (client: Client) => Promise<void>;
+  },
   passedOver: (unreadable: Unreadable) => boolean = () => false,
 ): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
@@ -169,12 +179,13 @@ async function commitRecords<T extends Row>(
     const { counts, rejects } =
       batch.records.length > 0 ? await writeBatch(client, claim, batch, at, care) : { counts: noCounts(), rejects: [] };
     const refused = [...unreadable, ...rejects];
+    await more?.(client);
     await keepBooks(client, claim, at, {
       counts: { ...counts, seen: reply.arrived, rejected: refused.length, credits },
       rejects: refused,
       stored: batch.records.map(({ id }) => id),
       drift: driftOf(stream, reply.records, reply.unreadable, counts.cleaned),
-      ...also,
+      ...books,
     });
   });
 }
