@@ -98,8 +98,10 @@ export function drive(run: Drive): Driven {
   for (let step = reading.next(); !step.done; ) {
     const { ask } = step.value;
     if (++requests > most) throw new Wrong(`it has asked ${most} times and goes on`);
-    if (!run.freely && ask.since !== undefined && ask.since < since) throw new Wrong('since went backwards');
-    since = ask.since ?? since;
+    if (ask.order === undefined) {
+      if (!run.freely && ask.since !== undefined && ask.since < since) throw new Wrong('since went backwards');
+      since = ask.since ?? since;
+    }
     credits += ask.count ? 2 : 1;
     const page = list.answer(ask);
     step = reading.next(page);

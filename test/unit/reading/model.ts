@@ -3,7 +3,7 @@
  * not from the client. Times have a grain of a second. A change takes effect in the second in which it happens, but may
  * show up later than that. The client has no clock here at all, only replies: so any offset between clocks is covered.
  */
-import type { Ask, Ms, Page } from '../../../src/reading/reading.ts';
+import type { Ask, Ms, Only, Page } from '../../../src/reading/reading.ts';
 
 /**
  * How records of one second stand: `change` (the later change later) and `id` stand still; `request` deals them anew
@@ -24,10 +24,14 @@ export interface Change {
   readonly lateMs: number;
 }
 
-/** `count` records of one second, `gap` seconds after those before. */
+/**
+ * `count` records of one second, `gap` seconds after those before. They were created in the same second, or, `made` by so
+ * many at a time, long before, a second for each lot.
+ */
 export interface Second {
   readonly gap: number;
   readonly count: number;
+  readonly made?: number | undefined;
 }
 
 export interface ModelOptions {
@@ -47,11 +51,18 @@ export interface ModelOptions {
   /** Total-Count is wrong by this many; by these in turn. */
   readonly miscounted?: number | readonly number[];
   readonly unreadable?: (id: string) => boolean;
+  /** These do not show when they were created. */
+  readonly unmade?: (id: string) => boolean;
+  /** How many values each of them has, from '0' up: 1. */
+  readonly types?: number;
+  readonly users?: number;
+  readonly inboxes?: number;
 }
 
 interface Version {
-  /** By what the list is ordered, in whole seconds. */
+  /** By what the list is ordered, in whole seconds: when it was updated. */
   readonly time: Ms;
+  readonly created: Ms;
   /** Counts every change of the world. */
   readonly version: number;
   readonly visibleAt: Ms;
@@ -81,17 +92,21 @@ export class ModelList {
     this.#changes = [...(options.changes ?? [])];
     const length = options.layout.reduce((sum, { gap }) => sum + gap, 0);
     let time = seconds(start - options.ageMs) - length * 1000;
-    for (const { gap, count } of options.layout) {
+    let made = time - 3_600_000;
+    for (const { gap, count, made: lot } of options.layout) {
       time += gap * 1000;
-      for (let i = 0; i < count; i++) this.add(time);
+      for (let i = 0; i < count; i++) {
+        if (lot !== undefined && i % lot === 0) made += 1000;
+        this.add(time, 0, lot === undefined ? time : made);
+      }
     }
   }
 
   // --- what happens ------------------------------------------------------------------------------------------------
 
-  add(time = seconds(this.now), lateMs = 0): string {
+  add(time = seconds(this.now), lateMs = 0, created = time): string {
     const id = `r${++this.#created}`;
-    this.#records.set(id, [{ time, version: ++this.#versions, visibleAt: this.now + lateMs }]);
+    this.#records.set(id, [{ time, created, version: ++this.#versions, visibleAt: this.now + lateMs }]);
     return id;
   }
 
@@ -99,7 +114,8 @@ export class ModelList {
     const versions = this.#records.get(id);
     // A record of the future would move into the past: another matter than reading, since rows never grow older.
     if (versions === undefined || versions.at(-1)!.time > this.now) return;
-    versions.push({ time: seconds(this.now), version: ++this.#versions, visibleAt: this.now + lateMs });
+    const { created } = versions[0]!;
+    versions.push({ time: seconds(this.now), created, version: ++this.#versions, visibleAt: this.now + lateMs });
   }
 
   delete(id: string): void {
@@ -150,7 +166,19 @@ export class ModelList {
       arrived: records.length,
       rows: records
         .filter(({ id }) => !unreadable?.(id))
-        .map(({ id, time, version }) => ({ id, time: hidden ? Number.NaN : time, version, trueTime: time })),
+        .map(({ id, time, created, version }) => ({
+          id,
+          time: hidden
+            ? Number.NaN
+            : ask.order === 'created'
+              ? this.#options.unmade?.(id)
+                ? Number.NaN
+                : created
+              : time,
+          version,
+          trueTime: time,
+          created,
+        })),
       date,
       // As the client computes it: the header less the duration (rounded up), less a second.
       asOf: date - Math.ceil(this.now - sent) - 1000,
@@ -158,20 +186,37 @@ export class ModelList {
     };
   }
 
-  #select({ since, page, perPage }: Ask): { records: Shown[]; total: number } {
-    const { inclusive, depth } = this.#options;
+  #select({ since, page, perPage, order, updatedSince, only }: Ask): { records: Shown[]; total: number } {
+    const { inclusive, depth, unmade } = this.#options;
     if (page * perPage > depth) throw new Error(`page ${page} of ${perPage} lies beyond the depth of ${depth}`);
+    const passes = (time: Ms, from: Ms | undefined) =>
+      from === undefined || time > from || (inclusive && time === from);
+    // Without a time of creation it comes first, and whoever asks for a time is not shown it.
+    const placed = ({ id, time, created }: Shown) =>
+      order === undefined ? time : unmade?.(id) ? Number.NEGATIVE_INFINITY : created;
     const records: Shown[] = [];
     for (const [id, versions] of this.#records) {
-      const shown = versions.findLast(({ visibleAt }) => visibleAt <= this.now);
-      if (shown === undefined) continue;
-      if (since === undefined || shown.time > since || (inclusive && shown.time === since)) {
-        records.push({ id, ...shown });
-      }
+      const version = versions.findLast(({ visibleAt }) => visibleAt <= this.now);
+      if (version === undefined || !passes(version.time, updatedSince)) continue;
+      const shown = { id, ...version };
+      if (passes(placed(shown), since) && (only === undefined || this.#hasValues(shown, only))) records.push(shown);
     }
     const tie = this.#tie(page);
-    records.sort((a, b) => a.time - b.time || tie(a) - tie(b));
+    records.sort((a, b) => (placed(a) === placed(b) ? tie(a) - tie(b) : placed(a) - placed(b)));
     return { records: records.slice((page - 1) * perPage, page * perPage), total: records.length };
+  }
+
+  /** A change may give it another user. */
+  #hasValues({ id, version }: Shown, only: Only): boolean {
+    const number = Number(id.slice(1));
+    const { types = 1, users = 1, inboxes = 1 } = this.#options;
+    const pick = (n: number, of: number) => String(scatter(n, of) % of);
+    const values = {
+      type: pick(number, types),
+      user_id: pick(number + version, users),
+      inbox_id: pick(-number, inboxes),
+    };
+    return Object.entries(only).every(([field, value]) => values[field as keyof Only] === value);
   }
 
   #tie(page: number): (record: Shown) => number {
@@ -208,6 +253,7 @@ export interface ModelRow {
   readonly time: Ms;
   readonly version: number;
   readonly trueTime: Ms;
+  readonly created: Ms;
 }
 
 export const seconds = (ms: Ms): Ms => Math.floor(ms / 1000) * 1000;
