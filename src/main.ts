@@ -11,6 +11,7 @@ import { backfillStream } from '../jobs/backfill-stream.ts';
 import { hydrateMessages } from '../jobs/hydrate-messages.ts';
 import { hydrateVolumes } from '../jobs/hydrate-volumes.ts';
 import { readShelves } from '../jobs/read-shelves.ts';
+import { sweepStream } from '../jobs/sweep-stream.ts';
 import { syncStream } from '../jobs/sync-stream.ts';
 import type { Act, AddCommand, Deps } from './commands/command.ts';
 import { say, style } from './commands/terminal.ts';
@@ -23,6 +24,7 @@ const commands: Record<string, () => Promise<AddCommand>> = {
   start: async () => (await import('./commands/start.ts')).addStart,
   sync: async () => (await import('./commands/sync.ts')).addSync,
   backfill: async () => (await import('./commands/backfill.ts')).addBackfill,
+  sweep: async () => (await import('./commands/sweep.ts')).addSweep,
   status: async () => (await import('./commands/status.ts')).addStatus,
   schedule: async () => (await import('./commands/schedule.ts')).addSchedule,
   sql: async () => (await import('./commands/sql.ts')).addSql,
@@ -31,7 +33,7 @@ const commands: Record<string, () => Promise<AddCommand>> = {
   migrate: async () => (await import('./commands/migrate.ts')).addMigrate,
   health: async () => (await import('./commands/health.ts')).addHealth,
 };
-const jobs = [syncStream, backfillStream, hydrateMessages, readShelves, hydrateVolumes];
+const jobs = [syncStream, backfillStream, hydrateMessages, readShelves, hydrateVolumes, sweepStream];
 
 const lingerMs = 1000;
 

@@ -4,6 +4,7 @@ import { backfillStream } from '../../jobs/backfill-stream.ts';
 import { hydrateMessages } from '../../jobs/hydrate-messages.ts';
 import { hydrateVolumes } from '../../jobs/hydrate-volumes.ts';
 import { readShelves } from '../../jobs/read-shelves.ts';
+import { sweepStream } from '../../jobs/sweep-stream.ts';
 import { syncStream } from '../../jobs/sync-stream.ts';
 import { runBackfill } from '../../src/commands/backfill.ts';
 import { chooseStreams, type RunResult } from '../../src/commands/follow.ts';
@@ -15,7 +16,7 @@ import type { Sandbox } from '../../src/sandbox/server.ts';
 import { makePool } from '../../src/warehouse/pool.ts';
 import type { Range } from '../../src/warehouse/runs.ts';
 
-export const jobs = [syncStream, backfillStream, hydrateMessages, readShelves, hydrateVolumes];
+export const jobs = [syncStream, backfillStream, hydrateMessages, readShelves, hydrateVolumes, sweepStream];
 
 /** Limits that a test never meets. */
 export const noLimits = { credits: 1_000_000_000, periodMs: 60_000, requestsPerSecond: 1_000_000, reserve: 0 };

@@ -1,0 +1,12 @@
+/** Reads again what is due of one list stream, for what nothing announces, and asks for what seems to be gone. */
+import { z } from 'zod';
+import { defineJob } from '../src/queue/job.ts';
+import { listStream } from '../src/streams/index.ts';
+import { runStream } from '../src/sync/run-stream.ts';
+import { sweepStream as sweep } from '../src/sync/sweep.ts';
+
+export const sweepStream = defineJob({
+  name: 'sweep-stream',
+  payload: z.object({ account: z.string(), run: z.int(), stream: z.string() }),
+  run: (job, work) => runStream(job, work, { read: (ctx, claim) => sweep(ctx, claim, listStream(work.stream)) }),
+});

@@ -1,0 +1,193 @@
+/**
+ * Whether what a list lacked is gone. A list may hide what exists, so asking for a hundred ids at once only narrows the
+ * suspects; each one that is left is asked for by its id, and only a 404 counts. Whatever else comes is no deletion. What
+ * the source had a moment ago is asked for twice, since a copy of it may be behind. Tombstones come last, all together: so
+ * that a source which seems to have lost a large part of everything is not believed before a person is.
+ */
+import type { Context } from '../context.ts';
+import { exitCodes, Fatal, Gone, Retry } from '../errors.ts';
+import type { ListStream, Row } from '../streams/stream.ts';
+import type { Claim } from '../warehouse/claims.ts';
+import { type Bookkeeping, keepBooks, noCounts } from '../warehouse/commit.ts';
+import { type Client, transaction } from '../warehouse/pool.ts';
+import {
+  askAnew,
+  bury,
+  clearSuspects,
+  countSuspects,
+  forgetKnown,
+  noteAnswer,
+  suspectsAfter,
+} from '../warehouse/suspects.ts';
+import { acceptsDeletions, noteChecked, scopeOf } from '../warehouse/sweep.ts';
+import { listBatch, singleBatch } from './batch.ts';
+import { commitRecords, laneOf } from './sync.ts';
+
+/** Tries for one of them before the next one gets its turn. */
+const fewTries = 4;
+/** So many in a row that tell nothing are no matter of records: what is left is left to the next sweep. */
+const mostFailures = 5;
+/** Of what was there so short a while ago the source is asked twice. */
+const recentMs = 3_600_000;
+/** So few are no mass deletion, however few rows there are. */
+const fewDeleted = 20;
+/** Looked up, or buried, at once. */
+const batchSize = 100;
+/** What a URL holds anywhere. */
+const longestIds = 4000;
+
+interface Stage {
+  readonly ctx: Context;
+  readonly claim: Claim;
+  readonly stream: ListStream<Row>;
+  /** More than so many seem to be gone: somebody has to say that they are. */
+  readonly most: number;
+  readonly rows: number;
+  gone: number;
+  failures: number;
+}
+
+/** Answers what could not be told. */
+export async function settleSuspects(ctx: Context, claim: Claim, stream: ListStream<Row>): Promise<string | undefined> {
+  await forgetKnown(ctx.pg, claim);
+  const { rows } = await scopeOf(ctx.pg, claim);
+  const accepts = await acceptsDeletions(ctx.pg, claim.run);
+  const most = accepts ? Infinity : Math.max(fewDeleted, Math.floor(rows * ctx.helpdesk.sweep.mostDeleted));
+  const { gone } = await countSuspects(ctx.pg, claim);
+  const stage: Stage = { ctx, claim, stream, most, rows, gone, failures: 0 };
+  await narrow(stage);
+  await stopAtMass(stage);
+  const told = await askEach(stage, { gone: false });
+  if (told) await askEach(stage, { gone: true, aliveForMs: recentMs + ctx.helpdesk.lookbackMs });
+  const { gone: dead, left } = await countSuspects(ctx.pg, claim);
+  // Of those that nothing is known of, any may be gone.
+  if (dead + (told ? 0 : left) <= most || dead === 0) await buryAll(stage);
+  return left > 0 ? `${left} ${stream.name} that no list shows could not be asked for` : undefined;
+}
+
+async function* inBatches(stage: Stage, which: { gone: boolean; aliveForMs?: number }): AsyncGenerator<string[]> {
+  const { ctx, claim } = stage;
+  for (let after: string | undefined; ; ) {
+    const ids = await suspectsAfter(ctx.pg, claim, which, after, batchSize);
+    if (ids.length === 0) return;
+    yield ids;
+    after = ids.at(-1);
+  }
+}
+
+/** What a list shows when it is asked for it is there. */
+async function narrow(stage: Stage): Promise<void> {
+  const { ctx, claim, stream } = stage;
+  if (stream.among === undefined) return;
+  for await (const batch of inBatches(stage, { gone: false })) {
+    for (const ids of inUrls(batch)) {
+      ctx.signal.throwIfAborted();
+      try {
+        const request = stream.among(ids);
+        const reply = await ctx.helpdesk.send(request, { lane: laneOf(claim), signal: ctx.signal, tries: fewTries });
+        const shown = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
+        await commitRecords(ctx, claim, stream, reply, listBatch(stream, { page: 1, perPage: batchSize }, reply), {
+          more: client => clearSuspects(client, claim, shown, reply.asOf),
+        });
+      } catch (error) {
+        if (!(error instanceof Retry || error instanceof Gone || error instanceof Fatal)) throw error;
+        ctx.log.debug({ reason: error.message }, 'suspects could not be asked for together; each one is');
+      }
+    }
+  }
+}
+
+/** An id with a comma would be two. */
+function inUrls(ids: readonly string[]): string[][] {
+  const parts: string[][] = [];
+  let length = Infinity;
+  for (const id of ids.filter(id => !id.includes(','))) {
+    length += encodeURIComponent(id).length + 3;
+    if (length > longestIds) {
+      parts.push([]);
+      length = 0;
+    }
+    parts.at(-1)!.push(id);
+  }
+  return parts;
+}
+
+/** One by one. False if the source told nothing any more. */
+async function askEach(stage: Stage, which: { gone: boolean; aliveForMs?: number }): Promise<boolean> {
+  for await (const ids of inBatches(stage, which)) {
+    for (const id of ids) {
+      stage.ctx.signal.throwIfAborted();
+      const failure = await ask(stage, id, which.gone);
+      stage.failures = failure === undefined ? 0 : stage.failures + 1;
+      if (stage.failures < mostFailures) continue;
+      if (failure instanceof Fatal && failure.exitCode === exitCodes.refused) throw failure;
+      return false;
+    }
+    await stopAtMass(stage);
+  }
+  return true;
+}
+
+/** Answers why nothing is known of it. */
+async function ask(stage: Stage, id: string, again: boolean): Promise<Error | undefined> {
+  const { ctx, claim, stream } = stage;
+  try {
+    const options = { lane: laneOf(claim), signal: ctx.signal, tries: fewTries };
+    const reply = await ctx.helpdesk.send(stream.get!(id), options);
+    const other = reply.records[0]?.id ?? reply.unreadable[0]?.id;
+    if (other !== id) throw new Retry(`the source answered with ${other ?? 'a record without an id'}`);
+    await commitRecords(ctx, claim, stream, reply, singleBatch(stream, reply), {
+      more: async client => {
+        await clearSuspects(client, claim, [id], reply.asOf);
+        if (claim.stream === 'customers') await noteChecked(client, claim, [id], reply.asOf);
+      },
+    });
+    if (again) stage.gone--;
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof Retry || error instanceof Gone || error instanceof Fatal)) throw error;
+    // When it was gone is told by the Date of that reply: without one it might be an answer to anything.
+    if (error instanceof Gone && Number.isFinite(error.asOf)) {
+      if (!again) stage.gone++;
+      // The source's clock has a grain of a second: it was gone before the next one began.
+      const goneMs = Math.max(ctx.helpdesk.send.sourceNow() ?? 0, error.asOf) + 1000;
+      await write(stage, client => noteAnswer(client, claim, id, { goneMs }));
+      return undefined;
+    }
+    if (again) stage.gone--;
+    await write(stage, client => noteAnswer(client, claim, id, { error: error.message }));
+    return error;
+  }
+}
+
+/** Under the claim, with the credits that no page accounts for. */
+async function write(
+  { ctx, claim }: Stage,
+  work: (client: Client) => Promise<unknown>,
+  books: Partial<Bookkeeping> = {},
+): Promise<void> {
+  const credits = ctx.helpdesk.send.takeCredits();
+  const at = { nowMs: ctx.clock.now(), asOfMs: 0 };
+  await transaction(ctx.pg, async client => {
+    const done = await work(client);
+    const counts = { ...noCounts(), deleted: typeof done === 'number' ? done : 0, credits };
+    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [], ...books });
+  });
+}
+
+async function stopAtMass(stage: Stage): Promise<void> {
+  const { claim, most, rows, gone } = stage;
+  if (gone <= most) return;
+  await write(stage, client => askAnew(client, claim));
+  throw new Fatal(
+    `${gone} of ${rows} ${claim.stream} and perhaps more seem to have been deleted at the source; none was marked as deleted here`,
+    `Look there whether it is so: sync.suspects names them. If it is, run \`npx shelfdesk sweep ${claim.stream} --accept-deletions\`; if not, the next sweep asks again.`,
+  );
+}
+
+async function buryAll(stage: Stage): Promise<void> {
+  const { ctx, claim } = stage;
+  for await (const ids of inBatches(stage, { gone: true })) {
+    await write(stage, client => bury(client, claim, ids, new Date(ctx.clock.now())), { stored: ids });
+  }
+}
