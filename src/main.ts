@@ -26,6 +26,8 @@ const commands: Record<string, () => Promise<AddCommand>> = {
   backfill: async () => (await import('./commands/backfill.ts')).addBackfill,
   sweep: async () => (await import('./commands/sweep.ts')).addSweep,
   status: async () => (await import('./commands/status.ts')).addStatus,
+  rejects: async () => (await import('./commands/rejects.ts')).addRejects,
+  drift: async () => (await import('./commands/drift.ts')).addDrift,
   schedule: async () => (await import('./commands/schedule.ts')).addSchedule,
   sql: async () => (await import('./commands/sql.ts')).addSql,
   db: async () => (await import('./commands/db.ts')).addDb,

@@ -1,10 +1,25 @@
 /** The warehouse of a command, with a line that says where it is when it is the embedded one. */
+
+import type pg from 'pg';
 import type { Config } from '../config.ts';
 import { openWarehouse, type Warehouse } from '../context.ts';
+import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { pendingMigrations } from '../warehouse/migrate.ts';
 import { say } from './terminal.ts';
 
 export async function warehouseOf(config: Pick<Config, 'databaseUrl'>, signal: AbortSignal): Promise<Warehouse> {
   const warehouse = await openWarehouse(config, { signal });
   if (warehouse.folder) say(`Warehouse: embedded PostgreSQL in ${warehouse.folder}`);
   return warehouse;
+}
+
+/** For commands that only look. */
+export async function requireTables(db: pg.Pool): Promise<void> {
+  const { missing } = await pendingMigrations(db);
+  if (missing.length === 0) return;
+  throw new ShelfdeskError(
+    'the tables are not there yet, or old',
+    'Run `npx shelfdesk sync` or `npx shelfdesk migrate`.',
+    exitCodes.failed,
+  );
 }

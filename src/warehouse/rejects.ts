@@ -154,3 +154,77 @@ export async function writeDrift(client: Client, claim: Key, drift: readonly Dri
     ],
   );
 }
+
+/** A reject as people see it. */
+export interface StoredReject {
+  id: number;
+  stream: string;
+  /** As the source calls it, or a hash of its text. */
+  key: string;
+  record_id: string | null;
+  ask_id: string | null;
+  reason: string;
+  payload: string | null;
+  as_of: Date | null;
+  place: number | null;
+  attempts: number;
+  first_seen_at: Date;
+  last_seen_at: Date;
+  next_try_at: Date | null;
+  gone_at: Date | null;
+  cleared_at: Date | null;
+}
+
+const shown = `id, stream, key, record_id, ask_id, reason, payload, as_of, place, attempts, first_seen_at, last_seen_at,
+  next_try_at, gone_at, cleared_at`;
+
+/** Those that are open, or all that ever were: the oldest first. */
+export async function listRejects(db: pg.Pool, account: string, { all = false } = {}): Promise<StoredReject[]> {
+  const { rows } = await db.query<StoredReject>(
+    `select ${shown} from sync.rejects where account_id = $1 and ($2 or cleared_at is null) order by id`,
+    [account, all],
+  );
+  return rows;
+}
+
+export async function readReject(db: pg.Pool, account: string, id: number): Promise<StoredReject | undefined> {
+  const { rows } = await db.query<StoredReject>(`select ${shown} from sync.rejects where account_id = $1 and id = $2`, [
+    account,
+    id,
+  ]);
+  return rows[0];
+}
+
+/** An open one, that nobody else clears meanwhile. */
+export async function lockReject(client: Client, account: string, id: number): Promise<StoredReject | undefined> {
+  const { rows } = await client.query<StoredReject>(
+    `select ${shown} from sync.rejects where account_id = $1 and id = $2 and cleared_at is null for update`,
+    [account, id],
+  );
+  return rows[0];
+}
+
+export async function clearReject(client: Client, id: number, now: Date): Promise<void> {
+  await client.query('update sync.rejects set cleared_at = $2 where id = $1', [id, now]);
+}
+
+export interface StoredDrift {
+  stream: string;
+  kind: Drift['kind'];
+  path: string;
+  value: string;
+  seen: number;
+  first_seen_at: Date;
+  last_seen_at: Date;
+  sample: string | null;
+}
+
+export async function listDrift(db: pg.Pool, account: string): Promise<StoredDrift[]> {
+  const { rows } = await db.query<StoredDrift>(
+    `select d.stream, d.kind, d.path, d.value, d.seen, d.first_seen_at, d.last_seen_at, d.sample
+     from sync.drift d left join sync.streams k using (stream)
+     where d.account_id = $1 order by k.place, d.stream, d.kind, d.path, d.value`,
+    [account],
+  );
+  return rows;
+}

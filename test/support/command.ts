@@ -1,0 +1,36 @@
+/** A command in this process: what it prints, and the exit code that it would give. */
+import { Command } from 'commander';
+import type { AddCommand } from '../../src/commands/command.ts';
+import type { Config } from '../../src/config.ts';
+import { exitCodes, ShelfdeskError } from '../../src/errors.ts';
+import type { Finished } from './cli.ts';
+
+/** One at a time: it listens to what this process writes. */
+export async function command(add: AddCommand, config: Config, ...args: string[]): Promise<Omit<Finished, 'signal'>> {
+  const { stdout, stderr } = process;
+  const writes = [stdout.write, stderr.write] as const;
+  const told = { stdout: '', stderr: '' };
+  stdout.write = text => {
+    told.stdout += text;
+    return true;
+  };
+  stderr.write = text => {
+    told.stderr += text;
+    return true;
+  };
+  let code: number = exitCodes.ok;
+  const program = new Command('shelfdesk').exitOverride();
+  add(program, { config: () => config, jobs: [], signal: new AbortController().signal }, action => async (...given) => {
+    code = await action(...given);
+  });
+  try {
+    await program.parseAsync(args, { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof ShelfdeskError)) throw error;
+    code = error.exitCode;
+    told.stderr += `${error.message}\n${error.remedy}\n`;
+  } finally {
+    [stdout.write, stderr.write] = writes;
+  }
+  return { code, ...told };
+}
