@@ -141,6 +141,7 @@ function handsOf({ ctx, queue, presence }: Account, jobs: readonly Job[]): Hands
         said = true;
         return;
       }
+      if (!presence.seesAll()) return;
       await presence.works();
       // Another command may have opened it, and left.
       if (watched !== undefined) await adoptRun(ctx.pg, watched, presence.id);

@@ -16,6 +16,8 @@ const againMs = 1000;
  */
 const beatMs = 5000;
 const patienceMs = 5000;
+/** When the database comes back, everybody has taken his lock again after this. */
+const gatheringMs = 10_000;
 
 /**
  * The connection of a machine that has vanished is given up after 25 s: then its runs are nobody's any more. Where only our
@@ -38,6 +40,11 @@ export interface Presence extends AsyncDisposable {
   readonly id: number;
   /** From now on this process takes jobs. */
   works(): Promise<void>;
+  /**
+   * Whether those who are not seen are not there. A database that comes back has forgotten all locks, and sees nobody, not
+   * even this process, until each has taken his own again.
+   */
+  seesAll(): boolean;
 }
 
 /**
@@ -55,6 +62,7 @@ export async function bePresent(url: string, me: Process, clock: Clock): Promise
     throw error;
   });
   let session: Session | undefined = first;
+  let heldMs = Number.NEGATIVE_INFINITY;
 
   const watching = (async () => {
     while (!gone.signal.aborted) {
@@ -62,6 +70,7 @@ export async function bePresent(url: string, me: Process, clock: Clock): Promise
       else await lossOf(session, clock, gone.signal);
       if (gone.signal.aborted) return;
       session = await holdAgain(url, id, me, startedAt, clock).catch(() => undefined);
+      heldMs = clock.monotonic();
       if (session && works) await inTime(session, clock, sayWorks(session.client, id));
     }
   })();
@@ -73,6 +82,7 @@ export async function bePresent(url: string, me: Process, clock: Clock): Promise
       // While the connection is away it is said when it is back.
       if (session) await sayWorks(session.client, id);
     },
+    seesAll: () => session !== undefined && !session.lost.aborted && clock.monotonic() - heldMs >= gatheringMs,
     async [Symbol.asyncDispose]() {
       gone.abort();
       await watching;

@@ -300,6 +300,21 @@ describe('who is alive', () => {
     expect(await s.rows('select id from sync.workers')).toEqual([]);
   });
 
+  test('when its connection was made again it sees all only after a while: others may not be back yet', async () => {
+    await using s = await scripted();
+    let passedMs = 0;
+    const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + passedMs };
+    const me = { account: 'default', works: true, host: 'here', pid: 1, version: '0' };
+    await using one = await bePresent(s.url, me, clock);
+    expect(one.seesAll()).toBe(true);
+    await endPresences(s);
+    await eventually(async () => expect(one.seesAll()).toBe(false));
+    await eventually(async () => expect(await isAlive(s, one.id)).toBe(true));
+    expect(one.seesAll()).toBe(false);
+    passedMs = 15_000;
+    await eventually(async () => expect(one.seesAll()).toBe(true));
+  });
+
   test('who comes while it is gone takes it for dead; when it is back it is in the list again', async () => {
     await using s = await scripted();
     await using way = await wayTo(s.url);
