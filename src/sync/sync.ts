@@ -12,6 +12,7 @@ import type { ListStream, Row } from '../streams/stream.ts';
 import type { Claim, Work } from '../warehouse/claims.ts';
 import { type Batch, type Bookkeeping, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
 import { nextHole, readPosition } from '../warehouse/coverage.ts';
+import { knownCuts } from '../warehouse/cuts.ts';
 import type { Client } from '../warehouse/pool.ts';
 import { rangeOf } from '../warehouse/ranges.ts';
 import { dueRejects, openSince } from '../warehouse/rejects.ts';
@@ -94,7 +95,9 @@ async function readPart<T extends Row>(
   { fromMs, untilMs, firstLoad = false, walk }: Part,
 ): Promise<string[]> {
   const { lookbackMs } = ctx.helpdesk;
-  const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad, walk, until: untilMs });
+  const { type: types } = stream.enumerations;
+  const cuts = types && (await knownCuts(ctx.pg, claim, types));
+  const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad, walk, until: untilMs, cuts });
   const holes: string[] = [];
   let seen = 0;
   for (let step = reading.next(); !step.done; ) {
@@ -103,7 +106,8 @@ async function readPart<T extends Row>(
     const reply = await requestPage(ctx, claim, stream, list, ask);
     step = reading.next(pageOf(stream, reply, ask.order));
     const proof = step.done ? step.value : step.value.proof;
-    const expected = reply.total === undefined ? undefined : seen + reply.total;
+    // What a count takes in that is not of the list's own order has partly been seen.
+    const expected = reply.total === undefined || ask.order ? undefined : seen + reply.total;
     await commitPage(ctx, claim, stream, { list, ask, reply, proof, expected, until: untilMs });
     if (proof.hole) holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
     seen += reply.arrived;

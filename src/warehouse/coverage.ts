@@ -54,7 +54,8 @@ export async function readPosition(db: Queryable, key: Key, list: string, fromTh
   const { rows } = await db.query(
     `select extract(epoch from coalesce(upper(c.covered * tstzmultirange(tstzrange(s.since, null))), s.since))::float8 * 1000 as from_ms,
        c.redundant, isempty(c.covered) as first_load, w.page, w.deep,
-       extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms
+       extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms,
+       extract(epoch from w.updated_since)::float8 * 1000 as updated_since_ms
      from sync.coverage c
      join sync.accounts a using (account_id)
      cross join lateral (select case when $4 then '1970-01-01T00:00:00Z' else a.since end as since) s
@@ -64,13 +65,21 @@ export async function readPosition(db: Queryable, key: Key, list: string, fromTh
   );
   const row = rows[0];
   if (row === undefined) throw new Error(`list ${list} of ${key.stream} is not registered`);
-  const walk: Walk = { since: row.since_ms, asOf: row.as_of_ms, page: row.page, deep: row.deep };
-  return {
-    fromMs: row.from_ms,
-    redundant: row.redundant,
-    firstLoad: row.first_load,
-    walk: row.page === null ? undefined : walk,
-  };
+  return { fromMs: row.from_ms, redundant: row.redundant, firstLoad: row.first_load, walk: walkOf(row) };
+}
+
+interface WalkRow {
+  since_ms: Ms;
+  as_of_ms: Ms;
+  page: number | null;
+  deep: boolean;
+  updated_since_ms: Ms | null;
+}
+
+function walkOf(row: WalkRow): Walk | undefined {
+  if (row.page === null) return undefined;
+  const updatedSince = row.updated_since_ms ?? undefined;
+  return { since: row.since_ms, asOf: row.as_of_ms, page: row.page, deep: row.deep, updatedSince };
 }
 
 /**
@@ -138,7 +147,8 @@ export async function nextHole(
        select hole from asked, done,
          unnest(case when since < until then tstzmultirange(tstzrange(since, until)) else '{}' end - done.covered) hole)
      select extract(epoch from lower(hole))::float8 * 1000 as from_ms, extract(epoch from upper(hole))::float8 * 1000 as to_ms,
-       w.page, w.deep, extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms
+       w.page, w.deep, extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms,
+       extract(epoch from w.updated_since)::float8 * 1000 as updated_since_ms
      from holes
      left join sync.walks w on (w.account_id, w.stream, w.list, w.until) = ($2, $3, $4, upper(hole))
      order by hole desc limit 1`,
@@ -146,8 +156,8 @@ export async function nextHole(
   );
   const row = rows[0];
   if (row === undefined) return undefined;
-  const walk: Walk = { since: row.since_ms, asOf: row.as_of_ms, page: row.page, deep: row.deep, until: row.to_ms };
-  return { from: row.from_ms, to: row.to_ms, walk: row.page === null ? undefined : walk };
+  const walk = walkOf(row);
+  return { from: row.from_ms, to: row.to_ms, walk: walk && { ...walk, until: row.to_ms } };
 }
 
 export async function cover(client: Client, claim: Claim, list: string, { from, to }: Range): Promise<void> {
@@ -200,10 +210,12 @@ export async function placeWalk(
   }
   await client.query({
     name: 'place walk',
-    text: `insert into sync.walks (account_id, stream, list, until, since, as_of, page, deep) values ($1, $2, $3, $4, $5, $6, $7, $8)
+    text: `insert into sync.walks (account_id, stream, list, until, since, as_of, page, deep, updated_since)
+      values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
       on conflict (account_id, stream, list, until) do update set
-        since = excluded.since, as_of = excluded.as_of, page = excluded.page, deep = excluded.deep`,
-    values: [...key, new Date(walk.since), new Date(walk.asOf), walk.page, walk.deep],
+        since = excluded.since, as_of = excluded.as_of, page = excluded.page, deep = excluded.deep,
+        updated_since = excluded.updated_since`,
+    values: [...key, new Date(walk.since), new Date(walk.asOf), walk.page, walk.deep, dateOf(walk.updatedSince)],
   });
 }
 
@@ -221,3 +233,5 @@ export async function addHole(
     [...keyOf(claim, list), new Date(hole.from), new Date(hole.to), hole.reason, now],
   );
 }
+
+const dateOf = (ms: Ms | undefined): Date | null => (ms === undefined ? null : new Date(ms));
