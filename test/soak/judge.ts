@@ -64,10 +64,11 @@ export async function judge({ postgres, sandbox }: House): Promise<Verdict> {
   const different = await differencesFrom(sandbox, db);
   const refusals = await refusalsOf(sandbox);
   const open = await openRuns(db);
-  const { rows: failed } = await db.query<{ words: string }>(
-    `select kind || ' ' || run_id || ', ' || stream || ': ' || coalesce(s.error, s.state) as words
+  const { rows: failed } = await db.query<{ words: string; outage: boolean }>(
+    `select format('%s %s, %s, %s: %s', r.kind, s.run_id, s.stream, s.state, s.error) as words,
+       coalesce(s.error like '%gave up after%', false) as outage
      from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
-     where s.state in ('failed', 'partly') or (s.error is not null and s.state <> 'interrupted') order by run_id`,
+     where s.state in ('failed', 'partly', 'interrupted') order by s.run_id`,
   );
   const { rows: kinds } = await db.query<{ words: string }>(
     `select count(*) || ' ' || kind as words from sync.runs group by kind order by count(*) desc`,
@@ -86,10 +87,10 @@ export async function judge({ postgres, sandbox }: House): Promise<Verdict> {
         ? [`${refusals.own} requests refused for our own fault: ${JSON.stringify(refusals.first)}`]
         : []),
       ...open.map(run => `still open: ${run}`),
-      ...failed.map(({ words }) => words),
+      ...failed.filter(({ outage }) => !outage).map(({ words }) => words),
     ],
     figures: [
-      `runs: ${kinds.map(({ words }) => words).join(', ')}; left open: ${open.length}; failed: ${failed.length}`,
+      `runs: ${kinds.map(({ words }) => words).join(', ')}; left open: ${open.length}; not whole, for a help desk that was away: ${failed.filter(({ outage }) => outage).length}`,
       `${refusals.requests} requests, ${refusals.credits} credits, ${refusals.foreign} by others; refused: ${refusals.own} for our own fault, ${refusals.others} for others'`,
       `${counts[0]!.words}; differences: ${different.length}`,
     ],
