@@ -19,11 +19,17 @@ const putBackMs = [hourMs, hourMs / 2, 2 * hourMs];
 
 /**
  * What is read when: each stream says whether it is among the `fresh` ones, the top of what moves, and the `nightly` ones.
- * The night also reads customers whole and the names that are due, since nothing announces their edits. What is asked for
- * by id follows by itself (see openWaiting in tend.ts).
+ * The night also sweeps what is due, and asks for the names that are, since nothing announces deletions, edits and renames.
+ * What is asked for by id follows by itself (see openWaiting in tend.ts).
  */
 const plans: Record<'nightly' | 'fresh', Omit<Plan, 'streams'> & { schedule: 'nightly' | 'fresh' }> = {
-  nightly: { schedule: 'nightly', kind: 'nightly', unless: ['nightly'], again: 'customers', names: 'messages' },
+  nightly: {
+    schedule: 'nightly',
+    kind: 'nightly',
+    unless: ['nightly'],
+    sweeps: ['customers', 'tickets'],
+    names: 'messages',
+  },
   fresh: { schedule: 'fresh', kind: 'fresh', unless: ['sync', 'fresh', 'nightly'] },
 };
 
@@ -33,12 +39,12 @@ const allSources: ReadonlySet<SourceName> = new Set(streams.map(({ source }) => 
 export function plansFor(sources: ReadonlySet<SourceName> = allSources): (Plan & { schedule: keyof typeof plans })[] {
   return Object.values(plans).map(plan => {
     const has = (name: string | undefined) => streams.some(one => one.name === name && sources.has(one.source));
-    const { again, names, ...rest } = plan;
+    const { sweeps, names, ...rest } = plan;
     const read = streams.filter(one => sources.has(one.source) && one.schedule.includes(plan.schedule));
     return {
       ...rest,
       streams: read.map(({ name }) => name),
-      ...(again !== undefined && has(again) && { again }),
+      ...(sweeps !== undefined && { sweeps: sweeps.filter(has) }),
       ...(names !== undefined && has(names) && { names }),
     };
   });

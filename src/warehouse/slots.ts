@@ -14,8 +14,8 @@ export interface Plan {
   readonly streams: readonly string[];
   /** No run while one of these kinds has yet to read the last stream of a source. */
   readonly unless: readonly RunKind[];
-  /** A stream that is read again whole, in lane backfill, once it has been read: for what nothing announces. */
-  readonly again?: string;
+  /** Streams of which a run of its own looks again at what is due, once they have been read: for what nothing announces. */
+  readonly sweeps?: readonly string[];
   /** A stream whose run asks for the names that are due: it is opened also where nothing waits. */
   readonly names?: string;
 }
@@ -28,7 +28,7 @@ const latest = (now: Date) => new Date(now.getTime() + aheadMs);
 export async function claimSlot(
   db: pg.Pool,
   account: string,
-  { schedule, kind, streams, unless, again, names }: Plan,
+  { schedule, kind, streams, unless, sweeps = [], names }: Plan,
   slot: Date,
   opener: number,
   now: Date,
@@ -59,22 +59,23 @@ export async function claimSlot(
     await note(run, null);
     if (names !== undefined && !(await isNext(client, account, names)))
       await openRun(client, { account, kind: 'hydrate', streams: [names], opener }, now);
-    if (again !== undefined && (await wasRead(client, account, again))) {
-      const range = { since: null, until: null, again: true };
-      if ((await isOpen(client, account, [again], ['backfill'])) === undefined)
-        await openRun(client, { account, kind: 'backfill', streams: [again], opener, range }, now);
-    }
+    const read = await readOf(client, account, sweeps);
+    if (read.length > 0 && (await isOpen(client, account, read, ['sweep'])) === undefined)
+      await openRun(client, { account, kind: 'sweep', streams: read, opener }, now);
     return { run };
   });
 }
 
-async function wasRead(client: pg.ClientBase, account: string, stream: string): Promise<boolean> {
-  const { rows } = await client.query<{ read: boolean }>(
-    `select exists (
-       select from sync.coverage where account_id = $1 and stream = $2 and not isempty(covered)) as read`,
-    [account, stream],
+/** Those of the streams that have been read, if only in part. */
+async function readOf(client: pg.ClientBase, account: string, streams: readonly string[]): Promise<string[]> {
+  const { rows } = await client.query<{ stream: string }>(
+    `select k.stream from sync.streams k
+     where k.stream = any($2) and exists (
+       select from sync.coverage c where c.account_id = $1 and c.stream = k.stream and not isempty(c.covered))
+     order by k.place`,
+    [account, streams],
   );
-  return rows[0]!.read;
+  return rows.map(({ stream }) => stream);
 }
 
 /** The last slot that was taken. */
@@ -97,7 +98,7 @@ export async function forgetOld(db: pg.Pool, account: string, now: Date): Promis
   const before = new Date(now.getTime() - keptDays * 24 * 3_600_000);
   await db.query('delete from sync.schedule_slots where account_id = $1 and slot < $2', [account, before]);
   await db.query(
-    `delete from sync.stored_runs where account_id = $1 and kind in ('fresh', 'hydrate') and finished_at < $2`,
+    `delete from sync.stored_runs where account_id = $1 and kind in ('fresh', 'hydrate', 'audit') and finished_at < $2`,
     [account, before],
   );
 }

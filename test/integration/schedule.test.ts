@@ -171,24 +171,27 @@ describe('claimSlot', () => {
     expect(await claim(source, fresh, 120)).toMatchObject({ run: expect.any(Number) });
   });
 
-  describe('nightly reads customers again', () => {
-    const backfills = async (source: Scripted) => (await runsOf(source)).filter(({ kind }) => kind === 'backfill');
-    const readCustomers = (source: Scripted) =>
-      source.rows(`update sync.coverage set covered = '{[-infinity, 2026-01-01)}' where stream = 'customers'`);
+  describe('nightly sweeps what is due', () => {
+    const sweeps = async (source: Scripted) => (await runsOf(source)).filter(({ kind }) => kind === 'sweep');
+    const haveBeenRead = (source: Scripted, ...streams: string[]) =>
+      source.rows(
+        `update sync.coverage set covered = '{[-infinity, 2026-01-01)}' where stream in (${streams.map(name => `'${name}'`)})`,
+      );
 
-    test('once they have been read', async () => {
+    test('once it has been read', async () => {
       await using source = await scripted();
       await claim(source, nightly, 0);
-      expect(await backfills(source)).toEqual([]);
+      expect(await sweeps(source)).toEqual([]);
       await endAll(source);
-      await readCustomers(source);
+      await haveBeenRead(source, 'customers', 'users');
       await claim(source, fresh, 60);
-      expect(await backfills(source)).toEqual([]);
+      expect(await sweeps(source)).toEqual([]);
       await claim(source, nightly, 60);
-      expect(await backfills(source)).toEqual([{ kind: 'backfill', again: true, streams: ['customers'] }]);
-      expect(await source.rows(`select since, until from sync.stored_runs where kind = 'backfill'`)).toEqual([
-        { since: null, until: null },
-      ]);
+      expect(await sweeps(source)).toEqual([{ kind: 'sweep', again: false, streams: ['customers'] }]);
+      await endAll(source);
+      await haveBeenRead(source, 'tickets');
+      await claim(source, nightly, 120);
+      expect(await sweeps(source)).toContainEqual({ kind: 'sweep', again: false, streams: ['customers', 'tickets'] });
     });
 
     test('not what another account has read', async () => {
@@ -196,24 +199,24 @@ describe('claimSlot', () => {
       await source.rows(`insert into sync.coverage (account_id, stream, list, covered)
                          values ('other', 'customers', 'default', '{[-infinity, 2026-01-01)}')`);
       await claim(source, nightly, 0);
-      expect(await backfills(source)).toEqual([]);
+      expect(await sweeps(source)).toEqual([]);
     });
 
-    test('no second time while a backfill of customers is open, nor where the night is skipped', async () => {
+    test('no second time while a sweep is open, nor where the night is skipped', async () => {
       await using source = await scripted();
-      await readCustomers(source);
+      await haveBeenRead(source, 'customers');
       await claim(source, nightly, 0);
       await source.rows(`update sync.stored_run_streams s set state = 'completed' from sync.stored_runs r
                          where r.id = s.run_id and r.kind = 'nightly'`);
       await claim(source, nightly, 60);
-      expect(await runsOf(source)).toMatchObject([{ kind: 'nightly' }, { kind: 'backfill' }, { kind: 'nightly' }]);
+      expect(await runsOf(source)).toMatchObject([{ kind: 'nightly' }, { kind: 'sweep' }, { kind: 'nightly' }]);
       await source.rows(`update sync.stored_run_streams s set state = 'completed' from sync.stored_runs r
-                         where r.id = s.run_id and r.kind = 'backfill'`);
+                         where r.id = s.run_id and r.kind = 'sweep'`);
       expect(await claim(source, nightly, 120)).toMatchObject({ skipped: expect.any(String) });
-      expect(await backfills(source)).toHaveLength(1);
+      expect(await sweeps(source)).toHaveLength(1);
       await endAll(source);
       await claim(source, nightly, 180);
-      expect(await backfills(source)).toHaveLength(2);
+      expect(await sweeps(source)).toHaveLength(2);
     });
   });
 });
@@ -230,7 +233,7 @@ describe('forgetOld', () => {
         for (const n of [old, kept])
           await source.rows('insert into sync.schedule_slots values ($1, $2, $3, $3, 1)', account, schedule, at(n));
     for (const account of ['default', 'other'])
-      for (const kind of ['sync', 'fresh', 'nightly', 'hydrate', 'backfill'] as const)
+      for (const kind of ['sync', 'fresh', 'nightly', 'hydrate', 'backfill', 'sweep', 'audit'] as const)
         for (const finished of [at(old), at(kept), null]) {
           const run = await open(source.pool, ['tickets'], at(old), { account, kind });
           await source.rows('update sync.stored_runs set finished_at = $2 where id = $1', run, finished);
@@ -242,10 +245,12 @@ describe('forgetOld', () => {
     const all = async () =>
       (await source.rows(`${slots} union all ${runs} order by one`, at(kept))).map(({ one }) => one);
     const before = await all();
-    expect(before).toHaveLength(8 + 30);
+    expect(before).toHaveLength(8 + 42);
 
     await forgetOld(source.pool, 'default', at(now));
-    const gone = ['fresh true', 'nightly true', 'fresh true', 'hydrate true'].map(one => `default ${one}`);
+    const gone = ['fresh true', 'nightly true', 'fresh true', 'hydrate true', 'audit true'].map(
+      one => `default ${one}`,
+    );
     const after = await all();
     expect(after).toHaveLength(before.length - gone.length);
     expect([...after, ...gone].sort()).toEqual([...before].sort());
@@ -255,7 +260,7 @@ describe('forgetOld', () => {
                               order by kind`,
         at(kept),
       ),
-    ).toMatchObject([{ kind: 'backfill' }, { kind: 'nightly' }, { kind: 'sync' }]);
+    ).toMatchObject([{ kind: 'backfill' }, { kind: 'nightly' }, { kind: 'sweep' }, { kind: 'sync' }]);
     expect(
       await source.rows('select from sync.stored_run_streams where run_id not in (select id from sync.stored_runs)'),
     ).toEqual([]);
