@@ -1,0 +1,193 @@
+/**
+ * What must hold at every step (docs/SPEC.md), seen against the world's truth. Each complaint begins with the invariant
+ * that is broken.
+ */
+import type { WorldTicket } from '../../src/sandbox/helpdesk/rows.ts';
+import type { World } from '../../src/sandbox/helpdesk/world.ts';
+import type { Database, Statement } from './database.ts';
+import type { History } from './history.ts';
+import type { Exchange } from './network.ts';
+import type { Plan } from './plan.ts';
+import type { Scheduler } from './scheduler.ts';
+
+/** One round trip: the tickets as they are shown, what is claimed, who is at work. Times in ms. */
+const looks = {
+  text: `select
+    (select coalesce(json_agg(json_build_array(id, extract(epoch from updated_at)::float8 * 1000,
+       extract(epoch from _observed_at)::float8 * 1000, extract(epoch from _deleted_at)::float8 * 1000,
+       json_build_array(subject, state, user_id, label_ids, spam, trash, inbox_id, type))), '[]')
+     from helpdesk.tickets) as tickets,
+    (select coalesce(json_agg(json_build_array(id, extract(epoch from _deleted_at)::float8 * 1000)), '[]')
+     from helpdesk.customers where _deleted_at is not null) as customers,
+    (select coalesce(json_agg(json_build_array(c.list, c.redundant, extract(epoch from lower(r))::float8 * 1000,
+       extract(epoch from upper(r))::float8 * 1000)), '[]')
+     from sync.coverage c, unnest(c.covered) r where c.stream = 'tickets') as coverage,
+    (select coalesce(json_agg(json_build_array(s.run_id, s.stream, s.token)), '[]')
+     from sync.stored_run_streams s) as claims`,
+  values: [],
+};
+
+type TicketRow = [id: string, updatedMs: number, observedMs: number, deletedMs: number | null, shown: unknown[]];
+
+interface Seen {
+  tickets: TicketRow[];
+  customers: [id: string, deletedMs: number][];
+  coverage: [list: string, redundant: boolean, fromMs: number, toMs: number][];
+  claims: [run: number, stream: string, token: number][];
+}
+
+/** A tombstone may be this much younger than the reply that it was made for: the way back, and grains of a second. */
+const grainMs = 45_000;
+
+export class Check {
+  readonly complaints: string[] = [];
+  checks = 0;
+  readonly #world: World;
+  readonly #plan: Plan;
+  readonly #history: History;
+  readonly #scheduler: Scheduler;
+  readonly #database: Database;
+  #dirty = false;
+  /** What each ticket was at the last look, so that its version can only grow. */
+  #before = new Map<string, TicketRow>();
+  /** Commits under a token that was not the newest one. */
+  #committed: { key: string; token: number }[] = [];
+  /** Ids to which the source has answered 404. */
+  readonly #notFound = new Set<string>();
+  /** Until when nobody may send, after a refusal that has arrived. */
+  #silentFromMs = Number.POSITIVE_INFINITY;
+  #silentToMs = 0;
+
+  constructor(at: { world: World; plan: Plan; history: History; scheduler: Scheduler; database: Database }) {
+    this.#world = at.world;
+    this.#plan = at.plan;
+    this.#history = at.history;
+    this.#scheduler = at.scheduler;
+    this.#database = at.database;
+  }
+
+  complain(what: string): void {
+    if (this.complaints.length < 20) this.complaints.push(what);
+  }
+
+  /** Of each statement that was carried out. */
+  readonly statement = ({ text, values }: Statement, rowCount: number | null): void => {
+    if (/^\s*(with|update|insert|delete)\b/.test(text) && /helpdesk\.|sync\.coverage|sync\.swept/.test(text))
+      this.#dirty = true;
+    if (text.startsWith('update sync.stored_run_streams set\n        seen') && rowCount === 1) {
+      this.#committed.push({ key: `${values[0]} ${values[1]}`, token: values[2] as number });
+      this.#dirty = true;
+    }
+  };
+
+  readonly exchange = ({ path, status, sentMs, arrivedMs, repliedMs, headers }: Exchange): void => {
+    const [, id] = /^\/api\/v1\/(?:tickets|customers)\/([^/?]+)/.exec(path) ?? [];
+    if (status === 404 && id !== undefined) this.#notFound.add(decodeURIComponent(id));
+    if (sentMs > this.#silentFromMs && sentMs < this.#silentToMs)
+      this.complain(`I5: sent ${this.#silentToMs - sentMs} ms before the silence after a 429 was over`);
+    if (status !== 429) return;
+    if (this.#isAlone()) this.complain('I4: a 429, alone on the account');
+    if (repliedMs === undefined || this.#plan.clocksMs > 0 || this.#plan.troubles > 0) return;
+    // Whoever was granted a credit before the refusal was told may send still.
+    this.#silentFromMs = repliedMs + 1000;
+    this.#silentToMs = arrivedMs + Number(headers['Rate-Limit-Reset']) * 1000;
+  };
+
+  /** The database's clock tells when credits are free: where it is set, nothing is promised. */
+  #isAlone(): boolean {
+    const { foreign, clocksMs, rules } = this.#plan;
+    return foreign === 0 && clocksMs === 0 && !JSON.stringify(rules).includes('429');
+  }
+
+  /** After each effect, if it has changed anything that matters. */
+  async look(): Promise<void> {
+    if (!this.#dirty) return;
+    this.#dirty = false;
+    this.checks++;
+    const { rows } = await this.#database.query(looks, 0);
+    const seen: Seen = rows[0];
+    this.#fences(seen);
+    this.#tombstones(seen);
+    this.#versions(seen);
+    this.#coverage(seen);
+  }
+
+  /** I1: nobody commits under an old token. */
+  #fences({ claims }: Seen): void {
+    const newest = new Map(claims.map(([run, stream, token]) => [`${run} ${stream}`, token]));
+    for (const { key, token } of this.#committed) {
+      if (newest.get(key) !== token)
+        this.complain(`I1: stream ${key}: a commit under token ${token} of ${newest.get(key)}`);
+    }
+    this.#committed = [];
+  }
+
+  /** I6: a tombstone only after a 404, and for what was not there then. */
+  #tombstones({ tickets, customers }: Seen): void {
+    const buried = [
+      ...tickets
+        .filter(([, , , deletedMs]) => deletedMs !== null)
+        .map(([id, , , deletedMs]) => [id, deletedMs!] as const),
+      ...customers,
+    ];
+    for (const [id, deletedMs] of buried) {
+      if (this.#before.get(`dead ${id}`)?.[3] === deletedMs) continue;
+      this.#before.set(`dead ${id}`, [id, 0, 0, deletedMs, []]);
+      if (!this.#notFound.has(id)) this.complain(`I6: ${id} has a tombstone, and the source was not asked for it`);
+      const { clock } = this.#world;
+      const sinceMs = this.#history.gone.get(id);
+      const wasGone = sinceMs !== undefined && clock.now() - (clock.steady() - sinceMs) <= deletedMs + grainMs;
+      if (!wasGone && !this.#history.returned.has(id))
+        this.complain(`I6: ${id} has a tombstone, and the source has it`);
+    }
+  }
+
+  /** I2: the newest known version of a ticket only grows, and an equal one is no older. */
+  #versions({ tickets }: Seen): void {
+    for (const row of tickets) {
+      const [id, updatedMs, observedMs] = row;
+      const before = this.#before.get(id);
+      this.#before.set(id, row);
+      if (before === undefined || this.#plan.jumpMs > 0) continue;
+      if (updatedMs < before[1])
+        this.complain(`I2: ticket ${id} went back from ${iso(before[1])} to ${iso(updatedMs)}`);
+      else if (updatedMs === before[1] && observedMs < before[2])
+        this.complain(`I2: ticket ${id}: an older copy has won`);
+    }
+  }
+
+  /** I1 and I3: of what is claimed nothing is missing, and nothing is old. */
+  #coverage({ tickets, coverage }: Seen): void {
+    const rows = new Map(tickets.map(row => [row[0], row]));
+    for (const ticket of this.#world.tickets.values()) {
+      if (this.#history.silent.has(ticket.id)) continue;
+      const updatedMs = Date.parse(ticket.updated_at);
+      const list = this.#listOf(ticket);
+      const claimed = coverage.some(([name, , from, to]) => name === list && from <= updatedMs && updatedMs < to);
+      if (!claimed) continue;
+      const row = rows.get(ticket.id);
+      const what = `ticket ${ticket.id} of ${iso(updatedMs)}, which is covered,`;
+      if (row === undefined) this.complain(`I3: ${what} is missing`);
+      else if (row[1] !== updatedMs) this.complain(`I3: ${what} is shown as of ${iso(row[1])}`);
+      else if (row[3] !== null) this.complain(`I3: ${what} has a tombstone`);
+      else if (JSON.stringify(row[4]) !== JSON.stringify(shownOf(ticket)))
+        this.complain(
+          `I3: ${what} is shown as ${JSON.stringify(row[4])} instead of ${JSON.stringify(shownOf(ticket))}`,
+        );
+    }
+  }
+
+  #listOf({ spam, trash }: WorldTicket): string {
+    const { spamListed, trashListed } = this.#plan.readings;
+    if (spam && spamListed === false) return 'spam';
+    return trash && trashListed === false ? 'trash' : 'default';
+  }
+
+  /** What is said of time. */
+  get nowMs(): number {
+    return this.#scheduler.nowMs;
+  }
+}
+
+const shownOf = (t: WorldTicket) => [t.subject, t.state, t.user_id, t.label_ids, t.spam, t.trash, t.inbox_id, t.type];
+const iso = (ms: number) => new Date(ms).toISOString().slice(11, 19);

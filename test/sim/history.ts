@@ -1,0 +1,80 @@
+/**
+ * What truly happened in the world of a simulation, as far as its tables alone do not tell: when something was deleted, and
+ * which tickets changed without moving their `updated_at`.
+ */
+import type { World } from '../../src/sandbox/helpdesk/world.ts';
+
+export class History {
+  /** Tickets that changed in silence since their `updated_at` last moved: what the mirror shows of them may be older. */
+  readonly silent = new Set<string>();
+  /** Since when each ticket, and each customer, has been gone, by the steady clock. */
+  readonly gone = new Map<string, number>();
+  /** What was gone, and came back, at some time. */
+  readonly returned = new Set<string>();
+  /** Nothing announces these. */
+  customersEdited = false;
+  messagesEdited = false;
+  deleted = false;
+  renamed = false;
+  /** Changes so far. */
+  changes = 0;
+
+  /** Listens to every change of the world from now on. */
+  constructor(world: World) {
+    const { tickets, customers } = world;
+    const { steady } = world.clock;
+    const [change, add, remove] = [
+      tickets.change.bind(tickets),
+      tickets.add.bind(tickets),
+      tickets.delete.bind(tickets),
+    ];
+    tickets.change = (ticket, edit, moving) => {
+      this.changes++;
+      const before = ticket.messages;
+      const changed = change(ticket, edit, moving);
+      if (moving.quiet) {
+        this.silent.add(ticket.id);
+        if (ticket.messages !== before) this.messagesEdited = true;
+      } else this.silent.delete(ticket.id);
+      return changed;
+    };
+    tickets.add = ticket => {
+      this.changes++;
+      if (this.gone.delete(ticket.id)) this.returned.add(ticket.id);
+      return add(ticket);
+    };
+    tickets.delete = ticket => {
+      this.changes++;
+      this.deleted = true;
+      this.gone.set(ticket.id, steady());
+      remove(ticket);
+    };
+    const [addCustomer, patch, setContacts, removeCustomer] = [
+      customers.add.bind(customers),
+      customers.patch.bind(customers),
+      customers.setContacts.bind(customers),
+      customers.delete.bind(customers),
+    ];
+    customers.add = customer => {
+      this.changes++;
+      if (customer?.id !== undefined && this.gone.delete(customer.id)) this.returned.add(customer.id);
+      return addCustomer(customer);
+    };
+    customers.patch = (id, fields) => {
+      this.changes++;
+      this.customersEdited = true;
+      return patch(id, fields);
+    };
+    customers.setContacts = (id, contacts) => {
+      this.changes++;
+      this.customersEdited = true;
+      setContacts(id, contacts);
+    };
+    customers.delete = id => {
+      this.changes++;
+      this.deleted = true;
+      this.gone.set(id, steady());
+      removeCustomer(id);
+    };
+  }
+}

@@ -1,0 +1,149 @@
+/** A process of Shelfdesk within the simulation, as `start` is one: it tends runs, opens some, and takes jobs. */
+import { pino } from 'pino';
+import { makeBudget } from '../../src/budget/budget.ts';
+import type { Clock } from '../../src/clock.ts';
+import type { Context } from '../../src/context.ts';
+import { Interrupted } from '../../src/errors.ts';
+import { type Dialect, fixedToken } from '../../src/http/dialect.ts';
+import { type Fetch, makeNoSend, makeSend, type Send, timeoutMs } from '../../src/http/send.ts';
+import type { Job } from '../../src/queue/job.ts';
+import type { JobQueue } from '../../src/queue/queue.ts';
+import { keepTending, openWaiting, type Tending, tend } from '../../src/queue/tend.ts';
+import { type Working, work } from '../../src/queue/worker.ts';
+import type { Rng } from '../../src/sandbox/random.ts';
+import { TOKEN } from '../../src/sandbox/switches.ts';
+import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
+import type { Database, Door } from './database.ts';
+import { lookbackMs, type Plan } from './plan.ts';
+import { type Actor, actor, type Scheduler } from './scheduler.ts';
+
+export const account = 'default';
+/** As sync.is_alive() knows it. */
+const lockClass = 0x53_48_53_57;
+
+/** What a planted defect replaces: always a wrapper of what the product is given, never a switch in it. */
+export interface Defect {
+  readonly rewrite?: Door['rewrite'];
+  readonly dialect?: Dialect;
+  readonly send?: (send: Send, clock: Clock) => Send;
+}
+
+export interface Around {
+  readonly plan: Plan;
+  readonly scheduler: Scheduler;
+  readonly database: Database;
+  readonly fetchOf: (by: Actor) => Fetch;
+  readonly queueOf: (by: Actor) => JobQueue;
+  readonly jobs: readonly Job[];
+  readonly rng: Rng;
+  readonly databaseNow: () => number;
+  readonly trouble: Door['trouble'];
+  readonly lateMs: () => number;
+  readonly defect: Defect;
+  readonly failed: (why: unknown) => void;
+}
+
+const log = pino({ level: 'silent' });
+
+export class Process {
+  readonly by: Actor;
+  readonly ctx: Context;
+  /** How far its clock is from the true time. */
+  clockMs = 0;
+  id = 0;
+  readonly #around: Around;
+  readonly #leaving = new AbortController();
+  #tending: Tending | undefined;
+  #working: Working | undefined;
+
+  constructor(name: string, around: Around) {
+    this.by = actor(name);
+    this.#around = around;
+    const { scheduler, database, plan, rng, defect } = around;
+    const { by } = this;
+    const clock: Clock = {
+      now: () => scheduler.nowMs + this.clockMs,
+      monotonic: () => scheduler.nowMs,
+      sleep: (ms, signal) => scheduler.sleep(by, ms, signal),
+    };
+    const pg = database.poolFor({
+      ...{ by, scheduler, now: around.databaseNow, trouble: around.trouble, lateMs: around.lateMs },
+      ...(defect.rewrite && { rewrite: defect.rewrite }),
+    });
+    const own = { pg, clock, log, random: rng };
+    const send = makeSend({
+      ...own,
+      baseUrl: new URL('https://desk.example/api/v1'),
+      dialect: defect.dialect ?? helpdeskDialect,
+      token: fixedToken(TOKEN),
+      budget: makeBudget({ ...own, account, source: 'helpdesk', limits: plan.limits, timeoutMs }),
+      fetch: around.fetchOf(by),
+    });
+    this.ctx = {
+      ...{ account, pg, clock, log, random: rng },
+      signal: this.#leaving.signal,
+      sources: new Set(['helpdesk']),
+      helpdesk: {
+        send: defect.send ? defect.send(send, clock) : send,
+        lookbackMs,
+        sweep: { ageMs: 0, mostDeleted: 1 },
+        audit: { ticketsPerHour: 0, messagesAgeMs: undefined },
+      },
+      books: { send: noCatalog, owners: [], shelfAgeMs: 0, volumeAgeMs: 0, thaw: async () => {} },
+    };
+  }
+
+  /** Enters the list of the living, as warehouse/workers.ts does, and works. */
+  async start(): Promise<void> {
+    const { scheduler, database, queueOf, jobs } = this.#around;
+    await scheduler.effect(this.by, 'begins to live', async () => {
+      const { rows } = await database.query(
+        {
+          text: `insert into sync.workers (account_id, works, host, pid, version, started_at)
+            values ($1, true, $2, 1, 'sim', $3) returning id`,
+          values: [account, this.by.name, new Date(scheduler.nowMs)],
+        },
+        0,
+      );
+      this.id = rows[0]!.id;
+      await database.client.query(`select pg_advisory_lock(${lockClass}, ${this.id})`);
+    });
+    const queue = queueOf(this.by);
+    const { ctx, id } = this;
+    const tending = keepTending(ctx, async () => {
+      await openWaiting(ctx, id);
+      await tend(ctx, queue, { worker: id, jobs: working.jobs });
+    });
+    const working: Working = work(ctx, queue, jobs, { worker: id, afterEach: tending.ring });
+    tending.failed.catch(this.#around.failed);
+    this.#tending = tending;
+    this.#working = working;
+  }
+
+  /** Somebody has opened a run. */
+  ring(): void {
+    this.#tending?.ring();
+  }
+
+  /** As SIGSTOP does, and SIGCONT after a while. */
+  stop(forMs: number): void {
+    this.by.stoppedUntilMs = this.#around.scheduler.nowMs + forMs;
+  }
+
+  /** As SIGTERM does. */
+  async leave(): Promise<void> {
+    this.#leaving.abort(new Interrupted());
+    this.#tending?.stop();
+    await this.#working?.[Symbol.asyncDispose]();
+    await this.#around.scheduler.effect(actor('goodbye'), `${this.by.name} has left`, () => this.kill());
+  }
+
+  /** As `kill -9` does: its lock ends with it. */
+  async kill(): Promise<void> {
+    if (this.by.dead) return;
+    this.#around.scheduler.kill(this.by);
+    await this.#around.database.client.query(`select pg_advisory_unlock(${lockClass}, ${this.id})`);
+  }
+}
+
+const noCatalog = makeNoSend(() => new Error('no catalog here') as never);

@@ -1,0 +1,443 @@
+/** One seed from its beginning to its end: turmoil, then rest, and then the tables have to be the truth. */
+import { backfillStream } from '../../jobs/backfill-stream.ts';
+import { hydrateMessages } from '../../jobs/hydrate-messages.ts';
+import { sweepStream } from '../../jobs/sweep-stream.ts';
+import { syncStream } from '../../jobs/sync-stream.ts';
+import type { Job } from '../../src/queue/job.ts';
+import { between, makeRng, pick, type Rng } from '../../src/sandbox/random.ts';
+import { Rules } from '../../src/sandbox/rules.ts';
+import { openServices, type Services } from '../../src/sandbox/services.ts';
+import { streams } from '../../src/streams/index.ts';
+import type { Stream } from '../../src/streams/stream.ts';
+import { bindAccount } from '../../src/warehouse/accounts.ts';
+import { register } from '../../src/warehouse/coverage.ts';
+import { transaction } from '../../src/warehouse/pool.ts';
+import { openBackfill } from '../../src/warehouse/ranges.ts';
+import { buryRuns, lockAccount, openRun, openSync, type RunKind } from '../../src/warehouse/runs.ts';
+import { openSweep } from '../../src/warehouse/sweep.ts';
+import { differences } from '../support/mirror.ts';
+import { Check } from './check.ts';
+import type { Database, Trouble } from './database.ts';
+import { type Happens, happen, makeWorld } from './happenings.ts';
+import { History } from './history.ts';
+import { networkOf } from './network.ts';
+import { type Plan, planOf } from './plan.ts';
+import { type Around, account, type Defect, Process } from './process.ts';
+import { Queue } from './queue.ts';
+import { actor, Scheduler } from './scheduler.ts';
+
+export interface Told {
+  readonly seed: number;
+  /** What did not hold; nothing, if all is well. */
+  readonly complaints: readonly string[];
+  readonly hash: number;
+  readonly trace: readonly string[] | undefined;
+  readonly steps: number;
+  readonly checks: number;
+  readonly changes: number;
+  readonly requests: number;
+  readonly deaths: number;
+}
+
+export interface SimulateOptions {
+  readonly database: Database;
+  readonly traced?: boolean;
+  readonly defect?: Defect;
+  readonly plan?: Partial<Plan>;
+}
+
+/** When every world begins. */
+const beginMs = Date.UTC(2026, 5, 1, 12);
+const jobs: readonly Job[] = [syncStream, backfillStream, hydrateMessages, sweepStream];
+const deskStreams = streams.filter(({ source }) => source === 'helpdesk');
+const listStreams = deskStreams.filter(stream => stream.kind === 'list');
+const names = deskStreams.map(({ name }) => name);
+
+export async function simulate(seed: number, options: SimulateOptions): Promise<Told> {
+  const { database } = options;
+  const plan = { ...planOf(seed), ...options.plan };
+  await database.client.query('select pg_advisory_unlock_all()');
+  await database.empty();
+  const simulation = new Simulation(plan, options);
+  const undo = setPaging(plan);
+  try {
+    await simulation.begin();
+    await simulation.turmoil();
+    await simulation.rest();
+  } catch (error) {
+    simulation.check.complain(`it came to no end: ${error instanceof Error ? (error.stack ?? error.message) : error}`);
+  } finally {
+    undo();
+  }
+  return simulation.told();
+}
+
+/** Lists of the product are cut into small pages, so that a world of some tickets is deeper than paging reaches. */
+function setPaging({ perPage, depth }: Plan): () => void {
+  const paged = listStreams as { paging: { perPage: number; depth: number } }[];
+  const before = paged.map(({ paging }) => paging);
+  for (const stream of paged) stream.paging = { perPage, depth };
+  return () => {
+    for (const [i, stream] of paged.entries()) stream.paging = before[i]!;
+  };
+}
+
+/** Of what nothing goes wrong with. */
+const mostSteps = 20_000;
+class Simulation {
+  readonly plan: Plan;
+  readonly scheduler: Scheduler;
+  readonly services: Services;
+  readonly history: History;
+  readonly check: Check;
+  readonly #database: Database;
+  readonly #queue: Queue;
+  readonly #around: Around;
+  readonly #rules = new Rules();
+  readonly #rng: Rng;
+  readonly #chance: Rng;
+  readonly #happens: Happens;
+  readonly #calm;
+  readonly #director = actor('director');
+  #processes: Process[] = [];
+  #databaseMs = 0;
+  #wild = false;
+  #named = 0;
+  #deaths = 0;
+  /** How far the source's clock has jumped. */
+  #sourceMs = 0;
+  /** The furthest that the source's clock ever showed, against the true time. */
+  #furthestMs = 0;
+  /** Some run may be over. */
+  #mayHaveEnded = false;
+
+  constructor(plan: Plan, { database, traced = false, defect = {} }: SimulateOptions) {
+    this.plan = plan;
+    this.#database = database;
+    const rng = (n: number) => makeRng(plan.seed * 7 + n);
+    this.#rng = rng(2);
+    this.#chance = rng(3);
+    const scheduler = new Scheduler({ nowMs: beginMs, rng: rng(4), traced });
+    this.scheduler = scheduler;
+    const now = () => scheduler.nowMs;
+    const world = makeWorld(plan, rng(5), now);
+    this.services = openServices({ ...plan.readings, world, now, rules: this.#rules, books: {}, seed: plan.seed });
+    this.history = new History(world);
+    this.check = new Check({ world, plan, history: this.history, scheduler, database });
+    const lateMs = () => plan.lateMs;
+    this.#happens = {
+      ...{ world, rng: rng(6), plan, history: this.history, bin: { tickets: [], customers: [] } },
+      get lateMs() {
+        return lateMs();
+      },
+    };
+    this.#queue = new Queue(scheduler, rng(7));
+    const { services, check } = this;
+    this.#around = {
+      ...{ plan, scheduler, database, defect, jobs, rng: rng(8) },
+      fetchOf: networkOf({ scheduler, services, rng: rng(9), slow: plan.slow, arrived: check.exchange }),
+      queueOf: by => this.#queue.of(by),
+      databaseNow: () => scheduler.nowMs + this.#databaseMs,
+      trouble: () => this.#trouble(),
+      lateMs: () => (this.#wild && this.#chance() < 0.01 ? between(this.#chance, 1, 4000) : 0),
+      failed: why => check.complain(`a process failed: ${why instanceof Error ? why.stack : why}`),
+    };
+    this.#calm = database.poolFor({
+      ...{ by: this.#director, scheduler, now: this.#around.databaseNow, trouble: () => undefined, lateMs: () => 0 },
+    });
+    database.watch = (statement, _by, { rowCount }) => {
+      check.statement(statement, rowCount);
+      if (statement.text.includes('update sync.stored_runs')) this.#mayHaveEnded = true;
+    };
+    scheduler.afterwards = () => check.look();
+    scheduler.border = (_step, by) => this.#border(by.name);
+    scheduler.meanwhile = () => {
+      if (this.#wild && this.#chance() < plan.changes) happen(this.#happens);
+    };
+  }
+
+  async begin(): Promise<void> {
+    await this.#direct(async () => {
+      await bindAccount(this.#calm, account, { helpdesk: new URL('https://desk.example/api/v1') });
+      const lists = listStreams.flatMap(({ name, lists }) => lists.map(list => ({ stream: name, list: list.name })));
+      await register(this.#calm, account, 0, lists);
+    });
+  }
+
+  /** Everything goes wrong that this seed has. */
+  async turmoil(): Promise<void> {
+    const { plan, scheduler } = this;
+    this.#wild = true;
+    this.#rules.set(plan.rules);
+    const endMs = scheduler.nowMs + plan.turmoilMs;
+    const endStep = scheduler.steps + plan.turmoilSteps;
+    for (let n = 0; n < plan.workers; n++) this.#start();
+    for (const [atMs, label, act] of this.#events(endMs)) scheduler.at(atMs, this.#director, label, act);
+    await scheduler.run(() => scheduler.nowMs >= endMs || scheduler.steps >= endStep);
+    this.#wild = false;
+    this.#rules.clear();
+    for (const process of this.#processes) await process.kill();
+    await scheduler.run(() => true);
+    scheduler.kill(this.#director);
+    this.#director.dead = false;
+    if (this.#sourceMs < 0) this.#jump(-this.#sourceMs);
+    this.#databaseMs = 0;
+    scheduler.skip(plan.restMs);
+  }
+
+  /** What is due has been done: nothing may differ any more. */
+  async rest(): Promise<void> {
+    const { history, check, services } = this;
+    if (history.renamed) this.scheduler.skip(8 * 86_400_000);
+    services.catchUp();
+    this.#queue.flush();
+    this.#start();
+    await this.#direct(() => buryRuns(this.#calm, account, new Date(this.scheduler.nowMs)));
+    await this.#finish('sync', names);
+    if (await this.#hasHoles()) await this.#finish('backfill', ['tickets', 'messages']);
+    const { messagesEdited, customersEdited, deleted, silent } = history;
+    if (customersEdited || deleted || silent.size > 0) await this.#finish('sweep', ['customers', 'tickets']);
+    if (deleted || messagesEdited || silent.size > 0) await this.#finish('backfill', ['messages'], messagesEdited);
+    for (const what of await differences(this.#calmReads(), services.helpdesk.world))
+      check.complain(`at rest: ${what}`);
+    for (const process of this.#processes) await process.kill();
+  }
+
+  told(): Told {
+    const { plan, check, scheduler, history, services } = this;
+    return {
+      seed: plan.seed,
+      complaints: check.complaints,
+      hash: scheduler.hash,
+      trace: scheduler.lines,
+      steps: scheduler.steps,
+      checks: check.checks,
+      changes: history.changes,
+      requests: services.helpdesk.totals.requests,
+      deaths: this.#deaths,
+    };
+  }
+
+  // --- what goes wrong ----------------------------------------------------------------------------------------------
+
+  #trouble(): Trouble | undefined {
+    if (!this.#wild || this.#chance() * 1000 >= this.plan.troubles) return undefined;
+    const kind = pick(this.#chance, ['before', 'after', 'within'] as const);
+    return kind === 'within' ? { kind, statement: between(this.#chance, 1, 8) } : { kind };
+  }
+
+  async #border(name: string): Promise<boolean> {
+    if (!this.#wild || this.#chance() * 2000 >= this.plan.deaths) return false;
+    const process = this.#processes.find(({ by }) => by.name === name);
+    if (process === undefined || process.by.dead) return false;
+    await this.#die(process);
+    return true;
+  }
+
+  async #die(process: Process): Promise<void> {
+    this.#deaths++;
+    this.scheduler.note(`${process.by.name} dies`);
+    await process.kill();
+    const soonMs = this.scheduler.nowMs + between(this.#chance, 100, 9000);
+    this.scheduler.at(soonMs, this.#director, 'another one begins', () => this.#start());
+  }
+
+  #kill(process: Process): void {
+    const { scheduler } = this;
+    scheduler.effect(this.#director, `kills ${process.by.name}`, () => this.#die(process)).catch(this.#around.failed);
+  }
+
+  #start(): Process {
+    const process = new Process(`P${++this.#named}`, this.#around);
+    if (this.#wild && this.plan.clocksMs > 0) process.clockMs = this.#someMs();
+    this.#processes = [...this.#processes.filter(({ by }) => !by.dead), process];
+    process.start().catch(this.#around.failed);
+    return process;
+  }
+
+  #someMs = () => between(this.#chance, -this.plan.clocksMs, this.plan.clocksMs);
+
+  /** The source's clock: it never shows a time that is further behind what it has shown than the seed allows. */
+  #jump(ms: number): void {
+    this.#sourceMs += ms;
+    this.#furthestMs = Math.max(this.#furthestMs, this.#sourceMs);
+    this.services.helpdesk.world.clock.jump(ms);
+  }
+
+  /** What is asked for, and what befalls those who work on it. */
+  #events(endMs: number): [atMs: number, label: string, act: () => void][] {
+    const { plan, scheduler } = this;
+    const rng = this.#rng;
+    const time = () => between(rng, scheduler.nowMs, endMs);
+    const events: [number, string, () => void][] = [[scheduler.nowMs, 'a sync', () => this.#ask('sync', names)]];
+    for (let n = between(rng, 0, 3); n > 0; n--) {
+      const kind = pick(rng, ['sync', 'fresh', 'nightly', 'backfill', 'again', 'hydrate', 'sweep', 'night'] as const);
+      events.push([time(), `asked: ${kind}`, () => this.#askFor(kind)]);
+    }
+    for (let atMs = scheduler.nowMs + 60_000; atMs < endMs; atMs += 60_000)
+      events.push([atMs, 'every minute', () => this.#ask('fresh', ['customers', 'tickets'])]);
+    for (let n = plan.events; n > 0; n--) events.push([time(), ...this.#mishap(rng)]);
+    for (let n = plan.jumpMs > 0 ? between(rng, 1, 4) : 0; n > 0; n--) {
+      const forward = between(rng, 0, plan.jumpMs);
+      events.push([time(), 'the clock of the source jumps', () => this.#jumpWithin(forward)]);
+    }
+    for (let n = plan.foreign > 0 ? between(rng, 1, 12) : 0; n > 0; n--)
+      events.push([time(), 'others use credits', () => this.services.helpdesk.takeCredits(plan.foreign)]);
+    if (plan.clocksMs > 0)
+      for (let n = between(rng, 1, 4); n > 0; n--)
+        events.push([time(), 'a clock of ours is set', () => this.#setClock()]);
+    return events;
+  }
+
+  /** Anywhere between what it has shown at most and as far behind that as the seed allows, and back again. */
+  #jumpWithin(ms: number): void {
+    const to = this.#chance() < 0.5 ? this.#furthestMs - ms : Math.min(this.plan.jumpMs, this.#sourceMs + ms);
+    this.#jump(to - this.#sourceMs);
+  }
+
+  #setClock(): void {
+    if (this.#chance() < 0.4) this.#databaseMs = this.#someMs();
+    else pick(this.#chance, this.#living()).clockMs = this.#someMs();
+  }
+
+  #living(): Process[] {
+    const living = this.#processes.filter(({ by }) => !by.dead);
+    return living.length > 0 ? living : [this.#start()];
+  }
+
+  #mishap(rng: Rng): [label: string, act: () => void] {
+    const one = () => pick(rng, this.#living());
+    const forMs = pick(rng, [3000, 20_000, 60_000]);
+    return pick(rng, [
+      ['one is stopped', () => one().stop(forMs)],
+      ['one is killed', () => this.#kill(one())],
+      ['one leaves', () => void this.#leave(one())],
+      ['one comes', () => void this.#start()],
+      ['the queue is flushed', () => this.#queue.flush()],
+      ['a job comes twice', () => this.#queue.deliverAgain()],
+      ['a job comes twice', () => this.#queue.deliverAgain()],
+      ['the queue is away', () => this.#takeAway(forMs)],
+    ] as const) as [string, () => void];
+  }
+
+  #leave(process: Process): void {
+    process.leave().catch(this.#around.failed);
+    this.scheduler.at(this.scheduler.nowMs + 2000, this.#director, 'another one begins', () => this.#start());
+  }
+
+  #takeAway(forMs: number): void {
+    const untilMs = this.scheduler.nowMs + forMs;
+    this.#queue.isAway = () => this.#wild && this.scheduler.nowMs < untilMs;
+  }
+
+  // --- what is asked for ----------------------------------------------------------------------------------------------
+
+  #askFor(kind: RunKind | 'again' | 'night'): void {
+    if (kind === 'nightly') this.#ask('nightly', ['users', 'customers', 'tickets']);
+    else if (kind === 'fresh') this.#ask('fresh', ['customers', 'tickets']);
+    else if (kind === 'hydrate') this.#ask('hydrate', ['messages']);
+    else if (kind === 'sync') this.#ask('sync', names);
+    else if (kind === 'sweep')
+      this.#ask('sweep', pick(this.#chance, [['tickets'], ['customers'], ['customers', 'tickets']]));
+    else if (kind === 'night') this.#ask('sweep', ['customers', 'tickets'], false);
+    else
+      this.#ask(
+        'backfill',
+        pick(this.#chance, [['tickets'], ['customers'], ['tickets', 'messages']]),
+        kind === 'again',
+      );
+  }
+
+  #ask(kind: RunKind, asked: readonly string[], again?: boolean): void {
+    this.#open(kind, asked, again).catch(this.#around.failed);
+  }
+
+  /** A sweep that is not asked for `again` is one of the schedule. */
+  async #open(kind: RunKind, asked: readonly string[], again?: boolean): Promise<number> {
+    const opener = this.#processes.find(({ by, id }) => !by.dead && id > 0)?.id ?? 0;
+    const now = new Date(this.scheduler.nowMs);
+    const given = { account, streams: asked, opener };
+    const range = { since: null, until: null, again: again ?? false };
+    const open = async () => {
+      if (kind === 'sync') return openSync(this.#calm, given, now, 60_000);
+      if (kind === 'sweep' && again !== false)
+        return (await openSweep(this.#calm, { ...given, acceptDeletions: true }, now)).run;
+      if (kind === 'backfill') return (await openBackfill(this.#calm, { ...given, range }, now)).run;
+      return transaction(this.#calm, async client => {
+        await lockAccount(client, account);
+        return openRun(client, { ...given, kind }, now);
+      });
+    };
+    const run = await open();
+    for (const process of this.#processes) process.ring();
+    return run;
+  }
+
+  /** A run that has to come to a good end, and what may still wait for its next try. */
+  async #finish(kind: RunKind, asked: readonly string[], again?: boolean): Promise<void> {
+    const { scheduler, check } = this;
+    for (let tries = 1; ; tries++) {
+      let run: number | undefined;
+      await this.#direct(async () => {
+        run = await this.#open(kind, asked, again);
+      });
+      let state = 'running';
+      for (const last = scheduler.steps + mostSteps; state === 'running' && scheduler.steps < last; ) {
+        this.#mayHaveEnded = false;
+        const { rows } = await this.#database.query(
+          { text: 'select state from sync.stored_runs where id = $1', values: [run] },
+          0,
+        );
+        state = rows[0].state;
+        if (state === 'running') await scheduler.run(() => this.#mayHaveEnded, mostSteps);
+      }
+      if (state === 'completed') return;
+      const { rows } = await this.#database.query(
+        {
+          text: `select stream, state, error from sync.stored_run_streams where run_id = $1 and error is not null`,
+          values: [run],
+        },
+        0,
+      );
+      const why = rows.map(row => `${row.stream}: ${row.error}`).join('; ');
+      scheduler.note(`run ${run}, ${kind}, ended ${state}: ${why}`);
+      if (tries === 3) return check.complain(`at rest: run ${run} of kind ${kind} ended ${state}: ${why}`);
+      for (const process of this.#processes) await process.kill();
+      scheduler.skip(2 * 86_400_000);
+      this.#start();
+    }
+  }
+
+  async #hasHoles(): Promise<boolean> {
+    const { rows } = await this.#database.query(
+      {
+        text: `select count(*)::int as n from sync.holes where stream = 'tickets' and account_id = $1`,
+        values: [account],
+      },
+      0,
+    );
+    return rows[0].n > 0;
+  }
+
+  #calmReads() {
+    const query = (asked: { text: string; rowMode?: 'array' }) => this.#database.client.query(asked);
+    return { query } as unknown as Parameters<typeof differences>[0];
+  }
+
+  /** Until it is done, with everybody else at work meanwhile. */
+  async #direct(act: () => Promise<void>): Promise<void> {
+    let done = false;
+    let failure: unknown;
+    act().then(
+      () => (done = true),
+      error => {
+        failure = error ?? 'failed';
+        done = true;
+      },
+    );
+    await this.scheduler.run(() => done);
+    if (failure !== undefined) throw failure;
+  }
+}
+
+export type { Stream };
