@@ -23,6 +23,7 @@ import {
   noteChecked,
   noteSwept,
   scopeOf,
+  walkedBy,
   walkName,
 } from '../warehouse/sweep.ts';
 import { listBatch, pageOf } from './batch.ts';
@@ -75,7 +76,7 @@ async function sweepLists(sweep: Sweep): Promise<string[]> {
   }
   // While it was read, the default list may have been found to show what has lists of its own: then it is begun anew.
   const [{ name: first }] = stream.lists;
-  if (holes.length === 0 && (await nextDue(ctx.pg, claim, first, { afterMs: 0, checkedMs: 0 }))?.fromMs === 0)
+  if (holes.length === 0 && (await nextDue(ctx.pg, claim, first, { afterMs: 0, checkedMs: 1 }))?.fromMs === 0)
     holes.push(...(await sweepList(sweep, first, ctx.helpdesk.sweep.ageMs)));
   // One that somebody asks for has just seen them in the other lists.
   if (!claim.again) holes.push(...(await sweepList(sweep, openTickets, openAgeMs)));
@@ -199,8 +200,9 @@ async function sweepWhole(sweep: Sweep): Promise<string[]> {
         await beginAgain(client, claim, reply.asOf - slackMs);
         await noteChecked(client, claim, ids, reply.asOf);
         await clearSuspects(client, claim, ids, reply.asOf);
-        const walked = proof.covered && (await coverWalked(client, claim, proof.covered));
-        if (!done || walked === undefined || walked.to !== proof.covered?.to || holes.length > 0) return;
+        if (proof.covered) await coverWalked(client, claim, proof.covered);
+        const walked = done && holes.length === 0 ? await walkedBy(client, claim) : undefined;
+        if (walked === undefined) return;
         await suspectCustomers(client, claim, { begunMs: walked.begunMs, lookbackMs });
         await noteSwept(client, claim, list, { from: 0, to: walked.to }, walked.begunMs - lookbackMs);
       },

@@ -74,7 +74,10 @@ export function tableOf({ stream }: Pick<Claim, 'stream'>): 'helpdesk.tickets' |
   throw new Error(`stream ${stream} cannot be swept`);
 }
 
-/** What a sweep has yet to read of a list, by creation time: the oldest part that begins at `afterMs` or later. */
+/**
+ * What a sweep has yet to read of a list, by creation time: the oldest part that begins at `afterMs` or later. What was
+ * created after `checkedMs` was seen after it.
+ */
 export async function nextDue(
   db: Queryable,
   claim: Claim,
@@ -87,7 +90,7 @@ export async function nextDue(
      from unnest(tstzmultirange(tstzrange('1970-01-01T00:00:00Z', null)) - coalesce((
        select range_agg(s.created) from sync.swept s
        where (s.account_id, s.stream, s.list) = ($1, $2, $3) and (s.run_id = $4 or s.as_of >= $5)), '{}')) due
-     where lower(due) >= $6
+     where lower(due) >= $6 and ($5::timestamptz is null or lower(due) < $5)
      order by due limit 1`,
     // One that somebody has asked for reads all that it has not read itself.
     [claim.account, claim.stream, list, claim.run, claim.again ? null : new Date(checkedMs), new Date(afterMs)],
@@ -160,21 +163,23 @@ export async function beginWalk(
   return { fromMs: from_ms, walk: page === null ? undefined : { since: since_ms, asOf: as_of_ms, page, deep } };
 }
 
-/** A part of the walk is done. Answers what this run has walked without a hole from the beginning, and since when. */
-export async function coverWalked(
-  client: Client,
-  claim: Claim,
-  { from, to }: Range,
-): Promise<{ to: Ms; begunMs: Ms } | undefined> {
-  const { rows } = await client.query<{ to_ms: Ms; begun_ms: Ms }>(
-    `with walked as (
-       update sync.run_lists set covered = covered + tstzmultirange(tstzrange($5, $6))
-       where (account_id, stream, list, run_id) = ($1, $2, $3, $4)
-       returning covered)
-     select extract(epoch from upper(part))::float8 * 1000 as to_ms,
-       (select extract(epoch from again_before)::float8 * 1000 from sync.stored_runs where id = $4) as begun_ms
-     from walked, unnest(covered) part where part @> '1970-01-01T00:00:00Z'::timestamptz`,
+/** A part of the walk is done. */
+export async function coverWalked(client: Client, claim: Claim, { from, to }: Range): Promise<void> {
+  await client.query(
+    `update sync.run_lists set covered = covered + tstzmultirange(tstzrange($5, $6))
+     where (account_id, stream, list, run_id) = ($1, $2, $3, $4)`,
     [claim.account, claim.stream, walkName, claim.run, new Date(from), new Date(to)],
+  );
+}
+
+/** Up to where this run has walked without a hole from the beginning, and when that began. */
+export async function walkedBy(client: Client, claim: Claim): Promise<{ to: Ms; begunMs: Ms } | undefined> {
+  const { rows } = await client.query<{ to_ms: Ms; begun_ms: Ms }>(
+    `select extract(epoch from upper(l.covered))::float8 * 1000 as to_ms, extract(epoch from r.again_before)::float8 * 1000 as begun_ms
+     from sync.run_lists l join sync.stored_runs r on r.id = l.run_id
+     where (l.account_id, l.stream, l.list, l.run_id) = ($1, $2, $3, $4)
+       and l.covered @> '1970-01-01T00:00:00Z'::timestamptz and (select count(*) = 1 from unnest(l.covered))`,
+    [claim.account, claim.stream, walkName, claim.run],
   );
   const [walked] = rows;
   return walked && { to: walked.to_ms, begunMs: walked.begun_ms };

@@ -1,0 +1,431 @@
+/**
+ * Sweeps of a whole help desk: what nothing announces is found, exactly, whatever goes wrong on the way; and nothing gets a
+ * tombstone that is there, nor is anything said to be checked that was not.
+ */
+import { describe, expect, test } from 'vitest';
+import { Interrupted } from '../../src/errors.ts';
+import type { WorldTicket } from '../../src/sandbox/helpdesk/rows.ts';
+import { makeRng, pick, type Rng } from '../../src/sandbox/random.ts';
+import type { FaultRule } from '../../src/sandbox/rules.ts';
+import { openSweep } from '../../src/warehouse/sweep.ts';
+import { type InProcess, inProcess } from '../support/in-process.ts';
+import { differences } from '../support/mirror.ts';
+
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+const both = ['customers', 'tickets'];
+const again = { range: { since: null, until: null, again: true } };
+const paging = { perPage: 10, depth: 100 };
+const oneById = /^\/(tickets|customers)\/(.+)$/;
+
+interface Tombstone {
+  id: string;
+  after: Date;
+  at: Date;
+}
+
+const tombstones = async (s: InProcess, table: string) =>
+  (await s.rows(
+    `select id, _deleted_after as after, _deleted_at as at from helpdesk.${table} where _deleted_at is not null order by id`,
+  )) as unknown as Tombstone[];
+const checked = async (s: InProcess, stream = 'tickets') =>
+  (await s.rows(`select sync.deletes_checked_at('default', $1) as at`, stream))[0]!.at as Date | null;
+const ticketChecked = async (s: InProcess, id: string) =>
+  (await s.rows(`select sync.ticket_checked_at('default', $1) as at`, id))[0]!.at as Date | null;
+const suspects = async (s: InProcess) =>
+  s.rows('select record_id as id, gone_at, attempts, error from sync.open_suspects order by 1');
+const deletedOf = (all: readonly Tombstone[]) => all.map(({ id }) => id);
+const asc = (ids: Iterable<string>) => [...ids].sort((a, b) => (a < b ? -1 : 1));
+
+/** A fifth of all requests fails, in one way or another. */
+const fifth: FaultRule[] = [
+  { share: 0.05, seed: 1, fault: { kind: 'status', status: 503 } },
+  { share: 0.05, seed: 2, fault: { kind: 'reset', after: 'half' } },
+  { share: 0.05, seed: 3, fault: { kind: 'truncate' } },
+  { share: 0.05, seed: 4, fault: { kind: 'html' } },
+];
+
+const readings = [
+  { name: 'everything listed', hidden: [] as string[], options: { sinceInclusive: true } },
+  {
+    name: 'spam, trash, archived and snoozed hidden',
+    hidden: ['archived', 'snoozed'],
+    options: {
+      sinceInclusive: false,
+      spamListed: false,
+      trashListed: false,
+      archivedListed: false,
+      snoozedListed: false,
+    },
+  },
+];
+
+test.each(readings)(
+  '$name: what nothing announces is found, with a fifth of the requests failing',
+  async ({ hidden, options }) => {
+    await using s = await inProcess({ ...options, tickets: 90, customers: 60, seed: 11, paging });
+    const { world } = s;
+    const ids = [...world.tickets.keys()];
+    // What no list ever showed cannot be read; the mirror has the rest, also what is hidden since.
+    for (const id of ids)
+      if (hidden.includes(world.ticket(id).state)) world.patchTicket(id, { state: 'closed', snoozed_until: null });
+    await s.sync();
+    expect(await differences(s.pool, world)).toEqual([]);
+    expect([await checked(s), await checked(s, 'customers'), await ticketChecked(s, ids[0]!)]).toMatchObject([
+      null,
+      null,
+      expect.any(Date),
+    ]);
+
+    s.nowMs += dayMs;
+    const quiet = { quiet: true };
+    const [label] = world.labels.keys();
+    for (const id of ids.slice(0, 4)) world.patchTicket(id, { label_ids: [label!] }, quiet);
+    for (const id of ids.slice(4, 7)) world.patchTicket(id, { state: 'closed' }, quiet);
+    for (const id of ids.slice(7, 12)) world.patchTicket(id, { spam: true, trash: false }, quiet);
+    for (const id of ids.slice(12, 16)) world.patchTicket(id, { trash: true, spam: false }, quiet);
+    for (const id of ids.slice(16, 24)) world.archive(id, quiet);
+    // It comes with a past of its own, and no list of changes shows it.
+    const imported = world.addTicket({
+      created_at: '2024-05-05T05:05:05Z',
+      updated_at: '2024-05-05T05:05:05Z',
+      subject: 'Imported',
+    });
+    const people = [...world.customers.keys()];
+    world.customers.patch(people[1]!, { first_name: 'Renamed' });
+    const someone = [...world.customers.values()].find(({ contacts }) => contacts.length > 0)!;
+    world.customers.removeContact(someone.id, someone.contacts[0]!.id);
+    const deletedMs = s.nowMs;
+    const goneTickets = ids.slice(24, 38);
+    const goneCustomers = people.slice(-9);
+    for (const id of goneTickets) world.deleteTicket(id);
+    for (const id of goneCustomers) world.customers.delete(id);
+
+    s.rules.set(fifth);
+    const swept = await s.run('sweep', both, again);
+    s.rules.clear();
+    expect(swept).toMatchObject({ state: 'completed', exit_code: 0, inserted: 1 });
+    await s.run('hydrate', ['messages']);
+    expect(await differences(s.pool, world)).toEqual([]);
+    expect((await s.rows('select id from helpdesk.tickets where id = $1', imported.id)).length).toBe(1);
+    for (const [table, gone] of [
+      ['tickets', goneTickets],
+      ['customers', goneCustomers],
+    ] as const) {
+      const buried = await tombstones(s, table);
+      expect(deletedOf(buried)).toEqual(asc(gone));
+      for (const { after, at } of buried) {
+        expect(after.getTime()).toBeLessThan(deletedMs);
+        expect(at.getTime()).toBeGreaterThanOrEqual(deletedMs);
+      }
+      // All that was deleted before it has its tombstone; and it is no later than the sweep.
+      const at = (await checked(s, table))!.getTime();
+      expect(at).toBeGreaterThan(deletedMs - 10 * 60_000);
+      expect(at).toBeLessThan(s.nowMs);
+    }
+    expect(await suspects(s)).toEqual([]);
+    expect(await ticketChecked(s, goneTickets[0]!)).toBeNull();
+    expect((await ticketChecked(s, ids[0]!))!.getTime()).toBeGreaterThan(deletedMs - 10 * 60_000);
+    expect(
+      await s.rows(`select count(*) from helpdesk.contacts k join helpdesk.customers c on (c.account_id, c.id) = (k.account_id, k.customer_id)
+    where c._deleted_at is not null and k._deleted_at is null`),
+    ).toEqual([{ count: 0 }]);
+
+    // A second sweep finds nothing, and asks for nobody but those that lists hide.
+    s.asked.length = 0;
+    expect(await s.run('sweep', both, again)).toMatchObject({
+      state: 'completed',
+      inserted: 0,
+      updated: 0,
+      deleted: 0,
+    });
+    const hiddenNow = [...world.tickets.values()].filter(({ state }) => hidden.includes(state)).length;
+    expect(s.asked.filter(({ path }) => oneById.test(path)).length).toBe(hiddenNow);
+
+    // Younger than a week, nothing is due but what is new; open tickets are looked at daily.
+    s.nowMs += dayMs;
+    const open = ids[40]!;
+    world.patchTicket(open, { state: 'open', spam: false, trash: false });
+    await s.sync(['tickets']);
+    s.nowMs += hourMs;
+    world.patchTicket(open, { state: 'closed' }, quiet);
+    s.asked.length = 0;
+    expect(await s.run('sweep', both)).toMatchObject({ state: 'completed', updated: 1 });
+    expect(
+      s.asked.filter(({ query }) => query.get('sort') === 'created_at' && !query.has('state')).length,
+    ).toBeLessThan(4);
+    expect(await differences(s.pool, world)).toEqual([]);
+    s.asked.length = 0;
+    await s.run('sweep', both);
+    expect(s.asked.filter(({ query }) => query.has('state'))).toEqual([]);
+    s.nowMs += 8 * dayMs;
+    expect(await s.run('sweep', both)).toMatchObject({ seen: expect.toSatisfy((n: number) => n >= 77) });
+  },
+);
+
+test('what is no 404 of its own is no deletion; what comes back loses its tombstone', async () => {
+  await using s = await inProcess({ tickets: 60, customers: 40, seed: 12, paging });
+  const { world } = s;
+  await s.sync();
+  await s.run('sweep', both, again);
+  s.nowMs += dayMs;
+  const before = await checked(s);
+  const ids = [...world.tickets.keys()].slice(10, 16);
+  const kept = ids.map(id => ({ ...world.ticket(id), messages: [...world.ticket(id).messages] }));
+  for (const id of ids) world.deleteTicket(id);
+  const customer = [...world.customers.values()].at(-1)!;
+  world.customers.delete(customer.id);
+
+  // One answers with each of them, one with another ticket, and one without saying when.
+  const other = [...world.tickets.keys()].at(-1)!;
+  const answers = [403, 429, 500, `/tickets/${other}`, 400, undefined];
+  s.before = path => {
+    const at = ids.indexOf(oneById.exec(path)?.[2] ?? '');
+    return at < 0 ? undefined : answers[at];
+  };
+  s.rules.set([{ path: `/tickets/${ids[5]}`, fault: { kind: 'headers', drop: ['Date'] } }]);
+  const vain = await s.run('sweep', ['tickets'], again);
+  expect(vain).toMatchObject({ state: 'partly', exit_code: 3, deleted: 0 });
+  expect(await tombstones(s, 'tickets')).toEqual([]);
+  // What is suspected was last there when it was last shown.
+  expect((await checked(s))!.getTime()).toBeLessThanOrEqual(before!.getTime());
+  expect((await ticketChecked(s, ids[0]!))!.getTime()).toBeLessThanOrEqual(before!.getTime());
+  expect((await suspects(s)).map(({ gone_at }) => gone_at)).toEqual(Array(6).fill(null));
+  // Five in a row that tell nothing are no matter of records: the last one was not asked any more.
+  expect((await suspects(s)).map(({ attempts }) => attempts).sort()).toEqual([0, 1, 1, 1, 1, 1]);
+
+  // Refused altogether, nothing is deleted either, and the run says so.
+  s.before = path => (oneById.test(path) ? 401 : undefined);
+  expect(await s.run('sweep', ['tickets'], again)).toMatchObject({ state: 'failed', exit_code: 4, deleted: 0 });
+  expect(await tombstones(s, 'tickets')).toEqual([]);
+
+  // Shown again before anybody asked: no suspect any more.
+  const [first, ...rest] = kept;
+  world.addTicket(first!);
+  s.before = () => undefined;
+  s.rules.clear();
+  const gone = ids.slice(1);
+  expect(await s.run('sweep', both, again)).toMatchObject({ state: 'completed' });
+  expect(deletedOf(await tombstones(s, 'tickets'))).toEqual(asc(gone));
+  expect(deletedOf(await tombstones(s, 'customers'))).toEqual([customer.id]);
+  expect((await checked(s))!.getTime()).toBeGreaterThan(before!.getTime() + hourMs);
+  const ofThem = (table: string) =>
+    s.rows(`select distinct _deleted_at is null as there from helpdesk.${table} where ticket_id = any($1)`, gone);
+  expect(await ofThem('messages')).toEqual([{ there: false }]);
+
+  // It comes back as it was a year ago, and so does the customer: messages and contacts with them.
+  s.nowMs += hourMs;
+  for (const ticket of rest) world.addTicket({ ...ticket, updated_at: ticket.created_at });
+  world.customers.add(customer);
+  expect(await s.run('sweep', both, again)).toMatchObject({ state: 'completed', inserted: 0, deleted: 0 });
+  expect([...(await tombstones(s, 'tickets')), ...(await tombstones(s, 'customers'))]).toEqual([]);
+  expect(await s.rows('select 1 from helpdesk.tickets where _deleted_after is not null')).toEqual([]);
+  await s.run('hydrate', ['messages']);
+  expect(await differences(s.pool, world)).toEqual([]);
+});
+
+test('an interrupted sweep marks nothing beyond what it has proven, and goes on there', async () => {
+  await using s = await inProcess({ tickets: 120, customers: 70, seed: 13, paging });
+  const { world, ctx } = s;
+  const lists = ['users', ...both];
+  await s.sync(lists);
+  s.nowMs += dayMs;
+  const byCreation = [...world.tickets.values()].sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
+  const gone = byCreation.filter((_, i) => i % 10 === 5).map(({ id }) => id);
+  for (const id of gone) world.deleteTicket(id);
+  const left = [...world.customers.keys()].filter((_, i) => i % 12 === 3);
+  for (const id of left) world.customers.delete(id);
+
+  const opened = await s.open('sweep', both, again);
+  const asked: string[] = [];
+  for (const stream of both)
+    for (let steps = 2, state = 'waiting'; state === 'waiting'; steps += 1) {
+      const stopped = new AbortController();
+      let requests = 0;
+      s.before = (path, query) => {
+        asked.push(`${path}?${query}`);
+        if (++requests === steps) stopped.abort(new Interrupted());
+        return undefined;
+      };
+      s.ctx = { ...ctx, signal: stopped.signal };
+      ({ state } = await s.goOn(opened, stream));
+      expect(state).toBeOneOf(['waiting', 'completed']);
+      if (state === 'completed') break;
+      // Nobody was asked for by id yet; and nobody is suspected of whom nothing was proven.
+      const tops = await s.rows(
+        `select coalesce(max(upper(created)), '-infinity') as top from sync.swept where stream = 'tickets'`,
+      );
+      const early = await s.rows(
+        `select 1 from sync.suspects s join helpdesk.tickets t on t.id = s.record_id where s.stream = 'tickets' and t.created_at >= $1`,
+        tops[0]!.top,
+      );
+      expect(early).toEqual([]);
+      if (!asked.some(one => oneById.test(one.split('?')[0]!))) {
+        expect([...(await tombstones(s, 'tickets')), ...(await tombstones(s, 'customers'))]).toEqual([]);
+        expect(await checked(s, stream)).toSatisfy(
+          (at: Date | null) => at === null || at.getTime() < s.nowMs - 23 * hourMs,
+        );
+      }
+    }
+  s.ctx = ctx;
+  s.before = () => undefined;
+  expect(deletedOf(await tombstones(s, 'tickets'))).toEqual(asc(gone));
+  expect(deletedOf(await tombstones(s, 'customers'))).toEqual(asc(left));
+  // What was committed is not read again: no more is asked twice than what an interruption cut off.
+  const lists_asked = asked.filter(one => one.startsWith('/tickets?'));
+  expect(lists_asked.length - new Set(lists_asked).size).toBeLessThan(8);
+});
+
+test('a large part gone at once is believed only when somebody says so', async () => {
+  await using s = await inProcess({ tickets: 110, customers: 30, seed: 14, paging });
+  const { world } = s;
+  await s.sync(['customers', 'tickets']);
+  s.nowMs += dayMs;
+  const gone = [...world.tickets.keys()].slice(20, 60);
+  const few = [...world.customers.keys()].slice(0, 15);
+  for (const id of gone) world.deleteTicket(id);
+  for (const id of few) world.customers.delete(id);
+
+  const ask = (acceptDeletions: boolean) =>
+    openSweep(s.pool, { account: 'default', streams: both, opener: 0, acceptDeletions }, new Date(s.nowMs));
+  const { run, resumed } = await ask(false);
+  expect(resumed).toBe(false);
+  // So few rows are no mass, whatever their share.
+  expect(await s.goOn(run, 'customers')).toMatchObject({ state: 'completed' });
+  expect(deletedOf(await tombstones(s, 'customers'))).toEqual(asc(few));
+  const stopped = await s.goOn(run, 'tickets');
+  expect(stopped).toMatchObject({
+    state: 'failed',
+    exit_code: 1,
+    error: expect.stringMatching(
+      /^\d\d of 110 tickets and perhaps more seem to have been deleted at the source; none was marked/,
+    ),
+    remedy: expect.stringContaining('npx shelfdesk sweep tickets --accept-deletions'),
+  });
+  expect(await tombstones(s, 'tickets')).toEqual([]);
+  expect((await suspects(s)).length).toBe(40);
+
+  // Asked again, it does not read again, and stops again; some that were said to be gone are there by now.
+  world.addTicket({ id: gone[0]!, created_at: '2025-01-01T00:00:00Z' });
+  s.asked.length = 0;
+  expect(await ask(false)).toEqual({ run, resumed: true });
+  expect(await s.goOn(run, 'tickets')).toMatchObject({ state: 'failed' });
+  // But for what is new.
+  expect(s.asked.filter(({ query }) => query.has('sort')).length).toBeLessThan(4);
+  expect(await ask(true)).toEqual({ run, resumed: true });
+  expect(await s.goOn(run, 'tickets')).toMatchObject({ state: 'completed' });
+  expect(deletedOf(await tombstones(s, 'tickets'))).toEqual(asc(gone.slice(1)));
+});
+
+describe('disturbed', () => {
+  /** So many sweeps, in so many worlds. */
+  const worlds = [
+    { seed: 21, sweeps: 17, options: { sinceInclusive: true } },
+    {
+      seed: 22,
+      sweeps: 17,
+      options: { sinceInclusive: false, spamListed: false, trashListed: false, archivedListed: false },
+    },
+    { seed: 23, sweeps: 16, options: { sinceInclusive: true, trashListed: false, snoozedListed: false } },
+  ];
+
+  test.each(worlds)(
+    '$sweeps sweeps while everything goes wrong: no wrong tombstone, nothing checked that was not ($seed)',
+    async ({ seed, sweeps, options }) => {
+      await using s = await inProcess({ ...options, tickets: 45, customers: 25, seed, paging });
+      const { world, ctx } = s;
+      const rng = makeRng(seed);
+      await s.sync(both);
+      /** When what was deleted was deleted; and when what came back did. */
+      const deleted = new Map<string, number>();
+      const returned = new Map<string, number>();
+      const dead: WorldTicket[] = [];
+
+      function disturb(): void {
+        const roll = rng();
+        if (roll < 0.05) {
+          const id = pick(rng, [...world.tickets.keys()]);
+          dead.push(world.ticket(id));
+          world.deleteTicket(id);
+          deleted.set(id, s.nowMs);
+        } else if (roll < 0.08 && world.customers.size > 8) {
+          const id = pick(rng, [...world.customers.keys()]);
+          world.customers.delete(id);
+          deleted.set(id, s.nowMs);
+        } else if (roll < 0.1 && dead.length > 0) {
+          const back = dead.splice(Math.floor(rng() * dead.length), 1)[0]!;
+          world.addTicket({ ...back, messages: [] });
+          deleted.delete(back.id);
+          returned.set(back.id, s.nowMs);
+        } else if (roll < 0.2) world.mutate(rng, ['deletion']);
+      }
+
+      for (let n = 0; n < sweeps; n++) {
+        s.nowMs += Math.floor(rng() * 2 * dayMs);
+        s.rules.set([
+          ...fifth.map(rule => ({ ...rule, seed: n })),
+          ...lag(rng),
+          { share: 0.03, seed: n, fault: { kind: 'status', status: pick(rng, [401, 403, 429]) } },
+        ]);
+        const stopped = new AbortController();
+        s.ctx = { ...ctx, signal: stopped.signal };
+        s.before = () => {
+          disturb();
+          if (rng() < 0.01) stopped.abort(new Interrupted());
+          return undefined;
+        };
+        await s.run('sweep', both, rng() < 0.7 ? again : {});
+        if (rng() < 0.4) await s.run('sync', ['tickets']);
+        s.ctx = ctx;
+        for (const stream of both) {
+          for (const { id, after, at } of await tombstones(s, stream)) {
+            const deletedMs = deleted.get(id);
+            // It may have come back since.
+            if (deletedMs === undefined)
+              expect(returned.get(id), `${stream} ${id} is there`).toBeGreaterThan(at.getTime() - 121_000);
+            else
+              expect([after.getTime() < deletedMs, deletedMs <= at.getTime()], `${stream} ${id}`).toEqual([true, true]);
+          }
+          const provenMs = (await checked(s, stream))?.getTime() ?? 0;
+          for (const { id } of await s.rows(`select id from helpdesk.${stream} where _deleted_at is null`)) {
+            const deletedMs = deleted.get(id as string) ?? Infinity;
+            expect(
+              deletedMs,
+              `${stream} ${id} was deleted before ${new Date(provenMs).toISOString()}`,
+            ).toBeGreaterThanOrEqual(provenMs);
+          }
+        }
+      }
+      // In peace everything is found.
+      s.before = () => undefined;
+      s.rules.clear();
+      s.nowMs += hourMs;
+      await s.sync(both);
+      await s.run('sweep', both, again);
+      for (const [stream, there] of [
+        ['tickets', world.tickets],
+        ['customers', world.customers],
+      ] as const) {
+        const rows = await s.rows(`select id from helpdesk.${stream} where _deleted_at is null`);
+        const ids = new Set(rows.map(({ id }) => id as string));
+        expect(
+          [...ids].filter(id => !there.has(id)),
+          `${stream}: too many`,
+        ).toEqual([]);
+        // What no list shows cannot be known.
+        const shown = [...there.values()].filter(
+          one => !('state' in one && ['archived', 'snoozed'].includes(one.state)),
+        );
+        expect(
+          shown.filter(({ id }) => !ids.has(id)).map(({ id }) => id),
+          `${stream}: missing`,
+        ).toEqual([]);
+      }
+    },
+  );
+});
+
+/** Replies of a copy that is behind, now and then. */
+const lag = (rng: Rng): FaultRule[] => [
+  { share: 0.2, seed: Math.floor(rng() * 1000), fault: { kind: 'lag', seconds: Math.floor(rng() * 100) } },
+];

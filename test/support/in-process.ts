@@ -1,0 +1,186 @@
+/**
+ * A whole help desk of the sandbox, read by the real jobs into a real warehouse, in one process without sockets, on a
+ * clock that moves only as the test and the requests move it. What goes wrong is told by rules.
+ */
+import type pg from 'pg';
+import { pino } from 'pino';
+import type { Clock } from '../../src/clock.ts';
+import type { JobContext } from '../../src/context.ts';
+import { Retry } from '../../src/errors.ts';
+import { fixedToken } from '../../src/http/dialect.ts';
+import { makeNoSend, makeSend } from '../../src/http/send.ts';
+import type { World } from '../../src/sandbox/helpdesk/world.ts';
+import type { FaultRule } from '../../src/sandbox/rules.ts';
+import { openServices, type Services, type ServicesOptions } from '../../src/sandbox/services.ts';
+import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
+import { listStream, streams } from '../../src/streams/index.ts';
+import { messages } from '../../src/streams/messages.ts';
+import { hydrate } from '../../src/sync/hydrate.ts';
+import { runStream } from '../../src/sync/run-stream.ts';
+import { sweepStream } from '../../src/sync/sweep.ts';
+import { backfillList, syncList } from '../../src/sync/sync.ts';
+import { register } from '../../src/warehouse/coverage.ts';
+import { makePool } from '../../src/warehouse/pool.ts';
+import { type NewRun, readProgress, type StreamProgress } from '../../src/warehouse/runs.ts';
+import { freshDatabase } from './postgres.ts';
+import { open } from './scripted.ts';
+
+/** One request as the source saw it. */
+export interface Exchange {
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly status: number;
+}
+
+export interface InProcess extends AsyncDisposable {
+  readonly pool: pg.Pool;
+  readonly services: Services;
+  readonly world: World;
+  /** May be replaced: with a signal, for one. */
+  ctx: JobContext;
+  /** Of the source, in ms. */
+  nowMs: number;
+  readonly asked: Exchange[];
+  /** Called before each request is answered; the source answers a status instead, or what it has at another path. */
+  before: (path: string, query: URLSearchParams) => number | string | undefined;
+  readonly rules: { set(rules: readonly FaultRule[]): void; clear(): void };
+  rows(sql: string, ...values: unknown[]): Promise<Record<string, unknown>[]>;
+  /** A run, stream by stream; what the last one wrote down. Throws nothing that a stream failed with. */
+  run(kind: NewRun['kind'], streams: readonly string[], more?: Partial<NewRun>): Promise<StreamProgress>;
+  /** A run whose streams wait. */
+  open(kind: NewRun['kind'], streams: readonly string[], more?: Partial<NewRun>): Promise<number>;
+  /** Goes on with a run. */
+  goOn(run: number, stream: string): Promise<StreamProgress>;
+  /** Reads what is new. */
+  sync(names?: readonly string[]): Promise<void>;
+}
+
+/** How long a request takes. */
+const latencyMs = 40;
+
+export async function inProcess(
+  options: ServicesOptions & {
+    sweep?: JobContext['helpdesk']['sweep'];
+    lookbackMs?: number;
+    /** Smaller pages, so that a small world has many of them. */
+    paging?: { perPage: number; depth: number };
+  } = {},
+): Promise<InProcess> {
+  const db = await freshDatabase();
+  const pool = makePool(db.url);
+  const begun = Date.UTC(2026, 2, 1, 12);
+  let nowMs = begun;
+  const services = openServices({ credits: 1e9, requestsPerSecond: 1e9, ...options, now: () => nowMs });
+  const clock: Clock = {
+    now: () => nowMs,
+    monotonic: () => nowMs - begun,
+    sleep: async (ms, signal) => {
+      signal?.throwIfAborted();
+      nowMs += Math.ceil(ms);
+    },
+  };
+  const log = pino({ level: 'silent' });
+  const send = makeSend({
+    baseUrl: new URL('https://desk.example/api/v1'),
+    dialect: helpdeskDialect,
+    token: fixedToken(services.helpdesk.tokens[0]!),
+    budget: {
+      acquire: async (cost, lane) => ({ id: '', cost, lane }),
+      settle: async () => undefined,
+      thaw: async () => {},
+    },
+    clock,
+    random: () => 0,
+    log,
+    fetch: async (url, headers, method) => {
+      const path = decodeURIComponent(url.pathname.replace('/api/v1', ''));
+      nowMs += latencyMs / 2;
+      const instead = here.before(path, url.searchParams);
+      const target = typeof instead === 'string' ? `/api/v1${instead}` : url.pathname + url.search;
+      const asked = { method, url: target, headers: { ...headers, host: url.host } };
+      const reply = services.handle(asked);
+      const status = typeof instead === 'number' ? instead : reply.status;
+      here.asked.push({ path, query: url.searchParams, status });
+      nowMs += latencyMs / 2 + (reply.delay_ms ?? 0);
+      if (reply.broken) throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+      const lower = Object.fromEntries(
+        Object.entries(reply.headers).map(([name, value]) => [name.toLowerCase(), value]),
+      );
+      return { status, headers: lower, text: typeof instead === 'number' ? '{}' : reply.text };
+    },
+  });
+  const account = 'default';
+  const ctx: JobContext = {
+    account,
+    pg: pool,
+    clock,
+    random: () => 0,
+    log,
+    signal: new AbortController().signal,
+    sources: new Set(['helpdesk']),
+    helpdesk: {
+      send,
+      lookbackMs: options.lookbackMs ?? 120_000,
+      sweep: options.sweep ?? { ageMs: 7 * 86_400_000, mostDeleted: 0.2 },
+      audit: { ticketsPerHour: 0, messagesAgeMs: undefined },
+    },
+    books: {
+      send: makeNoSend(() => new Retry('no catalog here')),
+      owners: [],
+      shelfAgeMs: 0,
+      volumeAgeMs: 0,
+      thaw: async () => {},
+    },
+    claimant: { worker: 0, job: 'job' },
+  };
+  const lists = streams.flatMap(one =>
+    one.kind === 'list' ? one.lists.map(({ name }) => ({ stream: one.name, list: name })) : [],
+  );
+  await register(pool, account, 0, lists);
+
+  const here: InProcess = {
+    pool,
+    services,
+    world: services.helpdesk.world,
+    ctx,
+    get nowMs() {
+      return nowMs;
+    },
+    set nowMs(ms) {
+      nowMs = ms;
+    },
+    asked: [],
+    before: () => undefined,
+    rules: services.rules,
+    rows: async (sql, ...values) => (await pool.query<Record<string, unknown>>(sql, values)).rows,
+    open: (kind, names, more = {}) => open(pool, names, new Date(nowMs), { kind, ...more }),
+    async run(kind, names, more = {}) {
+      const run = await here.open(kind, names, more);
+      let last: StreamProgress | undefined;
+      for (const stream of names) last = await here.goOn(run, stream);
+      return last!;
+    },
+    async goOn(run, stream) {
+      const work = { account, run, stream };
+      await runStream(here.ctx, work, {
+        read: (job, claim) => {
+          if (stream === 'messages') return hydrate(job, claim, messages);
+          const read = { sweep: sweepStream, backfill: backfillList }[claim.kind as string] ?? syncList;
+          const list = listStream(stream);
+          return read(job, claim, { ...list, paging: options.paging ?? list.paging });
+        },
+      }).catch((error: Error) => {
+        if (error.name !== 'StreamFailed' && error.name !== 'Interrupted') throw error;
+      });
+      return (await readProgress(pool, run)).streams.find(one => one.stream === stream)!;
+    },
+    async sync(names = ['users', 'customers', 'tickets', 'messages']) {
+      for (const stream of names) await here.run('sync', [stream]);
+    },
+    async [Symbol.asyncDispose]() {
+      await pool.end();
+      await db.drop();
+    },
+  };
+  return here;
+}
