@@ -4,7 +4,8 @@
  * something moved from a part that was still to come into one that had been read, only a count can tell. There is no
  * request for a single second, so it is the difference of two: the Total-Count of what is listed from before the second
  * on, less that from behind it. It is taken before and after, and the second is believed if both are the number of
- * different records that were met. A Total-Count that stops at the depth tells nothing.
+ * different records that were met, and not less than paging has shown to be there. A Total-Count that stops at the depth
+ * tells nothing.
  */
 import { inOrder, look } from './crowd.ts';
 import {
@@ -31,38 +32,46 @@ export interface Apart {
   readonly failed?: string;
 }
 
-/** What was met, in the second after `since` and in those beside it; and as of when, at the earliest. */
+/** From the request `since` to the end of the second; what is of the second `end` itself is met as well, to be counted. */
+interface Wanted {
+  readonly since: Ms;
+  readonly end: Ms;
+}
+
+/** What was met; and as of when, at the earliest. */
 interface Met {
   readonly times: Map<string, Ms>;
   asOf: Ms;
 }
 
-/** Reads the second after `since`. Whether that includes its own second, or what lies within it, does not matter. */
-export function* readApart(since: Ms, options: ReadingOptions): Generator<Step, Apart, Page> {
+/** Reads this second with the request `since`, which begins before it, or with it if it includes its own second. */
+export function* readApart(since: Ms, second: Ms, options: ReadingOptions): Generator<Step, Apart, Page> {
   const { depth, cuts } = options;
   const crowd = `more records with this creation time than paging reaches (${depth})`;
+  const end = second + secondMs;
   let asOf = Infinity;
   const fail = (reason: string): Apart => ({ asOf, failed: `${crowd}, ${reason}` });
   if (cuts === undefined) return { asOf, failed: crowd };
 
   for (let readings = 1; readings <= mostReadings; readings++) {
-    const before = yield* countWindow(since, options);
+    const before = yield* countWindow(since, end, options);
     if (before === undefined) return fail('and Total-Count does not tell how many');
     const met: Met = { times: new Map(), asOf: Infinity };
-    const reached = yield* readCuts(since, {}, fields, met, { ...options, cuts });
+    const reached = yield* readCuts({ since, end }, {}, fields, met, { ...options, cuts });
     asOf = Math.min(asOf, met.asOf);
     if (!reached) return fail('also of one type, user and inbox');
-    const after = yield* countWindow(since, options);
+    const after = yield* countWindow(since, end, options);
     if (after === undefined) return fail('and Total-Count does not tell how many');
     const [first, last] = [metIn(before, met), metIn(after, met)];
-    if (before.count === first && after.count === last && first === last) return { asOf: met.asOf };
+    const isCounted = before.count === first && after.count === last && first === last;
+    if (isCounted && first >= depth) return { asOf: met.asOf };
     if (before.count === after.count)
       return fail(`and of ${after.count} only ${last} have a type, user and inbox we know`);
   }
   return fail(`and they changed whenever they were read, ${mostReadings} times`);
 }
 
-/** What the request `since` lists, and that of two seconds later does not. */
+/** What the request `since` lists, and that from the end of the second on does not. */
 interface Window {
   readonly count: number;
   /** What was met is in it up to this second, */
@@ -71,8 +80,11 @@ interface Window {
   readonly isListed: (id: string) => boolean;
 }
 
-function* countWindow(since: Ms, { perPage, depth }: ReadingOptions): Generator<Step, Window | undefined, Page> {
-  const end = since + 2 * secondMs;
+function* countWindow(
+  since: Ms,
+  end: Ms,
+  { perPage, depth }: ReadingOptions,
+): Generator<Step, Window | undefined, Page> {
   for (let counts = 1; counts <= mostCounts; counts++) {
     const all: Page = yield { ask: { since, page: 1, perPage: 0, count: true }, proof: {} };
     const beyond: Page = yield* inOrder({ since: end, page: 1, perPage, count: true }, {});
@@ -93,7 +105,7 @@ const metIn = ({ end, isListed }: Window, { times }: Met): number =>
 
 /** Reads all that has these values, cut further where paging does not reach. False where nothing is left to cut by. */
 function* readCuts(
-  since: Ms,
+  wanted: Wanted,
   only: Only,
   [field, ...further]: readonly (keyof Only)[],
   met: Met,
@@ -103,16 +115,20 @@ function* readCuts(
   const { types, users, inboxes } = options.cuts;
   for (const value of { type: types, user_id: users, inbox_id: inboxes }[field]) {
     const part = { ...only, [field]: value };
-    if (yield* readPart(since, part, met, options)) continue;
-    if (!(yield* readCuts(since, part, further, met, options))) return false;
+    if (yield* readPart(wanted, part, met, options)) continue;
+    if (!(yield* readCuts(wanted, part, further, met, options))) return false;
   }
   return true;
 }
 
 /** From page 1 to one that ends beyond the window, or the list. False if paging does not reach there. */
-function* readPart(since: Ms, only: Only, met: Met, options: ReadingOptions): Generator<Step, boolean, Page> {
+function* readPart(
+  { since, end }: Wanted,
+  only: Only,
+  met: Met,
+  options: ReadingOptions,
+): Generator<Step, boolean, Page> {
   const { perPage, depth } = options;
-  const end = since + 2 * secondMs;
   const endsWith = function* (page: number): Generator<Step, boolean, Page> {
     const arrived: Page = yield* inOrder({ since, page, perPage, only }, {});
     met.asOf = Math.min(met.asOf, arrived.asOf);

@@ -39,8 +39,11 @@ export function* readByCreation(from: Ms, options: CreationOptions): Generator<S
   let step = reading.next();
   while (!step.done) {
     const { ask, proof } = step.value;
-    const { since = 0, ...more } = ask;
-    const page: Page = yield { ask: { ...more, ...(since >= 0 && { since }), order: 'created', updatedSince }, proof };
+    const { since = beginning, ...more } = ask;
+    const page: Page = yield {
+      ask: { ...more, ...(since !== beginning && { since }), order: 'created', updatedSince },
+      proof,
+    };
     const readable = page.rows.filter(({ time }) => !Number.isNaN(time));
     const rows = readable.map(row => ({ ...row, time: Math.max(0, row.time) }));
     step = reading.next({ ...page, rows, date: Infinity });
@@ -48,14 +51,17 @@ export function* readByCreation(from: Ms, options: CreationOptions): Generator<S
   return step.value;
 }
 
+/** As `since`: none, with which everything is shown, also what has no time. */
+const beginning: Ms = -secondMs;
+
 /** The same, of a list that has no other order, no beginning but a negative second, and no future. */
 function* readAscending(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
   const { perPage, lookbackMs, depth } = options;
   const until = endOf(options);
   /** What is claimed next begins here. */
   let start = Math.max(0, floorSecond(from));
-  let since = start - secondMs;
-  /** A second that is done with: if the next page is full of it, `since` includes its own second. */
+  let since = start === 0 ? beginning : start - secondMs;
+  /** A second whose crowd is done with: if a page is full of it, `since` includes its own second. */
   let left: Ms | undefined;
   /** Everything before this has been read. */
   let read = start;
@@ -90,16 +96,22 @@ function* readAscending(from: Ms, options: ReadingOptions): Generator<Step, Proo
       since = last - secondMs;
     } else if (left === since && startsIn(page, since)) {
       since += secondMs;
-    } else if (!(last >= 0)) {
-      // Records without a time come first. Whoever asks for a time is not shown them.
-      since = 0;
+    } else if (Number.isNaN(last)) {
+      // Records without a time come first. Whoever asks for any time is not shown them.
+      since = beginning + 1;
     } else {
-      const second = since + secondMs;
+      /** The first that is not done with: the one after `since`, or that itself. */
+      const second = Math.max(start, read);
       const far: Page = yield* inOrder({ since, page: depth / perPage, perPage }, {});
       const isDeep = far.arrived === perPage && look(far, options).last <= second;
       const there = isDeep ? undefined : yield* forwards(since, [page], options);
-      if (there === undefined || there.deep) {
-        const { asOf, failed } = yield* readApart(since, options);
+      if (there === undefined || (there.deep && there.before <= second)) {
+        const { asOf, failed } = yield* readApart(since, second, options);
+        if (failed !== undefined && since < second && startsIn(page, since)) {
+          // It includes its own second: without that one it may do.
+          since = second;
+          continue;
+        }
         proof = failed === undefined ? claim(second + secondMs, asOf) : leave(second + secondMs, failed);
         left = second;
         since = second;

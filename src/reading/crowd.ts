@@ -114,7 +114,7 @@ export function inOneOrder(there: readonly string[], back: readonly string[]): b
 
 /**
  * The request, again while its page is out of order, shows what it was not asked for, or nothing that can be read, which
- * only one without a time may (`since` below 0, in the order of creation).
+ * only one without a time may (the beginning of an order of creation).
  */
 export function* inOrder(ask: Ask & { since: Ms }, proof: Proof): Generator<Step, Page, Page> {
   let unreadable = false;
@@ -122,7 +122,7 @@ export function* inOrder(ask: Ask & { since: Ms }, proof: Proof): Generator<Step
     const page: Page = yield { ask, proof: readings === 1 ? proof : {} };
     const times = page.rows.map(row => row.time);
     const ordered = times.every((time, i) => time >= (i === 0 ? ask.since : times[i - 1]!));
-    unreadable = times.length === 0 && page.arrived >= ask.perPage && ask.since >= 0;
+    unreadable = times.length === 0 && page.arrived >= ask.perPage && ask.since > -secondMs;
     if (ordered && !unreadable) return page;
   }
   const list = `the list of ${new Date(ask.since).toISOString()} and later`;

@@ -48,7 +48,7 @@ export interface ModelOptions {
   readonly hidden?: boolean;
   /** Total-Count stops at the depth. */
   readonly capped?: boolean;
-  /** Total-Count is wrong by this many; by these in turn. */
+  /** Total-Count is wrong by this many; by these in turn. By creation it is right, or stops: there it is the witness. */
   readonly miscounted?: number | readonly number[];
   readonly unreadable?: (id: string) => boolean;
   /** These do not show when they were created. */
@@ -147,6 +147,16 @@ export class ModelList {
     return records.filter(({ id }) => !this.#options.unreadable?.(id));
   }
 
+  /** What showed as of then, as it was, and has not been deleted since. */
+  stood(asOf: Ms): Shown[] {
+    return [...this.#records].flatMap(([id, versions]) => {
+      const shown = versions.findLast(({ visibleAt }) => visibleAt <= asOf);
+      return shown === undefined || this.#options.unreadable?.(id) || this.#options.unmade?.(id)
+        ? []
+        : [{ id, ...shown }];
+    });
+  }
+
   // --- what it answers ---------------------------------------------------------------------------------------------
 
   /** One request, with what happens before, while and after it is read. */
@@ -161,7 +171,10 @@ export class ModelList {
     this.#moment();
     const { unreadable, hidden, capped, miscounted = 0, depth } = this.#options;
     const wrong = [miscounted].flat();
-    const counted = Math.max(0, total + (ask.count ? wrong[this.#counts++ % wrong.length]! : 0));
+    const counted = Math.max(
+      0,
+      total + (ask.count && ask.order === undefined ? wrong[this.#counts++ % wrong.length]! : 0),
+    );
     return {
       arrived: records.length,
       rows: records

@@ -165,12 +165,22 @@ export const holdsWhileQuietWithin = (read: Reader) =>
     checkFilled(fill, quietSince);
   });
 
+/** A hole is a second with more updates than paging reaches, and of those something stands in the way of a walk as well. */
 function checkHoles({ list, mirror, from: begin, options }: Drive, depth: number): void {
-  const crowded = [...Map.groupBy(list.truth(), ({ time }) => time)]
-    .filter(([time, records]) => records.length > depth && time >= begin && time < endOf(options))
-    .map(([time]) => time);
-  if (crowded.some(time => mirror.covers(time))) throw new Wrong('a crowd that cannot be read is claimed');
+  const truth = list.truth();
+  const sizes = (timeOf: (record: (typeof truth)[number]) => number) =>
+    new Map([...Map.groupBy(truth, timeOf)].map(([time, records]) => [time, records.length]));
+  const updates = sizes(({ time }) => time);
+  const creations = sizes(({ created }) => created);
   const holes = mirror.holes.filter(({ to }) => to > begin);
-  const said = holes.map(({ from: second, to }) => `${second}+${to - second}`).join();
-  if (said !== crowded.map(time => `${time}+1000`).join()) throw new Wrong(`holes ${said}, crowds ${crowded.join()}`);
+  const isWalkable = [...creations].every(([second, size]) => size + (creations.get(second - 1000) ?? 0) < depth);
+  for (const { from: second, to } of holes) {
+    if (to - second !== 1000 || (updates.get(second) ?? 0) <= depth)
+      throw new Wrong(`holes: no crowd at ${second}+${to - second}`);
+    if (isWalkable) throw new Wrong(`holes: ${second}, though no second of creation is crowded`);
+  }
+  const crowded = [...updates].filter(([time, size]) => size > depth && time >= begin && time < endOf(options));
+  for (const [time] of crowded) {
+    if (mirror.covers(time) === mirror.inHole(time)) throw new Wrong(`holes: ${time} is neither read nor one, or both`);
+  }
 }

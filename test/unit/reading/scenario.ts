@@ -1,6 +1,6 @@
 /** What the properties are tried on. FC_RUNS raises the number of cases, FC_SEED takes other ones. */
 import fc from 'fast-check';
-import type { ReadingOptions } from '../../../src/reading/reading.ts';
+import type { Cuts, ReadingOptions } from '../../../src/reading/reading.ts';
 import type { Change, ModelOptions, Second, Ties } from './model.ts';
 
 const { FC_RUNS, FC_SEED } = process.env;
@@ -22,10 +22,36 @@ const count = fc.oneof(
   { weight: 1, arbitrary: fc.integer({ min: depth + 1, max: 70 }) },
 );
 
+/** Most records were created when they were updated; the others long before, so many in a second. */
+const made = fc.oneof(
+  { weight: 3, arbitrary: fc.constant(undefined) },
+  { weight: 2, arbitrary: fc.integer({ min: 1, max: 12 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 13, max: 70 }) },
+);
+
 export const layout: fc.Arbitrary<Second[]> = fc.array(
-  fc.record({ gap: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 4 })), count }),
+  fc.record({ gap: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 4 })), count, made }),
   { maxLength: 12 },
 );
+
+/** How many types, users and inboxes there are, and which of them are known: all, none, or all but one. */
+const values = fc.record({
+  types: fc.constantFrom(1, 2, 5),
+  users: fc.constantFrom(1, 3),
+  inboxes: fc.constantFrom(1, 3),
+  known: fc.constantFrom('all', 'all', 'none', 'a user less', 'a type less'),
+});
+type Values = typeof values extends fc.Arbitrary<infer V> ? V : never;
+
+function cutsOf({ types, users, inboxes, known }: Values): Cuts | undefined {
+  const upTo = (n: number) => Array.from({ length: n }, (_, i) => String(i));
+  if (known === 'none') return undefined;
+  return {
+    types: upTo(known === 'a type less' ? types - 1 : types),
+    users: upTo(known === 'a user less' ? users - 1 : users),
+    inboxes: upTo(inboxes),
+  };
+}
 
 /** By how much a count is wrong. */
 export const miscounted = fc.oneof(
@@ -95,10 +121,14 @@ export function scenario(ties: readonly Ties[], more: Partial<ModelOptions> = {}
         capped: fc.boolean(),
         miscounted,
         layout,
+        values,
         ageMs: fc.oneof(fc.integer({ min: 0, max: 5000 }), fc.integer({ min: 0, max: 300_000 })),
         pace,
         changes: changes(lookbackMs),
       })
-      .map(model => ({ model: { ...model, depth, ...more }, options: { lookbackMs, perPage, depth } })),
+      .map(({ values: has, ...model }) => ({
+        model: { ...model, ...has, depth, ...more },
+        options: { lookbackMs, perPage, depth, cuts: cutsOf(has) },
+      })),
   );
 }

@@ -1,0 +1,93 @@
+/** What must hold of a reading by creation, so that a wrong one can be held against it as well. */
+import fc from 'fast-check';
+import { type CreationOptions, readByCreation } from '../../../src/reading/by-creation.ts';
+import { endOf, floorSecond, type Ms, type Range, type Reader } from '../../../src/reading/reading.ts';
+import { union, Wrong } from './drive.ts';
+import { ModelList, type ModelRow, start, type Ties } from './model.ts';
+import { scenario } from './scenario.ts';
+
+interface Swept {
+  readonly requests: number;
+  readonly covered: readonly Range[];
+  readonly holes: readonly (Range & { reason: string })[];
+}
+
+/** One reading. Throws `Wrong` as soon as a proof does not hold. */
+export function sweep(
+  list: ModelList,
+  options: CreationOptions,
+  { from = 0, read = readByCreation as Reader, most = 3000 }: { from?: Ms; read?: Reader; most?: number } = {},
+): Swept {
+  const reading = read(from, options);
+  /** The latest version of each record that was shown since the last proof. */
+  const shown = new Map<string, number>();
+  const covered: Range[] = [];
+  const holes: (Range & { reason: string })[] = [];
+  let requests = 0;
+  for (let step = reading.next(); !step.done; ) {
+    if (++requests > most) throw new Wrong(`it has asked ${most} times and goes on`);
+    const { ask } = step.value;
+    const page = list.answer(ask);
+    for (const { id, version } of page.rows as readonly ModelRow[])
+      shown.set(id, Math.max(version, shown.get(id) ?? 0));
+    step = reading.next(page);
+    const proof = step.done ? step.value : step.value.proof;
+    if (proof.hole) holes.push(proof.hole);
+    if (proof.covered) {
+      check(list, options, proof.covered, proof.asOf!, shown);
+      covered.push(proof.covered);
+      shown.clear();
+    }
+    const known = [...covered, ...holes].toSorted((a, b) => a.from - b.from);
+    if (known.some((range, i) => i > 0 && range.from < known[i - 1]!.to))
+      throw new Wrong('claimed twice, or a hole as well');
+    const [whole] = union(known);
+    if (covered.length > 0 && whole && (whole.from > floorSecond(from) || covered.some(({ to }) => to > whole.to)))
+      throw new Wrong('a gap that nothing explains');
+  }
+  return { requests, covered, holes };
+}
+
+/** What stood there as of then, and still does, was shown as it was then, or later. */
+function check(
+  list: ModelList,
+  { lookbackMs, updatedSince = -1, ...options }: CreationOptions,
+  { from, to }: Range,
+  asOf: Ms,
+  shown: ReadonlyMap<string, number>,
+): void {
+  if (!(asOf <= list.now)) throw new Wrong('claimed as of a time that is still to come');
+  if (to > asOf - lookbackMs || to > endOf(options))
+    throw new Wrong('claimed to beyond the lookback, or what is wanted');
+  for (const { id, created, time, version } of list.stood(asOf)) {
+    if (created < from || created >= to || time <= updatedSince) continue;
+    const seen = shown.get(id);
+    if (seen === undefined) throw new Wrong(`lost: ${id} of ${new Date(created).toISOString()}`);
+    if (seen < version) throw new Wrong(`stale: ${id} of ${new Date(created).toISOString()}`);
+  }
+}
+
+const wide = {
+  begin: fc.integer({ min: -5, max: 60 }),
+  length: fc.option(fc.integer({ min: 0, max: 40 }), { nil: undefined }),
+};
+
+/** Records come, go and change while they are read, all of them or what was updated since some time. */
+export const holdsByCreation = (read: Reader, ties: readonly Ties[], moving = true) =>
+  fc.property(
+    scenario(ties),
+    fc.record(wide),
+    fc.boolean(),
+    fc.boolean(),
+    ({ model, options }, { begin, length }, isPart, isRecent) => {
+      const list = new ModelList(moving ? model : { ...model, changes: [] });
+      const first = list.truth()[0]?.time ?? start;
+      const from = isPart ? first + begin * 1000 : 0;
+      const until = isPart && length !== undefined ? from + length * 1000 : undefined;
+      const updatedSince = isRecent ? first + 5000 : undefined;
+      for (let i = 0; i < 2; i++) {
+        sweep(list, { ...options, until, updatedSince }, { from, read });
+        list.now += 20_000;
+      }
+    },
+  );
