@@ -41,6 +41,8 @@ export interface Table {
   readonly passOver?: string;
   /** Written once, never compared or changed: SQL by column. */
   readonly atFirst?: Readonly<Record<string, string>>;
+  /** Set when a record that is there is written over: SQL by column, over `t`, the row that is there, and `excluded`. */
+  readonly whenChanged?: Readonly<Record<string, string>>;
   /** Columns that say more of a tombstone, and are null without one. */
   readonly ofTombstone?: readonly string[];
   /** Members of a set that belongs to a parent: those the parent no longer shows are removed. */
@@ -207,6 +209,9 @@ function upsertCtes(table: Table, forced: boolean): string[] {
       .join(', ')},
     _synced_at = excluded._synced_at, _observed_at = excluded._observed_at,
     ${['_deleted_at', ...(table.ofTombstone ?? [])].map(name => `${name} = null`).join(', ')},
+    ${Object.entries(table.whenChanged ?? {})
+      .map(([name, sql]) => `${name} = ${sql},`)
+      .join('\n    ')}
     _payload = excluded._payload
   where ${forced ? 'true' : isNewer(table)}
   returning t.id, t.xmax = 0 as inserted

@@ -105,8 +105,9 @@ export async function openSync(db: pg.Pool, run: Omit<NewRun, 'kind'>, now: Date
       `update sync.stored_run_streams s set state = 'completed', carried_from = coalesce(d.carried_from, d.run_id),
          started_at = d.started_at, finished_at = d.finished_at, exit_code = d.exit_code
        from sync.stored_run_streams d
-       where s.run_id = $1 and d.run_id = $2 and d.stream = s.stream and d.state = 'completed' and d.finished_at > $3`,
-      [id, before.id, new Date(now.getTime() - carryMs)],
+       where s.run_id = $1 and d.run_id = $2 and d.stream = s.stream and d.state = 'completed' and d.finished_at > $3 and d.finished_at <= $4`,
+      // One that ended later than now was read by a clock that was ahead: nobody knows when.
+      [id, before.id, new Date(now.getTime() - carryMs), now],
     );
     await closeRun(client, id, now);
     return id;

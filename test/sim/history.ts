@@ -20,7 +20,7 @@ export class History {
   changes = 0;
 
   /** Listens to every change of the world from now on. */
-  constructor(world: World) {
+  constructor(world: World, note: (line: string) => void) {
     const { tickets, customers } = world;
     const { steady } = world.clock;
     const [change, add, remove] = [
@@ -32,6 +32,7 @@ export class History {
       this.changes++;
       const before = ticket.messages;
       const changed = change(ticket, edit, moving);
+      note(`world: ticket ${ticket.id} changes${moving.quiet ? ' in silence' : `, ${ticket.updated_at}`}`);
       if (moving.quiet) {
         this.silent.add(ticket.id);
         if (ticket.messages !== before) this.messagesEdited = true;
@@ -40,13 +41,20 @@ export class History {
     };
     tickets.add = ticket => {
       this.changes++;
-      if (this.gone.delete(ticket.id)) this.returned.add(ticket.id);
-      return add(ticket);
+      if (this.gone.delete(ticket.id)) {
+        // Nothing announces it, unless its time says that it has changed.
+        this.silent.add(ticket.id);
+        this.returned.add(ticket.id);
+      }
+      const added = add(ticket);
+      note(`world: ticket ${added.id} comes, ${added.updated_at}`);
+      return added;
     };
     tickets.delete = ticket => {
       this.changes++;
       this.deleted = true;
       this.gone.set(ticket.id, steady());
+      note(`world: ticket ${ticket.id} is deleted`);
       remove(ticket);
     };
     const [addCustomer, patch, setContacts, removeCustomer] = [
@@ -63,17 +71,20 @@ export class History {
     customers.patch = (id, fields) => {
       this.changes++;
       this.customersEdited = true;
+      note(`world: customer ${id} is edited`);
       return patch(id, fields);
     };
     customers.setContacts = (id, contacts) => {
       this.changes++;
       this.customersEdited = true;
+      note(`world: customer ${id} is edited`);
       setContacts(id, contacts);
     };
     customers.delete = id => {
       this.changes++;
       this.deleted = true;
       this.gone.set(id, steady());
+      note(`world: customer ${id} is deleted`);
       removeCustomer(id);
     };
   }

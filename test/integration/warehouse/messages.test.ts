@@ -331,7 +331,7 @@ test('a ticket that is gone takes its messages along; when it comes back, so do 
   const gone =
     await s.rows(`select id, _deleted_at from helpdesk.tickets union all select id, _deleted_at from helpdesk.messages
     union all select id, _deleted_at from helpdesk.attachments order by 1`);
-  expect(gone).toEqual(['a1', 'm1', 'm2', 't1'].map(id => ({ id, _deleted_at: at(19) })));
+  expect(gone).toEqual(['a1', 'm1', 'm2', 't1'].map(id => ({ id, _deleted_at: at(21) })));
   expect(await s.rows('select reason, cleared_at from sync.rejects')).toEqual([
     { reason: expect.stringContaining('404'), cleared_at: at(20) },
   ]);
@@ -385,4 +385,13 @@ test('names ride along: new, renamed after a week, asked for and not shown', asy
   expect(await s.rows('select * from helpdesk.inboxes')).toEqual([
     row('i1', 'Support', inbox('Support'), { ...later, _synced_at: at(week) }),
   ]);
+});
+
+test('a change that shows up late, dated before the last reading of the messages, is read', async () => {
+  await using s = await scripted();
+  shows(s, 't1', 0, [message('m1')]);
+  expect(await read(s, 100)).toEqual(counted({ seen: 1, inserted: 1 }));
+  shows(s, 't1', 50, [message('m1'), message('m2')]);
+  expect(await read(s, 110)).toEqual(counted({ seen: 2, inserted: 1, unchanged: 1 }));
+  expect(await read(s, 120)).toEqual(counted({}));
 });
