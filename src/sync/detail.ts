@@ -139,9 +139,10 @@ function nameText(name: Name<Row>, reply: Reply<Row>, care: Care): { text: strin
 /** The tombstone of a record that the source no longer has, and of its members. */
 export async function bury(ctx: Context, claim: Claim, id: string, asOfMs: Ms): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs };
+  const gone = { byMs: goneBy(ctx, asOfMs), lookbackMs: ctx.helpdesk.lookbackMs };
   const credits = ctx.helpdesk.send.takeCredits();
   await transaction(ctx.pg, async client => {
-    const deleted = await buryTicket(client, claim.account, id, asOfMs, new Date(at.nowMs));
+    const deleted = await buryTicket(client, claim.account, id, asOfMs, new Date(at.nowMs), gone);
     await keepBooks(client, claim, at, {
       counts: { ...noCounts(), deleted, credits },
       rejects: [],
@@ -150,3 +151,7 @@ export async function bury(ctx: Context, claim: Claim, id: string, asOfMs: Ms): 
     });
   });
 }
+
+/** By when what was just said to be gone was gone, by the source's clock: its second is over when the next one begins. */
+export const goneBy = ({ helpdesk }: Context, asOfMs: Ms): Ms =>
+  Math.max(helpdesk.send.sourceNow() ?? 0, asOfMs) + 1000;

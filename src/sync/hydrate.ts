@@ -235,10 +235,11 @@ async function ask(
   return undefined;
 }
 
-/** A first 404 is noted, a second one is believed. */
+/** A first 404 is noted, a second one is believed; one that does not say when is neither. */
 async function noteGone(ctx: Context, claim: Claim, id: string, { message, asOf }: Gone): Promise<void> {
-  if (await saidGone(ctx.pg, claim, id)) await bury(ctx, claim, id, asOf);
-  else await noteFailure(ctx, claim, { askId: id, reason: message, gone: true });
+  const gone = Number.isFinite(asOf);
+  if (gone && (await saidGone(ctx.pg, claim, id))) await bury(ctx, claim, id, asOf);
+  else await noteFailure(ctx, claim, { askId: id, reason: message, gone });
 }
 
 function unasked(ids: readonly string[], asked: Set<string>): string[] {

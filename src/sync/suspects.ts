@@ -21,6 +21,7 @@ import {
 } from '../warehouse/suspects.ts';
 import { acceptsDeletions, noteChecked, scopeOf } from '../warehouse/sweep.ts';
 import { listBatch, singleBatch } from './batch.ts';
+import { goneBy } from './detail.ts';
 import { commitRecords, laneOf } from './sync.ts';
 
 /** Tries for one of them before the next one gets its turn. */
@@ -149,8 +150,7 @@ async function ask(stage: Stage, id: string, again: boolean): Promise<Error | un
     // When it was gone is told by the Date of that reply: without one it might be an answer to anything.
     if (error instanceof Gone && Number.isFinite(error.asOf)) {
       if (!again) stage.gone++;
-      // The source's clock has a grain of a second: it was gone before the next one began.
-      const goneMs = Math.max(ctx.helpdesk.send.sourceNow() ?? 0, error.asOf) + 1000;
+      const goneMs = goneBy(ctx, error.asOf);
       await write(stage, client => noteAnswer(client, claim, id, { goneMs }));
       return undefined;
     }

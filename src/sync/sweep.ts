@@ -11,6 +11,7 @@ import type { ListStream, Row } from '../streams/stream.ts';
 import { openTickets } from '../streams/tickets.ts';
 import type { Claim } from '../warehouse/claims.ts';
 import { isRedundant } from '../warehouse/coverage.ts';
+import { knownCuts } from '../warehouse/cuts.ts';
 import type { Client } from '../warehouse/pool.ts';
 import { beginAgain } from '../warehouse/ranges.ts';
 import { openSince } from '../warehouse/rejects.ts';
@@ -106,9 +107,11 @@ async function sweepPart(
 ): Promise<string[]> {
   const { ctx, claim, stream, sinceMs, rows } = sweep;
   const { lookbackMs } = ctx.helpdesk;
+  const { type: types } = stream.enumerations;
   const options: CreationOptions = {
     ...stream.paging,
     lookbackMs,
+    cuts: types && (await knownCuts(ctx.pg, claim, types)),
     until: untilMs,
     updatedSince: sinceMs > 0 ? sinceMs - 1000 : undefined,
   };

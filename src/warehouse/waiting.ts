@@ -225,14 +225,25 @@ export async function lockMessages(client: Client, account: string, id: string):
   return rows[0]?._messages_as_of ?? undefined;
 }
 
-/** A ticket that the source no longer has, verified by id. Were it to come back, its messages would be asked for anew. */
-export async function buryTicket(client: Client, account: string, id: string, asOfMs: Ms, now: Date): Promise<number> {
+/**
+ * A ticket that the source no longer has, verified by id. Were it to come back, its messages would be asked for anew. By
+ * `byMs` it was gone, by a clock that has a grain; what has become of it, the source may show a lookback late.
+ */
+export async function buryTicket(
+  client: Client,
+  account: string,
+  id: string,
+  asOfMs: Ms,
+  now: Date,
+  { byMs, lookbackMs }: { byMs: Ms; lookbackMs: number } = { byMs: asOfMs, lookbackMs: 0 },
+): Promise<number> {
+  const by = new Date(byMs);
   const { rowCount } = await client.query(
-    `update helpdesk.tickets set _deleted_at = $3, _deleted_after = least(greatest(_observed_at, _messages_as_of), $3),
-       _synced_at = $4,
+    `update helpdesk.tickets set _deleted_at = $3, _synced_at = $4,
+       _deleted_after = least($3, greatest(_observed_at, _messages_as_of) - $6 * interval '1 millisecond'),
        _messages_as_of = null, _messages_by = null
-     where account_id = $1 and id = $2 and _deleted_at is null and _observed_at <= $3`,
-    [account, id, new Date(asOfMs), now],
+     where account_id = $1 and id = $2 and _deleted_at is null and _observed_at <= $5`,
+    [account, id, by, now, new Date(asOfMs), lookbackMs],
   );
   if (rowCount === 0) return 0;
   await client.query('delete from helpdesk.ticket_labels where account_id = $1 and ticket_id = $2', [account, id]);
@@ -240,7 +251,7 @@ export async function buryTicket(client: Client, account: string, id: string, as
     await client.query(
       `update ${table} set _deleted_at = $3, _synced_at = $4
        where account_id = $1 and ticket_id = $2 and _deleted_at is null`,
-      [account, id, new Date(asOfMs), now],
+      [account, id, by, now],
     );
   }
   return 1;

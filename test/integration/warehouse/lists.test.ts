@@ -260,7 +260,9 @@ test('a ticket that comes back loses its tombstone, and its messages wait; a pag
 
   s.goTo(200);
   expect(counts(await s.sync('tickets'))).toEqual(counted({ seen: 1, updated: 1 }));
-  expect(await ticketRows(s)).toEqual([{ ...buried, _deleted_at: null, _deleted_after: null, _synced_at: at(200), _observed_at: at(199) }]);
+  expect(await ticketRows(s)).toEqual([
+    { ...buried, _deleted_at: null, _deleted_after: null, _synced_at: at(200), _observed_at: at(199) },
+  ]);
   expect(await labelled(s)).toEqual(['t1 l1']);
 });
 

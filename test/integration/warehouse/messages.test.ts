@@ -331,7 +331,7 @@ test('a ticket that is gone takes its messages along; when it comes back, so do 
   const gone =
     await s.rows(`select id, _deleted_at from helpdesk.tickets union all select id, _deleted_at from helpdesk.messages
     union all select id, _deleted_at from helpdesk.attachments order by 1`);
-  expect(gone).toEqual(['a1', 'm1', 'm2', 't1'].map(id => ({ id, _deleted_at: at(19) })));
+  expect(gone).toEqual(['a1', 'm1', 'm2', 't1'].map(id => ({ id, _deleted_at: at(21) })));
   expect(await s.rows('select reason, cleared_at from sync.rejects')).toEqual([
     { reason: expect.stringContaining('404'), cleared_at: at(20) },
   ]);
