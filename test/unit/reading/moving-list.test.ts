@@ -238,6 +238,88 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
     expect(run.mirror.covered).toEqual([{ from, to: start - 121_000 }]);
   });
 
+  describe('a crowd that paging does not reach, made at other times', () => {
+    const layout = [few, { gap: 5, count: 4 * depth, made: 3 }, { gap: 1, count: 7 }, few];
+    const walked = ({ list }: Drive) => list.asked.filter(({ order }) => order === 'created');
+
+    test('is read by creation, and claimed; what is behind it is read on', () => {
+      const run = given({ ...how, layout });
+      drive(run);
+      checkComplete(run);
+      expect(run.mirror.holes).toEqual([]);
+      expect(run.mirror.covered).toEqual([{ from, to: start - 121_000 }]);
+      expect(run.mirror.walk).toBeUndefined();
+      const crowd = second(run, 2);
+      expect(walked(run)[0]).toEqual({ page: 1, perPage, order: 'created', updatedSince: crowd - 1000 });
+      expect(run.list.asked.findLast(({ order }) => order === undefined)!.since).toBe(start - 122_000);
+    });
+
+    test('a run that dies in it goes on where it was', () => {
+      const whole = given({ ...how, layout });
+      const { requests } = drive(whole);
+      for (const dieAt of [15, 40, requests - 3]) {
+        const run = given({ ...how, layout });
+        drive({ ...run, dieAt });
+        const { since, updatedSince } = run.mirror.walk!;
+        const begun = run.list.asked.length;
+        const again = drive(run);
+        expect(run.list.asked[begun]).toMatchObject({ order: 'created', updatedSince, since: since - 1000 });
+        expect(dieAt + again.requests).toBeLessThanOrEqual(requests + 5);
+        checkComplete(run);
+        expect(run.mirror.covered).toEqual([{ from, to: start - 121_000 }]);
+      }
+    });
+
+    test('of a walk through less than is wanted, or with another end, no use is made', () => {
+      for (const less of [{ from: from - 5000 }, { options: { lookbackMs: 120_000, perPage, depth, until: start } }]) {
+        const run = given({ ...how, layout });
+        const crowd = second(run, 2);
+        drive({ ...run, from: crowd, dieAt: 30 });
+        expect(run.mirror.walk).toMatchObject({ updatedSince: crowd - 1000 });
+        run.list.asked.length = 0;
+        drive({ ...run, from: crowd, ...less });
+        expect(run.list.asked[0]!.order).toBeUndefined();
+        checkComplete(run, crowd);
+      }
+    });
+
+    test('a part that ends with it ends there', () => {
+      const run = given({ ...how, layout });
+      const crowd = second(run, 2);
+      drive({ ...run, from: crowd, options: { ...run.options, until: crowd + 1000 } });
+      expect(run.mirror.covered).toEqual([{ from: crowd, to: crowd + 1000 }]);
+      expect(run.mirror.holes).toEqual([]);
+    });
+
+    test('a part that ends before it does not read it', () => {
+      const run = given({ ...how, layout });
+      const crowd = second(run, 2);
+      expect(drive({ ...run, options: { ...run.options, until: crowd } }).requests).toBe(1);
+      expect(run.mirror.covered).toEqual([{ from, to: crowd }]);
+    });
+
+    test('while it is too young to be claimed it is read all the same, and is no hole', () => {
+      const run = given({ ...how, layout: layout.slice(0, 2), ageMs: 10_000 });
+      drive(run);
+      expect(run.mirror.rows.size).toBe(2 + 4 * depth);
+      expect(run.mirror.holes).toEqual([]);
+      expect(run.mirror.covers(second(run, 2))).toBe(false);
+      run.list.now += 300_000;
+      drive(run);
+      expect(run.mirror.covers(second(run, 2))).toBe(true);
+    });
+
+    test('what is updated while it is read is claimed by the reading that follows', () => {
+      const changes = Array.from({ length: 30 }, (_, i) => update(7 * i, { skip: 6 }));
+      const run = given({ ...how, layout, changes, pace: [3000] });
+      drive(run);
+      expect(run.mirror.holes).toEqual([]);
+      run.list.settle(120_000);
+      drive(run);
+      checkComplete(run);
+    });
+  });
+
   /** From the n-th record to before the m-th. */
   const part = (run: Drive, n: number, m: number): Drive => ({
     ...run,
