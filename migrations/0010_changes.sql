@@ -1,7 +1,7 @@
 -- Up Migration
 
--- What a row was before it changed, and which run has listed a ticket and read its messages. Written by the merge itself, in
--- its transaction. A row that is new has no old values: a first load writes nothing here.
+-- What a row was before it changed, and which run has listed a ticket and read its messages. Written with the merge, in its
+-- transaction. A row that is new has no old values: a first load writes nothing here.
 
 create table sync.changes (
   id bigint generated always as identity primary key,
@@ -30,22 +30,43 @@ comment on column sync.changes.run_id is 'The run that wrote it; null if a rejec
 comment on column sync.changes.changes is
   'Field by field [old, new]: columns by their names, and fields of _payload that have none. {} if only the spelling differs; with "id", the row was removed; with "_messages_as_of", the messages of the ticket were read again.';
 
-create function sync.differences(before jsonb, after jsonb, columns text[], renamed text[]) returns jsonb
-language sql immutable
-begin atomic
-  select coalesce(jsonb_object_agg(d.field, jsonb_build_array(d.old, d.new)), '{}')
+-- A row trigger has exactly the row that is overwritten, whoever else wrote it a moment ago, and costs nothing where nothing
+-- changes. It writes only for a merge of ours, which says so for its transaction: when it is, as of when, and for which run.
+create function sync.keep_change() returns trigger
+language plpgsql
+-- The worker has plans made anew for each page; here that would be for each row.
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  -- Under these names in the table: what is another one's, or follows from others; and in _payload: what is a column.
+  besides constant text[] := tg_argv[1]::text[];
+  merge constant text := current_setting('shelfdesk.merge', true);
+  parent constant text := tg_argv[0];
+  before constant jsonb := to_jsonb(old);
+  after constant jsonb := case when tg_op = 'UPDATE' then to_jsonb(new) else '{}' end;
+  changes jsonb;
+begin
+  if merge is null or merge = '' then return null; end if;
+  select coalesce(jsonb_object_agg(d.field, jsonb_build_array(d.old, d.new)), '{}') into changes
   from (
-    select c.field, before -> c.field as old, after -> c.field as new
-    from unnest(columns || '{_deleted_at}') c (field)
-    -- A column that is null and one that is not there are the same.
-    where coalesce(before -> c.field, 'null') <> coalesce(after -> c.field, 'null')
+    select b.key as field, b.value as old, after -> b.key as new
+    from jsonb_each(before) b
+    where b.value <> coalesce(after -> b.key, 'null') and b.key <> all (besides)
+      and (b.key not like '\_%' or b.key like any ('{\\_deleted%,\\_messages%}'))
     union all
     select coalesce(b.key, a.key), b.value, a.value
     from jsonb_each(before -> '_payload') b full join jsonb_each(after -> '_payload') a on a.key = b.key
-    where b.value is distinct from a.value and coalesce(b.key, a.key) <> all (columns || renamed)) d;
-end;
-comment on function sync.differences(jsonb, jsonb, text[], text[]) is
-  'What differs between two rows: {field: [old, new]}, of these columns and of the fields of _payload that are no column under the same name, nor under another one (renamed).';
+    where b.value is distinct from a.value and not before ? coalesce(b.key, a.key)
+      and coalesce(b.key, a.key) <> all (besides)) d;
+  if changes = '{}' and before -> '_payload' = after -> '_payload' then return null; end if;
+  insert into sync.changes (account_id, table_name, record_id, parent_id, seen_at, as_of, run_id, changes)
+  values (old.account_id, tg_table_name, old.id, before ->> parent,
+    (merge::jsonb ->> 'seen_at')::timestamptz, (merge::jsonb ->> 'as_of')::timestamptz, (merge::jsonb ->> 'run')::bigint, changes);
+  return null;
+end
+$$;
+comment on function sync.keep_change() is
+  'Writes old and new values of a row that a merge changes or removes to sync.changes. Arguments: the column of its parent, and names that are passed over.';
 
 alter table helpdesk.tickets
   add column _listed_by bigint,
@@ -65,3 +86,16 @@ alter table sync.rejects
   add column place int;
 comment on column sync.rejects.as_of is 'The payload is as the source showed it at this time, by its clock; null where nothing came.';
 comment on column sync.rejects.place is 'Its place in the reply, from 1: the position of a message within its ticket.';
+
+-- The first reading of its messages is no change of a ticket.
+create trigger keep_change after update on helpdesk.tickets for each row
+  when (old._messages_as_of is not null or new._messages_as_of is null)
+  execute function sync.keep_change('', '{account_id}');
+create trigger keep_change after update or delete on helpdesk.messages for each row
+  execute function sync.keep_change('ticket_id', '{account_id,body_text,from,to}');
+create trigger keep_change after update or delete on helpdesk.customers for each row
+  execute function sync.keep_change('', '{account_id}');
+create trigger keep_change after update or delete on helpdesk.contacts for each row
+  execute function sync.keep_change('customer_id', '{account_id,value_normalized}');
+create trigger keep_change after update or delete on helpdesk.users for each row
+  execute function sync.keep_change('', '{account_id}');

@@ -37,7 +37,6 @@ export const customers: ListStream<Customer> = {
       from: page,
       columns: [text('id'), text('first_name'), text('last_name'), text('summary')],
       atFirst: { _created_after: '$6', _created_before: '$7', _checked_at: '$4' },
-      kept: {},
       ofTombstone: ['_deleted_after'],
     },
     [
@@ -47,7 +46,6 @@ export const customers: ListStream<Customer> = {
       from customers_row p join customers_written using (id),
         ${elements("p.record -> 'contacts'")} with ordinality as c (record, n)) e`,
         parent: 'customer_id',
-        kept: {},
         columns: [text('id'), derived('customer_id', 'customer_id'), text('type'), text('value')],
       },
     ],

@@ -30,7 +30,6 @@ export const messages: DetailStream<TicketInDetail, Message> = {
       from: `${elements(`$1::jsonb -> 'messages'`)} with ordinality as e (record, n)`,
       parent: 'ticket_id',
       leftOut: ['body', 'more_body', 'attachments'],
-      kept: { but: ['body_text'] },
       columns: [
         text('id'),
         ticketId,

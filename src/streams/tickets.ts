@@ -45,7 +45,6 @@ export const tickets: ListStream<Ticket> = {
       from: page,
       version: 'updated_at',
       atFirst: { _listed_by: '$5::bigint' },
-      kept: {},
       // A change that shows up late may be dated before the last reading of the messages, which did not show it.
       whenChanged: {
         _messages_as_of: `case when excluded.updated_at > t.updated_at and excluded.updated_at <= t._messages_as_of

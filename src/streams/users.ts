@@ -20,7 +20,6 @@ export const users: ListStream<User> = {
   merge: buildMerge({
     name: 'helpdesk.users',
     from: page,
-    kept: {},
     columns: [text('id'), text('first_name'), text('last_name'), text('email')],
   }),
   fields: new Set(Object.keys(user.shape)),

@@ -83,7 +83,7 @@ export async function writeBatch(
       rejects.push({ recordId: id, askId: id, reason: refusal.message, payload: batch.record(place), place });
   }
   if (rejects.length === 0 && batch.parents) {
-    total.deleted += await removeVanished(client, claim, batch, textOf(batch, places, care).text, batch.parents, at);
+    total.deleted += await removeVanished(client, claim, batch, textOf(batch, places, care).text, batch.parents);
   }
   return { counts: { ...total, rejected: rejects.length, seen: places.length }, rejects };
 }
@@ -117,7 +117,7 @@ async function mergeOnce(
     values: [text, claim.account, new Date(at.nowMs), new Date(at.asOfMs), claim.run, ...parameters],
   });
   const { seen, inserted, updated, updated_ids } = rows[0]!;
-  const deleted = await removeVanished(client, claim, batch, text, batch.parents ?? updated_ids, at);
+  const deleted = await removeVanished(client, claim, batch, text, batch.parents ?? updated_ids);
   return { seen, inserted, updated, unchanged: seen - inserted - updated, deleted, rejected: 0, cleaned };
 }
 
@@ -127,14 +127,12 @@ async function removeVanished(
   batch: Batch,
   text: string,
   parents: readonly string[],
-  at: Moment,
 ): Promise<number> {
   if (parents.length === 0) return 0;
   let deleted = 0;
-  for (const [i, { sql, kept }] of batch.merge.removals.entries()) {
-    const values: unknown[] = [text, claim.account, parents];
-    if (kept) values.push(new Date(at.nowMs), new Date(at.asOfMs), claim.run);
-    const { rowCount } = await client.query({ name: `remove ${batch.name} ${i}`, text: sql, values });
+  for (const [i, removal] of batch.merge.removals.entries()) {
+    const values = [text, claim.account, parents];
+    const { rowCount } = await client.query({ name: `remove ${batch.name} ${i}`, text: removal, values });
     deleted += rowCount ?? 0;
   }
   return deleted;

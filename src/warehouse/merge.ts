@@ -47,8 +47,6 @@ export interface Table {
   readonly ofTombstone?: readonly string[];
   /** Members of a set that belongs to a parent: those the parent no longer shows are removed. */
   readonly parent?: string;
-  /** What changes is written to sync.changes with its old values, but for these columns, which follow from others. */
-  readonly kept?: { readonly but?: readonly string[] };
 }
 
 /** Rows that are only a relation (`ticket_labels`) or a mere id (`labels` before their name is known). */
@@ -67,7 +65,8 @@ export interface Merge {
   readonly upsert: string;
   /** The same, written over rows that differ from their own `_payload` too, whatever their version: for what is repaired. */
   readonly forced: string;
-  readonly removals: readonly Removal[];
+  /** Removes what vanished from the sets of the parents `$3` (text[]), given the page `$1` and the account `$2`. */
+  readonly removals: readonly string[];
   readonly declared: Declared;
 }
 
@@ -76,13 +75,6 @@ export interface Declared {
   readonly root: Table;
   readonly others: readonly Table[];
   readonly mentions: readonly Mention[];
-}
-
-/** Removes what vanished from the sets of the parents `$3` (text[]), given the page `$1` and the account `$2`. */
-export interface Removal {
-  readonly sql: string;
-  /** What is removed is written to sync.changes: $4 now, $5 as_of, $6 the run. */
-  readonly kept: boolean;
 }
 
 // --- the vocabulary of declarations ------------------------------------------------------------------------------
@@ -142,6 +134,10 @@ export const page = `jsonb_array_elements($1::jsonb) with ordinality as e (recor
 export const elements = (json: string): string =>
   `jsonb_array_elements(case when jsonb_typeof(${json}) = 'array' then ${json} end)`;
 
+/** SQL: from here on the transaction's changes of rows are kept in sync.changes; with now, as_of and the run. */
+export const keepChanges = (now: string, asOf: string, run: string): string =>
+  `set_config('shelfdesk.merge', jsonb_build_object('seen_at', ${now}::timestamptz, 'as_of', ${asOf}::timestamptz, 'run', ${run}::bigint)::text, true)`;
+
 // --- declaration → SQL -------------------------------------------------------------------------------------------
 
 /** The merge of a page: first its own table, then what hangs on it. */
@@ -150,7 +146,7 @@ export function buildMerge(root: Table, others: readonly Table[] = [], mentions:
   const upsert = (forced: boolean) => {
     const ctes = [root, ...others].flatMap(table => upsertCtes(table, forced)).concat(mentions.map(mentionCte));
     return `with ${ctes.join(',\n')}
-select $5::bigint as run, (select count(*) from ${short}_row)::int as seen,
+select ${keepChanges('$3', '$4', '$5')}, (select count(*) from ${short}_row)::int as seen,
   (select count(*) from ${short}_written where inserted)::int as inserted,
   (select count(*) from ${short}_written where not inserted)::int as updated,
   (select coalesce(array_agg(id), '{}') from ${short}_written where not inserted) as updated_ids`;
@@ -184,14 +180,11 @@ function upsertCtes(table: Table, forced: boolean): string[] {
     forced && table.parent === undefined
       ? 'false'
       : `(t._payload = r._payload and t._deleted_at is null${apartEqual}${passOver})`;
-  // Locked as the upsert locks it, and before: what is kept as the old row is what it was until this very change.
-  const old = `left join lateral (
-    select t as old from ${table.name} t where t.account_id = $2 and ${same} for no key update) o on true`;
   return [
     rowCte(table),
     // "offset 0" keeps the look-up by key: as an anti join, a plan made on an empty table scans it whole for each page.
     `${short}_changed as (
-  select * from ${short}_row r ${table.kept ? old : ''}
+  select * from ${short}_row r
   where not exists (
     select from ${table.name} t
     where t.account_id = $2 and ${same} and ${unchanged}
@@ -216,32 +209,7 @@ function upsertCtes(table: Table, forced: boolean): string[] {
   where ${forced ? 'true' : isNewer(table)}
   returning t.id, t.xmax = 0 as inserted
 )`,
-    ...(table.kept ? [keptCte(table)] : []),
   ];
-}
-
-/** Old and new values of the rows that were there, and that this merge has written otherwise than they were. */
-function keptCte(table: Table): string {
-  const short = shortName(table);
-  const values = differences(table, 'to_jsonb(c.old)', `to_jsonb(c) - '{record,old}'::text[]`);
-  return `${short}_kept as (
-  ${keep(table, 'c', ['$3', '$4', '$5'], 'd.changes')}
-  from ${short}_changed c join ${short}_written w using (id)
-  cross join lateral (select ${values} as changes) d
-  where (c.old).id is not null and (d.changes <> '{}' or (c.old)._payload <> c._payload)
-)`;
-}
-
-function keep(table: Table, row: string, [now, asOf, run]: string[], changes: string): string {
-  const parent = table.parent ? `${row}.${table.parent}` : 'null';
-  return `insert into sync.changes (account_id, table_name, record_id, parent_id, seen_at, as_of, run_id, changes)
-  select $2, '${shortName(table)}', ${row}.id, ${parent}, ${now}, ${asOf}, ${run}::bigint, ${changes}`;
-}
-
-function differences(table: Table, before: string, after: string): string {
-  const columns = table.columns.filter(({ name }) => !table.kept?.but?.includes(name));
-  const renamed = columns.flatMap(({ field }) => field ?? []);
-  return `sync.differences(${before}, ${after}, '{${columns.map(({ name }) => name).join(',')}}', '{${renamed.join(',')}}')`;
 }
 
 const keyOf = ({ key = ['id'] }: Table) => key;
@@ -289,19 +257,16 @@ function mentionCte(mention: Mention): string {
 }
 
 /** Rows of the parents `$3` that the page does not show. Only what the comparison needs is taken out of the page. */
-function removal(root: Table, table: Table): Removal {
+function removal(root: Table, table: Table): string {
   const needed = table.columns.filter(({ name }) => name === 'id' || name === table.parent);
   const rows = rowCte({ ...table, columns: needed });
-  const known = `with ${table.from.includes(`${shortName(root)}_written`) ? `${pageAsWritten(root)},\n` : ''}${rows}`;
-  const removed = deleteBut(table.name, table.parent!, ['id', table.parent!], `${shortName(table)}_row`);
-  if (!table.kept) return { sql: `${known}\n${removed}`, kept: false };
-  const values = keep(table, 'g', ['$4', '$5', '$6'], differences(table, 'to_jsonb(g)', `'{}'`));
-  return { sql: `${known},\ngone as (${removed} returning *)\n${values}\n  from gone g`, kept: true };
+  return `with ${table.from.includes(`${shortName(root)}_written`) ? `${pageAsWritten(root)},\n` : ''}${rows}
+${deleteBut(table.name, table.parent!, ['id', table.parent!], `${shortName(table)}_row`)}`;
 }
 
-function mentionRemoval(root: Table, mention: Mention): Removal {
-  const removed = deleteBut(mention.name, mention.parent!, mention.key, `(${mention.rows})`);
-  return { sql: `with ${pageAsWritten(root)}\n${removed}`, kept: false };
+function mentionRemoval(root: Table, mention: Mention): string {
+  return `with ${pageAsWritten(root)}
+${deleteBut(mention.name, mention.parent!, mention.key, `(${mention.rows})`)}`;
 }
 
 /**

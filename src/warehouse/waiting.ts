@@ -6,6 +6,7 @@ import type pg from 'pg';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
 import type { Writer } from './commit.ts';
+import { keepChanges } from './merge.ts';
 import type { Client } from './pool.ts';
 
 /** Holds nothing back. */
@@ -193,27 +194,15 @@ export async function claimMessages(
   ticket: { id: string; updatedMs: Ms; asOfMs: Ms },
   nowMs: Ms,
 ): Promise<boolean> {
-  const { rows } = await client.query<{ claimed: boolean }>({
+  const { rowCount } = await client.query({
     name: 'claim messages',
-    text: `with old as (
-        select t._messages_as_of, t._messages_by from helpdesk.tickets t
-        where t.account_id = $1 and t.id = $2 and date_trunc('milliseconds', t.updated_at) <= $3
-          and (t._messages_as_of is null or t._messages_as_of <= $4)
-        for no key update),
-      kept as (
-        insert into sync.changes (account_id, table_name, record_id, seen_at, as_of, run_id, changes)
-        select $1, 'tickets', $2, $6, $4, $5::bigint, jsonb_build_object(
-          '_messages_as_of', jsonb_build_array(o._messages_as_of, $4::timestamptz),
-          '_messages_by', jsonb_build_array(o._messages_by, $5::bigint))
-        from old o where o._messages_as_of < $4),
-      claimed as (
-        update helpdesk.tickets t set _messages_as_of = $4, _messages_by = $5::bigint
-        from old where t.account_id = $1 and t.id = $2
-        returning true)
-      select exists (select from claimed) as claimed`,
+    text: `update helpdesk.tickets t set _messages_as_of = $4, _messages_by = $5::bigint
+      where t.account_id = $1 and t.id = $2 and date_trunc('milliseconds', t.updated_at) <= $3
+        and (t._messages_as_of is null or t._messages_as_of <= $4)
+      returning ${keepChanges('$6', '$4', '$5')}`,
     values: [account, ticket.id, new Date(ticket.updatedMs), new Date(ticket.asOfMs), run, new Date(nowMs)],
   });
-  return rows[0]!.claimed;
+  return rowCount === 1;
 }
 
 /** As of when the messages of a ticket were read; nobody reads them anew before the transaction ends. */

@@ -147,7 +147,9 @@ test('old and new values, field by field, of everything that changed; nothing fo
   await transaction(s.pool, client => buryTicket(client, 'default', 't1', second(401), at(402)));
   s.goTo(410);
   await s.sync('tickets');
-  expect((await kept(s)).map(({ changes }) => changes)).toEqual([{ _deleted_at: ['2026-01-01T00:06:41+00:00', null] }]);
+  expect((await kept(s)).map(({ changes }) => changes)).toEqual([
+    { _deleted_at: ['2026-01-01T00:06:41+00:00', null], _deleted_after: [expect.any(String), null] },
+  ]);
   // The reading that follows is a first one: of the messages that were gone with the ticket the old state is kept.
   s.goTo(420);
   await s.sync('messages');
