@@ -1,0 +1,68 @@
+/**
+ * More tickets in one second than paging reaches: of one update, made at other times; and of one import, which gave them
+ * one time of creation as well. A sync has them all, through an interruption, and a backfill what is only such a second.
+ */
+import { expect, test } from 'vitest';
+import { Interrupted } from '../../src/errors.ts';
+import { inProcess } from '../support/in-process.ts';
+
+const size = 12_000;
+const at = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}Z`;
+
+test('twelve thousand of one second of update, and as many of one second of creation too', async () => {
+  await using s = await inProcess({ tickets: 30, customers: 10, seed: 21 });
+  const { world, ctx } = s;
+  const users = [null, ...world.users.keys()];
+  const inboxes = [...world.inboxes.keys()];
+  const updated = s.nowMs - 3 * 86_400_000;
+  const imported = updated + 60_000;
+  const add = (i: number, created: number, moved: number) =>
+    world.addTicket({
+      type: i % 3 ? 'email' : 'chat',
+      user_id: users[i % users.length]!,
+      inbox_id: inboxes[i % inboxes.length]!,
+      created_at: at(created),
+      updated_at: at(moved),
+    });
+  for (let i = 0; i < size; i++) add(i, updated - 50 * 86_400_000 + i * 20_000, updated);
+  for (let i = 0; i < size; i++) add(i, imported, imported);
+  await s.run('sync', ['users']);
+
+  // The pages of the crowd that paging reaches, and some of the walk; then it is stopped.
+  const stopped = new AbortController();
+  let walked = 0;
+  s.before = (_path, query) => {
+    if (query.get('sort') === 'created_at' && ++walked === 70) stopped.abort(new Interrupted());
+    return undefined;
+  };
+  s.ctx = { ...ctx, signal: stopped.signal };
+  const run = await s.open('sync', ['tickets']);
+  expect((await s.goOn(run, 'tickets')).state).toBe('waiting');
+  const [walk] = await s.rows('select since, updated_since from sync.walks');
+  expect(walk).toEqual({ since: expect.any(Date), updated_since: new Date(updated - 1000) });
+
+  s.ctx = ctx;
+  const begun = s.asked.length;
+  expect(await s.goOn(run, 'tickets')).toMatchObject({ state: 'completed', error: null });
+  const again = s.asked[begun]!.query;
+  expect(again.get('since_created_at')).toBe(at((walk!.since as Date).getTime() - 1000));
+  expect(again.get('since_updated_at')).toBe(at(updated - 1000));
+  expect(await s.rows('select count(*)::int as rows from helpdesk.tickets')).toEqual([{ rows: world.tickets.size }]);
+  expect(await s.rows('select hole from sync.hole_reasons union all select null from sync.walks')).toEqual([]);
+
+  // One of them is all that is missing.
+  await s.rows('delete from helpdesk.tickets where created_at = $1', new Date(imported));
+  await s.rows(
+    `update sync.coverage set covered = covered - tstzmultirange(tstzrange($1, $2))
+     where stream = 'tickets' and list = 'default'`,
+    new Date(imported),
+    new Date(imported + 1000),
+  );
+  expect(await s.run('backfill', ['tickets'])).toMatchObject({ state: 'completed', error: null, inserted: size });
+  const [covers] = await s.rows(
+    `select covered @> tstzrange($1, $2) as whole from sync.coverage where stream = 'tickets' and list = 'default'`,
+    new Date(updated - 1000),
+    new Date(imported + 3_600_000),
+  );
+  expect(covers).toEqual({ whole: true });
+});
