@@ -101,11 +101,12 @@ export async function clearRejects(
   });
 }
 
-/** Ids to be asked for again now, the longest due first. */
+/** Ids to be asked for again now, the longest due first; also those that a clock which was far ahead put off until then. */
 export async function dueRejects(db: pg.Pool, claim: Key, now: Date): Promise<string[]> {
   const { rows } = await db.query<{ ask_id: string }>(
     `select ask_id from sync.rejects
-     where account_id = $1 and stream = $2 and cleared_at is null and next_try_at <= $3
+     where account_id = $1 and stream = $2 and cleared_at is null
+       and (next_try_at <= $3 or next_try_at is not null and last_seen_at > $3 + interval '1 hour')
      group by ask_id order by min(next_try_at)`,
     [claim.account, claim.stream, now],
   );

@@ -388,6 +388,9 @@ test('a reject is asked for at once, then after 1, 4, 16 … minutes, at most a 
   const due = (n: number) => dueRejects(s.pool, { ...key }, at(n));
   expect(await due(59 + 86_399)).toEqual([]);
   expect(await due(59 + 86_400)).toEqual(['r1']);
+  // It was written by a clock that was more than an hour ahead: nobody waits until then.
+  expect(await due(59 - 3600)).toEqual([]);
+  expect(await due(59 - 3601)).toEqual(['r1']);
   expect(await openSince(s.pool, { ...key }, at(59))).toBe(1);
   expect(await openSince(s.pool, { ...key }, at(60))).toBe(0);
   await transaction(s.pool, c => clearRejects(c, { ...key }, ['r1'], [reject], at(60)));
