@@ -4,17 +4,20 @@
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { readByCreation } from '../../../src/reading/by-creation.ts';
 import { readMovingList } from '../../../src/reading/moving-list.ts';
 import {
   type Ask,
   covering,
   endOf,
   floorSecond,
+  type Ms,
   type Page,
   type Proof,
   type Reader,
 } from '../../../src/reading/reading.ts';
 import { walkList } from '../../../src/reading/walk.ts';
+import { holdsByCreation } from './creation.ts';
 import { Wrong } from './drive.ts';
 import { costsWithin, holdsWhileMoving, holdsWhileQuiet, holdsWhileQuietWithin, holdsWithin } from './properties.ts';
 import { costOfList, costOfWalk, perPage } from './scenario.ts';
@@ -57,24 +60,54 @@ const altered = (
   };
 
 /** Over a crowd the way back is spared: it is shown the pages of the way there. */
-const onlyThere: Reader = function* (from, options) {
+const onlyThere = (read: Reader): Reader =>
+  function* (from, options) {
+    const reading = read(from, options);
+    const shown = new Map<string, Page>();
+    let step = reading.next();
+    let proof: Proof = {};
+    while (!step.done) {
+      const { ask } = step.value;
+      proof = { ...proof, ...step.value.proof };
+      const key = `${ask.since} ${ask.page}`;
+      let page = shown.get(key);
+      if (page === undefined) {
+        page = yield { ask, proof };
+        shown.set(key, page);
+        proof = {};
+      }
+      step = reading.next(page);
+    }
+    return { ...proof, ...step.value };
+  };
+
+/** A walk by creation that proves as much as its last page would: later than it began. */
+const asOfItsEnd: Reader = function* (from, options) {
   const reading = readMovingList(from, options);
-  const shown = new Map<string, Page>();
+  let begun: Ms | undefined;
   let step = reading.next();
-  let proof: Proof = {};
   while (!step.done) {
     const { ask } = step.value;
-    proof = { ...proof, ...step.value.proof };
-    const key = `${ask.since} ${ask.page}`;
-    let page = shown.get(key);
-    if (page === undefined) {
-      page = yield { ask, proof };
-      shown.set(key, page);
-      proof = {};
-    }
-    step = reading.next(page);
+    const page: Page = yield step.value;
+    const walks = ask.order === 'created';
+    if (!walks) begun = undefined;
+    else begun ??= page.asOf;
+    step = reading.next(walks ? { ...page, asOf: begun! + 20_000 } : page);
   }
-  return { ...proof, ...step.value };
+  return step.value;
+};
+
+/** A walk by creation that skips what was updated in the second of the crowd itself. */
+const walksFromTheCrowd: Reader = function* (from, options) {
+  const reading = readMovingList(from, options);
+  let step = reading.next();
+  while (!step.done) {
+    const { ask, proof } = step.value;
+    const { updatedSince } = ask;
+    const later = updatedSince !== undefined && { updatedSince: updatedSince + 1000 };
+    step = reading.next(yield { ask: { ...ask, ...later }, proof });
+  }
+  return step.value;
 };
 
 /** Each page claims what its own as_of allows, though the pages before were read earlier. Crowds are left aside. */
@@ -197,7 +230,23 @@ const planted: Planted[] = [
     check: () => check(moving(altered(readMovingList, { since: time => time + 1000 }))),
     as: loss,
   },
-  { what: 'a crowd that is read only forwards', check: () => check(moving(onlyThere)), as: loss },
+  { what: 'a crowd that is read only forwards', check: () => check(moving(onlyThere(readMovingList))), as: loss },
+  {
+    what: 'a walk by creation that claims as of its end',
+    check: () => check(moving(asOfItsEnd)),
+    as: /^(lost|stale|claimed)/,
+  },
+  { what: 'a walk by creation of what was updated later', check: () => check(moving(walksFromTheCrowd)), as: loss },
+  {
+    what: 'a crowd by creation that is read only forwards',
+    check: () => check(holdsByCreation(onlyThere(readByCreation), ['change', 'id'])),
+    as: loss,
+  },
+  {
+    what: 'a reading by creation that claims a second too much',
+    check: () => check(holdsByCreation(altered(readByCreation, { covered: to => to + 1000 }), ['change', 'id'])),
+    as: /^(lost|stale|claimed)/,
+  },
   { what: 'a page that claims for the pages before it', check: () => check(moving(eachByItself)), as: loss },
   { what: 'no lookback', check: () => check(moving(withoutLookback)), as: /^(lost|stale|claimed)/ },
   { what: 'a hole where paging would reach', check: () => check(holdsWhileQuiet(shallow)), as: /^holes/ },
