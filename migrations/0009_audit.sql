@@ -121,12 +121,14 @@ cross join lateral (
   select case
       when k.kind in ('changed here', 'only here') then null
       when k.kind in ('a change was missed', 'missing here') then null
+      when k.kind = 'renamed' then null
       when k.stream = 'messages' then 'MESSAGES_AGE_DAYS'
       when k.stream = 'users' then 'SCHEDULE_NIGHTLY'
       else 'SWEEP_AGE_DAYS' end as setting,
     case
       when k.kind in ('changed here', 'only here') then 'Somebody else writes to these tables: let nobody but the worker do so.'
       when k.kind in ('a change was missed', 'missing here') then 'Read the range again: backfill --again. If it happens anew, please report it.'
+      when k.kind = 'renamed' then 'Nothing to do: names of labels and inboxes are looked at again once a week.'
       when k.stream = 'messages' then 'Nothing announces it: set MESSAGES_AGE_DAYS, so that messages are read again after so many days.'
       when k.stream = 'users' then 'Nothing announces it: let the night come more often, by SCHEDULE_NIGHTLY.'
       else 'Nothing announces it: set SWEEP_AGE_DAYS lower, so that everything is looked at again sooner.' end as remedy) r;

@@ -7,12 +7,14 @@
  */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
+import { auditTickets } from '../jobs/audit-tickets.ts';
 import { backfillStream } from '../jobs/backfill-stream.ts';
 import { hydrateMessages } from '../jobs/hydrate-messages.ts';
 import { hydrateVolumes } from '../jobs/hydrate-volumes.ts';
 import { readShelves } from '../jobs/read-shelves.ts';
 import { sweepStream } from '../jobs/sweep-stream.ts';
 import { syncStream } from '../jobs/sync-stream.ts';
+import { verifyStream } from '../jobs/verify-stream.ts';
 import type { Act, AddCommand, Deps } from './commands/command.ts';
 import { say, style } from './commands/terminal.ts';
 import { readConfig } from './config.ts';
@@ -25,6 +27,7 @@ const commands: Record<string, () => Promise<AddCommand>> = {
   sync: async () => (await import('./commands/sync.ts')).addSync,
   backfill: async () => (await import('./commands/backfill.ts')).addBackfill,
   sweep: async () => (await import('./commands/sweep.ts')).addSweep,
+  verify: async () => (await import('./commands/verify.ts')).addVerify,
   status: async () => (await import('./commands/status.ts')).addStatus,
   rejects: async () => (await import('./commands/rejects.ts')).addRejects,
   drift: async () => (await import('./commands/drift.ts')).addDrift,
@@ -35,7 +38,16 @@ const commands: Record<string, () => Promise<AddCommand>> = {
   migrate: async () => (await import('./commands/migrate.ts')).addMigrate,
   health: async () => (await import('./commands/health.ts')).addHealth,
 };
-const jobs = [syncStream, backfillStream, hydrateMessages, readShelves, hydrateVolumes, sweepStream];
+const jobs = [
+  syncStream,
+  backfillStream,
+  hydrateMessages,
+  readShelves,
+  hydrateVolumes,
+  sweepStream,
+  auditTickets,
+  verifyStream,
+];
 
 const lingerMs = 1000;
 

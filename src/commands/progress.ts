@@ -52,8 +52,8 @@ export function showProgress(db: pg.Pool, run: number, limits: (stream: string) 
 
   const counted = new Map<string, { waiting: number; atMs: number }>();
   /** Counted anew every few seconds: there may be a hundred thousand. */
-  async function countedLeft({ stream, account_id }: StreamProgress): Promise<number> {
-    if (!(stream in byId)) return 0;
+  async function countedLeft({ stream, account_id, expected }: StreamProgress): Promise<number> {
+    if (!(stream in byId) || expected !== null) return 0;
     const last = counted.get(stream);
     if (last && clock.monotonic() - last.atMs <= countMs) return last.waiting;
     const waiting = stream === 'messages' ? await countLeft(db, run) : await countWaitingVolumes(db, account_id);
@@ -116,7 +116,8 @@ function line(
   elapsedMs: number,
   limits: Limits,
 ): string {
-  const one = byId[stream.stream];
+  // A run that looks again knows beforehand how many there are.
+  const one = stream.expected === null ? byId[stream.stream] : undefined;
   const total = one ? start.waiting : stream.expected;
   const done = one ? start.waiting - waiting : stream.seen;
   const parts = [total ? `${amount(done)} of ${amount(total)} (${percent(done, total)} %)` : amount(done)];

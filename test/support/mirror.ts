@@ -1,22 +1,35 @@
 /** A sandbox mirrored into a database of its own, and what differs afterwards: nothing, if all is well. */
 import type pg from 'pg';
+import { auditTickets } from '../../jobs/audit-tickets.ts';
 import { backfillStream } from '../../jobs/backfill-stream.ts';
 import { hydrateMessages } from '../../jobs/hydrate-messages.ts';
 import { hydrateVolumes } from '../../jobs/hydrate-volumes.ts';
 import { readShelves } from '../../jobs/read-shelves.ts';
 import { sweepStream } from '../../jobs/sweep-stream.ts';
 import { syncStream } from '../../jobs/sync-stream.ts';
+import { verifyStream } from '../../jobs/verify-stream.ts';
 import { runBackfill } from '../../src/commands/backfill.ts';
 import { chooseStreams, type RunResult } from '../../src/commands/follow.ts';
 import { runSync } from '../../src/commands/sync.ts';
+import { runVerify, type VerifyResult } from '../../src/commands/verify.ts';
 import type { Config } from '../../src/config.ts';
 import type { Warehouse } from '../../src/context.ts';
 import type { Customer, Message, Named, Ticket, User } from '../../src/sandbox/helpdesk/records.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { makePool } from '../../src/warehouse/pool.ts';
 import type { Range } from '../../src/warehouse/runs.ts';
+import type { Asked } from '../../src/warehouse/verifications.ts';
 
-export const jobs = [syncStream, backfillStream, hydrateMessages, readShelves, hydrateVolumes, sweepStream];
+export const jobs = [
+  syncStream,
+  backfillStream,
+  hydrateMessages,
+  readShelves,
+  hydrateVolumes,
+  sweepStream,
+  auditTickets,
+  verifyStream,
+];
 
 /** Limits that a test never meets. */
 export const noLimits = { credits: 1_000_000_000, periodMs: 60_000, requestsPerSecond: 1_000_000, reserve: 0 };
@@ -60,6 +73,13 @@ export async function backfillOnce(
 ): Promise<RunResult> {
   const whole = { since: null, until: null, again: false, ...range };
   return withWarehouse(config, warehouse => runBackfill(config, warehouse, streams, whole, { jobs, signal }));
+}
+
+export async function verifyOnce(config: Config, asked: Partial<Asked> = {}): Promise<VerifyResult> {
+  const { signal } = new AbortController();
+  return withWarehouse(config, warehouse =>
+    runVerify(config, warehouse, { sample: null, repair: false, ...asked }, { jobs, signal }),
+  );
 }
 
 async function withWarehouse<T>(config: Config, work: (warehouse: Warehouse) => Promise<T>): Promise<T> {

@@ -1,0 +1,196 @@
+/** `verify`: reads everything again, or a sample, and says field by field where the mirror differs from the source. */
+import { type Command, InvalidArgumentError } from 'commander';
+import type { Config } from '../config.ts';
+import { requireSource, type Warehouse } from '../context.ts';
+import { exitCodes, UsageError } from '../errors.ts';
+import type { Job } from '../queue/job.ts';
+import { listStream, streams } from '../streams/index.ts';
+import { forecast } from '../sync/forecast.ts';
+import { completeThrough } from '../warehouse/audit.ts';
+import {
+  type Asked,
+  type Counted,
+  type Forecast,
+  type Found,
+  openVerification,
+  readCounts,
+  readFindings,
+} from '../warehouse/verifications.ts';
+import type { Act, Deps } from './command.ts';
+import { followRun, type RunResult, report } from './follow.ts';
+import { amount, duration, print, say, style, table } from './terminal.ts';
+import { warehouseOf } from './warehouse.ts';
+
+interface Options {
+  sample?: number;
+  full?: boolean;
+  repair?: boolean;
+  json?: boolean;
+}
+
+const defaultSample = 100;
+/** More are in sync.audit. */
+const mostShown = { table: 50, json: 10_000 };
+
+export interface VerifyResult extends RunResult {
+  forecast: Forecast;
+  credits: number;
+  counts: Counted[];
+  /** Records that differ, and rows of `differences` in all of them. */
+  differing: number;
+  differences: {
+    stream: string;
+    record: string;
+    kind: string;
+    field: string;
+    ours: unknown;
+    theirs: unknown;
+    repaired: boolean;
+  }[];
+}
+
+export function addVerify(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('verify')
+    .description(
+      'read the help desk again and compare it with the mirror, field by field: a sample, or all of it; says first what it costs',
+    )
+    .option(
+      '--sample <n>',
+      `so many tickets with their messages, and so many customers, at random (default: ${defaultSample})`,
+      many,
+    )
+    .option('--full', 'everything: all tickets, customers and users, and the messages of each ticket')
+    .option('--repair', 'make equal what differs')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (options: Options) => {
+        if (options.full && options.sample !== undefined)
+          throw new UsageError('--full and --sample are two different things', 'Give one of them.');
+        const config = deps.config();
+        requireSource(config, 'helpdesk');
+        await using warehouse = await warehouseOf(config, deps.signal);
+        const asked = {
+          sample: options.full ? null : (options.sample ?? defaultSample),
+          repair: options.repair === true,
+        };
+        const result = await runVerify(config, warehouse, asked, deps);
+        if (config.books) say('The book catalog is not verified: its lists show no volume in full.');
+        show(result, asked, options);
+        return result.exitCode;
+      }),
+    );
+}
+
+function many(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('It must be a number, 1 or more.');
+}
+
+export async function runVerify(
+  config: Config,
+  warehouse: Warehouse,
+  asked: Asked,
+  deps: { jobs: readonly Job[]; signal: AbortSignal },
+): Promise<VerifyResult> {
+  const [tickets, customers, users] = [listStream('tickets'), listStream('customers'), listStream('users')];
+  const desk = streams.filter(({ source }) => source === 'helpdesk').map(({ name }) => name);
+  let expected: Forecast = { credits: 0, seconds: 0 };
+  const result = await followRun(config, warehouse, deps, async (ctx, opener) => {
+    if ((await completeThrough(ctx.pg, ctx.account, 'tickets')) === undefined)
+      throw new UsageError('there is nothing to verify yet', 'Run `npx shelfdesk sync` first.');
+    const given = { sample: asked.sample, limits: config.limits, nowMs: ctx.clock.now(), tickets, customers, users };
+    expected = await forecast(ctx.pg, ctx.account, given);
+    say(
+      `It takes about ${amount(expected.credits)} credits, ${duration(expected.seconds * 1000)} at what the limits allow.`,
+    );
+    const wanted = asked.sample === null ? desk : [customers.name, tickets.name];
+    const run = { account: ctx.account, streams: wanted, opener, asked, forecast: expected };
+    const { run: id, resumed } = await openVerification(ctx.pg, run, new Date(ctx.clock.now()));
+    if (resumed) say(`Going on with run ${id}, which was asked for the same.`);
+    return id;
+  });
+  const counts = await readCounts(warehouse.pg, result.run);
+  const { found, total, missing } = await readFindings(warehouse.pg, result.run, mostShown.json);
+  const differs = total > 0 || counts.some(one => !isEqual(one, asked, missing));
+  const graver: number[] = [exitCodes.failed, exitCodes.refused, exitCodes.interrupted, exitCodes.usage];
+  return {
+    ...result,
+    exitCode: differs && !graver.includes(result.exitCode) ? exitCodes.differs : result.exitCode,
+    forecast: expected,
+    credits: result.streams.reduce((sum, { credits }) => sum + credits, 0),
+    counts,
+    differing: total,
+    differences: found.flatMap(rowsOf),
+  };
+}
+
+/**
+ * A list may hide what is there, and then fewer are counted than are here: where everything was read, each of those was asked
+ * for by its id. What is missing here, and was found, explains that more are counted.
+ */
+function isEqual(
+  { stream, ours, theirs_least, theirs_most }: Counted,
+  { sample }: Asked,
+  missing: Record<string, number>,
+): boolean {
+  if (ours === null || theirs_least === null || theirs_most === null) return true;
+  if (sample === null) return theirs_least <= ours + (missing[stream] ?? 0);
+  return ours >= theirs_least && ours <= theirs_most;
+}
+
+const rowsOf = ({ stream, record, kind, differences, repaired_at }: Found): VerifyResult['differences'] =>
+  Object.entries(differences).map(([field, [ours, theirs]]) => ({
+    stream,
+    record,
+    kind,
+    field,
+    ours,
+    theirs,
+    repaired: repaired_at !== null,
+  }));
+
+function show(result: VerifyResult, asked: Asked, { json }: Options): void {
+  const { run, counts, differences, differing, credits, forecast: expected } = result;
+  if (!json) {
+    const columns = ['stream', 'list', 'here', 'at the source'];
+    const theirs = ({ theirs_least: least, theirs_most: most }: Counted) =>
+      least === most ? most : `${least} to ${most}`;
+    if (counts.length > 0)
+      print(
+        `${table(
+          columns,
+          counts.map(one => [one.stream, one.list, one.ours, theirs(one)]),
+        )}\n`,
+      );
+    if (differences.length > 0) {
+      const shown = differences.slice(0, mostShown.table);
+      const cells = shown.map(one => [
+        one.stream,
+        one.record,
+        one.field,
+        one.ours as object,
+        one.theirs as object,
+        one.kind,
+      ]);
+      print(`${table(['stream', 'record', 'field', 'here', 'at the source', 'kind'], cells, 40)}\n`);
+    }
+  }
+  report(result, { json: json === true });
+  if (differences.length > mostShown.table && !json)
+    say(
+      `Shown are ${mostShown.table} of ${amount(differences.length)}: select * from sync.audit where run_id = ${run}`,
+    );
+  say(`${amount(credits)} credits; ${amount(expected.credits)} were expected.`);
+  if (asked.sample !== null && counts.some(one => !isEqual(one, asked, {})))
+    say('The numbers differ. The source may hide some tickets in its lists: `npx shelfdesk verify --full` tells.');
+  if (differing === 0) {
+    say('No differences were found.');
+    return;
+  }
+  const repaired = differences.filter(one => one.repaired).length;
+  const end = asked.repair ? `${amount(repaired)} were repaired` : 'run it with --repair to make them equal';
+  say(
+    `${style('yellow', `${amount(differences.length)} differences in ${amount(differing)} records`, process.stderr)}; ${end}.`,
+  );
+}

@@ -1,0 +1,54 @@
+/**
+ * Certainty for credits that nobody wants: tickets chosen at random are read again with their messages, and compared; what
+ * differs is repaired. Then, where that is set, messages that were read long ago, the oldest first. It ends as soon as
+ * anybody else has work for the source.
+ */
+import type { Context } from '../context.ts';
+import { chooseAtRandom, countFindings, oldestMessages, othersWant } from '../warehouse/audit.ts';
+import type { Claim } from '../warehouse/claims.ts';
+import { type Compared, examineTicket, type Look } from './compare.ts';
+import type { Outcome } from './sync.ts';
+
+/** A fresh run takes seconds: so long it is waited for. */
+const patienceMs = 20_000;
+const lookMs = 1000;
+/** Of looking up what is oldest. */
+const batchSize = 100;
+/** Then the next one begins, and its results are told. */
+const longestMs = 3_600_000;
+
+export async function audit(ctx: Context, claim: Claim, compared: Compared): Promise<Outcome> {
+  const begunMs = ctx.clock.monotonic();
+  const { ticketsPerHour, messagesAgeMs } = ctx.helpdesk.audit;
+  const look: Look = { ctx, claim, repair: true, random: true, expected: ticketsPerHour };
+  const limit = ticketsPerHour - (await countFindings(ctx.pg, claim));
+  for (const id of await chooseAtRandom(ctx.pg, claim, { limit, chance: ctx.random() })) {
+    if (!(await isFree(ctx))) return {};
+    await examineTicket(look, compared, id, { whole: true });
+  }
+  if (messagesAgeMs === undefined) return {};
+  const tried = new Set<string>();
+  while (ctx.clock.monotonic() - begunMs < longestMs) {
+    const beforeMs = (ctx.helpdesk.send.sourceNow() ?? ctx.clock.now()) - messagesAgeMs;
+    const oldest = await oldestMessages(ctx.pg, claim.account, beforeMs, batchSize + tried.size);
+    const ids = oldest.filter(id => !tried.has(id));
+    if (ids.length === 0) break;
+    for (const id of ids) {
+      if (!(await isFree(ctx))) return {};
+      tried.add(id);
+      const ok = await examineTicket({ ...look, random: false, expected: undefined }, compared, id, { whole: true });
+      // What was read is no longer among the oldest.
+      if (ok) tried.delete(id);
+    }
+  }
+  return {};
+}
+
+async function isFree(ctx: Context): Promise<boolean> {
+  for (let waitedMs = 0; ; waitedMs += lookMs) {
+    ctx.signal.throwIfAborted();
+    if (!(await othersWant(ctx.pg, ctx.account))) return true;
+    if (waitedMs >= patienceMs) return false;
+    await ctx.clock.sleep(lookMs, ctx.signal);
+  }
+}

@@ -1,0 +1,425 @@
+/**
+ * One reply beside what is here: which of its records differ, of what kind that is, and, where it is asked for, the repair,
+ * in one transaction. What changed at the source since the stream is complete here is no difference: it is merged. A row that
+ * was written while the reply was on its way is not judged, since it may be newer.
+ */
+import type { Context } from '../context.ts';
+import { Gone, Retry } from '../errors.ts';
+import type { Reply } from '../http/request.ts';
+import type { Ms } from '../reading/reading.ts';
+import type { DetailStream, ListStream, Row } from '../streams/stream.ts';
+import {
+  buryRecord,
+  completeThrough,
+  differingNames,
+  type Finding,
+  forgetNames,
+  leftBehind,
+  type Standing,
+  standingOf,
+  writeFindings,
+} from '../warehouse/audit.ts';
+import type { Claim } from '../warehouse/claims.ts';
+import {
+  add,
+  attempt,
+  type Batch,
+  type Care,
+  keepBooks,
+  noCounts,
+  textOf,
+  withCare,
+  writeBatch,
+} from '../warehouse/commit.ts';
+import { compare, type Differing } from '../warehouse/compare.ts';
+import { type Client, transaction } from '../warehouse/pool.ts';
+import { claimMessages, nameThem } from '../warehouse/waiting.ts';
+import { detailBatch, singleBatch } from './batch.ts';
+import { commitDetail } from './detail.ts';
+import { byRoot, type Differences, differencesOf, kindOf, kindOfGone } from './kinds.ts';
+import { laneOf } from './sync.ts';
+
+/** How a run compares. */
+export interface Look {
+  readonly ctx: Context;
+  readonly claim: Claim;
+  /** What differs is made equal. */
+  readonly repair: boolean;
+  /** The records were chosen at random from all: those that are equal are written down as well. */
+  readonly random: boolean;
+  /** How many records there are to be compared, for those who watch. */
+  readonly expected?: number | undefined;
+}
+
+/** The streams that a record may belong to, as the job knows them. */
+export interface Compared {
+  readonly tickets: ListStream<Row>;
+  readonly customers: ListStream<Row>;
+  readonly users: ListStream<Row>;
+  readonly messages: DetailStream<Row, Row>;
+}
+
+export interface Examined {
+  /** Could not be compared: unreadable, or refused by PostgreSQL. */
+  readonly unread: number;
+  /** Not here, and whether they came since the stream is complete nobody has said: nothing was done about them. */
+  readonly undecided: readonly string[];
+}
+
+interface Given {
+  /** tickets, customers or users. */
+  readonly stream: Pick<ListStream<Row>, 'name' | 'merge'>;
+  readonly reply: Reply<Row>;
+  readonly batch: Batch;
+  /** By our clock. */
+  readonly askedMs: Ms;
+  /** Of tickets: when a record was updated. */
+  readonly updated?: ((record: Row) => Ms) | undefined;
+  /** Of customers: those that are known to have come since the stream is complete. */
+  readonly newcomers?: ReadonlySet<string> | undefined;
+  /** In the same transaction. */
+  readonly more?: ((client: Client) => Promise<void>) | undefined;
+  /** It is part of something that counts itself. */
+  readonly uncounted?: boolean;
+}
+
+type Verdict = 'behind' | 'differs' | 'undecided' | 'unjudged';
+
+/** Tries for one record before the next one gets its turn. */
+const fewTries = 4;
+
+export async function examineRecords(look: Look, given: Given): Promise<Examined> {
+  const { ctx, claim, repair, random } = look;
+  const { stream, reply, batch, askedMs, updated } = given;
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
+  const credits = ctx.helpdesk.send.takeCredits();
+  const times = new Map(reply.records.map(record => [record.id, updated?.(record)]));
+  return withCare(ctx.pg, async (client, care) => {
+    const { found, refused } = await differingOf(client, claim, batch, care);
+    const differing = byRoot(found);
+    const wanted = random ? batch.records.map(({ id }) => id) : [...differing.keys()];
+    const key = { account: claim.account, stream: stream.name };
+    const standing =
+      wanted.length > 0
+        ? await standingOf(client, key, wanted, { askedMs, asOfMs: at.asOfMs, lock: repair })
+        : new Map<string, Standing>();
+    const verdicts = await judge(client, claim, given, { ids: [...differing.keys()], standing, times });
+    const of = (verdict: Verdict) => [...verdicts].filter(([, one]) => one === verdict).map(([id]) => id);
+    const differs = of('differs');
+    const counts = noCounts();
+    const rejects = [];
+    for (const part of [subset(batch, of('behind')), ...(repair ? [byForce(subset(batch, differs))] : [])]) {
+      if (part.records.length === 0) continue;
+      const written = await writeBatch(client, claim, part, at, care);
+      add(counts, written.counts);
+      rejects.push(...written.rejects);
+    }
+    const refusedIds = new Set(rejects.map(({ recordId }) => recordId));
+    const findings = wanted
+      .filter(id => (verdicts.get(id) ?? 'differs') === 'differs')
+      .map((id): Finding => {
+        const one = differing.get(id);
+        const ours = standing.get(id);
+        const versions = updated && { ours: ours?.updatedMs ?? null, theirs: times.get(id)! };
+        return {
+          stream: stream.name,
+          record: id,
+          differences: one ? differencesOf(batch.merge, one) : null,
+          kind: one ? kindOf(stream.name, batch.merge, one, versions && { versions }) : null,
+          oursAsOf: ours && !ours.buried ? ours.observedAt : null,
+          repaired: one !== undefined && repair && !refusedIds.has(id),
+        };
+      });
+    await writeFindings(client, claim, findings, { ...at, random });
+    await given.more?.(client);
+    await keepBooks(client, claim, at, {
+      counts: { ...counts, seen: given.uncounted ? 0 : reply.arrived, rejected: rejects.length, credits },
+      rejects,
+      stored: [],
+      drift: [],
+      expected: look.expected,
+    });
+    return { unread: reply.unreadable.length + refused, undecided: of('undecided') };
+  });
+}
+
+/** What PostgreSQL refuses for a value cannot be compared. */
+async function differingOf(
+  client: Client,
+  claim: Claim,
+  batch: Batch,
+  care: Care,
+): Promise<{ found: Differing[]; refused: number }> {
+  const { name, merge, parents } = batch;
+  const places = batch.records.map(({ place }) => place);
+  const key = { account: claim.account, parents };
+  if (care !== 'one by one')
+    return { found: await compare(client, { name, merge }, key, textOf(batch, places, care)), refused: 0 };
+  const found: Differing[] = [];
+  let refused = 0;
+  for (const place of places) {
+    const refusal = await attempt(client, async () => {
+      found.push(...(await compare(client, { name, merge }, { account: claim.account }, textOf(batch, [place], care))));
+    });
+    if (refusal) refused++;
+  }
+  return { found, refused };
+}
+
+async function judge(
+  client: Client,
+  claim: Claim,
+  { stream, newcomers, updated }: Given,
+  what: { ids: readonly string[]; standing: ReadonlyMap<string, Standing>; times: ReadonlyMap<string, Ms | undefined> },
+): Promise<Map<string, Verdict>> {
+  const { ids, standing, times } = what;
+  const verdicts = new Map<string, Verdict>();
+  if (ids.length === 0) return verdicts;
+  const through = (updated && (await completeThrough(client, claim.account, stream.name))) ?? Number.NEGATIVE_INFINITY;
+  const absent = ids.filter(id => !standing.has(id));
+  const remains = updated ? await leftBehind(client, claim.account, absent) : new Set<string>();
+  for (const id of ids) {
+    const ours = standing.get(id);
+    const time = times.get(id) ?? Number.NEGATIVE_INFINITY;
+    if (ours && !ours.isOlder) verdicts.set(id, 'unjudged');
+    else if (updated) verdicts.set(id, time >= through && isLate(ours, time, remains.has(id)) ? 'behind' : 'differs');
+    else if (ours || stream.name !== 'customers') verdicts.set(id, 'differs');
+    else verdicts.set(id, newcomers === undefined ? 'undecided' : newcomers.has(id) ? 'behind' : 'differs');
+  }
+  return verdicts;
+}
+
+/** Of a ticket that changed since the stream is complete: whether the version here is an older one. */
+function isLate(ours: Standing | undefined, updatedMs: Ms, remains: boolean): boolean {
+  if (ours === undefined) return !remains;
+  // Within the second of its update more may have changed.
+  return ours.buried || ours.updatedMs! < updatedMs || ours.observedAt.getTime() < updatedMs + 1000;
+}
+
+function subset(batch: Batch, ids: readonly string[]): Batch {
+  const wanted = new Set(ids);
+  return { ...batch, records: batch.records.filter(({ id }) => wanted.has(id)) };
+}
+
+/** Written whatever the versions say, with all that hangs on the records. */
+function byForce(batch: Batch): Batch {
+  return {
+    ...batch,
+    name: `${batch.name}, by force`,
+    merge: { ...batch.merge, upsert: batch.merge.forced },
+    parents: batch.parents ?? batch.records.map(({ id }) => id),
+  };
+}
+
+// --- in detail ---------------------------------------------------------------------------------------------------------
+
+/** Names that ride along, and are compared. */
+export type Embeds = readonly ('labels' | 'inbox')[];
+
+/** A ticket by its id, with its messages; `whole`: the ticket itself is compared too. Answers whether it could be compared. */
+export async function examineTicket(
+  look: Look,
+  { tickets, messages }: Compared,
+  id: string,
+  { whole, embeds = [], more }: { whole: boolean; embeds?: Embeds; more?: (client: Client) => Promise<void> },
+): Promise<boolean> {
+  const { ctx, claim } = look;
+  const askedMs = ctx.clock.now();
+  let reply: Reply<Row>;
+  try {
+    reply = await ctx.helpdesk.send(messages.request(id, [...embeds]), options(look));
+  } catch (error) {
+    if (error instanceof Gone) await examineGone(look, tickets, id, more);
+    else if (error instanceof Retry) await keepPlace(look, more);
+    else throw error;
+    return error instanceof Gone;
+  }
+  const [record] = reply.records;
+  if (record === undefined || record.id !== id) {
+    await keepPlace(look, more);
+    return false;
+  }
+  const updated = (one: Row) => messages.version(one);
+  if (whole) {
+    const batch = singleBatch(tickets, reply);
+    const { unread } = await examineRecords(look, { stream: tickets, reply, batch, askedMs, updated, uncounted: true });
+    if (unread > 0) return false;
+  }
+  const key = { account: claim.account, stream: 'tickets' };
+  const ours = (await standingOf(ctx.pg, key, [id], { askedMs, asOfMs: reply.asOf, lock: false })).get(id);
+  if (ours && !ours.buried && ours.hasMessages && ours.updatedMs === updated(record))
+    return examineMessages(look, messages, reply, record, { askedMs, embeds, more });
+  // It waits for its messages, or has just changed: they are as good as any that the run for messages would read.
+  const through = (await completeThrough(ctx.pg, claim.account, 'tickets')) ?? Number.NEGATIVE_INFINITY;
+  if (look.repair || updated(record) >= through)
+    await commitDetail(ctx, claim, messages, reply, { id, due: { labels: [], inbox: [] } });
+  await keepPlace(look, more);
+  return true;
+}
+
+async function examineMessages(
+  { ctx, claim, repair, random, expected }: Look,
+  stream: DetailStream<Row, Row>,
+  reply: Reply<Row>,
+  record: Row,
+  { askedMs, embeds, more }: { askedMs: Ms; embeds: Embeds; more: ((client: Client) => Promise<void>) | undefined },
+): Promise<boolean> {
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
+  const credits = ctx.helpdesk.send.takeCredits();
+  const { batch, members, unreadable } = detailBatch(stream, record, reply.text);
+  const notes = new Set(members.filter(member => (member as { type?: unknown }).type === 'note').map(({ id }) => id));
+  return withCare(ctx.pg, async (client, care) => {
+    const key = { account: claim.account, stream: 'tickets' };
+    const ours = (await standingOf(client, key, [record.id], { askedMs, asOfMs: at.asOfMs, lock: true })).get(
+      record.id,
+    );
+    const isSame = ours !== undefined && !ours.buried && ours.hasMessages && ours.updatedMs === stream.version(record);
+    const { found, refused } = await differingOf(client, claim, batch, care);
+    const judged = isSame && unreadable.length === 0 && refused === 0;
+    const counts = noCounts();
+    if (judged) {
+      if (found.length > 0 && repair) add(counts, (await writeBatch(client, claim, byForce(batch), at, care)).counts);
+      if (found.length === 0 || repair) {
+        const claimed = { id: record.id, updatedMs: stream.version(record), asOfMs: at.asOfMs };
+        await claimMessages(client, claim, claimed, at.nowMs);
+      }
+      const findings: Finding[] = [
+        ...(found.length > 0 || random
+          ? [
+              {
+                stream: stream.name,
+                record: record.id,
+                differences: found.length > 0 ? differencesOf(batch.merge, found) : null,
+                kind:
+                  found.length > 0 ? kindOf(stream.name, batch.merge, found, { isNote: id => notes.has(id) }) : null,
+                oursAsOf: ours.observedAt,
+                repaired: found.length > 0 && repair,
+              },
+            ]
+          : []),
+        ...(await examineNames(client, { claim, repair }, stream, { reply, record, embeds, at })),
+      ];
+      await writeFindings(client, claim, findings, { ...at, random });
+    }
+    await more?.(client);
+    await keepBooks(client, claim, at, {
+      counts: { ...counts, seen: 1, credits },
+      rejects: [],
+      stored: [],
+      drift: [],
+      expected,
+    });
+    return unreadable.length === 0 && refused === 0;
+  });
+}
+
+/** What a name is called that rides along with a ticket. */
+async function examineNames(
+  client: Client,
+  { claim, repair }: { claim: Claim; repair: boolean },
+  stream: DetailStream<Row, Row>,
+  what: { reply: Reply<Row>; record: Row; embeds: Embeds; at: { nowMs: Ms; asOfMs: Ms } },
+): Promise<Finding[]> {
+  const { reply, record, embeds, at } = what;
+  const findings: Finding[] = [];
+  for (const embed of embeds) {
+    const shown = [(record as Row & Record<string, unknown>)[embed] ?? []].flat() as { id: string; name?: string }[];
+    const table = embed === 'labels' ? 'labels' : 'inboxes';
+    const differing = await differingNames(client, claim.account, table, shown);
+    if (differing.length === 0) continue;
+    const name = stream.names.find(one => one.embed === embed)!;
+    const ids = differing.map(({ id }) => id);
+    if (repair) {
+      await forgetNames(client, claim.account, table, ids);
+      await nameThem(client, claim.account, name.upsert, { text: reply.text, asked: ids, at });
+    }
+    const sides: Differences[string] = [
+      Object.fromEntries(differing.map(({ id, ours }) => [id, ours])),
+      Object.fromEntries(differing.map(({ id, theirs }) => [id, theirs])),
+    ];
+    findings.push({
+      stream: 'tickets',
+      record: record.id,
+      differences: { [`${table}.name`]: sides },
+      kind: 'renamed',
+      oursAsOf: null,
+      repaired: repair,
+    });
+  }
+  return findings;
+}
+
+// --- what is here alone ------------------------------------------------------------------------------------------------
+
+/** By its id the source has it no more: it is asked once more, and believed then. */
+export async function examineGone(
+  look: Look,
+  stream: ListStream<Row>,
+  id: string,
+  more?: (client: Client) => Promise<void>,
+): Promise<void> {
+  const { ctx, repair, random } = look;
+  const askedMs = ctx.clock.now();
+  try {
+    await ctx.helpdesk.send(stream.get!(id), options(look));
+    await keepPlace(look, more);
+  } catch (error) {
+    if (!(error instanceof Gone)) {
+      if (error instanceof Retry) return keepPlace(look, more);
+      throw error;
+    }
+    await noteGone(look, stream.name, id, { askedMs, asOfMs: error.asOf, random, repair, more });
+  }
+}
+
+export async function noteGone(
+  { ctx, claim, expected }: Look,
+  stream: string,
+  id: string,
+  what: {
+    askedMs: Ms;
+    asOfMs: Ms;
+    random: boolean;
+    repair: boolean;
+    more?: ((client: Client) => Promise<void>) | undefined;
+  },
+): Promise<void> {
+  const { askedMs, asOfMs, random, repair, more } = what;
+  const at = { nowMs: ctx.clock.now(), asOfMs };
+  const credits = ctx.helpdesk.send.takeCredits();
+  await transaction(ctx.pg, async client => {
+    const key = { account: claim.account, stream };
+    const ours = (await standingOf(client, key, [id], { askedMs, asOfMs, lock: repair })).get(id);
+    let deleted = 0;
+    if (ours && !ours.buried && ours.isOlder) {
+      const byMs = Math.max(ctx.helpdesk.send.sourceNow() ?? 0, asOfMs) + 1000;
+      const { lookbackMs } = ctx.helpdesk;
+      if (repair) deleted = await buryRecord(client, key, id, { askedMs, asOfMs, byMs, lookbackMs, nowMs: at.nowMs });
+      const finding: Finding = {
+        stream,
+        record: id,
+        differences: { row: ['there', null] },
+        kind: kindOfGone(ours.isItself),
+        oursAsOf: ours.observedAt,
+        repaired: deleted > 0,
+      };
+      await writeFindings(client, claim, [finding], { ...at, random });
+    }
+    await more?.(client);
+    const counts = { ...noCounts(), seen: 1, deleted, credits };
+    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [], expected });
+  });
+}
+
+/** Nothing came of it. */
+async function keepPlace({ ctx, claim, expected }: Look, more?: (client: Client) => Promise<void>): Promise<void> {
+  const credits = ctx.helpdesk.send.takeCredits();
+  const at = { nowMs: ctx.clock.now(), asOfMs: 0 };
+  await transaction(ctx.pg, async client => {
+    await more?.(client);
+    const counts = { ...noCounts(), seen: 1, credits };
+    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [], expected });
+  });
+}
+
+export const options = ({ ctx, claim }: Look) => ({ lane: laneOf(claim), signal: ctx.signal, tries: fewTries });
