@@ -50,6 +50,8 @@ export interface ListStream<T extends Row> extends Described {
   orderedBy(record: T, order?: Ask['order']): Ms;
   /** Asks for one record again, where the source can. */
   get?(id: string): Request<T>;
+  /** A part of what its lists show that changes more than the rest: a sweep reads it every day. */
+  readonly daily?: string;
   /** Those of so many ids as fit on a page that a list shows; it may hide some of them. */
   among?(ids: readonly string[]): Request<T>;
   /** Further parameters of the merge ($6…), from what was asked and when the source answered. */

@@ -10,8 +10,8 @@ import { known, type Ticket, ticket, ticketInDetail, timeOf } from '../sources/h
 import { bigint, boolean, buildMerge, page, text, texts, time } from '../warehouse/merge.ts';
 import type { ListStream } from './stream.ts';
 
-/** What is open or held, which a sweep looks at more often than at the rest. */
-export const openTickets = 'open';
+/** What is open or held: a list that only a sweep reads. */
+const open = 'open';
 
 export const tickets: ListStream<Ticket> = {
   kind: 'list',
@@ -27,7 +27,7 @@ export const tickets: ListStream<Ticket> = {
   paging,
   request: (list, ask) =>
     listTickets({
-      ...(list === openTickets ? { state: ['open', 'hold'] } : list !== 'default' && { [list]: true }),
+      ...(list === open ? { state: ['open', 'hold'] } : list !== 'default' && { [list]: true }),
       ...(ask.order === 'created' ? byCreation(ask) : byUpdate(ask)),
       ...(ask.only?.type !== undefined && { type: [ask.only.type] }),
       ...(ask.only?.user_id !== undefined && { user_id: [ask.only.user_id] }),
@@ -38,6 +38,7 @@ export const tickets: ListStream<Ticket> = {
     }),
   orderedBy: (record, order) => timeOf((order === 'created' ? record.created_at : record.updated_at) ?? ''),
   get: getTicket,
+  daily: open,
   among: ids => listTickets({ id: ids, page: 1, per_page: paging.perPage }),
   merge: buildMerge(
     {

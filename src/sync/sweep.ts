@@ -8,7 +8,6 @@ import type { Context } from '../context.ts';
 import { type CreationOptions, readByCreation } from '../reading/by-creation.ts';
 import type { Ms, Proof, Step } from '../reading/reading.ts';
 import type { ListStream, Row } from '../streams/stream.ts';
-import { openTickets } from '../streams/tickets.ts';
 import type { Claim } from '../warehouse/claims.ts';
 import { isRedundant } from '../warehouse/coverage.ts';
 import { knownCuts } from '../warehouse/cuts.ts';
@@ -31,8 +30,8 @@ import { listBatch, pageOf } from './batch.ts';
 import { settleSuspects } from './suspects.ts';
 import { commitRecords, type Outcome, requestPage } from './sync.ts';
 
-/** A sweep of the schedule looks at open and held tickets when they were last looked at so long ago: once a night. */
-const openAgeMs = 20 * 3_600_000;
+/** What is to be read every day is due after so long, so that each night finds it so. */
+const dailyMs = 20 * 3_600_000;
 /** Replies of a walk may be slower than its first one, and so true as of a little earlier. */
 const slackMs = 60_000;
 /** The list of tickets without a time of creation: not one of the source's. */
@@ -80,7 +79,7 @@ async function sweepLists(sweep: Sweep): Promise<string[]> {
   if (holes.length === 0 && (await nextDue(ctx.pg, claim, first, { afterMs: 0, checkedMs: 1 }))?.fromMs === 0)
     holes.push(...(await sweepList(sweep, first, ctx.helpdesk.sweep.ageMs)));
   // One that somebody asks for has just seen them in the other lists.
-  if (!claim.again) holes.push(...(await sweepList(sweep, openTickets, openAgeMs)));
+  if (stream.daily && !claim.again) holes.push(...(await sweepList(sweep, stream.daily, dailyMs)));
   return holes;
 }
 
