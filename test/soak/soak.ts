@@ -41,7 +41,8 @@ const credits = Math.min(12_000, Math.max(600, Math.round((2.25 * tickets) / (sh
 const requestsPerSecond = Math.max(6, Math.round((credits * 6) / 100));
 /** For the rest, once nothing goes wrong any more. */
 const patienceMs = 600_000;
-const meanwhile = [['backfill', '--again', 'tickets', 'messages'], ['sync'], ['sweep']] as const;
+const aYearAgo = new Date(Date.now() - 365 * 86_400_000).toISOString();
+const meanwhile = [['backfill', '--again', '--since', aYearAgo, 'tickets', 'messages'], ['sync'], ['sweep']] as const;
 
 const beganMs = performance.now();
 const say = (words: string) => {
