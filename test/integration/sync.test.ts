@@ -8,7 +8,7 @@ import { type Fault, type SandboxOptions, type SeenRequest, startSandbox } from 
 import { configFor, differences, noSandboxLimits, syncOnce } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
-/** What nothing announces: a sweep finds it, which is not here yet. */
+/** What nothing announces: a sweep finds it. */
 const unannounced = [
   'edit of a customer',
   'contact added',

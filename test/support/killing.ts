@@ -45,7 +45,7 @@ export interface Killed {
   readonly failed: readonly Record<string, unknown>[];
 }
 
-/** What nothing announces: a sweep finds it, which is not here yet. */
+/** What nothing announces: a sweep finds it. */
 const unannounced = [
   'edit of a customer',
   'contact added',
