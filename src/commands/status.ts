@@ -31,6 +31,20 @@ export interface StreamStatus {
   remedy: string | null;
   /** The requests of the day were spent; a worker goes on then. */
   sleeps_until: Date | null;
+  /** Nothing shown here had been deleted before. */
+  deletes_checked_at: Date | null;
+  /** What random checks prove: field '' first, which is any; then each field that differed. */
+  certainty: Certainty[];
+  /** Kinds of difference that come again and again, and what cures them. */
+  proposals: { kind: string; times: number; last_at: string; setting: string | null; remedy: string }[];
+}
+
+export interface Certainty {
+  field: string;
+  checked: number;
+  differed: number;
+  at_most_percent: number;
+  as_of: string;
 }
 
 export function addStatus(program: Command, deps: Deps, act: Act): void {
@@ -79,7 +93,15 @@ export async function readStatus(
        s.last_run, s.last_state, s.last_finished_at, s.last_success_at, s.last_error, s.remedy, s.source, s.sleeps_until,
        coalesce((
          select json_agg(json_build_object('list', h.list, 'from', h.hole_from, 'to', h.hole_to, 'reason', h.reason) order by h.hole_from)
-         from sync.holes h where h.account_id = s.account_id and h.stream = s.stream), '[]') as holes
+         from sync.holes h where h.account_id = s.account_id and h.stream = s.stream), '[]') as holes,
+       s.deletes_checked_at, coalesce((
+         select json_agg(json_build_object('field', y.field, 'checked', y.checked, 'differed', y.differed,
+           'at_most_percent', y.at_most_percent, 'as_of', y.as_of) order by y.field)
+         from sync.certainty y
+         where (y.account_id, y.stream) = (s.account_id, s.stream) and (y.field = '' or y.differed > 0)), '[]') as certainty, coalesce((
+         select json_agg(json_build_object('kind', p.kind, 'times', p.times, 'last_at', p.last_at, 'setting', p.setting,
+           'remedy', p.remedy) order by p.times desc, p.kind)
+         from sync.proposals p where (p.account_id, p.stream) = (s.account_id, s.stream)), '[]') as proposals
      from sync.status s join sync.streams k using (stream)
      order by s.account_id, k.place`,
   );
@@ -125,6 +147,7 @@ function show(streams: readonly StreamStatus[]): void {
     'waiting',
     'time left',
     'rejects',
+    'deletes checked',
     'last run',
   ];
   const rows = streams.map(s => [
@@ -136,16 +159,27 @@ function show(streams: readonly StreamStatus[]): void {
     s.waiting,
     s.time_left_seconds === null ? '' : duration(s.time_left_seconds * 1000),
     s.open_rejects,
+    s.source === 'helpdesk' && s.stream !== 'users' && s.stream !== 'messages' ? (s.deletes_checked_at ?? 'never') : '',
     sleepsMs(s) > 0 ? `sleeps until ${s.sleeps_until!.toISOString().slice(0, 16)}Z` : (s.last_state ?? 'never'),
   ]);
   print(table(columns, rows));
-  for (const { stream, holes, open_rejects, last_error, remedy } of streams) {
+  for (const { stream, holes, open_rejects, last_error, remedy, certainty, proposals } of streams) {
     for (const hole of holes) {
       say(
         `${stream}: hole in the ${hole.list} list from ${String(hole.from)} to ${String(hole.to)}${hole.reason ? `: ${hole.reason}` : ''}`,
       );
     }
-    if (open_rejects > 0) say(`${stream}: ${amount(open_rejects)} rejects are open; see sync.rejects`);
+    if (open_rejects > 0)
+      say(`${stream}: ${amount(open_rejects)} rejects are open; see \`npx shelfdesk rejects list\``);
+    for (const one of certainty) say(`${stream}: ${howSure(one)}`);
+    for (const { kind, times, remedy: cure } of proposals)
+      say(`${style('yellow', stream, process.stderr)}: ${kind} (${amount(times)} times). ${cure}`);
     if (last_error) say(`${style('yellow', stream, process.stderr)}: ${last_error}. ${remedy ?? ''}`);
   }
+}
+
+function howSure({ field, checked, differed, at_most_percent, as_of }: Certainty): string {
+  const what = field === '' ? 'differ from the source' : `differ in ${field}`;
+  const when = `${new Date(as_of).toISOString().slice(0, 19)}Z`;
+  return `at most ${at_most_percent} % of them ${what}, with 95 % confidence, as of ${when} (${amount(differed)} of ${amount(checked)} that were read again)`;
 }

@@ -1,0 +1,133 @@
+/** What a report may ask in SQL: nothing says more than was proven, and the guard raises where it is not enough. */
+import { expect, test } from 'vitest';
+import { addStatus } from '../../../src/commands/status.ts';
+import { command } from '../../support/command.ts';
+import { configFor } from '../../support/mirror.ts';
+import { at, iso, message, scripted, ticket } from '../../support/scripted.ts';
+
+test('how far a stream is complete, of which tickets all messages are here, and how sure that is', async () => {
+  await using s = await scripted({ lookbackMs: 1000 });
+  const require = (stream: string, through: number, ...allowed: number[]) =>
+    s
+      .rows(
+        `select sync.require_complete('default', $1, $2${allowed.length > 0 ? ', $3' : ''}) as complete`,
+        stream,
+        at(through),
+        ...allowed,
+      )
+      .then(([row]) => row!.complete)
+      .catch(({ message, hint }) => `${message} | ${hint}`);
+  const tickets = () => s.rows('select * from sync.ticket_completeness order by ticket_id');
+  const status = (stream: string) =>
+    s.rows('select * from sync.status where stream = $1', stream).then(([row]) => row!);
+  const noPercent = { differ_at_most_percent: null, differ_as_of: null };
+
+  await s.rows(`set timezone = 'UTC'`);
+  expect(await require('tickets', 1)).toMatch(
+    /^tickets of the account default was never read: complete through nothing/,
+  );
+  expect(await require('nothing', 1)).toMatch(/^nothing is mirrored of the stream nothing .* \| sync.status lists/);
+  await expect(s.rows(`select sync.require_complete('default', null, now())`)).rejects.toThrow('one of them is null');
+
+  const t1 = ticket('t1', { inbox_id: null });
+  const t2 = ticket('t2', { inbox_id: null, updated_at: iso(5) });
+  s.lists.tickets = [t1, t2];
+  s.details['/tickets/t1'] = { ...t1, messages: [message('m1'), message('m2', { created_at: 'never' })] };
+  s.details['/tickets/t2'] = { ...t2, messages: [] };
+  s.goTo(100);
+  await s.sync('tickets');
+  expect(await status('tickets')).toMatchObject({ complete_through: at(98), deletes_checked_at: null, ...noPercent });
+  expect(await require('tickets', 98)).toEqual(at(98));
+  expect(await require('tickets', 99)).toMatch(
+    /^tickets of the account default is complete through 2026-01-01 00:01:38\+00, not through 2026-01-01 00:01:39\+00 \| Run `npx shelfdesk sync`/,
+  );
+  expect(await require('messages', 0)).toEqual(at(0));
+  expect(await require('messages', 98)).toMatch(/complete through 2026-01-01 00:00:00\+00, .* \| 2 records wait/);
+  const known = { account_id: 'default', checked_at: at(99) };
+  const unread = { ...known, messages_complete: false, messages_as_of: null, open_rejects: 0 };
+  expect(await tickets()).toEqual([
+    { ...unread, ticket_id: 't1' },
+    { ...unread, ticket_id: 't2' },
+  ]);
+
+  s.goTo(200);
+  await s.sync('messages');
+  const read = { ...known, messages_as_of: at(199) };
+  expect(await tickets()).toEqual([
+    { ...read, ticket_id: 't1', messages_complete: false, open_rejects: 1 },
+    { ...read, ticket_id: 't2', messages_complete: true, open_rejects: 0 },
+  ]);
+  expect(await require('messages', 98)).toMatch(
+    /^1 records of messages .* could not be stored \| See `npx shelfdesk rejects/,
+  );
+  expect(await require('messages', 98, 1)).toEqual(at(98));
+  expect(await require('tickets', 98)).toEqual(at(98));
+
+  // The ticket changes: its messages are not as new as itself. What is deleted is not here.
+  s.lists.tickets = [{ ...t2, updated_at: iso(299) }];
+  s.goTo(300);
+  await s.sync('tickets');
+  await s.rows(`update helpdesk.tickets set _deleted_at = now() where id = 't1'`);
+  expect(await tickets()).toEqual([{ ...unread, ticket_id: 't2', messages_as_of: at(199), checked_at: at(299) }]);
+  expect(await require('messages', 298, 1)).toEqual(at(298));
+
+  // A hole below the top, with its reason.
+  await s.rows(`update sync.coverage set covered = covered - tstzmultirange(tstzrange('${iso(50)}', '${iso(51)}'))
+    where stream = 'tickets' and list = 'default'`);
+  await s.rows(
+    `insert into sync.hole_reasons values ('default', 'tickets', 'default', tstzrange('${iso(50)}', '${iso(51)}'), 'too many', now())`,
+  );
+  expect(await require('tickets', 50)).toEqual(at(50));
+  for (const stream of ['tickets', 'messages'])
+    expect(await require(stream, 51, 9)).toMatch(
+      /complete through 2026-01-01 00:00:50\+00, .* \| There is a hole from 2026-01-01 00:00:50\+00 to 2026-01-01 00:00:51\+00 \(too many\)/,
+    );
+
+  // Who compares does not read; what a comparison proves is said, and what cures a difference.
+  const before = await status('tickets');
+  const audit = await s.claim('tickets', { kind: 'audit' });
+  const verify = await s.claim('tickets', { kind: 'verify' });
+  await s.rows(`update sync.stored_run_streams set state = 'completed', finished_at = now() where run_id = any ($1)`, [
+    audit.run,
+    verify.run,
+  ]);
+  expect(await status('tickets')).toEqual({ ...before, lag: expect.anything() });
+  const sweep = await s.claim('tickets', { kind: 'sweep' });
+  expect(await status('tickets')).toMatchObject({ last_run: sweep.run, last_state: 'interrupted' });
+  await s.rows(`insert into sync.audit (account_id, run_id, stream, record_id, checked_at, ours_as_of, random, differences, kind)
+    select 'default', 1, 'tickets', 't' || n, date_trunc('second', now()) - make_interval(secs => n), now(), true,
+      case when n <= 2 then '{"label_ids": [[], ["l1"]]}'::jsonb end,
+      case when n <= 2 then 'label edits do not move updated_at' end
+    from generate_series(1, 100) n`);
+  await s.rows(`insert into sync.swept values
+    ('default', 'tickets', 'default', '[1970-01-01,${iso(270)})', '${iso(250)}', 1), ('default', 'tickets', 'spam', '[1970-01-01,${iso(270)})', '${iso(240)}', 1),
+    ('default', 'tickets', 'trash', '[1970-01-01,${iso(270)})', '${iso(260)}', 1)`);
+  const [certain] = await s.rows(`select * from sync.certainty where stream = 'tickets' and field = ''`);
+  expect(certain).toMatchObject({ checked: 100, differed: 2 });
+  expect(await status('tickets')).toMatchObject({
+    deletes_checked_at: at(240),
+    differ_at_most_percent: certain!.at_most_percent,
+    differ_as_of: certain!.as_of,
+  });
+  expect(Number(certain!.at_most_percent)).toBeCloseTo(6.162, 2);
+
+  const config = configFor(s.url, { url: 'https://desk.example/api/v1', token: 'none' });
+  const told = await command(addStatus, config, 'status');
+  const asOf = (certain!.as_of as Date).toISOString().slice(0, 19);
+  expect(told.stdout).toMatch(/rejects {2}deletes checked +last run\n/);
+  expect(told.stdout).toMatch(/ tickets .* 2026-01-01T00:04:00Z +interrupted\n/);
+  expect(told.stdout).toMatch(/ customers .* never +never\n/);
+  expect(told.stderr).toContain(
+    `tickets: at most ${certain!.at_most_percent} % of them differ from the source, with 95 % confidence, as of ${asOf}Z (2 of 100 that were read again)\n`,
+  );
+  expect(told.stderr).toMatch(/tickets: at most 6\.\d+ % of them differ in label_ids, with 95 %/);
+  expect(told.stderr).toMatch(
+    /tickets: label edits do not move updated_at \(2 times\)\. Nothing announces it: set SWEEP_AGE_DAYS/,
+  );
+  const { streams } = JSON.parse((await command(addStatus, config, 'status', '--json')).stdout);
+  expect(streams.find(({ stream }: { stream: string }) => stream === 'tickets')).toMatchObject({
+    deletes_checked_at: at(240).toISOString(),
+    certainty: [{ field: '', checked: 100, differed: 2 }, { field: 'label_ids' }],
+    proposals: [{ kind: 'label edits do not move updated_at', times: 2, setting: 'SWEEP_AGE_DAYS' }],
+  });
+});
