@@ -24,6 +24,8 @@ export interface Door {
   readonly lateMs: () => number;
   /** A planted defect: says another statement, or none. */
   readonly rewrite?: (statement: Statement) => Statement;
+  /** Another one: what holds even where its transaction is rolled back. */
+  readonly sticks?: (statement: Statement) => boolean;
 }
 
 export interface Statement {
@@ -124,7 +126,7 @@ export class Database {
           scheduler.enqueue(by, 'transaction', door.lateMs(), async () => {
             const trouble = door.trouble();
             if (trouble?.kind === 'before') return () => reject(broken());
-            const session = new Session(ask, trouble);
+            const session = new Session(ask, trouble, door.sticks);
             resolve(session as unknown as pg.PoolClient);
             await session.released;
             scheduler.note(`  ${session.said.join(' · ')}`);
@@ -149,7 +151,15 @@ class Session {
   readonly #ask: (config: pg.QueryConfig) => Promise<pg.QueryResult>;
   readonly #trouble: Trouble | undefined;
 
-  constructor(ask: (config: pg.QueryConfig) => Promise<pg.QueryResult>, trouble: Trouble | undefined) {
+  readonly #sticks: Door['sticks'];
+  readonly #stuck: pg.QueryConfig[] = [];
+
+  constructor(
+    ask: (config: pg.QueryConfig) => Promise<pg.QueryResult>,
+    trouble: Trouble | undefined,
+    sticks: Door['sticks'],
+  ) {
+    this.#sticks = sticks;
     this.#ask = ask;
     this.#trouble = trouble;
     this.released = new Promise(resolve => {
@@ -164,7 +174,9 @@ class Session {
     const fails = trouble?.kind === 'within' && ++this.#statements === trouble.statement;
     if (fails || (config.text === 'commit' && trouble?.kind === 'within')) return this.#breakOff();
     this.said.push(brief(config.text));
+    if (this.#sticks?.({ text: config.text, values: (config.values ?? []) as unknown[] })) this.#stuck.push(config);
     const result = await this.#ask(config);
+    if (config.text === 'rollback') await this.#stick();
     if (config.text !== 'commit' || trouble?.kind !== 'after') return result;
     this.#broken = true;
     throw broken();
@@ -174,7 +186,12 @@ class Session {
     this.#broken = true;
     this.said.push('broken');
     await this.#ask({ text: 'rollback' });
+    await this.#stick();
     throw broken();
+  }
+
+  async #stick(): Promise<void> {
+    for (const config of this.#stuck) await this.#ask(config);
   }
 
   release(): void {

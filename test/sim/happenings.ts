@@ -59,6 +59,8 @@ function addTicket(world: World, rng: Rng, more: { created_at?: string; updated_
   return world.addTicket({
     ...more,
     ...{ customer_id, label_ids, inbox_id, state, messages },
+    type: pick(rng, ['email', 'email', 'chat', 'phone', 'web'] as const),
+    user_id: rng() < 0.5 ? null : pick(rng, [...world.users.keys()]),
     subject: `Subject ${between(rng, 1, 999)}`,
     spam: flag < 0.06,
     trash: flag > 0.94,

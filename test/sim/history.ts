@@ -20,7 +20,8 @@ export class History {
   changes = 0;
 
   /** Listens to every change of the world from now on. */
-  constructor(world: World, note: (line: string) => void) {
+  constructor(world: World, note: (line: string) => void, behindMs: number) {
+    const showsLate = (time: string) => behindMs > 0 || Date.parse(time) < world.clock.now() - 1000;
     const { tickets, customers } = world;
     const { steady } = world.clock;
     const [change, add, remove] = [
@@ -30,13 +31,15 @@ export class History {
     ];
     tickets.change = (ticket, edit, moving) => {
       this.changes++;
-      const before = ticket.messages;
+      const { messages: before, updated_at: moved } = ticket;
       const changed = change(ticket, edit, moving);
       note(`world: ticket ${ticket.id} changes${moving.quiet ? ' in silence' : `, ${ticket.updated_at}`}`);
       if (moving.quiet) {
         this.silent.add(ticket.id);
         if (ticket.messages !== before) this.messagesEdited = true;
       } else this.silent.delete(ticket.id);
+      // A second change in a second whose messages may have been read: no list shows that there was another one.
+      if (ticket.messages !== before && ticket.updated_at === moved && showsLate(moved)) this.messagesEdited = true;
       return changed;
     };
     tickets.add = ticket => {

@@ -24,6 +24,9 @@ const lockClass = 0x53_48_53_57;
 /** What a planted defect replaces: always a wrapper of what the product is given, never a switch in it. */
 export interface Defect {
   readonly rewrite?: Door['rewrite'];
+  readonly sticks?: Door['sticks'];
+  /** Replaces a part of the product for as long as a seed lasts; answers how to undo it. */
+  readonly install?: () => () => void;
   readonly dialect?: Dialect;
   readonly send?: (send: Send, clock: Clock) => Send;
 }
@@ -69,6 +72,7 @@ export class Process {
     const pg = database.poolFor({
       ...{ by, scheduler, now: around.databaseNow, trouble: around.trouble, lateMs: around.lateMs },
       ...(defect.rewrite && { rewrite: defect.rewrite }),
+      ...(defect.sticks && { sticks: defect.sticks }),
     });
     const own = { pg, clock, log, random: rng };
     const send = makeSend({

@@ -37,6 +37,8 @@ export interface Told {
   readonly changes: number;
   readonly requests: number;
   readonly deaths: number;
+  /** Effects before everything was right. */
+  readonly wildSteps: number;
 }
 
 export interface SimulateOptions {
@@ -44,6 +46,8 @@ export interface SimulateOptions {
   readonly traced?: boolean;
   readonly defect?: Defect;
   readonly plan?: Partial<Plan>;
+  /** The process that is at this effect dies, once. */
+  readonly dieAt?: { readonly step: number; readonly when: 'before' | 'after' };
 }
 
 /** When every world begins. */
@@ -60,6 +64,7 @@ export async function simulate(seed: number, options: SimulateOptions): Promise<
   await database.empty();
   const simulation = new Simulation(plan, options);
   const undo = setPaging(plan);
+  const uninstall = options.defect?.install?.();
   try {
     await simulation.begin();
     await simulation.turmoil();
@@ -68,6 +73,7 @@ export async function simulate(seed: number, options: SimulateOptions): Promise<
     simulation.check.complain(`it came to no end: ${error instanceof Error ? (error.stack ?? error.message) : error}`);
   } finally {
     undo();
+    uninstall?.();
   }
   return simulation.told();
 }
@@ -104,6 +110,7 @@ class Simulation {
   #wild = false;
   #named = 0;
   #deaths = 0;
+  #wildSteps = 0;
   /** How far the source's clock has jumped. */
   #sourceMs = 0;
   /** The furthest that the source's clock ever showed, against the true time. */
@@ -111,7 +118,7 @@ class Simulation {
   /** Some run may be over. */
   #mayHaveEnded = false;
 
-  constructor(plan: Plan, { database, traced = false, defect = {} }: SimulateOptions) {
+  constructor(plan: Plan, { database, traced = false, defect = {}, dieAt }: SimulateOptions) {
     this.plan = plan;
     this.#database = database;
     const rng = (n: number) => makeRng(plan.seed * 7 + n);
@@ -122,7 +129,7 @@ class Simulation {
     const now = () => scheduler.nowMs;
     const world = makeWorld(plan, rng(5), now);
     this.services = openServices({ ...plan.readings, world, now, rules: this.#rules, books: {}, seed: plan.seed });
-    this.history = new History(world, line => scheduler.note(line));
+    this.history = new History(world, line => scheduler.note(line), plan.behindMs);
     this.check = new Check({ world, plan, history: this.history, scheduler, database });
     const lateMs = () => plan.lateMs;
     this.#happens = {
@@ -150,7 +157,10 @@ class Simulation {
       if (statement.text.includes('update sync.stored_runs')) this.#mayHaveEnded = true;
     };
     scheduler.afterwards = () => check.look();
-    scheduler.border = (_step, by) => this.#border(by.name);
+    scheduler.border = (step, by, when) => {
+      const dies = this.#wild && step === dieAt?.step && when === dieAt.when;
+      return dies ? this.#dieIfProcess(by.name) : this.#border(by.name);
+    };
     scheduler.meanwhile = () => {
       if (this.#wild && this.#chance() < plan.changes) happen(this.#happens);
     };
@@ -175,6 +185,7 @@ class Simulation {
     for (const [atMs, label, act] of this.#events(endMs)) scheduler.at(atMs, this.#director, label, act);
     await scheduler.run(() => scheduler.nowMs >= endMs || scheduler.steps >= endStep);
     this.#wild = false;
+    this.#wildSteps = scheduler.steps;
     this.#rules.clear();
     for (const process of this.#processes) await process.kill();
     await scheduler.run(() => true);
@@ -198,8 +209,13 @@ class Simulation {
     const { messagesEdited, customersEdited, deleted, silent } = history;
     if (customersEdited || deleted || silent.size > 0) await this.#finish('sweep', ['customers', 'tickets']);
     if (deleted || messagesEdited || silent.size > 0) await this.#finish('backfill', ['messages'], messagesEdited);
-    for (const what of await differences(this.#calmReads(), services.helpdesk.world))
-      check.complain(`at rest: ${what}`);
+    const excused = await this.#excused();
+    for (const what of await differences(this.#calmReads(), services.helpdesk.world)) {
+      const [table = '', id = ''] = what.split(/[ :]/);
+      // An inbox that only deleted tickets were in is nobody's any more.
+      const nobodys = table === 'inboxes' && history.deleted && what.endsWith('too many');
+      if (!nobodys && !excused.has(id)) check.complain(`at rest: ${what}`);
+    }
     for (const process of this.#processes) await process.kill();
   }
 
@@ -215,6 +231,7 @@ class Simulation {
       changes: history.changes,
       requests: services.helpdesk.totals.requests,
       deaths: this.#deaths,
+      wildSteps: this.#wildSteps,
     };
   }
 
@@ -228,6 +245,10 @@ class Simulation {
 
   async #border(name: string): Promise<boolean> {
     if (!this.#wild || this.#chance() * 2000 >= this.plan.deaths) return false;
+    return this.#dieIfProcess(name);
+  }
+
+  async #dieIfProcess(name: string): Promise<boolean> {
     const process = this.#processes.find(({ by }) => by.name === name);
     if (process === undefined || process.by.dead) return false;
     await this.#die(process);
@@ -401,11 +422,30 @@ class Simulation {
       );
       const why = rows.map(row => `${row.stream}: ${row.error}`).join('; ');
       scheduler.note(`run ${run}, ${kind}, ended ${state}: ${why}`);
+      if (/paging reaches/.test(why) && !/could not be stored|in full/.test(why)) return;
       if (tries === 3) return check.complain(`at rest: run ${run} of kind ${kind} ended ${state}: ${why}`);
       for (const process of this.#processes) await process.kill();
       scheduler.skip(2 * 86_400_000);
       this.#start();
     }
+  }
+
+  /** What lies in a hole that is told with its reason: more records in one second than can be read in any way. */
+  async #excused(): Promise<Set<string>> {
+    const { rows } = await this.#database.query(
+      {
+        text: `select extract(epoch from hole_from)::float8 * 1000 as from_ms, extract(epoch from hole_to)::float8 * 1000 as to_ms
+          from sync.holes where stream = 'tickets' and account_id = $1 and reason is not null`,
+        values: [account],
+      },
+      0,
+    );
+    const isIn = (ms: number) =>
+      rows.some(({ from_ms, to_ms }) => ms >= from_ms && ms < (to_ms ?? Number.POSITIVE_INFINITY));
+    const tickets = [...this.services.helpdesk.world.tickets.values()].filter(t => isIn(Date.parse(t.updated_at)));
+    const within = tickets.flatMap(t => [t, ...t.messages, ...t.messages.flatMap(m => m.attachments)]);
+    const ids = within.map(({ id }) => id);
+    return new Set([...ids, ...tickets.flatMap(t => [...t.label_ids, t.inbox_id])]);
   }
 
   async #hasHoles(): Promise<boolean> {

@@ -1,0 +1,124 @@
+/**
+ * Mistakes that are easily made, planted on purpose: the simulation has to catch each of them. They are wrappers of what the
+ * product is given, or stand in place of one of its pure functions; the product itself knows nothing of them.
+ */
+
+import type { Clock } from '../../../src/clock.ts';
+import type { Send } from '../../../src/http/send.ts';
+import {
+  covering,
+  floorSecond,
+  type Page,
+  type Proof,
+  type ReadingOptions,
+  type Step,
+} from '../../../src/reading/reading.ts';
+import { helpdeskDialect } from '../../../src/sources/helpdesk/dialect.ts';
+import { tickets } from '../../../src/streams/tickets.ts';
+import type { Statement } from '../database.ts';
+import type { Plan } from '../plan.ts';
+import type { Defect } from '../process.ts';
+
+export interface Planted {
+  readonly defect: Defect;
+  readonly plan?: Partial<Plan>;
+  /** The seed that has caught it, for `npm test`: `npm run sim -- --defects` finds it. */
+  readonly caughtBy: number;
+}
+
+/** Page after page over a list that moves while it is read. */
+function* pageAfterPage(
+  from: number,
+  { perPage, lookbackMs, depth, until = Infinity }: ReadingOptions,
+): Generator<Step, Proof, Page> {
+  const since = Math.max(0, floorSecond(from) - 1000);
+  let asOf = Infinity;
+  for (let page = 1; page * perPage <= depth; page++) {
+    const got: Page = yield { ask: { since, page, perPage }, proof: {} };
+    asOf = Math.min(asOf, got.asOf);
+    if (got.arrived < perPage) return covering(floorSecond(from), Math.min(until, floorSecond(asOf - lookbackMs)));
+  }
+  return {};
+}
+
+function readingWith(read: typeof tickets.read): Defect {
+  const stream = tickets as { read: typeof tickets.read };
+  return {
+    install() {
+      const before = stream.read;
+      stream.read = read;
+      return () => {
+        stream.read = before;
+      };
+    },
+  };
+}
+
+/** Rewrites the statements that hold a text; throws where the product says it in other words by now. */
+function rewriting(text: string, other: string): Defect {
+  return {
+    rewrite: statement =>
+      statement.text.includes(text) ? { ...statement, text: statement.text.replace(text, other) } : statement,
+  };
+}
+
+const isCover = ({ text }: Statement) => text.startsWith('update sync.coverage set covered = covered +');
+
+/** A reply is true as of our own clock. */
+function byOurClock(send: Send, clock: Clock): Send {
+  const { sourceNow, latencyMs, takeCredits } = send;
+  const sending: Parameters<typeof Object.assign>[0] = async (...args: Parameters<Send>) => {
+    const reply = await send(...args);
+    return { ...reply, asOf: clock.now() - 1000, date: clock.now() };
+  };
+  return Object.assign(sending, {
+    sourceNow,
+    latencyMs,
+    takeCredits,
+    apart: () => byOurClock(send.apart(), clock),
+  }) as Send;
+}
+
+/** What a page of a sweep does not show is gone, whatever the page proves, and nobody is asked. */
+const buriesAtOnce = `update helpdesk.tickets t set _deleted_at = $3
+  where t.account_id = $1 and $2 <> '' and $9 = 'default' and not t.spam and not t.trash and t._deleted_at is null
+    and t.updated_at >= $5 and greatest(t._observed_at, t._messages_as_of) < $3 and t.id <> all ($6)
+    and $4::float8 >= 0 and ($7::timestamptz is null or $7 < 'infinity') and ($8::timestamptz is null or $8 < 'infinity')`;
+
+export const defects: Readonly<Record<string, Planted>> = {
+  'page++ over a moving list': { defect: readingWith(pageAfterPage), caughtBy: 0 },
+  'the second change of a second is dropped': {
+    defect: rewriting(
+      '(t.updated_at, t._observed_at) < (excluded.updated_at, excluded._observed_at)',
+      't.updated_at < excluded.updated_at',
+    ),
+    caughtBy: 0,
+  },
+  'coverage ahead of its rows': { defect: { sticks: isCover }, caughtBy: 0 },
+  'a lease without a fence': {
+    defect: rewriting(`and stream = $2 and token = $3 and state = 'running'`, 'and stream = $2 and $3::bigint > 0'),
+    caughtBy: 0,
+  },
+  "our clock instead of the source's": { defect: { send: byOurClock }, caughtBy: 0 },
+  'a tombstone from an incomplete sweep': {
+    defect: {
+      rewrite: statement =>
+        statement.text.startsWith('insert into sync.suspects as s') && statement.text.includes('helpdesk.tickets')
+          ? { ...statement, text: buriesAtOnce }
+          : statement,
+    },
+    caughtBy: 0,
+  },
+  'the reset header counted as an epoch': {
+    defect: {
+      dialect: {
+        ...helpdeskDialect,
+        rate: header => {
+          const rate = helpdeskDialect.rate(header);
+          return rate.resetSeconds === undefined ? rate : { ...rate, resetSeconds: 0 };
+        },
+      },
+    },
+    caughtBy: 0,
+  },
+};

@@ -1,0 +1,146 @@
+/**
+ * `npm run sim -- --seeds 1000 [--from n] [--workers n]`: many seeds, on as many databases as there are workers.
+ * `SEED=n npm run sim`: one of them, with all that happens in it.
+ * `npm run sim -- --defects`: mistakes that were planted on purpose, and the seed that catches each of them.
+ * `npm run sim -- --crash`: one short script, cut off before and after everything that it does.
+ */
+import { fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { tryCrashes } from './crash.ts';
+import { Database } from './database.ts';
+import { defects } from './defects/index.ts';
+import { startServer } from './server.ts';
+import { simulate, type Told } from './simulate.ts';
+
+const { values: asked } = parseArgs({
+  options: {
+    seeds: { type: 'string', default: '100' },
+    from: { type: 'string', default: '1' },
+    workers: { type: 'string', default: '2' },
+    defects: { type: 'boolean', default: false },
+    crash: { type: 'boolean', default: false },
+    // Of a worker, which is started by this program itself.
+    url: { type: 'string' },
+    step: { type: 'string', default: '1' },
+  },
+});
+const [seeds, from, workers, step] = [asked.seeds, asked.from, asked.workers, asked.step].map(Number) as [
+  number,
+  number,
+  number,
+  number,
+];
+
+/** A worker: every so manieth seed, told to whoever has started it. */
+async function workOff(url: string): Promise<void> {
+  const database = await Database.open(url);
+  for (let seed = from; seed < Number(asked.seeds); seed += step) {
+    const { trace: _, ...told } = await simulate(seed, { database });
+    await new Promise<void>(resolve => process.send!(told, undefined, undefined, () => resolve()));
+  }
+  await database.close();
+  process.disconnect();
+}
+
+async function many(): Promise<void> {
+  await using server = await startServer(workers);
+  const beganMs = performance.now();
+  const total = { seeds: 0, steps: 0, checks: 0, changes: 0, requests: 0, deaths: 0 };
+  const failed: Told[] = [];
+  const told = (one: Told) => {
+    total.seeds++;
+    for (const key of ['steps', 'checks', 'changes', 'requests', 'deaths'] as const) total[key] += one[key];
+    if (one.complaints.length > 0) {
+      failed.push(one);
+      console.log(`seed ${one.seed}: ${one.complaints.join('\n  ')}`);
+    }
+    if (total.seeds % 500 === 0) console.log(`${total.seeds} seeds, ${failed.length} failed, ${seconds(beganMs)} s`);
+  };
+  await Promise.all(
+    server.urls.map(
+      (url, n) =>
+        new Promise<void>((resolve, reject) => {
+          const args = [
+            '--url',
+            url,
+            '--from',
+            String(from + n),
+            '--seeds',
+            String(from + seeds),
+            '--step',
+            String(workers),
+          ];
+          const child = fork(fileURLToPath(import.meta.url), args);
+          child.on('message', one => told(one as Told));
+          child.on('exit', code => (code === 0 ? resolve() : reject(new Error(`a worker ended with ${code}`))));
+        }),
+    ),
+  );
+  const { steps, checks, changes, requests, deaths } = total;
+  console.log(
+    `${total.seeds} seeds from ${from}: ${failed.length} failed. ${number(steps)} effects, ${number(requests)} requests, ` +
+      `${number(changes)} changes at the source, ${number(deaths)} processes killed, ${number(checks)} looks at the tables, ` +
+      `${seconds(beganMs)} s.`,
+  );
+  if (failed.length > 0) {
+    console.log(
+      `Failed: ${failed.map(({ seed }) => seed).join(', ')}. To see one: SEED=${failed[0]!.seed} npm run sim`,
+    );
+    process.exitCode = 1;
+  }
+}
+
+async function replay(seed: number): Promise<void> {
+  await using server = await startServer(1);
+  const database = await Database.open(server.urls[0]!);
+  const { trace = [], complaints, hash } = await simulate(seed, { database, traced: true });
+  for (const line of trace) console.log(line);
+  console.log(`seed ${seed}, trace ${hash.toString(16)}: ${complaints.length === 0 ? 'all is well' : ''}`);
+  for (const complaint of complaints) console.log(`  ${complaint}`);
+  await database.close();
+  if (complaints.length > 0) process.exitCode = 1;
+}
+
+async function plant(): Promise<void> {
+  await using server = await startServer(1);
+  const database = await Database.open(server.urls[0]!);
+  for (const [name, { defect, plan }] of Object.entries(defects)) {
+    const caught = await firstCaught(database, { defect, ...(plan && { plan }) });
+    if (caught === undefined) process.exitCode = 1;
+    console.log(
+      `${name}: ${caught ? `caught by seed ${caught.seed}: ${caught.complaints[0]}` : 'NOT CAUGHT by 200 seeds'}`,
+    );
+  }
+  await database.close();
+}
+
+async function firstCaught(
+  database: Database,
+  options: Omit<Parameters<typeof simulate>[1], 'database'>,
+): Promise<Told | undefined> {
+  for (let seed = from; seed < from + 200; seed++) {
+    const told = await simulate(seed, { database, ...options });
+    if (told.complaints.length > 0) return told;
+  }
+  return undefined;
+}
+
+async function crash(): Promise<void> {
+  await using server = await startServer(1);
+  const database = await Database.open(server.urls[0]!);
+  const { points, failed } = await tryCrashes(database);
+  console.log(`${points} places to die at: ${failed.length} ended otherwise.`);
+  for (const one of failed) console.log(`  ${one}`);
+  await database.close();
+  if (failed.length > 0) process.exitCode = 1;
+}
+
+const seconds = (beganMs: number) => Math.round((performance.now() - beganMs) / 1000);
+const number = (n: number) => n.toLocaleString('en-US');
+
+if (asked.url !== undefined) await workOff(asked.url);
+else if (process.env.SEED) await replay(Number(process.env.SEED));
+else if (asked.defects) await plant();
+else if (asked.crash) await crash();
+else await many();
