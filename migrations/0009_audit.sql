@@ -25,7 +25,7 @@ comment on column sync.audit.account_id is 'The operator''s name for the mirrore
 comment on column sync.audit.id is 'Number of the comparison.';
 comment on column sync.audit.run_id is 'The run that made it; joins sync.runs.id, where that is still kept.';
 comment on column sync.audit.stream is
-  'tickets (with their labels), customers (with their contacts), users; or messages: all messages and attachments of one ticket.';
+  'tickets (with their labels), customers (with their contacts), users, labels and inboxes (their names); or messages: all messages and attachments of one ticket.';
 comment on column sync.audit.record_id is 'The record at the source; of messages, their ticket.';
 comment on column sync.audit.checked_at is 'It was compared as the source showed it at this time, by its clock.';
 comment on column sync.audit.ours_as_of is

@@ -36,7 +36,7 @@ import { type Client, transaction } from '../warehouse/pool.ts';
 import { claimMessages, nameThem } from '../warehouse/waiting.ts';
 import { detailBatch, singleBatch } from './batch.ts';
 import { commitDetail } from './detail.ts';
-import { byRoot, type Differences, differencesOf, kindOf, kindOfGone } from './kinds.ts';
+import { byRoot, differencesOf, kindOf, kindOfGone } from './kinds.ts';
 import { laneOf } from './sync.ts';
 
 /** How a run compares. */
@@ -333,18 +333,15 @@ async function examineNames(
       await forgetNames(client, claim.account, table, ids);
       await nameThem(client, claim.account, name.upsert, { text: reply.text, asked: ids, at });
     }
-    const sides: Differences[string] = [
-      Object.fromEntries(differing.map(({ id, ours }) => [id, ours])),
-      Object.fromEntries(differing.map(({ id, theirs }) => [id, theirs])),
-    ];
-    findings.push({
-      stream: 'tickets',
-      record: record.id,
-      differences: { [`${table}.name`]: sides },
-      kind: 'renamed',
-      oursAsOf: null,
-      repaired: repair,
-    });
+    for (const { id, ours, theirs } of differing)
+      findings.push({
+        stream: table,
+        record: id,
+        differences: { name: [ours, theirs] },
+        kind: 'renamed',
+        oursAsOf: null,
+        repaired: repair,
+      });
   }
   return findings;
 }

@@ -307,7 +307,7 @@ async function verifyHanging({ look }: Verifying, stream: 'customers' | 'message
   const { ctx, claim, repair, random } = look;
   const at = { nowMs: ctx.clock.now(), asOfMs: ctx.helpdesk.send.sourceNow() ?? ctx.clock.now() };
   await transaction(ctx.pg, async client => {
-    const found = await orphans(client, claim.account, stream, repair);
+    const found = await orphans(client, claim, stream, repair);
     const findings = found.map(({ table, parent, ids }) => ({
       stream,
       record: parent,

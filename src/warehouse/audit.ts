@@ -53,7 +53,8 @@ export async function writeFindings(
       from jsonb_to_recordset($6::jsonb) f (stream text, record text, "oursAsOf" timestamptz, differences jsonb, kind text, repaired boolean)
       on conflict (account_id, run_id, stream, record_id) do update set
         checked_at = excluded.checked_at, differences = coalesce(a.differences, '{}') || coalesce(excluded.differences, '{}'),
-        kind = coalesce(excluded.kind, a.kind), repaired_at = coalesce(excluded.repaired_at, a.repaired_at)
+        kind = (select string_agg(distinct k, '; ' order by k) from unnest(string_to_array(concat_ws('; ', a.kind, excluded.kind), '; ')) k),
+        repaired_at = coalesce(excluded.repaired_at, a.repaired_at)
       where excluded.differences is not null`,
     values: [account, run, new Date(asOfMs), random, new Date(nowMs), JSON.stringify([...one.values()])],
   });
@@ -139,19 +140,16 @@ export async function standingOf(
   const { rows } = await client.query<Standing & { id: string }>(
     `select t.id, t._deleted_at is not null as buried, t._observed_at as "observedAt", t._payload ->> 'id' = t.id as "isItself",
        t._synced_at < $3 and t._observed_at <= $4
-         -- What a hand has buried it has not dated as the worker does.
-         and (t._deleted_at is null or t._deleted_at <= $4 or t._synced_at < $5) as "isOlder",
+         -- The worker notes since when a row may be gone; a hand that buries it does not.
+         and (t._deleted_at is null or t._deleted_at <= $4${stream === 'users' ? '' : ' or t._deleted_after is null'}) as "isOlder",
        ${isTicket ? `extract(epoch from t.updated_at)::float8 * 1000` : 'null'} as "updatedMs",
        ${isTicket ? `t._messages_as_of >= t.updated_at and t._messages_as_of <= $4` : 'null'} as "hasMessages"
      from helpdesk.${stream} t where t.account_id = $1 and t.id = any($2)
      order by t.id ${lock ? 'for no key update' : ''}`,
-    [account, ids, new Date(askedMs), new Date(asOfMs), new Date(askedMs - marginMs)],
+    [account, ids, new Date(askedMs), new Date(asOfMs)],
   );
   return new Map(rows.map(({ id, ...standing }) => [id, standing]));
 }
-
-/** Clocks of machines that share an account agree to less than this. */
-const marginMs = 5000;
 
 /** Up to when the stream is complete here, by the source's clock; undefined if it was never read. */
 export async function completeThrough(db: Queryable, account: string, stream: string): Promise<Ms | undefined> {

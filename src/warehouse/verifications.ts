@@ -253,10 +253,10 @@ const hanging = {
   ],
 } as const;
 
-/** Rows that hang on a record that is not here, by that record; with `remove` they are taken away. */
+/** Rows that hang on a record that is not here and that this run has not missed, by that record; with `remove` they are taken away. */
 export async function orphans(
   client: Client,
-  account: string,
+  { account, run }: Pick<Claim, 'account' | 'run'>,
   stream: keyof typeof hanging,
   remove: boolean,
 ): Promise<{ table: string; parent: string; ids: string[] }[]> {
@@ -265,14 +265,17 @@ export async function orphans(
     const id = table === 'ticket_labels' ? 'label_id' : 'id';
     const live = table === 'ticket_labels' ? '' : 'and o._deleted_at is null';
     const lost = `o.account_id = $1 ${live} and not exists (
-      select from helpdesk.${of} p where p.account_id = o.account_id and p.id = o.${parent} and p._deleted_at is null)`;
+      select from helpdesk.${of} p where p.account_id = o.account_id and p.id = o.${parent} and p._deleted_at is null)
+      and not exists (
+        select from sync.audit a
+        where a.account_id = $1 and a.run_id = $2 and a.stream = '${of}' and a.record_id = o.${parent} and a.kind like '%missing here%')`;
     const { rows } = await client.query<{ parent: string; ids: string[] }>(
       `select o.${parent} as parent, array_agg(o.${id} order by o.${id}) as ids from helpdesk.${table} o
        where ${lost} group by o.${parent} order by o.${parent}`,
-      [account],
+      [account, run],
     );
     found.push(...rows.map(row => ({ table, ...row })));
-    if (remove && rows.length > 0) await client.query(`delete from helpdesk.${table} o where ${lost}`, [account]);
+    if (remove && rows.length > 0) await client.query(`delete from helpdesk.${table} o where ${lost}`, [account, run]);
   }
   return found;
 }

@@ -214,7 +214,7 @@ const queries: Record<string, string> = {
   attachments: 'select id, message_id, ticket_id, name, type, size from helpdesk.attachments where _deleted_at is null',
   customers: 'select id, first_name, last_name, summary from helpdesk.customers where _deleted_at is null',
   contacts: 'select id, customer_id, type, value from helpdesk.contacts where _deleted_at is null',
-  users: 'select id, first_name, last_name, email from helpdesk.users',
+  users: 'select id, first_name, last_name, email from helpdesk.users where _deleted_at is null',
   labels: `select id, name from helpdesk.labels l where exists (select from helpdesk.ticket_labels t where t.label_id = l.id)`,
   inboxes: `select id, name from helpdesk.inboxes i where exists (select from helpdesk.tickets t where t.inbox_id = i.id)`,
 };
