@@ -29,6 +29,7 @@ const commands: Record<string, () => Promise<AddCommand>> = {
   sweep: async () => (await import('./commands/sweep.ts')).addSweep,
   verify: async () => (await import('./commands/verify.ts')).addVerify,
   status: async () => (await import('./commands/status.ts')).addStatus,
+  why: async () => (await import('./commands/why.ts')).addWhy,
   rejects: async () => (await import('./commands/rejects.ts')).addRejects,
   drift: async () => (await import('./commands/drift.ts')).addDrift,
   schedule: async () => (await import('./commands/schedule.ts')).addSchedule,

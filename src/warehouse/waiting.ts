@@ -151,6 +151,23 @@ export async function countLeft(db: pg.Pool, run: number): Promise<number> {
   return rows[0]!.n;
 }
 
+/** Where a ticket stands among those that wait, the newest change first; undefined if it does not. */
+export async function placeInQueue(
+  db: pg.Pool,
+  account: string,
+  id: string,
+): Promise<{ place: number; of: number } | undefined> {
+  const { rows } = await db.query<{ place: number; of: number }>(
+    `select (select count(*) from helpdesk.tickets t where ${waits} and t.updated_at > me.updated_at) + 1 as place,
+       (select count(*) from helpdesk.tickets t where ${waits}) as "of"
+     from helpdesk.tickets me
+     where me.account_id = $1 and me.id = $2 and exists (
+       select from helpdesk.tickets t where ${waits} and t.id = me.id)`,
+    [account, id],
+  );
+  return rows[0];
+}
+
 /** The earliest change that is not ripe yet; undefined if none is about to be. */
 export async function nextRipe(
   db: pg.Pool,

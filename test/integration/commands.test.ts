@@ -260,7 +260,7 @@ describe.concurrent('commands', () => {
       expect(sync.code, sync.stderr).toBe(3);
       expect(JSON.parse(sync.stdout)).toMatchObject({ state: 'partly', exitCode: 3, streams: [{ inserted: 11 }] });
       const told = await run(['status'], settings, folder.path);
-      expect(told.stderr).toContain('tickets: 1 rejects are open; see sync.rejects');
+      expect(told.stderr).toContain('tickets: 1 rejects are open; see `npx shelfdesk rejects list`');
       const { rows } = await db.pool.query('select record_id, cleared_at from sync.rejects');
       expect(rows).toEqual([{ record_id: odd, cleared_at: null }]);
     });
