@@ -16,6 +16,7 @@ import { knownCuts } from '../warehouse/cuts.ts';
 import type { Client } from '../warehouse/pool.ts';
 import { rangeOf } from '../warehouse/ranges.ts';
 import { dueRejects, openSince } from '../warehouse/rejects.ts';
+import { suspectLate } from '../warehouse/suspects.ts';
 import { farFuture } from '../warehouse/waiting.ts';
 import { driftOf, listBatch, pageOf, rejectOf, singleBatch } from './batch.ts';
 import { noteFailure } from './failures.ts';
@@ -184,6 +185,13 @@ export async function commitRecords<T extends Row>(
       batch.records.length > 0 ? await writeBatch(client, claim, batch, at, care) : { counts: noCounts(), rejects: [] };
     const refused = [...unreadable, ...rejects];
     await more?.(client);
+    if (isLate(ctx, reply))
+      await suspectLate(
+        client,
+        claim,
+        batch.records.map(({ id }) => id),
+        { asOfMs: reply.asOf, lookbackMs: ctx.helpdesk.lookbackMs },
+      );
     await keepBooks(client, claim, at, {
       counts: { ...counts, seen: reply.arrived, rejected: refused.length, credits },
       rejects: refused,
@@ -193,6 +201,11 @@ export async function commitRecords<T extends Row>(
     });
   });
 }
+
+/** Whoever was suspended with a page in hand may have missed what became of its rows. */
+const lateMs = 10_000;
+const isLate = ({ helpdesk }: Context, { asOf }: { asOf: Ms }): boolean =>
+  (helpdesk.send.sourceNow() ?? asOf) - asOf > lateMs;
 
 /** What was rejected, now or earlier, is asked for by id; it may have been a slip of that one reply. */
 async function askAgain<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<void> {

@@ -94,6 +94,30 @@ export async function suspectCustomers(
   return rowCount ?? 0;
 }
 
+/**
+ * Rows that a page brought which was read long ago: a sweep that has read their range since did not find them here, and so
+ * suspected none of them.
+ */
+export async function suspectLate(
+  client: Client,
+  claim: Claim,
+  ids: readonly string[],
+  { asOfMs, lookbackMs }: { asOfMs: Ms; lookbackMs: number },
+): Promise<void> {
+  if (claim.stream !== 'tickets' && claim.stream !== 'customers') return;
+  const range = claim.stream === 'tickets' ? 'and (w.created @> t.created_at or t.created_at is null)' : '';
+  await client.query(
+    `insert into sync.suspects (account_id, stream, record_id, suspected_at, alive_at)
+     select $1, $2, t.id, max(w.as_of) + $4 * interval '1 millisecond', $3::timestamptz - $4 * interval '1 millisecond'
+     from ${tableOf(claim)} t
+     join sync.swept w on (w.account_id, w.stream) = ($1, $2) ${range}
+     where t.account_id = $1 and t.id = any($5) and t._observed_at = $3 and w.as_of > $3::timestamptz - $4 * interval '1 millisecond'
+     group by t.id
+     on conflict do nothing`,
+    [...keyOf(claim), new Date(asOfMs), lookbackMs, ids],
+  );
+}
+
 /** They were shown as of this time: whoever was suspected before it is cleared. */
 export async function clearSuspects(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void> {
   await client.query({

@@ -276,6 +276,50 @@ test('an interrupted sweep marks nothing beyond what it has proven, and goes on 
   expect(lists_asked.length - new Set(lists_asked).size).toBeLessThan(8);
 });
 
+test('rows of a page that was read long before a sweep, and committed after it, are suspects; a list that becomes redundant is swept anew', async () => {
+  await using s = await inProcess({ tickets: 40, customers: 10, seed: 15, paging });
+  const { world, ctx } = s;
+  for (const { id } of world.tickets.values()) world.patchTicket(id, { spam: false, trash: false }, { quiet: true });
+  await s.sync(['tickets']);
+  s.nowMs += dayMs;
+  const { id } = world.addTicket({ created_at: '2024-05-05T05:05:05Z', updated_at: s.nowMs - hourMs } as never);
+  const { send } = ctx.helpdesk;
+  let deletedMs = Number.NaN;
+  const suspended = async (...asked: Parameters<typeof send>) => {
+    const reply = await send(...asked);
+    if (!Number.isNaN(deletedMs) || !reply.text.includes(id)) return reply;
+    deletedMs = s.nowMs;
+    world.deleteTicket(id);
+    s.nowMs += hourMs;
+    s.ctx = ctx;
+    await s.run('sweep', ['tickets'], again);
+    expect((await checked(s))!.getTime()).toBeGreaterThan(deletedMs);
+    return reply;
+  };
+  s.ctx = { ...ctx, helpdesk: { ...ctx.helpdesk, send: Object.assign(suspended, send) as typeof send } };
+  await s.run('sync', ['tickets']);
+  expect(await s.rows('select _deleted_at from helpdesk.tickets where id = $1', id)).toEqual([{ _deleted_at: null }]);
+  expect((await checked(s))!.getTime()).toBeLessThanOrEqual(deletedMs);
+  await s.run('sweep', ['tickets'], again);
+  expect(deletedOf(await tombstones(s, 'tickets'))).toEqual([id]);
+
+  // The first spam that the default list shows: from now on it speaks for spam as well, but has not done so yet.
+  s.nowMs += hourMs;
+  const lists = () => s.rows('select list from sync.swept group by 1 order by 1');
+  expect((await lists()).map(({ list }) => list)).toEqual(['default', 'spam', 'trash']);
+  world.setSpam([...world.tickets.keys()][20]!, true);
+  await s.sync(['tickets']);
+  expect(await lists()).toEqual([{ list: 'spam' }, { list: 'trash' }]);
+  expect(await checked(s)).toBeNull();
+  world.setTrash([...world.tickets.keys()][30]!, true, { quiet: true });
+  await s.run('sweep', ['tickets'], again);
+  expect(await checked(s)).toEqual(expect.any(Date));
+  expect(await s.rows(`select list from sync.coverage where redundant and stream = 'tickets' order by 1`)).toEqual([
+    { list: 'spam' },
+    { list: 'trash' },
+  ]);
+});
+
 test('a large part gone at once is believed only when somebody says so', async () => {
   await using s = await inProcess({ tickets: 110, customers: 30, seed: 14, paging });
   const { world } = s;
@@ -335,6 +379,8 @@ describe('disturbed', () => {
       await using s = await inProcess({ ...options, tickets: 45, customers: 25, seed, paging });
       const { world, ctx } = s;
       const rng = makeRng(seed);
+      // Pages end in the middle of such seconds.
+      for (let i = 0; i < 24; i++) world.addTicket({ created_at: `2025-05-05T05:05:0${i % 3}Z` });
       await s.sync(both);
       /** When what was deleted was deleted; and when what came back did. */
       const deleted = new Map<string, number>();
