@@ -205,22 +205,23 @@ export class ModelList {
     const passes = (time: Ms, from: Ms | undefined) =>
       from === undefined || time > from || (inclusive && time === from);
     // Without a time of creation it comes first, and whoever asks for a time is not shown it.
-    const placed = ({ id, time, created }: Shown) =>
+    const placeOf = (id: string, { time, created }: Version) =>
       order === undefined ? time : unmade?.(id) ? Number.NEGATIVE_INFINITY : created;
-    const records: Shown[] = [];
+    const records: (Shown & { readonly place: Ms })[] = [];
     for (const [id, versions] of this.#records) {
-      const version = versions.findLast(({ visibleAt }) => visibleAt <= this.now);
-      if (version === undefined || !passes(version.time, updatedSince)) continue;
-      const shown = { id, ...version };
-      if (passes(placed(shown), since) && (only === undefined || this.#hasValues(shown, only))) records.push(shown);
+      const shown = versions.findLast(({ visibleAt }) => visibleAt <= this.now);
+      if (shown === undefined || !passes(shown.time, updatedSince)) continue;
+      const place = placeOf(id, shown);
+      if (!passes(place, since) || (only !== undefined && !this.#hasValues(id, shown, only))) continue;
+      records.push({ id, place, ...shown });
     }
     const tie = this.#tie(page);
-    records.sort((a, b) => (placed(a) === placed(b) ? tie(a) - tie(b) : placed(a) - placed(b)));
+    records.sort((a, b) => (a.place === b.place ? tie(a) - tie(b) : a.place - b.place));
     return { records: records.slice((page - 1) * perPage, page * perPage), total: records.length };
   }
 
   /** A change may give it another user. */
-  #hasValues({ id, version }: Shown, only: Only): boolean {
+  #hasValues(id: string, { version }: Version, only: Only): boolean {
     const number = Number(id.slice(1));
     const { types = 1, users = 1, inboxes = 1 } = this.#options;
     const pick = (n: number, of: number) => String(scatter(n, of) % of);
