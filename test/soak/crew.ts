@@ -30,6 +30,9 @@ export interface Crew {
 
 const nameOf = ({ id }: Member): string => (id === undefined ? 'a worker that had just begun' : `worker ${id}`);
 
+/** What it complained of, without the stack that may follow. */
+const firstOf = (text: string) => /^error.*/im.exec(text)?.[0] ?? text.trim().split('\n')[0];
+
 export async function hire(count: number, env: Record<string, string>, stack: AsyncDisposableStack): Promise<Crew> {
   const strays: string[] = [];
   const notBegun: string[] = [];
@@ -46,7 +49,7 @@ export async function hire(count: number, env: Record<string, string>, stack: As
     );
     void member.worker.finished.then(async ({ code, signal, stderr }) => {
       if (member.asked || closing) return;
-      const words = `${nameOf(member)} ended with ${code ?? signal}: ${stderr.trim().split('\n').slice(-3).join(' | ')}`;
+      const words = `${nameOf(member)} ended with ${code ?? signal}: ${firstOf(stderr)}`;
       (member.id === undefined ? notBegun : strays).push(words);
       await delay(500);
       if (!closing) begin(place);
