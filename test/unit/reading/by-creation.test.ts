@@ -130,3 +130,17 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
     expect(union(covered)).toEqual([{ from: 0, to: start - 121_000 }]);
   });
 });
+
+test('of a crowd, what comes in on the way back may push away what one that left hid on the way there: it is read again', () => {
+  const time = start - 400_000;
+  const page = (ids: string) => {
+    const rows = ids.split('').map(id => ({ id, time: id === 'X' ? time + 9000 : time }));
+    return { arrived: rows.length, rows, asOf: start, date: start };
+  };
+  const reading = readByCreation(time, { lookbackMs: 0, perPage, depth });
+  // Page 1, a look at the last page, page 2, for which d has left and f is on page 1; then back: i has come in.
+  const asked = [reading.next(), ...['abcde', '', 'ghXXX', 'iabce'].map(ids => reading.next(page(ids)))];
+  expect(asked.map(({ value }) => 'ask' in value! && value.ask.page)).toEqual([1, 10, 2, 1, 1]);
+  expect(asked.at(-1)!.value).toMatchObject({ ask: { since: time - 1000 }, proof: {} });
+  expect(asked.at(-1)!.value).not.toHaveProperty('proof.covered');
+});
