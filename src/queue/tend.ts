@@ -5,6 +5,7 @@
 import type { Context } from '../context.ts';
 import { isAway } from '../errors.ts';
 import { streams } from '../streams/index.ts';
+import { isAuditDue } from '../warehouse/audit.ts';
 import { heldBy, release } from '../warehouse/claims.ts';
 import { transaction } from '../warehouse/pool.ts';
 import { wakeBackfills } from '../warehouse/ranges.ts';
@@ -71,7 +72,25 @@ export async function openWaiting(ctx: Context, opener: number): Promise<void> {
       await openRun(client, { account: ctx.account, kind: 'hydrate', streams: [stream], opener }, now);
     });
   }
+  if (ctx.sources.has('helpdesk')) await openAudit(ctx, opener);
   if (ctx.sources.has('books')) await wake(ctx, opener);
+}
+
+/** So often at most an audit is begun. */
+const auditMs = 3_600_000;
+
+/** Credits that nobody wants buy certainty: not while anything else is to be read of the help desk. */
+async function openAudit(ctx: Context, opener: number): Promise<void> {
+  const { ticketsPerHour, messagesAgeMs } = ctx.helpdesk.audit;
+  if (ticketsPerHour === 0 && messagesAgeMs === undefined) return;
+  const now = new Date(ctx.clock.now());
+  const since = new Date(now.getTime() - auditMs);
+  if (!(await isAuditDue(ctx.pg, ctx.account, since, now))) return;
+  await transaction(ctx.pg, async client => {
+    await lockAccount(client, ctx.account);
+    if (await isAuditDue(client, ctx.account, since, now))
+      await openRun(client, { account: ctx.account, kind: 'audit', streams: ['tickets'], opener }, now);
+  });
 }
 
 type Key = { account: string; stream: string };

@@ -120,13 +120,17 @@ export async function othersWant(db: Queryable, account: string): Promise<boolea
   return rows[0]!.want;
 }
 
-/** When the last audit began. */
-export async function lastAudit(db: Queryable, account: string): Promise<Date | null> {
-  const { rows } = await db.query<{ at: Date | null }>(
-    `select max(started_at) as at from sync.stored_runs where account_id = $1 and kind = 'audit'`,
-    [account],
+/** Whether there is something to audit, nothing else to be done, and no audit has begun since then. */
+export async function isAuditDue(db: Queryable, account: string, since: Date, now: Date): Promise<boolean> {
+  if (await othersWant(db, account)) return false;
+  const { rows } = await db.query<{ due: boolean }>(
+    `select not exists (
+         select from sync.stored_runs r
+         where r.account_id = $1 and r.kind = 'audit' and (r.state = 'running' or r.started_at > $2 and r.started_at <= $3))
+       and exists (select from helpdesk.tickets t where t.account_id = $1 and t._messages_as_of is not null) as due`,
+    [account, since, now],
   );
-  return rows[0]!.at;
+  return rows[0]!.due;
 }
 
 /** Our rows of these ids. `lock`: they stay as they are until the transaction ends. */

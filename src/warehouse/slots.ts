@@ -93,7 +93,7 @@ export async function lastSlot(
   return rows[0];
 }
 
-/** Slots, and runs that nobody has asked for, are kept for five weeks: there is one a minute. */
+/** Slots, runs that nobody has asked for, and comparisons that found nothing are kept for five weeks: there is one a minute. */
 export async function forgetOld(db: pg.Pool, account: string, now: Date): Promise<void> {
   const before = new Date(now.getTime() - keptDays * 24 * 3_600_000);
   await db.query('delete from sync.schedule_slots where account_id = $1 and slot < $2', [account, before]);
@@ -101,4 +101,8 @@ export async function forgetOld(db: pg.Pool, account: string, now: Date): Promis
     `delete from sync.stored_runs where account_id = $1 and kind in ('fresh', 'hydrate', 'audit') and finished_at < $2`,
     [account, before],
   );
+  await db.query('delete from sync.audit where account_id = $1 and differences is null and checked_at < $2', [
+    account,
+    before,
+  ]);
 }

@@ -1,5 +1,10 @@
 /** Certainty: what random checks prove, and the run that makes them while nobody wants the credits. */
 import { expect, test } from 'vitest';
+import { auditTickets } from '../../jobs/audit-tickets.ts';
+import { openWaiting } from '../../src/queue/tend.ts';
+import { readProgress } from '../../src/warehouse/runs.ts';
+import { type InProcess, inProcess } from '../support/in-process.ts';
+import { differences } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 test('at_most is the bound of Clopper and Pearson', async () => {
@@ -27,4 +32,124 @@ test('at_most is the bound of Clopper and Pearson', async () => {
     [known.map(([differ]) => differ), known.map(([, many]) => many)],
   );
   expect(rows.map(({ differ, many, percent }) => [differ, many, percent])).toEqual(known);
+});
+
+/** A mirror, and a run of an audit over it. */
+async function audited(options: Parameters<typeof inProcess>[0], audit: InProcess['ctx']['helpdesk']['audit']) {
+  const s = await inProcess(options);
+  let chance = 0;
+  s.ctx = { ...s.ctx, random: () => (chance += 0.1), helpdesk: { ...s.ctx.helpdesk, audit } };
+  const run = async () => {
+    const [open] = await s.rows(`select id from sync.runs where kind = 'audit' and finished_at is null order by id`);
+    const id = (open?.id as number | undefined) ?? (await s.open('audit', ['tickets']));
+    await auditTickets.run(s.ctx, { account: 'default', run: id, stream: 'tickets' });
+    return (await readProgress(s.pool, id)).streams[0]!;
+  };
+  return { s, run };
+}
+
+const audits = (s: InProcess, where = 'true') =>
+  s.rows(`select stream, record_id, kind, repaired_at is not null as repaired,
+    (select array_agg(k order by k) from jsonb_object_keys(differences) k) as fields
+    from sync.audit where differences is not null and ${where} order by stream, record_id`);
+
+test('an audit finds what nothing announces, repairs it, names its kind and what cures it, and says how sure it is', async () => {
+  const { s, run } = await audited({ tickets: 30, seed: 5 }, { ticketsPerHour: 100, messagesAgeMs: undefined });
+  await using _ = s;
+  await s.sync();
+  s.nowMs += 600_000;
+  const quiet = { quiet: true };
+  const [a, b, c, d, e] = [...s.world.tickets.values()].filter(({ messages }) => messages.length > 0);
+  const label = [...s.world.tickets.values()].flatMap(one => one.label_ids)[0]!;
+  for (const { id, label_ids } of [a!, b!])
+    s.world.patchTicket(id, { label_ids: label_ids.includes(label) ? [] : [label] }, quiet);
+  s.world.addNote(c!.id, { body: 'A note that moves nothing' }, quiet);
+  s.world.deleteTicket(d!.id);
+  await s.pool.query(`update helpdesk.tickets set subject = 'by hand' where id = $1`, [e!.id]);
+
+  const { credits, state } = await run();
+  expect({ credits, state }).toEqual({ credits: 2 * 30 + 1, state: 'completed' });
+  const found = [
+    { stream: 'messages', record_id: c!.id, kind: 'note edits do not move updated_at', fields: ['row'] },
+    {
+      stream: 'tickets',
+      record_id: a!.id,
+      kind: 'label edits do not move updated_at',
+      fields: ['label_ids', 'ticket_labels'],
+    },
+    {
+      stream: 'tickets',
+      record_id: b!.id,
+      kind: 'label edits do not move updated_at',
+      fields: ['label_ids', 'ticket_labels'],
+    },
+    { stream: 'tickets', record_id: d!.id, kind: 'deleted', fields: ['row'] },
+    { stream: 'tickets', record_id: e!.id, kind: 'changed here', fields: ['subject'] },
+  ].map(one => ({ ...one, repaired: true }));
+  const byId = (x: { stream: string; record_id: string }, y: typeof x) =>
+    `${x.stream} ${x.record_id}` < `${y.stream} ${y.record_id}` ? -1 : 1;
+  expect(await audits(s)).toEqual(found.toSorted(byId));
+  expect(await differences(s.pool, s.world)).toEqual([]);
+
+  // The views go by the clock of the database, which this help desk does not know.
+  await s.pool.query('update sync.audit set checked_at = now()');
+  const certainty = await s.rows(
+    `select stream, field, checked, differed, at_most_percent::float8 as percent from sync.certainty order by 1, 2`,
+  );
+  expect(certainty).toEqual([
+    { stream: 'messages', field: '', checked: 29, differed: 1, percent: expect.closeTo(15.3, 0) },
+    { stream: 'messages', field: 'row', checked: 29, differed: 1, percent: expect.closeTo(15.3, 0) },
+    { stream: 'tickets', field: '', checked: 30, differed: 4, percent: expect.closeTo(27.9, 0) },
+    { stream: 'tickets', field: 'label_ids', checked: 30, differed: 2, percent: expect.closeTo(19.5, 0) },
+    { stream: 'tickets', field: 'row', checked: 30, differed: 1, percent: expect.closeTo(14.9, 0) },
+    { stream: 'tickets', field: 'subject', checked: 30, differed: 1, percent: expect.closeTo(14.9, 0) },
+    { stream: 'tickets', field: 'ticket_labels', checked: 30, differed: 2, percent: expect.closeTo(19.5, 0) },
+  ]);
+  expect(await s.rows('select stream, kind, times, setting from sync.proposals')).toEqual([
+    { stream: 'tickets', kind: 'label edits do not move updated_at', times: 2, setting: 'SWEEP_AGE_DAYS' },
+  ]);
+});
+
+test('an audit begins once an hour where nothing else is to be done, ends when there is, and reads old messages again', async () => {
+  const { s, run } = await audited({ tickets: 12, seed: 5 }, { ticketsPerHour: 3, messagesAgeMs: 86_400_000 });
+  await using _ = s;
+  const open = async () => {
+    await openWaiting(s.ctx, 0);
+    return (await s.rows(`select id from sync.stored_runs where kind = 'audit'`)).length;
+  };
+  expect(await open()).toBe(0);
+  await s.sync();
+  const other = await s.open('backfill', ['tickets']);
+  expect(await open()).toBe(0);
+  await s.pool.query(`update sync.stored_runs set state = 'completed' where id = $1`, [other]);
+  expect(await open()).toBe(1);
+  s.nowMs += 1_800_000;
+  expect(await open()).toBe(1);
+  // What is three at random, and nothing is old yet.
+  expect((await run()).credits).toBe(6);
+  expect(await open()).toBe(1);
+  s.nowMs += 2 * 86_400_000;
+  const [note, other2] = [...s.world.tickets.values()];
+  s.world.addNote(note!.id, { body: 'A note that moves nothing' }, { quiet: true });
+  s.world.addNote(other2!.id, { body: 'A note that moves nothing' }, { quiet: true });
+  expect(await open()).toBe(2);
+  // Somebody else comes after five tickets.
+  let asked = 0;
+  s.before = () => {
+    if (++asked === 5) void s.open('backfill', ['tickets']);
+    return undefined;
+  };
+  expect((await run()).credits).toBe(10);
+  await s.pool.query(
+    `update sync.stored_runs set state = 'completed', finished_at = started_at where kind = 'backfill'`,
+  );
+  s.nowMs += 3_600_000;
+  expect(await open()).toBe(3);
+  const { credits } = await run();
+  expect(credits).toBeGreaterThan(6);
+  expect(await differences(s.pool, s.world)).toEqual([]);
+  expect((await audits(s)).map(({ kind }) => kind)).toEqual([
+    'note edits do not move updated_at',
+    'note edits do not move updated_at',
+  ]);
 });

@@ -38,7 +38,7 @@ export function shelfdesk(
   return { process: child, finished };
 }
 
-/** Settings for a sandbox and a database, at no limit. */
+/** Settings for a sandbox and a database, at no limit; nothing is read that no test expects. */
 export const settingsFor = (databaseUrl: string, sandbox: { url: string; token: string }) => ({
   DATABASE_URL: databaseUrl,
   HELPDESK_BASE_URL: sandbox.url,
@@ -46,4 +46,5 @@ export const settingsFor = (databaseUrl: string, sandbox: { url: string; token: 
   HELPDESK_CREDITS: '1000000000',
   HELPDESK_REQUESTS_PER_SECOND: '1000000',
   HELPDESK_RESERVE: '0',
+  AUDIT_TICKETS_PER_HOUR: '0',
 });
