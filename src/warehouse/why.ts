@@ -150,8 +150,9 @@ async function changesOf(db: pg.Pool, account: string, id: string): Promise<Life
 }
 
 const readBy = '_messages_as_of';
+/** Of a ticket nothing but when its messages were read, or by whom. */
 const isReading = ({ fields }: Life['changes'][number]) =>
-  readBy in fields && Object.keys(fields).every(field => field.startsWith('_messages_'));
+  Object.keys(fields).length > 0 && Object.keys(fields).every(field => field.startsWith('_messages_'));
 
 /** Each change of what its messages are as of tells of two readings: the one before it, and itself. */
 async function readingsOf(

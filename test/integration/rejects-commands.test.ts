@@ -34,7 +34,7 @@ test('replay stores what the database refused, where it belongs; what is unreada
     { ...show('t4', []), user_id: 12 },
     show('bad5', [], { number: 12_345_678 }),
   ];
-  s.details['/tickets/t3'] = { ...ticket('t3', { user_id: 12 }), messages: [message('m6')] };
+  s.details['/tickets/t3'] = { ...ticket('t3', { user_id: 12 }), messages: [message('m6'), message('bad8')] };
   s.details['/tickets/t4'] = ticket('t4', { user_id: 12 });
   s.lists.customers = [{ id: 'c1', first_name: 'A', contacts: [{ id: 'bad7', type: 'email', value: 'x' }] }];
   s.details['/customers/c1'] = s.lists.customers[0];
@@ -76,18 +76,19 @@ test('replay stores what the database refused, where it belongs; what is unreada
     stderr: expect.stringContaining('no reject 99'),
   });
 
-  // Nothing has changed: nothing is stored, and not half of it either.
+  // The program reads what it could not; the database refuses what it refused: nothing is stored, and not half of it either.
+  await s.rows(`update sync.rejects set payload = replace(payload, '"user_id":12', '"user_id":null') where key = 't3'`);
   const first = await json('replay');
   expect(first.map((one: { record: string; stored: boolean }) => [one.record, one.stored])).toEqual(
     listed.map((one: { key: string }) => [one.key, false]),
   );
   expect(first[0].reason).toBe('too much for bad7');
   expect(first[1].reason).toMatch(/^user_id: /);
+  expect(first[5].reason).toBe('too much for bad8');
   expect(await mirror()).toEqual(known);
 
-  // An upgrade: the database takes it, and the program reads what it could not. t2 has been read anew meanwhile.
+  // The database takes it. t2 has been read anew meanwhile.
   await s.pool.query(`drop function public.refuse cascade;
-    update sync.rejects set payload = replace(payload, '"user_id":12', '"user_id":null') where key = 't3';
     update helpdesk.tickets set _messages_as_of = _messages_as_of + interval '1 hour' where id = 't2'`);
   const { code, stdout, stderr } = await rejects('replay');
   expect(code).toBe(3);
@@ -102,6 +103,7 @@ test('replay stores what the database refused, where it belongs; what is unreada
       _observed_at: at(99),
     },
     { row: 'message bad2', value: '2 body of bad2', _observed_at: at(119) },
+    { row: 'message bad8', value: '2 body of bad8', _observed_at: at(119) },
     { row: 'message m1', value: '1 body of m1', _observed_at: at(119) },
     { row: 'message m3', value: '3 body of m3', _observed_at: at(119) },
     { row: 'message m6', value: '1 body of m6', _observed_at: at(119) },
