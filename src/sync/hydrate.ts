@@ -17,6 +17,7 @@ import {
   anyWaiting,
   countWaiting,
   farFuture,
+  isOlder,
   nextAgain,
   nextRipe,
   nextWaiting,
@@ -39,6 +40,8 @@ const fewTries = 4;
 const mostFailures = 5;
 /** Of asking for names that nobody has asked for. */
 const mostRounds = 3;
+/** No copy of the source is further behind than this, whatever the lookback. */
+const longestBehindMs = 10 * 60_000;
 /** A ticket that changes faster than it can be read is left to the next run after so many readings. */
 const mostReadings = 10;
 
@@ -235,10 +238,15 @@ async function ask(
   return undefined;
 }
 
-/** A first 404 is noted, a second one is believed; one that does not say when is neither. */
+/**
+ * A first 404 is noted, a second one is believed; one that does not say when is neither. Nor is one of a ticket that came
+ * so short a while ago that a copy which is behind may not have it yet.
+ */
 async function noteGone(ctx: Context, claim: Claim, id: string, { message, asOf }: Gone): Promise<void> {
   const gone = Number.isFinite(asOf);
-  if (gone && (await saidGone(ctx.pg, claim, id))) await bury(ctx, claim, id, asOf);
+  const behindMs = Math.min(ctx.helpdesk.lookbackMs, longestBehindMs);
+  const believed = gone && (await saidGone(ctx.pg, claim, id)) && (await isOlder(ctx.pg, claim, id, asOf - behindMs));
+  if (believed) await bury(ctx, claim, id, asOf);
   else await noteFailure(ctx, claim, { askId: id, reason: message, gone });
 }
 

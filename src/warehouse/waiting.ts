@@ -231,6 +231,17 @@ export async function lockMessages(client: Client, account: string, id: string):
   return rows[0]?._messages_as_of ?? undefined;
 }
 
+/** Whether the ticket was there at this time: it was created by then, or shown. Where no row says so, it was not. */
+export async function isOlder(db: pg.Pool, { account }: Pick<Claim, 'account'>, id: string, ms: Ms): Promise<boolean> {
+  const { rows } = await db.query<{ older: boolean }>(
+    `select exists (
+       select from helpdesk.tickets
+       where account_id = $1 and id = $2 and (created_at <= $3 or _observed_at <= $3)) as older`,
+    [account, id, new Date(ms)],
+  );
+  return rows[0]!.older;
+}
+
 /**
  * A ticket that the source no longer has, verified by id. Were it to come back, its messages would be asked for anew. By
  * `byMs` it was gone, by a clock that has a grain; what has become of it, the source may show a lookback late.
