@@ -60,6 +60,9 @@ export interface ModelOptions {
 }
 
 interface Version {
+  readonly id: string;
+  /** Of the id. */
+  readonly number: number;
   /** By what the list is ordered, in whole seconds: when it was updated. */
   readonly time: Ms;
   readonly created: Ms;
@@ -68,8 +71,12 @@ interface Version {
   readonly visibleAt: Ms;
 }
 
-interface Shown extends Version {
-  readonly id: string;
+/** What shows, until the list is another one or its clock has reached the next of what is late. */
+interface Showing {
+  readonly happened: number;
+  readonly until: Ms;
+  /** In the order of the list, where that is the same for every request. */
+  readonly records: readonly Version[];
 }
 
 export const start: Ms = Date.parse('2026-03-01T12:00:00Z');
@@ -82,6 +89,10 @@ export class ModelList {
   readonly #records = new Map<string, Version[]>();
   readonly #changes: Change[];
   #versions = 0;
+  /** Counts whatever happens: what was found before is found anew then. */
+  #happened = 0;
+  #truth: { readonly happened: number; readonly records: readonly Version[] } = { happened: -1, records: [] };
+  readonly #showing = new Map<Ask['order'], Showing>();
   #created = 0;
   #moments = 0;
   #counts = 0;
@@ -105,8 +116,10 @@ export class ModelList {
   // --- what happens ------------------------------------------------------------------------------------------------
 
   add(time = seconds(this.now), lateMs = 0, created = time): string {
-    const id = `r${++this.#created}`;
-    this.#records.set(id, [{ time, created, version: ++this.#versions, visibleAt: this.now + lateMs }]);
+    const number = ++this.#created;
+    const id = `r${number}`;
+    this.#happened++;
+    this.#records.set(id, [{ id, number, time, created, version: ++this.#versions, visibleAt: this.now + lateMs }]);
     return id;
   }
 
@@ -114,11 +127,14 @@ export class ModelList {
     const versions = this.#records.get(id);
     // A record of the future would move into the past: another matter than reading, since rows never grow older.
     if (versions === undefined || versions.at(-1)!.time > this.now) return;
-    const { created } = versions[0]!;
-    versions.push({ time: seconds(this.now), created, version: ++this.#versions, visibleAt: this.now + lateMs });
+    const { number, created } = versions[0]!;
+    const visibleAt = this.now + lateMs;
+    this.#happened++;
+    versions.push({ id, number, time: seconds(this.now), created, version: ++this.#versions, visibleAt });
   }
 
   delete(id: string): void {
+    this.#happened++;
     this.#records.delete(id);
   }
 
@@ -142,18 +158,20 @@ export class ModelList {
   // --- what it holds -----------------------------------------------------------------------------------------------
 
   /** The last version of each record that can be read, whether it shows already or not. */
-  truth(): Shown[] {
-    const records = [...this.#records].map(([id, versions]) => ({ id, ...versions.at(-1)! }));
-    return records.filter(({ id }) => !this.#options.unreadable?.(id));
+  truth(): readonly Version[] {
+    if (this.#truth.happened !== this.#happened) {
+      const last = [...this.#records.values()].map(versions => versions.at(-1)!);
+      const { unreadable } = this.#options;
+      this.#truth = { happened: this.#happened, records: unreadable ? last.filter(({ id }) => !unreadable(id)) : last };
+    }
+    return this.#truth.records;
   }
 
   /** What showed as of then, as it was, and has not been deleted since. */
-  stood(asOf: Ms): Shown[] {
+  stood(asOf: Ms): Version[] {
     return [...this.#records].flatMap(([id, versions]) => {
       const shown = versions.findLast(({ visibleAt }) => visibleAt <= asOf);
-      return shown === undefined || this.#options.unreadable?.(id) || this.#options.unmade?.(id)
-        ? []
-        : [{ id, ...shown }];
+      return shown === undefined || this.#options.unreadable?.(id) || this.#options.unmade?.(id) ? [] : [shown];
     });
   }
 
@@ -199,30 +217,55 @@ export class ModelList {
     };
   }
 
-  #select({ since, page, perPage, order, updatedSince, only }: Ask): { records: Shown[]; total: number } {
-    const { inclusive, depth, unmade } = this.#options;
+  #select(ask: Ask): { records: readonly Version[]; total: number } {
+    const { since, page, perPage, order, updatedSince, only } = ask;
+    const { inclusive, depth, ties } = this.#options;
     if (page * perPage > depth) throw new Error(`page ${page} of ${perPage} lies beyond the depth of ${depth}`);
     const passes = (time: Ms, from: Ms | undefined) =>
       from === undefined || time > from || (inclusive && time === from);
-    // Without a time of creation it comes first, and whoever asks for a time is not shown it.
-    const placeOf = (id: string, { time, created }: Version) =>
-      order === undefined ? time : unmade?.(id) ? Number.NEGATIVE_INFINITY : created;
-    const records: (Shown & { readonly place: Ms })[] = [];
-    for (const [id, versions] of this.#records) {
-      const shown = versions.findLast(({ visibleAt }) => visibleAt <= this.now);
-      if (shown === undefined || !passes(shown.time, updatedSince)) continue;
-      const place = placeOf(id, shown);
-      if (!passes(place, since) || (only !== undefined && !this.#hasValues(id, shown, only))) continue;
-      records.push({ id, place, ...shown });
-    }
-    const tie = this.#tie(page);
-    records.sort((a, b) => (a.place === b.place ? tie(a) - tie(b) : a.place - b.place));
+    let records = this.#showsNow(order).filter(
+      shown =>
+        passes(this.#place(shown, order), since) &&
+        passes(shown.time, updatedSince) &&
+        (only === undefined || this.#hasValues(shown, only)),
+    );
+    if (ties === 'request' || ties === 'page') records = this.#shuffled(records, order, page);
     return { records: records.slice((page - 1) * perPage, page * perPage), total: records.length };
   }
 
+  /** Without a time of creation it comes first, and whoever asks for a time is not shown it. */
+  #place({ id, time, created }: Version, order: Ask['order']): Ms {
+    if (order === undefined) return time;
+    return this.#options.unmade?.(id) ? Number.NEGATIVE_INFINITY : created;
+  }
+
+  #showsNow(order: Ask['order']): readonly Version[] {
+    const known = this.#showing.get(order);
+    if (known !== undefined && known.happened === this.#happened && this.now < known.until) return known.records;
+    let until = Number.POSITIVE_INFINITY;
+    const records: Version[] = [];
+    for (const versions of this.#records.values()) {
+      const at = versions.findLastIndex(({ visibleAt }) => visibleAt <= this.now);
+      if (at >= 0) records.push(versions[at]!);
+      for (const { visibleAt } of versions.slice(at + 1)) until = Math.min(until, visibleAt);
+    }
+    const tie = ({ version, number }: Version) => (this.#options.ties === 'change' ? version : number);
+    records.sort((a, b) => this.#place(a, order) - this.#place(b, order) || tie(a) - tie(b));
+    this.#showing.set(order, { happened: this.#happened, until, records });
+    return records;
+  }
+
+  /** Those of one second in an order of this request alone, or of this page. */
+  #shuffled(records: readonly Version[], order: Ask['order'], page: number): Version[] {
+    const by = this.#options.ties === 'page' ? page : this.asked.length;
+    return records
+      .map(shown => ({ shown, place: this.#place(shown, order), tie: scatter(shown.number, by) }))
+      .sort((a, b) => (a.place === b.place ? a.tie - b.tie : a.place - b.place))
+      .map(({ shown }) => shown);
+  }
+
   /** A change may give it another user. */
-  #hasValues(id: string, { version }: Version, only: Only): boolean {
-    const number = Number(id.slice(1));
+  #hasValues({ number, version }: Version, only: Only): boolean {
     const { types = 1, users = 1, inboxes = 1 } = this.#options;
     const pick = (n: number, of: number) => String(scatter(n, of) % of);
     const values = {
@@ -231,20 +274,6 @@ export class ModelList {
       inbox_id: pick(-number, inboxes),
     };
     return Object.entries(only).every(([field, value]) => values[field as keyof Only] === value);
-  }
-
-  #tie(page: number): (record: Shown) => number {
-    const number = ({ id }: Shown) => Number(id.slice(1));
-    switch (this.#options.ties) {
-      case 'change':
-        return ({ version }) => version;
-      case 'id':
-        return number;
-      case 'request':
-        return record => scatter(number(record), this.asked.length);
-      case 'page':
-        return record => scatter(number(record), page);
-    }
   }
 
   /** Time passes, and in the middle of it happens what is due. */
