@@ -188,9 +188,12 @@ class Simulation {
     this.#wildSteps = scheduler.steps;
     this.#rules.clear();
     for (const process of this.#processes) await process.kill();
-    await scheduler.run(() => true);
     scheduler.kill(this.#director);
     this.#director.dead = false;
+    // What the dead have sent arrives all the same.
+    const drainedMs = scheduler.nowMs + 60_000;
+    scheduler.at(drainedMs, this.#director, 'all is quiet', () => {});
+    await scheduler.run(() => scheduler.nowMs >= drainedMs);
     if (this.#sourceMs < 0) this.#jump(-this.#sourceMs);
     this.#databaseMs = 0;
     scheduler.skip(plan.restMs);
