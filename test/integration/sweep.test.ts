@@ -63,7 +63,7 @@ const readings = [
 test.each(readings)(
   '$name: what nothing announces is found, with a fifth of the requests failing',
   async ({ hidden, options }) => {
-    await using s = await inProcess({ ...options, tickets: 90, customers: 60, seed: 11, paging });
+    await using s = await inProcess({ ...options, tickets: 64, customers: 60, seed: 11, paging });
     const { world } = s;
     const ids = [...world.tickets.keys()];
     // What no list ever showed cannot be read; the mirror has the rest, also what is hidden since.
@@ -159,13 +159,15 @@ test.each(readings)(
     await s.run('sweep', both);
     expect(s.asked.filter(({ query }) => query.has('state'))).toEqual([]);
     s.nowMs += 8 * dayMs;
-    expect(await s.run('sweep', both)).toMatchObject({ seen: expect.toSatisfy((n: number) => n >= 77) });
+    expect(await s.run('sweep', both)).toMatchObject({ seen: expect.toSatisfy((n: number) => n >= 50) });
   },
 );
 
 test('what is no 404 of its own is no deletion; what comes back loses its tombstone', async () => {
-  await using s = await inProcess({ tickets: 60, customers: 40, seed: 12, paging });
+  await using s = await inProcess({ tickets: 60, customers: 40, seed: 12, paging, archivedListed: false });
   const { world } = s;
+  for (const { id, state } of world.tickets.values())
+    if (state === 'archived') world.patchTicket(id, { state: 'closed' });
   await s.sync();
   await s.run('sweep', both, again);
   s.nowMs += dayMs;
@@ -222,6 +224,14 @@ test('what is no 404 of its own is no deletion; what comes back loses its tombst
   expect(await s.rows('select 1 from helpdesk.tickets where _deleted_after is not null')).toEqual([]);
   await s.run('hydrate', ['messages']);
   expect(await differences(s.pool, world)).toEqual([]);
+
+  // What was there a moment ago is asked for twice: a copy that is behind may not know it yet.
+  s.nowMs += hourMs / 2;
+  world.archive(first!.id, { quiet: true });
+  const times: string[] = [];
+  s.before = path => (path === `/tickets/${first!.id}` && times.push(path) === 1 ? 404 : undefined);
+  expect(await s.run('sweep', ['tickets'], again)).toMatchObject({ state: 'completed', updated: 1 });
+  expect([times.length, await tombstones(s, 'tickets')]).toEqual([2, []]);
 });
 
 test('an interrupted sweep marks nothing beyond what it has proven, and goes on there', async () => {
@@ -318,6 +328,19 @@ test('rows of a page that was read long before a sweep, and committed after it, 
     { list: 'spam' },
     { list: 'trash' },
   ]);
+
+  // The last one of a page goes before the next page, which begins with it, is asked for.
+  const tenth = [...world.tickets.values()].sort((a, b) => (a.created_at < b.created_at ? -1 : 1))[paging.perPage - 1]!
+    .id;
+  let requests = 0;
+  s.between = () => {
+    if (++requests !== 2) return;
+    s.nowMs += hourMs;
+    world.deleteTicket(tenth);
+    s.nowMs += hourMs;
+  };
+  await s.run('sweep', ['tickets'], again);
+  expect(deletedOf(await tombstones(s, 'tickets'))).toEqual(asc([id, tenth]));
 });
 
 test('a large part gone at once is believed only when somebody says so', async () => {
@@ -359,6 +382,23 @@ test('a large part gone at once is believed only when somebody says so', async (
   expect(await ask(true)).toEqual({ run, resumed: true });
   expect(await s.goOn(run, 'tickets')).toMatchObject({ state: 'completed' });
   expect(deletedOf(await tombstones(s, 'tickets'))).toEqual(asc(gone.slice(1)));
+});
+
+test('where the mirror begins later, a sweep neither brings what is not wanted nor misses what is', async () => {
+  const sinceMs = Date.UTC(2026, 1, 1);
+  await using s = await inProcess({ tickets: 50, customers: 10, seed: 16, paging, sinceMs });
+  const { world } = s;
+  const ids = [...world.tickets.keys()];
+  ids.forEach((id, i) => {
+    world.touch(id, sinceMs + (i - 25) * hourMs);
+  });
+  await s.sync(['tickets']);
+  s.nowMs += dayMs;
+  for (const id of [ids[3]!, ids[25]!, ids[40]!]) world.deleteTicket(id);
+  expect(await s.run('sweep', ['tickets'], again)).toMatchObject({ state: 'completed', inserted: 0 });
+  expect(deletedOf(await tombstones(s, 'tickets'))).toEqual(asc([ids[25]!, ids[40]!]));
+  expect(await s.rows('select count(*) from helpdesk.tickets')).toEqual([{ count: 25 }]);
+  expect(await checked(s)).toEqual(expect.any(Date));
 });
 
 describe('disturbed', () => {
@@ -415,6 +455,9 @@ describe('disturbed', () => {
         ]);
         const stopped = new AbortController();
         s.ctx = { ...ctx, signal: stopped.signal };
+        s.between = () => {
+          if (rng() < 0.05) s.nowMs += Math.floor(rng() * hourMs);
+        };
         s.before = () => {
           disturb();
           if (rng() < 0.01) stopped.abort(new Interrupted());
@@ -444,6 +487,7 @@ describe('disturbed', () => {
       }
       // In peace everything is found.
       s.before = () => undefined;
+      s.between = () => {};
       s.rules.clear();
       s.nowMs += hourMs;
       await s.sync(both);

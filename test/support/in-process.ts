@@ -43,6 +43,8 @@ export interface InProcess extends AsyncDisposable {
   readonly asked: Exchange[];
   /** Called before each request is answered; the source answers a status instead, or what it has at another path. */
   before: (path: string, query: URLSearchParams) => number | string | undefined;
+  /** Called before each request is sent: it may wait for a credit. */
+  between: () => void;
   readonly rules: { set(rules: readonly FaultRule[]): void; clear(): void };
   rows(sql: string, ...values: unknown[]): Promise<Record<string, unknown>[]>;
   /** A run, stream by stream; what the last one wrote down. Throws nothing that a stream failed with. */
@@ -62,6 +64,8 @@ export async function inProcess(
   options: ServicesOptions & {
     sweep?: JobContext['helpdesk']['sweep'];
     lookbackMs?: number;
+    /** The mirror begins here. */
+    sinceMs?: number;
     /** Smaller pages, so that a small world has many of them. */
     paging?: { perPage: number; depth: number };
   } = {},
@@ -85,7 +89,10 @@ export async function inProcess(
     dialect: helpdeskDialect,
     token: fixedToken(services.helpdesk.tokens[0]!),
     budget: {
-      acquire: async (cost, lane) => ({ id: '', cost, lane }),
+      acquire: async (cost, lane) => {
+        here.between();
+        return { id: '', cost, lane };
+      },
       settle: async () => undefined,
       thaw: async () => {},
     },
@@ -136,7 +143,7 @@ export async function inProcess(
   const lists = streams.flatMap(one =>
     one.kind === 'list' ? one.lists.map(({ name }) => ({ stream: one.name, list: name })) : [],
   );
-  await register(pool, account, 0, lists);
+  await register(pool, account, options.sinceMs ?? 0, lists);
 
   const here: InProcess = {
     pool,
@@ -151,6 +158,7 @@ export async function inProcess(
     },
     asked: [],
     before: () => undefined,
+    between: () => {},
     rules: services.rules,
     rows: async (sql, ...values) => (await pool.query<Record<string, unknown>>(sql, values)).rows,
     open: (kind, names, more = {}) => open(pool, names, new Date(nowMs), { kind, ...more }),
