@@ -36,10 +36,10 @@ test('when it was listed, changed, read, swept and compared, by which run and fo
   await s.sync('tickets', { kind: 'fresh' });
   s.goTo(400);
   await s.sync('messages', { kind: 'hydrate' });
-  // Changed once more, behind a newer one, with a message that cannot be stored; swept and compared.
+  // Changed once more, before an older change, with a message that cannot be stored; swept and compared.
   s.lists.tickets = [
+    show('t2', 495, []),
     show('t1', 499, [message('m1', { created_at: 'never' })], { number: 77, subject: 'Coffee' }),
-    show('t2', 499, []),
   ];
   s.goTo(500);
   await s.sync('tickets');
@@ -48,6 +48,7 @@ test('when it was listed, changed, read, swept and compared, by which run and fo
   await s.sync('messages').catch(() => {});
   await s.rows(`insert into sync.swept values
     ('default', 'tickets', 'default', '[1970-01-01,${iso(600)})', '${iso(480)}', 5),
+    ('default', 'tickets', 'default', '[${iso(600)},${iso(700)})', '${iso(485)}', 5),
     ('default', 'tickets', 'open', '[1970-01-01,${iso(600)})', '${iso(490)}', 5)`);
   await s.rows(`insert into sync.audit (account_id, run_id, stream, record_id, checked_at, ours_as_of, random, differences, kind, repaired_at)
     values ('default', 5, 'tickets', 't1', '${iso(450)}', '${iso(399)}', true, '{"label_ids": [[], ["l1"]]}', 'label edits do not move updated_at', now()),
@@ -67,8 +68,9 @@ test('when it was listed, changed, read, swept and compared, by which run and fo
     suspected: null,
     queue: { place: 1, of: 2 },
     next: { fresh: null, nightly: null, sweep_due: new Date(second(490) + 20 * 3_600_000).toISOString() },
-    complete_through: { tickets: at(498).toISOString(), messages: at(498).toISOString() },
+    complete_through: { tickets: at(498).toISOString(), messages: at(495).toISOString() },
   });
+  expect((await json('t2')).queue).toEqual({ place: 2, of: 2 });
   // Three pages, one for each list, for two records.
   expect(found.listed.credits).toBe(
     (await s.rows('select credits::float8 / seen as share from sync.run_streams where run_id = 1'))[0]!.share,
