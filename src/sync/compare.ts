@@ -86,7 +86,7 @@ interface Given {
 type Verdict = 'behind' | 'differs' | 'undecided' | 'unjudged';
 
 /** Tries for one record before the next one gets its turn. */
-const fewTries = 4;
+const fewTries = 6;
 
 export async function examineRecords(look: Look, given: Given): Promise<Examined> {
   const { ctx, claim, repair, random } = look;

@@ -25,6 +25,7 @@ import {
   noteCounts,
   orphans,
   placeOf,
+  ticketsAfter,
   ticketsForAllNames,
   unshownTickets,
 } from '../warehouse/verifications.ts';
@@ -249,26 +250,30 @@ async function readWhole(
     verifying.unread += unread;
     if (undecided.length === 0) continue;
     // Not here: they may have come since the last sync.
-    if (!undecided.every(id => newcomers.has(id))) await readNewcomers(verifying, list, begunMs - secondMs, newcomers);
+    if (!undecided.every(id => newcomers.has(id)) && !(await readNewcomers(verifying, list, begunMs, newcomers)))
+      // More than paging reaches: of none it can be said that it is missing.
+      for (const id of undecided) newcomers.add(id);
     const left = { ...batch, records: batch.records.filter(({ id }) => undecided.includes(id)) };
     await examineRecords(look, { stream, reply, batch: left, askedMs, newcomers, uncounted: true });
   }
   return isWhole && first ? { shown, ...first } : undefined;
 }
 
-/** What was created since then, as far as paging reaches. */
+/** What was created since then. False if that is more than paging reaches. */
 async function readNewcomers(
   { look, stream }: Verifying,
   list: string,
-  since: Ms,
+  sinceMs: Ms,
   newcomers: Set<string>,
-): Promise<void> {
+): Promise<boolean> {
   const { perPage, depth } = stream.paging;
+  const since = Math.max(0, sinceMs - secondMs);
   for (let page = 1; page * perPage <= depth; page++) {
-    const { reply } = await readPage(look, stream, list, { since: Math.max(0, since), page, perPage });
+    const { reply } = await readPage(look, stream, list, { since, page, perPage });
     for (const { id } of reply.records) newcomers.add(id);
-    if (reply.arrived < perPage) return;
+    if (reply.arrived < perPage) return true;
   }
+  return false;
 }
 
 // --- by id -------------------------------------------------------------------------------------------------------------
@@ -290,7 +295,7 @@ async function verifyMessages(verifying: Verifying): Promise<void> {
   const { ctx, claim } = look;
   const embeds = await ticketsForAllNames(ctx.pg, claim.account);
   for (let after = (await placeOf(ctx.pg, claim, 'default'))?.place ?? ''; ; ) {
-    const ids = await idsAfter(ctx.pg, claim.account, 'tickets', after, batchSize);
+    const ids = await ticketsAfter(ctx.pg, claim, after, batchSize);
     if (ids.length === 0) return;
     for (const id of ids) {
       ctx.signal.throwIfAborted();

@@ -195,11 +195,29 @@ export async function unshownTickets(
   return rows.map(({ id }) => id);
 }
 
+/** Tickets by their ids, from behind `after` on: but for those that came during the run, and that it has not missed. */
+export async function ticketsAfter(
+  db: Queryable,
+  { account, run }: Pick<Claim, 'account' | 'run'>,
+  after: string,
+  limit: number,
+): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    `select t.id from helpdesk.tickets t
+     where t.account_id = $1 and t._deleted_at is null and t.id > $3
+       and (t._first_seen_at < (select r.started_at from sync.stored_runs r where r.id = $2) or exists (
+         select from sync.audit a where (a.account_id, a.run_id, a.stream, a.record_id) = ($1, $2, 'tickets', t.id)))
+     order by t.id limit $4`,
+    [account, run, after, limit],
+  );
+  return rows.map(({ id }) => id);
+}
+
 /** Live rows by their ids, from behind `after` on. */
 export async function idsAfter(
   db: Queryable,
   account: string,
-  table: 'tickets' | 'customers' | 'users',
+  table: 'customers' | 'users',
   after: string,
   limit: number,
 ): Promise<string[]> {

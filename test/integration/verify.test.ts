@@ -3,6 +3,14 @@ import type pg from 'pg';
 import { expect, test } from 'vitest';
 import { exitCodes } from '../../src/errors.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
+import { listStream } from '../../src/streams/index.ts';
+import { messages } from '../../src/streams/messages.ts';
+import { forecast } from '../../src/sync/forecast.ts';
+import { runStream } from '../../src/sync/run-stream.ts';
+import { verifyStream } from '../../src/sync/verify.ts';
+import { readProgress } from '../../src/warehouse/runs.ts';
+import { type Asked, openVerification, readCounts, readFindings } from '../../src/warehouse/verifications.ts';
+import { type InProcess, inProcess } from '../support/in-process.ts';
 import { configFor, differences, noSandboxLimits, syncOnce, verifyOnce } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -205,4 +213,59 @@ test('differences made by hand: all are found, named by field, and repaired; the
   const after = await verifyOnce(config);
   expect(after.differences).toEqual([]);
   expect(after.exitCode).toBe(exitCodes.ok);
+});
+
+const paging = { perPage: 10, depth: 50 };
+
+/** A verification with small pages, stream by stream. */
+async function verify(s: InProcess, asked: Asked) {
+  const small = (name: string) => ({ ...listStream(name), paging });
+  const lists = { tickets: small('tickets'), customers: small('customers'), users: small('users') };
+  const limits = { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10 };
+  const expected = await forecast(s.pool, 'default', { sample: asked.sample, limits, nowMs: s.nowMs, ...lists });
+  const streams = asked.sample === null ? ['users', 'customers', 'tickets', 'messages'] : ['customers', 'tickets'];
+  const run = { account: 'default', streams, opener: 0, asked, forecast: expected };
+  const { run: id } = await openVerification(s.pool, run, new Date(s.nowMs));
+  for (const stream of streams) {
+    const read = (ctx: InProcess['ctx'], claim: Parameters<typeof verifyStream>[1]) =>
+      verifyStream(ctx, claim, { ...lists, messages });
+    await runStream(s.ctx, { account: 'default', run: id, stream }, { read });
+  }
+  const progress = (await readProgress(s.pool, id)).streams;
+  return {
+    expected: expected.credits,
+    credits: progress.reduce((sum, { credits }) => sum + credits, 0),
+    states: progress.map(({ state }) => state),
+    found: (await readFindings(s.pool, id, 100)).found,
+    counts: await readCounts(s.pool, id),
+  };
+}
+
+test('whatever a list hides and `since` includes, and however deep it is: what is equal is equal, at the price that was told', async () => {
+  const hidden = { spamListed: false, trashListed: false, archivedListed: false, snoozedListed: false };
+  for (const options of [{}, { ...hidden, sinceInclusive: false }]) {
+    await using s = await inProcess({ tickets: 70, seed: 9, ...options, paging });
+    await s.sync();
+    s.nowMs += 600_000;
+    const { expected, credits, found, counts } = await verify(s, { sample: null, repair: false });
+    expect({ found, credits }).toEqual({ found: [], credits: expected });
+    expect(counts.every(one => one.ours === one.theirs_least && one.ours === one.theirs_most)).toBe(true);
+    expect(counts.length).toBe('spamListed' in options ? 4 : 2);
+  }
+});
+
+test('while the world changes and a fifth of the requests fails, only what nothing announces differs', async () => {
+  await using s = await inProcess({ tickets: 60, seed: 4, activity: 150, paging });
+  await s.sync();
+  s.nowMs += 20_000;
+  s.rules.set([
+    { share: 0.07, seed: 1, fault: { kind: 'status', status: 503 } },
+    { share: 0.07, seed: 2, fault: { kind: 'reset', after: 'half' } },
+    { share: 0.06, seed: 3, fault: { kind: 'truncate' } },
+  ]);
+  const { found, states } = await verify(s, { sample: null, repair: true });
+  expect(states).toEqual(states.map(() => 'completed'));
+  expect(found.length).toBeGreaterThan(0);
+  expect(found.filter(({ kind }) => !['customer edited', 'deleted'].includes(kind))).toEqual([]);
+  expect(found.filter(({ repaired_at }) => repaired_at === null)).toEqual([]);
 });
