@@ -93,7 +93,9 @@ create trigger keep_change after update on helpdesk.tickets for each row
   execute function sync.keep_change('', '{account_id}');
 create trigger keep_change after update or delete on helpdesk.messages for each row
   execute function sync.keep_change('ticket_id', '{account_id,body_text,from,to}');
-create trigger keep_change after update or delete on helpdesk.customers for each row
+-- That a sweep has seen it is no change of a customer.
+create trigger keep_change after update on helpdesk.customers for each row
+  when (old._checked_at = new._checked_at or old._payload <> new._payload or old._deleted_at is distinct from new._deleted_at)
   execute function sync.keep_change('', '{account_id}');
 create trigger keep_change after update or delete on helpdesk.contacts for each row
   execute function sync.keep_change('customer_id', '{account_id,value_normalized}');
