@@ -22,6 +22,8 @@ const looks = {
     (select coalesce(json_agg(json_build_array(c.list, c.redundant, extract(epoch from lower(r))::float8 * 1000,
        extract(epoch from upper(r))::float8 * 1000)), '[]')
      from sync.coverage c, unnest(c.covered) r where c.stream = 'tickets') as coverage,
+    (select coalesce(json_agg(coalesce(record_id, '')), '[]') from sync.rejects
+     where stream = 'tickets' and cleared_at is null) as rejected,
     (select coalesce(json_agg(json_build_array(s.run_id, s.stream, s.token)), '[]')
      from sync.stored_run_streams s) as claims`,
   values: [],
@@ -33,6 +35,8 @@ interface Seen {
   tickets: TicketRow[];
   customers: [id: string, deletedMs: number][];
   coverage: [list: string, redundant: boolean, fromMs: number, toMs: number][];
+  /** Ids that could not be stored, and say so; '' for one that shows no id. */
+  rejected: string[];
   claims: [run: number, stream: string, token: number][];
 }
 
@@ -157,10 +161,11 @@ export class Check {
   }
 
   /** I1 and I3: of what is claimed nothing is missing, and nothing is old. */
-  #coverage({ tickets, coverage }: Seen): void {
+  #coverage({ tickets, coverage, rejected }: Seen): void {
+    if (rejected.includes('')) return;
     const rows = new Map(tickets.map(row => [row[0], row]));
     for (const ticket of this.#world.tickets.values()) {
-      if (this.#history.silent.has(ticket.id)) continue;
+      if (this.#history.silent.has(ticket.id) || rejected.includes(ticket.id)) continue;
       const updatedMs = Date.parse(ticket.updated_at);
       const list = this.#listOf(ticket);
       const claimed = coverage.some(([name, , from, to]) => name === list && from <= updatedMs && updatedMs < to);

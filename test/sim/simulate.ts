@@ -204,16 +204,21 @@ class Simulation {
     const { history, check, services } = this;
     if (history.renamed) this.scheduler.skip(8 * 86_400_000);
     services.catchUp();
+    const { world } = services.helpdesk;
+    world.settle();
+    // From now on nothing happens any more, not even what is due.
+    world.tickets.deadlines.settle = () => {};
     this.#queue.flush();
     this.#start();
     await this.#direct(() => buryRuns(this.#calm, account, new Date(this.scheduler.nowMs)));
     await this.#finish('sync', names);
     if (await this.#hasHoles()) await this.#finish('backfill', ['tickets', 'messages']);
     const { messagesEdited, customersEdited, deleted, silent } = history;
-    if (customersEdited || deleted || silent.size > 0) await this.#finish('sweep', ['customers', 'tickets']);
+    if (customersEdited || deleted || silent.size > 0 || (await this.#hasRejects()))
+      await this.#finish('sweep', ['customers', 'tickets']);
     if (deleted || messagesEdited || silent.size > 0) await this.#finish('backfill', ['messages'], messagesEdited);
     const excused = await this.#excused();
-    for (const what of await differences(this.#calmReads(), services.helpdesk.world)) {
+    for (const what of await differences(this.#calmReads(), world)) {
       const [table = '', id = ''] = what.split(/[ :]/);
       // An inbox that only deleted tickets were in is nobody's any more.
       const nobodys = table === 'inboxes' && history.deleted && what.endsWith('too many');
@@ -449,6 +454,17 @@ class Simulation {
     const within = tickets.flatMap(t => [t, ...t.messages, ...t.messages.flatMap(m => m.attachments)]);
     const ids = within.map(({ id }) => id);
     return new Set([...ids, ...tickets.flatMap(t => [...t.label_ids, t.inbox_id])]);
+  }
+
+  async #hasRejects(): Promise<boolean> {
+    const { rows } = await this.#database.query(
+      {
+        text: 'select count(*)::int as n from sync.rejects where account_id = $1 and cleared_at is null',
+        values: [account],
+      },
+      0,
+    );
+    return rows[0].n > 0;
   }
 
   async #hasHoles(): Promise<boolean> {
