@@ -41,7 +41,7 @@ const mostFailures = 5;
 /** Of asking for names that nobody has asked for. */
 const mostRounds = 3;
 /** No copy of the source is further behind than this, whatever the lookback. */
-const longestBehindMs = 10 * 60_000;
+export const longestBehindMs = 10 * 60_000;
 /** A ticket that changes faster than it can be read is left to the next run after so many readings. */
 const mostReadings = 10;
 

@@ -16,12 +16,15 @@ import {
   clearSuspects,
   countSuspects,
   forgetKnown,
+  goneSince,
   noteAnswer,
   suspectsAfter,
+  type Which,
 } from '../warehouse/suspects.ts';
 import { acceptsDeletions, noteChecked, scopeOf } from '../warehouse/sweep.ts';
 import { listBatch, singleBatch } from './batch.ts';
 import { goneBy } from './detail.ts';
+import { longestBehindMs } from './hydrate.ts';
 import { commitRecords, laneOf } from './sync.ts';
 
 /** Tries for one of them before the next one gets its turn. */
@@ -30,6 +33,8 @@ const fewTries = 4;
 const mostFailures = 5;
 /** Of what was there so short a while ago the source is asked twice. */
 const recentMs = 3_600_000;
+/** Between the source's clock and the as_of of a reply. */
+const marginMs = 3000;
 /** So few are no mass deletion, however few rows there are. */
 const fewDeleted = 20;
 /** Looked up, or buried, at once. */
@@ -58,18 +63,23 @@ export async function settleSuspects(ctx: Context, claim: Claim, stream: ListStr
   const stage: Stage = { ctx, claim, stream, most, rows, gone, failures: 0 };
   await narrow(stage);
   await stopAtMass(stage);
-  const told = await askEach(stage, { gone: false });
-  if (told) await askEach(stage, { gone: true, aliveForMs: recentMs + ctx.helpdesk.lookbackMs });
+  const told = (await askEach(stage, { gone: false })) && (await askAgain(stage));
   const { gone: dead, left } = await countSuspects(ctx.pg, claim);
-  // Of those that nothing is known of, any may be gone.
-  if (dead + (told ? 0 : left) <= most || dead === 0) await buryAll(stage);
+  // Where the source has told no more, any of the rest may be gone as well; and what was asked for once is not enough.
+  if (dead + (told ? 0 : left) <= most || accepts) await buryAll(stage, told ? {} : { recent: false });
   return left > 0 ? `${left} ${stream.name} that no list shows could not be asked for` : undefined;
 }
 
-async function* inBatches(stage: Stage, which: { gone: boolean; aliveForMs?: number }): AsyncGenerator<string[]> {
+async function* inBatches(stage: Stage, which: Pick<Which, 'gone' | 'recent'>): AsyncGenerator<string[]> {
   const { ctx, claim } = stage;
   for (let after: string | undefined; ; ) {
-    const ids = await suspectsAfter(ctx.pg, claim, which, after, batchSize);
+    const ids = await suspectsAfter(
+      ctx.pg,
+      claim,
+      { ...which, recentMs: recentMs + ctx.helpdesk.lookbackMs },
+      after,
+      batchSize,
+    );
     if (ids.length === 0) return;
     yield ids;
     after = ids.at(-1);
@@ -114,7 +124,7 @@ function inUrls(ids: readonly string[]): string[][] {
 }
 
 /** One by one. False if the source told nothing any more. */
-async function askEach(stage: Stage, which: { gone: boolean; aliveForMs?: number }): Promise<boolean> {
+async function askEach(stage: Stage, which: Pick<Which, 'gone' | 'recent'>): Promise<boolean> {
   for await (const ids of inBatches(stage, which)) {
     for (const id of ids) {
       stage.ctx.signal.throwIfAborted();
@@ -127,6 +137,21 @@ async function askEach(stage: Stage, which: { gone: boolean; aliveForMs?: number
     await stopAtMass(stage);
   }
   return true;
+}
+
+/**
+ * What was there a moment ago, once more: not before a copy of the source that is behind must have it. Customers do not show
+ * when they were created, so where they were read for the first time just now, that may take a while.
+ */
+async function askAgain(stage: Stage): Promise<boolean> {
+  const { ctx, claim } = stage;
+  const { send, lookbackMs } = ctx.helpdesk;
+  const sinceMs = await goneSince(ctx.pg, claim);
+  if (sinceMs === undefined) return true;
+  const behindMs = Math.min(lookbackMs, longestBehindMs) + marginMs + send.latencyMs();
+  const waitMs = Math.min(behindMs, sinceMs + behindMs - (send.sourceNow() ?? sinceMs));
+  if (waitMs > 0) await ctx.clock.sleep(waitMs, ctx.signal);
+  return askEach(stage, { gone: true, recent: true });
 }
 
 /** Answers why nothing is known of it. */
@@ -185,9 +210,9 @@ async function stopAtMass(stage: Stage): Promise<void> {
   );
 }
 
-async function buryAll(stage: Stage): Promise<void> {
+async function buryAll(stage: Stage, which: Pick<Which, 'recent'>): Promise<void> {
   const { ctx, claim } = stage;
-  for await (const ids of inBatches(stage, { gone: true })) {
+  for await (const ids of inBatches(stage, { ...which, gone: true })) {
     await write(stage, client => bury(client, claim, ids, new Date(ctx.clock.now())), { stored: ids });
   }
 }

@@ -139,11 +139,19 @@ export async function forgetKnown(db: Queryable, claim: Claim): Promise<void> {
   );
 }
 
+export interface Which {
+  /** The source has told this run that they are gone, or has not. */
+  readonly gone: boolean;
+  /** Of those that are: whether it is no longer than `recentMs` since they were last there. */
+  readonly recent?: boolean;
+  readonly recentMs: number;
+}
+
 /** Suspects by their ids: those that the source has not yet told this run to be gone, or those that it has. */
 export async function suspectsAfter(
   db: Queryable,
   claim: Claim,
-  which: { gone: boolean; aliveForMs?: number },
+  { gone, recent, recentMs }: Which,
   afterId: string | undefined,
   limit: number,
 ): Promise<string[]> {
@@ -151,9 +159,9 @@ export async function suspectsAfter(
     `select o.record_id as id from sync.open_suspects o
      where (o.account_id, o.stream) = ($1, $2) and ($3::text is null or o.record_id > $3)
        and (o.gone_at is not null and o.run_id is not distinct from $4) = $5
-       and ($6::float8 is null or o.gone_at - o.alive_at < $6 * interval '1 millisecond')
-     order by o.record_id limit $7`,
-    [...keyOf(claim), afterId ?? null, claim.run, which.gone, which.aliveForMs ?? null, limit],
+       and ($6::boolean is null or (o.gone_at - o.alive_at < $7 * interval '1 millisecond') = $6)
+     order by o.record_id limit $8`,
+    [...keyOf(claim), afterId ?? null, claim.run, gone, recent ?? null, recentMs, limit],
   );
   return rows.map(({ id }) => id);
 }
@@ -179,10 +187,23 @@ export async function noteAnswer(
   const gone = 'goneMs' in answer;
   await client.query(
     `update sync.suspects set run_id = $4, attempts = attempts + $5, error = $6,
-       gone_at = case when $7::timestamptz is not null then least(case when run_id = $4 then gone_at end, $7) end
+       gone_at = $7
      where (account_id, stream, record_id) = ($1, $2, $3)`,
     [...keyOf(claim), id, claim.run, gone ? 0 : 1, gone ? null : answer.error, gone ? new Date(answer.goneMs) : null],
   );
+}
+
+/** Since when all of them that are gone are known to have been there, or to have been created. */
+export async function goneSince(db: Queryable, claim: Claim): Promise<Ms | undefined> {
+  const there =
+    claim.stream === 'tickets' ? 'least(t.created_at, t._observed_at)' : 'least(t._created_before, t._observed_at)';
+  const { rows } = await db.query<{ since_ms: Ms | null }>(
+    `select extract(epoch from max(${there}))::float8 * 1000 as since_ms
+     from sync.open_suspects o join ${tableOf(claim)} t on (t.account_id, t.id) = (o.account_id, o.record_id)
+     where (o.account_id, o.stream) = ($1, $2) and o.gone_at is not null and o.run_id = $3`,
+    [...keyOf(claim), claim.run],
+  );
+  return rows[0]!.since_ms ?? undefined;
 }
 
 /** None of them gets a tombstone: they are asked for again, by the next sweep or when this one is gone on with. */

@@ -232,6 +232,21 @@ test('what is no 404 of its own is no deletion; what comes back loses its tombst
   s.before = path => (path === `/tickets/${first!.id}` && times.push(path) === 1 ? 404 : undefined);
   expect(await s.run('sweep', ['tickets'], again)).toMatchObject({ state: 'completed', updated: 1 });
   expect([times.length, await tombstones(s, 'tickets')]).toEqual([2, []]);
+
+  // Nor one that does not know yet who has just come.
+  s.nowMs += hourMs;
+  const behind = { kind: 'lag', seconds: 110 } as const;
+  s.rules.set([{ path: '/nowhere', fault: behind }]);
+  const fresh = world.customers.add({ first_name: 'Fresh' });
+  await s.sync(['customers']);
+  s.nowMs += 80_000;
+  s.rules.set([{ fault: behind }]);
+  s.asked.length = 0;
+  expect(await s.run('sweep', ['customers'], again)).toMatchObject({ state: 'completed', deleted: 0 });
+  expect(s.asked.filter(({ path }) => path === `/customers/${fresh.id}`).map(({ status }) => status)).toEqual([
+    404, 200,
+  ]);
+  expect(await tombstones(s, 'customers')).toEqual([]);
 });
 
 test('an interrupted sweep marks nothing beyond what it has proven, and goes on there', async () => {
