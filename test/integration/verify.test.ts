@@ -172,7 +172,7 @@ async function takeRow(
 
 test('differences made by hand: all are found, named by field, and repaired; the forecast is right', async () => {
   await using db = await freshDatabase();
-  await using sandbox = await open({ tickets: 70, seed: 3 });
+  await using sandbox = await open({ tickets: 58, seed: 3 });
   const config = configFor(db.url, sandbox);
   await syncOnce(config);
   const sample = await verifyOnce(config, { sample: 5 });
@@ -244,7 +244,7 @@ async function verify(s: InProcess, asked: Asked) {
 test('whatever a list hides and `since` includes, and however deep it is: what is equal is equal, at the price that was told', async () => {
   const hidden = { spamListed: false, trashListed: false, archivedListed: false, snoozedListed: false };
   for (const options of [{}, { ...hidden, sinceInclusive: false }]) {
-    await using s = await inProcess({ tickets: 70, seed: 9, ...options, paging });
+    await using s = await inProcess({ tickets: 55, seed: 9, ...options, paging });
     await s.sync();
     s.nowMs += 600_000;
     const { expected, credits, found, counts } = await verify(s, { sample: null, repair: false });
@@ -255,7 +255,7 @@ test('whatever a list hides and `since` includes, and however deep it is: what i
 });
 
 test('while the world changes and a fifth of the requests fails, only what nothing announces differs', async () => {
-  await using s = await inProcess({ tickets: 60, seed: 4, activity: 150, paging });
+  await using s = await inProcess({ tickets: 40, seed: 4, activity: 120, paging });
   await s.sync();
   s.nowMs += 20_000;
   s.rules.set([
