@@ -33,6 +33,8 @@ export interface StreamStatus {
   sleeps_until: Date | null;
   /** Nothing shown here had been deleted before. */
   deletes_checked_at: Date | null;
+  /** So many are gone that a sweep stopped and asks. */
+  seem_deleted: number;
   /** What random checks prove: field '' first, which is any; then each field that differed. */
   certainty: Certainty[];
   /** Kinds of difference that come again and again, and what cures them. */
@@ -94,7 +96,10 @@ export async function readStatus(
        coalesce((
          select json_agg(json_build_object('list', h.list, 'from', h.hole_from, 'to', h.hole_to, 'reason', h.reason) order by h.hole_from)
          from sync.holes h where h.account_id = s.account_id and h.stream = s.stream), '[]') as holes,
-       s.deletes_checked_at, coalesce((
+       s.deletes_checked_at, (
+         select count(*) from sync.open_suspects o
+         where (o.account_id, o.stream) = (s.account_id, s.stream) and o.gone_at is not null and o.run_id is null) as seem_deleted,
+       coalesce((
          select json_agg(json_build_object('field', y.field, 'checked', y.checked, 'differed', y.differed,
            'at_most_percent', y.at_most_percent, 'as_of', y.as_of) order by y.field)
          from sync.certainty y
@@ -163,7 +168,7 @@ function show(streams: readonly StreamStatus[]): void {
     sleepsMs(s) > 0 ? `sleeps until ${s.sleeps_until!.toISOString().slice(0, 16)}Z` : (s.last_state ?? 'never'),
   ]);
   print(table(columns, rows));
-  for (const { stream, holes, open_rejects, last_error, remedy, certainty, proposals } of streams) {
+  for (const { stream, holes, open_rejects, last_error, remedy, certainty, proposals, seem_deleted } of streams) {
     for (const hole of holes) {
       say(
         `${stream}: hole in the ${hole.list} list from ${String(hole.from)} to ${String(hole.to)}${hole.reason ? `: ${hole.reason}` : ''}`,
@@ -171,6 +176,10 @@ function show(streams: readonly StreamStatus[]): void {
     }
     if (open_rejects > 0)
       say(`${stream}: ${amount(open_rejects)} rejects are open; see \`npx shelfdesk rejects list\``);
+    if (seem_deleted > 0)
+      say(
+        `${style('yellow', stream, process.stderr)}: ${amount(seem_deleted)} and perhaps more seem to have been deleted at the source, too many to be believed. Look there; if it is so, run \`npx shelfdesk sweep ${stream} --accept-deletions\`.`,
+      );
     for (const one of certainty) say(`${stream}: ${howSure(one)}`);
     for (const { kind, times, remedy: cure } of proposals)
       say(`${style('yellow', stream, process.stderr)}: ${kind} (${amount(times)} times). ${cure}`);

@@ -3,13 +3,14 @@
  * tombstone that is there, nor is anything said to be checked that was not.
  */
 import { describe, expect, test } from 'vitest';
+import { readStatus } from '../../src/commands/status.ts';
 import { Interrupted } from '../../src/errors.ts';
 import type { WorldTicket } from '../../src/sandbox/helpdesk/rows.ts';
 import { makeRng, pick, type Rng } from '../../src/sandbox/random.ts';
 import type { FaultRule } from '../../src/sandbox/rules.ts';
 import { openSweep } from '../../src/warehouse/sweep.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
-import { differences } from '../support/mirror.ts';
+import { differences, noLimits } from '../support/mirror.ts';
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
@@ -386,6 +387,11 @@ test('a large part gone at once is believed only when somebody says so', async (
   });
   expect(await tombstones(s, 'tickets')).toEqual([]);
   expect((await suspects(s)).length).toBe(40);
+  const seems = async () => {
+    const all = await readStatus(s.pool, { account: 'default', limits: noLimits, books: undefined });
+    return all.find(({ stream }) => stream === 'tickets')!.seem_deleted;
+  };
+  expect(await seems()).toBeGreaterThan(22);
 
   // Asked again, it does not read again, and stops again; some that were said to be gone are there by now.
   world.addTicket({ id: gone[0]!, created_at: '2025-01-01T00:00:00Z' });
@@ -397,6 +403,7 @@ test('a large part gone at once is believed only when somebody says so', async (
   expect(await ask(true)).toEqual({ run, resumed: true });
   expect(await s.goOn(run, 'tickets')).toMatchObject({ state: 'completed' });
   expect(deletedOf(await tombstones(s, 'tickets'))).toEqual(asc(gone.slice(1)));
+  expect(await seems()).toBe(0);
 });
 
 test('where the mirror begins later, a sweep neither brings what is not wanted nor misses what is', async () => {
