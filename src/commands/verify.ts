@@ -107,7 +107,8 @@ export async function runVerify(
     const wanted = asked.sample === null ? desk : [customers.name, tickets.name];
     const run = { account: ctx.account, streams: wanted, opener, asked, forecast: expected };
     const { run: id, resumed } = await openVerification(ctx.pg, run, new Date(ctx.clock.now()));
-    if (resumed) say(`Going on with run ${id}, which was asked for the same.`);
+    if (resumed)
+      say(`Going on with run ${id}, which was asked for the same: what it has compared is not compared again.`);
     return id;
   });
   const counts = await readCounts(warehouse.pg, result.run);
@@ -185,7 +186,8 @@ function show(result: VerifyResult, asked: Asked, { json }: Options): void {
   if (asked.sample !== null && counts.some(one => !isEqual(one, asked, {})))
     say('The numbers differ. The source may hide some tickets in its lists: `npx shelfdesk verify --full` tells.');
   if (differing === 0) {
-    say('No differences were found.');
+    const isOver = ['completed', 'partly'].includes(result.state);
+    say(isOver ? 'No differences were found.' : 'No differences were found so far.');
     return;
   }
   const repaired = differences.filter(one => one.repaired).length;

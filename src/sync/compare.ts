@@ -64,6 +64,8 @@ export interface Examined {
   readonly unread: number;
   /** Not here, and whether they came since the stream is complete nobody has said: nothing was done about them. */
   readonly undecided: readonly string[];
+  /** Written while the reply was on its way, and not like it: to be asked for anew. */
+  readonly late: readonly string[];
 }
 
 interface Given {
@@ -139,7 +141,7 @@ export async function examineRecords(look: Look, given: Given): Promise<Examined
       drift: [],
       expected: look.expected,
     });
-    return { unread: reply.unreadable.length + refused, undecided: of('undecided') };
+    return { unread: reply.unreadable.length + refused, undecided: of('undecided'), late: of('unjudged') };
   });
 }
 

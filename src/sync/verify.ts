@@ -30,7 +30,16 @@ import {
   unshownTickets,
 } from '../warehouse/verifications.ts';
 import { listBatch, pageOf, singleBatch } from './batch.ts';
-import { type Compared, examineGone, examineRecords, examineTicket, type Look, noteGone, options } from './compare.ts';
+import {
+  type Compared,
+  type Examined,
+  examineGone,
+  examineRecords,
+  examineTicket,
+  type Look,
+  noteGone,
+  options,
+} from './compare.ts';
 import { laneOf, type Outcome } from './sync.ts';
 
 interface Verifying {
@@ -39,6 +48,8 @@ interface Verifying {
   readonly compared: Compared;
   /** Records that could not be compared. */
   unread: number;
+  /** Those that were written while they were asked for. */
+  readonly late: Set<string>;
   readonly holes: string[];
 }
 
@@ -53,7 +64,7 @@ export async function verifyStream(ctx: Context, claim: Claim, compared: Compare
   const expected = Math.min(sample ?? live, live);
   const look = { ctx, claim, repair, random: sample !== null, expected };
   const stream = compared[name === 'messages' ? 'tickets' : name];
-  const verifying: Verifying = { look, stream, compared, unread: 0, holes: [] };
+  const verifying: Verifying = { look, stream, compared, unread: 0, late: new Set(), holes: [] };
   if (name === 'messages') await verifyMessages(verifying);
   else if (name === 'users') await verifyWhole(verifying);
   else {
@@ -65,10 +76,16 @@ export async function verifyStream(ctx: Context, claim: Claim, compared: Compare
     }
     if (sample !== null) await verifySample(verifying, sample);
   }
+  if (stream.get !== undefined) await examineUnshown(verifying, [...verifying.late]);
   if (sample === null && (name === 'customers' || name === 'messages')) await verifyHanging(verifying, name);
   const { unread, holes } = verifying;
   const missing = [...holes, ...(unread > 0 ? [`${unread} records could not be compared`] : [])];
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
+}
+
+function note(verifying: Verifying, { unread, late }: Examined): void {
+  verifying.unread += unread;
+  for (const id of late) verifying.late.add(id);
 }
 
 async function listsOf(ctx: Context, claim: Claim, stream: ListStream<Row>): Promise<string[]> {
@@ -135,7 +152,7 @@ async function verifyList(verifying: Verifying, list: string): Promise<void> {
     const proof = step.done ? step.value : step.value.proof;
     const batch = listBatch(stream, ask, reply);
     const updated = (record: Row) => stream.orderedBy(record);
-    verifying.unread += (await examineRecords(look, { stream, reply, batch, askedMs, updated })).unread;
+    note(verifying, await examineRecords(look, { stream, reply, batch, askedMs, updated }));
     if (proof.hole) holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
     if (!proof.covered) continue;
     const range = proof.covered;
@@ -175,8 +192,11 @@ async function examineById(verifying: Verifying, id: string): Promise<void> {
     const updated = stream.name === 'tickets' ? (record: Row) => stream.orderedBy(record) : undefined;
     const isIt = reply.records[0]?.id === id;
     const batch = singleBatch(stream, reply);
-    if (isIt) verifying.unread += (await examineRecords(look, { stream, reply, batch, askedMs, updated })).unread;
-    else verifying.unread++;
+    if (!isIt) verifying.unread++;
+    else {
+      const { unread, late } = await examineRecords(look, { stream, reply, batch, askedMs, updated });
+      verifying.unread += unread + late.length;
+    }
   } catch (error) {
     if (error instanceof Gone) await examineGone(look, stream, id);
     else if (error instanceof Retry) verifying.unread++;
@@ -246,8 +266,9 @@ async function readWhole(
     }
     if (!compares) continue;
     const batch = listBatch(stream, ask, reply);
-    const { unread, undecided } = await examineRecords(look, { stream, reply, batch, askedMs });
-    verifying.unread += unread;
+    const examined = await examineRecords(look, { stream, reply, batch, askedMs });
+    const { undecided } = examined;
+    note(verifying, examined);
     if (undecided.length === 0) continue;
     // Not here: they may have come since the last sync.
     if (!undecided.every(id => newcomers.has(id)) && !(await readNewcomers(verifying, list, begunMs, newcomers)))

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import type { Ms, Range } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
 import { type Client, transaction } from './pool.ts';
-import { reopen, resumeMs } from './ranges.ts';
+import { reopen } from './ranges.ts';
 import { lockAccount, type NewRun, openRun, type RunState } from './runs.ts';
 
 type Queryable = Pick<pg.ClientBase, 'query'>;
@@ -20,7 +20,10 @@ export interface Forecast {
   readonly seconds: number;
 }
 
-/** One that is asked for the same and was interrupted, or failed, is gone on with. */
+/** What was compared longer ago than this is compared again. */
+const goesOnMs = 24 * 3_600_000;
+
+/** One of everything that was interrupted, or failed, lately is gone on with: it may take days. */
 export async function openVerification(
   db: pg.Pool,
   { asked, forecast, ...run }: Omit<NewRun, 'kind'> & { asked: Asked; forecast: Forecast },
@@ -33,10 +36,11 @@ export async function openVerification(
        where r.account_id = $1 and r.kind = 'verify' and v.sample is not distinct from $2 and v.repair = $3
          and (r.state = 'running' or r.finished_at > $4)
        order by r.id desc limit 1`,
-      [run.account, asked.sample, asked.repair, new Date(now.getTime() - resumeMs)],
+      [run.account, asked.sample, asked.repair, new Date(now.getTime() - goesOnMs)],
     );
     const [same] = rows;
-    if (same !== undefined && ['running', 'interrupted', 'failed'].includes(same.state)) {
+    const goesOn = asked.sample === null ? ['running', 'interrupted', 'failed'] : ['running'];
+    if (same !== undefined && goesOn.includes(same.state)) {
       if (same.state !== 'running') await reopen(client, same.id, run.opener);
       return { run: same.id, resumed: true };
     }

@@ -1,7 +1,7 @@
 /** `verify`: what hands have changed is found field by field, and repaired; what is merely behind is no difference. */
 import type pg from 'pg';
 import { expect, test } from 'vitest';
-import { exitCodes } from '../../src/errors.ts';
+import { exitCodes, Interrupted } from '../../src/errors.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { listStream } from '../../src/streams/index.ts';
 import { messages } from '../../src/streams/messages.ts';
@@ -218,7 +218,7 @@ test('differences made by hand: all are found, named by field, and repaired; the
 const paging = { perPage: 10, depth: 50 };
 
 /** A verification with small pages, stream by stream. */
-async function verify(s: InProcess, asked: Asked) {
+async function verify(s: InProcess, asked: Asked, interruptAt = Number.POSITIVE_INFINITY) {
   const small = (name: string) => ({ ...listStream(name), paging });
   const lists = { tickets: small('tickets'), customers: small('customers'), users: small('users') };
   const limits = { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10 };
@@ -229,7 +229,16 @@ async function verify(s: InProcess, asked: Asked) {
   for (const stream of streams) {
     const read = (ctx: InProcess['ctx'], claim: Parameters<typeof verifyStream>[1]) =>
       verifyStream(ctx, claim, { ...lists, messages });
-    await runStream(s.ctx, { account: 'default', run: id, stream }, { read });
+    const work = { account: 'default', run: id, stream };
+    const stop = new AbortController();
+    s.before = path => {
+      if (path.startsWith('/tickets/') && --interruptAt === 0) stop.abort(new Interrupted());
+      return undefined;
+    };
+    await runStream({ ...s.ctx, signal: stop.signal }, work, { read }).catch((error: Error) => {
+      if (!(error instanceof Interrupted)) throw error;
+    });
+    if (stop.signal.aborted) await runStream(s.ctx, work, { read });
   }
   const progress = (await readProgress(s.pool, id)).streams;
   return {
@@ -252,6 +261,17 @@ test('whatever a list hides and `since` includes, and however deep it is: what i
     expect(counts.every(one => one.ours === one.theirs_least && one.ours === one.theirs_most)).toBe(true);
     expect(counts.length).toBe('spamListed' in options ? 4 : 2);
   }
+});
+
+test('interrupted, it goes on where it was, and nothing is paid for twice', async () => {
+  await using s = await inProcess({ tickets: 30, seed: 9, paging });
+  await s.sync();
+  s.nowMs += 600_000;
+  await s.pool.query(`update helpdesk.messages set from_name = 'x'
+    where id in ((select min(id) from helpdesk.messages), (select max(id) from helpdesk.messages))`);
+  const { expected, credits, found } = await verify(s, { sample: null, repair: false }, 15);
+  expect(found.map(({ kind }) => kind)).toEqual(['changed here', 'changed here']);
+  expect(credits).toBe(expected);
 });
 
 test('while the world changes and a fifth of the requests fails, only what nothing announces differs', async () => {
