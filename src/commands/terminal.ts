@@ -78,4 +78,6 @@ export function duration(ms: number): string {
   return `${Math.round(seconds / 86_400)} d`;
 }
 
-export const amount = (n: number): string => n.toLocaleString('en-US');
+/** `1,234`. What formats any number takes as long to wake up as a command that says one has to live: 25 ms. */
+export const amount = (n: number): string =>
+  Number.isSafeInteger(n) ? String(n).replace(/\B(?=(\d{3})+$)/g, ',') : n.toLocaleString('en-US');
