@@ -167,7 +167,7 @@ export function driftOf(
   const note = (kind: Drift['kind'], record: unknown, wholePath: string, wholeValue = '') => {
     const [path, value] = [brief(wholePath), brief(wholeValue)];
     const key = `${kind} ${path} ${value}`;
-    const { seen, sample } = found.get(key) ?? { seen: 0, sample: JSON.stringify(record) };
+    const { seen, sample } = found.get(key) ?? { seen: 0, sample: sampleOf(record) };
     found.set(key, { kind, path, value, seen: seen + 1, ...(sample !== undefined && { sample }) });
   };
   for (const record of records) {
@@ -182,6 +182,16 @@ export function driftOf(
   for (const { path, raw } of unreadable) note('wrong_type', raw, path);
   if (cleaned > 0) found.set('', { kind: 'unstorable', path: '', value: '', seen: cleaned });
   return [...found.values()];
+}
+
+/** None of a record that is nested too deep to be written. */
+function sampleOf(record: unknown): string | undefined {
+  try {
+    return JSON.stringify(record);
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
 }
 
 const brief = (text: string) => storable(text.slice(0, 100));
