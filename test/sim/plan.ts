@@ -118,7 +118,7 @@ export function planOf(seed: number): Plan {
     },
     workers: between(rng, 1, 3),
     deaths: wild ? pick(rng, [0, 2, 8]) : 0,
-    troubles: wild ? pick(rng, [0, 5, 25]) : 0,
+    troubles: wild ? pick(rng, [0, 15, 60]) : 0,
     clocksMs: chance(0.4) ? pick(rng, [5000, 3_600_000, 100 * 86_400_000]) : 0,
     events: wild ? between(rng, 0, 8) : 0,
     turmoilMs: between(rng, 20, 400) * 1000,

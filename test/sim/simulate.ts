@@ -248,7 +248,7 @@ class Simulation {
   #trouble(): Trouble | undefined {
     if (!this.#wild || this.#chance() * 1000 >= this.plan.troubles) return undefined;
     const kind = pick(this.#chance, ['before', 'after', 'within'] as const);
-    return kind === 'within' ? { kind, statement: between(this.#chance, 1, 8) } : { kind };
+    return kind === 'within' ? { kind, statement: between(this.#chance, 1, 10) } : { kind };
   }
 
   async #border(name: string): Promise<boolean> {

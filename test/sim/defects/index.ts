@@ -21,9 +21,8 @@ import type { Defect } from '../process.ts';
 
 export interface Planted {
   readonly defect: Defect;
-  readonly plan?: Partial<Plan>;
-  /** The seed that has caught it, for `npm test`: `npm run sim -- --defects` finds it. */
-  readonly caughtBy: number;
+  /** A seed that has caught it, for `npm test`, with more of what it takes than seeds have as a rule. */
+  readonly recorded: { readonly seed: number; readonly sharpened?: (plan: Plan) => Partial<Plan> };
 }
 
 /** Page after page over a list that moves while it is read. */
@@ -85,21 +84,36 @@ const buriesAtOnce = `update helpdesk.tickets t set _deleted_at = $3
     and t.updated_at >= $5 and greatest(t._observed_at, t._messages_as_of) < $3 and t.id <> all ($6)
     and $4::float8 >= 0 and ($7::timestamptz is null or $7 < 'infinity') and ($8::timestamptz is null or $8 < 'infinity')`;
 
+const busy = (_: Plan): Partial<Plan> => ({ changes: 0.15, tickets: 20, turmoilSteps: 500 });
+
+/** Others use all that there is, again and again. */
+const crowdedAccount = ({ readings }: Plan): Partial<Plan> => ({
+  readings: { ...readings, credits: 30, periodSeconds: 60, requestsPerSecond: 8 },
+  limits: { credits: 30, periodMs: 60_000, requestsPerSecond: 8, reserve: 0 },
+  ...{ foreign: 30, clocksMs: 0, troubles: 0, rules: [], deaths: 0, turmoilMs: 400_000, turmoilSteps: 500 },
+});
+
 export const defects: Readonly<Record<string, Planted>> = {
-  'page++ over a moving list': { defect: readingWith(pageAfterPage), caughtBy: 0 },
+  'page++ over a moving list': { defect: readingWith(pageAfterPage), recorded: { seed: 2, sharpened: busy } },
   'the second change of a second is dropped': {
     defect: rewriting(
       '(t.updated_at, t._observed_at) < (excluded.updated_at, excluded._observed_at)',
       't.updated_at < excluded.updated_at',
     ),
-    caughtBy: 0,
+    recorded: { seed: 8, sharpened: busy },
   },
-  'coverage ahead of its rows': { defect: { sticks: isCover }, caughtBy: 0 },
+  'coverage ahead of its rows': {
+    defect: { sticks: isCover },
+    recorded: { seed: 126, sharpened: () => ({ troubles: 200, turmoilSteps: 500 }) },
+  },
   'a lease without a fence': {
     defect: rewriting(`and stream = $2 and token = $3 and state = 'running'`, 'and stream = $2 and $3::bigint > 0'),
-    caughtBy: 0,
+    recorded: { seed: 2, sharpened: () => ({ workers: 3, events: 12 }) },
   },
-  "our clock instead of the source's": { defect: { send: byOurClock }, caughtBy: 0 },
+  "our clock instead of the source's": {
+    defect: { send: byOurClock },
+    recorded: { seed: 11, sharpened: plan => ({ ...busy(plan), clocksMs: 3_600_000, rules: [] }) },
+  },
   'a tombstone from an incomplete sweep': {
     defect: {
       rewrite: statement =>
@@ -107,7 +121,7 @@ export const defects: Readonly<Record<string, Planted>> = {
           ? { ...statement, text: buriesAtOnce }
           : statement,
     },
-    caughtBy: 0,
+    recorded: { seed: 1 },
   },
   'the reset header counted as an epoch': {
     defect: {
@@ -119,6 +133,6 @@ export const defects: Readonly<Record<string, Planted>> = {
         },
       },
     },
-    caughtBy: 0,
+    recorded: { seed: 103, sharpened: crowdedAccount },
   },
 };

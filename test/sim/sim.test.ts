@@ -1,0 +1,62 @@
+/**
+ * A little of `npm run sim` with every test run: that a seed tells the same story twice, some seeds, the planted defects,
+ * and some places to die at.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { tryCrashes } from './crash.ts';
+import { Database } from './database.ts';
+import { defects } from './defects/index.ts';
+import { planOf } from './plan.ts';
+import { simulate } from './simulate.ts';
+
+let fresh: TestDatabase;
+let database: Database;
+
+beforeAll(async () => {
+  fresh = await freshDatabase();
+  database = await Database.open(fresh.url);
+});
+
+afterAll(async () => {
+  await database.close();
+  await fresh.drop();
+});
+
+test('the same seed gives the same history, effect for effect', async () => {
+  const first = await simulate(33, { database, traced: true });
+  await simulate(34, { database });
+  const again = await simulate(33, { database, traced: true });
+  expect(first.steps).toBeGreaterThan(100);
+  expect(again.trace).toEqual(first.trace);
+});
+
+test('twenty seeds: nothing lost, nothing stale, nothing wrongly deleted, no invariant broken', async () => {
+  const complaints: string[] = [];
+  let looks = 0;
+  for (let seed = 1; seed <= 20; seed++) {
+    const told = await simulate(seed, { database });
+    complaints.push(...told.complaints.map(what => `seed ${seed}: ${what}`));
+    looks += told.checks;
+  }
+  expect(complaints).toEqual([]);
+  expect(looks).toBeGreaterThan(500);
+});
+
+/** What the product does otherwise one day moves the moment at which a defect shows: a few seeds more find it again. */
+const fewSeeds = 8;
+
+test.for(Object.entries(defects))('caught: %s', async ([, { defect, recorded }]) => {
+  let complaints: readonly string[] = [];
+  for (let { seed } = recorded; complaints.length === 0 && seed < recorded.seed + fewSeeds; seed++) {
+    const plan = recorded.sharpened?.(planOf(seed)) ?? {};
+    ({ complaints } = await simulate(seed, { database, defect, plan }));
+  }
+  expect(complaints).not.toEqual([]);
+});
+
+test('died before and after effects of a short script: all end alike', async () => {
+  const { points, failed } = await tryCrashes(database, 23);
+  expect(failed).toEqual([]);
+  expect(points).toBeGreaterThan(10);
+});
