@@ -20,6 +20,7 @@ import {
   writeFindings,
 } from '../warehouse/audit.ts';
 import type { Claim } from '../warehouse/claims.ts';
+import { cleanJson, cleanText } from '../warehouse/clean.ts';
 import {
   add,
   attempt,
@@ -242,6 +243,7 @@ export async function examineTicket(
     return false;
   }
   const updated = (one: Row) => messages.version(one);
+  if (embeds.length > 0) await examineNames(look, messages, reply, record, embeds);
   if (whole) {
     const batch = singleBatch(tickets, reply);
     const { unread } = await examineRecords(look, { stream: tickets, reply, batch, askedMs, updated, uncounted: true });
@@ -250,7 +252,7 @@ export async function examineTicket(
   const key = { account: claim.account, stream: 'tickets' };
   const ours = (await standingOf(ctx.pg, key, [id], { askedMs, asOfMs: reply.asOf, lock: false })).get(id);
   if (ours && !ours.buried && ours.hasMessages && ours.updatedMs === updated(record))
-    return examineMessages(look, messages, reply, record, { askedMs, embeds, more });
+    return examineMessages(look, messages, reply, record, { askedMs, more });
   // It waits for its messages, or has just changed: they are as good as any that the run for messages would read.
   const through = (await completeThrough(ctx.pg, claim.account, 'tickets')) ?? Number.NEGATIVE_INFINITY;
   if (look.repair || updated(record) >= through)
@@ -264,7 +266,7 @@ async function examineMessages(
   stream: DetailStream<Row, Row>,
   reply: Reply<Row>,
   record: Row,
-  { askedMs, embeds, more }: { askedMs: Ms; embeds: Embeds; more: ((client: Client) => Promise<void>) | undefined },
+  { askedMs, more }: { askedMs: Ms; more: ((client: Client) => Promise<void>) | undefined },
 ): Promise<boolean> {
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
   const credits = ctx.helpdesk.send.takeCredits();
@@ -285,22 +287,15 @@ async function examineMessages(
         const claimed = { id: record.id, updatedMs: stream.version(record), asOfMs: at.asOfMs };
         await claimMessages(client, claim, claimed, at.nowMs);
       }
-      const findings: Finding[] = [
-        ...(found.length > 0 || random
-          ? [
-              {
-                stream: stream.name,
-                record: record.id,
-                differences: found.length > 0 ? differencesOf(batch.merge, found) : null,
-                kind:
-                  found.length > 0 ? kindOf(stream.name, batch.merge, found, { isNote: id => notes.has(id) }) : null,
-                oursAsOf: ours.observedAt,
-                repaired: found.length > 0 && repair,
-              },
-            ]
-          : []),
-        ...(await examineNames(client, { claim, repair }, stream, { reply, record, embeds, at })),
-      ];
+      const finding: Finding = {
+        stream: stream.name,
+        record: record.id,
+        differences: found.length > 0 ? differencesOf(batch.merge, found) : null,
+        kind: found.length > 0 ? kindOf(stream.name, batch.merge, found, { isNote: id => notes.has(id) }) : null,
+        oursAsOf: ours.observedAt,
+        repaired: found.length > 0 && repair,
+      };
+      const findings = found.length > 0 || random ? [finding] : [];
       await writeFindings(client, claim, findings, { ...at, random });
     }
     await more?.(client);
@@ -315,37 +310,41 @@ async function examineMessages(
   });
 }
 
-/** What a name is called that rides along with a ticket. */
+/** What a label or an inbox is called whose name rides along with a ticket. */
 async function examineNames(
-  client: Client,
-  { claim, repair }: { claim: Claim; repair: boolean },
+  { ctx, claim, repair, random }: Look,
   stream: DetailStream<Row, Row>,
-  what: { reply: Reply<Row>; record: Row; embeds: Embeds; at: { nowMs: Ms; asOfMs: Ms } },
-): Promise<Finding[]> {
-  const { reply, record, embeds, at } = what;
-  const findings: Finding[] = [];
-  for (const embed of embeds) {
-    const shown = [(record as Row & Record<string, unknown>)[embed] ?? []].flat() as { id: string; name?: string }[];
-    const table = embed === 'labels' ? 'labels' : 'inboxes';
-    const differing = await differingNames(client, claim.account, table, shown);
-    if (differing.length === 0) continue;
-    const name = stream.names.find(one => one.embed === embed)!;
-    const ids = differing.map(({ id }) => id);
-    if (repair) {
-      await forgetNames(client, claim.account, table, ids);
-      await nameThem(client, claim.account, name.upsert, { text: reply.text, asked: ids, at });
-    }
-    for (const { id, ours, theirs } of differing)
-      findings.push({
+  reply: Reply<Row>,
+  record: Row,
+  embeds: Embeds,
+): Promise<void> {
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
+  await withCare(ctx.pg, async (client, care) => {
+    for (const embed of embeds) {
+      const shown = [(record as Row & Record<string, unknown>)[embed] ?? []].flat() as { id: string; name?: string }[];
+      const table = embed === 'labels' ? 'labels' : 'inboxes';
+      const names = shown.map(({ id, name }) => ({ id, name: name && cleanText(name).text }));
+      const differing = await differingNames(client, claim.account, table, names);
+      const name = stream.names.find(one => one.embed === embed)!;
+      if (repair && differing.length > 0) {
+        const asked = differing.map(({ id }) => id);
+        const text = care === 'as it came' ? reply.text : cleanJson(reply.text).text;
+        await forgetNames(client, claim.account, table, asked);
+        await nameThem(client, claim.account, name.upsert, { text, asked, at });
+      }
+      const findings = differing.map(({ id, ours, theirs }) => ({
         stream: table,
         record: id,
-        differences: { name: [ours, theirs] },
+        differences: { name: [ours, theirs] as const },
         kind: 'renamed',
         oursAsOf: null,
         repaired: repair,
-      });
-  }
-  return findings;
+      }));
+      await writeFindings(client, claim, findings, { ...at, random });
+    }
+    const counts = { ...noCounts(), credits: 0 };
+    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
+  });
 }
 
 // --- what is here alone ------------------------------------------------------------------------------------------------

@@ -207,18 +207,21 @@ export async function buryRecord(
   return rowCount ?? 0;
 }
 
-/** Names of labels and inboxes that a ticket showed, and that are others here. */
+/** Names of labels and inboxes that a ticket showed, and that are others here: not those that nobody has asked for yet. */
 export async function differingNames(
   client: Queryable,
   account: string,
   table: 'labels' | 'inboxes',
   shown: readonly { id: string; name?: string | null | undefined }[],
 ): Promise<{ id: string; ours: string | null; theirs: string | null }[]> {
+  const isUsed =
+    table === 'labels' ? 'helpdesk.ticket_labels u where u.label_id' : 'helpdesk.tickets u where u.inbox_id';
   const { rows } = await client.query<{ id: string; ours: string | null; theirs: string | null }>(
     `select s.id, t.name as ours, s.name as theirs
      from unnest($2::text[], $3::text[]) s (id, name)
      left join helpdesk.${table} t on (t.account_id, t.id) = ($1, s.id)
-     where t.name is distinct from s.name`,
+     where case when t.id is null then exists (select from ${isUsed} = s.id and u.account_id = $1)
+       else t._observed_at is not null and t.name is distinct from s.name end`,
     [account, shown.map(({ id }) => id), shown.map(({ name }) => name ?? null)],
   );
   return rows;

@@ -48,6 +48,12 @@ const byHand: {
     sql: `update helpdesk.tickets set updated_at = updated_at - interval '1 day' where id = $1`,
     field: 'updated_at',
   },
+  // Newer than the source's own: no merge would go over it.
+  {
+    of: 'ticket',
+    sql: `update helpdesk.tickets set updated_at = updated_at + interval '1 hour' where id = $1`,
+    field: 'updated_at',
+  },
   {
     of: 'ticket',
     sql: `update helpdesk.tickets set _payload = _payload || '{"subject": "x"}' where id = $1`,
@@ -172,7 +178,7 @@ async function takeRow(
 
 test('differences made by hand: all are found, named by field, and repaired; the forecast is right', async () => {
   await using db = await freshDatabase();
-  await using sandbox = await open({ tickets: 58, seed: 3 });
+  await using sandbox = await open({ tickets: 62, seed: 3 });
   const config = configFor(db.url, sandbox);
   await syncOnce(config);
   const sample = await verifyOnce(config, { sample: 5 });
