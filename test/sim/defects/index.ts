@@ -84,7 +84,19 @@ const buriesAtOnce = `update helpdesk.tickets t set _deleted_at = $3
     and t.updated_at >= $5 and greatest(t._observed_at, t._messages_as_of) < $3 and t.id <> all ($6)
     and $4::float8 >= 0 and ($7::timestamptz is null or $7 < 'infinity') and ($8::timestamptz is null or $8 < 'infinity')`;
 
-const busy = (_: Plan): Partial<Plan> => ({ changes: 0.15, tickets: 20, turmoilSteps: 500 });
+/** Small, without anything that goes wrong by itself. */
+const small = ({ readings }: Plan): Partial<Plan> => ({
+  ...{ tickets: 9, customers: 3, perPage: 3, depth: 12, readings: { ...readings, depth: 12 }, deaths: 0, troubles: 0 },
+  ...{ turmoilSteps: 250, turmoilMs: 120_000, rules: [], quietly: [], unannounced: false, deletions: false, slow: 0 },
+});
+
+const busy = (plan: Plan): Partial<Plan> => ({ ...small(plan), changes: 0.3 });
+
+/** Transactions that break off in the middle. */
+const breaking = (plan: Plan): Partial<Plan> => ({
+  ...{ ...small(plan), troubles: 120, changes: 0.005, crowded: 0, pastSeconds: 7200, tickets: 25, turmoilSteps: 400 },
+  ...{ events: 0, workers: 1 },
+});
 
 /** Others use all that there is, again and again. */
 const crowdedAccount = ({ readings }: Plan): Partial<Plan> => ({
@@ -100,11 +112,11 @@ export const defects: Readonly<Record<string, Planted>> = {
       '(t.updated_at, t._observed_at) < (excluded.updated_at, excluded._observed_at)',
       't.updated_at < excluded.updated_at',
     ),
-    recorded: { seed: 8, sharpened: busy },
+    recorded: { seed: 6, sharpened: busy },
   },
   'coverage ahead of its rows': {
     defect: { sticks: isCover },
-    recorded: { seed: 126, sharpened: () => ({ troubles: 200, turmoilSteps: 500 }) },
+    recorded: { seed: 2, sharpened: breaking },
   },
   'a lease without a fence': {
     defect: rewriting(`and stream = $2 and token = $3 and state = 'running'`, 'and stream = $2 and $3::bigint > 0'),
