@@ -19,10 +19,10 @@ async function count(db: pg.Pool, text: string): Promise<number> {
   return Number(rows[0]!.count);
 }
 
-/** Runs that are not over, but for those of every few seconds. */
+/** Runs that are not over, but for those of every few seconds, and those that give way to all others. */
 async function openRuns(db: pg.Pool): Promise<string[]> {
   const { rows } = await db.query<{ run: string }>(
-    `select kind || ' ' || id as run from sync.stored_runs where state = 'running' and kind <> 'fresh' order by id`,
+    `select kind || ' ' || id as run from sync.stored_runs where state = 'running' and kind not in ('fresh', 'audit') order by id`,
   );
   return rows.map(({ run }) => run);
 }
@@ -50,6 +50,8 @@ export async function settle(house: House, commands: Commands, patienceMs: numbe
   }
   await commands.run('sync', '--json');
   await commands.run('sweep', '--json');
+  // Finds nothing, or ends with 5.
+  await commands.run('verify', '--sample', '200', '--json');
   return [restless, await resting(db, patienceMs)].filter(words => words !== undefined);
 }
 
@@ -79,6 +81,10 @@ export async function judge({ postgres, sandbox }: House): Promise<Verdict> {
        || (select count(*) from helpdesk.customers where _deleted_at is null) || ' customers; '
        || (select count(*) from helpdesk.tickets where _deleted_at is not null) || ' tombstones of tickets' as words`,
   );
+  const { rows: audited } = await db.query<{ words: string }>(
+    `select format('%s records read again by audits and verify, %s of them differed', count(*), count(differences)) as words
+     from sync.audit`,
+  );
   return {
     wrong: [
       ...different.slice(0, 10),
@@ -93,6 +99,7 @@ export async function judge({ postgres, sandbox }: House): Promise<Verdict> {
       `runs: ${kinds.map(({ words }) => words).join(', ')}; left open: ${open.length}; not whole, for a help desk that was away: ${failed.filter(({ outage }) => outage).length}`,
       `${refusals.requests} requests, ${refusals.credits} credits, ${refusals.foreign} by others; refused: ${refusals.own} for our own fault, ${refusals.others} for others'`,
       `${counts[0]!.words}; differences: ${different.length}`,
+      audited[0]!.words,
     ],
   };
 }
