@@ -19,9 +19,9 @@ export class History {
   /** Changes so far. */
   changes = 0;
 
-  /** Listens to every change of the world from now on. */
-  constructor(world: World, note: (line: string) => void, behindMs: number) {
-    const showsLate = (time: string) => behindMs > 0 || Date.parse(time) < world.clock.now() - 1000;
+  /** Listens to every change of the world from now on. `unevenMs`: how far copies are behind, and its clock goes back. */
+  constructor(world: World, note: (line: string) => void, unevenMs: number) {
+    const showsLate = (time: string) => unevenMs > 0 || Date.parse(time) < world.clock.now() - 1000;
     const { tickets, customers } = world;
     const { steady } = world.clock;
     const [change, add, remove] = [

@@ -131,7 +131,7 @@ class Simulation {
     const now = () => scheduler.nowMs;
     const world = makeWorld(plan, rng(5), now);
     this.services = openServices({ ...plan.readings, world, now, rules: this.#rules, books: {}, seed: plan.seed });
-    this.history = new History(world, line => scheduler.note(line), plan.behindMs);
+    this.history = new History(world, line => scheduler.note(line), plan.behindMs + plan.jumpMs);
     this.check = new Check({ world, plan, history: this.history, scheduler, database });
     const lateMs = () => plan.lateMs;
     this.#happens = {
