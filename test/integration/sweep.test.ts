@@ -179,6 +179,12 @@ test('what is no 404 of its own is no deletion; what comes back loses its tombst
   const customer = [...world.customers.values()].at(-1)!;
   world.customers.delete(customer.id);
 
+  // A proxy that knows nothing of them: a 404 that is not the API's.
+  s.before = path => (oneById.test(path) ? { status: 404, text: '<html><h1>Not found</h1></html>' } : undefined);
+  expect(await s.run('sweep', ['tickets'], again)).toMatchObject({ state: 'partly', deleted: 0 });
+  expect(await tombstones(s, 'tickets')).toEqual([]);
+  s.nowMs += hourMs;
+
   // One answers with each of them, one with another ticket, and one without saying when.
   const other = [...world.tickets.keys()].at(-1)!;
   const answers = [403, 429, 500, `/tickets/${other}`, 400, undefined];
@@ -195,7 +201,7 @@ test('what is no 404 of its own is no deletion; what comes back loses its tombst
   expect((await ticketChecked(s, ids[0]!))!.getTime()).toBeLessThanOrEqual(before!.getTime());
   expect((await suspects(s)).map(({ gone_at }) => gone_at)).toEqual(Array(6).fill(null));
   // Five in a row that tell nothing are no matter of records: the last one was not asked any more.
-  expect((await suspects(s)).map(({ attempts }) => attempts).sort()).toEqual([0, 1, 1, 1, 1, 1]);
+  expect((await suspects(s)).map(({ attempts }) => attempts).sort()).toEqual([0, 2, 2, 2, 2, 2]);
 
   // Refused altogether, nothing is deleted either, and the run says so.
   s.before = path => (oneById.test(path) ? 401 : undefined);

@@ -41,8 +41,8 @@ export interface InProcess extends AsyncDisposable {
   /** Of the source, in ms. */
   nowMs: number;
   readonly asked: Exchange[];
-  /** Called before each request is answered; the source answers a status instead, or what it has at another path. */
-  before: (path: string, query: URLSearchParams) => number | string | undefined;
+  /** Called before each request is answered: the source answers a status instead, or what it has at another path; or somebody on the way does. */
+  before: (path: string, query: URLSearchParams) => number | string | { status: number; text: string } | undefined;
   /** Called before each request is sent: it may wait for a credit. */
   between: () => void;
   readonly rules: { set(rules: readonly FaultRule[]): void; clear(): void };
@@ -106,14 +106,16 @@ export async function inProcess(
       const target = typeof instead === 'string' ? `/api/v1${instead}` : url.pathname + url.search;
       const asked = { method, url: target, headers: { ...headers, host: url.host } };
       const reply = services.handle(asked);
-      const status = typeof instead === 'number' ? instead : reply.status;
+      const refused = { status: instead as number, text: '{"message":"No"}' };
+      const said = typeof instead === 'number' ? refused : typeof instead === 'object' ? instead : reply;
+      const { status, text } = said;
       here.asked.push({ path, query: url.searchParams, status });
       nowMs += latencyMs / 2 + (reply.delay_ms ?? 0);
       if (reply.broken) throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
       const lower = Object.fromEntries(
         Object.entries(reply.headers).map(([name, value]) => [name.toLowerCase(), value]),
       );
-      return { status, headers: lower, text: typeof instead === 'number' ? '{}' : reply.text };
+      return { status, headers: lower, text };
     },
   });
   const account = 'default';

@@ -100,16 +100,17 @@ export async function scripted(options: { lookbackMs?: number } = {}): Promise<S
       nowMs += Math.ceil(ms);
     },
   };
+  const refused = JSON.stringify({ message: 'No' });
   const answer = (path: string, query: URLSearchParams): { status: number; text: string } => {
     if (path in details) {
       const says = details[path];
       const said = typeof says === 'function' ? says() : says;
-      if (typeof said === 'number') return { status: said, text: '{}' };
+      if (typeof said === 'number') return { status: said, text: refused };
       return { status: 200, text: typeof said === 'string' ? said : JSON.stringify(said) };
     }
     const name = query.has('spam') ? 'spam' : query.has('trash') ? 'trash' : path.slice(1);
     const says = lists[name];
-    if (says === undefined) return { status: 404, text: '{}' };
+    if (says === undefined) return { status: 404, text: refused };
     const said = typeof says === 'function' ? says() : says;
     return { status: 200, text: typeof said === 'string' ? said : JSON.stringify(said) };
   };

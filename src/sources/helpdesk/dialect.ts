@@ -23,7 +23,8 @@ export const helpdeskDialect: Dialect = {
   },
   refusal: ({ status }) => (status === 429 ? {} : undefined),
   failure(_request, { status, text }, { shown, clean, asOf }) {
-    const what = `${shown}: ${status}${clean(messageOf(text)).slice(0, 201)}`;
+    const message = messageOf(text);
+    const what = `${shown}: ${status}${message === undefined ? '' : clean(` ${message}`).slice(0, 201)}`;
     if (status === 401)
       return new Fatal(
         `${what}: the source does not accept the token`,
@@ -36,19 +37,20 @@ export const helpdeskDialect: Dialect = {
         'Install the API app with access to all data.',
         exitCodes.refused,
       );
-    if (status === 404) return new Gone(what, asOf);
+    // One without a message is not of the API: a proxy's, say, which knows nothing of what is there.
+    if (status === 404) return message === undefined ? new Retry(what) : new Gone(what, asOf);
     if (status === 429 || status >= 500 || status === 408) return new Retry(what);
     return new Fatal(what, 'Check that HELPDESK_BASE_URL is the API of the help desk and ends in /api/v1.');
   },
 };
 
 /** 400-series errors carry `message` (spec, Errors). */
-function messageOf(text: string): string {
+function messageOf(text: string): string | undefined {
   try {
     const body: unknown = JSON.parse(text);
-    if (isObject(body) && typeof body.message === 'string') return ` ${body.message}`;
+    if (isObject(body) && typeof body.message === 'string') return body.message;
   } catch {
     // No JSON: the status alone has to do.
   }
-  return '';
+  return undefined;
 }
