@@ -203,7 +203,7 @@ export async function countWaiting(
 
 /**
  * Takes the messages of a ticket as of now for its own. False if the reply is older than what is known: an older
- * ticket, or an older as_of, replaces nothing. When they were read before, and by which run, is kept in sync.changes.
+ * ticket, an older as_of, or one from before its tombstone, replaces nothing. When they were read before, and by which run, is kept in sync.changes.
  */
 export async function claimMessages(
   client: Client,
@@ -215,7 +215,7 @@ export async function claimMessages(
     name: 'claim messages',
     text: `update helpdesk.tickets t set _messages_as_of = $4, _messages_by = $5::bigint
       where t.account_id = $1 and t.id = $2 and date_trunc('milliseconds', t.updated_at) <= $3
-        and (t._messages_as_of is null or t._messages_as_of <= $4)
+        and (t._messages_as_of is null or t._messages_as_of <= $4) and t._deleted_at is null
       returning ${keepChanges('$6', '$4', '$5')}`,
     values: [account, ticket.id, new Date(ticket.updatedMs), new Date(ticket.asOfMs), run, new Date(nowMs)],
   });
