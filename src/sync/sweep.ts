@@ -150,7 +150,7 @@ async function sweepPart(
 /** Everything of the range was shown: what was not is suspected. A source may show so late what has become of it. */
 async function noteProof(
   client: Client,
-  { ctx, claim, sinceMs }: Sweep,
+  { ctx, claim }: Sweep,
   list: string,
   { covered, asOf }: Proof,
   shown: Shown,
@@ -158,16 +158,16 @@ async function noteProof(
   if (covered === undefined || asOf === undefined) return;
   const { lookbackMs } = ctx.helpdesk;
   const ids = [...shown].filter(([, one]) => one.asOf >= asOf).map(([id]) => id);
-  await suspectTickets(client, claim, { list, created: covered, asOfMs: asOf, sinceMs, lookbackMs, shown: ids });
+  await suspectTickets(client, claim, { list, created: covered, asOfMs: asOf, lookbackMs, shown: ids });
   await noteSwept(client, claim, list, covered, asOf - lookbackMs);
 }
 
 /** No range speaks of tickets that do not show when they were created: each of them is asked for by its id. */
-async function noteUndated(client: Client, { ctx, claim, sinceMs }: Sweep, asOfMs: Ms): Promise<void> {
+async function noteUndated(client: Client, { ctx, claim }: Sweep, asOfMs: Ms): Promise<void> {
   const checkedMs = claim.again ? asOfMs : asOfMs - ctx.helpdesk.sweep.ageMs;
   if (!(await isUndated(client, claim, undated, checkedMs))) return;
   const { lookbackMs } = ctx.helpdesk;
-  await suspectTickets(client, claim, { list: undated, asOfMs, sinceMs, lookbackMs, shown: [] });
+  await suspectTickets(client, claim, { list: undated, asOfMs, lookbackMs, shown: [] });
   await noteSwept(client, claim, undated, { from: -Infinity, to: Infinity }, asOfMs - lookbackMs);
 }
 

@@ -34,19 +34,20 @@ interface Proven {
   /** By creation time; undefined: those that show none. */
   readonly created?: { readonly from: Ms; readonly to: Ms };
   readonly asOfMs: Ms;
-  /** Nothing that was last updated before this is wanted. */
-  readonly sinceMs: Ms;
   readonly lookbackMs: number;
   /** Ids that the list showed, as of then or later. */
   readonly shown: readonly string[];
 }
 
-/** Tickets that the list should have shown and did not. Comes before `noteSwept`, which forgets when they were last shown. */
+/**
+ * Tickets that the list should have shown and did not: also what was last updated before anything is wanted, of which no
+ * list was asked. Comes before `noteSwept`, which forgets when they were last shown.
+ */
 export async function suspectTickets(client: Client, claim: Claim, proven: Proven): Promise<number> {
-  const { list, created, asOfMs, sinceMs, lookbackMs, shown } = proven;
+  const { list, created, asOfMs, lookbackMs, shown } = proven;
   const range = created
-    ? 't.created_at >= $7 and t.created_at < $8'
-    : 't.created_at is null and $7 is distinct from $8';
+    ? 't.created_at >= $6 and t.created_at < $7'
+    : 't.created_at is null and $6 is distinct from $7';
   const { rowCount } = await client.query({
     name: `suspect tickets, ${list}`,
     text: `insert into sync.suspects as s (account_id, stream, record_id, suspected_at, alive_at)
@@ -54,10 +55,10 @@ export async function suspectTickets(client: Client, claim: Claim, proven: Prove
         case when o.record_id is null then w.as_of else o.alive_at end)
       from helpdesk.tickets t
       left join sync.swept w
-        on (w.account_id, w.stream, w.list) = ($1, $2, $9) and (w.created @> t.created_at or t.created_at is null)
+        on (w.account_id, w.stream, w.list) = ($1, $2, $8) and (w.created @> t.created_at or t.created_at is null)
       left join sync.open_suspects o on (o.account_id, o.stream, o.record_id) = ($1, $2, t.id)
-      where t.account_id = $1 and ${range} and t._deleted_at is null and t.updated_at >= $5
-        and greatest(t._observed_at, t._messages_as_of) < $3 and t.id <> all ($6)
+      where t.account_id = $1 and ${range} and t._deleted_at is null
+        and greatest(t._observed_at, t._messages_as_of) < $3 and t.id <> all ($5)
         and ${created ? speaksOf[list]! : 'true'}
       on conflict (account_id, stream, record_id) do update set
         suspected_at = excluded.suspected_at, alive_at = excluded.alive_at, gone_at = null, run_id = null`,
@@ -65,7 +66,6 @@ export async function suspectTickets(client: Client, claim: Claim, proven: Prove
       ...keyOf(claim),
       new Date(asOfMs),
       lookbackMs,
-      new Date(sinceMs),
       shown,
       created ? new Date(created.from) : null,
       created ? new Date(created.to) : new Date(0),

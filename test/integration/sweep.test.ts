@@ -427,6 +427,17 @@ test('where the mirror begins later, a sweep neither brings what is not wanted n
   expect(deletedOf(await tombstones(s, 'tickets'))).toEqual(asc([ids[25]!, ids[40]!]));
   expect(await s.rows('select count(*) from helpdesk.tickets')).toEqual([{ count: 25 }]);
   expect(await checked(s)).toEqual(expect.any(Date));
+
+  // The mirror begins later than it did: what is here from before is asked for all the same.
+  await s.rows(`update sync.accounts set since = $1`, new Date(sinceMs + 10 * hourMs));
+  s.nowMs += dayMs;
+  const deletedMs = s.nowMs;
+  world.deleteTicket(ids[30]!);
+  world.patchTicket(ids[31]!, { state: 'closed', subject: 'Edited' }, { quiet: true });
+  expect(await s.run('sweep', ['tickets'], again)).toMatchObject({ state: 'completed', inserted: 0 });
+  expect(deletedOf(await tombstones(s, 'tickets'))).toEqual(asc([ids[25]!, ids[30]!, ids[40]!]));
+  expect((await checked(s))!.getTime()).toBeGreaterThan(deletedMs - 10 * 60_000);
+  expect(await s.rows('select subject from helpdesk.tickets where id = $1', ids[31]!)).toEqual([{ subject: 'Edited' }]);
 });
 
 describe('disturbed', () => {

@@ -80,9 +80,9 @@ function byOurClock(send: Send, clock: Clock): Send {
 
 /** What a page of a sweep does not show is gone, whatever the page proves, and nobody is asked. */
 const buriesAtOnce = `update helpdesk.tickets t set _deleted_at = $3
-  where t.account_id = $1 and $2 <> '' and $9 = 'default' and not t.spam and not t.trash and t._deleted_at is null
-    and t.updated_at >= $5 and greatest(t._observed_at, t._messages_as_of) < $3 and t.id <> all ($6)
-    and $4::float8 >= 0 and ($7::timestamptz is null or $7 < 'infinity') and ($8::timestamptz is null or $8 < 'infinity')`;
+  where t.account_id = $1 and $2 <> '' and $8 = 'default' and not t.spam and not t.trash and t._deleted_at is null
+    and greatest(t._observed_at, t._messages_as_of) < $3 and t.id <> all ($5)
+    and $4::float8 >= 0 and ($6::timestamptz is null or $6 < 'infinity') and ($7::timestamptz is null or $7 < 'infinity')`;
 
 /** Small, without anything that goes wrong by itself. */
 const small = ({ readings }: Plan): Partial<Plan> => ({
