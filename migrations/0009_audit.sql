@@ -11,13 +11,14 @@ create table sync.audit (
   checked_at timestamptz not null,
   ours_as_of timestamptz,
   random boolean not null,
+  unread boolean not null default false,
   differences jsonb,
   kind text,
   repaired_at timestamptz,
   primary key (account_id, id)
 );
 create unique index audit_record on sync.audit (account_id, run_id, stream, record_id);
-create index audit_checked on sync.audit (account_id, stream, checked_at) where random;
+create index audit_checked on sync.audit (checked_at);
 create index audit_of_record on sync.audit (account_id, stream, record_id);
 comment on table sync.audit is
   'Records that an audit or `verify --sample` read again and compared, one row each time; of `verify --full` only those that differ.';
@@ -32,8 +33,10 @@ comment on column sync.audit.ours_as_of is
   'The row here was as the source had shown it at this time; null where there was none.';
 comment on column sync.audit.random is
   'True if the record was chosen at random from all that are here: only of such can anything be concluded about the others.';
+comment on column sync.audit.unread is
+  'True if it could not be read, or not be compared: nothing is known of it.';
 comment on column sync.audit.differences is
-  'What differs, by field: [here, at the source]; null if nothing does. row: the whole row is missing on one side. For what hangs on a record, both sides are {id: value}.';
+  'What differs, by field: [here, at the source]; null if nothing does, or if it is unread. row: the whole row is missing on one side. For what hangs on a record, both sides are {id: value}.';
 comment on column sync.audit.kind is
   'What kind of difference it is, several parted by ''; '': changed here (the row contradicts its own _payload), a change was missed, deleted, label edits do not move updated_at, and so on.';
 comment on column sync.audit.repaired_at is 'When the row here was made equal, by our clock; null if it was not.';
@@ -81,32 +84,41 @@ $$;
 comment on function sync.at_most(bigint, bigint) is
   'If so many of so many that were chosen at random differ, then of all at most so many percent do, with a confidence of 95 % (Clopper and Pearson, one-sided).';
 
+-- A record that is checked again is no other record: it counts once, and what was repaired since it differed proves nothing of
+-- the rest.
 create view sync.certainty as
 with counted as (
-  select account_id, stream, checked_at, differences
+  select account_id, stream, record_id, checked_at, unread, differences
   from sync.audit
   where random and checked_at > now() - interval '7 days'),
-fields as (
-  select distinct account_id, stream, '' as field from counted
-  union
-  select distinct account_id, stream, jsonb_object_keys(differences) from counted)
-select t.account_id, t.stream, t.field, t.checked, t.differed, sync.at_most(t.differed, t.checked) as at_most_percent, t.as_of
-from (
-  select f.account_id, f.stream, f.field, count(*) as checked,
-    count(*) filter (where case f.field when '' then c.differences is not null else c.differences ? f.field end) as differed,
-    min(c.checked_at) as as_of
-  from fields f join counted c using (account_id, stream)
-  group by f.account_id, f.stream, f.field) t;
+totals as (
+  select account_id, stream, count(distinct record_id) as drawn, count(distinct record_id) filter (where not unread) as checked,
+    min(checked_at) as as_of
+  from counted
+  group by account_id, stream),
+differing as (
+  select c.account_id, c.stream, f.field, count(distinct c.record_id) as differed
+  from counted c cross join lateral (select '' as field union all select jsonb_object_keys(c.differences)) f
+  where c.differences is not null
+  group by c.account_id, c.stream, f.field)
+select t.account_id, t.stream, f.field, t.checked, coalesce(d.differed, 0) as differed, t.drawn - t.checked as unread,
+  sync.at_most(coalesce(d.differed, 0), t.checked) as at_most_percent, t.as_of
+from totals t
+join (select account_id, stream, '' as field from totals union select account_id, stream, field from differing) f
+  using (account_id, stream)
+left join differing d using (account_id, stream, field);
 comment on view sync.certainty is
-  'What the random checks of the last seven days prove: at most so many percent of the records differ from the source in this field, with a confidence of 95 %.';
+  'What the random checks of the last seven days prove: of the records that are here at most so many percent differ from the source in this field, with a confidence of 95 %. Of what is not here, and of what could not be read, they prove nothing.';
 comment on column sync.certainty.account_id is 'The account.';
 comment on column sync.certainty.stream is
-  'tickets, customers, or messages: then a record is a ticket with all its messages and attachments.';
+  'tickets, customers, or messages: then a record is a ticket whose messages are complete, with all of them and their attachments.';
 comment on column sync.certainty.field is 'A field in which some differed; '''' is any field.';
-comment on column sync.certainty.checked is 'How many records were read again and compared.';
-comment on column sync.certainty.differed is 'How many of them differed; each was repaired if the check was an audit.';
+comment on column sync.certainty.checked is 'How many records were read again and compared, each counted once.';
+comment on column sync.certainty.differed is 'How many of them differed in any check of these seven days; each was repaired if the check was an audit.';
+comment on column sync.certainty.unread is
+  'How many more were drawn, and could not be read or compared in any check: they may differ.';
 comment on column sync.certainty.at_most_percent is
-  'Of all records at most so many percent differ, with a confidence of 95 %.';
+  'Of all such records that are here, and can be read, at most so many percent differ, with a confidence of 95 %.';
 comment on column sync.certainty.as_of is 'The oldest check that is counted, by the source''s clock.';
 
 create view sync.proposals as

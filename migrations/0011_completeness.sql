@@ -51,7 +51,7 @@ comment on column sync.status.last_success_at is 'When a run that read the strea
 comment on column sync.status.deletes_checked_at is
   'Nothing that is shown here had been deleted at the source before this time; null where that was never checked whole. Of messages nobody can tell: see sync.ticket_completeness.';
 comment on column sync.status.differ_at_most_percent is
-  'At most so many percent of its records differ from the source, with a confidence of 95 %: what random checks of the last seven days prove; of messages, tickets with all their messages. Null if there were none. By field: sync.certainty.';
+  'Of its records that are here at most so many percent differ from the source, with a confidence of 95 %: what random checks of the last seven days prove; of messages, tickets whose messages are complete. Null if there were none. By field, and how many could not be read: sync.certainty.';
 comment on column sync.status.differ_as_of is 'The oldest check that this is drawn from, by the source''s clock.';
 
 create function sync.require_complete(account text, stream text, through timestamptz, rejects_allowed bigint default 0)

@@ -45,6 +45,8 @@ export interface Certainty {
   field: string;
   checked: number;
   differed: number;
+  /** Drawn, and could not be read. */
+  unread: number;
   at_most_percent: number;
   as_of: string;
 }
@@ -101,7 +103,7 @@ export async function readStatus(
          where (o.account_id, o.stream) = (s.account_id, s.stream) and o.gone_at is not null and o.run_id is null) as seem_deleted,
        coalesce((
          select json_agg(json_build_object('field', y.field, 'checked', y.checked, 'differed', y.differed,
-           'at_most_percent', y.at_most_percent, 'as_of', y.as_of) order by y.field)
+           'unread', y.unread, 'at_most_percent', y.at_most_percent, 'as_of', y.as_of) order by y.field)
          from sync.certainty y
          where (y.account_id, y.stream) = (s.account_id, s.stream) and (y.field = '' or y.differed > 0)), '[]') as certainty, coalesce((
          select json_agg(json_build_object('kind', p.kind, 'times', p.times, 'last_at', p.last_at, 'setting', p.setting,
@@ -180,15 +182,20 @@ function show(streams: readonly StreamStatus[]): void {
       say(
         `${style('yellow', stream, process.stderr)}: ${amount(seem_deleted)} and perhaps more seem to have been deleted at the source, too many to be believed. Look there; if it is so, run \`npx shelfdesk sweep ${stream} --accept-deletions\`.`,
       );
-    for (const one of certainty) say(`${stream}: ${howSure(one)}`);
+    for (const one of certainty) say(`${stream}: ${howSure(stream, one)}`);
     for (const { kind, times, remedy: cure } of proposals)
       say(`${style('yellow', stream, process.stderr)}: ${kind} (${amount(times)} times). ${cure}`);
     if (last_error) say(`${style('yellow', stream, process.stderr)}: ${last_error}. ${remedy ?? ''}`);
   }
 }
 
-function howSure({ field, checked, differed, at_most_percent, as_of }: Certainty): string {
+/** What is not here is never drawn. */
+const drawnOf = (stream: string) =>
+  stream === 'messages' ? 'tickets whose messages are complete' : `${stream} that are here`;
+
+function howSure(stream: string, { field, checked, differed, unread, at_most_percent, as_of }: Certainty): string {
   const what = field === '' ? 'differ from the source' : `differ in ${field}`;
   const when = `${new Date(as_of).toISOString().slice(0, 19)}Z`;
-  return `at most ${at_most_percent} % of them ${what}, with 95 % confidence, as of ${when} (${amount(differed)} of ${amount(checked)} that were read again)`;
+  const besides = unread > 0 ? `; ${amount(unread)} more could not be read` : '';
+  return `at most ${at_most_percent} % of the ${drawnOf(stream)} ${what}, with 95 % confidence, as of ${when} (${amount(differed)} of ${amount(checked)} that were read again${besides})`;
 }

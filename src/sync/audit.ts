@@ -4,7 +4,7 @@
  * anybody else has work for the source.
  */
 import type { Context } from '../context.ts';
-import { chooseAtRandom, countFindings, oldestMessages, othersWant } from '../warehouse/audit.ts';
+import { chooseAtRandom, countFindings, noteUnread, oldestMessages, othersWant } from '../warehouse/audit.ts';
 import type { Claim } from '../warehouse/claims.ts';
 import { type Compared, examineTicket, type Look } from './compare.ts';
 import type { Outcome } from './sync.ts';
@@ -24,7 +24,8 @@ export async function audit(ctx: Context, claim: Claim, compared: Compared): Pro
   const limit = ticketsPerHour - (await countFindings(ctx.pg, claim));
   for (const id of await chooseAtRandom(ctx.pg, claim, { limit, chance: ctx.random() })) {
     if (!(await isFree(ctx))) return {};
-    await examineTicket(look, compared, id, { whole: true });
+    if (!(await examineTicket(look, compared, id, { whole: true })))
+      await noteUnread(ctx.pg, claim, id, ctx.helpdesk.send.sourceNow() ?? ctx.clock.now());
   }
   if (messagesAgeMs === undefined) return {};
   const tried = new Set<string>();

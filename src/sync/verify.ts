@@ -9,7 +9,7 @@ import type { Reply } from '../http/request.ts';
 import { readByCreation } from '../reading/by-creation.ts';
 import { floorSecond, type Ms, type Proof, type Step, secondMs } from '../reading/reading.ts';
 import type { ListStream, Row } from '../streams/stream.ts';
-import { chooseAtRandom, completeThrough, countFindings, writeFindings } from '../warehouse/audit.ts';
+import { chooseAtRandom, completeThrough, countFindings, noteUnread, writeFindings } from '../warehouse/audit.ts';
 import type { Claim } from '../warehouse/claims.ts';
 import { keepBooks, noCounts } from '../warehouse/commit.ts';
 import { isRedundant } from '../warehouse/coverage.ts';
@@ -305,8 +305,11 @@ async function verifySample(verifying: Verifying, sample: number): Promise<void>
   const limit = sample - (await countFindings(ctx.pg, claim));
   for (const id of await chooseAtRandom(ctx.pg, claim, { limit, chance: ctx.random() })) {
     ctx.signal.throwIfAborted();
+    const { unread } = verifying;
     if (stream.name !== 'tickets') await examineById(verifying, id);
     else if (!(await examineTicket(look, compared, id, { whole: true }))) verifying.unread++;
+    if (verifying.unread > unread)
+      await noteUnread(ctx.pg, claim, id, ctx.helpdesk.send.sourceNow() ?? ctx.clock.now());
   }
 }
 

@@ -52,12 +52,27 @@ export async function writeFindings(
       select $1, $2, f.stream, f.record, $3, f."oursAsOf", $4, nullif(f.differences, 'null'), f.kind, case when f.repaired then $5::timestamptz end
       from jsonb_to_recordset($6::jsonb) f (stream text, record text, "oursAsOf" timestamptz, differences jsonb, kind text, repaired boolean)
       on conflict (account_id, run_id, stream, record_id) do update set
-        checked_at = excluded.checked_at, differences = coalesce(a.differences, '{}') || coalesce(excluded.differences, '{}'),
+        checked_at = excluded.checked_at, unread = false, differences = coalesce(a.differences, '{}') || coalesce(excluded.differences, '{}'),
         kind = (select string_agg(distinct k, '; ' order by k) from unnest(string_to_array(concat_ws('; ', a.kind, excluded.kind), '; ')) k),
         repaired_at = coalesce(excluded.repaired_at, a.repaired_at)
       where excluded.differences is not null`,
     values: [account, run, new Date(asOfMs), random, new Date(nowMs), JSON.stringify([...one.values()])],
   });
+}
+
+/** Chosen at random, and nothing is known of it: of the ticket, or of its messages, whatever was not compared. */
+export async function noteUnread(
+  db: Queryable,
+  { account, run, stream }: Key,
+  id: string,
+  checkedMs: Ms,
+): Promise<void> {
+  await db.query(
+    `insert into sync.audit (account_id, run_id, stream, record_id, checked_at, random, unread)
+     select $1, $2, s, $4, $5, true, true from unnest($3::text[]) s
+     on conflict (account_id, run_id, stream, record_id) do nothing`,
+    [account, run, stream === 'tickets' ? ['tickets', 'messages'] : [stream], id, new Date(checkedMs)],
+  );
 }
 
 /** What was found of one record in several places. */

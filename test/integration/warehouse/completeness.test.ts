@@ -99,11 +99,14 @@ test('how far a stream is complete, of which tickets all messages are here, and 
       case when n <= 2 then '{"label_ids": [[], ["l1"]]}'::jsonb end,
       case when n <= 2 then 'label edits do not move updated_at' end
     from generate_series(1, 100) n`);
+  // Repaired, and checked again; and one that nobody could read.
+  await s.rows(`insert into sync.audit (account_id, run_id, stream, record_id, checked_at, ours_as_of, random, unread)
+    select 'default', 2, 'tickets', 't' || n, now(), now(), true, n > 100 from generate_series(1, 101) n`);
   await s.rows(`insert into sync.swept values
     ('default', 'tickets', 'default', '[1970-01-01,${iso(270)})', '${iso(250)}', 1), ('default', 'tickets', 'spam', '[1970-01-01,${iso(270)})', '${iso(240)}', 1),
     ('default', 'tickets', 'trash', '[1970-01-01,${iso(270)})', '${iso(260)}', 1)`);
   const [certain] = await s.rows(`select * from sync.certainty where stream = 'tickets' and field = ''`);
-  expect(certain).toMatchObject({ checked: 100, differed: 2 });
+  expect(certain).toMatchObject({ checked: 100, differed: 2, unread: 1 });
   expect(await status('tickets')).toMatchObject({
     deletes_checked_at: at(240),
     differ_at_most_percent: certain!.at_most_percent,
@@ -118,16 +121,16 @@ test('how far a stream is complete, of which tickets all messages are here, and 
   expect(told.stdout).toMatch(/ tickets .* 2026-01-01T00:04:00Z +interrupted\n/);
   expect(told.stdout).toMatch(/ customers .* never +never\n/);
   expect(told.stderr).toContain(
-    `tickets: at most ${certain!.at_most_percent} % of them differ from the source, with 95 % confidence, as of ${asOf}Z (2 of 100 that were read again)\n`,
+    `tickets: at most ${certain!.at_most_percent} % of the tickets that are here differ from the source, with 95 % confidence, as of ${asOf}Z (2 of 100 that were read again; 1 more could not be read)\n`,
   );
-  expect(told.stderr).toMatch(/tickets: at most 6\.\d+ % of them differ in label_ids, with 95 %/);
+  expect(told.stderr).toMatch(/tickets: at most 6\.\d+ % of the tickets that are here differ in label_ids, with 95 %/);
   expect(told.stderr).toMatch(
     /tickets: label edits do not move updated_at \(2 times\)\. Nothing announces it: set SWEEP_AGE_DAYS/,
   );
   const { streams } = JSON.parse((await command(addStatus, config, 'status', '--json')).stdout);
   expect(streams.find(({ stream }: { stream: string }) => stream === 'tickets')).toMatchObject({
     deletes_checked_at: at(240).toISOString(),
-    certainty: [{ field: '', checked: 100, differed: 2 }, { field: 'label_ids' }],
+    certainty: [{ field: '', checked: 100, differed: 2, unread: 1 }, { field: 'label_ids' }],
     proposals: [{ kind: 'label edits do not move updated_at', times: 2, setting: 'SWEEP_AGE_DAYS' }],
   });
 });
