@@ -1,8 +1,8 @@
 /**
  * Whether what a list lacked is gone. A list may hide what exists, so asking for a hundred ids at once only narrows the
  * suspects; each one that is left is asked for by its id, and only a 404 counts. Whatever else comes is no deletion. What
- * the source had a moment ago is asked for twice, since a copy of it may be behind. Tombstones come last, all together: so
- * that a source which seems to have lost a large part of everything is not believed before a person is.
+ * the source had a moment ago is asked for twice, since a copy of it may be behind. No tombstone comes before it is certain
+ * that they are no large part of everything: a source that seems to have lost that is not believed before a person is.
  */
 import type { Context } from '../context.ts';
 import { exitCodes, Fatal, Gone, Retry } from '../errors.ts';
@@ -13,11 +13,11 @@ import { type Client, transaction } from '../warehouse/pool.ts';
 import {
   askAnew,
   bury,
-  clearSuspects,
   countSuspects,
   forgetKnown,
   goneSince,
   noteAnswer,
+  type Place,
   suspectsAfter,
   type Which,
 } from '../warehouse/suspects.ts';
@@ -33,6 +33,8 @@ const fewTries = 4;
 const mostFailures = 5;
 /** Of what was there so short a while ago the source is asked twice. */
 const recentMs = 3_600_000;
+/** What was gone longer ago may have come back: it is asked for anew. */
+const staleMs = 10 * 60_000;
 /** Between the source's clock and the as_of of a reply. */
 const marginMs = 3000;
 /** So few are no mass deletion, however few rows there are. */
@@ -50,39 +52,44 @@ interface Stage {
   readonly most: number;
   readonly rows: number;
   gone: number;
+  buried: number;
   failures: number;
 }
 
 /** Answers what could not be told. */
 export async function settleSuspects(ctx: Context, claim: Claim, stream: ListStream<Row>): Promise<string | undefined> {
   await forgetKnown(ctx.pg, claim);
+  await askAnew(ctx.pg, claim, staleBefore(ctx));
   const { rows } = await scopeOf(ctx.pg, claim);
   const accepts = await acceptsDeletions(ctx.pg, claim.run);
   const most = accepts ? Infinity : Math.max(fewDeleted, Math.floor(rows * ctx.helpdesk.sweep.mostDeleted));
   const { gone } = await countSuspects(ctx.pg, claim);
-  const stage: Stage = { ctx, claim, stream, most, rows, gone, failures: 0 };
+  const stage: Stage = { ctx, claim, stream, most, rows, gone, buried: 0, failures: 0 };
   await narrow(stage);
   await stopAtMass(stage);
-  const told = (await askEach(stage, { gone: false })) && (await askAgain(stage));
-  const { gone: dead, left } = await countSuspects(ctx.pg, claim);
-  // Where the source has told no more, any of the rest may be gone as well; and what was asked for once is not enough.
-  if (dead + (told ? 0 : left) <= most || accepts) await buryAll(stage, told ? {} : { recent: false });
+  const told = (await askEach(stage)) && (await askStale(stage)) && (await askAgain(stage));
+  // What was there a moment ago and was asked for only once is not believed.
+  if (await areFew(stage, told)) await buryAll(stage, told ? {} : { recent: false });
+  const { left } = await countSuspects(ctx.pg, claim);
   return left > 0 ? `${left} ${stream.name} that no list shows could not be asked for` : undefined;
+}
+
+const staleBefore = ({ clock, helpdesk }: Context) => (helpdesk.send.sourceNow() ?? clock.now()) - staleMs;
+
+/** Whether no more can turn out to be gone than are believed. Without `told`, any of those that are left. */
+async function areFew({ ctx, claim, most, buried }: Stage, told: boolean): Promise<boolean> {
+  const { gone, left } = await countSuspects(ctx.pg, claim);
+  return buried + gone + (told ? 0 : left) <= most;
 }
 
 async function* inBatches(stage: Stage, which: Pick<Which, 'gone' | 'recent'>): AsyncGenerator<string[]> {
   const { ctx, claim } = stage;
-  for (let after: string | undefined; ; ) {
-    const ids = await suspectsAfter(
-      ctx.pg,
-      claim,
-      { ...which, recentMs: recentMs + ctx.helpdesk.lookbackMs },
-      after,
-      batchSize,
-    );
-    if (ids.length === 0) return;
-    yield ids;
-    after = ids.at(-1);
+  const recent = { recentMs: recentMs + ctx.helpdesk.lookbackMs };
+  for (let after: Place | undefined; ; ) {
+    const found = await suspectsAfter(ctx.pg, claim, { ...which, ...recent }, after, batchSize);
+    if (found.length === 0) return;
+    yield found.map(({ id }) => id);
+    after = found.at(-1);
   }
 }
 
@@ -96,10 +103,7 @@ async function narrow(stage: Stage): Promise<void> {
       try {
         const request = stream.among(ids);
         const reply = await ctx.helpdesk.send(request, { lane: laneOf(claim), signal: ctx.signal, tries: fewTries });
-        const shown = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
-        await commitRecords(ctx, claim, stream, reply, listBatch(stream, { page: 1, perPage: batchSize }, reply), {
-          more: client => clearSuspects(client, claim, shown, reply.asOf),
-        });
+        await commitRecords(ctx, claim, stream, reply, listBatch(stream, { page: 1, perPage: batchSize }, reply), {});
       } catch (error) {
         if (!(error instanceof Retry || error instanceof Gone || error instanceof Fatal)) throw error;
         ctx.log.debug({ reason: error.message }, 'suspects could not be asked for together; each one is');
@@ -123,20 +127,34 @@ function inUrls(ids: readonly string[]): string[][] {
   return parts;
 }
 
-/** One by one. False if the source told nothing any more. */
-async function askEach(stage: Stage, which: Pick<Which, 'gone' | 'recent'>): Promise<boolean> {
+/**
+ * One by one, first those that were asked for in vain least often: the same few that fail hold up nobody behind them. False
+ * if the source told nothing any more.
+ */
+async function askEach(stage: Stage, which: Pick<Which, 'gone' | 'recent'> = { gone: false }): Promise<boolean> {
+  const failed = new Set<string>();
   for await (const ids of inBatches(stage, which)) {
-    for (const id of ids) {
+    for (const id of ids.filter(one => !failed.has(one))) {
       stage.ctx.signal.throwIfAborted();
       const failure = await ask(stage, id, which.gone);
+      if (failure) failed.add(id);
       stage.failures = failure === undefined ? 0 : stage.failures + 1;
       if (stage.failures < mostFailures) continue;
       if (failure instanceof Fatal && failure.exitCode === exitCodes.refused) throw failure;
       return false;
     }
     await stopAtMass(stage);
+    if (!which.gone && (await areFew(stage, false))) await buryAll(stage, { recent: false });
   }
   return true;
+}
+
+/** Those that were said to be gone so long ago that they may have come back. */
+async function askStale(stage: Stage): Promise<boolean> {
+  const { ctx, claim } = stage;
+  const stale = await askAnew(ctx.pg, claim, staleBefore(ctx));
+  stage.gone -= stale;
+  return stale === 0 || askEach(stage);
 }
 
 /**
@@ -163,9 +181,8 @@ async function ask(stage: Stage, id: string, again: boolean): Promise<Error | un
     const other = reply.records[0]?.id ?? reply.unreadable[0]?.id;
     if (other !== id) throw new Retry(`the source answered with ${other ?? 'a record without an id'}`);
     await commitRecords(ctx, claim, stream, reply, singleBatch(stream, reply), {
-      more: async client => {
-        await clearSuspects(client, claim, [id], reply.asOf);
-        if (claim.stream === 'customers') await noteChecked(client, claim, [id], reply.asOf);
+      more: async (client, stored) => {
+        if (claim.stream === 'customers') await noteChecked(client, claim, stored, reply.asOf);
       },
     });
     if (again) stage.gone--;
@@ -214,5 +231,6 @@ async function buryAll(stage: Stage, which: Pick<Which, 'recent'>): Promise<void
   const { ctx, claim } = stage;
   for await (const ids of inBatches(stage, { ...which, gone: true })) {
     await write(stage, client => bury(client, claim, ids, new Date(ctx.clock.now())), { stored: ids });
+    stage.buried += ids.length;
   }
 }

@@ -14,7 +14,7 @@ import { knownCuts } from '../warehouse/cuts.ts';
 import type { Client } from '../warehouse/pool.ts';
 import { beginAgain } from '../warehouse/ranges.ts';
 import { openSince } from '../warehouse/rejects.ts';
-import { clearSuspects, suspectCustomers, suspectTickets } from '../warehouse/suspects.ts';
+import { suspectCustomers, suspectTickets } from '../warehouse/suspects.ts';
 import {
   beginWalk,
   coverWalked,
@@ -134,7 +134,6 @@ async function sweepPart(
       redundant: others.map(({ name }) => name),
       expected: rows,
       more: async client => {
-        await clearSuspects(client, claim, ids, reply.asOf);
         await noteProof(client, sweep, list, proof, shown);
         if (step.done && untilMs === undefined && list === stream.lists[0].name && proof.asOf !== undefined)
           await noteUndated(client, sweep, proof.asOf);
@@ -189,7 +188,6 @@ async function sweepWhole(sweep: Sweep): Promise<string[]> {
     ctx.signal.throwIfAborted();
     const { ask } = step.value;
     const reply = await requestPage(ctx, claim, stream, list, ask);
-    const ids = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
     step = reading.next(pageOf(stream, reply, ask.order));
     const { done } = step;
     const proof = step.done ? step.value : step.value.proof;
@@ -198,10 +196,9 @@ async function sweepWhole(sweep: Sweep): Promise<string[]> {
       list: walkName,
       proof: proof.walk === undefined ? {} : { walk: proof.walk },
       expected: rows,
-      more: async client => {
+      more: async (client, stored) => {
         await beginAgain(client, claim, reply.asOf - slackMs);
-        await noteChecked(client, claim, ids, reply.asOf);
-        await clearSuspects(client, claim, ids, reply.asOf);
+        await noteChecked(client, claim, stored, reply.asOf);
         if (proof.covered) await coverWalked(client, claim, proof.covered);
         const walked = done && holes.length === 0 ? await walkedBy(client, claim) : undefined;
         if (walked === undefined) return;

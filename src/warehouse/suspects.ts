@@ -8,10 +8,13 @@ import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
 import type { Client } from './pool.ts';
 import { tableOf } from './sweep.ts';
+import { farFuture } from './waiting.ts';
 
 type Queryable = Pick<pg.ClientBase, 'query'>;
 
 const keyOf = ({ account, stream }: Pick<Claim, 'account' | 'stream'>) => [account, stream];
+
+const canBeSuspected = ({ stream }: Claim) => stream === 'tickets' || stream === 'customers';
 
 /** A list that is hidden in the default one shows them; while it is not redundant, the default list says nothing of them. */
 const hidden = (list: 'spam' | 'trash') => `(coalesce(t.${list}, false) and exists (
@@ -104,7 +107,7 @@ export async function suspectLate(
   ids: readonly string[],
   { asOfMs, lookbackMs }: { asOfMs: Ms; lookbackMs: number },
 ): Promise<void> {
-  if (claim.stream !== 'tickets' && claim.stream !== 'customers') return;
+  if (!canBeSuspected(claim)) return;
   const range = claim.stream === 'tickets' ? 'and (w.created @> t.created_at or t.created_at is null)' : '';
   await client.query(
     `insert into sync.suspects (account_id, stream, record_id, suspected_at, alive_at)
@@ -120,6 +123,7 @@ export async function suspectLate(
 
 /** They were shown as of this time: whoever was suspected before it is cleared. */
 export async function clearSuspects(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void> {
+  if (!canBeSuspected(claim) || ids.length === 0) return;
   await client.query({
     name: 'clear suspects',
     text: `delete from sync.suspects
@@ -147,23 +151,29 @@ export interface Which {
   readonly recentMs: number;
 }
 
-/** Suspects by their ids: those that the source has not yet told this run to be gone, or those that it has. */
+/** Where a suspect stands among them: those that were asked for in vain least often come first. */
+export interface Place {
+  readonly id: string;
+  readonly attempts: number;
+}
+
+/** Suspects in their order: those that the source has not yet told this run to be gone, or those that it has. */
 export async function suspectsAfter(
   db: Queryable,
   claim: Claim,
   { gone, recent, recentMs }: Which,
-  afterId: string | undefined,
+  after: Place | undefined,
   limit: number,
-): Promise<string[]> {
-  const { rows } = await db.query<{ id: string }>(
-    `select o.record_id as id from sync.open_suspects o
-     where (o.account_id, o.stream) = ($1, $2) and ($3::text is null or o.record_id > $3)
+): Promise<Place[]> {
+  const { rows } = await db.query<Place>(
+    `select o.record_id as id, o.attempts from sync.open_suspects o
+     where (o.account_id, o.stream) = ($1, $2) and ($3::text is null or (o.attempts, o.record_id) > ($9, $3))
        and (o.gone_at is not null and o.run_id is not distinct from $4) = $5
        and ($6::boolean is null or (o.gone_at - o.alive_at < $7 * interval '1 millisecond') = $6)
-     order by o.record_id limit $8`,
-    [...keyOf(claim), afterId ?? null, claim.run, gone, recent ?? null, recentMs, limit],
+     order by o.attempts, o.record_id limit $8`,
+    [...keyOf(claim), after?.id ?? null, claim.run, gone, recent ?? null, recentMs, limit, after?.attempts ?? null],
   );
-  return rows.map(({ id }) => id);
+  return rows;
 }
 
 /** How many of the suspects the source has told this run to be gone, and how many are still to be asked for. */
@@ -206,9 +216,17 @@ export async function goneSince(db: Queryable, claim: Claim): Promise<Ms | undef
   return rows[0]!.since_ms ?? undefined;
 }
 
-/** None of them gets a tombstone: they are asked for again, by the next sweep or when this one is gone on with. */
-export async function askAnew(client: Client, claim: Claim): Promise<void> {
-  await client.query('update sync.suspects set run_id = null where (account_id, stream) = ($1, $2)', keyOf(claim));
+/**
+ * They get no tombstone before they are asked for again, by this sweep or the next one: all that are gone, or those that
+ * were gone before a time. Answers how many of this run.
+ */
+export async function askAnew(db: Queryable, claim: Claim, goneBeforeMs: Ms = farFuture): Promise<number> {
+  const { rowCount } = await db.query(
+    `update sync.suspects set run_id = null
+     where (account_id, stream) = ($1, $2) and gone_at < $3 and run_id = $4`,
+    [...keyOf(claim), new Date(goneBeforeMs), claim.run],
+  );
+  return rowCount ?? 0;
 }
 
 /**
