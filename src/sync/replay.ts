@@ -1,6 +1,7 @@
 /**
  * Stores a reject from what came then, without a request: after an upgrade that can read it, or a change of the database. It
- * goes through the merge like everything else, so that it goes over nothing that is newer; no position moves with it.
+ * goes through the merge like everything else, so that it goes over nothing that is newer; no position moves with it. What a
+ * sweep has not found since then becomes a suspect: it is shown again, and was said to be checked.
  */
 import type { Context } from '../context.ts';
 import { check, isObject, type Reply } from '../http/request.ts';
@@ -9,6 +10,7 @@ import type { DetailStream, ListStream, Row, Stream } from '../streams/stream.ts
 import { type Batch, type Care, type Moment, type Writer, withCare, writeBatch } from '../warehouse/commit.ts';
 import type { Client } from '../warehouse/pool.ts';
 import { clearReject, lockReject, type StoredReject } from '../warehouse/rejects.ts';
+import { suspectLate } from '../warehouse/suspects.ts';
 import { lockMessages } from '../warehouse/waiting.ts';
 import { detailBatch, singleBatch } from './batch.ts';
 import { writeDetail } from './detail.ts';
@@ -21,7 +23,7 @@ class NotStored extends Error {}
 
 /** Answers why it could not be stored; undefined if it was, and is cleared. */
 export async function replay(
-  { pg, account, clock }: Pick<Context, 'pg' | 'account' | 'clock'>,
+  { pg, account, clock, lookbackMs }: Pick<Context, 'pg' | 'account' | 'clock'> & { readonly lookbackMs: number },
   streams: readonly Stream[],
   id: number,
 ): Promise<string | undefined> {
@@ -43,6 +45,9 @@ export async function replay(
         again,
         care,
       );
+      const of = stream === 'messages' ? { stream: 'tickets', id: again.ask_id } : { stream, id: again.record_id };
+      if (of.id !== null)
+        await suspectLate(client, { account, stream: of.stream }, [of.id], { asOfMs: again.at.asOfMs, lookbackMs });
       await clearReject(client, id, new Date(nowMs));
     });
     return undefined;
@@ -72,7 +77,7 @@ async function store(
   if (stream.kind !== 'detail') throw new NotStored('it is asked for again');
 
   const raw: unknown = JSON.parse(reject.payload);
-  if (isObject(raw) && Array.isArray(raw[stream.membersField])) {
+  if (isObject(raw) && stream.membersField in raw) {
     const ticket = { id: reject.ask_id ?? '', due: { labels: [], inbox: [] } };
     const reply = replyOf(stream.request(ticket.id, []).record, reject);
     const { refused, current } = await writeDetail(client, writer, stream, reply, ticket, reject.at, care);
@@ -82,7 +87,13 @@ async function store(
   }
   if (reject.record_id !== null && reject.record_id === reject.ask_id) {
     const of = streams.find(({ name }) => name === stream.of.name);
-    if (of?.kind === 'list') return write(singleBatch(of, replyOf(recordOf(of), reject)));
+    if (of?.kind !== 'list') throw new NotStored('it is asked for again');
+    await write(singleBatch(of, replyOf(recordOf(of), reject)));
+    // The rest of it was read, or was not in what came.
+    const read = await lockMessages(client, writer.account, reject.record_id);
+    if (read === undefined || read.getTime() < reject.at.asOfMs)
+      throw new NotStored(`no ${stream.name} came with it; it is asked for again`);
+    return undefined;
   }
   return write(await memberBatch(client, writer, stream, reject, raw));
 }

@@ -103,7 +103,7 @@ export async function suspectCustomers(
  */
 export async function suspectLate(
   client: Client,
-  claim: Claim,
+  claim: Pick<Claim, 'account' | 'stream'>,
   ids: readonly string[],
   { asOfMs, lookbackMs }: { asOfMs: Ms; lookbackMs: number },
 ): Promise<void> {

@@ -33,7 +33,9 @@ test('replay stores what the database refused, where it belongs; what is unreada
     show('t3', []),
     { ...show('t4', []), user_id: 12 },
     show('bad5', [], { number: 12_345_678 }),
+    show('t6', []),
   ];
+  s.details['/tickets/t6'] = { ...ticket('t6'), messages: 'none' };
   s.details['/tickets/t3'] = { ...ticket('t3', { user_id: 12 }), messages: [message('m6'), message('bad8')] };
   s.details['/tickets/t4'] = ticket('t4', { user_id: 12 });
   s.lists.customers = [{ id: 'c1', first_name: 'A', contacts: [{ id: 'bad7', type: 'email', value: 'x' }] }];
@@ -52,7 +54,14 @@ test('replay stores what the database refused, where it belongs; what is unreada
     s.rows(`select 'coverage' as name, to_jsonb(c) as row from sync.coverage c union all select 'walks', to_jsonb(w) from sync.walks w
       union all select 'runs', to_jsonb(r) from sync.stored_run_streams r order by 1, 2`);
   const [before, known] = [await positions(), await mirror()];
-  expect(known.map(({ row }) => row)).toEqual(['message m1', 'message m3', 'ticket t1', 'ticket t2', 'ticket t3']);
+  expect(known.map(({ row }) => row)).toEqual([
+    'message m1',
+    'message m3',
+    'ticket t1',
+    'ticket t2',
+    'ticket t3',
+    'ticket t6',
+  ]);
 
   const listed = await json('list');
   expect(listed.map((one: Record<string, unknown>) => [one.stream, one.key, one.ask_id, one.place])).toEqual([
@@ -62,6 +71,7 @@ test('replay stores what the database refused, where it belongs; what is unreada
     ['messages', 'bad2', 't1', 2],
     ['messages', 'bad4', 't2', 1],
     ['messages', 't3', 't3', 1],
+    ['messages', 't6', 't6', 1],
   ]);
   const number = Object.fromEntries(listed.map((one: { key: string; id: number }) => [one.key, String(one.id)]));
   const table = await rejects('list');
@@ -87,13 +97,22 @@ test('replay stores what the database refused, where it belongs; what is unreada
   expect(first[5].reason).toBe('too much for bad8');
   expect(await mirror()).toEqual(known);
 
-  // The database takes it. t2 has been read anew meanwhile.
+  // The database takes it. t2 has been read anew meanwhile, and everything was swept.
+  await s.rows(`insert into sync.swept
+    select 'default', stream, 'default', '[1970-01-01,)', '${iso(9000)}', 1 from unnest('{tickets,customers}'::text[]) stream`);
   await s.pool.query(`drop function public.refuse cascade;
     update helpdesk.tickets set _messages_as_of = _messages_as_of + interval '1 hour' where id = 't2'`);
   const { code, stdout, stderr } = await rejects('replay');
   expect(code).toBe(3);
-  expect(stderr).toBe('4 stored, 2 still set aside.\n');
+  expect(stderr).toBe('4 stored, 3 still set aside.\n');
   expect(stdout).toMatch(/bad4 +no +ticket t2 shows another reading; it is asked for again\n/);
+  expect(stdout).toMatch(/t6 +no +messages: /);
+  // What the sweep did not find is shown again: until it was asked for, nothing says that it was checked.
+  expect(await s.rows('select record_id, suspected_at, alive_at from sync.open_suspects order by 1')).toEqual([
+    { record_id: 'bad5', suspected_at: at(9120), alive_at: at(109 - 120) },
+    { record_id: 'c1', suspected_at: at(9120), alive_at: at(99 - 120) },
+    { record_id: 't3', suspected_at: at(9120), alive_at: at(119 - 120) },
+  ]);
   expect(await mirror()).toEqual([
     { row: 'attachment a1', value: 'a', _observed_at: at(119) },
     { row: 'contact bad7', value: 'x', _observed_at: at(99) },
@@ -111,6 +130,7 @@ test('replay stores what the database refused, where it belongs; what is unreada
     { row: 'ticket t1', value: '7', _observed_at: at(109) },
     { row: 'ticket t2', value: '7', _observed_at: at(109) },
     { row: 'ticket t3', value: '7', _observed_at: at(119) },
+    { row: 'ticket t6', value: '7', _observed_at: at(109) },
   ]);
   expect(
     await s.rows(
@@ -120,8 +140,8 @@ test('replay stores what the database refused, where it belongs; what is unreada
     { _messages_as_of: null, _listed_by: null, _messages_by: null },
     { _messages_as_of: at(119), _listed_by: 2, _messages_by: null },
   ]);
-  expect((await json('list')).map((one: { key: string }) => one.key)).toEqual(['t4', 'bad4']);
-  expect((await json('list', '--all')).length).toBe(6);
+  expect((await json('list')).map((one: { key: string }) => one.key)).toEqual(['t4', 'bad4', 't6']);
+  expect((await json('list', '--all')).length).toBe(7);
   expect((await rejects('list', '--all')).stdout).toMatch(/ cleared\n/);
   // No position has moved, and no run knows of it.
   expect(await positions()).toEqual(before);
@@ -147,6 +167,7 @@ test('replay stores what the database refused, where it belongs; what is unreada
       seen: 2,
       sample: JSON.stringify({ ...ticket('t4', { inbox_id: null }), user_id: 12 }),
     },
+    { stream: 'messages', kind: 'wrong_type', path: 'messages', seen: 2 },
     { stream: 'messages', kind: 'wrong_type', path: 'user_id', seen: 2 },
   ]);
   expect((await command(addDrift, config, 'drift', 'list')).stdout).toMatch(/^stream +kind +path +value +seen/);
