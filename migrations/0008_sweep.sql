@@ -63,6 +63,9 @@ comment on column helpdesk.customers._deleted_at is
 comment on column helpdesk.customers._checked_at is
   'A list showed the customer, as it is here, at this time: every sweep of all customers moves it on.';
 
+alter table sync.stored_run_streams add column note text;
+comment on column sync.stored_run_streams.note is 'Why nothing happens just now, in words for who watches; null while something does.';
+
 alter table sync.stored_runs add column accept_deletions boolean not null default false;
 comment on column sync.stored_runs.accept_deletions is
   'True for a sweep that may bury more than SWEEP_MOST_DELETED_PERCENT of a stream: somebody has said so.';
@@ -160,6 +163,10 @@ language sql stable
 begin atomic
   select case
     when s.alive_at is not null then s.alive_at
+    -- What came unreadable, or was refused, is not as it is here.
+    when exists (
+      select from sync.rejects j
+      where j.account_id = account and j.stream = 'tickets' and j.ask_id = t.id and j.cleared_at is null) then t._observed_at
     else greatest(t._observed_at, (
       select max(w.as_of)
       from sync.swept w

@@ -80,6 +80,8 @@ export function showProgress(db: pg.Pool, run: number, limits: (stream: string) 
       }
       const waits = streams.find(stream => stream.state === 'waiting' && stream.waits_for !== null);
       if (waits) once(`${waits.stream} waits for run ${waits.waits_for}, which reads the same`);
+      for (const { stream, note } of streams.filter(one => one.state === 'running' && one.note !== null))
+        once(`${stream}: ${note}`);
       // One for each source.
       const current = inOrder(streams).filter(stream => stream.state === 'running');
       if (current.length > 0) show(`  ${(await Promise.all(current.map(lineOf))).join('  ·  ')}`);

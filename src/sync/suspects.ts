@@ -17,6 +17,7 @@ import {
   forgetKnown,
   goneSince,
   noteAnswer,
+  noteWait,
   type Place,
   suspectsAfter,
   type Which,
@@ -159,7 +160,8 @@ async function askStale(stage: Stage): Promise<boolean> {
 
 /**
  * What was there a moment ago, once more: not before a copy of the source that is behind must have it. Customers do not show
- * when they were created, so where they were read for the first time just now, that may take a while.
+ * when they were created: where they were read for the first time just now, and no ticket of theirs is older, that may take
+ * a while.
  */
 async function askAgain(stage: Stage): Promise<boolean> {
   const { ctx, claim } = stage;
@@ -168,7 +170,11 @@ async function askAgain(stage: Stage): Promise<boolean> {
   if (sinceMs === undefined) return true;
   const behindMs = Math.min(lookbackMs, longestBehindMs) + marginMs + send.latencyMs();
   const waitMs = Math.min(behindMs, sinceMs + behindMs - (send.sourceNow() ?? sinceMs));
-  if (waitMs > 0) await ctx.clock.sleep(waitMs, ctx.signal);
+  if (waitMs > 0) {
+    const note = `some that seem to be gone may have come only just now: they are asked for once more in ${Math.ceil(waitMs / 1000)} s, when no copy of the source can be behind any more. Whoever cannot wait may stop it: the same command goes on here`;
+    await write(stage, client => noteWait(client, claim, note));
+    await ctx.clock.sleep(waitMs, ctx.signal).finally(() => write(stage, client => noteWait(client, claim, undefined)));
+  }
   return askEach(stage, { gone: true, recent: true });
 }
 

@@ -42,6 +42,8 @@ export interface StreamProgress extends Counts {
   carried_from: number | null;
   /** The run whose work on the same stream it waits for. */
   waits_for: number | null;
+  /** Why nothing happens just now. */
+  note: string | null;
   error: string | null;
   remedy: string | null;
   exit_code: number | null;
@@ -327,7 +329,7 @@ export async function closeRun(client: Client, run: number, now: Date): Promise<
 export async function readProgress(db: pg.Pool, run: number): Promise<{ state: RunState; streams: StreamProgress[] }> {
   const { rows } = await db.query<StreamProgress & { run_state: RunState }>(
     `select r.state as run_state, s.account_id, s.stream, s.state, s.expected, s.seen, s.inserted, s.updated, s.unchanged, s.deleted,
-       s.rejected, s.cleaned, s.credits, s.carried_from, s.waits_for, s.error, s.remedy, s.exit_code
+       s.rejected, s.cleaned, s.credits, s.carried_from, s.waits_for, s.note, s.error, s.remedy, s.exit_code
      from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
      where r.id = $1`,
     [run],

@@ -14,7 +14,7 @@ type Queryable = Pick<pg.ClientBase, 'query'>;
 
 const keyOf = ({ account, stream }: Pick<Claim, 'account' | 'stream'>) => [account, stream];
 
-const canBeSuspected = ({ stream }: Claim) => stream === 'tickets' || stream === 'customers';
+const canBeSuspected = ({ stream }: Pick<Claim, 'stream'>) => stream === 'tickets' || stream === 'customers';
 
 /** A list that is hidden in the default one shows them; while it is not redundant, the default list says nothing of them. */
 const hidden = (list: 'spam' | 'trash') => `(coalesce(t.${list}, false) and exists (
@@ -203,10 +203,25 @@ export async function noteAnswer(
   );
 }
 
-/** Since when all of them that are gone are known to have been there, or to have been created. */
+/** Why nothing happens for a while, for who watches; undefined: something does again. */
+export async function noteWait(client: Client, claim: Claim, note: string | undefined): Promise<void> {
+  await client.query('update sync.stored_run_streams set note = $3 where (run_id, stream) = ($1, $2)', [
+    claim.run,
+    claim.stream,
+    note ?? null,
+  ]);
+}
+
+/**
+ * Since when all of them that are gone are known to have been there, or to have been created. Customers do not show it, but a
+ * ticket of theirs may.
+ */
 export async function goneSince(db: Queryable, claim: Claim): Promise<Ms | undefined> {
   const there =
-    claim.stream === 'tickets' ? 'least(t.created_at, t._observed_at)' : 'least(t._created_before, t._observed_at)';
+    claim.stream === 'tickets'
+      ? 'least(t.created_at, t._observed_at)'
+      : `least(t._created_before, t._observed_at, (
+          select min(k.created_at) from helpdesk.tickets k where (k.account_id, k.customer_id) = (t.account_id, t.id)))`;
   const { rows } = await db.query<{ since_ms: Ms | null }>(
     `select extract(epoch from max(${there}))::float8 * 1000 as since_ms
      from sync.open_suspects o join ${tableOf(claim)} t on (t.account_id, t.id) = (o.account_id, o.record_id)

@@ -8,6 +8,7 @@ import { Interrupted } from '../../src/errors.ts';
 import type { WorldTicket } from '../../src/sandbox/helpdesk/rows.ts';
 import { makeRng, pick, type Rng } from '../../src/sandbox/random.ts';
 import type { FaultRule } from '../../src/sandbox/rules.ts';
+import { readProgress } from '../../src/warehouse/runs.ts';
 import { openSweep } from '../../src/warehouse/sweep.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { differences, noLimits } from '../support/mirror.ts';
@@ -411,6 +412,37 @@ test('a large part gone at once is believed only when somebody says so', async (
   expect(await s.goOn(run, 'tickets')).toMatchObject({ state: 'completed' });
   expect(deletedOf(await tombstones(s, 'tickets'))).toEqual(asc(gone.slice(1)));
   expect(await seems()).toBe(0);
+});
+
+test('whoever has an older ticket is not waited for; a wait is told, and may be broken off', async () => {
+  await using s = await inProcess({ tickets: 30, customers: 12, seed: 18, paging });
+  const { world, ctx } = s;
+  await s.sync(['customers', 'tickets']);
+  s.nowMs += 70_000;
+  const known = [...world.tickets.values()][3]!.customer_id!;
+  world.customers.delete(known);
+  const beforeMs = s.nowMs;
+  expect(await s.run('sweep', ['customers'], again)).toMatchObject({ state: 'completed', deleted: 1 });
+  expect(s.nowMs - beforeMs).toBeLessThan(10_000);
+
+  const stranger = world.customers.add({ first_name: 'Stranger' }).id;
+  await s.sync(['customers']);
+  s.nowMs += 70_000;
+  world.customers.delete(stranger);
+  const run = await s.open('sweep', ['customers'], again);
+  const note = async () => (await readProgress(s.pool, run)).streams[0]!.note;
+  let told: string | null = null;
+  const sleep = async () => {
+    told = await note();
+    throw new Interrupted();
+  };
+  s.ctx = { ...ctx, clock: { ...ctx.clock, sleep } };
+  expect(await s.goOn(run, 'customers')).toMatchObject({ state: 'waiting', note: null });
+  expect(told).toMatch(/^some that seem to be gone .* asked for once more in \d\d s, .* may stop it: /);
+  expect(deletedOf(await tombstones(s, 'customers'))).toEqual([known]);
+  s.ctx = ctx;
+  expect(await s.goOn(run, 'customers')).toMatchObject({ state: 'completed' });
+  expect(deletedOf(await tombstones(s, 'customers'))).toEqual(asc([known, stranger]));
 });
 
 test('tombstones come as soon as they are certain; what was gone long ago, or is shown since, is asked for anew', async () => {
