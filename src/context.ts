@@ -159,10 +159,14 @@ export function openContext(
   };
 }
 
-function openHelpdesk({ account, helpdesk, limits }: Config, deps: SourceDeps): Send {
+/** Below this nothing tells a move of the source's clock from its grain and ours. */
+const leastToleranceMs = 5000;
+
+function openHelpdesk({ account, helpdesk, limits, lookbackMs }: Config, deps: SourceDeps): Send {
   if (helpdesk === undefined) return notConfigured('helpdesk');
   const own = { ...deps, random: Math.random };
-  const budget = makeBudget({ ...own, account, source: 'helpdesk', limits, timeoutMs });
+  const clockToleranceMs = Math.max(lookbackMs, leastToleranceMs);
+  const budget = makeBudget({ ...own, account, source: 'helpdesk', limits, timeoutMs, clockToleranceMs });
   const token = fixedToken(helpdesk.token);
   return makeSend({ ...own, baseUrl: helpdesk.baseUrl, dialect: helpdeskDialect, token, budget });
 }

@@ -77,6 +77,17 @@ export class Busy extends ShelfdeskError {
   }
 }
 
+/** The source's clock moved: nothing that is read now proves anything. The stream ends, and the next run goes on. */
+export class ClockMoved extends ShelfdeskError {
+  constructor(by: string) {
+    super(
+      `the source's clock moved by ${by}: nothing is claimed until it has stood still for 5 minutes`,
+      'Nothing to do: later runs go on by themselves. If it lasts, ask the support of the source, or look at the clock of the database server.',
+      exitCodes.partly,
+    );
+  }
+}
+
 /** The person at the terminal, or the machine, asked us to stop; the page in flight is committed. */
 export class Interrupted extends ShelfdeskError {
   constructor() {

@@ -12,6 +12,7 @@ import type { Clock } from '../clock.ts';
 import { Spent, UsageError } from '../errors.ts';
 import type { Lane, Limits, Moment, Reply, Rules, Settled, State } from './ledger.ts';
 import * as ledger from './ledger.ts';
+import type { ClockTold } from './source-clock.ts';
 
 export type { Lane, Limits, RateHeaders } from './ledger.ts';
 
@@ -19,6 +20,13 @@ export interface Grant {
   id: string;
   lane: Lane;
   cost: number;
+}
+
+export interface Booked {
+  /** After a refusal: nobody sends before. */
+  until?: Date;
+  /** What the reply told of the source's clock. */
+  clock?: ClockTold;
 }
 
 export interface Budget {
@@ -29,9 +37,8 @@ export interface Budget {
   acquire(cost: number, lane: Lane, signal?: AbortSignal): Promise<Grant>;
   /**
    * Once for each grant, after the reply (or the time-out or reset, with empty headers). Calling it again is harmless.
-   * Answers a refusal with the time until which nobody sends.
    */
-  settle(grant: Grant, reply: Reply): Promise<Date | undefined>;
+  settle(grant: Grant, reply: Reply): Promise<Booked>;
   /** Lifts what a refusal froze, because a person asks by hand. What we have used ourselves stays used. */
   thaw(): Promise<void>;
 }
@@ -47,6 +54,8 @@ export interface BudgetDeps {
   longestWaitMs?: number;
   /** The longest time a request may take; after that its sender is taken for dead. */
   timeoutMs: number;
+  /** The source's clock is watched: it has moved if it has by more than this. */
+  clockToleranceMs?: number;
   random: () => number;
   /** Replaces the database's clock, for a simulation. */
   now?: () => number;
@@ -75,6 +84,7 @@ const changed = `
 
 const writeSql = `${changed} returning ${clockMs} as clock_ms`;
 
+/** What the source's clock has made void goes with the word of it. */
 const settleSql = `
   with changed as (${changed} returning account_id, source), counted as (
     insert into sync.credit_minutes as m
@@ -92,7 +102,9 @@ const settleSql = `
       waited_ms = m.waited_ms + excluded.waited_ms,
       refused = m.refused + excluded.refused
   )
-  select ${clockMs} as clock_ms from changed`;
+  select ${clockMs} as clock_ms,
+    case when $16::float8 is not null then sync.void_since(account_id, source, to_timestamp($16 / 1000)) end
+  from changed`;
 
 /** How far the estimated clock may lag behind when a reply is stamped. */
 const lagMs = 1000;
@@ -103,6 +115,7 @@ export function makeBudget(deps: BudgetDeps): Budget {
     ...limits,
     timeoutMs: deps.timeoutMs,
     ...(deps.longestWaitMs !== undefined && { longestWaitMs: deps.longestWaitMs }),
+    ...(deps.clockToleranceMs !== undefined && { clockToleranceMs: deps.clockToleranceMs }),
   };
   const key = [deps.account, deps.source];
   const time = databaseClock(deps);
@@ -170,9 +183,10 @@ export function makeBudget(deps: BudgetDeps): Budget {
     return result;
   }
 
-  async function settle(grant: Grant, reply: Reply): Promise<Date | undefined> {
+  async function settle(grant: Grant, reply: Reply): Promise<Booked> {
     const { done } = await exclusive(() => change((state, now) => ledger.settle(state, now, grant.id, reply, rules)));
-    return reply.refused ? new Date(done.state.frozenUntilMs) : undefined;
+    const clock = done.settled?.clock;
+    return { ...(reply.refused && { until: new Date(done.state.frozenUntilMs) }), ...(clock && { clock }) };
   }
 
   async function thaw(): Promise<void> {
@@ -196,10 +210,11 @@ function refuseImpossible(cost: number, limits: Limits): void {
   );
 }
 
-function minuteOf(settled: Settled): (string | number)[] {
+function minuteOf(settled: Settled): (number | null)[] {
   const credits = ledger.lanes.map(lane => (lane === settled.lane ? settled.cost : 0));
-  const { atMs, limit, others, waitedMs, refused } = settled;
-  return [atMs, ...[limit, ...credits, others, waitedMs, refused ? 1 : 0].map(Math.ceil)];
+  const { atMs, limit, others, waitedMs, refused, clock } = settled;
+  const minute = [limit, ...credits, others, waitedMs, refused ? 1 : 0].map(Math.ceil);
+  return [atMs, ...minute, clock?.voidFromMs ?? null];
 }
 
 /** Unique among the few requests that are in flight at one time. */

@@ -11,6 +11,7 @@
  */
 
 import { addOthers, believe, countedFromMs, freezeMs, sane, secondMs } from './source.ts';
+import { type ClockTold, hear, type SourceClock, shiftClock } from './source-clock.ts';
 
 /** Most urgent first. */
 export const lanes = ['interactive', 'fresh', 'backfill', 'sweep'] as const;
@@ -35,6 +36,8 @@ export interface Rules extends Limits {
   timeoutMs: number;
   /** Whoever would have to wait longer does not wait, and is told until when. */
   longestWaitMs?: number;
+  /** The source's clock has moved if it has by more than this; not looked at unless told. */
+  clockToleranceMs?: number;
 }
 export interface RateHeaders {
   limit?: number;
@@ -49,6 +52,8 @@ export interface Reply {
   freezeMs?: number;
   /** With a refusal: what the source gives for a period is used up. */
   spent?: boolean;
+  /** The source's clock, where it was the source that answered. */
+  dateMs?: number;
 }
 export interface Moment {
   earliestMs: number;
@@ -109,6 +114,8 @@ export interface State {
   lastGrantCost: number;
   /** Spent evenly, what was granted lasts until then. */
   evenMs: number;
+  /** Null until a reply has told. */
+  clock: SourceClock | null;
 }
 /** What a settled request adds to its minute. */
 export interface Settled {
@@ -119,6 +126,7 @@ export interface Settled {
   others: number;
   waitedMs: number;
   refused: boolean;
+  clock?: ClockTold;
 }
 
 export const empty: State = {
@@ -137,6 +145,7 @@ export const empty: State = {
   lastGrantMs: 0,
   lastGrantCost: 0,
   evenMs: 0,
+  clock: null,
 };
 
 /** Answered credits are kept in at most so many sums a period: at 60 s, 0.5 s each; a sum is free when its last part is. */
@@ -213,7 +222,13 @@ export function settle(
   // A late reply, of the period before, has changed nothing, and is not judged by the new period.
   const heldAtMs = told === landed ? flight.grantedMs : countedFromMs(told, flight.grantedMs);
   const others = isEven(rules) ? othersSeen(told, { headers, refused: reply.refused }, heldAtMs, rules) : 0;
-  const settled = {
+  const { clockToleranceMs } = rules;
+  const { dateMs } = reply;
+  const heard =
+    dateMs === undefined || clockToleranceMs === undefined
+      ? undefined
+      : hear(state.clock, { dateMs, grantedMs: flight.grantedMs, repliedMs }, clockToleranceMs);
+  const settled: Settled = {
     atMs: Math.floor(now.earliestMs),
     lane: flight.lane,
     // Whether a refusal costs is not known; it is held as if it did, and shown as if it did not.
@@ -222,8 +237,10 @@ export function settle(
     others,
     waitedMs: flight.waitedMs,
     refused: reply.refused,
+    ...(heard && { clock: heard.told }),
   };
-  return { state: { ...told, others: addOthers(told.others, repliedMs, others, rules.periodMs) }, settled };
+  const after = { ...told, others: addOthers(told.others, repliedMs, others, rules.periodMs) };
+  return { state: heard ? { ...after, clock: heard.clock } : after, settled };
 }
 
 /** Takes back a grant whose request was never sent. */
@@ -485,6 +502,7 @@ function shift(state: State, byMs: number): State {
     answeredMs: state.answeredMs + by,
     lastGrantMs: state.lastGrantMs + by,
     evenMs: state.evenMs + by,
+    clock: state.clock && shiftClock(state.clock, by),
   };
 }
 

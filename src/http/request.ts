@@ -54,6 +54,8 @@ export interface Reply<T> {
   readonly asOf: number;
   /** The `Date` header, in ms. */
   readonly date: number;
+  /** The source's clock moved by so much, and this reply, or what it goes on from, proves nothing. */
+  readonly clockMovedMs?: number;
   /** Total-Count, where it was asked for, or `totalItems`. */
   readonly total: number | undefined;
 }

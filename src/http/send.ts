@@ -5,7 +5,7 @@
  */
 import type { Logger } from 'pino';
 import { type Agent, request as undiciRequest } from 'undici';
-import type { Budget, Lane } from '../budget/budget.ts';
+import type { Booked, Budget, Lane } from '../budget/budget.ts';
 import type { Clock } from '../clock.ts';
 import { Retry, type ShelfdeskError, Spent } from '../errors.ts';
 import type { Dialect, Said, Token } from './dialect.ts';
@@ -66,9 +66,15 @@ export function undiciFetch(dispatcher: Agent): Fetch {
   };
 }
 
+/** What a job has used, and how often the source's clock had moved when it was last answered. */
+interface Used {
+  credits: number;
+  moves?: number;
+}
+
 /** One request, over all its tries. */
 interface Call {
-  readonly used: { credits: number };
+  readonly used: Used;
   /** Refusals for the source's limits so far, and until when the last try was told to wait. */
   refusals: number;
   pausedUntil: Date | undefined;
@@ -113,10 +119,13 @@ export function makeSend(deps: {
     const isSuccess = raw.status === 200 || (raw.status === 204 && request.shape === 'nothing');
     const refusal = isSuccess ? undefined : dialect.refusal(said, call.refusals + 1);
     const refused = refusal !== undefined;
-    const until = await budget.settle(grant, { headers: dialect.rate(header), refused, ...refusal });
-    if (refused) call.used.credits -= request.cost;
     const date = Date.parse(header('date') ?? '');
+    const dateMs = isSuccess && !Number.isNaN(date) ? { dateMs: date } : {};
+    const booked = await budget.settle(grant, { headers: dialect.rate(header), refused, ...refusal, ...dateMs });
+    const { until } = booked;
+    if (refused) call.used.credits -= request.cost;
     if (!Number.isNaN(date)) seen = { date, at: clock.monotonic(), durationMs };
+    const clockMovedMs = movedSince(call.used, booked.clock);
     const asOf = date - Math.ceil(durationMs / 1000) * 1000 - 1000;
     if (refusal?.spent && until) throw new Spent(until);
     if (refusal) call.refusals++;
@@ -129,7 +138,7 @@ export function makeSend(deps: {
     if (!isSuccess) throw failure(request, said, asOf);
     raw.text = clean(raw.text, leastSecret);
     if (Number.isNaN(date)) throw new Retry(`${label(request)}: the reply has no Date header`);
-    return { ...parse(request, raw, dialect), asOf, date };
+    return { ...parse(request, raw, dialect), asOf, date, ...(clockMovedMs !== undefined && { clockMovedMs }) };
   }
 
   /** Without our secrets, which a source may echo, as they are or as they stand in a URL or in JSON. */
@@ -143,7 +152,7 @@ export function makeSend(deps: {
     return dialect.failure(request, said, { shown: label(request), clean, asOf });
   }
 
-  async function patiently<T>(request: Request<T>, options: SendOptions, used: Call['used']): Promise<Reply<T>> {
+  async function patiently<T>(request: Request<T>, options: SendOptions, used: Used): Promise<Reply<T>> {
     const tries = options.tries ?? mostTries;
     const call: Call = { used, refusals: 0, pausedUntil: undefined, renewed: false };
     for (let attempt = 1; ; attempt++) {
@@ -163,7 +172,7 @@ export function makeSend(deps: {
   }
 
   function apart(): Send {
-    const used = { credits: 0 };
+    const used: Used = { credits: 0 };
     const send = <T>(request: Request<T>, options: SendOptions) => patiently(request, options, used);
     return Object.assign(send, {
       sourceNow: () => (seen === undefined ? undefined : seen.date + Math.floor(clock.monotonic() - seen.at)),
@@ -177,6 +186,14 @@ export function makeSend(deps: {
     });
   }
   return apart();
+}
+
+/** By how much, if it has moved since this job was last answered, or is not believed yet. */
+function movedSince(used: Used, clock: Booked['clock']): number | undefined {
+  if (clock === undefined) return undefined;
+  const { moves = clock.moves } = used;
+  used.moves = clock.moves;
+  return clock.steady && moves === clock.moves ? undefined : clock.byMs;
 }
 
 /** In place of a source that is not configured: every request fails with this. */

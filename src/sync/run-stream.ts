@@ -1,6 +1,6 @@
 /** One stream of one run, from taking it up to the last word about it: the body of every job that reads a stream. */
 import type { Context, JobContext } from '../context.ts';
-import { Busy, FencedOff, Interrupted, isAway, StreamFailed } from '../errors.ts';
+import { Busy, ClockMoved, FencedOff, Interrupted, isAway, StreamFailed } from '../errors.ts';
 import { type Claim, finish, finishUntaken, release, takeUp, type Work } from '../warehouse/claims.ts';
 import { takeCredits } from './failures.ts';
 import type { Outcome } from './sync.ts';
@@ -64,7 +64,7 @@ async function once(ctx: JobContext, work: Work, { read, isDone }: Reads): Promi
       await release(pg, claim, credits());
       throw error;
     }
-    outcome = { error };
+    outcome = error instanceof ClockMoved ? { partly: error.message } : { error };
   }
   await finish(pg, claim, time(), { ...outcome, credits: credits() });
   if (outcome.error !== undefined) throw new StreamFailed(work.stream, outcome.error);

@@ -5,7 +5,7 @@
 
 import type { Lane } from '../budget/budget.ts';
 import type { Context } from '../context.ts';
-import { Gone, Retry } from '../errors.ts';
+import { ClockMoved, Gone, Retry } from '../errors.ts';
 import type { Reply, Unreadable } from '../http/request.ts';
 import type { Ask, Ms, Proof, Walk } from '../reading/reading.ts';
 import type { ListStream, Row } from '../streams/stream.ts';
@@ -161,7 +161,10 @@ async function commitPage<T extends Row>(
   });
 }
 
-/** The rows of a batch with everything that is written down beside them. */
+/**
+ * The rows of a batch with everything that is written down beside them. Where the source's clock has moved only the rows
+ * count, and it throws when they are there: the stream ends.
+ */
 export async function commitRecords<T extends Row>(
   ctx: Context,
   claim: Claim,
@@ -180,6 +183,7 @@ export async function commitRecords<T extends Row>(
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
   const credits = ctx.helpdesk.send.takeCredits();
   const unreadable = reply.unreadable.filter(one => !passedOver(one)).map(one => rejectOf(one, batch));
+  const clockMoved = reply.clockMovedMs === undefined ? undefined : spanOf(reply.clockMovedMs);
   await withCare(ctx.pg, async (client, care) => {
     const { counts, rejects } =
       batch.records.length > 0 ? await writeBatch(client, claim, batch, at, care) : { counts: noCounts(), rejects: [] };
@@ -187,20 +191,33 @@ export async function commitRecords<T extends Row>(
     const ids = batch.records.map(({ id }) => id);
     await clearSuspects(client, claim, [...ids, ...reply.unreadable.flatMap(({ id }) => id ?? [])], reply.asOf);
     const failed = new Set(rejects.map(({ recordId }) => recordId));
-    await more?.(
-      client,
-      ids.filter(id => !failed.has(id)),
-    );
+    if (clockMoved === undefined)
+      await more?.(
+        client,
+        ids.filter(id => !failed.has(id)),
+      );
     if (isLate(ctx, reply))
       await suspectLate(client, claim, ids, { asOfMs: reply.asOf, lookbackMs: ctx.helpdesk.lookbackMs });
     await keepBooks(client, claim, at, {
       counts: { ...counts, seen: reply.arrived, rejected: refused.length, credits },
       rejects: refused,
       stored: ids,
-      drift: driftOf(stream, reply.records, reply.unreadable, counts.cleaned),
-      ...books,
+      drift: [
+        ...driftOf(stream, reply.records, reply.unreadable, counts.cleaned),
+        ...(clockMoved === undefined ? [] : [{ kind: 'clock' as const, path: '', value: clockMoved, seen: 1 }]),
+      ],
+      ...(clockMoved === undefined ? books : {}),
     });
   });
+  // What a reading has proven is as of one clock, so it ends here.
+  if (clockMoved !== undefined) throw new ClockMoved(clockMoved);
+}
+
+/** +1 h, −90 min */
+function spanOf(ms: Ms): string {
+  const size = Math.abs(ms);
+  const [unit, unitMs] = size < 90_000 ? ['s', 1000] : size < 3_570_000 ? ['min', 60_000] : ['h', 3_600_000];
+  return `${ms < 0 ? '−' : '+'}${Math.round((10 * size) / unitMs) / 10} ${unit}`;
 }
 
 /** Whoever was suspended with a page in hand may have missed what became of its rows. */

@@ -219,8 +219,8 @@ function isNewer({ version, oneReader, passOver }: Table): string {
   if (oneReader) return passOver ? `not (${passOver})` : 'true';
   const later = version
     ? `((t.${version}, t._observed_at) < (excluded.${version}, excluded._observed_at)
-      -- A version dated later than the source's own clock was a slip of that clock: it holds off nothing.
-      or t.${version} > excluded._observed_at + interval '1 hour' and t._observed_at < excluded._observed_at)`
+      -- A version dated later than the reading that showed it was a slip of the source's clock: it holds off nothing.
+      or t.${version} > t._observed_at + interval '1 hour' and t._observed_at < excluded._observed_at)`
     : 't._observed_at < excluded._observed_at';
   // What is shown after a tombstone is there, in whatever version it came back.
   return `(t._deleted_at <= excluded._observed_at or t._deleted_at is null and ${later})`;

@@ -22,7 +22,7 @@ export interface Reject {
 }
 
 export interface Drift {
-  readonly kind: 'unknown_field' | 'unknown_value' | 'wrong_type' | 'unstorable';
+  readonly kind: 'unknown_field' | 'unknown_value' | 'wrong_type' | 'unstorable' | 'clock';
   readonly path: string;
   readonly value: string;
   readonly seen: number;

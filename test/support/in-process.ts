@@ -4,11 +4,12 @@
  */
 import type pg from 'pg';
 import { pino } from 'pino';
+import { makeBudget } from '../../src/budget/budget.ts';
 import type { Clock } from '../../src/clock.ts';
 import type { JobContext } from '../../src/context.ts';
 import { Retry } from '../../src/errors.ts';
 import { fixedToken } from '../../src/http/dialect.ts';
-import { makeNoSend, makeSend } from '../../src/http/send.ts';
+import { makeNoSend, makeSend, timeoutMs } from '../../src/http/send.ts';
 import type { World } from '../../src/sandbox/helpdesk/world.ts';
 import type { FaultRule } from '../../src/sandbox/rules.ts';
 import { openServices, type Services, type ServicesOptions } from '../../src/sandbox/services.ts';
@@ -59,6 +60,7 @@ export interface InProcess extends AsyncDisposable {
 
 /** How long a request takes. */
 const latencyMs = 40;
+const lookbackMs = 120_000;
 
 export async function inProcess(
   options: ServicesOptions & {
@@ -66,6 +68,8 @@ export async function inProcess(
     lookbackMs?: number;
     /** The mirror begins here. */
     sinceMs?: number;
+    /** The source's clock is watched, by a clock of our own that is so far from it. */
+    ours?: () => number;
     /** Smaller pages, so that a small world has many of them. */
     paging?: { perPage: number; depth: number };
   } = {},
@@ -84,16 +88,25 @@ export async function inProcess(
     },
   };
   const log = pino({ level: 'silent' });
+  const { ours } = options;
+  const watching =
+    ours &&
+    makeBudget({
+      ...{ pg: pool, clock, account: 'default', source: 'helpdesk', timeoutMs, random: Math.random },
+      limits: { credits: 1e9, periodMs: 60_000, requestsPerSecond: 1e9, reserve: 0 },
+      clockToleranceMs: options.lookbackMs ?? lookbackMs,
+      now: () => nowMs + ours(),
+    });
   const send = makeSend({
     baseUrl: new URL('https://desk.example/api/v1'),
     dialect: helpdeskDialect,
     token: fixedToken(services.helpdesk.tokens[0]!),
-    budget: {
+    budget: watching ?? {
       acquire: async (cost, lane) => {
         here.between();
         return { id: '', cost, lane };
       },
-      settle: async () => undefined,
+      settle: async () => ({}),
       thaw: async () => {},
     },
     clock,
@@ -129,7 +142,7 @@ export async function inProcess(
     sources: new Set(['helpdesk']),
     helpdesk: {
       send,
-      lookbackMs: options.lookbackMs ?? 120_000,
+      lookbackMs: options.lookbackMs ?? lookbackMs,
       sweep: options.sweep ?? { ageMs: 7 * 86_400_000, mostDeleted: 0.2 },
       audit: { ticketsPerHour: 0, messagesAgeMs: undefined },
     },

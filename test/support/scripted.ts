@@ -120,7 +120,7 @@ export async function scripted(options: { lookbackMs?: number } = {}): Promise<S
     token: fixedToken('none'),
     budget: {
       acquire: async (cost, lane) => ({ id: '', cost, lane }),
-      settle: async () => undefined,
+      settle: async () => ({}),
       thaw: async () => {},
     },
     clock,

@@ -1,0 +1,92 @@
+/**
+ * Whether the source's clock stands still against ours: pure, a part of the ledger. Coverage is in the source's time, so a
+ * clock that is set back makes claims untrue: what is updated then gets times that are claimed already.
+ *
+ * A reply bounds the difference of the two clocks: its Date was written between grant and reply, and has a grain of a second.
+ * As long as what is known is within the tolerance of that, it follows, and so does a slow drift. Beyond it the clock has
+ * moved, and nothing is claimed until it is back, or has stood still for five minutes. Our own clock, when it is set, looks
+ * like the source's: that costs five minutes, or what is read again.
+ */
+
+export interface SourceClock {
+  /** The source's time less ours. */
+  offsetMs: number;
+  /** Our time of the last grant whose reply told. */
+  atMs: number;
+  /** The last move that was more than the tolerance. */
+  byMs: number;
+  /** How often it moved, came back, or was believed. */
+  moves: number;
+  /** Where it has been since then, and is not believed yet; the earliest time that it was set back to. */
+  moved: { offsetMs: number; sinceMs: number; backToMs?: number } | null;
+}
+/** A Date, and between which times of ours it was written. */
+export interface Told {
+  dateMs: number;
+  grantedMs: number;
+  repliedMs: number;
+}
+/** What a reply tells of it. */
+export interface ClockTold {
+  moves: number;
+  byMs: number;
+  /** It is where it is believed to be, and was so before this reply. */
+  steady: boolean;
+  /** What was claimed from this time of the source on is void: the clock may have shown it before. */
+  voidFromMs?: number;
+}
+
+const steadyMs = 300_000;
+const grainMs = 1000;
+
+export function hear(
+  clock: SourceClock | null,
+  { dateMs, grantedMs, repliedMs }: Told,
+  toleranceMs: number,
+): { clock: SourceClock; told: ClockTold } {
+  const least = dateMs - repliedMs;
+  const most = dateMs + grainMs - grantedMs;
+  if (clock === null) {
+    const first = { offsetMs: Math.round((least + most) / 2), atMs: grantedMs, byMs: 0, moves: 0, moved: null };
+    return { clock: first, told: { moves: 0, byMs: 0, steady: true } };
+  }
+  const { moved } = clock;
+  const nearest = (offsetMs: number) => Math.min(Math.max(offsetMs, least), most);
+  const isNear = (offsetMs: number) => Math.abs(nearest(offsetMs) - offsetMs) <= toleranceMs;
+  const answer = (next: Partial<SourceClock>, changed = false, voidFromMs?: number) => {
+    const now = { ...clock, ...next, atMs: Math.max(clock.atMs, grantedMs), moves: clock.moves + (changed ? 1 : 0) };
+    const told = { moves: now.moves, byMs: now.byMs, steady: now.moved === null && !changed };
+    return { clock: now, told: voidFromMs === undefined ? told : { ...told, voidFromMs } };
+  };
+  const was = moved?.offsetMs ?? clock.offsetMs;
+  // It may have been set back right after the last reply, and has shown this again since.
+  const backToMs = most - was < -toleranceMs ? clock.atMs + least - toleranceMs : undefined;
+  const voidFromMs = earliest(backToMs, moved?.backToMs);
+  // When it ends, all is said once more: a page may have been on its way to the tables when it began.
+  if (isNear(clock.offsetMs)) {
+    return answer({ offsetMs: nearest(clock.offsetMs), moved: null }, moved !== null, voidFromMs);
+  }
+  const offsetMs = nearest(was);
+  if (moved === null || !isNear(moved.offsetMs)) {
+    const next = { offsetMs, sinceMs: repliedMs, ...(voidFromMs !== undefined && { backToMs: voidFromMs }) };
+    return answer({ moved: next, byMs: offsetMs - clock.offsetMs }, true, backToMs);
+  }
+  if (repliedMs - moved.sinceMs >= steadyMs) return answer({ offsetMs, moved: null }, true, voidFromMs);
+  return answer({ moved: { ...moved, offsetMs } });
+}
+
+/** Our clock was set: what was a minute away stays a minute away. */
+export function shiftClock(clock: SourceClock, byMs: number): SourceClock {
+  const { offsetMs, atMs, moved } = clock;
+  return {
+    ...clock,
+    offsetMs: offsetMs - byMs,
+    atMs: atMs + byMs,
+    moved: moved && { ...moved, offsetMs: moved.offsetMs - byMs, sinceMs: moved.sinceMs + byMs },
+  };
+}
+
+const earliest = (...times: (number | undefined)[]): number | undefined => {
+  const known = times.filter(time => time !== undefined);
+  return known.length > 0 ? Math.min(...known) : undefined;
+};
