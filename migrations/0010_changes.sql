@@ -25,7 +25,7 @@ comment on column sync.changes.table_name is 'tickets, messages, customers, cont
 comment on column sync.changes.record_id is 'The row; joins the id of that table.';
 comment on column sync.changes.parent_id is 'The ticket of a message, the customer of a contact; null otherwise.';
 comment on column sync.changes.seen_at is 'When it was written here, by the worker''s clock. When it happened at the source, only updated_at can tell.';
-comment on column sync.changes.as_of is 'The new values are as the source showed them at this time, by its clock.';
+comment on column sync.changes.as_of is 'The new values are as the source showed them at this time, by its clock; of a tombstone, by then it was gone.';
 comment on column sync.changes.run_id is 'The run that wrote it; null if a reject was replayed by hand.';
 comment on column sync.changes.changes is
   'Field by field [old, new]: columns by their names, and fields of _payload that have none. {} if only the spelling differs; with "id", the row was removed; with "_messages_as_of", the messages of the ticket were read again.';
@@ -61,12 +61,12 @@ begin
   if changes = '{}' and before -> '_payload' = after -> '_payload' then return null; end if;
   insert into sync.changes (account_id, table_name, record_id, parent_id, seen_at, as_of, run_id, changes)
   values (old.account_id, tg_table_name, old.id, before ->> parent,
-    (merge::jsonb ->> 'seen_at')::timestamptz, (merge::jsonb ->> 'as_of')::timestamptz, (merge::jsonb ->> 'run')::bigint, changes);
+    (merge::jsonb ->> 'seen_at')::timestamptz, coalesce(merge::jsonb ->> 'as_of', after ->> '_deleted_at')::timestamptz, (merge::jsonb ->> 'run')::bigint, changes);
   return null;
 end
 $$;
 comment on function sync.keep_change() is
-  'Writes old and new values of a row that a merge changes or removes to sync.changes. Arguments: the column of its parent, and names that are passed over.';
+  'Writes old and new values of a row that a merge changes, buries or removes to sync.changes. Arguments: the column of its parent, and names that are passed over.';
 
 alter table helpdesk.tickets
   add column _listed_by bigint,

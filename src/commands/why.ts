@@ -151,19 +151,29 @@ const told = (fields: Record<string, [unknown, unknown]>) =>
     .map(([field, [before, after]]) => `${field}: ${brief(before)} → ${brief(after)}`)
     .join('; ');
 
+const isBurial = ({ fields }: Life['changes'][number]) => fields._deleted_at?.[0] === null;
+/** A message that went with its ticket, or came back with it. */
+const goesAlong = ({ table, fields }: Life['changes'][number]) =>
+  table === 'messages' && Object.keys(fields).join() === '_deleted_at';
+
 function show(found: Why): void {
   const { ticket, listed, readings, messages, changes, audits, swept, why } = found;
   const { id, number, subject, state } = ticket;
   print(`ticket ${id}${number === null ? '' : `, number ${number}`}: ${brief(subject)}, ${state ?? 'no state'}`);
   const rows: [at: Date, what: string, run: string, credits: Cell, details: string][] = [
     [listed.at, 'listed', byRun(listed), listed.credits === null ? null : share(listed.credits), ''],
-    ...changes.map((one): (typeof rows)[number] => [
-      one.seen_at,
-      one.table === 'tickets' ? 'changed' : `message ${one.record} ${'id' in one.fields ? 'removed' : 'changed'}`,
-      byRun(one),
-      null,
-      'id' in one.fields ? '' : told(one.fields) || 'only in its spelling',
-    ]),
+    ...changes
+      .filter(one => !goesAlong(one))
+      .map((one): (typeof rows)[number] => {
+        const became = 'id' in one.fields ? 'removed' : isBurial(one) ? 'gone' : 'changed';
+        return [
+          isBurial(one) ? one.as_of : one.seen_at,
+          one.table === 'tickets' ? became : `message ${one.record} ${became}`,
+          byRun(one),
+          null,
+          became === 'changed' ? told(one.fields) || 'only in its spelling' : '',
+        ];
+      }),
     ...readings.map((one, i): (typeof rows)[number] => [
       one.as_of,
       'messages read',
@@ -182,7 +192,8 @@ function show(found: Why): void {
         : 'equal',
     ]),
   ];
-  if (ticket.deleted_at) rows.push([ticket.deleted_at, 'gone', '', null, '']);
+  if (ticket.deleted_at && !changes.some(one => one.table === 'tickets' && isBurial(one)))
+    rows.push([ticket.deleted_at, 'gone', '', null, '']);
   rows.sort(([one], [other]) => one.getTime() - other.getTime());
   print(table(['when', 'what', 'run', 'credits', 'details'], rows, 160));
   for (const sentence of why) print(sentence);

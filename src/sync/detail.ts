@@ -142,7 +142,7 @@ export async function bury(ctx: Context, claim: Claim, id: string, asOfMs: Ms): 
   const gone = { byMs: goneBy(ctx, asOfMs), lookbackMs: ctx.helpdesk.lookbackMs };
   const credits = ctx.helpdesk.send.takeCredits();
   await transaction(ctx.pg, async client => {
-    const deleted = await buryTicket(client, claim.account, id, asOfMs, new Date(at.nowMs), gone);
+    const deleted = await buryTicket(client, claim, id, asOfMs, new Date(at.nowMs), gone);
     await keepBooks(client, claim, at, {
       counts: { ...noCounts(), deleted, credits },
       rejects: [],

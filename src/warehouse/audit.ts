@@ -2,6 +2,7 @@
 import type pg from 'pg';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
+import { keepChanges } from './merge.ts';
 import type { Client } from './pool.ts';
 import { buryTicket } from './waiting.ts';
 
@@ -201,17 +202,18 @@ interface GoneAt {
 /** The tombstone of what the source said twice that it has no more, and of what hangs on it. */
 export async function buryRecord(
   client: Client,
-  { account, stream }: Pick<Key, 'account' | 'stream'>,
+  { account, run = null, stream }: Pick<Key, 'account' | 'stream'> & { readonly run?: number },
   id: string,
   { askedMs, nowMs, ...gone }: GoneAt & { askedMs: Ms; nowMs: Ms },
 ): Promise<number> {
-  if (stream === 'tickets') return buryTicket(client, account, id, gone.asOfMs, new Date(nowMs), gone);
+  if (stream === 'tickets') return buryTicket(client, { account, run }, id, gone.asOfMs, new Date(nowMs), gone);
   const by = [account, id, new Date(gone.byMs), new Date(nowMs)];
   const after = `_deleted_after = least($3, greatest(_observed_at, _checked_at) - ${gone.lookbackMs} * interval '1 millisecond')`;
   const { rowCount } = await client.query(
     `update helpdesk.${stream} set _deleted_at = $3, _synced_at = $4${stream === 'customers' ? `, ${after}` : ''}
-     where account_id = $1 and id = $2 and _deleted_at is null and _observed_at <= $5 and _synced_at < $6`,
-    [...by, new Date(gone.asOfMs), new Date(askedMs)],
+     where account_id = $1 and id = $2 and _deleted_at is null and _observed_at <= $5 and _synced_at < $6
+     returning ${keepChanges('$4', 'null', '$7')}`,
+    [...by, new Date(gone.asOfMs), new Date(askedMs), run],
   );
   if (rowCount !== 0 && stream === 'customers')
     await client.query(

@@ -134,7 +134,7 @@ export const page = `jsonb_array_elements($1::jsonb) with ordinality as e (recor
 export const elements = (json: string): string =>
   `jsonb_array_elements(case when jsonb_typeof(${json}) = 'array' then ${json} end)`;
 
-/** SQL: from here on the transaction's changes of rows are kept in sync.changes; with now, as_of and the run. */
+/** SQL: from here on the transaction's changes of rows are kept in sync.changes; with now, as_of (null: of the tombstone) and the run. */
 export const keepChanges = (now: string, asOf: string, run: string): string =>
   `set_config('shelfdesk.merge', jsonb_build_object('seen_at', ${now}::timestamptz, 'as_of', ${asOf}::timestamptz, 'run', ${run}::bigint)::text, true)`;
 

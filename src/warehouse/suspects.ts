@@ -6,6 +6,7 @@
 import type pg from 'pg';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
+import { keepChanges } from './merge.ts';
 import type { Client } from './pool.ts';
 import { tableOf } from './sweep.ts';
 import { farFuture } from './waiting.ts';
@@ -259,7 +260,7 @@ export async function bury(client: Client, claim: Claim, ids: readonly string[],
      update ${tableOf(claim)} t set _deleted_at = g.gone_at, _deleted_after = least(g.alive_at, g.gone_at), _synced_at = $5${messages}
      from gone g where t.account_id = $1 and t.id = g.record_id and t._deleted_at is null
        and greatest(t._observed_at, ${shown}) < g.suspected_at
-     returning t.id, t._deleted_at as gone_at`,
+     returning t.id, t._deleted_at as gone_at, ${keepChanges('$5', 'null', '$4')}`,
     [...keyOf(claim), ids, claim.run, now],
   );
   const buried = [claim.account, rows.map(({ id }) => id), rows.map(({ gone_at }) => gone_at), now];

@@ -248,7 +248,7 @@ export async function isOlder(db: pg.Pool, { account }: Pick<Claim, 'account'>, 
  */
 export async function buryTicket(
   client: Client,
-  account: string,
+  { account, run }: Pick<Writer, 'account' | 'run'>,
   id: string,
   asOfMs: Ms,
   now: Date,
@@ -259,8 +259,9 @@ export async function buryTicket(
     `update helpdesk.tickets set _deleted_at = $3, _synced_at = $4,
        _deleted_after = least($3, greatest(_observed_at, _messages_as_of) - $6 * interval '1 millisecond'),
        _messages_as_of = null, _messages_by = null
-     where account_id = $1 and id = $2 and _deleted_at is null and _observed_at <= $5`,
-    [account, id, by, now, new Date(asOfMs), lookbackMs],
+     where account_id = $1 and id = $2 and _deleted_at is null and _observed_at <= $5
+     returning ${keepChanges('$4', 'null', '$7')}`,
+    [account, id, by, now, new Date(asOfMs), lookbackMs, run],
   );
   if (rowCount === 0) return 0;
   await client.query('delete from helpdesk.ticket_labels where account_id = $1 and ticket_id = $2', [account, id]);

@@ -126,13 +126,13 @@ test('when it was listed, changed, read, swept and compared, by which run and fo
   expect((await json('t0')).why[0]).toBe(
     'A list lacked it as of 2026-01-01T00:11:40Z: the next sweep asks for it by its id, and buries it only if it is gone (the last time: HTTP 503).',
   );
-  await transaction(s.pool, client => buryTicket(client, 'default', 't0', second(800), at(801)));
+  await transaction(s.pool, client => buryTicket(client, { account: 'default', run: 3 }, 't0', second(800), at(801)));
   expect(await json('t0')).toMatchObject({
     why: [expect.stringMatching(/^The source has it no more: it was deleted after .*, and by 2026-01-01T00:13:20Z\.$/)],
     next: { sweep_due: null },
     queue: null,
   });
-  expect((await why('t0')).stdout).toMatch(/2026-01-01T00:13:20Z {2}gone\n/);
+  expect((await why('t0')).stdout).toMatch(/2026-01-01T00:13:20Z {2}gone {2,}3 \(\w+\)/);
   s.lists.tickets = [show('t9', 899, [], { user_id: 12 })];
   s.details['/tickets/t9'] = ticket('t9', { user_id: 12 });
   s.goTo(900);

@@ -144,7 +144,25 @@ test('old and new values, field by field, of everything that changed; nothing fo
   await s.sync('tickets');
   expect(await kept(s)).toEqual([expect.objectContaining({ record_id: 't1', run_id: 13, changes: {} })]);
   await clear(s);
-  await transaction(s.pool, client => buryTicket(client, 'default', 't1', second(401), at(402)));
+  await transaction(s.pool, client => buryTicket(client, { account: 'default', run: 99 }, 't1', second(401), at(402)));
+  const gone = [null, '2026-01-01T00:06:41+00:00'];
+  const buried = { run_id: 99, seen_at: at(402), as_of: at(401) };
+  expect(await kept(s)).toEqual([
+    ...['m1', 'm3'].map(id => ({
+      ...{ ...buried, table_name: 'messages', record_id: id, parent_id: 't1' },
+      changes: { _deleted_at: gone },
+    })),
+    {
+      ...{ ...buried, table_name: 'tickets', record_id: 't1', parent_id: null },
+      changes: {
+        _deleted_at: gone,
+        _deleted_after: [null, '2026-01-01T00:06:39+00:00'],
+        _messages_as_of: ['2026-01-01T00:05:29+00:00', null],
+        _messages_by: [12, null],
+      },
+    },
+  ]);
+  await clear(s);
   s.goTo(410);
   await s.sync('tickets');
   expect((await kept(s)).map(({ changes }) => changes)).toEqual([

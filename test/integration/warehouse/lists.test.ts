@@ -243,7 +243,7 @@ test('a ticket that comes back loses its tombstone, and its messages wait; a pag
   s.goTo(10);
   await s.sync('tickets');
   await s.rows(`update helpdesk.tickets set _messages_as_of = $1`, at(9));
-  expect(await buryTicket(await client(s), 'default', 't1', second(100), at(101))).toBe(1);
+  expect(await buryTicket(await client(s), { account: 'default', run: null }, 't1', second(100), at(101))).toBe(1);
   const buried = ticketRow('t1', {
     label_ids: ['l1'],
     _payload: ticket('t1', { label_ids: ['l1'] }),
