@@ -12,6 +12,8 @@ import { type Bookkeeping, keepBooks, noCounts } from '../warehouse/commit.ts';
 import { type Client, transaction } from '../warehouse/pool.ts';
 import {
   askAnew,
+  buriedAfter,
+  buriedWhen,
   bury,
   countSuspects,
   forgetKnown,
@@ -19,6 +21,7 @@ import {
   noteAnswer,
   noteWait,
   type Place,
+  stillBuried,
   suspectsAfter,
   type Which,
 } from '../warehouse/suspects.ts';
@@ -72,7 +75,8 @@ export async function settleSuspects(ctx: Context, claim: Claim, stream: ListStr
   // What was there a moment ago and was asked for only once is not believed.
   if (await areFew(stage, told)) await buryAll(stage, told ? {} : { recent: false });
   const { left } = await countSuspects(ctx.pg, claim);
-  return left > 0 ? `${left} ${stream.name} that no list shows could not be asked for` : undefined;
+  const unknown = left + (await askForBuried(stage));
+  return unknown > 0 ? `${unknown} ${stream.name} that no list shows could not be asked for` : undefined;
 }
 
 const staleBefore = ({ clock, helpdesk }: Context) => (helpdesk.send.sourceNow() ?? clock.now()) - staleMs;
@@ -96,19 +100,20 @@ async function* inBatches(stage: Stage, which: Pick<Which, 'gone' | 'recent'>): 
 
 /** What a list shows when it is asked for it is there. */
 async function narrow(stage: Stage): Promise<void> {
-  const { ctx, claim, stream } = stage;
+  for await (const batch of inBatches(stage, { gone: false })) await askTogether(stage, batch);
+}
+
+async function askTogether({ ctx, claim, stream }: Stage, batch: readonly string[]): Promise<void> {
   if (stream.among === undefined) return;
-  for await (const batch of inBatches(stage, { gone: false })) {
-    for (const ids of inUrls(batch)) {
-      ctx.signal.throwIfAborted();
-      try {
-        const request = stream.among(ids);
-        const reply = await ctx.helpdesk.send(request, { lane: laneOf(claim), signal: ctx.signal, tries: fewTries });
-        await commitRecords(ctx, claim, stream, reply, listBatch(stream, { page: 1, perPage: batchSize }, reply), {});
-      } catch (error) {
-        if (!(error instanceof Retry || error instanceof Gone || error instanceof Fatal)) throw error;
-        ctx.log.debug({ reason: error.message }, 'suspects could not be asked for together; each one is');
-      }
+  for (const ids of inUrls(batch)) {
+    ctx.signal.throwIfAborted();
+    try {
+      const request = stream.among(ids);
+      const reply = await ctx.helpdesk.send(request, { lane: laneOf(claim), signal: ctx.signal, tries: fewTries });
+      await commitRecords(ctx, claim, stream, reply, listBatch(stream, { page: 1, perPage: batchSize }, reply), {});
+    } catch (error) {
+      if (!(error instanceof Retry || error instanceof Gone || error instanceof Fatal)) throw error;
+      ctx.log.debug({ reason: error.message }, 'they could not be asked for together; each one is');
     }
   }
 }
@@ -180,7 +185,21 @@ async function askAgain(stage: Stage): Promise<boolean> {
 
 /** Answers why nothing is known of it. */
 async function ask(stage: Stage, id: string, again: boolean): Promise<Error | undefined> {
-  const { ctx, claim, stream } = stage;
+  const { claim } = stage;
+  const answer = await get(stage, id);
+  if (answer instanceof Gone) {
+    if (!again) stage.gone++;
+    const goneMs = goneBy(stage.ctx, answer.asOf);
+    await write(stage, client => noteAnswer(client, claim, id, { goneMs }));
+    return undefined;
+  }
+  if (again) stage.gone--;
+  if (answer) await write(stage, client => noteAnswer(client, claim, id, { error: answer.message }));
+  return answer;
+}
+
+/** The record is stored; or it is gone, or nothing is known of it. */
+async function get({ ctx, claim, stream }: Stage, id: string): Promise<Gone | Error | undefined> {
   try {
     const options = { lane: laneOf(claim), signal: ctx.signal, tries: fewTries };
     const reply = await ctx.helpdesk.send(stream.get!(id), options);
@@ -191,20 +210,37 @@ async function ask(stage: Stage, id: string, again: boolean): Promise<Error | un
         if (claim.stream === 'customers') await noteChecked(client, claim, stored, reply.asOf);
       },
     });
-    if (again) stage.gone--;
     return undefined;
   } catch (error) {
     if (!(error instanceof Retry || error instanceof Gone || error instanceof Fatal)) throw error;
     // When it was gone is told by the Date of that reply: without one it might be an answer to anything.
-    if (error instanceof Gone && Number.isFinite(error.asOf)) {
-      if (!again) stage.gone++;
-      const goneMs = goneBy(ctx, error.asOf);
-      await write(stage, client => noteAnswer(client, claim, id, { goneMs }));
-      return undefined;
+    return error instanceof Gone && !Number.isFinite(error.asOf) ? new Retry(error.message) : error;
+  }
+}
+
+/**
+ * What was marked as deleted a sweep's age ago is asked for once more: a deletion may be revoked, or what said so may have
+ * been wrong, and no list shows what it hides. Answers how many could not be asked for.
+ */
+async function askForBuried(stage: Stage): Promise<number> {
+  const { ctx, claim } = stage;
+  const when = await buriedWhen(ctx.pg, claim, ctx.helpdesk.sweep.ageMs);
+  let unknown = 0;
+  stage.failures = 0;
+  for (let after: string | undefined; ; ) {
+    const ids = await buriedAfter(ctx.pg, claim, when, after, batchSize);
+    if (ids.length === 0) return unknown;
+    await askTogether(stage, ids);
+    for (const id of await stillBuried(ctx.pg, claim, ids)) {
+      ctx.signal.throwIfAborted();
+      const answer = await get(stage, id);
+      const failed = answer !== undefined && !(answer instanceof Gone);
+      stage.failures = failed ? stage.failures + 1 : 0;
+      if (failed) unknown++;
+      if (stage.failures === mostFailures) return unknown;
     }
-    if (again) stage.gone--;
-    await write(stage, client => noteAnswer(client, claim, id, { error: error.message }));
-    return error;
+    await write(stage, async () => 0);
+    after = ids.at(-1);
   }
 }
 

@@ -204,6 +204,53 @@ export async function noteAnswer(
   );
 }
 
+/**
+ * When those were buried that are due to be asked for once more, by our clock: the last sweep that read all it wanted has
+ * asked for the earlier ones. One that somebody asks for does not wait until they are old.
+ */
+export async function buriedWhen(db: Queryable, claim: Claim, ageMs: number): Promise<{ from: Date; to: Date }> {
+  const { rows } = await db.query<{ from: Date; to: Date }>(
+    `select coalesce(last.started_at, r.started_at - $3 * interval '1 millisecond') - $3 * interval '1 millisecond' as from,
+       case when r.again then r.started_at else r.started_at - $3 * interval '1 millisecond' end as to
+     from sync.stored_runs r left join lateral (
+       select p.started_at
+       from sync.stored_runs p join sync.stored_run_streams s on s.run_id = p.id
+       where p.account_id = r.account_id and p.kind = 'sweep' and p.id < r.id and s.stream = $2 and s.state = 'completed'
+       order by p.id desc limit 1) last on true
+     where r.id = $1`,
+    [claim.run, claim.stream, ageMs],
+  );
+  return rows[0]!;
+}
+
+/** Of what was buried then and is dead still, by their ids. */
+export async function buriedAfter(
+  db: Queryable,
+  claim: Claim,
+  { from, to }: { from: Date; to: Date },
+  afterId: string | undefined,
+  limit: number,
+): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    `select t.id from ${tableOf(claim)} t
+     where t.account_id = $1 and t._deleted_at is not null and t._synced_at >= $2 and t._synced_at < $3
+       and ($4::text is null or t.id > $4)
+     order by t.id limit $5`,
+    [claim.account, from, to, afterId ?? null, limit],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Those that have not come back. */
+export async function stillBuried(db: Queryable, claim: Claim, ids: readonly string[]): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    `select t.id from ${tableOf(claim)} t
+     where t.account_id = $1 and t.id = any($2) and t._deleted_at is not null order by t.id`,
+    [claim.account, ids],
+  );
+  return rows.map(({ id }) => id);
+}
+
 /** Why nothing happens for a while, for who watches; undefined: something does again. */
 export async function noteWait(client: Client, claim: Claim, note: string | undefined): Promise<void> {
   await client.query('update sync.stored_run_streams set note = $3 where (run_id, stream) = ($1, $2)', [

@@ -136,7 +136,7 @@ test.each(readings)(
     where c._deleted_at is not null and k._deleted_at is null`),
     ).toEqual([{ count: 0 }]);
 
-    // A second sweep finds nothing, and asks for nobody but those that lists hide.
+    // A second sweep finds nothing, and asks for nobody but those that lists hide, and once more for the dead.
     s.asked.length = 0;
     expect(await s.run('sweep', both, again)).toMatchObject({
       state: 'completed',
@@ -145,7 +145,9 @@ test.each(readings)(
       deleted: 0,
     });
     const hiddenNow = [...world.tickets.values()].filter(({ state }) => hidden.includes(state)).length;
-    expect(s.asked.filter(({ path }) => oneById.test(path)).length).toBe(hiddenNow);
+    expect(s.asked.filter(({ path }) => oneById.test(path)).length).toBe(
+      hiddenNow + goneTickets.length + goneCustomers.length,
+    );
 
     // Younger than a week, nothing is due but what is new; open tickets are looked at daily.
     s.nowMs += dayMs;
@@ -230,6 +232,9 @@ test('what is no 404 of its own is no deletion; what comes back loses its tombst
   // It comes back as it was a year ago, and so does the customer: messages and contacts with them.
   s.nowMs += hourMs;
   for (const ticket of rest) world.addTicket({ ...ticket, updated_at: ticket.created_at });
+  // One that no list shows.
+  const unlisted = rest[0]!.id;
+  world.archive(unlisted, { quiet: true });
   world.customers.add(customer);
   expect(await s.run('sweep', both, again)).toMatchObject({ state: 'completed', inserted: 0, deleted: 0 });
   expect([...(await tombstones(s, 'tickets')), ...(await tombstones(s, 'customers'))]).toEqual([]);
@@ -259,6 +264,27 @@ test('what is no 404 of its own is no deletion; what comes back loses its tombst
     404, 200,
   ]);
   expect(await tombstones(s, 'customers')).toEqual([]);
+
+  // Dead for a week, it is asked for once more; nobody asks later.
+  const nightly = () => s.run('sweep', ['tickets']);
+  const archived = world.ticket(unlisted);
+  const revoked = { ...archived, messages: [...archived.messages] };
+  s.rules.clear();
+  s.nowMs += dayMs;
+  world.deleteTicket(unlisted);
+  await s.run('sweep', both, again);
+  expect(deletedOf(await tombstones(s, 'tickets'))).toEqual([unlisted]);
+  world.addTicket(revoked);
+  s.nowMs += dayMs;
+  await nightly();
+  expect(deletedOf(await tombstones(s, 'tickets'))).toEqual([unlisted]);
+  s.nowMs += 6 * dayMs + hourMs;
+  s.before = path => (path === `/tickets/${unlisted}` ? 403 : undefined);
+  expect(await nightly()).toMatchObject({ state: 'partly' });
+  s.before = () => undefined;
+  s.nowMs += dayMs;
+  expect(await nightly()).toMatchObject({ state: 'completed', updated: 1 });
+  expect(await tombstones(s, 'tickets')).toEqual([]);
 });
 
 test('an interrupted sweep marks nothing beyond what it has proven, and goes on there', async () => {
