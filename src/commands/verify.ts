@@ -6,12 +6,14 @@ import { exitCodes, UsageError } from '../errors.ts';
 import type { Job } from '../queue/job.ts';
 import { listStream, streams } from '../streams/index.ts';
 import { forecast } from '../sync/forecast.ts';
+import { totalOf } from '../sync/verify.ts';
 import { completeThrough } from '../warehouse/audit.ts';
 import {
   type Asked,
   type Counted,
   type Forecast,
   type Found,
+  holesOf,
   openVerification,
   readCounts,
   readFindings,
@@ -36,8 +38,11 @@ export interface VerifyResult extends RunResult {
   forecast: Forecast;
   credits: number;
   counts: Counted[];
-  /** Records that differ, and rows of `differences` in all of them. */
+  /** Records that differ, and how many of them were repaired. */
   differing: number;
+  repaired: number;
+  /** So many of them are not in `differences`, but in sync.audit. */
+  left_out: number;
   differences: {
     stream: string;
     record: string;
@@ -96,24 +101,31 @@ export async function runVerify(
   const [tickets, customers, users] = [listStream('tickets'), listStream('customers'), listStream('users')];
   const desk = streams.filter(({ source }) => source === 'helpdesk').map(({ name }) => name);
   let expected: Forecast = { credits: 0, seconds: 0 };
+  const { signal } = deps;
   const result = await followRun(config, warehouse, deps, async (ctx, opener) => {
     if ((await completeThrough(ctx.pg, ctx.account, 'tickets')) === undefined)
       throw new UsageError('there is nothing to verify yet', 'Run `npx shelfdesk sync` first.');
-    const given = { sample: asked.sample, limits: config.limits, nowMs: ctx.clock.now(), tickets, customers, users };
-    expected = await forecast(ctx.pg, ctx.account, given);
-    say(
-      `It takes about ${amount(expected.credits)} credits, ${duration(expected.seconds * 1000)} at what the limits allow.`,
-    );
+    const count = (list: string) => totalOf({ ...ctx, signal }, 'sweep', tickets, list);
+    const lists = { tickets, customers, users };
+    const given = { sample: asked.sample, limits: config.limits, nowMs: ctx.clock.now(), count, ...lists };
     const wanted = asked.sample === null ? desk : [customers.name, tickets.name];
-    const run = { account: ctx.account, streams: wanted, opener, asked, forecast: expected };
-    const { run: id, resumed } = await openVerification(ctx.pg, run, new Date(ctx.clock.now()));
-    if (resumed)
-      say(`Going on with run ${id}, which was asked for the same: what it has compared is not compared again.`);
-    return id;
+    const told = await forecast(ctx.pg, ctx.account, given);
+    const run = { account: ctx.account, streams: wanted, opener, asked, forecast: told };
+    const opened = await openVerification(ctx.pg, run, new Date(ctx.clock.now()));
+    expected = opened.forecast;
+    if (opened.resumed)
+      say(`Going on with run ${opened.run}, which was asked for the same: what it has compared is not compared again.`);
+    const seconds = (expected.seconds * opened.left) / Math.max(1, expected.credits);
+    const what = opened.resumed ? 'What is left takes' : 'It takes';
+    say(`${what} about ${amount(opened.left)} credits, ${duration(seconds * 1000)} at what the limits allow.`);
+    const { holes } = await holesOf(ctx.pg, ctx.account, 'tickets');
+    if (holes > 0)
+      say(`${amount(holes)} ranges of tickets have not been read yet: what the source has there comes on top.`);
+    return opened.run;
   });
   const counts = await readCounts(warehouse.pg, result.run);
-  const { found, total, missing } = await readFindings(warehouse.pg, result.run, mostShown.json);
-  const differs = total > 0 || counts.some(one => !isEqual(one, asked, missing));
+  const { found, total, repaired, missing } = await readFindings(warehouse.pg, result.run, mostShown.json);
+  const differs = total > 0 || !areEqual(counts, missing);
   const graver: number[] = [exitCodes.failed, exitCodes.refused, exitCodes.interrupted, exitCodes.usage];
   return {
     ...result,
@@ -122,23 +134,26 @@ export async function runVerify(
     credits: result.streams.reduce((sum, { credits }) => sum + credits, 0),
     counts,
     differing: total,
+    repaired,
+    left_out: total - found.length,
     differences: found.flatMap(rowsOf),
   };
 }
 
 /**
  * A list may hide what is there, and then fewer are counted than are here: where everything was read, each of those was asked
- * for by its id. What is missing here, and was found, explains that more are counted.
+ * for by its id. What is missing here, and was found, explains that more are counted: of all lists together.
  */
-function isEqual(
-  { stream, ours, theirs_least, theirs_most }: Counted,
-  { sample }: Asked,
-  missing: Record<string, number>,
-): boolean {
-  if (ours === null || theirs_least === null || theirs_most === null) return true;
-  if (sample === null) return theirs_least <= ours + (missing[stream] ?? 0);
-  return ours >= theirs_least && ours <= theirs_most;
+function areEqual(counts: readonly Counted[], missing: Record<string, number>): boolean {
+  const lacking = Map.groupBy(counts, ({ stream }) => stream);
+  return [...lacking].every(([stream, lists]) => {
+    const lack = lists.map(({ ours, theirs_least }) => Math.max(0, (theirs_least ?? 0) - (ours ?? 0)));
+    return lack.reduce((sum, one) => sum + one, 0) <= (missing[stream] ?? 0);
+  });
 }
+
+/** More here than the source counts. */
+const isMore = ({ ours, theirs_most }: Counted) => ours !== null && theirs_most !== null && ours > theirs_most;
 
 const rowsOf = ({ stream, record, kind, differences, repaired_at }: Found): VerifyResult['differences'] =>
   Object.entries(differences).map(([field, [ours, theirs]]) => ({
@@ -152,7 +167,7 @@ const rowsOf = ({ stream, record, kind, differences, repaired_at }: Found): Veri
   }));
 
 function show(result: VerifyResult, asked: Asked, { json }: Options): void {
-  const { run, counts, differences, differing, credits, forecast: expected } = result;
+  const { run, counts, differences, differing, repaired, credits, forecast: expected } = result;
   if (!json) {
     const columns = ['stream', 'list', 'here', 'at the source'];
     const theirs = ({ theirs_least: least, theirs_most: most }: Counted) =>
@@ -178,21 +193,21 @@ function show(result: VerifyResult, asked: Asked, { json }: Options): void {
     }
   }
   report(result, { json: json === true });
-  if (differences.length > mostShown.table && !json)
-    say(
-      `Shown are ${mostShown.table} of ${amount(differences.length)}: select * from sync.audit where run_id = ${run}`,
-    );
+  if (result.left_out > 0 || (differences.length > mostShown.table && !json)) {
+    const of = result.left_out > 0 ? `more than ${amount(differences.length)}` : amount(differences.length);
+    const shown = amount(json ? differences.length : mostShown.table);
+    say(`Shown are ${shown} of ${of} differences: select * from sync.audit where run_id = ${run}`);
+  }
   say(`${amount(credits)} credits; ${amount(expected.credits)} were expected.`);
-  if (asked.sample !== null && counts.some(one => !isEqual(one, asked, {})))
-    say('The numbers differ. The source may hide some tickets in its lists: `npx shelfdesk verify --full` tells.');
+  if (asked.sample !== null && !areEqual(counts, {}))
+    say('The source has more than is here: `npx shelfdesk verify --full` tells what.');
+  if (asked.sample !== null && counts.some(isMore))
+    say('More is here than the source counts. Its lists may hide some: `npx shelfdesk verify --full` tells.');
   if (differing === 0) {
     const isOver = ['completed', 'partly'].includes(result.state);
     say(isOver ? 'No differences were found.' : 'No differences were found so far.');
     return;
   }
-  const repaired = differences.filter(one => one.repaired).length;
-  const end = asked.repair ? `${amount(repaired)} were repaired` : 'run it with --repair to make them equal';
-  say(
-    `${style('yellow', `${amount(differences.length)} differences in ${amount(differing)} records`, process.stderr)}; ${end}.`,
-  );
+  const end = asked.repair ? `${amount(repaired)} of them were repaired` : 'run it with --repair to make them equal';
+  say(`${style('yellow', `${amount(differing)} records differ`, process.stderr)}; ${end}.`);
 }

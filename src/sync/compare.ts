@@ -9,8 +9,6 @@ import type { Reply } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { DetailStream, ListStream, Row } from '../streams/stream.ts';
 import {
-  buryRecord,
-  completeThrough,
   differingNames,
   type Finding,
   forgetNames,
@@ -27,18 +25,22 @@ import {
   type Batch,
   type Care,
   keepBooks,
+  type Moment,
   noCounts,
   textOf,
   withCare,
   writeBatch,
 } from '../warehouse/commit.ts';
 import { compare, type Differing } from '../warehouse/compare.ts';
-import { type Client, transaction } from '../warehouse/pool.ts';
+import type { Client } from '../warehouse/pool.ts';
+import { clearRejects, type Reject, writeRejects } from '../warehouse/rejects.ts';
+import { knownOf, setAside } from '../warehouse/verifications.ts';
 import { claimMessages, nameThem } from '../warehouse/waiting.ts';
+import { examineGone, keepPlace, options } from './alone.ts';
 import { detailBatch, singleBatch } from './batch.ts';
 import { commitDetail } from './detail.ts';
-import { byRoot, differencesOf, kindOf, kindOfGone } from './kinds.ts';
-import { laneOf } from './sync.ts';
+import { behindMs } from './hydrate.ts';
+import { byRoot, cameBack, differencesOf, kindOf } from './kinds.ts';
 
 /** How a run compares. */
 export interface Look {
@@ -88,9 +90,6 @@ interface Given {
 
 type Verdict = 'behind' | 'differs' | 'undecided' | 'unjudged';
 
-/** Tries for one record before the next one gets its turn. */
-const fewTries = 6;
-
 export async function examineRecords(look: Look, given: Given): Promise<Examined> {
   const { ctx, claim, repair, random } = look;
   const { stream, reply, batch, askedMs, updated } = given;
@@ -106,20 +105,26 @@ export async function examineRecords(look: Look, given: Given): Promise<Examined
       wanted.length > 0
         ? await standingOf(client, key, wanted, { askedMs, asOfMs: at.asOfMs, lock: repair })
         : new Map<string, Standing>();
-    const verdicts = await judge(client, claim, given, { ids: [...differing.keys()], standing, times });
+    const what = { ids: [...differing.keys()], standing, times, behindMs: at.asOfMs - behindMs(ctx) };
+    const verdicts = await judge(client, claim, given, what);
     const of = (verdict: Verdict) => [...verdicts].filter(([, one]) => one === verdict).map(([id]) => id);
     const differs = of('differs');
+    // What is set aside is told as such.
+    const aside = await setAside(client, key, differs);
     const counts = noCounts();
-    const rejects = [];
+    const rejects: Reject[] = [];
+    const stored: string[] = [];
     for (const part of [subset(batch, of('behind')), ...(repair ? [byForce(subset(batch, differs))] : [])]) {
       if (part.records.length === 0) continue;
       const written = await writeBatch(client, claim, part, at, care);
       add(counts, written.counts);
       rejects.push(...written.rejects);
+      stored.push(...part.records.map(({ id }) => id));
     }
     const refusedIds = new Set(rejects.map(({ recordId }) => recordId));
     const findings = wanted
       .filter(id => (verdicts.get(id) ?? 'differs') === 'differs')
+      .filter(id => !aside.has(id) || (repair && !refusedIds.has(id)))
       .map((id): Finding => {
         const one = differing.get(id);
         const ours = standing.get(id);
@@ -127,23 +132,39 @@ export async function examineRecords(look: Look, given: Given): Promise<Examined
         return {
           stream: stream.name,
           record: id,
-          differences: one ? differencesOf(batch.merge, one) : null,
-          kind: one ? kindOf(stream.name, batch.merge, one, versions && { versions }) : null,
+          ...(one && ours?.buried
+            ? cameBack
+            : {
+                differences: one ? differencesOf(batch.merge, one) : null,
+                kind: one ? kindOf(stream.name, batch.merge, one, versions && { versions }) : null,
+              }),
           oursAsOf: ours && !ours.buried ? ours.observedAt : null,
           repaired: one !== undefined && repair && !refusedIds.has(id),
         };
       });
     await writeFindings(client, claim, findings, { ...at, random });
     await given.more?.(client);
+    await keepRejects(client, key, { stored, rejects }, at);
     await keepBooks(client, claim, at, {
       counts: { ...counts, seen: given.uncounted ? 0 : reply.arrived, rejected: rejects.length, credits },
-      rejects,
+      rejects: [],
       stored: [],
       drift: [],
       expected: look.expected,
     });
     return { unread: reply.unreadable.length + refused, undecided: of('undecided'), late: of('unjudged') };
   });
+}
+
+/** Of another stream than the run's, where a ticket is read with its messages. */
+async function keepRejects(
+  client: Client,
+  key: Pick<Claim, 'account' | 'stream'>,
+  { stored, rejects }: { stored: readonly string[]; rejects: readonly Reject[] },
+  at: Moment,
+): Promise<void> {
+  if (stored.length > 0) await clearRejects(client, key, stored, rejects, new Date(at.nowMs));
+  if (rejects.length > 0) await writeRejects(client, key, rejects, at);
 }
 
 /** What PostgreSQL refuses for a value cannot be compared. */
@@ -172,20 +193,28 @@ async function differingOf(
 async function judge(
   client: Client,
   claim: Claim,
-  { stream, newcomers, updated }: Given,
-  what: { ids: readonly string[]; standing: ReadonlyMap<string, Standing>; times: ReadonlyMap<string, Ms | undefined> },
+  { stream, reply, newcomers, updated }: Given,
+  what: {
+    ids: readonly string[];
+    standing: ReadonlyMap<string, Standing>;
+    times: ReadonlyMap<string, Ms | undefined>;
+    /** A copy of the source which is behind may answer with what was there then. */
+    behindMs: Ms;
+  },
 ): Promise<Map<string, Verdict>> {
   const { ids, standing, times } = what;
   const verdicts = new Map<string, Verdict>();
   if (ids.length === 0) return verdicts;
-  const through = (updated && (await completeThrough(client, claim.account, stream.name))) ?? Number.NEGATIVE_INFINITY;
+  const known = updated ? await knownOf(client, claim.account, reply.records, updated) : new Set<string>();
   const absent = ids.filter(id => !standing.has(id));
   const remains = updated ? await leftBehind(client, claim.account, absent) : new Set<string>();
   for (const id of ids) {
     const ours = standing.get(id);
     const time = times.get(id) ?? Number.NEGATIVE_INFINITY;
     if (ours && !ours.isOlder) verdicts.set(id, 'unjudged');
-    else if (updated) verdicts.set(id, time >= through && isLate(ours, time, remains.has(id)) ? 'behind' : 'differs');
+    else if (updated && ours && !ours.buried && time < ours.updatedMs! && ours.observedAt.getTime() > what.behindMs)
+      verdicts.set(id, 'unjudged');
+    else if (updated) verdicts.set(id, !known.has(id) && isLate(ours, time, remains.has(id)) ? 'behind' : 'differs');
     else if (ours || stream.name !== 'customers') verdicts.set(id, 'differs');
     else verdicts.set(id, newcomers === undefined ? 'undecided' : newcomers.has(id) ? 'behind' : 'differs');
   }
@@ -232,10 +261,10 @@ export async function examineTicket(
   try {
     reply = await ctx.helpdesk.send(messages.request(id, [...embeds]), options(look));
   } catch (error) {
-    if (error instanceof Gone) await examineGone(look, tickets, id, more);
-    else if (error instanceof Retry) await keepPlace(look, more);
-    else throw error;
-    return error instanceof Gone;
+    if (error instanceof Gone) return examineGone(look, tickets, id, more);
+    if (!(error instanceof Retry)) throw error;
+    await keepPlace(look, more);
+    return false;
   }
   const [record] = reply.records;
   if (record === undefined || record.id !== id) {
@@ -246,17 +275,17 @@ export async function examineTicket(
   if (embeds.length > 0) await examineNames(look, messages, reply, record, embeds);
   if (whole) {
     const batch = singleBatch(tickets, reply);
-    const { unread } = await examineRecords(look, { stream: tickets, reply, batch, askedMs, updated, uncounted: true });
-    if (unread > 0) return false;
+    const given = { stream: tickets, reply, batch, askedMs, updated, uncounted: true };
+    const { unread, late } = await examineRecords(look, given);
+    if (unread + late.length > 0) return false;
   }
   const key = { account: claim.account, stream: 'tickets' };
   const ours = (await standingOf(ctx.pg, key, [id], { askedMs, asOfMs: reply.asOf, lock: false })).get(id);
   if (ours && !ours.buried && ours.hasMessages && ours.updatedMs === updated(record))
     return examineMessages(look, messages, reply, record, { askedMs, more });
   // It waits for its messages, or has just changed: they are as good as any that the run for messages would read.
-  const through = (await completeThrough(ctx.pg, claim.account, 'tickets')) ?? Number.NEGATIVE_INFINITY;
-  if (look.repair || updated(record) >= through)
-    await commitDetail(ctx, claim, messages, reply, { id, due: { labels: [], inbox: [] } });
+  const isKnown = (await knownOf(ctx.pg, claim.account, [record], updated)).has(id);
+  if (look.repair || !isKnown) await commitDetail(ctx, claim, messages, reply, { id, due: { labels: [], inbox: [] } });
   await keepPlace(look, more);
   return true;
 }
@@ -278,12 +307,22 @@ async function examineMessages(
       record.id,
     );
     const isSame = ours !== undefined && !ours.buried && ours.hasMessages && ours.updatedMs === stream.version(record);
-    const { found, refused } = await differingOf(client, claim, batch, care);
+    const { found: all, refused } = await differingOf(client, claim, batch, care);
     const judged = isSame && unreadable.length === 0 && refused === 0;
     const counts = noCounts();
+    const rejects: Reject[] = [];
+    const ofMessages = { account: claim.account, stream: stream.name };
+    const aside = await setAside(client, ofMessages, [...new Set(all.map(({ id }) => id))]);
+    if (judged && all.length > 0 && repair) {
+      const written = await writeBatch(client, claim, byForce(batch), at, care);
+      add(counts, written.counts);
+      rejects.push(...written.rejects.map(reject => ({ ...reject, askId: record.id })));
+    }
+    // What is set aside is told as such, and what hangs on it cannot be here.
+    const isAside = ({ id, of, ours }: Differing) => aside.has(id) || (of === 'attachments' && ours === null);
+    const found = aside.size > 0 && (!repair || rejects.length > 0) ? all.filter(one => !isAside(one)) : all;
     if (judged) {
-      if (found.length > 0 && repair) add(counts, (await writeBatch(client, claim, byForce(batch), at, care)).counts);
-      if (found.length === 0 || repair) {
+      if (all.length === 0 || repair) {
         const claimed = { id: record.id, updatedMs: stream.version(record), asOfMs: at.asOfMs };
         await claimMessages(client, claim, claimed, at.nowMs);
       }
@@ -293,14 +332,20 @@ async function examineMessages(
         differences: found.length > 0 ? differencesOf(batch.merge, found) : null,
         kind: found.length > 0 ? kindOf(stream.name, batch.merge, found, { isNote: id => notes.has(id) }) : null,
         oursAsOf: ours.observedAt,
-        repaired: found.length > 0 && repair,
+        repaired: found.length > 0 && repair && rejects.length === 0,
       };
-      const findings = found.length > 0 || random ? [finding] : [];
+      const findings = found.length > 0 || (random && all.length === 0) ? [finding] : [];
       await writeFindings(client, claim, findings, { ...at, random });
     }
     await more?.(client);
+    await keepRejects(
+      client,
+      ofMessages,
+      { stored: all.length > 0 && judged && repair ? [record.id] : [], rejects },
+      at,
+    );
     await keepBooks(client, claim, at, {
-      counts: { ...counts, seen: 1, credits },
+      counts: { ...counts, seen: 1, rejected: rejects.length, credits },
       rejects: [],
       stored: [],
       drift: [],
@@ -346,78 +391,3 @@ async function examineNames(
     await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
   });
 }
-
-// --- what is here alone ------------------------------------------------------------------------------------------------
-
-/** By its id the source has it no more: it is asked once more, and believed then. */
-export async function examineGone(
-  look: Look,
-  stream: ListStream<Row>,
-  id: string,
-  more?: (client: Client) => Promise<void>,
-): Promise<void> {
-  const { ctx, repair, random } = look;
-  const askedMs = ctx.clock.now();
-  try {
-    await ctx.helpdesk.send(stream.get!(id), options(look));
-    await keepPlace(look, more);
-  } catch (error) {
-    if (!(error instanceof Gone)) {
-      if (error instanceof Retry) return keepPlace(look, more);
-      throw error;
-    }
-    await noteGone(look, stream.name, id, { askedMs, asOfMs: error.asOf, random, repair, more });
-  }
-}
-
-export async function noteGone(
-  { ctx, claim, expected }: Look,
-  stream: string,
-  id: string,
-  what: {
-    askedMs: Ms;
-    asOfMs: Ms;
-    random: boolean;
-    repair: boolean;
-    more?: ((client: Client) => Promise<void>) | undefined;
-  },
-): Promise<void> {
-  const { askedMs, asOfMs, random, repair, more } = what;
-  const at = { nowMs: ctx.clock.now(), asOfMs };
-  const credits = ctx.helpdesk.send.takeCredits();
-  await transaction(ctx.pg, async client => {
-    const key = { account: claim.account, stream };
-    const ours = (await standingOf(client, key, [id], { askedMs, asOfMs, lock: repair })).get(id);
-    let deleted = 0;
-    if (ours && !ours.buried && ours.isOlder) {
-      const byMs = Math.max(ctx.helpdesk.send.sourceNow() ?? 0, asOfMs) + 1000;
-      const { lookbackMs } = ctx.helpdesk;
-      if (repair) deleted = await buryRecord(client, key, id, { askedMs, asOfMs, byMs, lookbackMs, nowMs: at.nowMs });
-      const finding: Finding = {
-        stream,
-        record: id,
-        differences: { row: ['there', null] },
-        kind: kindOfGone(ours.isItself),
-        oursAsOf: ours.observedAt,
-        repaired: deleted > 0,
-      };
-      await writeFindings(client, claim, [finding], { ...at, random });
-    }
-    await more?.(client);
-    const counts = { ...noCounts(), seen: 1, deleted, credits };
-    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [], expected });
-  });
-}
-
-/** Nothing came of it. */
-async function keepPlace({ ctx, claim, expected }: Look, more?: (client: Client) => Promise<void>): Promise<void> {
-  const credits = ctx.helpdesk.send.takeCredits();
-  const at = { nowMs: ctx.clock.now(), asOfMs: 0 };
-  await transaction(ctx.pg, async client => {
-    await more?.(client);
-    const counts = { ...noCounts(), seen: 1, credits };
-    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [], expected });
-  });
-}
-
-export const options = ({ ctx, claim }: Look) => ({ lane: laneOf(claim), signal: ctx.signal, tries: fewTries });

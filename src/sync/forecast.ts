@@ -9,10 +9,18 @@ import { type Ms, type Page, type Proof, type Step, secondMs } from '../reading/
 import type { ListStream, Row } from '../streams/stream.ts';
 import { isRedundant } from '../warehouse/coverage.ts';
 import { scopeOf } from '../warehouse/sweep.ts';
-import { countLive, type Forecast, pageOfOurs, ticketsForAllNames } from '../warehouse/verifications.ts';
+import {
+  countBuried,
+  countLive,
+  countTickets,
+  type Forecast,
+  pageOfOurs,
+  ticketsForAllNames,
+} from '../warehouse/verifications.ts';
 
-/** Two requests for Total-Count. */
-const countCost = 4;
+/** Of a request for Total-Count, of which each list takes three. */
+const countCost = 2;
+const counts = 3;
 /** A ticket with its messages. */
 const ticketCost = 2;
 
@@ -23,6 +31,7 @@ export async function forecast(
     sample,
     limits,
     nowMs,
+    count,
     tickets,
     customers,
     users,
@@ -30,6 +39,8 @@ export async function forecast(
     sample: number | null;
     limits: Limits;
     nowMs: Ms;
+    /** What the source counts in a list of tickets: what it hides there is asked for one by one. */
+    count: (list: string) => Promise<number | undefined>;
     tickets: ListStream<Row>;
     customers: ListStream<Row>;
     users: ListStream<Row>;
@@ -41,15 +52,19 @@ export async function forecast(
     users: await countLive(db, account, 'users'),
   };
   const { sinceMs } = await scopeOf(db, { account, stream: 'tickets', run: 0, token: 0, kind: 'verify', again: false });
-  let credits = countCost;
-  let requests = 2;
+  let credits = counts * countCost;
+  let requests = counts;
   for (const { name } of tickets.lists) {
     if (await isRedundant(db, { account, stream: 'tickets' }, name)) continue;
     if (sinceMs === 0) {
-      credits += countCost;
-      requests += 2;
+      credits += counts * countCost;
+      requests += counts;
     }
     if (sample === null) {
+      const theirs = sinceMs === 0 ? await count(name) : undefined;
+      const hidden = theirs === undefined ? 0 : (await countTickets(db, account, name, nowMs)).before - theirs;
+      credits += Math.max(0, hidden) + (sinceMs === 0 ? countCost : 0);
+      requests += Math.max(0, hidden) + (sinceMs === 0 ? 1 : 0);
       const pages = await pagesByCreation(db, account, tickets, { list: name, sinceMs, nowMs });
       credits += pages;
       requests += pages;
@@ -57,9 +72,10 @@ export async function forecast(
   }
   if (sample === null) {
     const lists = [costOf(customers, live.customers, nowMs), costOf(users, live.users, nowMs)];
+    const buried = (await countBuried(db, account, 'tickets')) + (await countBuried(db, account, 'customers'));
     const embeds = [...(await ticketsForAllNames(db, account)).values()].flat().length;
-    credits += lists.reduce((sum, one) => sum + one.credits, 0) + ticketCost * live.tickets + embeds;
-    requests += lists.reduce((sum, one) => sum + one.requests, 0) + live.tickets;
+    credits += lists.reduce((sum, one) => sum + one.credits, 0) + ticketCost * live.tickets + embeds + buried;
+    requests += lists.reduce((sum, one) => sum + one.requests, 0) + live.tickets + buried;
   } else {
     credits += Math.min(sample, live.tickets) * ticketCost + Math.min(sample, live.customers);
     requests += Math.min(sample, live.tickets) + Math.min(sample, live.customers);

@@ -10,6 +10,7 @@ import type { Reply } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Name, Row } from '../streams/stream.ts';
 import type { Claim, Work } from '../warehouse/claims.ts';
+import type { Client } from '../warehouse/pool.ts';
 import { joinAgain, rangeOf } from '../warehouse/ranges.ts';
 import { dueRejects, openSince, saidGone } from '../warehouse/rejects.ts';
 import { othersWait } from '../warehouse/runs.ts';
@@ -244,11 +245,23 @@ async function ask(
  */
 async function noteGone(ctx: Context, claim: Claim, id: string, { message, asOf }: Gone): Promise<void> {
   const gone = Number.isFinite(asOf);
-  const behindMs = Math.min(ctx.helpdesk.lookbackMs, longestBehindMs);
-  const believed = gone && (await saidGone(ctx.pg, claim, id)) && (await isOlder(ctx.pg, claim, id, asOf - behindMs));
+  const ticket = { account: claim.account, stream: 'tickets' };
+  const believed = gone && (await saidGone(ctx.pg, claim, id)) && (await wasThere(ctx, ticket, id, asOf));
   if (believed) await bury(ctx, claim, id, asOf);
   else await noteFailure(ctx, claim, { askId: id, reason: message, gone });
 }
+
+/** So far a copy of the source may be behind. */
+export const behindMs = ({ helpdesk }: Context): Ms => Math.min(helpdesk.lookbackMs, longestBehindMs);
+
+/** Whether every copy of the source must have had the record as of then, unless it was deleted. */
+export const wasThere = (
+  ctx: Context,
+  key: Pick<Claim, 'account' | 'stream'>,
+  id: string,
+  asOfMs: Ms,
+  db: Pick<Client, 'query'> = ctx.pg,
+): Promise<boolean> => isOlder(db, key, id, asOfMs - behindMs(ctx));
 
 function unasked(ids: readonly string[], asked: Set<string>): string[] {
   const left = ids.filter(id => !asked.has(id));

@@ -115,4 +115,7 @@ const typeOf = ({ at, theirs, ours }: Differing): unknown =>
 /** What is here alone: the source had it once, or a hand wrote it. */
 export const kindOfGone = (isItself: boolean | null): string => (isItself === true ? 'deleted' : 'only here');
 
+/** Here it has a tombstone, and the source shows it. */
+export const cameBack = { differences: { row: ['deleted', 'there'] as const }, kind: 'came back' };
+
 export const byRoot = (found: readonly Differing[]): Map<string, Differing[]> => Map.groupBy(found, ({ root }) => root);

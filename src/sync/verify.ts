@@ -3,43 +3,47 @@
  * tells which of ours it lacks; of customers and users the whole list tells it; messages are asked for ticket by ticket. What
  * only we have is asked for by its id before it is said to be gone.
  */
+import type { Lane } from '../budget/budget.ts';
 import type { Context } from '../context.ts';
 import { Gone, Retry } from '../errors.ts';
 import type { Reply } from '../http/request.ts';
 import { readByCreation } from '../reading/by-creation.ts';
 import { floorSecond, type Ms, type Proof, type Step, secondMs } from '../reading/reading.ts';
 import type { ListStream, Row } from '../streams/stream.ts';
-import { chooseAtRandom, completeThrough, countFindings, noteUnread, writeFindings } from '../warehouse/audit.ts';
+import {
+  chooseAtRandom,
+  completeThrough,
+  countFindings,
+  noteUnread,
+  standingOf,
+  writeFindings,
+} from '../warehouse/audit.ts';
 import type { Claim } from '../warehouse/claims.ts';
 import { keepBooks, noCounts } from '../warehouse/commit.ts';
 import { isRedundant } from '../warehouse/coverage.ts';
 import { knownCuts } from '../warehouse/cuts.ts';
-import { transaction } from '../warehouse/pool.ts';
+import { type Client, transaction } from '../warehouse/pool.ts';
 import { scopeOf } from '../warehouse/sweep.ts';
 import {
   askedOf,
+  buriedAfter,
   countLive,
   countTickets,
+  hangingOn,
+  holesOf,
   idsAfter,
   movePlace,
   noteCounts,
-  orphans,
+  parentsLost,
   placeOf,
+  takeAway,
   ticketsAfter,
   ticketsForAllNames,
   unshownTickets,
 } from '../warehouse/verifications.ts';
+import { examineGone, keepPlace, noteGone, options } from './alone.ts';
 import { listBatch, pageOf, singleBatch } from './batch.ts';
-import {
-  type Compared,
-  type Examined,
-  examineGone,
-  examineRecords,
-  examineTicket,
-  type Look,
-  noteGone,
-  options,
-} from './compare.ts';
+import { type Compared, type Examined, examineRecords, examineTicket, type Look } from './compare.ts';
 import { laneOf, type Outcome } from './sync.ts';
 
 interface Verifying {
@@ -48,8 +52,6 @@ interface Verifying {
   readonly compared: Compared;
   /** Records that could not be compared. */
   unread: number;
-  /** Those that were written while they were asked for. */
-  readonly late: Set<string>;
   readonly holes: string[];
 }
 
@@ -64,7 +66,7 @@ export async function verifyStream(ctx: Context, claim: Claim, compared: Compare
   const expected = Math.min(sample ?? live, live);
   const look = { ctx, claim, repair, random: sample !== null, expected };
   const stream = compared[name === 'messages' ? 'tickets' : name];
-  const verifying: Verifying = { look, stream, compared, unread: 0, late: new Set(), holes: [] };
+  const verifying: Verifying = { look, stream, compared, unread: 0, holes: [] };
   if (name === 'messages') await verifyMessages(verifying);
   else if (name === 'users') await verifyWhole(verifying);
   else {
@@ -76,16 +78,29 @@ export async function verifyStream(ctx: Context, claim: Claim, compared: Compare
     }
     if (sample !== null) await verifySample(verifying, sample);
   }
-  if (stream.get !== undefined) await examineUnshown(verifying, [...verifying.late]);
+  if (sample === null && (name === 'customers' || name === 'tickets')) await verifyBuried(verifying);
   if (sample === null && (name === 'customers' || name === 'messages')) await verifyHanging(verifying, name);
   const { unread, holes } = verifying;
-  const missing = [...holes, ...(unread > 0 ? [`${unread} records could not be compared`] : [])];
+  const unjudged = await unjudgedOf(ctx, claim, stream.name);
+  const missing = [...holes, ...unjudged, ...(unread > 0 ? [`${unread} records could not be compared`] : [])];
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
-function note(verifying: Verifying, { unread, late }: Examined): void {
+/** What was written while it was asked for is asked for anew. */
+async function note(verifying: Verifying, { unread, late }: Examined): Promise<void> {
   verifying.unread += unread;
-  for (const id of late) verifying.late.add(id);
+  if (verifying.stream.get === undefined) verifying.unread += late.length;
+  else await examineUnshown(verifying, late);
+}
+
+/** What lies in a range that has not been read is not said to be here, so that nothing of it can be missing. */
+async function unjudgedOf(ctx: Context, { account }: Claim, stream: string): Promise<string[]> {
+  const { holes, from } = await holesOf(ctx.pg, account, stream);
+  if (holes === 0) return [];
+  const what = stream === 'tickets' ? 'what changed in them was not judged' : 'what was created since was not judged';
+  return [
+    `${holes} ranges have not been read, the first from ${from!.toISOString()}: ${what}, nor counted what was created since`,
+  ];
 }
 
 async function listsOf(ctx: Context, claim: Claim, stream: ListStream<Row>): Promise<string[]> {
@@ -97,31 +112,44 @@ async function listsOf(ctx: Context, claim: Claim, stream: ListStream<Row>): Pro
 // --- counts ------------------------------------------------------------------------------------------------------------
 
 /**
- * How many the source counts of what was created before the stream is complete here. Whether `since` includes its own second
- * is not known, so that those of this second may be among them or not. Where the mirror begins later than the source, or the
- * count stops at the depth of paging, nothing is said.
+ * How many the source counts of what was created before the stream is complete here. What comes between two requests is not
+ * known to be among them or not, nor is whether `since` includes its own second. Where the mirror begins later than the
+ * source, or the count stops at the depth of paging, nothing is said.
  */
 async function countList({ look: { ctx, claim }, stream }: Verifying, list: string): Promise<void> {
   const none = { list, ours: null, theirs_least: null, theirs_most: null };
   const isTickets = stream.name === 'tickets';
-  const through = floorSecond((await completeThrough(ctx.pg, claim.account, stream.name)) ?? 0);
+  // The second of that time itself may be complete in part.
+  const through = floorSecond((await completeThrough(ctx.pg, claim.account, stream.name)) ?? 0) - secondMs;
   const { sinceMs } = await sinceOf(ctx, claim);
   if (isTickets && sinceMs > 0) return noteCounts(ctx.pg, claim, none);
-  const count = async (since?: Ms) => {
-    const ask = { page: 1, perPage: 0, count: true, order: 'created', ...(since !== undefined && { since }) } as const;
-    const { total } = await ctx.helpdesk.send(stream.request(list, ask), { lane: laneOf(claim), signal: ctx.signal });
-    return total === undefined || total === stream.paging.depth ? undefined : total;
-  };
+  const count = (since?: Ms) => totalOf(ctx, laneOf(claim), stream, list, since);
+  const before = await count(through);
   const all = await count();
-  const newer = await count(isTickets ? through : through - secondMs);
-  if (all === undefined || newer === undefined) return noteCounts(ctx.pg, claim, none);
+  const live = isTickets ? 0 : await countLive(ctx.pg, claim.account, 'customers');
+  const after = await count(through);
+  if (all === undefined || before === undefined || after === undefined) return noteCounts(ctx.pg, claim, none);
+  const least = all - Math.max(before, after);
   if (!isTickets) {
-    const ours = await countLive(ctx.pg, claim.account, 'customers');
-    return noteCounts(ctx.pg, claim, { list, ours, theirs_least: all - newer, theirs_most: all });
+    const most = all + Math.max(0, after - before);
+    return noteCounts(ctx.pg, claim, { list, ours: live, theirs_least: least, theirs_most: most });
   }
-  const { before, within } = await countTickets(ctx.pg, claim.account, list, through);
-  const theirs = all - newer;
-  await noteCounts(ctx.pg, claim, { list, ours: before, theirs_least: theirs - within, theirs_most: theirs });
+  const ours = await countTickets(ctx.pg, claim.account, list, through);
+  const most = all - Math.min(before, after);
+  await noteCounts(ctx.pg, claim, { list, ours: ours.before, theirs_least: least - ours.within, theirs_most: most });
+}
+
+/** Undefined where the source does not say, or counts no further. */
+export async function totalOf(
+  ctx: Context,
+  lane: Lane,
+  stream: ListStream<Row>,
+  list: string,
+  since?: Ms,
+): Promise<number | undefined> {
+  const ask = { page: 1, perPage: 0, count: true, order: 'created', ...(since !== undefined && { since }) } as const;
+  const { total } = await ctx.helpdesk.send(stream.request(list, ask), { lane, signal: ctx.signal });
+  return total === stream.paging.depth ? undefined : total;
 }
 
 const sinceOf = (ctx: Context, claim: Claim) => scopeOf(ctx.pg, { ...claim, stream: 'tickets' });
@@ -152,7 +180,7 @@ async function verifyList(verifying: Verifying, list: string): Promise<void> {
     const proof = step.done ? step.value : step.value.proof;
     const batch = listBatch(stream, ask, reply);
     const updated = (record: Row) => stream.orderedBy(record);
-    note(verifying, await examineRecords(look, { stream, reply, batch, askedMs, updated }));
+    await note(verifying, await examineRecords(look, { stream, reply, batch, askedMs, updated }));
     if (proof.hole) holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
     if (!proof.covered) continue;
     const range = proof.covered;
@@ -182,7 +210,11 @@ async function examineUnshown(verifying: Verifying, ids: readonly string[]): Pro
   for (const id of ids) await examineById(verifying, id);
 }
 
-async function examineById(verifying: Verifying, id: string): Promise<void> {
+async function examineById(
+  verifying: Verifying,
+  id: string,
+  { more, gone = () => examineGone(verifying.look, verifying.stream, id) }: ById = {},
+): Promise<void> {
   const { look, stream } = verifying;
   const { ctx } = look;
   ctx.signal.throwIfAborted();
@@ -190,17 +222,42 @@ async function examineById(verifying: Verifying, id: string): Promise<void> {
   try {
     const reply = await ctx.helpdesk.send(stream.get!(id), options(look));
     const updated = stream.name === 'tickets' ? (record: Row) => stream.orderedBy(record) : undefined;
-    const isIt = reply.records[0]?.id === id;
-    const batch = singleBatch(stream, reply);
-    if (!isIt) verifying.unread++;
-    else {
-      const { unread, late } = await examineRecords(look, { stream, reply, batch, askedMs, updated });
+    if (reply.records[0]?.id === id) {
+      const batch = singleBatch(stream, reply);
+      const { unread, late } = await examineRecords(look, { stream, reply, batch, askedMs, updated, more });
       verifying.unread += unread + late.length;
+      return;
     }
   } catch (error) {
-    if (error instanceof Gone) await examineGone(look, stream, id);
-    else if (error instanceof Retry) verifying.unread++;
-    else throw error;
+    if (error instanceof Gone && Number.isFinite(error.asOf)) {
+      if (!(await gone({ askedMs, asOfMs: error.asOf }))) verifying.unread++;
+      return;
+    }
+    if (!(error instanceof Gone || error instanceof Retry)) throw error;
+  }
+  verifying.unread++;
+  if (more) await keepPlace(look, more);
+}
+
+interface ById {
+  readonly more?: (client: Client) => Promise<void>;
+  /** What a 404 says. Answers whether it is known now. */
+  readonly gone?: (at: { askedMs: Ms; asOfMs: Ms }) => Promise<boolean>;
+}
+
+/** What has a tombstone no list need show, were it wrong: each is asked for by its id. */
+async function verifyBuried(verifying: Verifying): Promise<void> {
+  const { look } = verifying;
+  const { ctx, claim } = look;
+  for (let after = (await placeOf(ctx.pg, claim, 'buried'))?.place ?? ''; ; ) {
+    const ids = await buriedAfter(ctx.pg, claim, after, batchSize);
+    if (ids.length === 0) return;
+    for (const id of ids) {
+      const more = (client: Pick<typeof ctx.pg, 'query'>) => movePlace(client, claim, 'buried', id);
+      const gone = () => keepPlace(look, more).then(() => true);
+      await examineById(verifying, id, { more, gone });
+    }
+    after = ids.at(-1)!;
   }
 }
 
@@ -225,14 +282,7 @@ async function verifyWhole(verifying: Verifying): Promise<void> {
   const second = await readWhole(verifying, list, false);
   if (second === undefined) return;
   for (const id of unshown.filter(one => !second.shown.has(one))) {
-    const { askedMs, asOfMs } = second;
-    await noteGone(look, stream.name, id, {
-      askedMs,
-      asOfMs,
-      random: look.random,
-      repair: look.repair,
-      more: undefined,
-    });
+    if (!(await noteGone(look, stream.name, id, second))) verifying.unread++;
   }
 }
 
@@ -268,7 +318,7 @@ async function readWhole(
     const batch = listBatch(stream, ask, reply);
     const examined = await examineRecords(look, { stream, reply, batch, askedMs });
     const { undecided } = examined;
-    note(verifying, examined);
+    await note(verifying, examined);
     if (undecided.length === 0) continue;
     // Not here: they may have come since the last sync.
     if (!undecided.every(id => newcomers.has(id)) && !(await readNewcomers(verifying, list, begunMs, newcomers)))
@@ -332,26 +382,43 @@ async function verifyMessages(verifying: Verifying): Promise<void> {
 }
 
 /** Rows that hang on a record that is not here: no reply shows them, and nobody else would miss them. */
-async function verifyHanging({ look }: Verifying, stream: 'customers' | 'messages'): Promise<void> {
+async function verifyHanging(verifying: Verifying, stream: 'customers' | 'messages'): Promise<void> {
+  const { ctx, claim } = verifying.look;
+  for (const id of await parentsLost(ctx.pg, claim, stream)) {
+    const gone = ({ asOfMs }: { asOfMs: Ms }) => noteHanging(verifying, stream, id, asOfMs);
+    await examineById(verifying, id, { gone });
+  }
+}
+
+/** The source has it no more: they get its tombstone, or are taken away where there is none. */
+async function noteHanging(
+  { look, stream: parents }: Verifying,
+  stream: 'customers' | 'messages',
+  id: string,
+  asOfMs: Ms,
+): Promise<boolean> {
   const { ctx, claim, repair, random } = look;
-  const at = { nowMs: ctx.clock.now(), asOfMs: ctx.helpdesk.send.sourceNow() ?? ctx.clock.now() };
+  const at = { nowMs: ctx.clock.now(), asOfMs };
+  const credits = ctx.helpdesk.send.takeCredits();
   await transaction(ctx.pg, async client => {
-    const found = await orphans(client, claim, stream, repair);
-    const findings = found.map(({ table, parent, ids }) => ({
-      stream,
-      record: parent,
-      differences: { [`${table}.row`]: [Object.fromEntries(ids.map(id => [id, 'there'])), {}] as const },
+    const key = { account: claim.account, stream: parents.name };
+    const ours = (await standingOf(client, key, [id], { askedMs: at.nowMs, asOfMs, lock: true })).get(id);
+    const isHere = ours !== undefined && !ours.buried;
+    const found = isHere ? [] : await hangingOn(client, claim.account, stream, id);
+    const differences = found.map(({ table, ids }) => [
+      `${table}.row`,
+      [Object.fromEntries(ids.map(one => [one, 'there'])), {}] as const,
+    ]);
+    const finding = {
+      differences: Object.fromEntries(differences),
       kind: 'only here',
       oursAsOf: null,
       repaired: repair,
-    }));
-    await writeFindings(client, claim, findings, { ...at, random });
-    const deleted = repair ? found.reduce((sum, { ids }) => sum + ids.length, 0) : 0;
-    await keepBooks(client, claim, at, {
-      counts: { ...noCounts(), deleted, credits: 0 },
-      rejects: [],
-      stored: [],
-      drift: [],
-    });
+    };
+    if (found.length > 0) await writeFindings(client, claim, [{ stream, record: id, ...finding }], { ...at, random });
+    const deleted = repair && !isHere ? await takeAway(client, claim, stream, id, at) : 0;
+    const counts = { ...noCounts(), deleted, credits };
+    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
   });
+  return true;
 }

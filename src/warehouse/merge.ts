@@ -63,7 +63,7 @@ export interface Mention {
 export interface Merge {
   /** Upserts a page; answers one row: seen, inserted, updated, updated_ids. */
   readonly upsert: string;
-  /** The same, written over rows that differ from their own `_payload` too, whatever their version: for what is repaired. */
+  /** The same, written over rows that differ from their own `_payload` too, whatever their version, if no later reply wrote them: for what is repaired. */
   readonly forced: string;
   /** Removes what vanished from the sets of the parents `$3` (text[]), given the page `$1` and the account `$2`. */
   readonly removals: readonly string[];
@@ -206,7 +206,7 @@ function upsertCtes(table: Table, forced: boolean): string[] {
       .map(([name, sql]) => `${name} = ${sql},`)
       .join('\n    ')}
     _payload = excluded._payload
-  where ${forced ? 'true' : isNewer(table)}
+  where ${forced ? 't._observed_at <= excluded._observed_at' : isNewer(table)}
   returning t.id, t.xmax = 0 as inserted
 )`,
   ];

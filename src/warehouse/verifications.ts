@@ -2,6 +2,7 @@
 import type pg from 'pg';
 import type { Ms, Range } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
+import { keepChanges } from './merge.ts';
 import { type Client, transaction } from './pool.ts';
 import { reopen } from './ranges.ts';
 import { lockAccount, type NewRun, openRun, type RunState } from './runs.ts';
@@ -28,11 +29,13 @@ export async function openVerification(
   db: pg.Pool,
   { asked, forecast, ...run }: Omit<NewRun, 'kind'> & { asked: Asked; forecast: Forecast },
   now: Date,
-): Promise<{ run: number; resumed: boolean }> {
+): Promise<{ run: number; resumed: boolean; forecast: Forecast; left: number }> {
   return transaction(db, async client => {
     await lockAccount(client, run.account);
-    const { rows } = await client.query<{ id: number; state: RunState }>(
-      `select r.id, r.state from sync.stored_runs r join sync.verifications v on v.run_id = r.id
+    const { rows } = await client.query<{ id: number; state: RunState; left: number } & Forecast>(
+      `select r.id, r.state, v.credits, v.seconds, greatest(0, v.credits - (
+         select sum(s.credits) from sync.stored_run_streams s where s.run_id = r.id))::bigint as left
+       from sync.stored_runs r join sync.verifications v on v.run_id = r.id
        where r.account_id = $1 and r.kind = 'verify' and v.sample is not distinct from $2 and v.repair = $3
          and (r.state = 'running' or r.finished_at > $4)
        order by r.id desc limit 1`,
@@ -42,14 +45,15 @@ export async function openVerification(
     const goesOn = asked.sample === null ? ['running', 'interrupted', 'failed'] : ['running'];
     if (same !== undefined && goesOn.includes(same.state)) {
       if (same.state !== 'running') await reopen(client, same.id, run.opener);
-      return { run: same.id, resumed: true };
+      const { credits, seconds, left } = same;
+      return { run: same.id, resumed: true, forecast: { credits, seconds }, left };
     }
     const id = await openRun(client, { ...run, kind: 'verify' }, now);
     await client.query(
       `insert into sync.verifications (run_id, account_id, sample, repair, credits, seconds) values ($1, $2, $3, $4, $5, $6)`,
       [id, run.account, asked.sample, asked.repair, forecast.credits, Math.ceil(forecast.seconds)],
     );
-    return { run: id, resumed: false };
+    return { run: id, resumed: false, forecast, left: forecast.credits };
   });
 }
 
@@ -119,25 +123,29 @@ export interface Found {
   repaired_at: Date | null;
 }
 
+/** SQL over a row of sync.audit: the source shows it, and here it is not, or has a tombstone. */
+const isMissing = (audit: string) => `${audit}.kind ~ '(missing here|came back)'`;
+
 /** What a run found to differ: the first so many, and how many in all. */
 export async function readFindings(
   db: Queryable,
   run: number,
   limit: number,
-): Promise<{ found: Found[]; total: number; missing: Record<string, number> }> {
+): Promise<{ found: Found[]; total: number; repaired: number; missing: Record<string, number> }> {
   const { rows } = await db.query<Found>(
     `select a.stream, a.record_id as record, a.kind, a.differences, a.repaired_at
      from sync.audit a where a.run_id = $1 and a.differences is not null order by a.id limit $2`,
     [run, limit],
   );
-  const { rows: totals } = await db.query<{ stream: string; n: number; missing: number }>(
-    `select stream, count(*) as n, count(*) filter (where kind = 'missing here') as missing
-     from sync.audit where run_id = $1 and differences is not null group by stream`,
+  const { rows: totals } = await db.query<{ stream: string; n: number; repaired: number; missing: number }>(
+    `select stream, count(*) as n, count(repaired_at) as repaired, count(*) filter (where ${isMissing('a')}) as missing
+     from sync.audit a where run_id = $1 and differences is not null group by stream`,
     [run],
   );
   return {
     found: rows,
     total: totals.reduce((sum, { n }) => sum + n, 0),
+    repaired: totals.reduce((sum, { repaired }) => sum + repaired, 0),
     missing: Object.fromEntries(totals.map(({ stream, missing }) => [stream, missing])),
   };
 }
@@ -152,6 +160,46 @@ const shownIn = (list: string) => `case ${list}
       select from sync.coverage c
       where c.account_id = t.account_id and c.stream = 'tickets' and not c.redundant
         and (c.list = 'spam' and t.spam or c.list = 'trash' and t.trash)) end`;
+
+/**
+ * Of these tickets those that changed within what has been read of the list that shows them, or before anything is wanted:
+ * what the mirror claims to have.
+ */
+export async function knownOf<T extends { id: string }>(
+  db: Queryable,
+  account: string,
+  records: readonly T[],
+  updated: (record: T) => Ms,
+): Promise<Set<string>> {
+  const is = (field: 'spam' | 'trash') => records.map(record => (record as { [field]?: unknown })[field] === true);
+  const { rows } = await db.query<{ id: string }>(
+    `select t.id
+     from (
+       select w.*, a.account_id, a.since from sync.accounts a,
+         unnest($2::text[], $3::timestamptz[], $4::boolean[], $5::boolean[]) w (id, at, spam, trash)
+       where a.account_id = $1) t
+     where t.at < t.since or exists (
+       select from sync.coverage k
+       where k.account_id = $1 and k.stream = 'tickets' and not k.redundant and k.covered @> t.at and ${shownIn('k.list')})`,
+    [account, records.map(({ id }) => id), records.map(one => new Date(updated(one))), is('spam'), is('trash')],
+  );
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** Records of these that are open rejects. */
+export async function setAside(
+  db: Queryable,
+  { account, stream }: Pick<Claim, 'account' | 'stream'>,
+  ids: readonly string[],
+): Promise<Set<string>> {
+  if (ids.length === 0) return new Set();
+  const { rows } = await db.query<{ id: string }>(
+    `select record_id as id from sync.rejects
+     where account_id = $1 and stream = $2 and record_id = any($3) and cleared_at is null`,
+    [account, stream, ids],
+  );
+  return new Set(rows.map(({ id }) => id));
+}
 
 /** Live tickets of a list that were created before this second, and within it. */
 export async function countTickets(
@@ -232,6 +280,46 @@ export async function idsAfter(
   return rows.map(({ id }) => id);
 }
 
+/** Rows with a tombstone from before the run, by their ids: but for those that a list has shown to it. */
+export async function buriedAfter(
+  db: Queryable,
+  { account, run, stream }: Pick<Claim, 'account' | 'run' | 'stream'>,
+  after: string,
+  limit: number,
+): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    `select t.id from helpdesk.${stream} t
+     where t.account_id = $1 and t._deleted_at is not null and t.id > $4
+       and t._synced_at < (select r.started_at from sync.stored_runs r where r.id = $2)
+       and not exists (
+         select from sync.audit a where (a.account_id, a.run_id, a.stream, a.record_id) = ($1, $2, $3, t.id))
+     order by t.id limit $5`,
+    [account, run, stream, after, limit],
+  );
+  return rows.map(({ id }) => id);
+}
+
+export async function countBuried(db: Queryable, account: string, table: 'tickets' | 'customers'): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `select count(*) as n from helpdesk.${table} where account_id = $1 and _deleted_at is not null`,
+    [account],
+  );
+  return rows[0]!.n;
+}
+
+/** Ranges of a stream that have not been read, and where the first of them begins. */
+export async function holesOf(
+  db: Queryable,
+  account: string,
+  stream: string,
+): Promise<{ holes: number; from: Date | null }> {
+  const { rows } = await db.query<{ holes: number; from: Date | null }>(
+    `select count(*) as holes, min(hole_from) as "from" from sync.holes where account_id = $1 and stream = $2`,
+    [account, stream],
+  );
+  return rows[0]!;
+}
+
 /** For each label and each inbox that is in use the ticket that tells its name: which names ride along with which ticket. */
 export async function ticketsForAllNames(db: Queryable, account: string): Promise<Map<string, ('labels' | 'inbox')[]>> {
   const { rows } = await db.query<{ id: string; embeds: ('labels' | 'inbox')[] }>(
@@ -275,29 +363,74 @@ const hanging = {
   ],
 } as const;
 
-/** Rows that hang on a record that is not here and that this run has not missed, by that record; with `remove` they are taken away. */
-export async function orphans(
+/** SQL over `p`, the record, and `o`, what hangs on it and is not gone with it. */
+const lives = (table: string) => (table === 'ticket_labels' ? 'true' : 'o._deleted_at is null');
+
+/** Records that are not here and that this run has not missed, though something hangs on them. */
+export async function parentsLost(
+  db: Queryable,
+  { account, run }: Pick<Claim, 'account' | 'run'>,
+  stream: keyof typeof hanging,
+): Promise<string[]> {
+  const parts = hanging[stream].map(
+    ({ table, parent, of }) => `select o.${parent} as id from helpdesk.${table} o
+      where o.account_id = $1 and ${lives(table)} and not exists (
+        select from helpdesk.${of} p where p.account_id = o.account_id and p.id = o.${parent} and p._deleted_at is null)
+      and not exists (
+        select from sync.audit a
+        where a.account_id = $1 and a.run_id = $2 and a.stream = '${of}' and a.record_id = o.${parent} and ${isMissing('a')})`,
+  );
+  const { rows } = await db.query<{ id: string }>(`${parts.join('\nunion\n')} order by id`, [account, run]);
+  return rows.map(({ id }) => id);
+}
+
+/** What hangs on this record and is not gone. */
+export async function hangingOn(
+  client: Client,
+  account: string,
+  stream: keyof typeof hanging,
+  id: string,
+): Promise<{ table: string; ids: string[] }[]> {
+  const found: { table: string; ids: string[] }[] = [];
+  for (const { table, parent } of hanging[stream]) {
+    const key = table === 'ticket_labels' ? 'label_id' : 'id';
+    const { rows } = await client.query<{ id: string }>(
+      `select o.${key} as id from helpdesk.${table} o
+       where o.account_id = $1 and o.${parent} = $2 and ${lives(table)} order by 1`,
+      [account, id],
+    );
+    if (rows.length > 0) found.push({ table, ids: rows.map(row => row.id) });
+  }
+  return found;
+}
+
+/** What hangs on a record that the source has no more gets its tombstone; where it has none, it goes. Answers how many. */
+export async function takeAway(
   client: Client,
   { account, run }: Pick<Claim, 'account' | 'run'>,
   stream: keyof typeof hanging,
-  remove: boolean,
-): Promise<{ table: string; parent: string; ids: string[] }[]> {
-  const found: { table: string; parent: string; ids: string[] }[] = [];
+  id: string,
+  { nowMs, asOfMs }: { nowMs: Ms; asOfMs: Ms },
+): Promise<number> {
+  const now = new Date(nowMs);
+  await client.query(`select ${keepChanges('$1', '$2', '$3')}`, [now, new Date(asOfMs), run]);
+  let taken = 0;
   for (const { table, parent, of } of hanging[stream]) {
-    const id = table === 'ticket_labels' ? 'label_id' : 'id';
-    const live = table === 'ticket_labels' ? '' : 'and o._deleted_at is null';
-    const lost = `o.account_id = $1 ${live} and not exists (
-      select from helpdesk.${of} p where p.account_id = o.account_id and p.id = o.${parent} and p._deleted_at is null)
-      and not exists (
-        select from sync.audit a
-        where a.account_id = $1 and a.run_id = $2 and a.stream = '${of}' and a.record_id = o.${parent} and a.kind like '%missing here%')`;
-    const { rows } = await client.query<{ parent: string; ids: string[] }>(
-      `select o.${parent} as parent, array_agg(o.${id} order by o.${id}) as ids from helpdesk.${table} o
-       where ${lost} group by o.${parent} order by o.${parent}`,
-      [account, run],
-    );
-    found.push(...rows.map(row => ({ table, ...row })));
-    if (remove && rows.length > 0) await client.query(`delete from helpdesk.${table} o where ${lost}`, [account, run]);
+    const which = `o.account_id = $1 and o.${parent} = $2`;
+    if (table !== 'ticket_labels') {
+      const { rowCount } = await client.query(
+        `update helpdesk.${table} o set _deleted_at = p._deleted_at, _synced_at = $3
+         from helpdesk.${of} p
+         where ${which} and o._deleted_at is null and p.account_id = $1 and p.id = $2 and p._deleted_at is not null`,
+        [account, id, now],
+      );
+      taken += rowCount ?? 0;
+    }
+    const { rowCount } = await client.query(`delete from helpdesk.${table} o where ${which} and ${lives(table)}`, [
+      account,
+      id,
+    ]);
+    taken += rowCount ?? 0;
   }
-  return found;
+  return taken;
 }

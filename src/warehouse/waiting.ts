@@ -231,12 +231,20 @@ export async function lockMessages(client: Client, account: string, id: string):
   return rows[0]?._messages_as_of ?? undefined;
 }
 
-/** Whether the ticket was there at this time: it was created by then, or shown. Where no row says so, it was not. */
-export async function isOlder(db: pg.Pool, { account }: Pick<Claim, 'account'>, id: string, ms: Ms): Promise<boolean> {
+/** By when it was created, where that is known. */
+const createdBy: Record<string, string> = { tickets: 'created_at', customers: '_created_before' };
+
+/** Whether the record was there at this time: it was created by then, or shown. Where no row says so, it was not. */
+export async function isOlder(
+  db: Pick<Client, 'query'>,
+  { account, stream }: Pick<Claim, 'account' | 'stream'>,
+  id: string,
+  ms: Ms,
+): Promise<boolean> {
   const { rows } = await db.query<{ older: boolean }>(
     `select exists (
-       select from helpdesk.tickets
-       where account_id = $1 and id = $2 and (created_at <= $3 or _observed_at <= $3)) as older`,
+       select from helpdesk.${stream}
+       where account_id = $1 and id = $2 and least(${createdBy[stream] ?? '_observed_at'}, _observed_at) <= $3) as older`,
     [account, id, new Date(ms)],
   );
   return rows[0]!.older;

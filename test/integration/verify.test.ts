@@ -7,7 +7,7 @@ import { listStream } from '../../src/streams/index.ts';
 import { messages } from '../../src/streams/messages.ts';
 import { forecast } from '../../src/sync/forecast.ts';
 import { runStream } from '../../src/sync/run-stream.ts';
-import { verifyStream } from '../../src/sync/verify.ts';
+import { totalOf, verifyStream } from '../../src/sync/verify.ts';
 import { readProgress } from '../../src/warehouse/runs.ts';
 import { type Asked, openVerification, readCounts, readFindings } from '../../src/warehouse/verifications.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
@@ -51,7 +51,8 @@ const byHand: {
   // Newer than the source's own: no merge would go over it.
   {
     of: 'ticket',
-    sql: `update helpdesk.tickets set updated_at = updated_at + interval '1 hour' where id = $1`,
+    sql: `update helpdesk.tickets
+      set updated_at = updated_at + interval '1 hour', _observed_at = _observed_at - interval '10 minutes' where id = $1`,
     field: 'updated_at',
   },
   {
@@ -76,7 +77,7 @@ const byHand: {
     of: 'ticket',
     sql: `update helpdesk.tickets set _deleted_at = now() where id = $1`,
     field: 'row',
-    kind: 'missing here',
+    kind: 'came back',
   },
   {
     of: 'ticket',
@@ -228,7 +229,13 @@ async function verify(s: InProcess, asked: Asked, interruptAt = Number.POSITIVE_
   const small = (name: string) => ({ ...listStream(name), paging });
   const lists = { tickets: small('tickets'), customers: small('customers'), users: small('users') };
   const limits = { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10 };
-  const expected = await forecast(s.pool, 'default', { sample: asked.sample, limits, nowMs: s.nowMs, ...lists });
+  const expected = await forecast(s.pool, 'default', {
+    sample: asked.sample,
+    limits,
+    nowMs: s.nowMs,
+    count: list => totalOf(s.ctx, 'sweep', lists.tickets, list),
+    ...lists,
+  });
   const streams = asked.sample === null ? ['users', 'customers', 'tickets', 'messages'] : ['customers', 'tickets'];
   const run = { account: 'default', streams, opener: 0, asked, forecast: expected };
   const { run: id } = await openVerification(s.pool, run, new Date(s.nowMs));

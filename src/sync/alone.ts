@@ -1,0 +1,87 @@
+/**
+ * What is here alone: the source, asked for it by its id, says 404. It is asked once more before that is believed, and not
+ * believed at all of what came so short a while ago that a copy of the source which is behind may not have it yet.
+ */
+import { Gone, Retry } from '../errors.ts';
+import type { Ms } from '../reading/reading.ts';
+import type { ListStream, Row } from '../streams/stream.ts';
+import { buryRecord, type Finding, standingOf, writeFindings } from '../warehouse/audit.ts';
+import { keepBooks, noCounts } from '../warehouse/commit.ts';
+import { type Client, transaction } from '../warehouse/pool.ts';
+import type { Look } from './compare.ts';
+import { goneBy } from './detail.ts';
+import { wasThere } from './hydrate.ts';
+import { kindOfGone } from './kinds.ts';
+import { laneOf } from './sync.ts';
+
+/** Tries for one record before the next one gets its turn. */
+const fewTries = 6;
+
+export const options = ({ ctx, claim }: Look) => ({ lane: laneOf(claim), signal: ctx.signal, tries: fewTries });
+
+type More = ((client: Client) => Promise<void>) | undefined;
+
+/** By its id the source has it no more: it is asked once more, and believed then. Answers whether it is known now. */
+export async function examineGone(look: Look, stream: ListStream<Row>, id: string, more?: More): Promise<boolean> {
+  const { ctx } = look;
+  const askedMs = ctx.clock.now();
+  try {
+    await ctx.helpdesk.send(stream.get!(id), options(look));
+  } catch (error) {
+    // When it was gone is told by the Date of that reply: without one it might be an answer to anything.
+    if (error instanceof Gone && Number.isFinite(error.asOf))
+      return noteGone(look, stream.name, id, { askedMs, asOfMs: error.asOf, more });
+    if (!(error instanceof Gone || error instanceof Retry)) throw error;
+  }
+  await keepPlace(look, more);
+  return false;
+}
+
+/** Answers whether it is known now. */
+export async function noteGone(
+  look: Look,
+  stream: string,
+  id: string,
+  { askedMs, asOfMs, more }: { askedMs: Ms; asOfMs: Ms; more?: More },
+): Promise<boolean> {
+  const { ctx, claim, repair, random, expected } = look;
+  const at = { nowMs: ctx.clock.now(), asOfMs };
+  const credits = ctx.helpdesk.send.takeCredits();
+  return transaction(ctx.pg, async client => {
+    const key = { account: claim.account, stream };
+    const ours = (await standingOf(client, key, [id], { askedMs, asOfMs, lock: repair })).get(id);
+    const isHere = ours !== undefined && !ours.buried;
+    // What is not even itself no copy of the source has ever had.
+    const known =
+      !isHere || (ours.isOlder && (ours.isItself === false || (await wasThere(ctx, key, id, asOfMs, client))));
+    let deleted = 0;
+    if (isHere && known) {
+      const gone = { askedMs, asOfMs, byMs: goneBy(ctx, asOfMs), lookbackMs: ctx.helpdesk.lookbackMs, nowMs: at.nowMs };
+      if (repair) deleted = await buryRecord(client, { ...key, run: claim.run }, id, gone);
+      const finding: Finding = {
+        stream,
+        record: id,
+        differences: { row: ['there', null] },
+        kind: kindOfGone(ours.isItself),
+        oursAsOf: ours.observedAt,
+        repaired: deleted > 0,
+      };
+      await writeFindings(client, claim, [finding], { ...at, random });
+    }
+    await more?.(client);
+    const counts = { ...noCounts(), seen: 1, deleted, credits };
+    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [], expected });
+    return known;
+  });
+}
+
+/** Nothing came of it. */
+export async function keepPlace({ ctx, claim, expected }: Look, more?: More): Promise<void> {
+  const credits = ctx.helpdesk.send.takeCredits();
+  const at = { nowMs: ctx.clock.now(), asOfMs: 0 };
+  await transaction(ctx.pg, async client => {
+    await more?.(client);
+    const counts = { ...noCounts(), seen: 1, credits };
+    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [], expected });
+  });
+}
