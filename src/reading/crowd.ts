@@ -31,6 +31,8 @@ export interface Crowd {
   readonly inclusive: boolean;
   /** Of the earliest of its pages. */
   readonly asOf: Ms;
+  /** The pages of both readings. */
+  readonly pages: readonly Page[];
 }
 
 /** From the readings forwards and backwards, and whether the one backwards was the later one. */
@@ -53,8 +55,9 @@ export function* readCrowd(
     const [there, back] = backwards ? [one, other] : [other, one];
     const agreed = agree(rowsBefore(before, there.pages), rowsBefore(before, back.pages), backwards);
     if (agreed || readings === mostReadings) {
-      const asOf = Math.min(...[one, other].flatMap(({ pages }) => pages.map(page => page.asOf)));
-      return { there: there.pages, before, agreed, deep, inclusive: startsIn(begun.pages[0]!, since), asOf };
+      const pages = [...one.pages, ...other.pages];
+      const asOf = Math.min(...pages.map(page => page.asOf));
+      return { there: there.pages, before, agreed, deep, inclusive: startsIn(begun.pages[0]!, since), asOf, pages };
     }
     one = other;
   }

@@ -137,7 +137,7 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
       const unread = Math.max(start, read);
       const to = claim(crowd.before, crowd.asOf);
       proof = crowd.agreed
-        ? { ...over, ...covering(start, to) }
+        ? { ...over, ...covering(start, to), ...crowded(Math.max(start, since), to, crowd) }
         : { ...over, ...leaving(unread, crowd.before === Infinity ? to : crowd.before, disagreed('update')) };
       if (crowd.before === Infinity) return yield* readFuture(since, crowd.there, proof, options);
       if (!crowd.agreed) start = crowd.before;
@@ -159,6 +159,13 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
 
 const tooDeep = ({ depth }: ReadingOptions, more: string | undefined) =>
   [`more records with this update time than paging reaches (${depth})`, ...(more ? [more] : [])].join('; ');
+
+/** Copies of different age may have answered its pages: who was there is told, so that a member that had left tells of it. */
+function crowded(from: Ms, to: Ms, { pages }: Crowd): Proof {
+  if (to <= from) return {};
+  const ids = pages.flatMap(({ rows }) => rows.filter(({ time }) => time < to).map(({ id }) => id));
+  return { crowd: { from, to, ids: [...new Set(ids)], toldBy: Math.max(...pages.map(({ date }) => date)) } };
+}
 
 interface Walked {
   /** Everything that had happened up to here has been met. */

@@ -86,6 +86,15 @@ export interface Proof {
   readonly hole?: Range & { readonly reason: string };
   /** Where a walk stands now; null when it is over. */
   readonly walk?: Walk | null;
+  /** What of `covered` was read by pages of a moving list. */
+  readonly crowd?: Crowded;
+}
+
+/** Certain only if none of its records turns out to have left before its last page came. */
+export interface Crowded extends Range {
+  readonly ids: readonly string[];
+  /** When its last page came, by the source's clock. */
+  readonly toldBy: Ms;
 }
 
 export interface Step {

@@ -7,13 +7,14 @@ import type { Lane } from '../budget/budget.ts';
 import type { Context } from '../context.ts';
 import { ClockMoved, Gone, Retry } from '../errors.ts';
 import type { Reply, Unreadable } from '../http/request.ts';
-import type { Ask, Ms, Proof, Walk } from '../reading/reading.ts';
+import type { Ask, Ms, Proof, Range, Walk } from '../reading/reading.ts';
 import type { ListStream, Row } from '../streams/stream.ts';
 import type { Claim, Work } from '../warehouse/claims.ts';
 import { type Batch, type Bookkeeping, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
 import { nextHole, readPosition } from '../warehouse/coverage.ts';
+import { copiesDiffer, hasRipe, settleCrowds, takenBack } from '../warehouse/crowds.ts';
 import { knownCuts } from '../warehouse/cuts.ts';
-import type { Client } from '../warehouse/pool.ts';
+import { type Client, transaction } from '../warehouse/pool.ts';
 import { rangeOf } from '../warehouse/ranges.ts';
 import { dueRejects, openSince } from '../warehouse/rejects.ts';
 import { clearSuspects, suspectLate } from '../warehouse/suspects.ts';
@@ -37,10 +38,16 @@ const mostTries = 3;
 
 /** Extends the top of coverage of every list of the stream to now. */
 export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<Outcome> {
-  return readLists(ctx, claim, stream, async function* (list) {
-    const position = await readPosition(ctx.pg, claim, list, stream.fromTheBeginning);
-    if (!position.redundant) yield position;
-  });
+  return readLists(
+    ctx,
+    claim,
+    stream,
+    async function* (list) {
+      const position = await readPosition(ctx.pg, claim, list, stream.fromTheBeginning);
+      if (!position.redundant) yield position;
+    },
+    readTakenBack,
+  );
 }
 
 /** A run of every minute that finds another one at the top of the stream leaves it to that one. */
@@ -75,45 +82,94 @@ async function readLists<T extends Row>(
   claim: Claim,
   stream: ListStream<T>,
   partsOf: (list: string) => AsyncIterable<Part>,
+  afterwards?: typeof readTakenBack,
 ): Promise<Outcome> {
   const started = new Date(ctx.clock.now());
   const holes: string[] = [];
+  let asOf = Infinity;
   for (const { name } of stream.lists) {
-    for await (const part of partsOf(name)) holes.push(...(await readPart(ctx, claim, stream, name, part)));
+    for await (const part of partsOf(name)) {
+      const read = await readPart(ctx, claim, stream, name, part);
+      holes.push(...read.holes);
+      asOf = Math.min(asOf, read.asOf);
+    }
   }
+  if (afterwards) holes.push(...(await afterwards(ctx, claim, stream, asOf)));
   await askAgain(ctx, claim, stream);
   const rejects = await openSince(ctx.pg, claim, started);
   const missing = [...holes, ...(rejects > 0 ? [`${rejects} records could not be stored`] : [])];
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
-/** Answers which holes it had to leave. */
+/**
+ * Crowds that are certain now, all their lists having been read to the end as of `asOf`, and those that are not: these are
+ * read again, once. Answers which holes stay.
+ */
+async function readTakenBack<T extends Row>(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<T>,
+  asOf: Ms,
+): Promise<string[]> {
+  const knownMs = asOf - ctx.helpdesk.lookbackMs;
+  if (await hasRipe(ctx.pg, claim, knownMs)) await takeBack(ctx, claim, knownMs);
+  const holes: string[] = [];
+  for (const { list, from, to } of await takenBack(ctx.pg, claim)) {
+    const part = { fromMs: from, untilMs: to, walk: undefined };
+    holes.push(...(await readPart(ctx, claim, stream, list, part)).holes);
+  }
+  const left = holes.length > 0 ? [] : await takenBack(ctx.pg, claim);
+  return [...holes, ...left.map(({ list, from }) => `${list} list, ${new Date(from).toISOString()}: ${copiesDiffer}`)];
+}
+
+async function takeBack(ctx: Context, claim: Claim, knownMs: Ms): Promise<void> {
+  const at = { nowMs: ctx.clock.now(), asOfMs: knownMs };
+  const credits = ctx.helpdesk.send.takeCredits();
+  await transaction(ctx.pg, async client => {
+    await keepBooks(client, claim, at, { counts: { ...noCounts(), credits }, rejects: [], stored: [], drift: [] });
+    await settleCrowds(client, claim, knownMs, new Date(at.nowMs));
+  });
+}
+
+/** Answers which holes it had to leave, and when its last page was true. */
 async function readPart<T extends Row>(
   ctx: Context,
   claim: Claim,
   stream: ListStream<T>,
   list: string,
   { fromMs, untilMs, firstLoad = false, walk }: Part,
-): Promise<string[]> {
+): Promise<{ holes: string[]; asOf: Ms }> {
   const { lookbackMs } = ctx.helpdesk;
   const { type: types } = stream.enumerations;
   const cuts = types && (await knownCuts(ctx.pg, claim, types));
   const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad, walk, until: untilMs, cuts });
   const holes: string[] = [];
   let seen = 0;
+  let asOf = Infinity;
+  let claimed: Range | undefined;
   for (let step = reading.next(); !step.done; ) {
     ctx.signal.throwIfAborted();
     const { ask } = step.value;
     const reply = await requestPage(ctx, claim, stream, list, ask);
     step = reading.next(pageOf(stream, reply, ask.order));
-    const proof = step.done ? step.value : step.value.proof;
+    const proven = step.done ? step.value : step.value.proof;
+    const proof = added(proven, claimed);
+    claimed = proven.covered ?? claimed;
+    asOf = reply.asOf;
     // What a count takes in that is not of the list's own order has partly been seen.
     const expected = reply.total === undefined || ask.order ? undefined : seen + reply.total;
     await commitPage(ctx, claim, stream, { list, ask, reply, proof, expected, until: untilMs });
     if (proof.hole) holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
     seen += reply.arrived;
   }
-  return holes;
+  return { holes, asOf };
+}
+
+/** What a proof adds to what was claimed before: what another run has taken back meanwhile is not claimed again. */
+function added(proof: Proof, claimed: Range | undefined): Proof {
+  const { covered } = proof;
+  if (!claimed || covered?.from !== claimed.from) return proof;
+  return { ...proof, covered: { from: claimed.to, to: Math.max(claimed.to, covered.to) } };
 }
 
 /**

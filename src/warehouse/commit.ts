@@ -10,6 +10,7 @@ import type { Ms, Proof } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
 import { cleanJson, cleanText } from './clean.ts';
 import { addHole, cover, makeRedundant, placeWalk } from './coverage.ts';
+import { noteCrowd } from './crowds.ts';
 import type { Merge } from './merge.ts';
 import { type Client, isDataException, transaction } from './pool.ts';
 import { clearRejects, type Drift, type Reject, writeDrift, writeRejects } from './rejects.ts';
@@ -182,6 +183,7 @@ export async function keepBooks(client: Client, claim: Claim, at: Moment, books:
   const { proof = {}, list = 'default' } = books;
   const now = new Date(at.nowMs);
   if (proof.covered) await cover(client, claim, list, proof.covered);
+  if (proof.crowd) await noteCrowd(client, claim, list, proof.crowd);
   if (proof.walk !== undefined) await placeWalk(client, claim, list, proof.walk, books.until);
   if (proof.hole) await addHole(client, claim, list, proof.hole, now);
   for (const name of books.redundant ?? []) await makeRedundant(client, claim, name);
