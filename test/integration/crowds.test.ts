@@ -1,6 +1,7 @@
 /**
  * More tickets in one second than paging reaches: of one update, made at other times; and of one import, which gave them
- * one time of creation as well. A sync has them all, through an interruption, and a backfill what is only such a second.
+ * one time of creation as well. A sync has them all, through an interruption, and a backfill what is only such a second. And
+ * a crowd whose pages copies of different age have answered.
  */
 import { expect, test } from 'vitest';
 import { Interrupted } from '../../src/errors.ts';
@@ -65,4 +66,60 @@ test('twelve thousand of one second of update, and as many of one second of crea
     new Date(imported + 3_600_000),
   );
   expect(covers).toEqual({ whole: true });
+});
+
+test('what copies of different age lost between two pages is told and found, once a ticket shows that it had left', async () => {
+  await using s = await inProcess({ tickets: 0, customers: 3, seed: 22, paging: { perPage: 3, depth: 30 } });
+  const { world } = s;
+  const crowd = s.nowMs - 3_600_000;
+  const add = (id: string, moved: number) =>
+    world.addTicket({ id, created_at: at(crowd - 86_400_000), updated_at: at(moved) });
+  for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) add(id, crowd);
+  for (let i = 1; i <= 8; i++) add(`z${i}`, crowd + i * 60_000);
+  const have = async () =>
+    (await s.rows('select id from helpdesk.tickets where id < $1 order by id', 'z')).map(r => r.id);
+  const crowds = () => s.rows('select members from sync.crowds');
+  const holes = () => s.rows('select hole_from, hole_to, reason from sync.holes');
+  const sync = () => s.run('sync', ['tickets']);
+  const lag = { kind: 'lag', seconds: 60 } as const;
+
+  // A ticket of page 1 moves away before page 2 is read; page 1 comes once more, from a copy that does not know it yet.
+  s.rules.set([{ path: '/nowhere', fault: lag }]);
+  let moved = false;
+  s.before = (_path, query) => {
+    const isCrowd = query.get('since_updated_at') === at(crowd - 1000);
+    s.rules.set([{ path: isCrowd && moved ? '/tickets' : '/nowhere', fault: lag }]);
+    if (!isCrowd || moved || query.get('page') !== '2') return undefined;
+    s.rules.set([{ path: '/nowhere', fault: lag }]);
+    s.nowMs += 2000;
+    world.touch('a');
+    moved = true;
+    return undefined;
+  };
+  expect(await sync()).toMatchObject({ state: 'completed', error: null });
+  expect(await have()).toEqual(['a', 'b', 'c', 'e', 'f']);
+  expect(await crowds()).toEqual([{ members: expect.arrayContaining(['a', 'b', 'c', 'e', 'f']) }]);
+
+  // The next sync knows that it had left, and is stopped before it can read the second again: that is told.
+  s.nowMs += 600_000;
+  s.before = (_path, query) => (query.get('since_updated_at') === at(crowd - 2000) ? 401 : undefined);
+  expect((await sync()).state).toBe('failed');
+  expect(await crowds()).toEqual([]);
+  const reason = expect.stringMatching(/a record left this second/);
+  expect(await holes()).toEqual([{ hole_from: new Date(crowd - 1000), hole_to: expect.any(Date), reason }]);
+
+  s.before = () => undefined;
+  expect(await sync()).toMatchObject({ state: 'completed', error: null, inserted: 1 });
+  expect(await have()).toEqual(['a', 'b', 'c', 'd', 'e', 'f']);
+  expect(await holes()).toEqual([]);
+  expect(await crowds()).toHaveLength(1);
+
+  // Nobody has left since: from now on it is certain, and not read again.
+  s.nowMs += 600_000;
+  const asked = s.asked.length;
+  expect(await sync()).toMatchObject({ state: 'completed', error: null });
+  expect(await crowds()).toEqual([]);
+  expect(s.asked.slice(asked).map(({ query }) => query.get('since_updated_at')! > at(crowd + 600_000))).not.toContain(
+    false,
+  );
 });
