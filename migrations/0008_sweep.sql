@@ -21,7 +21,7 @@ comment on column sync.swept.list is
   'default, spam, trash, or open: open and held tickets, which are looked at daily. undated: tickets that show no created_at, asked for by id.';
 comment on column sync.swept.created is 'Everything that was created in this range was read; of undated, everything.';
 comment on column sync.swept.as_of is
-  'What had happened up to here was in what was read: a lookback before the replies, since a source may show things so late.';
+  'What had happened up to here was in what was read: a lookback before the replies, since a source may show things so late; of customers a minute more, since a reply may be slower than the first one of the walk.';
 comment on column sync.swept.run_id is 'The run that read it.';
 
 create table sync.suspects (
@@ -31,6 +31,7 @@ create table sync.suspects (
   suspected_at timestamptz not null,
   alive_at timestamptz not null,
   gone_at timestamptz,
+  gone_since timestamptz,
   attempts int not null default 0,
   error text,
   run_id bigint,
@@ -46,6 +47,7 @@ comment on column sync.suspects.suspected_at is
 comment on column sync.suspects.alive_at is 'The source had it then: the last proof of that.';
 comment on column sync.suspects.gone_at is
   'By then, by its own clock, the source had it no more: it said so when asked by id (404). Null while it has not said so.';
+comment on column sync.suspects.gone_since is 'When it said so for the first time, if it has said nothing else since; null with gone_at.';
 comment on column sync.suspects.attempts is 'How often it was asked for by id in vain, for other reasons.';
 comment on column sync.suspects.error is 'What came of it the last time.';
 comment on column sync.suspects.run_id is 'The run that last asked for it by id; null while none has, or when it is to be asked for again.';
@@ -90,7 +92,7 @@ comment on function sync.is_gone_or_known(timestamptz, timestamptz, timestamptz)
   'Whether a row is no suspect any more: it has its tombstone, or was observed since it was suspected.';
 
 create view sync.open_suspects as
-select s.account_id, s.stream, s.record_id, s.suspected_at, s.alive_at, s.gone_at, s.attempts, s.error, s.run_id
+select s.account_id, s.stream, s.record_id, s.suspected_at, s.alive_at, s.gone_at, s.gone_since, s.attempts, s.error, s.run_id
 from sync.suspects s
 where case s.stream
   when 'tickets' then exists (

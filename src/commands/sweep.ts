@@ -52,8 +52,11 @@ export async function runSweep(
 ): Promise<RunResult> {
   return followRun(config, warehouse, deps, async (ctx, opener) => {
     const asked = { account: ctx.account, streams, opener, acceptDeletions };
-    const { run, resumed } = await openSweep(ctx.pg, asked, new Date(ctx.clock.now()));
-    if (resumed) say(`Going on with run ${run}, which was asked for the same.`);
+    const { run, resumed, begun } = await openSweep(ctx.pg, asked, new Date(ctx.clock.now()));
+    if (resumed)
+      say(
+        `Going on with run ${run}, which began at ${begun.toISOString().slice(0, 16)}Z: what it has read is not read again.`,
+      );
     return run;
   });
 }

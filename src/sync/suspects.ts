@@ -79,6 +79,9 @@ export async function settleSuspects(ctx: Context, claim: Claim, stream: ListStr
   return unknown > 0 ? `${unknown} ${stream.name} that no list shows could not be asked for` : undefined;
 }
 
+/** A copy of the source that does not know yet what another one has said is no further behind. */
+const behindMs = ({ helpdesk }: Context) => Math.min(helpdesk.lookbackMs, longestBehindMs) + marginMs;
+
 const staleBefore = ({ clock, helpdesk }: Context) => (helpdesk.send.sourceNow() ?? clock.now()) - staleMs;
 
 /** Whether no more can turn out to be gone than are believed. Without `told`, any of those that are left. */
@@ -89,7 +92,7 @@ async function areFew({ ctx, claim, most, buried }: Stage, told: boolean): Promi
 
 async function* inBatches(stage: Stage, which: Pick<Which, 'gone' | 'recent'>): AsyncGenerator<string[]> {
   const { ctx, claim } = stage;
-  const recent = { recentMs: recentMs + ctx.helpdesk.lookbackMs };
+  const recent = { recentMs: recentMs + ctx.helpdesk.lookbackMs, behindMs: behindMs(ctx) };
   for (let after: Place | undefined; ; ) {
     const found = await suspectsAfter(ctx.pg, claim, { ...which, ...recent }, after, batchSize);
     if (found.length === 0) return;
@@ -170,11 +173,11 @@ async function askStale(stage: Stage): Promise<boolean> {
  */
 async function askAgain(stage: Stage): Promise<boolean> {
   const { ctx, claim } = stage;
-  const { send, lookbackMs } = ctx.helpdesk;
+  const { send } = ctx.helpdesk;
   const sinceMs = await goneSince(ctx.pg, claim);
   if (sinceMs === undefined) return true;
-  const behindMs = Math.min(lookbackMs, longestBehindMs) + marginMs + send.latencyMs();
-  const waitMs = Math.min(behindMs, sinceMs + behindMs - (send.sourceNow() ?? sinceMs));
+  const longestMs = behindMs(ctx) + send.latencyMs();
+  const waitMs = Math.min(longestMs, sinceMs + longestMs - (send.sourceNow() ?? sinceMs));
   if (waitMs > 0) {
     const note = `some that seem to be gone may have come only just now: they are asked for once more in ${Math.ceil(waitMs / 1000)} s, when no copy of the source can be behind any more. Whoever cannot wait may stop it: the same command goes on here`;
     await write(stage, client => noteWait(client, claim, note));

@@ -65,7 +65,8 @@ export async function suspectTickets(client: Client, claim: Claim, proven: Prove
         and greatest(t._observed_at, t._messages_as_of) < $3 and t.id <> all ($5)
         and ${created ? speaksOf[list]! : 'true'}
       on conflict (account_id, stream, record_id) do update set
-        suspected_at = excluded.suspected_at, alive_at = excluded.alive_at, gone_at = null, run_id = null`,
+        suspected_at = excluded.suspected_at, alive_at = excluded.alive_at, gone_at = null, gone_since = null,
+        run_id = null`,
     values: [
       ...keyOf(claim),
       new Date(asOfMs),
@@ -92,7 +93,8 @@ export async function suspectCustomers(
      left join sync.open_suspects o on (o.account_id, o.stream, o.record_id) = ($1, $2, t.id)
      where t.account_id = $1 and t._deleted_at is null and greatest(t._observed_at, t._checked_at) < $3
      on conflict (account_id, stream, record_id) do update set
-       suspected_at = excluded.suspected_at, alive_at = excluded.alive_at, gone_at = null, run_id = null`,
+       suspected_at = excluded.suspected_at, alive_at = excluded.alive_at, gone_at = null, gone_since = null,
+        run_id = null`,
     [...keyOf(claim), new Date(begunMs), lookbackMs],
   );
   return rowCount ?? 0;
@@ -147,9 +149,10 @@ export async function forgetKnown(db: Queryable, claim: Claim): Promise<void> {
 export interface Which {
   /** The source has told this run that they are gone, or has not. */
   readonly gone: boolean;
-  /** Of those that are: whether it is no longer than `recentMs` since they were last there. */
+  /** Of those that are: whether they were there no longer than `recentMs` ago, and have not said twice, `behindMs` apart, that they are gone. */
   readonly recent?: boolean;
   readonly recentMs: number;
+  readonly behindMs: number;
 }
 
 /** Where a suspect stands among them: those that were asked for in vain least often come first. */
@@ -162,7 +165,7 @@ export interface Place {
 export async function suspectsAfter(
   db: Queryable,
   claim: Claim,
-  { gone, recent, recentMs }: Which,
+  { gone, recent, recentMs, behindMs }: Which,
   after: Place | undefined,
   limit: number,
 ): Promise<Place[]> {
@@ -170,9 +173,20 @@ export async function suspectsAfter(
     `select o.record_id as id, o.attempts from sync.open_suspects o
      where (o.account_id, o.stream) = ($1, $2) and ($3::text is null or (o.attempts, o.record_id) > ($9, $3))
        and (o.gone_at is not null and o.run_id is not distinct from $4) = $5
-       and ($6::boolean is null or (o.gone_at - o.alive_at < $7 * interval '1 millisecond') = $6)
+       and ($6::boolean is null or (o.gone_at - o.alive_at < $7 * interval '1 millisecond'
+         and o.gone_at - o.gone_since < $10 * interval '1 millisecond') = $6)
      order by o.attempts, o.record_id limit $8`,
-    [...keyOf(claim), after?.id ?? null, claim.run, gone, recent ?? null, recentMs, limit, after?.attempts ?? null],
+    [
+      ...keyOf(claim),
+      after?.id ?? null,
+      claim.run,
+      gone,
+      recent ?? null,
+      recentMs,
+      limit,
+      after?.attempts ?? null,
+      behindMs,
+    ],
   );
   return rows;
 }
@@ -198,7 +212,7 @@ export async function noteAnswer(
   const gone = 'goneMs' in answer;
   await client.query(
     `update sync.suspects set run_id = $4, attempts = attempts + $5, error = $6,
-       gone_at = $7
+       gone_at = $7, gone_since = case when $7::timestamptz is not null then coalesce(gone_since, $7) end
      where (account_id, stream, record_id) = ($1, $2, $3)`,
     [...keyOf(claim), id, claim.run, gone ? 0 : 1, gone ? null : answer.error, gone ? new Date(answer.goneMs) : null],
   );

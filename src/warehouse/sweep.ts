@@ -14,28 +14,32 @@ type Queryable = Pick<pg.ClientBase, 'query'>;
 /** The place of a walk of all customers, apart from that of a sync. */
 export const walkName = 'sweep';
 
+/** What was read longer ago is no answer to somebody who asks for a sweep now. */
+const goOnMs = 3_600_000;
+
 /** Readings of one run that follow each other are one range, unless they are further apart: the range is as old as its oldest. */
 const apartMs = 3_600_000;
 
 /**
  * A sweep that somebody asks for. Who asks for the same that is being read already follows that; one that was interrupted
- * or failed is gone on with: what it has read is not read again.
+ * or failed less than an hour ago is gone on with: what it has read is not read again. So is one of this week that found too
+ * much to be gone, by whoever says that it is.
  */
 export async function openSweep(
   db: pg.Pool,
   { acceptDeletions, ...run }: Omit<NewRun, 'kind'> & { acceptDeletions: boolean },
   now: Date,
-): Promise<{ run: number; resumed: boolean }> {
+): Promise<{ run: number; resumed: boolean; begun: Date }> {
   return transaction(db, async client => {
     await lockAccount(client, run.account);
-    const { rows } = await client.query<{ id: number; state: RunState }>(
-      `select id, state from sync.stored_runs r
+    const { rows } = await client.query<{ id: number; state: RunState; begun: Date }>(
+      `select id, state, started_at as begun from sync.stored_runs r
        where account_id = $1 and kind = 'sweep' and again
          and (select array_agg(stream order by stream) from sync.stored_run_streams where run_id = r.id)
            = (select array_agg(w order by w) from unnest($2::text[]) w)
          and (state = 'running' or finished_at > $3)
        order by id desc limit 1`,
-      [run.account, run.streams, new Date(now.getTime() - resumeMs)],
+      [run.account, run.streams, new Date(now.getTime() - (acceptDeletions ? resumeMs : goOnMs))],
     );
     const [same] = rows;
     const resumed = same !== undefined && ['running', 'interrupted', 'failed'].includes(same.state);
@@ -46,7 +50,7 @@ export async function openSweep(
       id,
       acceptDeletions,
     ]);
-    return { run: id, resumed };
+    return { run: id, resumed, begun: resumed ? same.begun : now };
   });
 }
 

@@ -410,6 +410,7 @@ test('a large part gone at once is believed only when somebody says so', async (
     openSweep(s.pool, { account: 'default', streams: both, opener: 0, acceptDeletions }, new Date(s.nowMs));
   const { run, resumed } = await ask(false);
   expect(resumed).toBe(false);
+  const begun = new Date(s.nowMs);
   // So few rows are no mass, whatever their share.
   expect(await s.goOn(run, 'customers')).toMatchObject({ state: 'completed' });
   expect(deletedOf(await tombstones(s, 'customers'))).toEqual(asc(few));
@@ -433,14 +434,48 @@ test('a large part gone at once is believed only when somebody says so', async (
   // Asked again, it does not read again, and stops again; some that were said to be gone are there by now.
   world.addTicket({ id: gone[0]!, created_at: '2025-01-01T00:00:00Z' });
   s.asked.length = 0;
-  expect(await ask(false)).toEqual({ run, resumed: true });
+  expect(await ask(false)).toEqual({ run, resumed: true, begun });
   expect(await s.goOn(run, 'tickets')).toMatchObject({ state: 'failed' });
   // But for what is new.
   expect(s.asked.filter(({ query }) => query.has('sort')).length).toBeLessThan(4);
-  expect(await ask(true)).toEqual({ run, resumed: true });
+  // After a day a sweep is begun anew, unless it is the answer to what was found.
+  s.nowMs += dayMs;
+  expect(await ask(true)).toEqual({ run, resumed: true, begun });
   expect(await s.goOn(run, 'tickets')).toMatchObject({ state: 'completed' });
   expect(deletedOf(await tombstones(s, 'tickets'))).toEqual(asc(gone.slice(1)));
   expect(await seems()).toBe(0);
+
+  // Found and believed within minutes, each is asked for twice in all, and no more.
+  const more = [...world.tickets.keys()].slice(5, 35);
+  for (const id of more) world.deleteTicket(id);
+  await s.run('backfill', ['tickets'], again);
+  const second = await ask(false);
+  expect(second.resumed).toBe(false);
+  s.asked.length = 0;
+  expect(await s.goOn(second.run, 'customers')).toMatchObject({ state: 'completed' });
+  expect(await s.goOn(second.run, 'tickets')).toMatchObject({ state: 'failed' });
+  s.nowMs += 3 * 60_000;
+  expect(await ask(true)).toMatchObject({ run: second.run });
+  expect(await s.goOn(second.run, 'tickets')).toMatchObject({ state: 'completed' });
+  const times = (id: string) => s.asked.filter(({ path }) => path === `/tickets/${id}`).length;
+  expect(Math.max(...more.map(times))).toBe(2);
+  expect(deletedOf(await tombstones(s, 'tickets'))).toEqual(asc([...gone.slice(1), ...more]));
+
+  // One that was stopped longer ago is no answer to who asks now.
+  const left = await s.open('sweep', both, again);
+  await s.rows(
+    `update sync.stored_runs set state = 'interrupted', finished_at = $2 where id = $1`,
+    left,
+    new Date(s.nowMs),
+  );
+  expect(await ask(false)).toMatchObject({ run: left, resumed: true });
+  await s.rows(
+    `update sync.stored_runs set state = 'interrupted', finished_at = $2 where id = $1`,
+    left,
+    new Date(s.nowMs),
+  );
+  s.nowMs += hourMs + 1;
+  expect((await ask(false)).resumed).toBe(false);
 });
 
 test('whoever has an older ticket is not waited for; a wait is told, and may be broken off', async () => {
