@@ -269,7 +269,7 @@ export async function commitRecords<T extends Row>(
   if (clockMoved !== undefined) throw new ClockMoved(clockMoved);
 }
 
-/** +1 h, −90 min */
+/** +1 h, −10.5 min */
 function spanOf(ms: Ms): string {
   const size = Math.abs(ms);
   const [unit, unitMs] = size < 90_000 ? ['s', 1000] : size < 3_570_000 ? ['min', 60_000] : ['h', 3_600_000];
