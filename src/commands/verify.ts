@@ -144,7 +144,7 @@ export async function runVerify(
  * A list may hide what is there, and then fewer are counted than are here: where everything was read, each of those was asked
  * for by its id. What is missing here, and was found, explains that more are counted: of all lists together.
  */
-function areEqual(counts: readonly Counted[], missing: Record<string, number>): boolean {
+export function areEqual(counts: readonly Counted[], missing: Record<string, number>): boolean {
   const lacking = Map.groupBy(counts, ({ stream }) => stream);
   return [...lacking].every(([stream, lists]) => {
     const lack = lists.map(({ ours, theirs_least }) => Math.max(0, (theirs_least ?? 0) - (ours ?? 0)));

@@ -52,6 +52,8 @@ interface Verifying {
   readonly compared: Compared;
   /** Records that could not be compared. */
   unread: number;
+  /** Those that were written while they were asked for, and cannot be asked for by their ids. */
+  readonly late: Set<string>;
   readonly holes: string[];
 }
 
@@ -66,7 +68,7 @@ export async function verifyStream(ctx: Context, claim: Claim, compared: Compare
   const expected = Math.min(sample ?? live, live);
   const look = { ctx, claim, repair, random: sample !== null, expected };
   const stream = compared[name === 'messages' ? 'tickets' : name];
-  const verifying: Verifying = { look, stream, compared, unread: 0, holes: [] };
+  const verifying: Verifying = { look, stream, compared, unread: 0, late: new Set(), holes: [] };
   if (name === 'messages') await verifyMessages(verifying);
   else if (name === 'users') await verifyWhole(verifying);
   else {
@@ -80,7 +82,8 @@ export async function verifyStream(ctx: Context, claim: Claim, compared: Compare
   }
   if (sample === null && (name === 'customers' || name === 'tickets')) await verifyBuried(verifying);
   if (sample === null && (name === 'customers' || name === 'messages')) await verifyHanging(verifying, name);
-  const { unread, holes } = verifying;
+  const { holes } = verifying;
+  const unread = verifying.unread + verifying.late.size;
   const unjudged = await unjudgedOf(ctx, claim, stream.name);
   const missing = [...holes, ...unjudged, ...(unread > 0 ? [`${unread} records could not be compared`] : [])];
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
@@ -89,8 +92,8 @@ export async function verifyStream(ctx: Context, claim: Claim, compared: Compare
 /** What was written while it was asked for is asked for anew. */
 async function note(verifying: Verifying, { unread, late }: Examined): Promise<void> {
   verifying.unread += unread;
-  if (verifying.stream.get === undefined) verifying.unread += late.length;
-  else await examineUnshown(verifying, late);
+  if (verifying.stream.get !== undefined) await examineUnshown(verifying, late);
+  else for (const id of late) verifying.late.add(id);
 }
 
 /** What lies in a range that has not been read is not said to be here, so that nothing of it can be missing. */

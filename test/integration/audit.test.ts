@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { auditTickets } from '../../jobs/audit-tickets.ts';
 import { openWaiting } from '../../src/queue/tend.ts';
+import { chooseAtRandom } from '../../src/warehouse/audit.ts';
 import { readProgress } from '../../src/warehouse/runs.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { differences } from '../support/mirror.ts';
@@ -163,4 +164,35 @@ test('an audit begins once an hour where nothing else is to be done, ends when t
     'note edits do not move updated_at',
     'note edits do not move updated_at',
   ]);
+});
+
+test('each ticket is as likely as any other, and one whose 404 is not confirmed takes the credits of no other', async () => {
+  const { s, run } = await audited({ tickets: 20, seed: 5 }, { ticketsPerHour: 0, messagesAgeMs: 86_400_000 });
+  await using _ = s;
+  await s.sync();
+  const drawn = new Map<string, number>();
+  for (let i = 0; i < 400; i++)
+    for (const id of await chooseAtRandom(
+      s.pool,
+      { account: 'default', stream: 'tickets' },
+      { limit: 2, chance: i / 400 },
+    ))
+      drawn.set(id, (drawn.get(id) ?? 0) + 1);
+  // 40 each, give or take four times the root of 36.
+  expect(drawn.size).toBe(20);
+  expect(Math.min(...drawn.values())).toBeGreaterThan(16);
+  expect(Math.max(...drawn.values())).toBeLessThan(64);
+
+  s.nowMs += 2 * 86_400_000;
+  const [odd] = s.world.tickets.values();
+  const asked: string[] = [];
+  s.before = (path, query) => {
+    asked.push(path);
+    if (asked.length === 200) void s.open('backfill', ['tickets']);
+    return path === `/tickets/${odd!.id}` && query.get('embed')?.includes('messages') ? 404 : undefined;
+  };
+  await run();
+  expect(asked.filter(path => path === `/tickets/${odd!.id}`)).toHaveLength(2);
+  expect(new Set(asked).size).toBe(20);
+  expect(await audits(s)).toEqual([]);
 });

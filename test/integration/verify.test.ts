@@ -1,6 +1,8 @@
 /** `verify`: what hands have changed is found field by field, and repaired; what is merely behind is no difference. */
 import type pg from 'pg';
 import { expect, test } from 'vitest';
+import { auditTickets } from '../../jobs/audit-tickets.ts';
+import { areEqual } from '../../src/commands/verify.ts';
 import { exitCodes, Interrupted } from '../../src/errors.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { listStream } from '../../src/streams/index.ts';
@@ -190,12 +192,18 @@ test('differences made by hand: all are found, named by field, and repaired; the
     ['customers', 'messages', 'tickets'].map(stream => ({ stream, n: 5 })),
   );
 
+  const history = `select 'ticket' as what, id, _first_seen_at, _listed_by, null as after, null as before from helpdesk.tickets
+    union all select 'customer', id, _first_seen_at, null, _created_after, _created_before from helpdesk.customers order by 1, 2`;
+  const { rows: known } = await db.pool.query<{ what: string; id: string }>(history);
+  const removed = new Set<string>();
   const taken = new Set<string>();
   const expected: string[] = [];
   const streamOf = { note: 'messages', contact: 'customers', attachment: 'messages', inbox: 'inboxes' };
   for (const { of, sql, field, kind = 'changed here', record } of byHand) {
     const row = await takeRow(db.pool, of, taken);
     await db.pool.query(sql, [row.id]);
+    if (sql.startsWith('delete from helpdesk.tickets') || sql.startsWith('delete from helpdesk.customers'))
+      removed.add(`${of} ${row.id}`);
     const stream = (streamOf as Record<string, string>)[of] ?? `${of}s`;
     expected.push([stream, record ?? row.parent, field, kind].join(' '));
   }
@@ -209,6 +217,10 @@ test('differences made by hand: all are found, named by field, and repaired; the
   expect(repaired.differences.map(one => one.repaired)).toEqual(named.map(() => true));
   expect(repaired.exitCode).toBe(exitCodes.differs);
   expect(await differences(db.pool, sandbox.world)).toEqual([]);
+
+  // What was here before is the row that it was.
+  const stays = ({ what, id }: { what: string; id: string }) => id !== 'extra' && !removed.has(`${what} ${id}`);
+  expect((await db.pool.query<{ what: string; id: string }>(history)).rows.filter(stays)).toEqual(known.filter(stays));
 
   // From here on the mirror is behind, which is no difference; what nothing announces is one.
   const { world } = sandbox;
@@ -225,7 +237,7 @@ test('differences made by hand: all are found, named by field, and repaired; the
 const paging = { perPage: 10, depth: 50 };
 
 /** A verification with small pages, stream by stream. */
-async function verify(s: InProcess, asked: Asked, interruptAt = Number.POSITIVE_INFINITY) {
+async function verify(s: InProcess, asked: Asked, interruptAt = Number.POSITIVE_INFINITY, only?: readonly string[]) {
   const small = (name: string) => ({ ...listStream(name), paging });
   const lists = { tickets: small('tickets'), customers: small('customers'), users: small('users') };
   const limits = { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10 };
@@ -236,7 +248,11 @@ async function verify(s: InProcess, asked: Asked, interruptAt = Number.POSITIVE_
     count: list => totalOf(s.ctx, 'sweep', lists.tickets, list),
     ...lists,
   });
-  const streams = asked.sample === null ? ['users', 'customers', 'tickets', 'messages'] : ['customers', 'tickets'];
+  const streams = only
+    ? [...only]
+    : asked.sample === null
+      ? ['users', 'customers', 'tickets', 'messages']
+      : ['customers', 'tickets'];
   const run = { account: 'default', streams, opener: 0, asked, forecast: expected };
   const { run: id } = await openVerification(s.pool, run, new Date(s.nowMs));
   for (const stream of streams) {
@@ -244,7 +260,9 @@ async function verify(s: InProcess, asked: Asked, interruptAt = Number.POSITIVE_
       verifyStream(ctx, claim, { ...lists, messages });
     const work = { account: 'default', run: id, stream };
     const stop = new AbortController();
-    s.before = path => {
+    const { before } = s;
+    s.before = (path, query) => {
+      if (interruptAt === Number.POSITIVE_INFINITY) return before(path, query);
       if (path.startsWith('/tickets/') && --interruptAt === 0) stop.abort(new Interrupted());
       return undefined;
     };
@@ -258,6 +276,7 @@ async function verify(s: InProcess, asked: Asked, interruptAt = Number.POSITIVE_
     expected: expected.credits,
     credits: progress.reduce((sum, { credits }) => sum + credits, 0),
     states: progress.map(({ state }) => state),
+    errors: progress.flatMap(({ error }) => error ?? []),
     found: (await readFindings(s.pool, id, 100)).found,
     counts: await readCounts(s.pool, id),
   };
@@ -269,10 +288,23 @@ test('whatever a list hides and `since` includes, and however deep it is: what i
     await using s = await inProcess({ tickets: 55, seed: 9, ...options, paging });
     await s.sync();
     s.nowMs += 600_000;
-    const { expected, credits, found, counts } = await verify(s, { sample: null, repair: false });
-    expect({ found, credits }).toEqual({ found: [], credits: expected });
-    expect(counts.every(one => one.ours === one.theirs_least && one.ours === one.theirs_most)).toBe(true);
-    expect(counts.length).toBe('spamListed' in options ? 4 : 2);
+    const first = await verify(s, { sample: null, repair: false });
+    expect({ found: first.found, credits: first.credits }).toEqual({ found: [], credits: first.expected });
+    expect(first.counts.every(one => one.ours === one.theirs_least && one.ours === one.theirs_most)).toBe(true);
+    expect(first.counts.length).toBe('spamListed' in options ? 4 : 2);
+    if (!('archivedListed' in options)) continue;
+    // Once listed, then archived: here it is, and no list shows it.
+    const listed = [...s.world.tickets.values()].filter(one => !one.spam && !one.trash && one.state !== 'snoozed');
+    for (const { id } of listed.slice(0, 12)) s.world.archive(id);
+    await s.sync();
+    s.nowMs += 600_000;
+    for (const sample of [null, 5]) {
+      const { expected, credits, found, counts, states } = await verify(s, { sample, repair: false });
+      expect({ found, credits }).toEqual({ found: [], credits: expected });
+      expect(states).toEqual(states.map(() => 'completed'));
+      expect(counts.some(one => one.ours! > one.theirs_most!)).toBe(true);
+      expect(areEqual(counts, {})).toBe(true);
+    }
   }
 });
 
@@ -301,4 +333,155 @@ test('while the world changes and a fifth of the requests fails, only what nothi
   expect(found.length).toBeGreaterThan(0);
   expect(found.filter(({ kind }) => !['customer edited', 'deleted'].includes(kind))).toEqual([]);
   expect(found.filter(({ repaired_at }) => repaired_at === null)).toEqual([]);
+});
+
+const lag = { kind: 'lag', seconds: 110 } as const;
+
+test('what a copy of the source that is behind does not show yet is not gone, and what it shows still is not the truth', async () => {
+  await using s = await inProcess({ tickets: 12, seed: 3 });
+  await s.sync();
+  s.nowMs += 600_000;
+  s.rules.set([{ path: '/nowhere', fault: lag }]);
+  const customer = s.world.customers.add({ first_name: 'New' });
+  const fresh = s.world.addTicket({ customer_id: customer.id, subject: 'A new one' });
+  const [old] = [...s.world.tickets.values()].filter(({ messages }) => messages.length > 0);
+  s.world.patchTicket(old!.id, { subject: 'Another' });
+  s.world.addMessage(old!.id, { body: 'A reply just now' });
+  s.nowMs += 5000;
+  await s.sync();
+  s.nowMs += 30_000;
+  s.rules.set([{ fault: lag }]);
+  for (const sample of [1000, null]) {
+    const { found, states } = await verify(s, { sample, repair: true });
+    expect(found).toEqual([]);
+    expect(states).toContain('partly');
+  }
+  s.ctx = {
+    ...s.ctx,
+    helpdesk: { ...s.ctx.helpdesk, audit: { ticketsPerHour: 100, messagesAgeMs: undefined } },
+  };
+  const run = await s.open('audit', ['tickets']);
+  await auditTickets.run(s.ctx, { account: 'default', run, stream: 'tickets' });
+  expect(await s.rows('select kind from sync.audit where differences is not null')).toEqual([]);
+  expect(await s.rows('select id from helpdesk.tickets where id = $1 and _deleted_at is null', fresh.id)).toHaveLength(
+    1,
+  );
+  expect(await differences(s.pool, s.world)).toEqual([]);
+});
+
+test('a wrong tombstone is found though no list shows the ticket, and of what exists nothing is taken away', async () => {
+  await using s = await inProcess({ tickets: 30, seed: 3, archivedListed: false });
+  await s.sync();
+  s.nowMs += 600_000;
+  const listed = new Set((await s.rows('select id from helpdesk.tickets')).map(({ id }) => id));
+  const [a, b, c] = [...s.world.tickets.values()].filter(({ id, messages }) => listed.has(id) && messages.length > 1);
+  s.world.archive(a!.id);
+  s.nowMs += 600_000;
+  await s.sync();
+  s.nowMs += 600_000;
+  s.world.deleteTicket(b!.id);
+  await s.run('sweep', ['customers', 'tickets']);
+  s.nowMs += 600_000;
+  const members = (id: string) =>
+    s.rows(
+      'select id, _deleted_at is not null as gone from helpdesk.messages where ticket_id = $1 order by position',
+      id,
+    );
+  const hers = await members(b!.id);
+  expect(hers.map(({ gone }) => gone)).toEqual(hers.map(() => true));
+  await s.pool.query('update helpdesk.messages set _deleted_at = null where ticket_id = $1', [b!.id]);
+  // Deleted for good, and here already: of what hangs on it nothing is known to the source any more.
+  s.world.deleteTicket(c!.id);
+  await s.pool.query('delete from helpdesk.tickets where id = $1', [c!.id]);
+  await s.pool.query('update helpdesk.tickets set _deleted_at = $2 where id = $1', [a!.id, new Date(s.nowMs - 1000)]);
+  const named = (found: Awaited<ReturnType<typeof verify>>['found']) =>
+    found.map(({ stream, record, kind, repaired_at }) => [stream, record, kind, repaired_at !== null]);
+  const wrong = (repaired: boolean) => [
+    ['tickets', a!.id, 'came back', repaired],
+    ...[b!.id, c!.id].sort().map(id => ['messages', id, 'only here', repaired]),
+  ];
+  const seen = await verify(s, { sample: null, repair: false });
+  expect(named(seen.found)).toEqual(wrong(false));
+  // One for each of two that something hangs on, less the messages that a ticket has which is not here.
+  expect(Math.abs(seen.credits - seen.expected)).toBeLessThanOrEqual(2);
+  expect(named((await verify(s, { sample: null, repair: true })).found)).toEqual(wrong(true));
+  expect((await members(a!.id)).length).toBe(a!.messages.length);
+  expect(await members(b!.id)).toEqual(hers);
+  expect(await members(c!.id)).toEqual([]);
+  expect(
+    await s.rows(`select distinct record_id from sync.changes where table_name = 'messages' and parent_id = $1`, c!.id),
+  ).toHaveLength(c!.messages.length);
+});
+
+test('what is refused is no repair, and what lies in a hole, or came between two counts, is said to be so', async () => {
+  await using s = await inProcess({ tickets: 24, seed: 3 });
+  await s.sync();
+  s.nowMs += 600_000;
+  const everything = { sample: null, repair: true };
+  const openRejects = () => s.rows('select stream, ask_id from sync.rejects where cleared_at is null');
+  const [message] = await s.rows('select id, ticket_id from helpdesk.messages order by id limit 1');
+  await s.pool.query('delete from helpdesk.messages where id = $1', [message!.id]);
+  await s.pool.query(`create function refuse() returns trigger language plpgsql as $f$
+    begin if new.id = '${message!.id as string}' then raise exception 'refused' using errcode = '54000'; end if; return new; end $f$;
+    create trigger refuse before insert or update on helpdesk.messages for each row execute function refuse()`);
+  const refused = await verify(s, everything, undefined, ['messages']);
+  expect(refused.found.map(({ record, repaired_at }) => [record, repaired_at])).toEqual([[message!.ticket_id, null]]);
+  expect(await openRejects()).toEqual([{ stream: 'messages', ask_id: message!.ticket_id }]);
+  expect((await verify(s, { sample: null, repair: false }, undefined, ['messages'])).found).toEqual([]);
+  await s.pool.query('drop trigger refuse on helpdesk.messages');
+  await s.pool.query(
+    `insert into sync.rejects (account_id, stream, key, record_id, ask_id, first_seen_at, last_seen_at, reason, replayable)
+     select 'default', 'tickets', id, id, id, $1, $1, 'x', false from helpdesk.tickets where id <> $2 order by id limit 1`,
+    [new Date(s.nowMs), message!.ticket_id],
+  );
+  await s.pool.query(
+    `update helpdesk.tickets set subject = 'by hand' where id in (select record_id from sync.rejects)`,
+  );
+  expect((await verify(s, everything)).found.map(({ repaired_at }) => repaired_at !== null)).toEqual([true, true]);
+  expect(await openRejects()).toEqual([]);
+  expect(await differences(s.pool, s.world)).toEqual([]);
+
+  // One comes between two counts, and is here already at the next one.
+  let counts = 0;
+  const [one] = s.world.tickets.values();
+  s.before = (path, query) => {
+    if (path === '/tickets' && query.get('per_page') === '0' && ++counts === 3)
+      s.world.addTicket({ customer_id: one!.customer_id, subject: 'A new one' });
+    return undefined;
+  };
+  const counted = await verify(s, { sample: 5, repair: false });
+  expect(areEqual(counted.counts, {})).toBe(true);
+  s.before = () => undefined;
+
+  // A worker whose clock was ahead has written it: of no reply it can be said that it is newer.
+  const ahead = new Date(s.nowMs + 3_600_000);
+  await s.pool.query(
+    `update helpdesk.users set email = 'x', _synced_at = $1 where id = (select min(id) from helpdesk.users)`,
+    [ahead],
+  );
+  const users = await verify(s, { sample: null, repair: false }, undefined, ['users']);
+  expect([users.found, users.errors]).toEqual([[], ['1 records could not be compared']]);
+
+  await s.sync();
+  s.nowMs += 600_000;
+  const tickets = await s.rows('select id, updated_at from helpdesk.tickets order by updated_at');
+  const hole = tickets[3]!.updated_at as Date;
+  await s.pool.query(
+    `update sync.coverage set covered = covered - tstzmultirange(tstzrange($1, $1::timestamptz + interval '1 second'))
+     where stream = 'tickets'`,
+    [hole],
+  );
+  const lost = tickets.slice(10, 14).map(({ id }) => id as string);
+  for (const [table, id] of Object.entries({
+    messages: 'ticket_id',
+    attachments: 'ticket_id',
+    ticket_labels: 'ticket_id',
+    tickets: 'id',
+  }))
+    await s.pool.query(`delete from helpdesk.${table} where ${id} = any($1)`, [lost]);
+  const holed = await verify(s, { sample: null, repair: false }, undefined, ['tickets']);
+  expect(holed.found.map(({ record, kind }) => `${record} ${kind}`).sort()).toEqual(
+    lost.map(id => `${id} missing here`).sort(),
+  );
+  expect(holed.errors[0]).toContain(`have not been read, the first from ${hole.toISOString()}`);
 });
