@@ -135,8 +135,8 @@ async function sweepPart(
       expected: rows,
       more: async client => {
         await noteProof(client, sweep, list, proof, shown);
-        if (step.done && untilMs === undefined && list === stream.lists[0].name && proof.asOf !== undefined)
-          await noteUndated(client, sweep, proof.asOf);
+        if (step.done && untilMs === undefined && list === stream.lists[0].name)
+          await noteUndated(client, sweep, page.asOf);
       },
     });
     const to = proof.covered?.to ?? 0;

@@ -509,6 +509,30 @@ test('whoever has an older ticket is not waited for; a wait is told, and may be 
   expect(deletedOf(await tombstones(s, 'customers'))).toEqual(asc([known, stranger]));
 });
 
+test('what came unreadable is not said to be as it is here', async () => {
+  await using s = await inProcess({ tickets: 20, customers: 12, seed: 19, paging });
+  const { world } = s;
+  await s.sync(both);
+  s.nowMs += dayMs;
+  const [ticket] = world.tickets.keys();
+  const [customer] = world.customers.keys();
+  s.rules.set([
+    { fault: { kind: 'set', id: ticket!, field: 'number', value: 'none' } },
+    { fault: { kind: 'set', id: customer!, field: 'first_name', value: 5 } },
+  ]);
+  const known = async () => [
+    await ticketChecked(s, ticket!),
+    (await s.rows('select _checked_at as at from helpdesk.customers where id = $1', customer))[0]!.at,
+  ];
+  const before = await known();
+  expect(await s.run('sweep', both, again)).toMatchObject({ state: 'partly', deleted: 0 });
+  expect(await known()).toEqual(before);
+  s.rules.clear();
+  s.nowMs += hourMs;
+  await s.run('sweep', both, again);
+  expect((await known()).filter(at => (at as Date).getTime() < s.nowMs - hourMs)).toEqual([]);
+});
+
 test('tombstones come as soon as they are certain; what was gone long ago, or is shown since, is asked for anew', async () => {
   const sweep = { ageMs: 7 * dayMs, mostDeleted: 1 };
   await using s = await inProcess({ tickets: 130, customers: 5, seed: 17, paging, sweep });
