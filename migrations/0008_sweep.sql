@@ -13,6 +13,7 @@ create table sync.swept (
   constraint swept_no_overlap exclude using gist (account_id with =, stream with =, list with =, created with &&),
   check (not isempty(created))
 );
+create index swept_from on sync.swept (account_id, stream, list, (coalesce(lower(created), '-infinity')));
 comment on table sync.swept is
   'What sweeps have read: everything that a list shows of what was created in a range, the newest reading of each range.';
 comment on column sync.swept.account_id is 'The operator''s name for the mirrored account; part of every key.';
@@ -160,34 +161,53 @@ end;
 comment on function sync.deletes_checked_at(text, text) is
   'Nothing that this stream shows here had been deleted at the source before this time; null if it was never swept from the beginning to the end.';
 
+-- Joins, and no function for each row: a report asks it of all tickets.
+create view sync.checked_tickets as
+select t.account_id, t.id as ticket_id,
+  case
+    when exists (
+      select from sync.rejects r
+      where r.account_id = t.account_id and r.stream = 'tickets' and r.ask_id = t.id and r.cleared_at is null)
+      then least(t._observed_at, s.alive_at)
+    when s.alive_at is not null then s.alive_at
+    else greatest(t._observed_at, w.as_of)
+  end as checked_at
+from helpdesk.tickets t
+left join sync.open_suspects s on s.account_id = t.account_id and s.stream = 'tickets' and s.record_id = t.id
+left join (
+  select c.account_id, bool_or(c.list = 'spam') as spam, bool_or(c.list = 'trash') as trash
+  from sync.coverage c
+  where c.stream = 'tickets' and not c.redundant
+  group by c.account_id) apart on apart.account_id = t.account_id
+left join lateral (
+  select max(w.as_of) as as_of
+  from (values
+    ('undated', t.created_at is null),
+    ('spam', t.spam),
+    ('trash', t.trash),
+    ('open', t.state in ('open', 'hold') and not coalesce(t.spam, false) and not coalesce(t.trash, false)),
+    ('default', not coalesce(apart.spam and t.spam or apart.trash and t.trash, false))) l (list, speaks)
+  cross join lateral (
+    -- Ranges of a list do not overlap: only the last one that begins by then can hold it.
+    select w.created, w.as_of
+    from sync.swept w
+    where w.account_id = t.account_id and w.stream = 'tickets' and w.list = l.list
+      and coalesce(lower(w.created), '-infinity') <= coalesce(t.created_at, '-infinity')
+    order by coalesce(lower(w.created), '-infinity') desc
+    limit 1) w
+  where l.speaks and w.created @> coalesce(t.created_at, '-infinity')) w on true
+where t._deleted_at is null;
+comment on view sync.checked_tickets is
+  'For every ticket that is here: when the source was last seen to have it as it is here, in what a list shows of it.';
+comment on column sync.checked_tickets.account_id is 'The account.';
+comment on column sync.checked_tickets.ticket_id is 'The ticket; joins helpdesk.tickets.id.';
+comment on column sync.checked_tickets.checked_at is
+  'When the source was last seen to have this ticket as it is here, in what a list shows of it. While a later version of it is set aside (sync.rejects), no sweep counts.';
+
 create function sync.ticket_checked_at(account text, id text) returns timestamptz
 language sql stable
 begin atomic
-  select case
-    when s.alive_at is not null then s.alive_at
-    -- What came unreadable, or was refused, is not as it is here.
-    when exists (
-      select from sync.rejects j
-      where j.account_id = account and j.stream = 'tickets' and j.ask_id = t.id and j.cleared_at is null) then t._observed_at
-    else greatest(t._observed_at, (
-      select max(w.as_of)
-      from sync.swept w
-      where w.account_id = account and w.stream = 'tickets' and (w.list = 'undated') = (t.created_at is null)
-        and (t.created_at is null or w.created @> t.created_at)
-        and case w.list
-          when 'undated' then true
-          when 'spam' then coalesce(t.spam, false)
-          when 'trash' then coalesce(t.trash, false)
-          when 'open' then t.state in ('open', 'hold') and not coalesce(t.spam, false) and not coalesce(t.trash, false)
-          else not exists (
-            select from sync.coverage c
-            where c.account_id = account and c.stream = 'tickets' and not c.redundant
-              and (c.list = 'spam' and t.spam or c.list = 'trash' and t.trash))
-          end))
-    end
-  from helpdesk.tickets t
-  left join sync.open_suspects s on s.account_id = t.account_id and s.stream = 'tickets' and s.record_id = t.id
-  where t.account_id = account and t.id = ticket_checked_at.id and t._deleted_at is null;
+  select c.checked_at from sync.checked_tickets c where c.account_id = account and c.ticket_id = ticket_checked_at.id;
 end;
 comment on function sync.ticket_checked_at(text, text) is
   'When the source was last seen to have this ticket as it is here, in what a list shows of it; null for one that is not here any more.';

@@ -106,9 +106,10 @@ create view sync.ticket_completeness as
 select t.account_id, t.id as ticket_id,
   t._messages_as_of is not null and t._messages_as_of >= t.updated_at and r.open_rejects = 0 as messages_complete,
   t._messages_as_of as messages_as_of,
-  sync.ticket_checked_at(t.account_id, t.id) as checked_at,
+  k.checked_at,
   r.open_rejects
 from helpdesk.tickets t
+join sync.checked_tickets k on (k.account_id, k.ticket_id) = (t.account_id, t.id)
 cross join lateral (
   select count(*) as open_rejects from sync.rejects r
   where r.account_id = t.account_id and r.stream in ('tickets', 'messages') and r.ask_id = t.id and r.cleared_at is null) r

@@ -202,7 +202,7 @@ interface GoneAt {
 /** The tombstone of what the source said twice that it has no more, and of what hangs on it. */
 export async function buryRecord(
   client: Client,
-  { account, run = null, stream }: Pick<Key, 'account' | 'stream'> & { readonly run?: number },
+  { account, run = null, stream }: Pick<Key, 'account' | 'stream'> & { readonly run?: number | null },
   id: string,
   { askedMs, nowMs, ...gone }: GoneAt & { askedMs: Ms; nowMs: Ms },
 ): Promise<number> {

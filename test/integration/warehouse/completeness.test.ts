@@ -105,6 +105,18 @@ test('how far a stream is complete, of which tickets all messages are here, and 
   await s.rows(`insert into sync.swept values
     ('default', 'tickets', 'default', '[1970-01-01,${iso(270)})', '${iso(250)}', 1), ('default', 'tickets', 'spam', '[1970-01-01,${iso(270)})', '${iso(240)}', 1),
     ('default', 'tickets', 'trash', '[1970-01-01,${iso(270)})', '${iso(260)}', 1)`);
+  // Swept by creation, and with it what a list showed; but not a version that could not be stored.
+  await s.rows(`insert into sync.swept values
+    ('default', 'tickets', 'open', '[1970-01-01,${iso(1)})', '${iso(900)}', 1), ('default', 'tickets', 'open', '[${iso(2)},)', '${iso(950)}', 1)`);
+  const sweptAt = async () => (await tickets()).map(({ checked_at }) => checked_at);
+  expect(await sweptAt()).toEqual([at(900)]);
+  const [{ as: single }] = (await s.rows(`select sync.ticket_checked_at('default', 't2') as "as"`)) as [{ as: Date }];
+  expect(single).toEqual(at(900));
+  const aside =
+    await s.rows(`insert into sync.rejects (account_id, stream, key, ask_id, first_seen_at, last_seen_at, reason, replayable)
+    values ('default', 'tickets', 't2', 't2', '${iso(900)}', '${iso(900)}', 'number: no', false) returning id`);
+  expect(await sweptAt()).toEqual([at(299)]);
+  await s.rows('delete from sync.rejects where id = $1', aside[0]!.id);
   const [certain] = await s.rows(`select * from sync.certainty where stream = 'tickets' and field = ''`);
   expect(certain).toMatchObject({ checked: 100, differed: 2, unread: 1 });
   expect(await status('tickets')).toMatchObject({
