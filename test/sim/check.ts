@@ -8,7 +8,6 @@ import type { Database, Statement } from './database.ts';
 import type { History } from './history.ts';
 import type { Exchange } from './network.ts';
 import type { Plan } from './plan.ts';
-import type { Scheduler } from './scheduler.ts';
 
 /** One round trip: the tickets as they are shown, what is claimed, who is at work. Times in ms. */
 const looks = {
@@ -44,7 +43,7 @@ interface Seen {
   claims: [run: number, stream: string, token: number][];
 }
 
-/** A tombstone may be this much younger than the reply that it was made for: the way back, and grains of a second. */
+/** A tombstone may be this much from the reply that it was made for: the way back, and grains of a second. */
 const grainMs = 45_000;
 
 export class Check {
@@ -53,7 +52,6 @@ export class Check {
   readonly #world: World;
   readonly #plan: Plan;
   readonly #history: History;
-  readonly #scheduler: Scheduler;
   readonly #database: Database;
   #dirty = false;
   /** What each ticket was at the last look, so that its version can only grow. */
@@ -66,11 +64,10 @@ export class Check {
   #silentFromMs = Number.POSITIVE_INFINITY;
   #silentToMs = 0;
 
-  constructor(at: { world: World; plan: Plan; history: History; scheduler: Scheduler; database: Database }) {
+  constructor(at: { world: World; plan: Plan; history: History; database: Database }) {
     this.#world = at.world;
     this.#plan = at.plan;
     this.#history = at.history;
-    this.#scheduler = at.scheduler;
     this.#database = at.database;
   }
 
@@ -142,10 +139,11 @@ export class Check {
       if (this.#before.get(`dead ${id}`)?.[3] === deletedMs) continue;
       this.#before.set(`dead ${id}`, [id, 0, 0, deletedMs, []]);
       if (!this.#notFound.has(id)) this.complain(`I6: ${id} has a tombstone, and the source was not asked for it`);
+      // The tombstone tells the source's time, which is compared by the steady clock; a copy may be behind.
       const { clock } = this.#world;
-      const sinceMs = this.#history.gone.get(id);
-      const wasGone = sinceMs !== undefined && clock.now() - (clock.steady() - sinceMs) <= deletedMs + grainMs;
-      if (!wasGone && !this.#history.returned.has(id))
+      const atMs = deletedMs - (clock.now() - clock.steady());
+      const unevenMs = this.#plan.behindMs + this.#plan.jumpMs;
+      if (!this.#history.wasAway(id, atMs - grainMs - unevenMs, atMs + grainMs))
         this.complain(`I6: ${id} has a tombstone, and the source has it`);
     }
   }
@@ -190,11 +188,6 @@ export class Check {
     const { spamListed, trashListed } = this.#plan.readings;
     if (spam && spamListed === false) return 'spam';
     return trash && trashListed === false ? 'trash' : 'default';
-  }
-
-  /** What is said of time. */
-  get nowMs(): number {
-    return this.#scheduler.nowMs;
   }
 }
 

@@ -66,20 +66,26 @@ export class Database {
     const { rows: sequences } = await client.query<{ name: string }>(
       `select format('%I.%I', schemaname, sequencename) as name from pg_sequences where schemaname in ('helpdesk', 'books', 'sync')`,
     );
-    // Truncated, and not deleted: rows without an order come as they lie in the file, which is to be the same each time.
-    await client.query(`create or replace function pg_temp.empty() returns void language plpgsql as $$
+    await client.query(`create or replace function pg_temp.empty() returns text[] language plpgsql as $$
       declare filled text[] := '{}';
       begin
         ${tables.map(name => `if exists (select from ${name}) then filled := filled || '${name}'::text; end if;`).join('\n')}
-        if filled <> '{}' then execute 'truncate ' || array_to_string(filled, ', ') || ' cascade'; end if;
+        set local session_replication_role = replica;
+        for i in 1 .. cardinality(filled) loop execute 'delete from ' || filled[i]; end loop;
         ${sequences.map(({ name }) => `perform setval('${name}', 1, false);`).join('\n')}
+        return filled;
       end $$`);
+    await client.query(`vacuum ${tables.join(', ')}`);
     return database;
   }
 
   /** What the migrations have put in stays. */
   async empty(): Promise<void> {
-    await this.client.query('select pg_temp.empty()');
+    const { rows } = await this.client.query<{ filled: string[] }>('select pg_temp.empty() as filled');
+    const { filled } = rows[0]!;
+    // Rows without an order come as they lie in the file, which is to be the same each time: a file without rows is cut to
+    // nothing. To truncate the tables, which makes new files for them, takes four times as long.
+    if (filled.length > 0) await this.client.query(`vacuum ${filled.join(', ')}`);
   }
 
   async close(): Promise<void> {

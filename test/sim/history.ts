@@ -9,8 +9,8 @@ export class History {
   readonly silent = new Set<string>();
   /** Since when each ticket, and each customer, has been gone, by the steady clock. */
   readonly gone = new Map<string, number>();
-  /** What was gone, and came back, at some time. */
-  readonly returned = new Set<string>();
+  /** When it was away before, of what came back. */
+  readonly away = new Map<string, { fromMs: number; toMs: number }[]>();
   /** Nothing announces these. */
   customersEdited = false;
   messagesEdited = false;
@@ -44,11 +44,8 @@ export class History {
     };
     tickets.add = ticket => {
       this.changes++;
-      if (this.gone.delete(ticket.id)) {
-        // Nothing announces it, unless its time says that it has changed.
-        this.silent.add(ticket.id);
-        this.returned.add(ticket.id);
-      }
+      // Nothing announces it, unless its time says that it has changed.
+      if (this.#isBack(ticket.id, steady())) this.silent.add(ticket.id);
       const added = add(ticket);
       note(`world: ticket ${added.id} comes, ${added.updated_at}`);
       return added;
@@ -68,7 +65,7 @@ export class History {
     ];
     customers.add = customer => {
       this.changes++;
-      if (customer?.id !== undefined && this.gone.delete(customer.id)) this.returned.add(customer.id);
+      if (customer?.id !== undefined) this.#isBack(customer.id, steady());
       return addCustomer(customer);
     };
     customers.patch = (id, fields) => {
@@ -90,5 +87,21 @@ export class History {
       note(`world: customer ${id} is deleted`);
       removeCustomer(id);
     };
+  }
+
+  /** Whether it was away until now. */
+  #isBack(id: string, nowMs: number): boolean {
+    const fromMs = this.gone.get(id);
+    if (fromMs === undefined) return false;
+    this.gone.delete(id);
+    this.away.set(id, [...(this.away.get(id) ?? []), { fromMs, toMs: nowMs }]);
+    return true;
+  }
+
+  /** Whether it was not there at some time between these. */
+  wasAway(id: string, fromMs: number, toMs: number): boolean {
+    const since = this.gone.get(id);
+    const times = [...(this.away.get(id) ?? []), ...(since === undefined ? [] : [{ fromMs: since, toMs: Infinity }])];
+    return times.some(time => time.fromMs <= toMs && time.toMs >= fromMs);
   }
 }

@@ -19,6 +19,9 @@ const fast = {
   full_page_writes: 'off',
   autovacuum: 'off',
   shared_buffers: '64MB',
+  track_counts: 'off',
+  update_process_title: 'off',
+  checkpoint_timeout: '1d',
 };
 
 export async function startServer(databases: number): Promise<Server> {

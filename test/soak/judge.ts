@@ -4,7 +4,7 @@ import type pg from 'pg';
 import type { Commands } from './commands.ts';
 import { patiently } from './servers.ts';
 import type { House } from './troubles.ts';
-import { differencesFrom, refusalsOf } from './truth.ts';
+import { differencesFrom, lostFrom, refusalsOf } from './truth.ts';
 
 /** How many tickets wait for their messages. */
 export const waiting = (db: pg.Pool): Promise<number> =>
@@ -49,10 +49,12 @@ export async function settle(house: House, commands: Commands, patienceMs: numbe
     await db.query(`update helpdesk.${table} set _observed_at = _observed_at - interval '8 days'`);
   }
   await commands.run('sync', '--json');
+  // A sweep would bring back in silence what was lost.
+  const lost = await lostFrom(house.sandbox, db);
   await commands.run('sweep', '--json');
   // Finds nothing, or ends with 5.
   await commands.run('verify', '--sample', '200', '--json');
-  return [restless, await resting(db, patienceMs)].filter(words => words !== undefined);
+  return [restless, ...lost, await resting(db, patienceMs)].filter(words => words !== undefined);
 }
 
 export interface Verdict {

@@ -19,6 +19,23 @@ export async function differencesFrom(sandbox: Served, db: pg.Pool): Promise<str
   });
 }
 
+/** What was announced and is not here: tickets and customers that no row is of, and tickets that have changed since. */
+export async function lostFrom(sandbox: Served, db: pg.Pool): Promise<string[]> {
+  const { rows } = await db.query<{ id: string; ms: number | null }>(
+    `select id, extract(epoch from updated_at)::float8 * 1000 as ms from helpdesk.tickets
+     union all select id, null from helpdesk.customers`,
+  );
+  const here = new Map(rows.map(({ id, ms }) => [id, ms]));
+  const tickets = await sandbox.ask<Ticket[]>('GET', '/truth/tickets');
+  const customers = await sandbox.ask<Customer[]>('GET', '/truth/customers');
+  const lost = [
+    ...tickets.filter(({ id, updated_at }) => here.get(id) !== Date.parse(updated_at)),
+    ...customers.filter(({ id }) => !here.has(id)),
+  ];
+  const some = lost.slice(0, 5).map(({ id }) => id);
+  return lost.length === 0 ? [] : [`${lost.length} records were lost before the sweep: ${some.join(', ')}`];
+}
+
 /** Ids of rows that have a tombstone although the help desk has the ticket. */
 export async function wronglyBuried(sandbox: Served, db: pg.Pool): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>('select id from helpdesk.tickets where _deleted_at is not null');
