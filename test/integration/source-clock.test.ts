@@ -46,7 +46,11 @@ test('a source whose clock is an hour ahead for a while, or an hour behind, and 
   const { world } = s;
   const ids = [...world.tickets.keys()];
   const change = (...which: number[]) => {
-    for (const n of which) world.patchTicket(ids[n]!, { subject: `${ids[n]} at ${s.nowMs}` });
+    for (const n of which) {
+      world.patchTicket(ids[n]!, { subject: `${ids[n]} at ${s.nowMs}` });
+      world.addMessage(ids[n]!, { body: `at ${s.nowMs}` });
+    }
+    world.users.values().next().value!.first_name = `at ${s.nowMs}`;
   };
   const jump = (ms: number) => world.clock.jump(ms);
   const drift = async () =>
@@ -66,7 +70,9 @@ test('a source whose clock is an hour ahead for a while, or an hour behind, and 
   expect(await sync(s)).toEqual(done);
   jump(hourMs);
   change(0, 2, 3);
+  const claimed = await claimedMs(s, 'complete_through');
   expect(await sync(s)).toEqual(lists.map(() => moved('+1 h')));
+  expect(await claimedMs(s, 'complete_through')).toBe(claimed);
   jump(-hourMs);
   change(0, 2, 4);
   expect((await sync(s))[0]).toBe(moved('+1 h'));
