@@ -114,11 +114,12 @@ async function readTakenBack<T extends Row>(
   const knownMs = asOf - ctx.helpdesk.lookbackMs;
   if (await hasRipe(ctx.pg, claim, knownMs)) await takeBack(ctx, claim, knownMs);
   const holes: string[] = [];
-  for (const { list, from, to } of await takenBack(ctx.pg, claim)) {
+  const parts = await takenBack(ctx.pg, claim);
+  for (const { list, from, to } of parts) {
     const part = { fromMs: from, untilMs: to, walk: undefined };
     holes.push(...(await readPart(ctx, claim, stream, list, part)).holes);
   }
-  const left = holes.length > 0 ? [] : await takenBack(ctx.pg, claim);
+  const left = parts.length === 0 || holes.length > 0 ? [] : await takenBack(ctx.pg, claim);
   return [...holes, ...left.map(({ list, from }) => `${list} list, ${new Date(from).toISOString()}: ${copiesDiffer}`)];
 }
 
