@@ -5,8 +5,7 @@ import { requireSource, type Warehouse } from '../context.ts';
 import { exitCodes, UsageError } from '../errors.ts';
 import type { Job } from '../queue/job.ts';
 import { listStream, streams } from '../streams/index.ts';
-import { forecast } from '../sync/forecast.ts';
-import { totalOf } from '../sync/verify.ts';
+import { forecast, totalOf } from '../sync/forecast.ts';
 import { completeThrough } from '../warehouse/audit.ts';
 import {
   type Asked,

@@ -3,7 +3,8 @@
  * would make is counted. So it is as exact as the mirror is.
  */
 import type pg from 'pg';
-import type { Limits } from '../budget/budget.ts';
+import type { Lane, Limits } from '../budget/budget.ts';
+import type { Context } from '../context.ts';
 import { readByCreation } from '../reading/by-creation.ts';
 import { type Ms, type Page, type Proof, type Step, secondMs } from '../reading/reading.ts';
 import type { ListStream, Row } from '../streams/stream.ts';
@@ -83,6 +84,19 @@ export async function forecast(
   const allowed = Math.max(1, limits.credits - limits.reserve);
   const seconds = Math.max((credits / allowed) * (limits.periodMs / 1000), requests / limits.requestsPerSecond);
   return { credits, seconds };
+}
+
+/** How many the source counts; undefined where it does not say, or counts no further. */
+export async function totalOf(
+  ctx: Context,
+  lane: Lane,
+  stream: ListStream<Row>,
+  list: string,
+  since?: Ms,
+): Promise<number | undefined> {
+  const ask = { page: 1, perPage: 0, count: true, order: 'created', ...(since !== undefined && { since }) } as const;
+  const { total } = await ctx.helpdesk.send(stream.request(list, ask), { lane, signal: ctx.signal });
+  return total === stream.paging.depth ? undefined : total;
 }
 
 /** Page by page, of our own tickets. */

@@ -3,7 +3,6 @@
  * tells which of ours it lacks; of customers and users the whole list tells it; messages are asked for ticket by ticket. What
  * only we have is asked for by its id before it is said to be gone.
  */
-import type { Lane } from '../budget/budget.ts';
 import type { Context } from '../context.ts';
 import { Gone, Retry } from '../errors.ts';
 import type { Reply } from '../http/request.ts';
@@ -44,6 +43,7 @@ import {
 import { examineGone, keepPlace, noteGone, options } from './alone.ts';
 import { listBatch, pageOf, singleBatch } from './batch.ts';
 import { type Compared, type Examined, examineRecords, examineTicket, type Look } from './compare.ts';
+import { totalOf } from './forecast.ts';
 import { laneOf, type Outcome } from './sync.ts';
 
 interface Verifying {
@@ -140,19 +140,6 @@ async function countList({ look: { ctx, claim }, stream }: Verifying, list: stri
   const ours = await countTickets(ctx.pg, claim.account, list, through);
   const most = all - Math.min(before, after);
   await noteCounts(ctx.pg, claim, { list, ours: ours.before, theirs_least: least - ours.within, theirs_most: most });
-}
-
-/** Undefined where the source does not say, or counts no further. */
-export async function totalOf(
-  ctx: Context,
-  lane: Lane,
-  stream: ListStream<Row>,
-  list: string,
-  since?: Ms,
-): Promise<number | undefined> {
-  const ask = { page: 1, perPage: 0, count: true, order: 'created', ...(since !== undefined && { since }) } as const;
-  const { total } = await ctx.helpdesk.send(stream.request(list, ask), { lane, signal: ctx.signal });
-  return total === stream.paging.depth ? undefined : total;
 }
 
 const sinceOf = (ctx: Context, claim: Claim) => scopeOf(ctx.pg, { ...claim, stream: 'tickets' });
