@@ -8,6 +8,7 @@ import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
 import { keepChanges } from './merge.ts';
 import type { Client } from './pool.ts';
+import { storable } from './rejects.ts';
 import { tableOf } from './sweep.ts';
 import { farFuture } from './waiting.ts';
 
@@ -127,11 +128,13 @@ export async function suspectLate(
 /** They were shown as of this time: whoever was suspected before it is cleared. */
 export async function clearSuspects(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void> {
   if (!canBeSuspected(claim) || ids.length === 0) return;
+  // What cannot be stored has no row.
+  const known = ids.filter(id => storable(id) === id);
   await client.query({
     name: 'clear suspects',
     text: `delete from sync.suspects
       where (account_id, stream) = ($1, $2) and record_id = any($3) and suspected_at <= $4`,
-    values: [...keyOf(claim), ids, new Date(asOfMs)],
+    values: [...keyOf(claim), known, new Date(asOfMs)],
   });
 }
 
