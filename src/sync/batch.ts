@@ -3,7 +3,7 @@
 import { check, type Reply, type Unreadable } from '../http/request.ts';
 import type { Ask, Page } from '../reading/reading.ts';
 import type { DetailStream, ListStream, Stream } from '../streams/stream.ts';
-import { elementsOf, fieldsOf, objectOf } from '../warehouse/clean.ts';
+import { cleanJson, elementsOf, fieldsOf, objectOf } from '../warehouse/clean.ts';
 import type { Batch } from '../warehouse/commit.ts';
 import type { Merge } from '../warehouse/merge.ts';
 import { type Drift, type Reject, storable } from '../warehouse/rejects.ts';
@@ -180,7 +180,10 @@ export function driftOf(
       note('wrong_type', record, path.join('.'));
   }
   for (const { path, raw } of unreadable) note('wrong_type', raw, path);
-  if (cleaned > 0) found.set('', { kind: 'unstorable', path: '', value: '', seen: cleaned });
+  if (cleaned > 0) {
+    const sample = records.map(sampleOf).find(text => text !== undefined && cleanJson(text).cleaned > 0);
+    found.set('', { kind: 'unstorable', path: '', value: '', seen: cleaned, ...(sample !== undefined && { sample }) });
+  }
   return [...found.values()];
 }
 
