@@ -128,7 +128,7 @@ from (
   from sync.audit a, unnest(string_to_array(a.kind, '; ')) one (kind)
   where a.checked_at > now() - interval '30 days'
   group by a.account_id, a.stream, one.kind
-  having count(*) >= 2) k
+  having count(distinct a.run_id) >= 2) k
 cross join lateral (
   select case
       when k.kind in ('changed here', 'only here') then null
@@ -145,7 +145,7 @@ cross join lateral (
       when k.stream = 'users' then 'Nothing announces it: let the night come more often, by SCHEDULE_NIGHTLY.'
       else 'Nothing announces it: set SWEEP_AGE_DAYS lower, so that everything is looked at again sooner.' end as remedy) r;
 comment on view sync.proposals is
-  'Kinds of difference that audits and verifications found at least twice in the last 30 days, and what cures them.';
+  'Kinds of difference that audits and verifications found in at least two runs of the last 30 days, and what cures them.';
 comment on column sync.proposals.account_id is 'The account.';
 comment on column sync.proposals.stream is 'The stream, as in sync.audit.';
 comment on column sync.proposals.kind is 'The kind of difference.';

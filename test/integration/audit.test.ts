@@ -117,7 +117,11 @@ test('an audit finds what nothing announces, repairs it, names its kind and what
       percent: expect.closeTo(20.2, 0),
     },
   ]);
-  expect(await s.rows('select stream, kind, times, setting from sync.proposals')).toEqual([
+  // Twice in one run may be one event.
+  const proposals = 'select stream, kind, times, setting from sync.proposals';
+  expect(await s.rows(proposals)).toEqual([]);
+  await s.rows(`update sync.audit set run_id = 1 where stream = 'tickets' and record_id = $1`, a!.id);
+  expect(await s.rows(proposals)).toEqual([
     { stream: 'tickets', kind: 'label edits do not move updated_at', times: 2, setting: 'SWEEP_AGE_DAYS' },
   ]);
 });
