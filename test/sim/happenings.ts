@@ -267,6 +267,18 @@ const vanishing: readonly (readonly [Happening, number])[] = [
   [returnCustomer, 0.5],
 ];
 
+/** What a script asks for by its name. */
+export const happenings = {
+  'a ticket is deleted': deleteTicket,
+  'a customer is deleted': deleteCustomer,
+  'a message has a file more': attach,
+  'a reply': reply,
+  'all tickets change in one second': ({ world }) => {
+    const at = world.clock.now();
+    for (const { id } of [...world.tickets.values()]) world.patchTicket(id, { subject: `all at ${at}` }, { at });
+  },
+} satisfies Record<string, Happening>;
+
 /** One change, now. */
 export function happen(happens: Happens): void {
   const { world, rng, plan } = happens;

@@ -17,7 +17,7 @@ import { openSweep } from '../../src/warehouse/sweep.ts';
 import { differences } from '../support/mirror.ts';
 import { Check } from './check.ts';
 import type { Database, Trouble } from './database.ts';
-import { type Happens, happen, makeWorld } from './happenings.ts';
+import { type Happens, happen, happenings, makeWorld } from './happenings.ts';
 import { History } from './history.ts';
 import { networkOf } from './network.ts';
 import { type Plan, planOf } from './plan.ts';
@@ -38,6 +38,8 @@ export interface Told {
   readonly deaths: number;
   /** Effects before everything was right. */
   readonly wildSteps: number;
+  /** What was written until then, of what a script has to come by. */
+  readonly wrote: readonly string[];
 }
 
 export interface SimulateOptions {
@@ -45,9 +47,13 @@ export interface SimulateOptions {
   readonly traced?: boolean;
   readonly defect?: Defect;
   readonly plan?: Partial<Plan>;
+  /** What happens and is asked for, and after how many seconds, instead of what the seed says. */
+  readonly script?: readonly (readonly [seconds: number, what: Asked | keyof typeof happenings])[];
   /** The process that is at this effect dies, once. */
   readonly dieAt?: { readonly step: number; readonly when: 'before' | 'after' };
 }
+
+type Asked = RunKind | 'again' | 'night';
 
 /** When every world begins. */
 const beginMs = Date.UTC(2026, 5, 1, 12);
@@ -116,10 +122,13 @@ class Simulation {
   #sourceMs = 0;
   /** The furthest that the source's clock ever showed, against the true time. */
   #furthestMs = 0;
+  readonly #script: SimulateOptions['script'];
+  readonly #wrote = new Set<string>();
   /** Some run may be over. */
   #mayHaveEnded = false;
 
-  constructor(plan: Plan, { database, traced = false, defect = {}, dieAt }: SimulateOptions) {
+  constructor(plan: Plan, { database, traced = false, defect = {}, dieAt, script }: SimulateOptions) {
+    this.#script = script;
     this.plan = plan;
     this.#database = database;
     const rng = (n: number) => makeRng(plan.seed * 7 + n);
@@ -155,6 +164,7 @@ class Simulation {
     });
     database.watch = (statement, _by, { rowCount }) => {
       check.statement(statement, rowCount);
+      if (this.#wild && rowCount) this.#wrote.add(wroteBy(statement.text));
       if (statement.text.includes('update sync.stored_runs')) this.#mayHaveEnded = true;
     };
     scheduler.afterwards = () => check.look();
@@ -183,7 +193,8 @@ class Simulation {
     const endMs = scheduler.nowMs + plan.turmoilMs;
     const endStep = scheduler.steps + plan.turmoilSteps;
     for (let n = 0; n < plan.workers; n++) this.#start();
-    for (const [atMs, label, act] of this.#events(endMs)) scheduler.at(atMs, this.#director, label, act);
+    const events = this.#script === undefined ? this.#events(endMs) : this.#scripted(this.#script);
+    for (const [atMs, label, act] of events) scheduler.at(atMs, this.#director, label, act);
     await scheduler.run(() => scheduler.nowMs >= endMs || scheduler.steps >= endStep);
     this.#wild = false;
     this.#wildSteps = scheduler.steps;
@@ -245,6 +256,7 @@ class Simulation {
       requests: services.helpdesk.totals.requests,
       deaths: this.#deaths,
       wildSteps: this.#wildSteps,
+      wrote: [...this.#wrote],
     };
   }
 
@@ -323,6 +335,15 @@ class Simulation {
     return events;
   }
 
+  #scripted(script: NonNullable<SimulateOptions['script']>): [atMs: number, label: string, act: () => void][] {
+    return script.map(([seconds, what]) => [
+      this.scheduler.nowMs + seconds * 1000,
+      what,
+      () =>
+        what in happenings ? happenings[what as keyof typeof happenings](this.#happens) : this.#askFor(what as Asked),
+    ]);
+  }
+
   /** Anywhere between what it has shown at most and as far behind that as the seed allows, and back again. */
   #jumpWithin(ms: number): void {
     const to = this.#chance() < 0.5 ? this.#furthestMs - ms : Math.min(this.plan.jumpMs, this.#sourceMs + ms);
@@ -366,7 +387,7 @@ class Simulation {
 
   // --- what is asked for ----------------------------------------------------------------------------------------------
 
-  #askFor(kind: RunKind | 'again' | 'night'): void {
+  #askFor(kind: Asked): void {
     if (kind === 'nightly') this.#ask('nightly', ['users', 'customers', 'tickets']);
     else if (kind === 'fresh') this.#ask('fresh', ['customers', 'tickets']);
     else if (kind === 'hydrate') this.#ask('hydrate', ['messages']);
@@ -531,4 +552,10 @@ class Simulation {
     await this.scheduler.run(() => done);
     if (failure !== undefined) throw failure;
   }
+}
+
+/** Which of the tables that only some runs write to a statement has written to. */
+function wroteBy(text: string): string {
+  if (/^\s*(with|update)\b/.test(text) && /_deleted_after = (?!null)/.test(text)) return 'tombstones';
+  return /^\s*(?:insert into|update|delete from) sync\.(suspects|swept|walks)\b/.exec(text)?.[1] ?? '';
 }
