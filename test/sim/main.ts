@@ -9,8 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { tryCrashes } from './crash.ts';
 import { Database } from './database.ts';
-import { defects } from './defects/index.ts';
-import type { Defect } from './process.ts';
+import { defects, type Planted } from './defects/index.ts';
 import { startServer } from './server.ts';
 import { simulate, type Told } from './simulate.ts';
 
@@ -108,21 +107,24 @@ async function replay(seed: number): Promise<void> {
 async function plant(): Promise<void> {
   await using server = await startServer(1);
   const database = await Database.open(server.urls[0]!);
-  for (const [name, { defect }] of Object.entries(defects)) {
+  for (const [name, planted] of Object.entries(defects)) {
     if (!name.includes(asked.only)) continue;
-    const caught = await firstCaught(database, defect);
+    const caught = await firstCaught(database, planted);
     if (caught === undefined) process.exitCode = 1;
     console.log(
-      `${name}: ${caught ? `caught by seed ${caught.seed}: ${caught.complaints[0]}` : 'NOT CAUGHT by 200 seeds'}`,
+      `${name}: ${caught ? `caught by seed ${caught.seed}: ${caught.complaint}` : 'NOT CAUGHT by 200 seeds'}`,
     );
   }
   await database.close();
 }
 
-async function firstCaught(database: Database, defect: Defect): Promise<Told | undefined> {
+/** The seed has to be clean without it. */
+async function firstCaught(database: Database, { defect, by }: Planted) {
   for (let seed = from; seed < from + 200; seed++) {
-    const told = await simulate(seed, { database, defect });
-    if (told.complaints.length > 0) return told;
+    const { complaints } = await simulate(seed, { database, defect });
+    const complaint = complaints.find(what => by.test(what));
+    if (complaint !== undefined && (await simulate(seed, { database })).complaints.length === 0)
+      return { seed, complaint };
   }
   return undefined;
 }
