@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Config } from '../config.ts';
 import { type Context, openContext, openLog, requireSource, type Warehouse } from '../context.ts';
-import { type JobQueue, openQueue } from '../queue/queue.ts';
+import { type OpenQueue, openQueue } from '../queue/queue.ts';
 import { streams } from '../streams/index.ts';
 import type { Stream } from '../streams/stream.ts';
 import { bindAccount } from '../warehouse/accounts.ts';
@@ -13,7 +13,7 @@ import { bePresent, type Presence } from '../warehouse/workers.ts';
 
 export interface Account extends AsyncDisposable {
   readonly ctx: Context;
-  readonly queue: JobQueue;
+  readonly queue: OpenQueue;
   readonly presence: Presence;
 }
 

@@ -52,6 +52,11 @@ export interface JobQueue extends AsyncDisposable {
   work(process: (job: Delivery, token: string) => Promise<void>, onError: (error: Error) => void): Taking;
 }
 
+export interface OpenQueue extends JobQueue {
+  /** BullMQ's own, for those who look at it: the queue's board, metrics. */
+  readonly bull: Queue;
+}
+
 export interface Taking {
   /** Takes no more jobs from this moment on; resolves when those at work have ended, which `atWork` does before the queue knows. */
   close(atWork: Promise<unknown>): Promise<void>;
@@ -62,12 +67,12 @@ export async function openQueue(at: {
   name: string;
   redisUrl: string | undefined;
   databaseUrl: string;
-}): Promise<JobQueue> {
+}): Promise<OpenQueue> {
   const name = `shelfdesk-${at.name}`;
   return at.redisUrl === undefined ? onPostgres(name, at.databaseUrl) : onRedis(name, at.redisUrl);
 }
 
-async function onRedis(queueName: string, url: string): Promise<JobQueue> {
+async function onRedis(queueName: string, url: string): Promise<OpenQueue> {
   const redis = new Redis(url, {
     maxRetriesPerRequest: null,
     lazyConnect: true,
@@ -93,6 +98,7 @@ async function onRedis(queueName: string, url: string): Promise<JobQueue> {
   const jobs = new Queue(queueName, { connection: redis, defaultJobOptions: jobOptions });
   jobs.on('error', () => {}); // The command that needs it fails with the same error.
   return {
+    bull: jobs,
     add: (name, id, payload) => addTo(jobs, name, id, payload),
     work: (process, onError) =>
       taking(
@@ -107,7 +113,7 @@ async function onRedis(queueName: string, url: string): Promise<JobQueue> {
   };
 }
 
-async function onPostgres(queueName: string, url: string): Promise<JobQueue> {
+async function onPostgres(queueName: string, url: string): Promise<OpenQueue> {
   const backed = withBackend(createPostgresBackend);
   const pool = new pg.Pool({
     connectionString: url,
@@ -128,6 +134,8 @@ async function onPostgres(queueName: string, url: string): Promise<JobQueue> {
   const jobs = new backed.Queue(queueName, { connection, defaultJobOptions: jobOptions });
   jobs.on('error', () => {});
   return {
+    // The same class on another backend; only the types of its connections differ.
+    bull: jobs as unknown as Queue,
     add: (name, id, payload) => addTo(jobs, name, id, payload),
     work: (process, onError) =>
       taking(
