@@ -43,6 +43,7 @@ export async function runSync(
   return followRun(config, warehouse, deps, async (ctx, opener) => {
     await thawFor(ctx, streams);
     const run = { account: ctx.account, streams, opener };
-    return openSync(ctx.pg, run, new Date(ctx.clock.now()), deps.carryMs ?? carryMs);
+    const carry = { carryMs: deps.carryMs ?? carryMs, lookbackMs: ctx.helpdesk.lookbackMs };
+    return openSync(ctx.pg, run, new Date(ctx.clock.now()), carry);
   });
 }

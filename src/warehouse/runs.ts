@@ -91,9 +91,15 @@ export async function lockAccount(client: Client, account: string): Promise<void
 
 /**
  * A sync. If the last one was interrupted or died, this one goes on with it: a stream that it completed no longer ago
- * than `carryMs` is taken over as it is, so that an interruption costs no request that was answered.
+ * than `carryMs` is taken over as it is, so that an interruption costs no request that was answered. Its coverage, which is in
+ * the source's time, has to say the same: a clock of ours may have been set since.
  */
-export async function openSync(db: pg.Pool, run: Omit<NewRun, 'kind'>, now: Date, carryMs: number): Promise<number> {
+export async function openSync(
+  db: pg.Pool,
+  run: Omit<NewRun, 'kind'>,
+  now: Date,
+  { carryMs, lookbackMs }: { carryMs: number; lookbackMs: number },
+): Promise<number> {
   return transaction(db, async client => {
     await lockAccount(client, run.account);
     const { rows } = await client.query<{ id: number; state: RunState }>(
@@ -107,9 +113,13 @@ export async function openSync(db: pg.Pool, run: Omit<NewRun, 'kind'>, now: Date
       `update sync.stored_run_streams s set state = 'completed', carried_from = coalesce(d.carried_from, d.run_id),
          started_at = d.started_at, finished_at = d.finished_at, exit_code = d.exit_code
        from sync.stored_run_streams d
-       where s.run_id = $1 and d.run_id = $2 and d.stream = s.stream and d.state = 'completed' and d.finished_at > $3 and d.finished_at <= $4`,
+       where s.run_id = $1 and d.run_id = $2 and d.stream = s.stream and d.state = 'completed' and d.finished_at > $3 and d.finished_at <= $4
+         and not exists (
+           select from sync.coverage c
+           where (c.account_id, c.stream) = (s.account_id, s.stream) and not c.redundant
+             and coalesce(upper(c.covered) < $5, true))`,
       // One that ended later than now was read by a clock that was ahead: nobody knows when.
-      [id, before.id, new Date(now.getTime() - carryMs), now],
+      [id, before.id, new Date(now.getTime() - carryMs), now, new Date(now.getTime() - carryMs - lookbackMs)],
     );
     await closeRun(client, id, now);
     return id;

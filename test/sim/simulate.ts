@@ -20,7 +20,7 @@ import type { Database, Trouble } from './database.ts';
 import { type Happens, happen, happenings, makeWorld } from './happenings.ts';
 import { History } from './history.ts';
 import { networkOf } from './network.ts';
-import { type Plan, planOf } from './plan.ts';
+import { lookbackMs, type Plan, planOf } from './plan.ts';
 import { type Around, account, type Defect, Process } from './process.ts';
 import { Queue } from './queue.ts';
 import { actor, Scheduler } from './scheduler.ts';
@@ -124,6 +124,8 @@ class Simulation {
   #furthestMs = 0;
   readonly #script: SimulateOptions['script'];
   readonly #wrote = new Set<string>();
+  /** The last sweep that was asked for goes on with one that was broken off. */
+  #goesOn = false;
   /** Some run may be over. */
   #mayHaveEnded = false;
 
@@ -229,6 +231,8 @@ class Simulation {
     if (customersEdited || deleted || silent.size > 0 || (await this.#hasRejects())) {
       await this.#compareAnnounced();
       await this.#finish('sweep', ['customers', 'tickets']);
+      // What one that was broken off had read, it does not read again, and says so: edits since then the next one finds.
+      if (this.#goesOn) await this.#finish('sweep', ['customers', 'tickets']);
     }
     if (deleted || messagesEdited || silent.size > 0) await this.#finish('backfill', ['messages'], messagesEdited);
     const excused = await this.#excused();
@@ -414,9 +418,12 @@ class Simulation {
     const given = { account, streams: asked, opener };
     const range = { since: null, until: null, again: again ?? false };
     const open = async () => {
-      if (kind === 'sync') return openSync(this.#calm, given, now, 60_000);
-      if (kind === 'sweep' && again !== false)
-        return (await openSweep(this.#calm, { ...given, acceptDeletions: true }, now)).run;
+      if (kind === 'sync') return openSync(this.#calm, given, now, { carryMs: 60_000, lookbackMs });
+      if (kind === 'sweep' && again !== false) {
+        const opened = await openSweep(this.#calm, { ...given, acceptDeletions: true }, now);
+        this.#goesOn = opened.resumed;
+        return opened.run;
+      }
       if (kind === 'backfill') return (await openBackfill(this.#calm, { ...given, range }, now)).run;
       return transaction(this.#calm, async client => {
         await lockAccount(client, account);

@@ -20,7 +20,7 @@ import {
   takeUp,
 } from '../../../src/warehouse/claims.ts';
 import { makePool, transaction } from '../../../src/warehouse/pool.ts';
-import { buryRuns, endRun, readProgress } from '../../../src/warehouse/runs.ts';
+import { buryRuns, endRun, openSync, readProgress } from '../../../src/warehouse/runs.ts';
 import { bePresent, liveWorkers, type Presence } from '../../../src/warehouse/workers.ts';
 import { at, message, open, type Scripted, scripted, take, ticket } from '../../support/scripted.ts';
 import { wayTo } from '../../support/way.ts';
@@ -243,6 +243,39 @@ test('whoever leaves a run ends what is left of it, and nothing that is over', a
   await buryRuns(s.pool, 'default', at(3));
   await endRun(s.pool, run, at(4), new Retry('no reply'));
   expect(await everything(s)).toEqual(before);
+});
+
+test('a sync takes over what an interrupted one has just completed, and nothing that only a clock calls young', async () => {
+  await using s = await scripted();
+  const carry = { carryMs: 60_000, lookbackMs: 120_000 };
+  const sync = { account: 'default', streams: ['users', 'customers', 'tickets'], opener: 0 };
+  const carried = async (finishedAt: Date, coveredTo: Record<string, Date>, now: Date) => {
+    await s.rows(`update sync.coverage set covered = '{}'`);
+    for (const [stream, to] of Object.entries(coveredTo))
+      await s.rows(
+        `update sync.coverage set covered = tstzmultirange(tstzrange('1970-01-01', $2)) where stream = $1`,
+        ...[stream, to],
+      );
+    const first = await openSync(s.pool, sync, at(0), carry);
+    for (const stream of ['users', 'customers'])
+      await finish(s.pool, await claimOf(s, first, stream), finishedAt, { credits: 0 });
+    await endRun(s.pool, first, at(2), new Interrupted());
+    const second = await openSync(s.pool, sync, now, carry);
+    await endRun(s.pool, second, now, new Retry('x'));
+    const found = await s.rows(
+      'select stream from sync.run_streams where run_id = $1 and carried_from = $2 order by 1',
+      ...[second, first],
+    );
+    return found.map(({ stream }) => stream);
+  };
+  const read = { users: at(1001), customers: at(1000 - 120) };
+  expect(await carried(at(1002), read, at(1030))).toEqual(['customers', 'users']);
+  expect(await carried(at(1002), read, at(1063))).toEqual([]);
+  // Said by a clock that was ahead, of which the source knew nothing; or by one that is ahead still.
+  expect(await carried(at(5002), read, at(5030))).toEqual([]);
+  expect(await carried(at(5002), read, at(1030))).toEqual([]);
+  // Not read to the end.
+  expect(await carried(at(1002), { users: at(1001) }, at(1030))).toEqual(['users']);
 });
 
 /** A process that lives until it is disposed of. */
