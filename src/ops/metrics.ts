@@ -1,0 +1,292 @@
+/**
+ * What Prometheus is told: a few questions to the warehouse at each scrape, and BullMQ's own figures. Base units; labels
+ * are names that people gave or that this program knows, never ids.
+ *
+ * Gauges say how it is now. Counters count what has ended since this process began, so that they begin anew with it, as
+ * Prometheus expects; what ended is counted a little later, when nobody writes into its minute any more.
+ */
+import type pg from 'pg';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { exposed } from './bullmq-metrics.ts';
+import type { Watched } from './health.ts';
+
+export interface Family {
+  readonly labels: readonly string[];
+  /** A row gives the labels and the values by the names of its columns; a value that is null is left out. */
+  readonly sql: string;
+  readonly of: readonly { readonly name: string; readonly help: string; readonly value: string }[];
+}
+
+const seconds = (column: string) => `extract(epoch from ${column})::float8`;
+
+export const gauges: readonly Family[] = [
+  {
+    labels: ['account', 'stream'],
+    sql: `select account_id as account, stream, ${seconds('behind')} as behind, ${seconds('target')} as target,
+        ${seconds('complete_through')} as complete_through, waiting, holes, open_rejects,
+        ${seconds('last_success_at')} as last_success_at, ${seconds('deletes_checked_at')} as deletes_checked_at,
+        differ_at_most_percent::float8 / 100 as differ, ${seconds('age_p50')} as age_p50, ${seconds('age_p95')} as age_p95
+      from sync.status`,
+    of: [
+      {
+        name: 'shelfdesk_stream_behind_seconds',
+        help: 'How far the newest part of the stream is behind; history that is still missing does not count.',
+        value: 'behind',
+      },
+      { name: 'shelfdesk_stream_target_seconds', help: 'How far it may be behind.', value: 'target' },
+      {
+        name: 'shelfdesk_stream_complete_through_timestamp_seconds',
+        help: 'Up to this time the stream is complete, history and all.',
+        value: 'complete_through',
+      },
+      { name: 'shelfdesk_stream_waiting_records', help: 'Records that wait to be read by their id.', value: 'waiting' },
+      { name: 'shelfdesk_stream_holes', help: 'Ranges below the top that have not been read.', value: 'holes' },
+      { name: 'shelfdesk_stream_rejects', help: 'Records that could not be stored.', value: 'open_rejects' },
+      {
+        name: 'shelfdesk_stream_last_success_timestamp_seconds',
+        help: 'When a run of the stream last completed.',
+        value: 'last_success_at',
+      },
+      {
+        name: 'shelfdesk_stream_deletes_checked_timestamp_seconds',
+        help: 'Nothing that is shown had been deleted at the source before this time.',
+        value: 'deletes_checked_at',
+      },
+      {
+        name: 'shelfdesk_stream_differ_at_most_ratio',
+        help: 'At most this share of the records differs from the source, with 95 % confidence.',
+        value: 'differ',
+      },
+      {
+        name: 'shelfdesk_change_age_p50_seconds',
+        help: 'Half of the changes of the last hour were at most so old when they were here.',
+        value: 'age_p50',
+      },
+      {
+        name: 'shelfdesk_change_age_p95_seconds',
+        help: '95 % of the changes of the last hour were at most so old when they were here.',
+        value: 'age_p95',
+      },
+    ],
+  },
+  {
+    labels: ['account', 'stream', 'state'],
+    sql: 'select account_id as account, stream, state, 1 as holds from sync.status',
+    of: [{ name: 'shelfdesk_stream_state', help: '1 for the state that the stream is in.', value: 'holds' }],
+  },
+  {
+    labels: ['account', 'problem', 'severity'],
+    sql: 'select account_id as account, problem, severity, count(*) as n from sync.problems group by 1, 2, 3',
+    of: [{ name: 'shelfdesk_problems', help: 'Problems that hold now; sync.problems says more.', value: 'n' }],
+  },
+  {
+    labels: ['account', 'source'],
+    sql: `select distinct on (account_id, source) account_id as account, source, credit_limit, others
+      from sync.credit_minutes where minute > $1::timestamptz - interval '1 hour'
+      order by account_id, source, minute desc`,
+    of: [
+      {
+        name: 'shelfdesk_credit_limit',
+        help: 'Credits of a period that the source allows to all clients together.',
+        value: 'credit_limit',
+      },
+      {
+        name: 'shelfdesk_credits_used_by_others',
+        help: 'The most credits of a period that others were seen to use, in the last minute with a request.',
+        value: 'others',
+      },
+    ],
+  },
+  {
+    labels: ['account', 'kind'],
+    sql: `select account_id as account, kind, count(*) as open, ${seconds('$1::timestamptz - min(started_at)')} as age
+      from sync.stored_runs where state = 'running' group by 1, 2`,
+    of: [
+      { name: 'shelfdesk_runs_open', help: 'Runs that have not ended.', value: 'open' },
+      { name: 'shelfdesk_run_open_seconds', help: 'How long the oldest of them has been open.', value: 'age' },
+    ],
+  },
+  {
+    labels: ['account', 'kind'],
+    sql: `select a.account_id as account, k.kind, ${seconds('r.finished_at - r.started_at')} as took,
+        ${seconds('r.finished_at')} as finished_at
+      from sync.accounts a cross join (values ('sync'), ('nightly'), ('fresh'), ('backfill'), ('sweep')) k (kind)
+      cross join lateral (
+        select started_at, finished_at from sync.stored_runs r
+        where r.account_id = a.account_id and r.kind = k.kind and r.finished_at is not null
+        order by r.id desc limit 1) r`,
+    of: [
+      { name: 'shelfdesk_last_run_duration_seconds', help: 'How long the last run of its kind took.', value: 'took' },
+      { name: 'shelfdesk_last_run_finished_timestamp_seconds', help: 'When it ended.', value: 'finished_at' },
+    ],
+  },
+  {
+    labels: ['account'],
+    sql: `select a.account_id as account,
+        (select count(*) from sync.workers w where w.account_id = a.account_id and w.works and sync.is_alive(w.id)) as workers,
+        (select count(*) from sync.alarms m where m.account_id = a.account_id and m.ended_at is null) as alarms,
+        (select count(*) from sync.open_suspects s where s.account_id = a.account_id) as suspects,
+        (select count(*) from sync.drift d where d.account_id = a.account_id) as drift
+      from sync.accounts a`,
+    of: [
+      { name: 'shelfdesk_workers', help: 'Processes that live and take jobs of the account.', value: 'workers' },
+      { name: 'shelfdesk_alarms_open', help: 'Alarms that have begun and not ended.', value: 'alarms' },
+      { name: 'shelfdesk_suspects', help: 'Rows that a list should have shown and did not.', value: 'suspects' },
+      {
+        name: 'shelfdesk_drift_kinds',
+        help: 'Ways in which the source differs from its documentation.',
+        value: 'drift',
+      },
+    ],
+  },
+  {
+    labels: [],
+    sql: 'select pg_database_size(current_database()) as bytes',
+    of: [{ name: 'shelfdesk_database_bytes', help: 'Size of the database.', value: 'bytes' }],
+  },
+];
+
+/** $1 and $2: what has ended later than the one, and not later than the other. */
+export const counters: readonly Family[] = [
+  {
+    labels: ['account', 'source', 'lane'],
+    sql: `select account_id as account, source, lane, sum(credits)::float8 as credits
+      from sync.credit_minutes cross join lateral (
+        values ('interactive', interactive), ('fresh', fresh), ('backfill', backfill), ('sweep', sweep)) l (lane, credits)
+      where minute + interval '1 minute' > $1 and minute + interval '1 minute' <= $2
+      group by 1, 2, 3`,
+    of: [{ name: 'shelfdesk_credits_total', help: 'Credits that we used.', value: 'credits' }],
+  },
+  {
+    labels: ['account', 'source'],
+    sql: `select account_id as account, source, sum(refused)::float8 as refused, sum(waited_ms)::float8 / 1000 as waited
+      from sync.credit_minutes where minute + interval '1 minute' > $1 and minute + interval '1 minute' <= $2
+      group by 1, 2`,
+    of: [
+      {
+        name: 'shelfdesk_requests_refused_total',
+        help: 'Requests that the source refused for want of credits (429).',
+        value: 'refused',
+      },
+      { name: 'shelfdesk_credit_wait_seconds_total', help: 'Time that requests waited for credits.', value: 'waited' },
+    ],
+  },
+  {
+    labels: ['account', 'kind', 'state'],
+    sql: `select account_id as account, kind, state, count(*) as runs from sync.stored_runs
+      where finished_at > $1 and finished_at <= $2 group by 1, 2, 3`,
+    of: [{ name: 'shelfdesk_runs_total', help: 'Runs that have ended.', value: 'runs' }],
+  },
+  {
+    labels: ['account', 'stream', 'outcome'],
+    sql: `select s.account_id as account, s.stream, outcome, sum(records)::float8 as records
+      from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id cross join lateral (
+        values ('inserted', s.inserted), ('updated', s.updated), ('unchanged', s.unchanged), ('deleted', s.deleted),
+          ('rejected', s.rejected), ('cleaned', s.cleaned)) o (outcome, records)
+      where r.finished_at > $1 and r.finished_at <= $2
+      group by 1, 2, 3`,
+    of: [
+      {
+        name: 'shelfdesk_records_total',
+        help: 'Records of runs that have ended, by what became of them.',
+        value: 'records',
+      },
+    ],
+  },
+  {
+    labels: ['account', 'stream'],
+    sql: `select account_id as account, stream, sum(changes)::float8 as changes,
+        sum(changes * age_seconds)::float8 as age
+      from sync.change_ages where minute + interval '1 minute' > $1 and minute + interval '1 minute' <= $2
+      group by 1, 2`,
+    of: [
+      { name: 'shelfdesk_changes_total', help: 'Changes that came after the mirror began.', value: 'changes' },
+      {
+        name: 'shelfdesk_change_age_seconds_total',
+        help: 'Sum of their ages when they were here; divided by their number, the mean.',
+        value: 'age',
+      },
+    ],
+  },
+  {
+    labels: ['account', 'action'],
+    sql: `select account_id as account, action, count(*) as n from sync.operations
+      where at > $1 and at <= $2 group by 1, 2`,
+    of: [{ name: 'shelfdesk_operations_total', help: 'What people did by hand.', value: 'n' }],
+  },
+];
+
+/** So long after its minute nothing more is written into it: by then the slowest request has been answered. */
+const settledMs = 120_000;
+
+export interface Metrics {
+  readonly contentType: string;
+  /** Prometheus' text format. Fails while the database is away: then the scrape fails, which is what it should tell. */
+  text(): Promise<string>;
+}
+
+export function makeMetrics({ pg, clock, queues }: Watched, version: string): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  new Gauge({ name: 'shelfdesk_info', help: 'The version that runs.', labelNames: ['version'], registers: [registry] })
+    .labels(version)
+    .set(1);
+  const counting = counters.map(family => ({
+    family,
+    metrics: family.of.map(one => newCounter(one, family, registry)),
+  }));
+  const showing = gauges.map(family => ({ family, metrics: family.of.map(one => newGauge(one, family, registry)) }));
+  let countedMs = clock.now();
+  let turn: Promise<unknown> = Promise.resolve();
+
+  async function collect(): Promise<string> {
+    for (const { family, metrics } of showing) {
+      const rows = await ask(pg, family, [new Date(clock.now())]);
+      for (const metric of metrics) metric.reset();
+      each(family, rows, (i, labels, value) => metrics[i]!.set(labels, value));
+    }
+    const untilMs = Math.max(countedMs, clock.now() - settledMs);
+    const ended = await Promise.all(
+      counting.map(({ family }) => ask(pg, family, [new Date(countedMs), new Date(untilMs)])),
+    );
+    countedMs = untilMs;
+    counting.forEach(({ family, metrics }, n) => {
+      each(family, ended[n]!, (i, labels, value) => metrics[i]!.inc(labels, value));
+    });
+    return (await registry.metrics()) + (await exposed(queues));
+  }
+
+  return {
+    contentType: registry.contentType,
+    // One after the other: what has ended is counted once.
+    text: () => {
+      const mine = turn.then(collect, collect);
+      turn = mine.catch(() => {});
+      return mine;
+    },
+  };
+}
+
+type Labels = Record<string, string>;
+type Values = Readonly<Record<string, string | number | null>>;
+
+const newGauge = ({ name, help }: Family['of'][number], { labels }: Family, registry: Registry) =>
+  new Gauge({ name, help, labelNames: [...labels], registers: [registry] });
+const newCounter = ({ name, help }: Family['of'][number], { labels }: Family, registry: Registry) =>
+  new Counter({ name, help, labelNames: [...labels], registers: [registry] });
+
+/** As many parameters as it has, of those that are given. */
+async function ask(db: pg.Pool, { sql }: Family, given: readonly Date[]): Promise<Values[]> {
+  const many = given.filter((_, i) => sql.includes(`$${i + 1}`));
+  return (await db.query<Values>(sql, many)).rows;
+}
+
+function each(family: Family, rows: readonly Values[], tell: (i: number, labels: Labels, value: number) => void): void {
+  for (const row of rows) {
+    const labels = Object.fromEntries(family.labels.map(label => [label, String(row[label])]));
+    family.of.forEach(({ value }, i) => {
+      const told = row[value];
+      if (told !== null && told !== undefined) tell(i, labels, Number(told));
+    });
+  }
+}
