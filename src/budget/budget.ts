@@ -88,9 +88,10 @@ const writeSql = `${changed} returning ${clockMs} as clock_ms`;
 const settleSql = `
   with changed as (${changed} returning account_id, source), counted as (
     insert into sync.credit_minutes as m
-      (account_id, source, minute, credit_limit, interactive, fresh, backfill, sweep, others, waited_ms, refused)
+      (account_id, source, minute, credit_limit, interactive, fresh, backfill, sweep, others, waited_ms, refused,
+       took_ms, requests)
     select account_id, source, date_trunc('minute', to_timestamp($7::float8 / 1000), 'UTC'),
-      $8, $9, $10, $11, $12, $13, $14, $15
+      $8, $9, $10, $11, $12, $13, $14, $15, $16, 1
     from changed
     on conflict (account_id, source, minute) do update set
       credit_limit = excluded.credit_limit,
@@ -100,10 +101,12 @@ const settleSql = `
       sweep = m.sweep + excluded.sweep,
       others = greatest(m.others, excluded.others),
       waited_ms = m.waited_ms + excluded.waited_ms,
-      refused = m.refused + excluded.refused
+      refused = m.refused + excluded.refused,
+      took_ms = m.took_ms + excluded.took_ms,
+      requests = m.requests + 1
   )
   select ${clockMs} as clock_ms,
-    case when $16::float8 is not null then sync.void_since(account_id, source, to_timestamp($16 / 1000)) end
+    case when $17::float8 is not null then sync.void_since(account_id, source, to_timestamp($17 / 1000)) end
   from changed`;
 
 /** How far the estimated clock may lag behind when a reply is stamped. */
@@ -212,8 +215,8 @@ function refuseImpossible(cost: number, limits: Limits): void {
 
 function minuteOf(settled: Settled): (number | null)[] {
   const credits = ledger.lanes.map(lane => (lane === settled.lane ? settled.cost : 0));
-  const { atMs, limit, others, waitedMs, refused, clock } = settled;
-  const minute = [limit, ...credits, others, waitedMs, refused ? 1 : 0].map(Math.ceil);
+  const { atMs, limit, others, waitedMs, tookMs, refused, clock } = settled;
+  const minute = [limit, ...credits, others, waitedMs, refused ? 1 : 0, tookMs].map(Math.ceil);
   return [atMs, ...minute, clock?.voidFromMs ?? null];
 }
 

@@ -125,6 +125,8 @@ export interface Settled {
   limit: number;
   others: number;
   waitedMs: number;
+  /** From the grant to the reply. */
+  tookMs: number;
   refused: boolean;
   clock?: ClockTold;
 }
@@ -236,6 +238,7 @@ export function settle(
     limit: limitOf(landed, rules),
     others,
     waitedMs: flight.waitedMs,
+    tookMs: Math.max(0, repliedMs - flight.grantedMs),
     refused: reply.refused,
     ...(heard && { clock: heard.told }),
   };
