@@ -1,15 +1,29 @@
 /**
  * The only reader of the environment. An `.env` file in the working folder is read where there is one; what the environment
- * says goes before it. What can be set stands in settings.ts.
+ * says goes before it. What can be set stands in settings.ts; the file with many accounts is read in fleet-file.ts.
  */
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { z } from 'zod';
 import { UsageError } from './errors.ts';
+import { type Given, type Refused, readFleetFile } from './fleet-file.ts';
 import { settings } from './settings.ts';
 
 type Name = keyof typeof settings;
+
+/** All accounts of this process, and what is set for all of them. */
+export interface Fleet {
+  databaseUrl: string | undefined;
+  redisUrl: string | undefined;
+  logLevel: string;
+  /** In the order of the file, `default` first. Without a file: this one alone, whether or not a source is configured. */
+  accounts: readonly Config[];
+  /** Of the file: those that cannot be opened, each with its reason. */
+  refused: readonly Refused[];
+  /** What the file of SHELFDESK_CONFIG and those that it names are called; none without it. */
+  files: readonly string[];
+}
 
 export interface Config {
   /** The operator's name for the account that these settings describe. */
@@ -81,50 +95,170 @@ export interface HelpdeskConfig {
   token: string;
 }
 
-/** Throws UsageError: which setting, from where, what to do. A value is shown only where it is no secret. */
-export function readConfig(
-  folder = process.cwd(),
-  environment: Record<string, string | undefined> = process.env,
-): Config {
+type Environment = Record<string, string | undefined>;
+
+/** The account `default`, of the plain variables. Throws UsageError: which setting, from where, what to do. A value is shown only where it is no secret. */
+export function readConfig(folder = process.cwd(), environment: Environment = process.env): Config {
+  return configOf(environmentOf(folder, environment));
+}
+
+/** Throws UsageError as `readConfig` does, for what concerns all accounts; what concerns one of a file stands in `refused`. */
+export function readFleet(folder = process.cwd(), environment: Environment = process.env): Fleet {
+  const plain = environmentOf(folder, environment);
+  const {
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: redisUrl,
+    LOG_LEVEL: logLevel,
+    SHELFDESK_CONFIG,
+  } = valuesOf(ofProcess(plain));
+  const common = { databaseUrl, redisUrl, logLevel };
+  if (SHELFDESK_CONFIG === undefined) return { ...common, accounts: [configOf(plain)], refused: [], files: [] };
+  const variables = {
+    ...readEnvFile(folder),
+    ...Object.fromEntries(Object.entries(environment).filter(([, value]) => value)),
+  };
+  const file = readFleetFile(resolve(folder, SHELFDESK_CONFIG), name => variables[name]);
+  const hasPlain = plain.values.HELPDESK_BASE_URL !== undefined || plain.values.BOOKS_BASE_URL !== undefined;
+  const accounts: Config[] = [];
+  const refused = [...file.refused];
+  for (const given of hasPlain ? [plain, ...file.accounts] : file.accounts) {
+    try {
+      if (given !== plain && hasPlain && given.account === plain.account) throw twoDefaults(given);
+      const config = configOf(given === plain ? plain : withProcess(given, plain));
+      demandSource(config, given);
+      demandApart(config, accounts, given);
+      accounts.push(config);
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      refused.push({ account: given.account, error });
+    }
+  }
+  return { ...common, accounts, refused, files: file.files };
+}
+
+/** The account of this name; without one the only one, or `default`. Throws UsageError if it is not there, or refused. */
+export function chooseAccount({ accounts, refused }: Fleet, name?: string): Config {
+  const names = [...accounts, ...refused].map(({ account }) => account);
+  const wanted = name ?? (names.length === 1 ? names[0]! : 'default');
+  const wrong = refused.find(({ account }) => account === wanted);
+  const chosen = accounts.find(({ account }) => account === wanted);
+  if (chosen !== undefined) return chosen;
+  if (wrong !== undefined) throw wrong.error;
+  throw new UsageError(
+    name === undefined ? 'there are several accounts, and none of them is named' : `there is no account '${name}'`,
+    `Choose with --account: ${names.join(', ')}.`,
+  );
+}
+
+/** The fleet, or of it the account of this name alone. Throws UsageError if it is not there. */
+export function oneAccount(fleet: Fleet, name?: string): Fleet {
+  if (name === undefined) return fleet;
+  const is = (one: { account: string }) => one.account === name;
+  if (!fleet.refused.some(is)) chooseAccount(fleet, name);
+  return { ...fleet, accounts: fleet.accounts.filter(is), refused: fleet.refused.filter(is) };
+}
+
+function environmentOf(folder: string, environment: Environment): Given {
   const file = readEnvFile(folder);
-  const given = Object.fromEntries(
+  const values = Object.fromEntries(
     Object.entries(settings).map(([name, setting]) => {
       const value = environment[name] || file[name];
       const said = environment[name] ?? file[name];
       return [name, 'emptyIsValue' in setting ? said : value || undefined] as const;
     }),
   );
+  const isOfEnvironment = (name: string) => environment[name] !== undefined && values[name] === environment[name];
+  return {
+    account: 'default',
+    values,
+    whereIs: name => (isOfEnvironment(name) ? 'the environment' : join(folder, '.env')),
+    whereTo: `in the environment or in ${join(folder, '.env')}`,
+  };
+}
+
+/** What no account of a file has of its own. */
+const isOfProcess = (name: string) => !('inFile' in settings[name as Name]);
+const ofProcess = (given: Given): Given => ({
+  ...given,
+  values: Object.fromEntries(Object.entries(given.values).filter(([name]) => isOfProcess(name))),
+});
+
+/** An account of the file with what is of the process. As in the environment, an empty value is none. */
+function withProcess(given: Given, plain: Given): Given {
+  const own = Object.entries(given.values).map(([name, value]) => [
+    name,
+    'emptyIsValue' in settings[name as Name] ? value : value || undefined,
+  ]);
+  const { values } = ofProcess(plain);
+  return { ...given, values: { ...values, ...Object.fromEntries(own) } };
+}
+
+const twoDefaults = ({ whereTo }: Given) =>
+  new UsageError(
+    "the plain variables are the account 'default' already",
+    `Unset HELPDESK_BASE_URL and BOOKS_BASE_URL, or give another name ${whereTo}.`,
+  );
+
+function demandSource(config: Config, { account, whereTo }: Given): void {
+  if (config.helpdesk !== undefined || config.books !== undefined) return;
+  throw new UsageError(
+    `account '${account}' has neither a help desk nor a catalog`,
+    `Set HELPDESK_BASE_URL and HELPDESK_TOKEN, or BOOKS_BASE_URL, ${whereTo}.`,
+  );
+}
+
+/** Two accounts of one help desk, or of one person's catalog, would spend its budget twice. A key may be shared: its quota is split by hand. */
+function demandApart({ helpdesk, books }: Config, others: readonly Config[], { account, whereTo }: Given): void {
+  const sameDesk = others.find(
+    ({ helpdesk: other }) =>
+      helpdesk && other && helpdesk.baseUrl.href === other.baseUrl.href && helpdesk.token === other.token,
+  );
+  const secretOf = (of: BooksConfig) => of.accessToken ?? of.refresh?.refreshToken;
+  const sameLibrary = others.find(
+    ({ books: other }) =>
+      books &&
+      other &&
+      books.baseUrl.href === other.baseUrl.href &&
+      secretOf(books) !== undefined &&
+      secretOf(books) === secretOf(other),
+  );
+  const other = sameDesk ?? sameLibrary;
+  if (other === undefined) return;
+  throw new UsageError(
+    `account '${account}' has the address and the token of account '${other.account}', so that both would spend the same ${sameDesk ? 'credits' : 'quota'}`,
+    `Take one of them away, or give it a source of its own, ${whereTo}.`,
+  );
+}
+
+type Values = z.infer<z.ZodObject<{ [N in Name]: (typeof settings)[N]['schema'] }>>;
+
+function valuesOf(given: Given): Values {
   const shape = Object.fromEntries(Object.entries(settings).map(([name, { schema }]) => [name, schema])) as {
     [N in Name]: (typeof settings)[N]['schema'];
   };
-  const parsed = z.object(shape).safeParse(given);
-  if (!parsed.success) {
-    const { path, message } = parsed.error.issues[0]!;
-    const name = String(path[0]) as Name;
-    throw wrongSetting(
-      name,
-      message,
-      environment[name] !== undefined && given[name] === environment[name] ? 'the environment' : join(folder, '.env'),
-      given[name],
-    );
-  }
-  const value = parsed.data;
+  const parsed = z.object(shape).safeParse(given.values);
+  if (parsed.success) return parsed.data;
+  const { path, message } = parsed.error.issues[0]!;
+  const name = String(path[0]) as Name;
+  throw wrongSetting(name, message, given.whereIs(name), given.values[name]);
+}
+
+function configOf(given: Given): Config {
+  const value = valuesOf(given);
+  const { account, whereIs, whereTo } = given;
   if (value.HELPDESK_RESERVE + 4 > value.HELPDESK_CREDITS) {
     throw new UsageError(
       `HELPDESK_RESERVE (${value.HELPDESK_RESERVE}) leaves less than 4 of HELPDESK_CREDITS (${value.HELPDESK_CREDITS}), and one ticket with its messages may cost 4`,
-      'Lower HELPDESK_RESERVE.',
+      `Lower HELPDESK_RESERVE${account === 'default' ? '' : ` in ${whereIs('HELPDESK_RESERVE')}`}.`,
     );
   }
   const { HELPDESK_BASE_URL: url, HELPDESK_TOKEN: token } = value;
   if ((url === undefined) !== (token === undefined)) {
     const missing = url === undefined ? 'HELPDESK_BASE_URL' : 'HELPDESK_TOKEN';
-    throw new UsageError(
-      `${missing} is not set`,
-      `Set ${missing} as well, in the environment or in ${join(folder, '.env')}.`,
-    );
+    throw new UsageError(`${missing} is not set`, `Set ${missing} as well, ${whereTo}.`);
   }
   return {
-    account: 'default',
+    account,
     databaseUrl: value.DATABASE_URL,
     redisUrl: value.REDIS_URL,
     helpdesk: url && token ? { baseUrl: url, token } : undefined,
@@ -142,7 +276,7 @@ export function readConfig(
       ticketsPerHour: value.AUDIT_TICKETS_PER_HOUR,
       messagesAgeMs: value.MESSAGES_AGE_DAYS === 0 ? undefined : value.MESSAGES_AGE_DAYS * dayMs,
     },
-    books: booksOf(value, folder),
+    books: booksOf(value, whereTo),
     schedule: {
       fresh: value.SCHEDULE_FRESH,
       nightly: value.SCHEDULE_NIGHTLY,
@@ -155,11 +289,8 @@ export function readConfig(
 const dayMs = 24 * 3_600_000;
 const hourMs = 3_600_000;
 
-type Values = z.infer<z.ZodObject<{ [N in Name]: (typeof settings)[N]['schema'] }>>;
-
 /** The catalog, if it is configured. What contradicts itself is an error, what is not set at all is none. */
-function booksOf(value: Values, folder: string): BooksConfig | undefined {
-  const where = `in the environment or in ${join(folder, '.env')}`;
+function booksOf(value: Values, where: string): BooksConfig | undefined {
   const baseUrl = value.BOOKS_BASE_URL;
   const triple = ['BOOKS_CLIENT_ID', 'BOOKS_CLIENT_SECRET', 'BOOKS_REFRESH_TOKEN'] as const;
   if (baseUrl === undefined) {

@@ -17,7 +17,7 @@ import { syncStream } from '../jobs/sync-stream.ts';
 import { verifyStream } from '../jobs/verify-stream.ts';
 import type { Act, AddCommand, Deps } from './commands/command.ts';
 import { say, style } from './commands/terminal.ts';
-import { readConfig } from './config.ts';
+import { chooseAccount, oneAccount, readFleet } from './config.ts';
 import { exitCodes, Interrupted, ShelfdeskError } from './errors.ts';
 
 /** Each with what it needs, which nobody waits for who asks for another one. */
@@ -58,14 +58,21 @@ Exit codes: 0 ok, 1 failed, 2 wrong usage or configuration, 3 partly, 4 refused 
 Settings come from the environment and from .env; README.md lists them.`;
 
 async function main(args: readonly string[]): Promise<void> {
-  const deps: Deps = { config: () => readConfig(), jobs, signal: interruption() };
   const { version, description } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
   const program = new Command('shelfdesk')
     .description(description)
     .version(version)
+    .option('--account <name>', 'the account, where there are several (SHELFDESK_CONFIG)')
     .exitOverride()
     .showHelpAfterError('(see --help)')
     .addHelpText('after', exitCodeHelp);
+  const named = () => program.opts<{ account?: string }>().account;
+  const deps: Deps = {
+    config: () => chooseAccount(readFleet(), named()),
+    fleet: () => oneAccount(readFleet(), named()),
+    jobs,
+    signal: interruption(),
+  };
   for (const add of await asked(args)) add(program, deps, act);
   try {
     await program.parseAsync(args, { from: 'user' });

@@ -86,7 +86,11 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-/** Each setting: what it takes, its default as it would be written, what it means, and whether it is a secret. */
+/**
+ * Each setting: what it takes, its default as it would be written, what it means, and whether it is a secret. `inFile`: it
+ * describes an account, so that it may also stand in the file of SHELFDESK_CONFIG; as a reference only if it lets people in.
+ * One without it is of the whole process.
+ */
 export const settings = {
   DATABASE_URL: {
     schema: connection('postgres:', 'postgresql:').optional(),
@@ -98,115 +102,141 @@ export const settings = {
     says: 'Redis for the job queue. Without it: the queue lives in PostgreSQL.',
     secret: true,
   },
+  SHELFDESK_CONFIG: {
+    schema: z.string().optional(),
+    says: 'Path of a YAML file with many accounts (docs/FLEET.md). The plain variables, if they name a source, stay the account `default`.',
+  },
   HELPDESK_BASE_URL: {
     schema: baseUrl('/api/v1').optional(),
     says: 'Base address of the help desk; ends in `/api/v1`. HTTPS, except to this machine itself and to names without a dot.',
     // No secret as such, but people paste keys and passwords into URLs.
     secret: true,
+    inFile: 'plain',
   },
   HELPDESK_TOKEN: {
     schema: credential,
     says: 'Access token of the help desk.',
     secret: true,
+    inFile: 'reference',
   },
   HELPDESK_CREDITS: {
     schema: count(1).default(100),
     default: '100',
     says: 'Credits that the whole account has in a period.',
+    inFile: 'plain',
   },
   HELPDESK_PERIOD_SECONDS: {
     schema: count(1).default(60),
     default: '60',
     says: 'Length of that period.',
+    inFile: 'plain',
   },
   HELPDESK_REQUESTS_PER_SECOND: {
     schema: count(1).default(6),
     default: '6',
     says: 'Requests that the whole account may make in a second.',
+    inFile: 'plain',
   },
   HELPDESK_RESERVE: {
     schema: count(0).default(10),
     default: '10',
     says: "Credits of each period that are left to the account's other tools.",
+    inFile: 'plain',
   },
   HELPDESK_SINCE: {
     schema: moment.default(0),
     default: 'everything',
     says: 'The mirror begins here (ISO 8601).',
+    inFile: 'plain',
   },
   HELPDESK_LOOKBACK_SECONDS: {
     schema: count(0).default(120),
     default: '120',
     says: 'How late a record may appear after its own time; that much is read again by the next sync.',
+    inFile: 'plain',
   },
   SWEEP_AGE_DAYS: {
     schema: count(1).default(7),
     default: '7',
     says: 'Tickets and customers are looked at again after so long, for deletions and for edits that nothing announces; open tickets every night.',
+    inFile: 'plain',
   },
   SWEEP_SHARE_PERCENT: {
     schema: percent.default(10),
     default: '10',
     says: 'Share of the credits that looking again gets while other work waits.',
+    inFile: 'plain',
   },
   SWEEP_MOST_DELETED_PERCENT: {
     schema: percent.default(20),
     default: '20',
     says: 'If more of the rows of a stream than this seem to be deleted at once, a sweep stops and asks.',
+    inFile: 'plain',
   },
   AUDIT_TICKETS_PER_HOUR: {
     schema: count(0).default(50),
     default: '50',
     says: 'Tickets, chosen at random, that `start` reads again each hour while nobody wants the credits, and compares; 0: none.',
+    inFile: 'plain',
   },
   MESSAGES_AGE_DAYS: {
     schema: count(0).default(0),
     default: '0',
     says: 'Messages that were read longer ago than this are read again while nobody wants the credits; 0: never.',
+    inFile: 'plain',
   },
   BOOKS_BASE_URL: {
     schema: baseUrl('/books/v1').optional(),
     says: 'Base address of the book catalog; ends in `/books/v1`. HTTPS, with the same exceptions.',
     secret: true,
+    inFile: 'plain',
   },
   BOOKS_USERS: {
     schema: users.default([]),
     says: 'Ids of the users whose public shelves are mirrored, with commas or spaces between them.',
+    inFile: 'plain',
   },
   BOOKS_API_KEY: {
     schema: credential,
     says: 'Key for what is public in the catalog.',
     secret: true,
+    inFile: 'reference',
   },
   BOOKS_ACCESS_TOKEN: {
     schema: credential,
     says: 'Token of the user whose own library is mirrored, if there is one that lasts; else set the next three.',
     secret: true,
+    inFile: 'reference',
   },
   BOOKS_CLIENT_ID: {
     schema: credential,
     says: 'Id of the OAuth client that gets tokens of that user.',
+    inFile: 'plain',
   },
   BOOKS_CLIENT_SECRET: {
     schema: credential,
     says: 'Secret of that client.',
     secret: true,
+    inFile: 'reference',
   },
   BOOKS_REFRESH_TOKEN: {
     schema: credential,
     says: "The user's refresh token for that client.",
     secret: true,
+    inFile: 'reference',
   },
   BOOKS_TOKEN_URL: {
     schema: address.default(new URL('https://oauth2.googleapis.com/token')),
     default: 'https://oauth2.googleapis.com/token',
     says: 'Where that client gets its tokens.',
     secret: true,
+    inFile: 'plain',
   },
   BOOKS_LIBRARY: {
     schema: z.enum(['true', 'false'], { error: 'must be true or false' }).default('true'),
     default: 'true',
     says: "Whether the user's own library is mirrored, once there is a token: true or false.",
+    inFile: 'plain',
   },
   BOOKS_COUNTRY: {
     schema: z
@@ -215,43 +245,51 @@ export const settings = {
       .transform(value => value.toUpperCase())
       .optional(),
     says: 'Country that prices and sales are told for, such as DE.',
+    inFile: 'plain',
   },
   BOOKS_REQUESTS_PER_DAY: {
     schema: count(1).default(1000),
     default: '1000',
     says: 'Requests that may be made in any 24 hours.',
+    inFile: 'plain',
   },
   BOOKS_REQUESTS_PER_SECOND: {
     schema: count(1).default(5),
     default: '5',
     says: 'Requests that may be made in a second.',
+    inFile: 'plain',
   },
   BOOKS_SHELF_AGE_HOURS: {
     schema: count(1).default(168),
     default: '168',
     says: 'A shelf that shows no change is read again all the same after so long.',
+    inFile: 'plain',
   },
   BOOKS_VOLUME_AGE_DAYS: {
     schema: count(1).default(30),
     default: '30',
     says: 'A volume is asked for in full again after so long.',
+    inFile: 'plain',
   },
   SCHEDULE_FRESH: {
     schema: cron.default('* * * * *'),
     default: '* * * * *',
     says: 'When `start` extends the top of customers and tickets: a cron expression of five fields, or six with seconds; empty: never.',
     emptyIsValue: true,
+    inFile: 'plain',
   },
   SCHEDULE_NIGHTLY: {
     schema: cron.default('0 2 * * *'),
     default: '0 2 * * *',
     says: 'When `start` reads all lists, and sweeps what is due; empty: never.',
     emptyIsValue: true,
+    inFile: 'plain',
   },
   SCHEDULE_TIME_ZONE: {
     schema: z.string().refine(isTimeZone, { error: 'is no time zone' }).default('UTC'),
     default: 'UTC',
     says: 'Time zone of both, such as Europe/Berlin. A local time that daylight saving removes is skipped that day.',
+    inFile: 'plain',
   },
   LOG_LEVEL: {
     schema: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('warn'),

@@ -1,10 +1,13 @@
 /** What a command is given besides its own arguments. */
 import type { Command } from 'commander';
-import type { Config } from '../config.ts';
+import type { Config, Fleet } from '../config.ts';
 import type { Job } from '../queue/job.ts';
 
 export interface Deps {
+  /** The account of --account; without it the only one, or `default`. For what works on one account. */
   readonly config: () => Config;
+  /** All accounts, or that of --account alone; for what shows or serves all, or needs none. */
+  readonly fleet: () => Fleet;
   readonly jobs: readonly Job[];
   /** Aborts with `Interrupted` on Ctrl-C. */
   readonly signal: AbortSignal;

@@ -20,7 +20,10 @@ export async function command(add: AddCommand, config: Config, ...args: string[]
   };
   let code: number = exitCodes.ok;
   const program = new Command('shelfdesk').exitOverride();
-  add(program, { config: () => config, jobs: [], signal: new AbortController().signal }, action => async (...given) => {
+  const { databaseUrl, redisUrl, logLevel } = config;
+  const fleet = () => ({ databaseUrl, redisUrl, logLevel, accounts: [config], refused: [], files: [] });
+  const deps = { config: () => config, fleet, jobs: [], signal: new AbortController().signal };
+  add(program, deps, action => async (...given) => {
     code = await action(...given);
   });
   try {

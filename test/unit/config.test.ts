@@ -53,6 +53,7 @@ describe('what is given', () => {
       ...helpdesk,
       DATABASE_URL: 'postgresql://u:p@db.example/warehouse',
       REDIS_URL: 'rediss://cache.example:6380/1',
+      SHELFDESK_CONFIG: 'fleet.yml',
       HELPDESK_CREDITS: '400',
       HELPDESK_PERIOD_SECONDS: '30',
       HELPDESK_REQUESTS_PER_SECOND: '12',

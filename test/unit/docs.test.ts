@@ -99,6 +99,7 @@ describe('settings', () => {
       'TEST_DATABASE_URL',
       'NO_COLOR',
       'REDISCLI_AUTH',
+      'ACME_TOKEN', // of the examples
     ]);
     const service = /^(POSTGRES|REDIS)_(USER|DB|PASSWORD)$/;
     const named = [...read(path).matchAll(/\b[A-Z]+(?:_[A-Z]+)+\b/g)].map(([name]) => name);

@@ -1,0 +1,266 @@
+/** The file with many accounts: what is taken, and what is refused with which words. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { chooseAccount, type Fleet, oneAccount, readConfig, readFleet } from '../../src/config.ts';
+import { exitCodes, UsageError } from '../../src/errors.ts';
+import { settings } from '../../src/settings.ts';
+
+/** A folder with `fleet.yml`, and with files of secrets. */
+async function folderWith(fleet: string, others: Record<string, string> = {}): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'shelfdesk-fleet-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  for (const [name, text] of Object.entries({ 'fleet.yml': fleet, ...others }))
+    await writeFile(join(folder, name), text);
+  return folder;
+}
+
+const named = { SHELFDESK_CONFIG: 'fleet.yml' };
+
+async function read(text: string, environment: Record<string, string> = {}, others = {}): Promise<Fleet> {
+  return readFleet(await folderWith(text, others), { ...named, TOKEN: 'hush-hush', ...environment });
+}
+
+function thrown(action: () => unknown): UsageError {
+  try {
+    action();
+  } catch (error) {
+    expect(error).toBeInstanceOf(UsageError);
+    expect(inspect(error, { depth: 9 })).not.toContain('hush-hush');
+    return error as UsageError;
+  }
+  throw new Error('it was accepted');
+}
+
+const refusalOf = async (text: string, environment: Record<string, string> = {}) => {
+  const folder = await folderWith(text);
+  return { folder, ...pick(thrown(() => readFleet(folder, { ...named, TOKEN: 'hush-hush', ...environment }))) };
+};
+const pick = ({ message, remedy, exitCode }: UsageError) => ({ message, remedy, exitCode });
+
+const desk = (name: string) => `
+    HELPDESK_BASE_URL: https://${name}.example/api/v1
+    HELPDESK_TOKEN: { env: TOKEN }`;
+
+describe('what is taken', () => {
+  test('accounts in their order, with what they have in common, and secrets from where they are', async () => {
+    const fleet = await read(
+      `defaults: { HELPDESK_RESERVE: 20, SCHEDULE_FRESH: '' }
+accounts:
+  bolt:
+    HELPDESK_BASE_URL: https://bolt.example/api/v1
+    HELPDESK_TOKEN: { file: bolt-token }
+    HELPDESK_RESERVE: 5
+  acme:${desk('acme')}
+    HELPDESK_SINCE: 2024-01-01
+    BOOKS_BASE_URL: https://books.example/books/v1
+    BOOKS_USERS: 115082923654732712345
+    BOOKS_LIBRARY: false
+`,
+      { DATABASE_URL: 'postgres://db.example/warehouse', LOG_LEVEL: 'error' },
+      { 'bolt-token': 'bolt-secret\n' },
+    );
+    const [bolt, acme] = fleet.accounts;
+    expect(fleet.accounts.map(({ account }) => account)).toEqual(['bolt', 'acme']);
+    expect(fleet).toMatchObject({
+      databaseUrl: 'postgres://db.example/warehouse',
+      redisUrl: undefined,
+      logLevel: 'error',
+    });
+    expect(bolt!.helpdesk).toEqual({ baseUrl: new URL('https://bolt.example/api/v1'), token: 'bolt-secret' });
+    expect([bolt!.limits.reserve, acme!.limits.reserve]).toEqual([5, 20]);
+    expect(acme!.helpdesk!.token).toBe('hush-hush');
+    expect(acme!.sinceMs).toBe(Date.UTC(2024, 0, 1));
+    // As a number it would be another one.
+    expect(acme!.books!.users).toEqual(['115082923654732712345']);
+    expect(acme!.schedule).toEqual({ fresh: '', nightly: '0 2 * * *', timeZone: 'UTC' });
+    expect([acme!.databaseUrl, acme!.logLevel]).toEqual([fleet.databaseUrl, 'error']);
+    expect(fleet.refused).toEqual([]);
+    expect(fleet.files.map(path => path.replace(/^.*\//, ''))).toEqual(['fleet.yml', 'bolt-token']);
+  });
+
+  test('JSON, and what YAML may say twice', async () => {
+    const json = {
+      accounts: { acme: { HELPDESK_BASE_URL: 'https://a.example/api/v1', HELPDESK_TOKEN: { env: 'TOKEN' } } },
+    };
+    expect((await read(JSON.stringify(json))).accounts[0]!.helpdesk!.token).toBe('hush-hush');
+    const twice = `accounts:
+  a: { HELPDESK_BASE_URL: https://a.example/api/v1, HELPDESK_TOKEN: &it { env: TOKEN } }
+  b: { HELPDESK_BASE_URL: https://b.example/api/v1, HELPDESK_TOKEN: *it }`;
+    expect((await read(twice)).accounts.map(({ helpdesk }) => helpdesk!.token)).toEqual(['hush-hush', 'hush-hush']);
+  });
+
+  test('without a file, the one account of the plain variables, configured or not', () => {
+    const nowhere = join(tmpdir(), 'shelfdesk-fleet-nowhere');
+    expect(readFleet(nowhere, {}).accounts).toEqual([readConfig(nowhere, {})]);
+    expect(readFleet(nowhere, {})).toMatchObject({ refused: [], files: [] });
+    expect(thrown(() => readFleet(nowhere, { LOG_LEVEL: 'loud' })).message).toContain('LOG_LEVEL');
+  });
+
+  test('the plain variables are the account default, if they name a source, and nobody else has them', async () => {
+    const plain = { HELPDESK_CREDITS: '400', HELPDESK_TOKEN: 'plain', SCHEDULE_NIGHTLY: '' };
+    const without = await read(
+      `accounts: { acme: {${desk('acme').replaceAll('\n', ' ').replace(' HELPDESK_T', ', HELPDESK_T')} } }`,
+      plain,
+    );
+    expect(without.accounts.map(({ account }) => account)).toEqual(['acme']);
+    const both = await read(`accounts:\n  acme:${desk('acme')}`, {
+      ...plain,
+      HELPDESK_BASE_URL: 'https://d.example/api/v1',
+    });
+    const [first, acme] = both.accounts;
+    expect(first).toMatchObject({ account: 'default', helpdesk: { token: 'plain' }, limits: { credits: 400 } });
+    expect(acme).toMatchObject({ account: 'acme', limits: { credits: 100 }, schedule: { nightly: '0 2 * * *' } });
+  });
+
+  test('variables also from .env, and an empty one is none', async () => {
+    const text = `accounts:\n  acme:${desk('acme')}`;
+    const folder = await folderWith(text, { '.env': 'TOKEN=from-env-file\nSHELFDESK_CONFIG=fleet.yml\n' });
+    expect(readFleet(folder, { TOKEN: '' }).accounts[0]!.helpdesk!.token).toBe('from-env-file');
+  });
+});
+
+describe('what is wrong with the file stops all: what, where, what to do', () => {
+  test.for<[text: string, message: string, remedy: string]>([
+    ['accounts:\n  acme:\n\tHELPDESK_TOKEN: hush-hush\n', 'line 3 of FILE is no YAML: tab as indent', 'Mend it there.'],
+    ['accounts:\n  a: {}\n  a: { HELPDESK_TOKEN: hush-hush }\n', 'line 3 of FILE is no YAML: duplicate key', 'Mend it'],
+    ['accounts: { a: { HELPDESK_TOKEN: hush-hush }', 'of FILE is no YAML', 'Mend it there.'],
+    ['', 'FILE is empty', 'It holds `accounts:`'],
+    ['- hush-hush\n', 'FILE (line 1 of FILE) is no mapping', 'It holds `accounts:`'],
+    ['accounts:\n', 'accounts (line 1 of FILE) is no mapping', 'It holds `accounts:`'],
+    ['accounts: {}\n', 'FILE names no accounts', 'It holds `accounts:`'],
+    ['acme: { HELPDESK_TOKEN: hush-hush }\n', 'acme (line 1 of FILE) is neither defaults nor accounts', 'It holds'],
+    [
+      'defaults:\n  HELPDESK_TOKN: hush-hush\naccounts: { a: {} }\n',
+      'HELPDESK_TOKN (line 2 of FILE) is no setting',
+      'README',
+    ],
+  ])('%j', async ([text, message, remedy]) => {
+    const error = await refusalOf(text);
+    expect(error.message).toContain(message.replaceAll('FILE', join(error.folder, 'fleet.yml')));
+    expect(error.remedy).toContain(remedy);
+    expect(error.exitCode).toBe(exitCodes.usage);
+  });
+
+  test('a file that is not there, and a wrong setting of the whole process', async () => {
+    const folder = await folderWith('accounts: { a: {} }');
+    const error = thrown(() => readFleet(folder, { SHELFDESK_CONFIG: 'other.yml' }));
+    expect(error.message).toBe(`SHELFDESK_CONFIG names ${join(folder, 'other.yml')}, which cannot be read (ENOENT)`);
+    expect(thrown(() => readFleet(folder, { ...named, REDIS_URL: 'hush-hush' })).message).toMatch(/^REDIS_URL must be/);
+  });
+});
+
+describe('what is wrong with one account stops this one alone', () => {
+  test.for<[account: string, message: string, remedy: string]>([
+    ['Acme: {}', "'Acme' (line 3 of FILE) is no name of an account", 'small letters'],
+    [`${'a'.repeat(64)}: {}`, 'is no name of an account', '63 at most'],
+    ['x:', "account 'x' (line 3 of FILE) is no mapping", 'below each name its settings'],
+    ['x: {}', "account 'x' has neither a help desk nor a catalog", "for account 'x' (line 3 of FILE)"],
+    ['x:\n    HELPDESK_TOKEN: hush-hush', 'HELPDESK_TOKEN (line 4 of FILE) is a secret', '{ env: NAME }'],
+    ['x: { BOOKS_API_KEY: [hush-hush] }', 'BOOKS_API_KEY (line 3 of FILE) is neither', '{ file: path }'],
+    ['x: { HELPDESK_TOKEN: { variable: hush-hush } }', 'HELPDESK_TOKEN (line 3 of FILE) is neither', '{ env: NAME }'],
+    ['x: { HELPDESK_TOKEN: { env: TOKEN, file: y } }', 'HELPDESK_TOKEN (line 3 of FILE) is neither', '{ env: NAME }'],
+    ['x: { HELPDESK_TOKEN: { env: NOBODY } }', 'is to come from NOBODY, which is not set', 'Set NOBODY.'],
+    ['x: { HELPDESK_TOKEN: { file: nothing } }', 'nothing, which cannot be read (ENOENT)', 'Name a file that is there'],
+    ['x: { HELPDESK_TOKEN: { file: empty } }', 'empty is empty, and HELPDESK_TOKEN', 'Fill it.'],
+    ['x: { HELPDESK_COLOUR: blue }', 'HELPDESK_COLOUR (line 3 of FILE) is no setting', 'README.md'],
+    [
+      'x: { DATABASE_URL: hush-hush }',
+      'DATABASE_URL (line 3 of FILE) belongs to the whole process',
+      'in the environment',
+    ],
+    [
+      'x: { SHELFDESK_CONFIG: other.yml }',
+      'SHELFDESK_CONFIG (line 3 of FILE) belongs to the whole process',
+      'in the env',
+    ],
+    ['x:\n    HELPDESK_CREDITS: many', 'HELPDESK_CREDITS must be a whole number', 'Change it in line 4 of FILE.'],
+    ['x: { HELPDESK_TOKEN: { env: TOKEN } }', 'HELPDESK_BASE_URL is not set', "for account 'x' (line 3 of FILE)"],
+    [
+      'x: { HELPDESK_BASE_URL: https://good.example/api/v1/, HELPDESK_TOKEN: { env: TOKEN } }',
+      "account 'x' has the address and the token of account 'good'",
+      'Take one of them away',
+    ],
+  ])('%s', async ([account, message, remedy]) => {
+    const folder = await folderWith(
+      `accounts:\n  good: { HELPDESK_BASE_URL: https://good.example/api/v1, HELPDESK_TOKEN: { env: TOKEN } }\n  ${account}\n`,
+      { empty: ' \n' },
+    );
+    const fleet = readFleet(folder, { ...named, TOKEN: 'hush-hush' });
+    expect(fleet.accounts.map(({ account }) => account)).toEqual(['good']);
+    const [{ account: name, error }] = fleet.refused as [Fleet['refused'][number]];
+    expect(account.startsWith(`${name}:`)).toBe(true);
+    const path = join(folder, 'fleet.yml');
+    expect(error.message).toContain(message.replaceAll('FILE', path));
+    expect(error.remedy).toContain(remedy.replaceAll('FILE', path));
+    expect(inspect(error, { depth: 9 })).not.toContain('hush-hush');
+    expect(thrown(() => chooseAccount(fleet, name))).toBe(error);
+  });
+
+  test('the account default twice, and one library under two names', async () => {
+    const fleet = await read(`accounts:\n  default:${desk('other')}`, {
+      HELPDESK_BASE_URL: 'https://d.example/api/v1',
+      HELPDESK_TOKEN: 'plain',
+    });
+    expect(fleet.refused.map(({ error }) => error.message)).toEqual([
+      expect.stringContaining("are the account 'default'"),
+    ]);
+    const books = '{ BOOKS_BASE_URL: https://b.example/books/v1, BOOKS_ACCESS_TOKEN: { env: TOKEN } }';
+    const twice = await read(`accounts:\n  a: ${books}\n  b: ${books}\n`);
+    expect(twice.refused.map(({ error }) => error.message)).toEqual([expect.stringContaining('spend the same quota')]);
+    const shared = (user: string) =>
+      `{ BOOKS_BASE_URL: https://b.example/books/v1, BOOKS_API_KEY: { env: TOKEN }, BOOKS_USERS: ${user} }`;
+    expect((await read(`accounts:\n  a: ${shared('ada')}\n  b: ${shared('ben')}\n`)).refused).toEqual([]);
+  });
+});
+
+describe('which account a command works on', () => {
+  const three = `accounts:\n  a:${desk('a')}\n  b:${desk('b')}\n  c: {}\n`;
+  const plain = { HELPDESK_BASE_URL: 'https://d.example/api/v1', HELPDESK_TOKEN: 'plain' };
+
+  test('the one that is named, the only one, or default', async () => {
+    expect(chooseAccount(await read(three), 'b').account).toBe('b');
+    expect(chooseAccount(await read(`accounts:\n  a:${desk('a')}`)).account).toBe('a');
+    expect(chooseAccount(await read(three, plain)).account).toBe('default');
+  });
+
+  test('else it is said which there are', async () => {
+    const fleet = await read(three);
+    expect(pick(thrown(() => chooseAccount(fleet)))).toEqual({
+      message: 'there are several accounts, and none of them is named',
+      remedy: 'Choose with --account: a, b, c.',
+      exitCode: exitCodes.usage,
+    });
+    for (const choose of [chooseAccount, oneAccount])
+      expect(thrown(() => choose(fleet, 'z')).message).toBe("there is no account 'z'");
+  });
+
+  test('of the fleet it leaves this one alone, also where it is refused', async () => {
+    const fleet = await read(three);
+    const left = ({ accounts, refused }: Fleet) => [accounts, refused].map(list => list.map(({ account }) => account));
+    expect(left(oneAccount(fleet))).toEqual([['a', 'b'], ['c']]);
+    expect(left(oneAccount(fleet, 'b'))).toEqual([['b'], []]);
+    expect(left(oneAccount(fleet, 'c'))).toEqual([[], ['c']]);
+  });
+});
+
+test('what lets people in is a reference in the file, and what is of the process is not in it', () => {
+  const of = (kind: string | undefined) =>
+    Object.entries(settings)
+      .filter(([, setting]) => ('inFile' in setting ? setting.inFile : undefined) === kind)
+      .map(([name]) => name);
+  expect(of('reference')).toEqual([
+    'HELPDESK_TOKEN',
+    'BOOKS_API_KEY',
+    'BOOKS_ACCESS_TOKEN',
+    'BOOKS_CLIENT_SECRET',
+    'BOOKS_REFRESH_TOKEN',
+  ]);
+  expect(of(undefined).filter(name => !/^(SHELFDESK|ALARM)_/.test(name))).toEqual([
+    'DATABASE_URL',
+    'REDIS_URL',
+    'LOG_LEVEL',
+  ]);
+});
