@@ -232,31 +232,88 @@ function demandApart({ helpdesk, books }: Config, others: readonly Config[], { a
 
 type Values = z.infer<z.ZodObject<{ [N in Name]: (typeof settings)[N]['schema'] }>>;
 
-function valuesOf(given: Given): Values {
-  const shape = Object.fromEntries(Object.entries(settings).map(([name, { schema }]) => [name, schema])) as {
-    [N in Name]: (typeof settings)[N]['schema'];
-  };
-  const parsed = z.object(shape).safeParse(given.values);
-  if (parsed.success) return parsed.data;
-  const { path, message } = parsed.error.issues[0]!;
-  const name = String(path[0]) as Name;
-  throw wrongSetting(name, message, given.whereIs(name), given.values[name]);
+/** What `doctor` looks at. */
+export interface SettingsLook {
+  /** All that is wrong with the plain variables, where `readConfig` throws the first. */
+  readonly wrong: readonly UsageError[];
+  /** `.env` of the folder, if there is one. */
+  readonly file: string | undefined;
+  /** Names in it that are no settings, and that no file of accounts refers to. */
+  readonly unknown: readonly string[];
+  /** Values that must not be seen: to be searched for, never to be shown. */
+  readonly secrets: readonly string[];
 }
 
-function configOf(given: Given): Config {
-  const value = valuesOf(given);
-  const { account, whereIs, whereTo } = given;
+export function lookAtSettings(folder = process.cwd(), environment: Environment = process.env): SettingsLook {
+  const plain = environmentOf(folder, environment);
+  const file = join(folder, '.env');
+  const secrets = Object.entries(settings).filter(([, setting]) => 'secret' in setting);
+  return {
+    wrong: settle(plain).wrong,
+    file: existsSync(file) ? file : undefined,
+    unknown: Object.keys(readEnvFile(folder)).filter(name => !Object.hasOwn(settings, name)),
+    secrets: secrets.flatMap(([name]) => plain.values[name] ?? []),
+  };
+}
+
+function valuesOf(given: Given): Values {
+  const { value, wrong } = settle(given);
+  if (wrong.length > 0) throw wrong[0]!;
+  return value;
+}
+
+/** The value of each setting, its default in place of one that is wrong, and everything that is wrong. */
+function settle(given: Given): { value: Values; wrong: readonly UsageError[] } {
+  const shape = z.object(
+    Object.fromEntries(Object.entries(settings).map(([name, { schema }]) => [name, schema])) as {
+      [N in Name]: (typeof settings)[N]['schema'];
+    },
+  );
+  const parsed = shape.safeParse(given.values);
+  if (parsed.success) return { value: parsed.data, wrong: contradictions(parsed.data, given) };
+  const issues = new Map<string, string>();
+  for (const { path, message } of parsed.error.issues)
+    if (!issues.has(String(path[0]))) issues.set(String(path[0]), message);
+  const wrong = [...issues].map(([name, message]) =>
+    wrongSetting(name as Name, message, given.whereIs(name), given.values[name]),
+  );
+  const value = shape.parse(Object.fromEntries(Object.entries(given.values).filter(([name]) => !issues.has(name))));
+  // What another one misses is there, if it is one of the wrong ones.
+  const others = contradictions(value, given).filter(
+    ({ message }) => ![...issues.keys()].some(one => message.includes(one)),
+  );
+  return { value, wrong: [...wrong, ...others] };
+}
+
+/** Settings that are right each by itself, and not together. */
+function contradictions(value: Values, { account, whereIs, whereTo }: Given): UsageError[] {
+  const found: UsageError[] = [];
   if (value.HELPDESK_RESERVE + 4 > value.HELPDESK_CREDITS) {
-    throw new UsageError(
-      `HELPDESK_RESERVE (${value.HELPDESK_RESERVE}) leaves less than 4 of HELPDESK_CREDITS (${value.HELPDESK_CREDITS}), and one ticket with its messages may cost 4`,
-      `Lower HELPDESK_RESERVE${account === 'default' ? '' : ` in ${whereIs('HELPDESK_RESERVE')}`}.`,
+    found.push(
+      new UsageError(
+        `HELPDESK_RESERVE (${value.HELPDESK_RESERVE}) leaves less than 4 of HELPDESK_CREDITS (${value.HELPDESK_CREDITS}), and one ticket with its messages may cost 4`,
+        `Lower HELPDESK_RESERVE${account === 'default' ? '' : ` in ${whereIs('HELPDESK_RESERVE')}`}.`,
+      ),
     );
   }
   const { HELPDESK_BASE_URL: url, HELPDESK_TOKEN: token } = value;
   if ((url === undefined) !== (token === undefined)) {
     const missing = url === undefined ? 'HELPDESK_BASE_URL' : 'HELPDESK_TOKEN';
-    throw new UsageError(`${missing} is not set`, `Set ${missing} as well, ${whereTo}.`);
+    found.push(new UsageError(`${missing} is not set`, `Set ${missing} as well, ${whereTo}.`));
   }
+  try {
+    booksOf(value, whereTo);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    found.push(error);
+  }
+  return found;
+}
+
+function configOf(given: Given): Config {
+  const value = valuesOf(given);
+  const { account, whereTo } = given;
+  const { HELPDESK_BASE_URL: url, HELPDESK_TOKEN: token } = value;
   return {
     account,
     databaseUrl: value.DATABASE_URL,
