@@ -18,7 +18,7 @@ import { refreshedToken } from './http/token.ts';
 import { booksDialect } from './sources/books/dialect.ts';
 import { myLibrary } from './sources/books/endpoints.ts';
 import { helpdeskDialect } from './sources/helpdesk/dialect.ts';
-import type { Claimant } from './warehouse/claims.ts';
+import type { Claim, Claimant } from './warehouse/claims.ts';
 import { makePool } from './warehouse/pool.ts';
 
 export interface Context {
@@ -28,7 +28,7 @@ export interface Context {
   /** Chance: 0 to 1, without 1. */
   readonly random: () => number;
   readonly log: Logger;
-  /** Aborts with `Interrupted`: the page in flight is committed, then the work ends. */
+  /** Aborts with `Interrupted`, `Paused` or `FencedOff`: the page in flight is committed, if it may be, then the work ends. */
   readonly signal: AbortSignal;
   /** Those that are configured; of the others `send` fails, and says what to set. */
   readonly sources: ReadonlySet<SourceName>;
@@ -56,6 +56,8 @@ export interface Books {
 /** What a job is given: a count of credits of its own, and under which name it takes work up. */
 export interface JobContext extends Context {
   readonly claimant: Claimant;
+  /** Is told what the job takes up: so it can be stopped as soon as that is no longer its own. */
+  readonly onClaim?: (claim: Claim) => void;
 }
 
 export interface Warehouse extends AsyncDisposable {

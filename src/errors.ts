@@ -63,7 +63,7 @@ export class Spent extends ShelfdeskError {
 /** The job stops: 401, 403, other 4xx, a list that stays out of order, a schema that does not fit. */
 export class Fatal extends ShelfdeskError {}
 
-/** Somebody else has taken up the work under a newer token; whatever this worker still holds is void. */
+/** Somebody else has taken up the work under a newer token, or has canceled it; whatever this worker still holds is void. */
 export class FencedOff extends ShelfdeskError {
   constructor(what: string) {
     super(`${what} was taken up by another worker`, 'Nothing to do: the other worker goes on.');
@@ -85,6 +85,13 @@ export class ClockMoved extends ShelfdeskError {
       'Nothing to do: later runs go on by themselves. If it lasts, ask the support of the source, or look at the clock of the database server.',
       exitCodes.partly,
     );
+  }
+}
+
+/** People told it to wait: the page in flight is committed, and the stream waits until they resume it. */
+export class Paused extends ShelfdeskError {
+  constructor(what: string) {
+    super(`${what} is paused`, 'It goes on when it is resumed: `npx shelfdesk resume`.');
   }
 }
 

@@ -7,7 +7,7 @@ import { type Context, configuredSources, requireSource, type Warehouse } from '
 import { exitCodes, isAway, ShelfdeskError, UsageError } from '../errors.ts';
 import type { Job } from '../queue/job.ts';
 import { keepTending, tend } from '../queue/tend.ts';
-import { type Working, work } from '../queue/worker.ts';
+import { noJobs, type Working, work } from '../queue/worker.ts';
 import { streamNames, streams } from '../streams/index.ts';
 import { adoptRun, buryRuns, endRun, readProgress, type StreamProgress } from '../warehouse/runs.ts';
 import { isAlone, liveWorkers } from '../warehouse/workers.ts';
@@ -128,10 +128,9 @@ interface Hands extends AsyncDisposable {
 
 function handsOf({ ctx, queue, presence }: Account, jobs: readonly Job[]): Hands {
   let working: Working | undefined;
-  const none: ReadonlySet<string> = new Set();
   let said = false;
   let watched: number | undefined;
-  const tending = keepTending(ctx, () => tend(ctx, queue, { worker: presence.id, jobs: working?.jobs ?? none }));
+  const tending = keepTending(ctx, () => tend(ctx, queue, { worker: presence.id, jobs: working?.jobs ?? noJobs }));
   return {
     async lookForWorkers() {
       if (working) return;

@@ -1,12 +1,14 @@
 /**
  * Looks after the open runs: the next stream of each, unless somebody alive is at work on it, gets its job. So it does not
- * matter how a job was lost: with its worker, with the queue, or when a stream ended and nobody was left to go on.
+ * matter how a job was lost: with its worker, with the queue, or when a stream ended and nobody was left to go on. And
+ * whoever is at work on what people have paused or canceled is stopped.
  */
 import type { Context } from '../context.ts';
-import { isAway } from '../errors.ts';
+import { FencedOff, isAway, Paused } from '../errors.ts';
 import { streams } from '../streams/index.ts';
 import { isAuditDue } from '../warehouse/audit.ts';
-import { heldBy, release } from '../warehouse/claims.ts';
+import { heldBy, release, stopped } from '../warehouse/claims.ts';
+import { notPaused } from '../warehouse/paused.ts';
 import { transaction } from '../warehouse/pool.ts';
 import { wakeBackfills } from '../warehouse/ranges.ts';
 import { dueRejects } from '../warehouse/rejects.ts';
@@ -17,12 +19,28 @@ import type { JobQueue } from './queue.ts';
 import type { Jobs } from './worker.ts';
 
 export async function tend(ctx: Context, queue: JobQueue, me: { worker: number; jobs: Jobs }): Promise<void> {
+  await stopWhatMayNotGoOn(ctx, me.jobs);
   // What this process lost while the database was away is looked up first, and judged by the jobs that it has then.
   const held = await heldBy(ctx.pg, me.worker);
   for (const claim of held.filter(({ job }) => !me.jobs.has(job))) await release(ctx.pg, claim, 0);
   for (const { run, stream, kind, token } of await waitingWork(ctx.pg, ctx.account, me.worker)) {
     // The token makes the name of a job that is delivered anew a new one: a failed one keeps its name in the failed set.
     await queue.add(jobFor(stream, kind), `run-${run}-${stream}-${token}`, { account: ctx.account, run, stream });
+  }
+}
+
+async function stopWhatMayNotGoOn(ctx: Context, jobs: Jobs): Promise<void> {
+  const held = jobs.claims();
+  if (held.length === 0) return;
+  const found = await stopped(
+    ctx.pg,
+    ctx.account,
+    held.map(({ claim }) => claim),
+  );
+  for (const { place, paused } of found) {
+    const { job, claim } = held[place]!;
+    const what = `stream ${claim.stream} of run ${claim.run}`;
+    jobs.stop(job, paused ? new Paused(what) : new FencedOff(what));
   }
 }
 
@@ -67,6 +85,7 @@ export async function openWaiting(ctx: Context, opener: number): Promise<void> {
     if (!(await waits(ctx, key))) continue;
     await transaction(ctx.pg, async client => {
       await lockAccount(client, ctx.account);
+      if ((await notPaused(client, ctx.account, [stream])).length === 0) return;
       if (await isNext(client, ctx.account, stream)) return;
       if (await isResting(client, key, now, restMs)) return;
       await openRun(client, { account: ctx.account, kind: 'hydrate', streams: [stream], opener }, now);
@@ -88,6 +107,8 @@ async function openAudit(ctx: Context, opener: number): Promise<void> {
   if (!(await isAuditDue(ctx.pg, ctx.account, since, now))) return;
   await transaction(ctx.pg, async client => {
     await lockAccount(client, ctx.account);
+    // It reads both.
+    if ((await notPaused(client, ctx.account, ['tickets', 'messages'])).length < 2) return;
     if (await isAuditDue(client, ctx.account, since, now))
       await openRun(client, { account: ctx.account, kind: 'audit', streams: ['tickets'], opener }, now);
   });

@@ -4,10 +4,20 @@
  */
 import { DelayedError, UnrecoverableError, WaitingError } from 'bullmq';
 import type { Context } from '../context.ts';
-import { Busy, exitCodes, Fatal, FencedOff, Interrupted, isAway, ShelfdeskError, StreamFailed } from '../errors.ts';
+import {
+  Busy,
+  exitCodes,
+  Fatal,
+  FencedOff,
+  Interrupted,
+  isAway,
+  Paused,
+  ShelfdeskError,
+  StreamFailed,
+} from '../errors.ts';
 import type { SourceName } from '../http/request.ts';
 import { streams } from '../streams/index.ts';
-import { failUntaken } from '../warehouse/claims.ts';
+import { type Claim, failUntaken } from '../warehouse/claims.ts';
 import type { Job } from './job.ts';
 import type { Delivery, JobQueue } from './queue.ts';
 
@@ -18,12 +28,26 @@ const awayMs = 1000;
 /** A queue that is away says so several times a second. */
 const quietMs = 60_000;
 
-/** Jobs by their ids. */
-export type Jobs = Pick<ReadonlySet<string>, 'has'>;
+/** Jobs at work in this process, by their ids. */
+export interface Jobs {
+  has(id: string): boolean;
+  /** What they have taken up. */
+  claims(): { job: string; claim: Claim }[];
+  /** Ends one, with this reason, at its next page, or where it waits for a credit. */
+  stop(id: string, why: Error): void;
+}
+
+/** Of who only watches. */
+export const noJobs: Jobs = { has: () => false, claims: () => [], stop: () => {} };
 
 export interface Working extends AsyncDisposable {
-  /** The ids of the jobs at work in this process. */
   readonly jobs: Jobs;
+}
+
+interface AtWork {
+  readonly done: Promise<void>;
+  readonly stopping: AbortController;
+  claim?: Claim;
 }
 
 /**
@@ -37,7 +61,7 @@ export function work(
   { worker, afterEach }: { worker: number; afterEach: () => void },
 ): Working {
   const byName = new Map(definitions.map(job => [job.name, job]));
-  const atWork = new Map<string, Promise<void>>();
+  const atWork = new Map<string, AtWork>();
   const leaving = new AbortController();
   const signal = AbortSignal.any([ctx.signal, leaving.signal]);
 
@@ -45,9 +69,8 @@ export function work(
     const id = job.id!;
     // One that is delivered anew while it is at work here, since the queue was away for a while, is the same work.
     const begun = atWork.get(id) ?? begin(job, id);
-    atWork.set(id, begun);
     try {
-      await begun;
+      await begun.done;
     } catch (error) {
       await ended(job, token, error);
     } finally {
@@ -56,20 +79,35 @@ export function work(
     }
   }
 
-  async function begin(job: Delivery, id: string): Promise<void> {
+  function begin(job: Delivery, id: string): AtWork {
+    const stopping = new AbortController();
+    const onClaim = (claim: Claim) => {
+      begun.claim = claim;
+    };
+    const done = perform(job, id, { signal: AbortSignal.any([signal, stopping.signal]), onClaim });
+    const begun: AtWork = { done, stopping };
+    atWork.set(id, begun);
+    return begun;
+  }
+
+  async function perform(
+    job: Delivery,
+    id: string,
+    own: { signal: AbortSignal; onClaim: (claim: Claim) => void },
+  ): Promise<void> {
     const definition = byName.get(job.name);
     if (definition === undefined) throw new Error(`this version of Shelfdesk knows no job ${job.name}`);
     const source = streams.find(({ name }) => name === job.data.stream)?.source;
     if (source !== undefined && !ctx.sources.has(source)) throw notConfigured(source);
     const helpdesk = { ...ctx.helpdesk, send: ctx.helpdesk.send.apart() };
     const books = { ...ctx.books, send: ctx.books.send.apart() };
-    await definition.run({ ...ctx, signal, helpdesk, books, claimant: { worker, job: id } }, job.data);
+    await definition.run({ ...ctx, ...own, helpdesk, books, claimant: { worker, job: id } }, job.data);
   }
 
   /** Throws what BullMQ understands; where it returns, the job is done. */
   async function ended(job: Delivery, token: string, error: unknown): Promise<void> {
-    // Somebody else goes on with it: nothing failed.
-    if (error instanceof FencedOff) return;
+    // Somebody else goes on with it, nobody is to, or it gets a new job when it is resumed: nothing failed.
+    if (error instanceof FencedOff || error instanceof Paused) return;
     if (error instanceof Interrupted) {
       await whenBack(() => job.moveToWait(token));
       throw new WaitingError();
@@ -110,12 +148,17 @@ export function work(
   const leave = () => {
     leaving.abort(new Interrupted());
     // Before a job that is handed over can be taken by this process again.
-    closed ??= taking.close(Promise.allSettled(atWork.values()));
+    closed ??= taking.close(Promise.allSettled([...atWork.values()].map(({ done }) => done)));
     return closed;
   };
   if (ctx.signal.aborted) void leave();
   else ctx.signal.addEventListener('abort', () => void leave(), { once: true });
-  return { jobs: atWork, [Symbol.asyncDispose]: leave };
+  const jobs: Jobs = {
+    has: id => atWork.has(id),
+    claims: () => [...atWork].flatMap(([job, { claim }]) => (claim ? [{ job, claim }] : [])),
+    stop: (id, why) => atWork.get(id)?.stopping.abort(why),
+  };
+  return { jobs, [Symbol.asyncDispose]: leave };
 }
 
 /** The job is one of a run that another process opened, or this one when it had other settings. */

@@ -1,6 +1,6 @@
 /** One stream of one run, from taking it up to the last word about it: the body of every job that reads a stream. */
 import type { Context, JobContext } from '../context.ts';
-import { Busy, ClockMoved, FencedOff, Interrupted, isAway, StreamFailed } from '../errors.ts';
+import { Busy, ClockMoved, FencedOff, Interrupted, isAway, Paused, StreamFailed } from '../errors.ts';
 import { type Claim, finish, finishUntaken, release, takeUp, type Work } from '../warehouse/claims.ts';
 import { takeCredits } from './failures.ts';
 import type { Outcome } from './sync.ts';
@@ -17,9 +17,9 @@ export interface Reads {
 }
 
 /**
- * Failures are written down with the stream, and thrown. A stream that is over already is nothing to do. Interrupted, it is
- * put back at the next page: rows and position are committed, so whoever takes it up goes on there. While the database is
- * away it is waited for, and the stream taken up again.
+ * Failures are written down with the stream, and thrown. A stream that is over already, or paused, is nothing to do.
+ * Interrupted, or paused, it is put back at the next page: rows and position are committed, so whoever takes it up goes on
+ * there. While the database is away it is waited for, and the stream taken up again.
  */
 export async function runStream(ctx: JobContext, work: Work, reads: Reads): Promise<void> {
   let claimed = 0;
@@ -54,14 +54,16 @@ async function once(ctx: JobContext, work: Work, { read, isDone }: Reads): Promi
     return;
   }
   const claim = up.taken;
+  ctx.onClaim?.(claim);
   const credits = () => takeCredits(ctx);
   let outcome: Outcome & { error?: unknown };
   try {
     outcome = await read(ctx, claim);
   } catch (error) {
     if (error instanceof FencedOff || isAway(error)) throw error;
-    if (error instanceof Interrupted) {
-      await release(pg, claim, credits());
+    if (error instanceof Interrupted || error instanceof Paused) {
+      // Canceled meanwhile: nobody is to be handed anything.
+      if (!(await release(pg, claim, credits()))) throw new FencedOff(`stream ${work.stream} of run ${work.run}`);
       throw error;
     }
     outcome = error instanceof ClockMoved ? { partly: error.message } : { error };

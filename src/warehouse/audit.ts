@@ -130,7 +130,7 @@ export async function othersWant(db: Queryable, account: string): Promise<boolea
     `select exists (
        select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id join sync.streams k using (stream)
        where r.account_id = $1 and r.state = 'running' and r.kind <> 'audit' and k.source = 'helpdesk'
-         and s.state in ('waiting', 'running')) as want`,
+         and (s.state = 'running' or s.state = 'waiting' and not sync.is_paused(s.account_id, s.stream))) as want`,
     [account],
   );
   return rows[0]!.want;

@@ -30,7 +30,7 @@ export type TakenUp =
   | { readonly taken: Claim }
   /** Another run, whose worker lives, reads the same. */
   | { readonly busy: number }
-  /** The stream is over, or in other hands. */
+  /** The stream is over, in other hands, or paused. */
   | { readonly over: true };
 
 /**
@@ -48,6 +48,7 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, now: Date): P
     const { rows } = await client.query(
       `select s.state, r.kind, r.again,
          s.state = 'running' and s.job is distinct from $3 and (s.worker = $4 or sync.is_alive(s.worker)) as held,
+         sync.is_paused(s.account_id, s.stream) as paused,
          (select o.run_id from sync.stored_run_streams o join sync.stored_runs p on p.id = o.run_id
           where o.account_id = s.account_id and o.stream = s.stream and o.run_id <> s.run_id and o.state = 'running'
             and (${readerClass('p.kind')} = ${readerClass('r.kind')}
@@ -60,14 +61,14 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, now: Date): P
     );
     const found = rows[0];
     if (found === undefined || !['waiting', 'running'].includes(found.state) || found.held) return { over: true };
-    if (found.busy !== null) {
+    if (found.paused || found.busy !== null) {
       // It may have been in the hands of one who died.
       await client.query(
         `update sync.stored_run_streams set state = 'waiting', worker = null, job = null, waits_for = $3
          where run_id = $1 and stream = $2`,
-        [key.run, key.stream, found.busy],
+        [key.run, key.stream, found.paused ? null : found.busy],
       );
-      return { busy: found.busy };
+      return found.paused ? { over: true } : { busy: found.busy };
     }
     const { rows: raised } = await client.query<{ token: number }>(
       `update sync.stored_run_streams set token = token + 1, state = 'running', started_at = coalesce(started_at, $3),
@@ -80,17 +81,34 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, now: Date): P
   });
 }
 
-/** Puts the stream back: somebody else goes on with it. `credits` as for `finish`. */
+/** Puts the stream back: somebody else goes on with it. `credits` as for `finish`. False if it was no longer ours. */
 export async function release(
   db: pg.Pool,
   claim: Pick<Claim, 'run' | 'stream' | 'token'>,
   credits: number,
-): Promise<void> {
-  await db.query(
+): Promise<boolean> {
+  const { rowCount } = await db.query(
     `update sync.stored_run_streams set state = 'waiting', worker = null, job = null, credits = credits + $4
      where run_id = $1 and stream = $2 and token = $3 and state = 'running'`,
     [claim.run, claim.stream, claim.token, credits],
   );
+  return rowCount === 1;
+}
+
+/** Which of these claims, by their places, nobody may go on with: people have paused the stream, or it is in no hands of theirs. */
+export async function stopped(
+  db: pg.Pool,
+  account: string,
+  claims: readonly Pick<Claim, 'run' | 'stream' | 'token'>[],
+): Promise<{ place: number; paused: boolean }[]> {
+  const { rows } = await db.query<{ place: number; paused: boolean }>(
+    `select (c.place - 1)::int as place, s.run_id is not null as paused
+     from unnest($2::bigint[], $3::text[], $4::int[]) with ordinality c (run, stream, token, place)
+     left join sync.stored_run_streams s on (s.run_id, s.stream, s.token) = (c.run, c.stream, c.token) and s.state = 'running'
+     where s.run_id is null or sync.is_paused($1, c.stream)`,
+    [account, claims.map(({ run }) => run), claims.map(({ stream }) => stream), claims.map(({ token }) => token)],
+  );
+  return rows;
 }
 
 /** What this process is said to be at work on. */

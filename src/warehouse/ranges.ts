@@ -60,7 +60,8 @@ export async function wakeBackfills(client: Client, account: string, opener: num
   const { rows } = await client.query<{ id: number }>(
     `select id from sync.stored_runs r
      where account_id = $1 and kind = 'backfill' and state <> 'running' and finished_at > $3 and exists (
-       select from sync.stored_run_streams s where s.run_id = r.id and s.sleeps_until <= $2)`,
+       select from sync.stored_run_streams s
+       where s.run_id = r.id and s.sleeps_until <= $2 and not sync.is_paused(s.account_id, s.stream))`,
     [account, now, new Date(now.getTime() - resumeMs)],
   );
   for (const { id } of rows) await reopen(client, id, opener);

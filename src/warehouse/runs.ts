@@ -133,7 +133,7 @@ export async function adoptRun(db: pg.Pool, run: number, opener: number): Promis
 
 /**
  * The next stream of each open run, for each source, if nobody alive is at work on it: streams of two sources do not wait
- * for each other. `me` is alive, also while nobody sees it: a job for what it is at work on would take it from itself.
+ * for each other, and none for one that is paused. `me` is alive, also while nobody sees it: a job for what it is at work on would take it from itself.
  */
 export async function waitingWork(
   db: pg.Pool,
@@ -144,7 +144,8 @@ export async function waitingWork(
     `select run, stream, kind, token from (
        select distinct on (r.id, k.source) r.id as run, s.stream, r.kind, s.token, s.state, s.worker
        from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id join sync.streams k using (stream)
-       where r.account_id = $1 and r.state = 'running' and s.state in ('waiting', 'running')
+       where r.account_id = $1 and r.state = 'running' and (s.state = 'running' and (s.worker = $2 or sync.is_alive(s.worker))
+         or s.state in ('waiting', 'running') and not sync.is_paused(s.account_id, s.stream))
        order by r.id, k.source, k.place) next
      where state = 'waiting' or (worker is distinct from $2 and not sync.is_alive(worker))
      order by run`,
@@ -197,7 +198,8 @@ export async function isNext(client: Client, account: string, stream: string): P
        where r.account_id = $1 and r.state = 'running' and s.stream = $2 and (s.state = 'running' or s.state = 'waiting'
          and not exists (
            select from sync.stored_run_streams o join sync.streams p using (stream)
-           where o.run_id = r.id and o.stream <> s.stream and p.source = k.source and o.state in ('waiting', 'running')))) as next`,
+           where o.run_id = r.id and o.stream <> s.stream and p.source = k.source and o.state in ('waiting', 'running')
+             and not sync.is_paused(o.account_id, o.stream)))) as next`,
     [account, stream],
   );
   return rows[0]!.next;
@@ -227,7 +229,7 @@ export async function wokenStreams(client: Client, account: string, now: Date): 
     `select k.stream from sync.streams k cross join lateral (
        select s.sleeps_until from sync.stored_run_streams s
        where s.account_id = $1 and s.stream = k.stream order by s.run_id desc limit 1) last
-     where k.follows is null and last.sleeps_until <= $2
+     where k.follows is null and last.sleeps_until <= $2 and not sync.is_paused($1, k.stream)
      order by k.place`,
     [account, now],
   );

@@ -3,6 +3,7 @@
  * transaction; so any number of processes gives one run for a slot, and one that dies leaves either both or nothing.
  */
 import type pg from 'pg';
+import { notPaused } from './paused.ts';
 import { transaction } from './pool.ts';
 import { isNext, isOpen, lockAccount, openRun, type RunKind } from './runs.ts';
 
@@ -24,11 +25,11 @@ export interface Plan {
 const aheadMs = 3_600_000;
 const latest = (now: Date) => new Date(now.getTime() + aheadMs);
 
-/** The run that was opened, or why none was; undefined if somebody else has the slot, or a later one. */
+/** The run that was opened, for what is not paused, or why none was; undefined if somebody else has the slot, or a later one. */
 export async function claimSlot(
   db: pg.Pool,
   account: string,
-  { schedule, kind, streams, unless, sweeps = [], names }: Plan,
+  { schedule, kind, streams: all, unless, sweeps = [], names }: Plan,
   slot: Date,
   opener: number,
   now: Date,
@@ -49,17 +50,20 @@ export async function claimSlot(
         `update sync.schedule_slots set run_id = $4, skipped = $5 where account_id = $1 and schedule = $2 and slot = $3`,
         [account, schedule, slot, run, skipped],
       );
-    const open = await isOpen(client, account, streams, unless);
-    if (open !== undefined) {
-      const skipped = `run ${open} is open`;
+    const skip = async (skipped: string) => {
       await note(null, skipped);
       return { skipped };
-    }
+    };
+    const streams = await notPaused(client, account, all);
+    if (streams.length === 0) return skip('paused');
+    const open = await isOpen(client, account, streams, unless);
+    if (open !== undefined) return skip(`run ${open} is open`);
     const run = await openRun(client, { account, kind, streams, opener }, now);
     await note(run, null);
-    if (names !== undefined && !(await isNext(client, account, names)))
+    const mayAsk = names !== undefined && (await notPaused(client, account, [names])).length > 0;
+    if (mayAsk && !(await isNext(client, account, names)))
       await openRun(client, { account, kind: 'hydrate', streams: [names], opener }, now);
-    const read = await readOf(client, account, sweeps);
+    const read = await readOf(client, account, await notPaused(client, account, sweeps));
     if (read.length > 0 && (await isOpen(client, account, read, ['sweep'])) === undefined)
       await openRun(client, { account, kind: 'sweep', streams: read, opener }, now);
     return { run };

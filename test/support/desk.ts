@@ -12,7 +12,7 @@ import type { Config } from '../../src/config.ts';
 import { Interrupted } from '../../src/errors.ts';
 import type { Job } from '../../src/queue/job.ts';
 import { keepTending, tend } from '../../src/queue/tend.ts';
-import { work } from '../../src/queue/worker.ts';
+import { noJobs, work } from '../../src/queue/worker.ts';
 import {
   type Fault,
   type Sandbox,
@@ -149,7 +149,7 @@ export async function openDesk({ redisUrl, settings, ways = {}, ...options }: De
     rows,
     open: (streams = deskStreams, more = {}) =>
       open(db.pool, streams, new Date(), { opener: watcher.presence.id, ...more }),
-    addJobs: () => tend(watcher.ctx, watcher.queue, { worker: watcher.presence.id, jobs: new Set() }),
+    addJobs: () => tend(watcher.ctx, watcher.queue, { worker: watcher.presence.id, jobs: noJobs }),
     async progress(run) {
       const { state, streams } = await readProgress(db.pool, run);
       const hands = await rows('select stream, token, worker, job from sync.stored_run_streams where run_id = $1', run);
