@@ -1,0 +1,287 @@
+/** Each problem begins when what it watches breaks, and ends when that is mended: all of them in one database, an account each. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
+
+let db: TestDatabase;
+beforeAll(async () => {
+  db = await freshDatabase();
+});
+afterAll(() => db?.drop());
+
+const rows = async (sql: string, ...values: unknown[]) =>
+  (await db.pool.query<Record<string, unknown>>(sql, values)).rows;
+
+/** An account that is read up to now, with targets, and what the test adds. */
+async function account(name: string): Promise<string> {
+  await rows(
+    `insert into sync.accounts (account_id, since, mirrored_since) values ($1, '2020-01-01', now() - interval '10 days')`,
+    name,
+  );
+  await rows(
+    `insert into sync.coverage (account_id, stream, list, covered)
+     select $1, s, 'default', tstzmultirange(tstzrange('2020-01-01', now() - interval '2 minutes'))
+     from unnest('{users,customers,tickets,shelves}'::text[]) s`,
+    name,
+  );
+  await rows(
+    `insert into sync.targets (account_id, subject, target) values ($1, 'tickets', '5 min'), ($1, 'messages', '15 min'), ($1, 'nightly', '6 h')`,
+    name,
+  );
+  return name;
+}
+
+const problems = async (name: string): Promise<string[]> =>
+  (await rows('select problem, stream from sync.problems where account_id = $1 order by 1, 2', name)).map(
+    ({ problem, stream }) => [problem, stream].filter(Boolean).join(' '),
+  );
+const one = async (name: string, problem: string) =>
+  (await rows('select * from sync.problems where account_id = $1 and problem = $2', name, problem))[0]!;
+
+/** A run of one stream that has ended so. Answers its number. */
+async function ran(
+  name: string,
+  kind: string,
+  stream: string,
+  state: string,
+  more: { error?: string; code?: number; ago?: string } = {},
+) {
+  const { error = null, code = null, ago = '1 minute' } = more;
+  const [run] = await rows(
+    `with r as (
+       insert into sync.stored_runs (account_id, kind, state, started_at, finished_at)
+       values ($1, $2, case $4 when 'waiting' then 'running' else $4 end, now() - $7::interval, case $4 when 'waiting' then null else now() - $7::interval end) returning id)
+     insert into sync.stored_run_streams (run_id, account_id, stream, state, error, remedy, exit_code, finished_at)
+     select id, $1, $3, $4, $5, 'Do it.', $6, case $4 when 'waiting' then null else now() - $7::interval end from r returning run_id`,
+    name,
+    kind,
+    stream,
+    state,
+    error,
+    code,
+    ago,
+  );
+  return run!.run_id as number;
+}
+
+async function slot(name: string, schedule: string, ago: string, run: number | null): Promise<void> {
+  await rows(
+    `insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by, run_id)
+     values ($1, $2, now() - $3::interval, now() - $3::interval, 0, $4)`,
+    name,
+    schedule,
+    ago,
+    run,
+  );
+}
+
+interface Case {
+  break(name: string): Promise<unknown>;
+  mend(name: string): Promise<unknown>;
+  stream?: string;
+  severity: 'critical' | 'warning' | 'info';
+  says: RegExp;
+  remedy: RegExp;
+  /** What else is said. */
+  besides?: string[];
+}
+
+const cases: Record<string, Case> = {
+  token_refused: {
+    stream: 'tickets',
+    severity: 'critical',
+    break: name => ran(name, 'fresh', 'tickets', 'failed', { error: 'GET /tickets: 401', code: 4 }),
+    mend: name => ran(name, 'fresh', 'tickets', 'completed'),
+    says: /GET \/tickets: 401/,
+    remedy: /Do it/,
+  },
+  run_failed: {
+    stream: 'customers',
+    severity: 'warning',
+    break: name => ran(name, 'fresh', 'customers', 'failed', { error: 'it broke', code: 1 }),
+    mend: name => ran(name, 'fresh', 'customers', 'partly'),
+    says: /Run \d+ \(fresh\) of customers failed: it broke/,
+    remedy: /Do it/,
+  },
+  nightly_failed: {
+    severity: 'critical',
+    break: name => ran(name, 'nightly', 'users', 'failed', { error: 'it broke', code: 1 }),
+    mend: name => ran(name, 'nightly', 'users', 'completed'),
+    says: /The nightly run \d+ failed/,
+    remedy: /runs retry \d+ --account/,
+    besides: ['run_failed users'],
+  },
+  nightly_late: {
+    severity: 'warning',
+    break: async name =>
+      slot(name, 'nightly', '7 hours', await ran(name, 'nightly', 'users', 'waiting', { ago: '7 hours' })),
+    mend: name =>
+      rows(`update sync.stored_runs set state = 'completed', finished_at = now() where account_id = $1`, name),
+    says: /was due 7 h ago/,
+    remedy: /NIGHTLY_WITHIN_HOURS/,
+    besides: ['no_worker'],
+  },
+  past_target: {
+    stream: 'tickets',
+    severity: 'warning',
+    break: name => rows(`update sync.targets set target = '1 min' where account_id = $1 and subject = 'tickets'`, name),
+    mend: name =>
+      rows(
+        `update sync.coverage set covered = covered + tstzmultirange(tstzrange('2020-01-01', now())) where account_id = $1`,
+        name,
+      ),
+    says: /tickets is 2 min behind; 60 s were promised/,
+    remedy: /FRESHNESS_TARGETS/,
+  },
+  credits_refused: {
+    severity: 'warning',
+    break: name =>
+      rows(
+        `insert into sync.credit_minutes (account_id, minute, credit_limit, refused, source)
+         values ($1, now() - interval '3 min', 100, 2, 'helpdesk'), ($1, now() - interval '3 min', 1000, 5, 'books')`,
+        name,
+      ),
+    mend: name =>
+      rows(`update sync.credit_minutes set minute = minute - interval '13 min' where account_id = $1`, name),
+    says: /7 requests were refused .* by the help desk 2, by the book catalog 5/,
+    remedy: /HELPDESK_CREDITS/,
+  },
+  mass_deletion_stopped: {
+    stream: 'tickets',
+    severity: 'critical',
+    break: async name => {
+      await rows(
+        `insert into helpdesk.tickets (account_id, id, state, updated_at, _messages_as_of, _first_seen_at, _synced_at, _observed_at, _payload)
+         select $1, n::text, 'closed', now() - interval '9 d', now() - interval '8 d', now(), now(), now() - interval '8 d', '{}' from generate_series(1, 30) n`,
+        name,
+      );
+      await rows(
+        `insert into sync.suspects (account_id, stream, record_id, suspected_at, alive_at, gone_at, gone_since)
+         select $1, 'tickets', n::text, now() - interval '1 h', now() - interval '8 d', now(), now() from generate_series(1, 30) n`,
+        name,
+      );
+      const error =
+        '30 of 30 tickets and perhaps more seem to have been deleted at the source; none was marked as deleted here';
+      await ran(name, 'sweep', 'tickets', 'failed', { error, code: 1 });
+    },
+    mend: name => ran(name, 'sweep', 'tickets', 'completed'),
+    says: /^30 tickets and perhaps more seem to have been deleted/,
+    remedy: /sweep tickets --accept-deletions/,
+  },
+  audit_found_drift: {
+    stream: 'tickets',
+    severity: 'warning',
+    break: name =>
+      rows(
+        `insert into sync.audit (account_id, run_id, stream, record_id, checked_at, random, differences, kind)
+         values ($1, 7, 'tickets', 't1', now() - interval '1 h', true, '{"subject": ["a", "b"]}', 'changed here'),
+           ($1, 7, 'labels', 'l1', now() - interval '2 h', false, '{"name": ["a", "b"]}', 'renamed'),
+           ($1, 7, 'tickets', 't2', now() - interval '1 h', true, null, null)`,
+        name,
+      ),
+    mend: name => rows(`update sync.audit set checked_at = checked_at - interval '1 d' where account_id = $1`, name),
+    says: /2 records of tickets .*: changed here; renamed/,
+    remedy: /drift/,
+  },
+  hole: {
+    stream: 'tickets',
+    severity: 'warning',
+    break: async name => {
+      await rows(
+        `update sync.coverage set covered = covered - tstzmultirange(tstzrange('2024-01-01', '2024-01-02')) where account_id = $1`,
+        name,
+      );
+      await rows(
+        `insert into sync.hole_reasons values ($1, 'tickets', 'default', tstzrange('2024-01-01', '2024-01-02'), 'too deep', now())`,
+        name,
+      );
+    },
+    mend: name =>
+      rows(
+        `update sync.coverage set covered = covered + tstzmultirange(tstzrange('2020-01-01', '2025-01-01')) where account_id = $1`,
+        name,
+      ),
+    says: /1 ranges of tickets .* 2024-01-01T00:00:00Z on: too deep/,
+    remedy: /backfill tickets/,
+  },
+  rejects_open: {
+    stream: 'customers',
+    severity: 'warning',
+    break: name =>
+      rows(
+        `insert into sync.rejects (account_id, stream, key, reason, replayable, first_seen_at, last_seen_at)
+         values ($1, 'customers', 'c1', 'no', false, now(), now()), ($1, 'customers', 'c2', 'no', false, now(), now())`,
+        name,
+      ),
+    mend: name => rows('update sync.rejects set cleared_at = now() where account_id = $1', name),
+    says: /^2 records of customers/,
+    remedy: /rejects list/,
+  },
+  no_worker: {
+    severity: 'critical',
+    break: name => slot(name, 'fresh', '1 minute', null),
+    mend: async name => {
+      const [worker] = await rows(
+        `insert into sync.workers (account_id, works, host, pid, version, started_at) values ($1, true, 'h', 1, '0', now()) returning id`,
+        name,
+      );
+      // Held by a connection of the pool until the database is dropped.
+      const client = await db.pool.connect();
+      await client.query('select pg_advisory_lock(1397248855, $1)', [worker!.id]);
+      client.release();
+    },
+    says: /Nobody is at work/,
+    remedy: /npx shelfdesk start/,
+  },
+  alarms_undelivered: {
+    severity: 'warning',
+    break: name =>
+      rows(
+        `insert into sync.alarms (account_id, problem, severity, says, remedy, began_at, tries, next_try_at, last_error)
+         values ($1, 'no_worker', 'critical', 's', 'r', now(), 1, now(), 'it answered with 500')`,
+        name,
+      ),
+    mend: name =>
+      rows(
+        'update sync.alarms set told_begin_at = now(), next_try_at = null, last_error = null where account_id = $1',
+        name,
+      ),
+    says: /1 alarms: it answered with 500/,
+    remedy: /ALARM_WEBHOOK_URL/,
+  },
+  paused: {
+    stream: 'tickets',
+    severity: 'info',
+    break: name => rows(`insert into sync.paused values ($1, 'tickets', now(), 'ada@host', 'they move')`, name),
+    mend: name => rows('delete from sync.paused where account_id = $1', name),
+    says: /tickets was told to wait by ada@host: they move/,
+    remedy: /resume tickets/,
+  },
+  proposal: {
+    stream: 'tickets',
+    severity: 'info',
+    break: name =>
+      rows(
+        `insert into sync.audit (account_id, run_id, stream, record_id, checked_at, random, differences, kind)
+         select $1, r, 'tickets', 't1', now() - interval '3 d', true, '{"subject": ["a", "b"]}', 'changed here' from generate_series(1, 2) r`,
+        name,
+      ),
+    mend: name => rows('delete from sync.audit where account_id = $1', name),
+    says: /more than once: changed here/,
+    remedy: /Somebody else writes/,
+  },
+};
+
+test.for(Object.keys(cases))('%s begins and ends', async problem => {
+  const { break: breaks, mend, stream, severity, says, remedy, besides = [] } = cases[problem]!;
+  const name = await account(`of-${problem}`);
+  expect(await problems(name)).toEqual([]);
+  await breaks(name);
+  const said = [problem, stream].filter(Boolean).join(' ');
+  expect(await problems(name)).toEqual([said, ...besides].sort());
+  const found = await one(name, problem);
+  expect(found).toMatchObject({ severity, stream: stream ?? null, since: expect.any(Date) });
+  expect(found.says).toMatch(says);
+  expect(found.remedy).toMatch(remedy);
+  await mend(name);
+  expect(await problems(name)).not.toContain(said);
+});
