@@ -17,12 +17,24 @@ export interface Fleet {
   databaseUrl: string | undefined;
   redisUrl: string | undefined;
   logLevel: string;
+  web: WebConfig;
   /** In the order of the file, `default` first. Without a file: this one alone, whether or not a source is configured. */
   accounts: readonly Config[];
   /** Of the file: those that cannot be opened, each with its reason. */
   refused: readonly Refused[];
   /** What the file of SHELFDESK_CONFIG and those that it names are called; none without it. */
   files: readonly string[];
+}
+
+/** The page. */
+export interface WebConfig {
+  /** Undefined: only the command that is for nothing else serves it. */
+  port: number | undefined;
+  host: string;
+  /** Who shows it is an operator. */
+  token: string | undefined;
+  /** Who shows it may look. */
+  viewerToken: string | undefined;
 }
 
 export interface Config {
@@ -110,8 +122,15 @@ export function readFleet(folder = process.cwd(), environment: Environment = pro
     REDIS_URL: redisUrl,
     LOG_LEVEL: logLevel,
     SHELFDESK_CONFIG,
+    ...ofPage
   } = valuesOf(ofProcess(plain));
-  const common = { databaseUrl, redisUrl, logLevel };
+  const web: WebConfig = {
+    port: ofPage.SHELFDESK_WEB_PORT,
+    host: ofPage.SHELFDESK_WEB_HOST,
+    token: ofPage.SHELFDESK_WEB_TOKEN,
+    viewerToken: ofPage.SHELFDESK_WEB_VIEWER_TOKEN,
+  };
+  const common = { databaseUrl, redisUrl, logLevel, web };
   if (SHELFDESK_CONFIG === undefined) return { ...common, accounts: [configOf(plain)], refused: [], files: [] };
   const variables = {
     ...readEnvFile(folder),
@@ -300,6 +319,14 @@ function contradictions(value: Values, { account, whereIs, whereTo }: Given): Us
   if ((url === undefined) !== (token === undefined)) {
     const missing = url === undefined ? 'HELPDESK_BASE_URL' : 'HELPDESK_TOKEN';
     found.push(new UsageError(`${missing} is not set`, `Set ${missing} as well, ${whereTo}.`));
+  }
+  if (value.SHELFDESK_WEB_TOKEN !== undefined && value.SHELFDESK_WEB_TOKEN === value.SHELFDESK_WEB_VIEWER_TOKEN) {
+    found.push(
+      new UsageError(
+        'SHELFDESK_WEB_TOKEN and SHELFDESK_WEB_VIEWER_TOKEN are the same, so that every viewer would be an operator',
+        'Give the viewers a token of their own.',
+      ),
+    );
   }
   try {
     booksOf(value, whereTo);

@@ -27,6 +27,12 @@ const credential = z
   .regex(/^[\x21-\x7e]+$/, { error: 'must be printable text without spaces' })
   .optional();
 
+/** It guards all that the page shows, so nobody may be able to guess it. */
+const webToken = z
+  .string()
+  .regex(/^[\x21-\x7e]{16,}$/, { error: 'must be 16 characters or more, printable and without spaces' })
+  .optional();
+
 /** Ids of users, each once. Of the shelves of the authenticated user BOOKS_LIBRARY decides. */
 const users = z
   .string()
@@ -290,6 +296,30 @@ export const settings = {
     default: 'UTC',
     says: 'Time zone of both, such as Europe/Berlin. A local time that daylight saving removes is skipped that day.',
     inFile: 'plain',
+  },
+  SHELFDESK_WEB_PORT: {
+    schema: count(0)
+      .refine(value => value <= 65_535, { error: 'must be 65535 or less' })
+      .optional(),
+    says: 'Port of the page. With it `start` serves the page too; `web` does in any case, at 8090 without it.',
+  },
+  SHELFDESK_WEB_HOST: {
+    schema: z
+      .string()
+      .regex(/^[\w.:-]+$/, { error: 'must be an address or a name of this machine' })
+      .default('127.0.0.1'),
+    default: '127.0.0.1',
+    says: 'Address that the page is served at. Any but this machine itself needs a token.',
+  },
+  SHELFDESK_WEB_TOKEN: {
+    schema: webToken,
+    says: 'Makes an operator of who logs in to the page with it: 16 characters or more. Without tokens everybody on this machine is one.',
+    secret: true,
+  },
+  SHELFDESK_WEB_VIEWER_TOKEN: {
+    schema: webToken,
+    says: 'Makes a viewer of who logs in with it, who sees all of the page and may press nothing.',
+    secret: true,
   },
   LOG_LEVEL: {
     schema: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('warn'),

@@ -21,7 +21,8 @@ export async function command(add: AddCommand, config: Config, ...args: string[]
   let code: number = exitCodes.ok;
   const program = new Command('shelfdesk').exitOverride();
   const { databaseUrl, redisUrl, logLevel } = config;
-  const fleet = () => ({ databaseUrl, redisUrl, logLevel, accounts: [config], refused: [], files: [] });
+  const web = { port: undefined, host: '127.0.0.1', token: undefined, viewerToken: undefined };
+  const fleet = () => ({ databaseUrl, redisUrl, logLevel, web, accounts: [config], refused: [], files: [] });
   const deps = { config: () => config, fleet, jobs: [], signal: new AbortController().signal };
   add(program, deps, action => async (...given) => {
     code = await action(...given);

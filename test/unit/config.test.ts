@@ -64,6 +64,10 @@ describe('what is given', () => {
       SCHEDULE_NIGHTLY: ' 30  3 * * MON-FRI ',
       SCHEDULE_TIME_ZONE: 'Europe/Berlin',
       LOG_LEVEL: 'debug',
+      SHELFDESK_WEB_PORT: '8091',
+      SHELFDESK_WEB_HOST: '::1',
+      SHELFDESK_WEB_TOKEN: 'hush-operators-hush',
+      SHELFDESK_WEB_VIEWER_TOKEN: 'hush-viewers-hush',
       SWEEP_AGE_DAYS: '1',
       SWEEP_SHARE_PERCENT: '30',
       SWEEP_MOST_DELETED_PERCENT: '100',
@@ -344,6 +348,8 @@ describe('a secret is never shown', () => {
       'BOOKS_CLIENT_SECRET',
       'BOOKS_REFRESH_TOKEN',
       'BOOKS_TOKEN_URL',
+      'SHELFDESK_WEB_TOKEN',
+      'SHELFDESK_WEB_VIEWER_TOKEN',
     ]);
   });
 });
