@@ -4,9 +4,10 @@ import type { Config } from '../config.ts';
 import { requireSource, type Warehouse } from '../context.ts';
 import { exitCodes, UsageError } from '../errors.ts';
 import type { Job } from '../queue/job.ts';
-import { listStream, streams } from '../streams/index.ts';
-import { forecast, totalOf } from '../sync/forecast.ts';
+import { streams } from '../streams/index.ts';
+import { foreseenOf, plan } from '../sync/plan.ts';
 import { completeThrough } from '../warehouse/audit.ts';
+import { keepForecast } from '../warehouse/foreseen.ts';
 import {
   type Asked,
   type Counted,
@@ -19,6 +20,7 @@ import {
 } from '../warehouse/verifications.ts';
 import type { Act, Deps } from './command.ts';
 import { followRun, type RunResult, report } from './follow.ts';
+import { givenFor } from './foretell.ts';
 import { amount, duration, print, say, style, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
 
@@ -97,21 +99,19 @@ export async function runVerify(
   asked: Asked,
   deps: { jobs: readonly Job[]; signal: AbortSignal },
 ): Promise<VerifyResult> {
-  const [tickets, customers, users] = [listStream('tickets'), listStream('customers'), listStream('users')];
   const desk = streams.filter(({ source }) => source === 'helpdesk').map(({ name }) => name);
   let expected: Forecast = { credits: 0, seconds: 0 };
-  const { signal } = deps;
   const result = await followRun(config, warehouse, deps, async (ctx, opener) => {
     if ((await completeThrough(ctx.pg, ctx.account, 'tickets')) === undefined)
       throw new UsageError('there is nothing to verify yet', 'Run `npx shelfdesk sync` first.');
-    const count = (list: string) => totalOf({ ...ctx, signal }, 'sweep', tickets, list);
-    const lists = { tickets, customers, users };
-    const given = { sample: asked.sample, limits: config.limits, nowMs: ctx.clock.now(), count, ...lists };
-    const wanted = asked.sample === null ? desk : [customers.name, tickets.name];
-    const told = await forecast(ctx.pg, ctx.account, given);
+    const wanted = asked.sample === null ? desk : ['customers', 'tickets'];
+    const question = { kind: 'verify', streams: wanted, sample: asked.sample } as const;
+    const told = await plan(question, givenFor(config, { ...ctx, signal: deps.signal }, true));
     const run = { account: ctx.account, streams: wanted, opener, asked, forecast: told };
     const opened = await openVerification(ctx.pg, run, new Date(ctx.clock.now()));
-    expected = opened.forecast;
+    expected = { credits: opened.forecast.credits, seconds: opened.forecast.seconds };
+    const forecast = foreseenOf(told);
+    if (forecast && !opened.resumed) await keepForecast(ctx.pg, opened.run, forecast);
     if (opened.resumed)
       say(`Going on with run ${opened.run}, which was asked for the same: what it has compared is not compared again.`);
     const seconds = (expected.seconds * opened.left) / Math.max(1, expected.credits);

@@ -153,7 +153,7 @@ export async function readFindings(
 // --- what is here ------------------------------------------------------------------------------------------------------
 
 /** SQL over `t`: tickets that this list would show, where spam and trash have lists of their own or not. */
-const shownIn = (list: string) => `case ${list}
+export const shownIn = (list: string) => `case ${list}
     when 'spam' then coalesce(t.spam, false)
     when 'trash' then coalesce(t.trash, false)
     else not exists (
@@ -334,22 +334,6 @@ export async function ticketsForAllNames(db: Queryable, account: string): Promis
     [account],
   );
   return new Map(rows.map(({ id, embeds }) => [id, embeds]));
-}
-
-/** Our tickets as the list would show them in the order of creation: for a reading without a request. */
-export async function pageOfOurs(
-  db: Queryable,
-  account: string,
-  list: string,
-  { sinceMs, updatedMs, page, perPage }: { sinceMs: Ms; updatedMs: Ms; page: number; perPage: number },
-): Promise<{ id: string; time: Ms }[]> {
-  const { rows } = await db.query<{ id: string; time: Ms }>(
-    `select t.id, extract(epoch from t.created_at)::float8 * 1000 as time from helpdesk.tickets t
-     where t.account_id = $1 and t._deleted_at is null and t.created_at >= $3 and t.updated_at >= $4 and ${shownIn('$2::text')}
-     order by t.created_at, t.id limit $5 offset $6`,
-    [account, list, new Date(sinceMs), new Date(updatedMs), perPage, (page - 1) * perPage],
-  );
-  return rows;
 }
 
 // --- what hangs on nothing ---------------------------------------------------------------------------------------------

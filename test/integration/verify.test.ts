@@ -7,7 +7,9 @@ import { exitCodes, Interrupted } from '../../src/errors.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { listStream } from '../../src/streams/index.ts';
 import { messages } from '../../src/streams/messages.ts';
-import { forecast, totalOf } from '../../src/sync/forecast.ts';
+import { shelves } from '../../src/streams/shelves.ts';
+import { volumes } from '../../src/streams/volumes.ts';
+import { plan } from '../../src/sync/plan.ts';
 import { runStream } from '../../src/sync/run-stream.ts';
 import { verifyStream } from '../../src/sync/verify.ts';
 import { readProgress } from '../../src/warehouse/runs.ts';
@@ -242,18 +244,21 @@ async function verify(s: InProcess, asked: Asked, interruptAt = Number.POSITIVE_
   const small = (name: string) => ({ ...listStream(name), paging });
   const lists = { tickets: small('tickets'), customers: small('customers'), users: small('users') };
   const limits = { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10 };
-  const expected = await forecast(s.pool, 'default', {
-    sample: asked.sample,
-    limits,
-    nowMs: s.nowMs,
-    count: list => totalOf(s.ctx, 'sweep', lists.tickets, list),
-    ...lists,
-  });
   const streams = only
     ? [...only]
     : asked.sample === null
       ? ['users', 'customers', 'tickets', 'messages']
       : ['customers', 'tickets'];
+  const expected = await plan(
+    { kind: 'verify', streams, sample: asked.sample },
+    {
+      ctx: s.ctx,
+      desk: { ...lists, messages },
+      catalog: { shelves, volumes },
+      limits: { helpdesk: limits },
+      counts: true,
+    },
+  );
   const run = { account: 'default', streams, opener: 0, asked, forecast: expected };
   const { run: id } = await openVerification(s.pool, run, new Date(s.nowMs));
   for (const stream of streams) {

@@ -1,0 +1,50 @@
+/** What a run will take, as commands ask for it: what `plan` has said a moment ago, or what is known here without a request. */
+import type { Config } from '../config.ts';
+import type { Context } from '../context.ts';
+import { listStream, streams } from '../streams/index.ts';
+import type { Stream } from '../streams/stream.ts';
+import { foreseenOf, type Given, plan, type Question } from '../sync/plan.ts';
+import { type AskedFor, type Foreseen, freshPlan, keepForecast } from '../warehouse/foreseen.ts';
+
+const streamOf = <K extends Stream['kind']>(kind: K): Extract<Stream, { kind: K }> =>
+  streams.find((stream): stream is Extract<Stream, { kind: K }> => stream.kind === kind)!;
+
+/** `counts`: whether credits may be used to count what there is. */
+export const givenFor = (config: Pick<Config, 'limits' | 'books'>, ctx: Context, counts: boolean): Given => ({
+  ctx,
+  counts,
+  desk: {
+    users: listStream('users'),
+    customers: listStream('customers'),
+    tickets: listStream('tickets'),
+    messages: streamOf('detail'),
+  },
+  catalog: { shelves: streamOf('shelves'), volumes: streamOf('volumes') },
+  limits: { helpdesk: config.limits, ...(config.books && { books: config.books.limits }) },
+});
+
+/** By this a plan and a run are known to be of the same question. */
+export function askedFor({ kind: _, ...question }: Question): AskedFor {
+  return JSON.parse(JSON.stringify(question));
+}
+
+/** Undefined where nothing is known yet, as before a first load that nobody has planned. */
+export async function foretell(config: Config, ctx: Context, question: Question): Promise<Foreseen | undefined> {
+  const { kind } = question;
+  const asked = { kind, question: askedFor(question) };
+  const planned = await freshPlan(ctx.pg, ctx.account, asked, new Date(ctx.clock.now()));
+  return planned ?? foreseenOf(await plan(question, givenFor(config, ctx, false)));
+}
+
+/** Opens the run, and keeps with it what it is expected to take. */
+export async function foretold<T extends { readonly run: number }>(
+  config: Config,
+  ctx: Context,
+  question: Question,
+  open: () => Promise<T>,
+): Promise<T> {
+  const forecast = await foretell(config, ctx, question);
+  const opened = await open();
+  if (forecast) await keepForecast(ctx.pg, opened.run, forecast);
+  return opened;
+}
