@@ -9,7 +9,8 @@ import { streamNames, streams } from '../streams/index.ts';
 import { openBackfill } from '../warehouse/ranges.ts';
 import type { Range } from '../warehouse/runs.ts';
 import type { Act, Deps } from './command.ts';
-import { chooseStreams, followRun, type RunResult, report, thawFor } from './follow.ts';
+import { chooseStreams, followRun, leaveOutPaused, type RunResult, report, thawFor } from './follow.ts';
+import { foretold } from './foretell.ts';
 import { say } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
 
@@ -65,14 +66,17 @@ function time(text: string): Date {
 export async function runBackfill(
   config: Config,
   warehouse: Warehouse,
-  wanted: readonly string[],
+  names: readonly string[],
   range: Range,
   deps: { jobs: readonly Job[]; signal: AbortSignal },
 ): Promise<RunResult> {
   return followRun(config, warehouse, deps, async (ctx, opener) => {
+    const wanted = await leaveOutPaused(ctx, names);
     await thawFor(ctx, wanted);
     const asked = { account: ctx.account, streams: wanted, opener, range };
-    const { run, resumed } = await openBackfill(ctx.pg, asked, new Date(ctx.clock.now()));
+    const question = { kind: 'backfill', streams: wanted, range } as const;
+    const open = () => openBackfill(ctx.pg, asked, new Date(ctx.clock.now()));
+    const { run, resumed } = await foretold(config, ctx, question, open);
     if (resumed) say(`Going on with run ${run}, which was asked for the same.`);
     return run;
   });

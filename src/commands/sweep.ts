@@ -6,7 +6,8 @@ import { UsageError } from '../errors.ts';
 import type { Job } from '../queue/job.ts';
 import { openSweep } from '../warehouse/sweep.ts';
 import type { Act, Deps } from './command.ts';
-import { chooseStreams, followRun, type RunResult, report } from './follow.ts';
+import { chooseStreams, followRun, leaveOutPaused, type RunResult, report } from './follow.ts';
+import { foretold } from './foretell.ts';
 import { say } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
 
@@ -51,8 +52,10 @@ export async function runSweep(
   deps: { jobs: readonly Job[]; signal: AbortSignal },
 ): Promise<RunResult> {
   return followRun(config, warehouse, deps, async (ctx, opener) => {
-    const asked = { account: ctx.account, streams, opener, acceptDeletions };
-    const { run, resumed, begun } = await openSweep(ctx.pg, asked, new Date(ctx.clock.now()));
+    const wanted = await leaveOutPaused(ctx, streams);
+    const asked = { account: ctx.account, streams: wanted, opener, acceptDeletions };
+    const open = () => openSweep(ctx.pg, asked, new Date(ctx.clock.now()));
+    const { run, resumed, begun } = await foretold(config, ctx, { kind: 'sweep', streams }, open);
     if (resumed)
       say(
         `Going on with run ${run}, which began at ${begun.toISOString().slice(0, 16)}Z: what it has read is not read again.`,

@@ -6,7 +6,8 @@ import type { Job } from '../queue/job.ts';
 import { streamNames } from '../streams/index.ts';
 import { openSync } from '../warehouse/runs.ts';
 import type { Act, Deps } from './command.ts';
-import { chooseStreams, followRun, type RunResult, report, thawFor } from './follow.ts';
+import { chooseStreams, followRun, leaveOutPaused, type RunResult, report, thawFor } from './follow.ts';
+import { foretold } from './foretell.ts';
 import { warehouseOf } from './warehouse.ts';
 
 /** What an interrupted run completed longer ago than this is read again. */
@@ -41,9 +42,11 @@ export async function runSync(
   deps: { jobs: readonly Job[]; signal: AbortSignal; carryMs?: number },
 ): Promise<RunResult> {
   return followRun(config, warehouse, deps, async (ctx, opener) => {
-    await thawFor(ctx, streams);
-    const run = { account: ctx.account, streams, opener };
+    const wanted = await leaveOutPaused(ctx, streams);
+    await thawFor(ctx, wanted);
+    const run = { account: ctx.account, streams: wanted, opener };
     const carry = { carryMs: deps.carryMs ?? carryMs, lookbackMs: ctx.helpdesk.lookbackMs };
-    return openSync(ctx.pg, run, new Date(ctx.clock.now()), carry);
+    const open = async () => ({ run: await openSync(ctx.pg, run, new Date(ctx.clock.now()), carry) });
+    return (await foretold(config, ctx, { kind: 'sync', streams }, open)).run;
   });
 }

@@ -1,0 +1,164 @@
+/** `plan`: what a run will take, before it begins: requests, credits, time, and what that does to whatever is fresh. */
+import { type Command, InvalidArgumentError } from 'commander';
+import type { Config } from '../config.ts';
+import { requireSource, type Warehouse } from '../context.ts';
+import { exitCodes, UsageError } from '../errors.ts';
+import { nextSlots, timetables } from '../queue/schedule.ts';
+import { moment } from '../settings.ts';
+import { streams } from '../streams/index.ts';
+import { foreseenOf, type Planned, plan, type Question } from '../sync/plan.ts';
+import { completeThrough } from '../warehouse/audit.ts';
+import { keepPlan } from '../warehouse/foreseen.ts';
+import { openAccount } from './account.ts';
+import type { Act, Deps } from './command.ts';
+import { chooseStreams } from './follow.ts';
+import { askedFor, givenFor } from './foretell.ts';
+import { amount, duration, print, printJson, say, table } from './terminal.ts';
+import { warehouseOf } from './warehouse.ts';
+
+interface Options {
+  since?: Date;
+  until?: Date;
+  again?: boolean;
+  sample?: number;
+  full?: boolean;
+  json?: boolean;
+}
+
+const kinds = ['sync', 'backfill', 'sweep', 'verify'] as const;
+const swept = ['customers', 'tickets'];
+const defaultSample = 100;
+
+export interface PlanResult extends Planned {
+  readonly account: string;
+  /** Nights of the schedule that begin before it ends: their sweep has a tenth of the credits meanwhile. */
+  readonly nights_meanwhile: readonly string[];
+}
+
+export function addPlan(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('plan')
+    .description(
+      'tell what a run will take before it begins: requests, credits, time; opens no run, and writes no row of the mirror',
+    )
+    .argument('[kind]', `what is to be planned: ${kinds.join(', ')}`, 'sync')
+    .argument('[streams...]', 'some of the streams of that command (default: all)')
+    .option('--since <time>', 'backfill: from here on', time)
+    .option('--until <time>', 'backfill: up to here', time)
+    .option('--again', 'backfill: read also what is covered')
+    .option('--sample <n>', `verify: so many tickets and customers (default: ${defaultSample})`, many)
+    .option('--full', 'verify: everything')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (kind: string, names: string[], options: Options) => {
+        const config = deps.config();
+        const question = questionOf(kind, names, options, config);
+        await using warehouse = await warehouseOf(config, deps.signal);
+        const planned = await runPlan(config, warehouse, question, deps);
+        if (options.json) printJson(planned);
+        else show(planned);
+        return exitCodes.ok;
+      }),
+    );
+}
+
+function questionOf(kind: string, names: readonly string[], options: Options, config: Config): Question {
+  const { since = null, until = null, again = false, sample, full } = options;
+  if (kind !== 'backfill' && (since || until || again))
+    throw new UsageError('--since, --until and --again are of a backfill', 'Say `plan backfill`.');
+  if (kind !== 'verify' && (full || sample !== undefined))
+    throw new UsageError('--sample and --full are of a verification', 'Say `plan verify`.');
+  if (kind === 'sync') return { kind, streams: chooseStreams(names, config) };
+  if (kind === 'backfill') {
+    if (since && until && since >= until)
+      throw new UsageError('--since is not before --until', 'The range goes from --since up to, without, --until.');
+    const lists = streams.filter(stream => !('of' in stream)).map(({ name }) => name);
+    const wanted = chooseStreams(names, config).filter(name => names.length > 0 || !again || lists.includes(name));
+    return { kind, streams: wanted, range: { since, until, again } };
+  }
+  if (kind === 'sweep') {
+    requireSource(config, 'helpdesk');
+    const other = names.find(name => !swept.includes(name));
+    if (other !== undefined && chooseStreams([other], config))
+      throw new UsageError(`${other} cannot be swept`, `Choose from: ${swept.join(', ')}.`);
+    return { kind, streams: chooseStreams(names.length > 0 ? names : swept, config) };
+  }
+  if (kind !== 'verify') throw new UsageError(`${kind} cannot be planned`, `Choose from: ${kinds.join(', ')}.`);
+  if (full && sample !== undefined)
+    throw new UsageError('--full and --sample are two different things', 'Give one of them.');
+  requireSource(config, 'helpdesk');
+  const desk = streams.filter(({ source }) => source === 'helpdesk').map(({ name }) => name);
+  return { kind, streams: full ? desk : swept, sample: full ? null : (sample ?? defaultSample) };
+}
+
+/** As HELPDESK_SINCE is written. */
+function time(text: string): Date {
+  const { success, data } = moment.safeParse(text);
+  if (success) return new Date(data);
+  throw new InvalidArgumentError('It must be a day such as 2024-01-31, or a time such as 2024-01-31T12:00:00Z.');
+}
+
+function many(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('It must be a number, 1 or more.');
+}
+
+/** Keeps the answer, for the run that it is compared with. */
+export async function runPlan(
+  config: Config,
+  warehouse: Warehouse,
+  question: Question,
+  { signal }: { signal: AbortSignal },
+): Promise<PlanResult> {
+  await using account = await openAccount(config, warehouse, { signal, works: false });
+  const { ctx } = account;
+  const { kind } = question;
+  if (kind !== 'sync' && kind !== 'backfill' && (await completeThrough(ctx.pg, ctx.account, 'tickets')) === undefined)
+    throw new UsageError(`there is nothing to ${kind} yet`, 'Run `npx shelfdesk sync` first.');
+  const planned = await plan(question, givenFor(config, ctx, true));
+  const forecast = foreseenOf(planned);
+  if (forecast)
+    await keepPlan(ctx.pg, ctx.account, { kind, question: askedFor(question), forecast }, new Date(ctx.clock.now()));
+  return { account: ctx.account, ...planned, nights_meanwhile: nightsIn(config, planned, ctx.clock.now()) };
+}
+
+const mostNights = 10;
+
+function nightsIn(config: Config, { done_at }: Planned, nowMs: number): string[] {
+  const nightly = timetables(config.schedule).find(({ plan }) => plan.schedule === 'nightly');
+  if (nightly === undefined) return [];
+  const nights = nextSlots(nightly, mostNights, nowMs).filter(night => night.getTime() < Date.parse(done_at));
+  return nights.map(night => night.toISOString());
+}
+
+function show(planned: PlanResult): void {
+  const { requests, credits, seconds, counted, counted_with_credits, assumptions, incomplete } = planned;
+  const rows = Object.entries(planned.streams).map(([stream, one]) => [
+    stream,
+    one.requests,
+    one.credits,
+    duration(one.seconds * 1000),
+    one.from,
+    one.until,
+  ]);
+  const total = ['all', requests, credits, duration(seconds * 1000), planned.at, planned.done_at];
+  print(table(['stream', 'requests', 'credits', 'time', 'from', 'until'], [...rows, total]));
+  const { tickets_in_at: tickets, messages_in_at: messages, fresh_waits_seconds: waits } = planned;
+  if (tickets !== null)
+    say(`Tickets are in at ${tickets}${messages === null ? '.' : `, their messages at ${messages}.`}`);
+  for (const [stream, { sleeps_until }] of Object.entries(planned.streams))
+    if (sleeps_until !== undefined)
+      say(`${stream} uses up the requests of a day: a run ends there, and a worker goes on at ${sleeps_until}.`);
+  if (waits !== null)
+    say(`Meanwhile a fresh change waits for its credits: half of them ${waits.p50} s, 95 % at most ${waits.p95} s.`);
+  if (planned.nights_meanwhile.length > 0)
+    say(`The sweep of the night (${planned.nights_meanwhile[0]}) has a tenth of the credits until this is done.`);
+  const told = counted.map(({ what, credits: each }) => `${what} (${each})`).join('; ');
+  say(
+    counted_with_credits === 0
+      ? 'Nothing was asked of the source.'
+      : `Counted with ${amount(counted_with_credits)} credits: ${told}.`,
+  );
+  say(`Assumed: ${assumptions.join('; ')}.`);
+  if (incomplete) say('Something that matters is not known here, and was not asked: it takes more than this.');
+}
