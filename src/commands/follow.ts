@@ -9,6 +9,7 @@ import type { Job } from '../queue/job.ts';
 import { keepTending, tend } from '../queue/tend.ts';
 import { noJobs, type Working, work } from '../queue/worker.ts';
 import { streamNames, streams } from '../streams/index.ts';
+import { pausedOf, since, unlessPaused } from '../warehouse/paused.ts';
 import { adoptRun, buryRuns, endRun, readProgress, type StreamProgress } from '../warehouse/runs.ts';
 import { isAlone, liveWorkers } from '../warehouse/workers.ts';
 import { type Account, openAccount } from './account.ts';
@@ -51,6 +52,30 @@ export async function thawFor({ books }: Context, names: readonly string[]): Pro
   if (streams.some(({ name, source }) => source === 'books' && names.includes(name))) await books.thaw();
 }
 
+/** Those of the streams that people have not told to wait; throws UsageError if all of them are. */
+export async function leaveOutPaused({ pg, account }: Context, names: readonly string[]): Promise<string[]> {
+  const read = await unlessPaused(pg, account, names);
+  const out = names.filter(name => !read.includes(name));
+  if (out.length > 0)
+    say(
+      `Paused, and so left out: ${out.join(', ')}. \`npx shelfdesk resume\` lets ${out.length > 1 ? 'them' : 'it'} go on.`,
+    );
+  return read;
+}
+
+/** Streams of the run that wait because they are paused: each is said once. */
+async function tellPaused({ pg, account }: Context, run: number, tell: (line: string) => void): Promise<void> {
+  const paused = await pausedOf(pg, account);
+  if (paused.length === 0) return;
+  const { streams } = await readProgress(pg, run);
+  for (const { stream, state } of inOrder(streams)) {
+    const its = paused.find(one => one.stream === null || one.stream === stream);
+    if (its === undefined || !['waiting', 'running'].includes(state)) continue;
+    const undo = `npx shelfdesk resume ${its.stream ?? ''}`.trim();
+    tell(`${stream} is paused, ${since(its)}; it is waited for: \`${undo}\` lets it go on, Ctrl-C ends the waiting`);
+  }
+}
+
 /** What the source of the stream allows. */
 const limitsOf = (config: Config) => (name: string) =>
   (streams.find(stream => stream.name === name)?.source === 'books' && config.books?.limits) || config.limits;
@@ -76,7 +101,10 @@ export async function followRun(
     for (let looks = 1; !signal.aborted; looks++) {
       try {
         if (await progress.look()) return;
-        if (looks % (workersMs / lookMs) === 0) await hands.lookForWorkers();
+        if (looks % (workersMs / lookMs) === 0) {
+          await hands.lookForWorkers();
+          await tellPaused(ctx, run, progress.say);
+        }
       } catch (error) {
         // The work waits for it as well, and goes on.
         if (!isAway(error)) throw error;
@@ -182,7 +210,8 @@ export function report(result: RunResult, { json = false } = {}): void {
   for (const { stream, error, remedy } of streams) {
     if (error) say(`${style('yellow', stream, process.stderr)}: ${error}. ${remedy ?? ''}`);
   }
-  if (state === 'interrupted') say('Run the same command again: it goes on where this one stopped.');
+  if (state === 'interrupted' && streams.some(one => one.exit_code === exitCodes.interrupted && !one.error))
+    say('Run the same command again: it goes on where this one stopped.');
   if (state === 'running') say('It goes on in another process; `npx shelfdesk status` shows how far it is.');
 }
 

@@ -4,7 +4,7 @@
  */
 import type pg from 'pg';
 import { exitCodes, UsageError } from '../errors.ts';
-import { notPaused, pausedOf } from './paused.ts';
+import { command, minute, pausedOf, unlessPaused, what } from './paused.ts';
 import { type Client, transaction } from './pool.ts';
 import { resumeMs } from './ranges.ts';
 import { closeRun, isOpen, lockAccount, openRun, type RunKind, type RunState } from './runs.ts';
@@ -62,12 +62,6 @@ async function deed<T>(
   }
 }
 
-/** A command as this account has to be asked for. */
-const say = (account: string, words: string) =>
-  `\`npx shelfdesk ${words}${account === 'default' ? '' : ` --account ${account}`}\``;
-
-const minute = (time: Date) => `${time.toISOString().slice(0, 16)}Z`;
-
 /** Nothing of it is read any more: what is at work ends at its next page, within seconds. Without a stream: all of the account. */
 export async function pause(
   db: pg.Pool,
@@ -80,7 +74,7 @@ export async function pause(
     if (before !== undefined)
       throw new UsageError(
         `${what(account, stream)} is paused already, since ${minute(before.paused_at)} by ${before.paused_by}`,
-        `To let it go on, run ${say(account, `resume ${stream}`.trim())}.`,
+        `To let it go on, run ${command(account, `resume ${stream}`.trim())}.`,
       );
     await client.query(
       'insert into sync.paused (account_id, stream, paused_at, paused_by, reason) values ($1, $2, $3, $4, $5)',
@@ -108,13 +102,11 @@ export async function resume(
     throw new UsageError(
       `${what(account, stream)} is not paused${paused.length > 0 ? `; ${instead}` : ''}`,
       paused.length > 0
-        ? `Run ${say(account, `resume ${paused[0]!.stream ?? ''}`.trim())}.`
-        : `Nothing of it is: see ${say(account, 'status')}.`,
+        ? `Run ${command(account, `resume ${paused[0]!.stream ?? ''}`.trim())}.`
+        : `Nothing of it is: see ${command(account, 'status')}.`,
     );
   });
 }
-
-const what = (account: string, stream: string) => (stream === '' ? `account '${account}'` : stream);
 
 async function requireMirrored(client: Client, account: string, stream: string): Promise<void> {
   const { rows } = await client.query<{ stream: string; mirrored: boolean }>(
@@ -149,7 +141,7 @@ async function runOf(client: Client, account: string, run: number): Promise<Stor
     [account, run],
   );
   if (rows[0]) return rows[0];
-  throw new UsageError(`account '${account}' has no run ${run}`, `See ${say(account, 'runs list')}.`);
+  throw new UsageError(`account '${account}' has no run ${run}`, `See ${command(account, 'runs list')}.`);
 }
 
 /**
@@ -172,14 +164,14 @@ export async function cancelRun(
         run,
         now,
         `canceled by ${who}`,
-        `To read it after all, run ${say(account, `runs retry ${run}`)}.`,
+        `To read it after all, run ${command(account, `runs retry ${run}`)}.`,
         kind === 'backfill',
       ],
     );
     if (state !== 'running' && rows.length === 0)
       throw new UsageError(
         `run ${run} is over: ${state}`,
-        `Nothing to do; ${say(account, `runs show ${run}`)} tells what became of it.`,
+        `Nothing to do; ${command(account, `runs show ${run}`)} tells what became of it.`,
       );
     await client.query(`update sync.stored_runs set state = 'running' where id = $1`, [run]);
     await closeRun(client, run, now);
@@ -205,7 +197,7 @@ export async function retryRun(
       if (old.state === 'running')
         throw new UsageError(
           `run ${run} is not over yet`,
-          `Wait for its end, or run ${say(account, `runs cancel ${run}`)} first.`,
+          `Wait for its end, or run ${command(account, `runs cancel ${run}`)} first.`,
         );
       const streams = await leftOf(client, account, run);
       const id = await openRun(
@@ -240,28 +232,19 @@ async function leftOf(client: Client, account: string, run: number): Promise<str
     [account, run],
   );
   if (open[0])
-    throw new UsageError(`run ${open[0].id} tries it again already`, `See ${say(account, `runs show ${open[0].id}`)}.`);
+    throw new UsageError(
+      `run ${open[0].id} tries it again already`,
+      `See ${command(account, `runs show ${open[0].id}`)}.`,
+    );
   const { rows } = await client.query<{ stream: string }>(
     `select s.stream from sync.stored_run_streams s join sync.streams k using (stream)
      where s.run_id = $1 and s.state in ('failed', 'partly', 'interrupted') order by k.place`,
     [run],
   );
   if (rows.length === 0)
-    throw new UsageError(`nothing failed in run ${run}`, `To read what is new, run ${say(account, 'sync')}.`);
+    throw new UsageError(`nothing failed in run ${run}`, `To read what is new, run ${command(account, 'sync')}.`);
   const left = rows.map(({ stream }) => stream);
-  return requireSome(client, account, left);
-}
-
-/** Those that are not paused, if there are any. */
-async function requireSome(client: Client, account: string, streams: readonly string[]): Promise<string[]> {
-  const some = await notPaused(client, account, streams);
-  if (some.length > 0 || streams.length === 0) return some;
-  const [first] = await pausedOf(client, account);
-  const { stream, paused_at, paused_by, reason } = first!;
-  throw new UsageError(
-    `${what(account, stream ?? '')} is paused, since ${minute(paused_at)} by ${paused_by}${reason === null ? '' : ` (${reason})`}`,
-    `Run ${say(account, `resume ${stream ?? ''}`.trim())} first.`,
-  );
+  return unlessPaused(client, account, left);
 }
 
 async function askTheSame(client: Client, old: number, id: number): Promise<void> {
@@ -318,10 +301,10 @@ export async function runNow(
       const wanted = kind === 'sweep' ? all.filter(name => swept.includes(name)) : all;
       if (wanted.length === 0)
         throw new UsageError(`account '${account}' mirrors nothing that a ${kind} reads`, 'See README.md: settings.');
-      const read = await requireSome(client, account, wanted);
+      const read = await unlessPaused(client, account, wanted);
       const open = await isOpen(client, account, read, [kind]);
       if (open !== undefined)
-        throw new UsageError(`run ${open} reads the same already`, `See ${say(account, `runs show ${open}`)}.`);
+        throw new UsageError(`run ${open} reads the same already`, `See ${command(account, `runs show ${open}`)}.`);
       const range = { since: null, until: null, again: kind === 'sweep' };
       const by = opener ?? (await livingWorker(client, account));
       return openRun(client, { account, kind, streams: read, opener: by, range }, now);
