@@ -47,6 +47,6 @@ export async function runSync(
     const run = { account: ctx.account, streams: wanted, opener };
     const carry = { carryMs: deps.carryMs ?? carryMs, lookbackMs: ctx.helpdesk.lookbackMs };
     const open = async () => ({ run: await openSync(ctx.pg, run, new Date(ctx.clock.now()), carry) });
-    return (await foretold(config, ctx, { kind: 'sync', streams }, open)).run;
+    return (await foretold(config, ctx, { kind: 'sync', streams: wanted }, open)).run;
   });
 }

@@ -19,7 +19,7 @@ import {
   readFindings,
 } from '../warehouse/verifications.ts';
 import type { Act, Deps } from './command.ts';
-import { followRun, type RunResult, report } from './follow.ts';
+import { followRun, leaveOutPaused, type RunResult, report } from './follow.ts';
 import { givenFor } from './foretell.ts';
 import { amount, duration, print, say, style, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
@@ -104,7 +104,7 @@ export async function runVerify(
   const result = await followRun(config, warehouse, deps, async (ctx, opener) => {
     if ((await completeThrough(ctx.pg, ctx.account, 'tickets')) === undefined)
       throw new UsageError('there is nothing to verify yet', 'Run `npx shelfdesk sync` first.');
-    const wanted = asked.sample === null ? desk : ['customers', 'tickets'];
+    const wanted = await leaveOutPaused(ctx, asked.sample === null ? desk : ['customers', 'tickets']);
     const question = { kind: 'verify', streams: wanted, sample: asked.sample } as const;
     const told = await plan(question, givenFor(config, { ...ctx, signal: deps.signal }, true));
     const run = { account: ctx.account, streams: wanted, opener, asked, forecast: told };
