@@ -255,9 +255,11 @@ type Values = z.infer<z.ZodObject<{ [N in Name]: (typeof settings)[N]['schema'] 
 export interface SettingsLook {
   /** All that is wrong with the plain variables, where `readConfig` throws the first. */
   readonly wrong: readonly UsageError[];
+  /** Where database and queue are; undefined if that is among what is wrong. */
+  readonly servers: Pick<Fleet, 'databaseUrl' | 'redisUrl'> | undefined;
   /** `.env` of the folder, if there is one. */
   readonly file: string | undefined;
-  /** Names in it that are no settings, and that no file of accounts refers to. */
+  /** Names in it that are no settings; a file of accounts may refer to them. */
   readonly unknown: readonly string[];
   /** Values that must not be seen: to be searched for, never to be shown. */
   readonly secrets: readonly string[];
@@ -267,8 +269,13 @@ export function lookAtSettings(folder = process.cwd(), environment: Environment 
   const plain = environmentOf(folder, environment);
   const file = join(folder, '.env');
   const secrets = Object.entries(settings).filter(([, setting]) => 'secret' in setting);
+  const { wrong, value } = settle(plain);
+  const { DATABASE_URL: databaseUrl, REDIS_URL: redisUrl } = value;
   return {
-    wrong: settle(plain).wrong,
+    wrong,
+    servers: wrong.some(({ message }) => /^(DATABASE|REDIS)_URL /.test(message))
+      ? undefined
+      : { databaseUrl, redisUrl },
     file: existsSync(file) ? file : undefined,
     unknown: Object.keys(readEnvFile(folder)).filter(name => !Object.hasOwn(settings, name)),
     secrets: secrets.flatMap(([name]) => plain.values[name] ?? []),

@@ -198,9 +198,10 @@ describe('what varies comes in as an argument', () => {
     expect(code.replaceAll('given: () => number = Date.now)', '')).not.toContain('Date.now');
   });
 
-  test('only context.ts brings chance in, and cryptographic chance is for names and passwords', () => {
+  test('only context.ts brings chance in, and cryptographic chance is for names, passwords and sessions', () => {
     expect(matching(/\bMath\.random\b/)).toEqual(['src/context.ts']);
-    expect(matching(/\brandomBytes\b|\brandomUUID\b/, path => path.startsWith('src/embedded/'))).toEqual([]);
+    const named = (path: string) => path.startsWith('src/embedded/') || path === 'src/ops/auth.ts';
+    expect(matching(/\brandomBytes\b|\brandomUUID\b/, named)).toEqual([]);
   });
 
   test('only http/send.ts talks to a source', () => {
@@ -234,6 +235,7 @@ describe('shape', () => {
     );
     expect(forwards).toEqual([]);
     expect(files.filter(({ path }) => basename(path) === 'index.ts').map(({ path }) => path)).toEqual([
+      'src/ops/checks/index.ts',
       'src/streams/index.ts',
     ]);
   });

@@ -1,0 +1,128 @@
+/** What the doctor asks the warehouse of an account. What sync.problems says is not asked for a second time here. */
+import type pg from 'pg';
+
+/** The name of the account's job queue; undefined before the first run. */
+export async function queueName(db: pg.Pool, account: string): Promise<string | undefined> {
+  const { rows } = await db.query<{ queue: string }>('select queue from sync.accounts where account_id = $1', [
+    account,
+  ]);
+  return rows[0]?.queue;
+}
+
+/** Whether BullMQ has made its tables in this database. */
+export async function hasQueueTables(db: pg.Pool): Promise<boolean> {
+  const { rows } = await db.query<{ there: boolean }>(
+    `select exists (select from pg_namespace where nspname = 'bullmq') as there`,
+  );
+  return rows[0]!.there;
+}
+
+export interface Problem {
+  readonly stream: string | null;
+  readonly problem: string;
+  readonly severity: 'critical' | 'warning' | 'info';
+  readonly says: string;
+  readonly remedy: string;
+}
+
+export async function readProblems(
+  db: pg.Pool,
+  account: string,
+  problems: readonly string[],
+): Promise<readonly Problem[]> {
+  const { rows } = await db.query<Problem>(
+    `select stream, problem, severity, says, remedy from sync.problems
+     where account_id = $1 and problem = any($2) order by since, stream`,
+    [account, problems],
+  );
+  return rows;
+}
+
+export interface LimitsTold {
+  /** Rate-Limit-Limit as last seen. */
+  readonly limit: number | null;
+  /** Nobody sends before this, by the database's clock. */
+  readonly frozen_until: Date;
+  /** The most that others used in one period of the last day. */
+  readonly others: number;
+  /** Requests of the last day that were refused. */
+  readonly refused: number;
+  /** Ours of the last day. */
+  readonly used: number;
+}
+
+/** Undefined before the first request. `since` by the database's clock. */
+export async function limitsTold(
+  db: pg.Pool,
+  account: string,
+  source: 'helpdesk' | 'books',
+  since: Date,
+): Promise<LimitsTold | undefined> {
+  const { rows } = await db.query<LimitsTold>(
+    `select (b.state ->> 'limit')::float8 as limit,
+       to_timestamp(coalesce((b.state ->> 'frozenUntilMs')::float8, 0) / 1000) as frozen_until,
+       coalesce(m.others, 0)::int as others, coalesce(m.refused, 0)::int as refused, coalesce(m.used, 0)::int as used
+     from sync.budget b cross join lateral (
+       select max(c.others) as others, sum(c.refused) as refused, sum(c.interactive + c.fresh + c.backfill + c.sweep) as used
+       from sync.credit_minutes c
+       where (c.account_id, c.source) = (b.account_id, b.source) and c.minute > $3) m
+     where b.account_id = $1 and b.source = $2`,
+    [account, source, since],
+  );
+  return rows[0];
+}
+
+/** Runs that are open, the oldest first, and whether anybody alive can go on with each. */
+export async function openRuns(
+  db: pg.Pool,
+  account: string,
+): Promise<{ id: number; kind: string; started_at: Date; stuck: boolean }[]> {
+  const { rows } = await db.query<{ id: number; kind: string; started_at: Date; stuck: boolean }>(
+    `select id, kind, started_at, state = 'interrupted' as stuck from sync.runs
+     where account_id = $1 and finished_at is null order by id`,
+    [account],
+  );
+  return rows;
+}
+
+/** Processes of all accounts that live. */
+export async function liveProcesses(
+  db: pg.Pool,
+): Promise<{ account: string; host: string; pid: number; version: string; works: boolean }[]> {
+  const { rows } = await db.query(
+    `select account_id as account, host, pid, version, works from sync.workers where sync.is_alive(id) order by id`,
+  );
+  return rows;
+}
+
+/** Kinds of difference from the documentation that were first seen since then, of a mirror that is older than that. */
+export async function newDrift(
+  db: pg.Pool,
+  account: string,
+  since: Date,
+): Promise<{ stream: string; kind: string; path: string }[]> {
+  const { rows } = await db.query<{ stream: string; kind: string; path: string }>(
+    `select distinct d.stream, d.kind, d.path from sync.drift d join sync.accounts a using (account_id)
+     where d.account_id = $1 and d.first_seen_at > greatest($2, a.mirrored_since + interval '1 day')
+     order by 1, 2, 3`,
+    [account, since],
+  );
+  return rows;
+}
+
+/** Accounts of the warehouse, with and without settings. */
+export async function knownAccounts(db: pg.Pool): Promise<{ account: string; source: string; books_source: string }[]> {
+  const { rows } = await db.query(
+    'select account_id as account, source, books_source from sync.accounts order by account_id',
+  );
+  return rows;
+}
+
+/** Any volume that is here. */
+export async function someVolume(db: pg.Pool, account: string): Promise<string | undefined> {
+  const { rows } = await db.query<{ id: string }>(
+    'select id from books.volumes where account_id = $1 and _deleted_at is null order by id limit 1',
+    [account],
+  );
+  return rows[0]?.id;
+}

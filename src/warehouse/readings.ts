@@ -1,0 +1,119 @@
+/**
+ * How the help desk reads what its specification leaves open: what has been found out (sync.source_readings), and what
+ * our own rows tell of it, which costs no credit.
+ */
+import type pg from 'pg';
+
+export interface SourceReading {
+  readonly question: string;
+  readonly answer: string;
+  readonly evidence: string;
+  readonly credits: number;
+  readonly found_at: Date;
+}
+
+export async function readReadings(db: pg.Pool, account: string): Promise<SourceReading[]> {
+  const { rows } = await db.query<SourceReading>(
+    'select question, answer, evidence, credits, found_at from sync.source_readings where account_id = $1',
+    [account],
+  );
+  return rows;
+}
+
+export async function keepReading(
+  db: pg.Pool,
+  account: string,
+  { question, answer, evidence, credits, found_at }: SourceReading,
+): Promise<void> {
+  await db.query(
+    `insert into sync.source_readings as r (account_id, question, answer, evidence, credits, found_at)
+     values ($1, $2, $3, $4, $5, $6)
+     on conflict (account_id, question) do update set answer = excluded.answer, evidence = excluded.evidence,
+       credits = excluded.credits, found_at = excluded.found_at`,
+    [account, question, answer, evidence, credits, found_at],
+  );
+}
+
+/** Whether the default list has shown such a ticket itself, as far as the reading of the lists has noticed. */
+export async function hasShown(db: pg.Pool, account: string, list: 'spam' | 'trash'): Promise<boolean> {
+  const { rows } = await db.query<{ shown: boolean }>(
+    `select coalesce(bool_or(redundant), false) as shown from sync.coverage
+     where account_id = $1 and stream = 'tickets' and list = $2`,
+    [account, list],
+  );
+  return rows[0]!.shown;
+}
+
+export interface Known {
+  readonly id: string;
+  readonly updated_at: Date;
+}
+
+/** A ticket of this kind that has been quiet for longest, of those that were seen to be of it. */
+export async function quietTicket(
+  db: pg.Pool,
+  account: string,
+  kind: 'spam' | 'trash' | 'archived' | 'snoozed',
+): Promise<Known | undefined> {
+  const is = { spam: 'spam', trash: 'trash', archived: `state = 'archived'`, snoozed: `state = 'snoozed'` }[kind];
+  const { rows } = await db.query<Known>(
+    `select id, updated_at from helpdesk.tickets
+     where account_id = $1 and ${is} and _deleted_at is null order by updated_at limit 1`,
+    [account],
+  );
+  return rows[0];
+}
+
+/** So many of the newest messages tell enough. */
+const mostMessages = 2000;
+/** Both times have grains of a second, and a reply changes its ticket a moment later. */
+const grain = `interval '2 seconds'`;
+
+/**
+ * Of the newest messages of this kind that did not begin their ticket: how many are later than their ticket says that it
+ * was changed, and how many are from the very moment of its last change.
+ */
+export async function messagesAgainstTickets(
+  db: pg.Pool,
+  account: string,
+  type: 'reply' | 'note',
+): Promise<{ later: number; same: number }> {
+  const { rows } = await db.query<{ later: number; same: number }>(
+    `select count(*) filter (where m.created_at > t.updated_at + ${grain})::int as later,
+       count(*) filter (where m.created_at between t.updated_at - ${grain} and t.updated_at + ${grain})::int as same
+     from (
+       select ticket_id, created_at, type from helpdesk.messages
+       where account_id = $1 and _deleted_at is null and position > 1
+       order by created_at desc nulls last limit ${mostMessages}) m
+     join helpdesk.tickets t on (t.account_id, t.id) = ($1, m.ticket_id)
+     where m.type = $2 and t._deleted_at is null`,
+    [account, type],
+  );
+  return rows[0]!;
+}
+
+/** Tickets that are here and that every reading of the default list shows. */
+export async function listedTickets(db: pg.Pool, account: string): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `select count(*) as n from helpdesk.tickets
+     where account_id = $1 and _deleted_at is null and state in ('open', 'hold', 'closed')
+       and spam is not true and trash is not true`,
+    [account],
+  );
+  return rows[0]!.n;
+}
+
+/** Tickets that were read again and compared since then, and those of which a change had been missed. */
+export async function missedChanges(
+  db: pg.Pool,
+  account: string,
+  since: Date,
+): Promise<{ checked: number; missed: number }> {
+  const { rows } = await db.query<{ checked: number; missed: number }>(
+    `select count(distinct record_id)::int as checked,
+       (count(distinct record_id) filter (where kind like '%a change was missed%'))::int as missed
+     from sync.audit where account_id = $1 and stream = 'tickets' and not unread and checked_at > $2`,
+    [account, since],
+  );
+  return rows[0]!;
+}
