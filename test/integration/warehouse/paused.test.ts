@@ -1,0 +1,129 @@
+/** What is paused is read by nobody: no slot, no run that begins by itself, no job, no hand that takes it up (SPEC I20). */
+import { expect, test } from 'vitest';
+import type { Context } from '../../../src/context.ts';
+import { Spent } from '../../../src/errors.ts';
+import { plansFor } from '../../../src/queue/schedule.ts';
+import { openWaiting } from '../../../src/queue/tend.ts';
+import { finish, stopped, takeUp } from '../../../src/warehouse/claims.ts';
+import { cancelRun, pause, resume } from '../../../src/warehouse/operations.ts';
+import { transaction } from '../../../src/warehouse/pool.ts';
+import { wakeBackfills } from '../../../src/warehouse/ranges.ts';
+import { isNext, waitingWork, wokenStreams } from '../../../src/warehouse/runs.ts';
+import { claimSlot, type Plan } from '../../../src/warehouse/slots.ts';
+import { at, message, open, type Scripted, scripted, take, ticket } from '../../support/scripted.ts';
+
+const [nightly, fresh] = plansFor(new Set(['helpdesk'])) as [Plan, Plan];
+const me = { account: 'default', who: 'ada@desk' };
+const stop = (s: Scripted, ...streams: string[]) =>
+  Promise.all(streams.map(stream => pause(s.pool, { ...me, stream }, at(0))));
+const goOn = (s: Scripted, ...streams: string[]) =>
+  Promise.all(streams.map(stream => resume(s.pool, { ...me, stream }, at(0))));
+
+const runs = (s: Scripted) =>
+  s.rows(`select r.kind, array_agg(stream order by stream) as streams
+          from sync.stored_runs r join sync.stored_run_streams t on t.run_id = r.id group by r.id order by r.id`);
+const claim = (s: Scripted, plan: Plan, n: number) => claimSlot(s.pool, 'default', plan, at(n), 1, at(n));
+
+test('a slot opens a run for what is not paused; where all of it is, the slot says so', async () => {
+  await using s = await scripted();
+  await s.rows(`update sync.coverage set covered = tstzmultirange(tstzrange('1970-01-01', '2026-01-01'))`);
+  await stop(s, 'customers', 'messages');
+  await claim(s, fresh, 60);
+  await claim(s, nightly, 61);
+  expect(await runs(s)).toEqual([
+    { kind: 'fresh', streams: ['tickets'] },
+    { kind: 'nightly', streams: ['tickets', 'users'] },
+    { kind: 'sweep', streams: ['tickets'] },
+  ]);
+  await stop(s, 'tickets');
+  expect(await claim(s, fresh, 120)).toEqual({ skipped: 'paused' });
+  expect(await s.rows('select run_id, skipped from sync.schedule_slots where slot = $1', at(120))).toEqual([
+    { run_id: null, skipped: 'paused' },
+  ]);
+  // A run that waits for what is paused keeps nothing else waiting.
+  await goOn(s, 'customers');
+  expect(await claim(s, fresh, 180)).toMatchObject({ run: expect.any(Number) });
+  expect((await runs(s)).at(-1)).toEqual({ kind: 'fresh', streams: ['customers'] });
+});
+
+test('nothing of it is opened by itself: not for what waits, not for what slept, and no audit', async () => {
+  await using s = await scripted();
+  const ctx: Context = {
+    ...s.ctx,
+    helpdesk: { ...s.ctx.helpdesk, audit: { ticketsPerHour: 5, messagesAgeMs: undefined } },
+  };
+  s.lists.tickets = [ticket('t1', { updated_at: '2026-01-01T00:00:00Z' })];
+  s.details['/tickets/t1'] = { ...ticket('t1'), messages: [message('m1')] };
+  s.goTo(1000);
+  await s.sync('tickets');
+  const opened = async () => {
+    const before = (await runs(s)).length;
+    await openWaiting(ctx, 0);
+    return (await runs(s)).slice(before);
+  };
+  await stop(s, 'messages');
+  expect(await opened()).toEqual([]);
+  await goOn(s, 'messages');
+  expect(await opened()).toEqual([{ kind: 'hydrate', streams: ['messages'] }]);
+  await s.rows(`update sync.stored_runs set state = 'completed', finished_at = started_at`);
+  await s.rows(`update sync.stored_run_streams set state = 'completed', finished_at = $1`, at(1000));
+  await s.rows('update helpdesk.tickets set _messages_as_of = $1', at(1000));
+  for (const stream of ['tickets', 'messages']) {
+    await stop(s, stream);
+    expect(await opened()).toEqual([]);
+    await goOn(s, stream);
+  }
+  expect(await opened()).toEqual([{ kind: 'audit', streams: ['tickets'] }]);
+
+  const run = await open(s.pool, ['customers'], at(0), { kind: 'backfill' });
+  const slept = await take(s.pool, { account: 'default', run, stream: 'customers' }, at(0));
+  await finish(s.pool, slept, at(1), { error: new Spent(at(2)), credits: 0 });
+  const woken = () =>
+    transaction(s.pool, async client => {
+      await wakeBackfills(client, 'default', 0, at(3));
+      return [
+        await wokenStreams(client, 'default', at(3)),
+        (await client.query('select state from sync.stored_runs where id = $1', [run])).rows[0].state,
+      ];
+    });
+  await stop(s, 'customers');
+  expect(await woken()).toEqual([[], 'partly']);
+  await goOn(s, 'customers');
+  expect(await woken()).toEqual([[], 'running']);
+});
+
+test('nobody gets a job for it or takes it up, who has it hears of it, and what lies behind it is not held up', async () => {
+  await using s = await scripted();
+  const run = await open(s.pool, ['customers', 'tickets', 'messages'], at(0));
+  const work = { account: 'default', run, stream: 'customers' };
+  const by = { worker: 0, job: 'a' };
+  const next = async () => (await waitingWork(s.pool, 'default', 0)).map(one => one.stream);
+  expect(await next()).toEqual(['customers']);
+  const claim = await take(s.pool, work, at(1));
+  expect(await stopped(s.pool, 'default', [claim])).toEqual([]);
+  await stop(s, 'customers');
+  const other = { ...claim, token: claim.token - 1 };
+  expect(await stopped(s.pool, 'default', [other, claim])).toEqual([
+    { place: 0, paused: false },
+    { place: 1, paused: true },
+  ]);
+  // Whoever has it may be dead: then it is in nobody's way either.
+  expect(await waitingWork(s.pool, 'default', 1)).toMatchObject([{ stream: 'tickets' }]);
+  expect(await takeUp(s.pool, work, { ...by, job: 'job' }, at(2))).toEqual({ over: true });
+  expect(
+    await s.rows(`select state, token, worker, job from sync.stored_run_streams where stream = 'customers'`),
+  ).toEqual([{ state: 'waiting', token: 1, worker: null, job: null }]);
+  expect(await next()).toEqual(['tickets']);
+  await stop(s, 'tickets');
+  expect(await next()).toEqual(['messages']);
+  expect(await transaction(s.pool, client => isNext(client, 'default', 'messages'))).toBe(true);
+  await pause(s.pool, me, at(3));
+  expect(await next()).toEqual([]);
+  await resume(s.pool, me, at(4));
+  await goOn(s, 'customers', 'tickets');
+  expect(await next()).toEqual(['customers']);
+  expect(await takeUp(s.pool, work, by, at(5))).toMatchObject({ taken: { token: 2 } });
+  await cancelRun(s.pool, { ...me, run }, at(6));
+  expect(await takeUp(s.pool, work, by, at(7))).toEqual({ over: true });
+  expect(await next()).toEqual([]);
+});
