@@ -1,0 +1,163 @@
+/**
+ * The graph of credits: stacked bars from us, lane by lane, to others and what was free, the limit as a line, a mark where
+ * the source refused. As SVG, which needs no script; its figures as a table, and for the script as JSON.
+ */
+import { type Bucket, lanes, type Range, used } from '../credits.ts';
+import { amount, count, type Html, html, time } from './html.ts';
+
+const names = {
+  interactive: 'asked for by people',
+  fresh: 'fresh',
+  backfill: 'history',
+  sweep: 'looking again',
+} as const;
+
+/** What one credit of a period is in a minute. */
+export interface Scale {
+  readonly periodMs: number;
+  /** Of the settings; what the source says goes before it. */
+  readonly limit: number | undefined;
+}
+
+/** Where no settings say otherwise. */
+export const unknownScale: Scale = { periodMs: 60_000, limit: undefined };
+
+export interface Step {
+  readonly begins: Date;
+  readonly lanes: readonly number[];
+  readonly others: number;
+  readonly limit: number | null;
+  readonly free: number;
+  readonly refused: number;
+}
+
+/** Each figure in credits a minute. */
+export function stepsOf(buckets: readonly Bucket[], { periodMs, limit }: Scale): Step[] {
+  const perMinute = 60_000 / periodMs;
+  return buckets.map(bucket => {
+    const said = bucket.credit_limit ?? limit ?? null;
+    const others = bucket.others * perMinute;
+    const allowed = said === null ? null : said * perMinute;
+    return {
+      begins: bucket.begins,
+      lanes: lanes.map(lane => bucket[lane]),
+      others,
+      limit: allowed,
+      free: allowed === null ? 0 : Math.max(0, allowed - used(bucket) - others),
+      refused: bucket.refused,
+    };
+  });
+}
+
+const rangeNames = { hour: 'hour', day: 'day', week: 'week' } as const;
+const stepNames = { hour: 'each minute', day: 'the mean of ten minutes', week: 'the mean of an hour' } as const;
+
+export function graph(
+  buckets: readonly Bucket[],
+  scale: Scale,
+  range: Range,
+  { at, link }: { at: Date; link: string },
+): Html {
+  const steps = stepsOf(buckets, scale);
+  const sums = lanes.map((_, i) => steps.reduce((sum, step, n) => sum + step.lanes[i]! * buckets[n]!.minutes, 0));
+  const refused = steps.reduce((sum, step) => sum + step.refused, 0);
+  const total = sums.reduce((sum, n) => sum + n, 0);
+  const ranges = (Object.keys(rangeNames) as Range[]).map(
+    one =>
+      html`<a href="${link}?range=${one}#credits"${one === range ? html` aria-current="true"` : null}>${rangeNames[one]}</a>`,
+  );
+  const most = Math.max(1, ...steps.map(heightOf));
+  return html`
+<div class="head"><h2 id="credits-h">Credits a minute</h2><nav class="ranges" aria-label="Range of the graph">${ranges}</nav></div>
+<figure class="graph" aria-labelledby="credits-h" aria-describedby="credits-sum">
+<div class="scale" aria-hidden="true"><span>${amount(most)}</span><span>${amount(most / 2)}</span><span>0</span></div>
+<div class="plot">${svg(steps, most)}</div>
+<div class="times" aria-hidden="true">${[0, 0.25, 0.5, 0.75].map(part => time(steps[Math.floor(steps.length * part)]!.begins, at))}<span>now</span></div>
+<p class="readout" aria-hidden="true"></p>
+<ul class="legend">${lanes.map(lane => html`<li class="of-${lane}">${names[lane]}</li>`)}<li class="of-others">others</li><li class="of-free">free</li><li class="of-limit">limit</li><li class="of-refused">refused (429)</li></ul>
+<figcaption id="credits-sum">Last ${rangeNames[range]}, ${stepNames[range]}: we used ${count(total, 'credit')}${
+    total > 0
+      ? html` (${lanes.flatMap((lane, i) => (sums[i]! > 0 ? [`${names[lane]} ${amount(sums[i]!)}`] : [])).join(', ')})`
+      : null
+  }; ${refused === 0 ? 'nothing was refused' : `${count(refused, 'request')} refused`}.</figcaption>
+</figure>
+<details data-key="credits-table"><summary>The same in figures</summary>${table(steps, at)}</details>
+<script type="application/json" class="steps">${{ html: json(steps) }}</script>`;
+}
+
+const heightOf = (step: Step): number =>
+  Math.max(step.limit ?? 0, step.lanes.reduce((sum, n) => sum + n, 0) + step.others);
+
+/** A hundred units high, ten wide for each step; what it means stands in the caption and in the table. */
+function svg(steps: readonly Step[], most: number): Html {
+  const width = steps.length * 10;
+  const y = (n: number) => Number((100 - (n / most) * 100).toFixed(2));
+  const levels = [...lanes.keys()].map(i => (step: Step) => step.lanes[i]!);
+  const series = [...levels, (step: Step) => step.others, (step: Step) => step.free];
+  const classes = [...lanes, 'others', 'free'];
+  const base = steps.map(() => 0);
+  const bars = series.map((of, i) => {
+    const path = steps.map((step, n) => {
+      const height = of(step);
+      if (height <= 0) return '';
+      const from = base[n]!;
+      base[n] = from + height;
+      return `M${n * 10 + 1} ${y(from)}V${y(from + height)}h8V${y(from)}z`;
+    });
+    return html`<path class="of-${classes[i]!}" d="${path.join('')}"/>`;
+  });
+  const limit = steps.map((step, n) => (step.limit === null ? '' : `M${n * 10} ${y(step.limit)}h10`)).join('');
+  const refused = steps.map((step, n) => (step.refused === 0 ? '' : `M${n * 10 + 5} 0V100`)).join('');
+  return html`<svg viewBox="0 0 ${width} 100" preserveAspectRatio="none" aria-hidden="true">${bars}<path class="of-limit" d="${limit}"/><path class="of-refused" d="${refused}"/></svg>`;
+}
+
+const rounded = (n: number): string => (Number.isInteger(n) ? amount(n) : n.toFixed(1));
+
+function table(steps: readonly Step[], at: Date): Html {
+  const busy = steps.filter(step => heightOf({ ...step, limit: 0 }) > 0 || step.refused > 0);
+  if (busy.length === 0) return html`<p class="none">No request was made in this time.</p>`;
+  return html`
+<div class="wide" role="region" aria-label="Credits in figures" tabindex="0"><table><thead><tr><th scope="col">from</th>${lanes.map(lane => html`<th scope="col" class="n">${names[lane]}</th>`)}<th scope="col" class="n">others</th><th scope="col" class="n">free</th><th scope="col" class="n">limit</th><th scope="col" class="n">refused</th></tr></thead><tbody>${busy
+    .toReversed()
+    .map(
+      step =>
+        html`<tr><th scope="row">${time(step.begins, at)}</th>${[...step.lanes, step.others, step.free].map(n => html`<td class="n">${rounded(n)}</td>`)}<td class="n">${step.limit === null ? '' : rounded(step.limit)}</td><td class="n">${step.refused}</td></tr>`,
+    )}</tbody></table></div>
+<p class="none">Times without a request are left out.</p>`;
+}
+
+/** Numbers only: nothing in it could end the element that it stands in. */
+function json(steps: readonly Step[]): string {
+  const short = (n: number | null) => (n === null ? null : Number(n.toFixed(2)));
+  return JSON.stringify(
+    steps.map(step => [
+      step.begins.getTime() / 1000,
+      ...step.lanes.map(short),
+      ...[step.others, step.free, step.limit, step.refused].map(short),
+    ]),
+  );
+}
+
+/** The catalog: requests of the last 24 hours, of those allowed in a day. */
+export function requestsOfDay(
+  buckets: readonly Bucket[],
+  { limit, sleepsUntil, at }: { limit: number | undefined; sleepsUntil: Date | null; at: Date },
+): Html {
+  const sum = Math.round(buckets.reduce((all, bucket) => all + used(bucket) * bucket.minutes, 0));
+  const refused = buckets.reduce((all, bucket) => all + bucket.refused, 0);
+  const allowed = limit ?? buckets.findLast(({ credit_limit }) => credit_limit !== null)?.credit_limit ?? undefined;
+  const hours = buckets.map(bucket => used(bucket) * bucket.minutes);
+  const most = Math.max(1, ...hours);
+  const path = hours
+    .map((n, i) => (n === 0 ? '' : `M${i * 10 + 1} 100V${(100 - (n / most) * 100).toFixed(1)}h8V100z`))
+    .join('');
+  const share = allowed === undefined ? null : Math.min(100, (sum / allowed) * 100).toFixed(1);
+  return html`
+<h2 id="requests-h">Requests to the catalog</h2>
+<p><strong>${amount(sum)}</strong>${allowed === undefined ? ' requests' : ` of ${amount(allowed)} requests`} in the last 24 hours${refused > 0 ? `, ${count(refused, 'request')} refused` : ''}.${
+    sleepsUntil !== null && sleepsUntil > at ? html` It goes on at ${time(sleepsUntil, at)}.` : null
+  }</p>
+${share === null ? null : html`<svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true"><rect width="${share}" height="1"/></svg>`}
+<svg class="hours" viewBox="0 0 240 100" preserveAspectRatio="none" aria-hidden="true"><path d="${path}"/></svg>
+<p class="none small">By the hour, the last one is now; ${amount(most)} at most.</p>`;
+}

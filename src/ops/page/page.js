@@ -1,0 +1,247 @@
+/**
+ * What the page can do besides with a script: it stays as fresh as its source, shows times in the zone of whoever looks, sends
+ * what is pressed without leaving, and draws the graph so that it can be asked. Without it all of this is there as well,
+ * a reload apart.
+ */
+
+// --- times ------------------------------------------------------------------------------------------------------------
+
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const dayOf = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
+const yearOf = new Intl.DateTimeFormat('en-GB', { year: 'numeric' });
+const clock = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' };
+const minutes = new Intl.DateTimeFormat('en-GB', clock);
+const seconds = new Intl.DateTimeFormat('en-GB', { ...clock, second: '2-digit' });
+
+function written(at, withSeconds) {
+  const now = new Date();
+  const isToday = at.toDateString() === now.toDateString();
+  const year = yearOf.format(at) === yearOf.format(now) ? '' : ` ${yearOf.format(at)}`;
+  return `${isToday ? '' : `${dayOf.format(at)}${year}, `}${(withSeconds ? seconds : minutes).format(at)}`;
+}
+
+function localise(root) {
+  for (const one of root.querySelectorAll('time')) {
+    one.title = one.dateTime;
+    one.textContent = written(new Date(one.dateTime), 'seconds' in one.dataset);
+  }
+}
+
+// --- one part in the place of another ------------------------------------------------------------------------------------
+
+const keyOf = node => node.dataset?.key;
+const isAlike = (one, other) =>
+  one.nodeType === other.nodeType && one.nodeName === other.nodeName && keyOf(one) === keyOf(other);
+
+/** Makes `from` what `to` is. What is alike stays the same element: its focus, its scroll position, whether it is open. */
+function become(from, to) {
+  if (from.nodeType !== Node.ELEMENT_NODE) {
+    if (from.data !== to.data) from.data = to.data;
+    return;
+  }
+  for (const { name, value } of to.attributes) if (from.getAttribute(name) !== value) from.setAttribute(name, value);
+  for (const { name } of [...from.attributes])
+    if (!to.hasAttribute(name) && !(name === 'open' && from.localName === 'details')) from.removeAttribute(name);
+  becomeInside(from, to);
+}
+
+function becomeInside(from, to) {
+  const keys = new Set([...to.children].map(keyOf));
+  for (const child of [...from.children]) {
+    if (keyOf(child) !== undefined && !keys.has(keyOf(child))) child.remove();
+  }
+  let here = from.firstChild;
+  for (const wanted of [...to.childNodes]) {
+    while (here?.dataset?.keep !== undefined) here = here.nextSibling;
+    const key = keyOf(wanted);
+    const found =
+      key === undefined ? here && isAlike(here, wanted) && here : [...from.children].find(one => keyOf(one) === key);
+    if (found && isAlike(found, wanted)) {
+      if (found === here) here = here.nextSibling;
+      else from.insertBefore(found, here);
+      become(found, wanted);
+    } else from.insertBefore(document.adoptNode(wanted), here);
+  }
+  while (here) {
+    const next = here.nextSibling;
+    if (here.dataset?.keep === undefined) here.remove();
+    here = next;
+  }
+}
+
+function show(id, inside) {
+  const section = document.getElementById(id);
+  if (!section) return location.reload();
+  const template = document.createElement('template');
+  template.innerHTML = inside;
+  localise(template.content);
+  const hadFocus = section.contains(document.activeElement);
+  becomeInside(section, template.content);
+  if (hadFocus && !section.contains(document.activeElement)) {
+    // What had it is gone.
+    section.tabIndex = -1;
+    section.focus({ preventScroll: true });
+  }
+  if (id === 'credits') draw();
+}
+
+// --- the graph ------------------------------------------------------------------------------------------------------------
+
+const series = ['interactive', 'fresh', 'backfill', 'sweep', 'others', 'free'];
+const spoken = ['asked for by people', 'fresh', 'history', 'looking again', 'others', 'free'];
+const limitAt = 1 + series.length;
+const refusedAt = limitAt + 1;
+let plot;
+let steps = [];
+
+const colour = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+function draw() {
+  const place = document.querySelector('#credits .plot');
+  const data = document.querySelector('#credits .steps');
+  if (!place || !data || typeof uPlot === 'undefined') return;
+  steps = JSON.parse(data.textContent);
+  place.classList.add('drawn');
+  // From the top of the pile to its bottom, each one drawn over the one before.
+  const piles = series.map((_, n) => steps.map(step => step.slice(1, n + 2).reduce((sum, one) => sum + one, 0)));
+  const columns = [steps.map(step => step[0]), ...piles.toReversed(), steps.map(step => step[limitAt])];
+  if (plot) plot.setData(columns);
+  else plot = plotIn(place, columns);
+}
+
+function plotIn(place, columns) {
+  const bars = uPlot.paths.bars({ size: [0.8, Number.POSITIVE_INFINITY], align: 1 });
+  const axis = {
+    stroke: () => colour('soft'),
+    font: '12px system-ui, sans-serif',
+    grid: { stroke: () => colour('line'), width: 1 },
+    ticks: { show: false },
+  };
+  const made = new uPlot(
+    {
+      width: place.clientWidth,
+      height: place.clientHeight,
+      legend: { show: false },
+      cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
+      scales: { y: { range: (_, __, most) => [0, Math.max(1, most)] } },
+      axes: [
+        { ...axis, grid: { show: false }, values: (_, at) => at.map(one => written(new Date(one * 1000))) },
+        { ...axis, size: 44 },
+      ],
+      series: [
+        {},
+        ...series
+          .toReversed()
+          .map(name => ({ fill: () => colour(name), width: 0, points: { show: false }, paths: bars })),
+        {
+          stroke: () => colour('ink'),
+          width: 1.5,
+          dash: [5, 4],
+          points: { show: false },
+          paths: uPlot.paths.stepped({ align: 1 }),
+        },
+      ],
+      hooks: { draw: [markRefused], setCursor: [readOut] },
+    },
+    columns,
+    place,
+  );
+  made.root.dataset.keep = '';
+  made.root.setAttribute('aria-hidden', 'true');
+  new ResizeObserver(() => made.setSize({ width: place.clientWidth, height: place.clientHeight })).observe(place);
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => made.redraw());
+  return made;
+}
+
+function markRefused({ ctx, bbox, valToPos }) {
+  ctx.save();
+  ctx.strokeStyle = colour('bad');
+  ctx.lineWidth = 2 * devicePixelRatio;
+  const half = steps.length > 1 ? (steps[1][0] - steps[0][0]) / 2 : 0;
+  for (const step of steps.filter(one => one[refusedAt] > 0)) {
+    const x = valToPos(step[0] + half, 'x', true);
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
+}
+
+function readOut({ cursor }) {
+  const place = document.querySelector('#credits .readout');
+  const step = steps[cursor.idx ?? -1];
+  if (!place) return;
+  const parts = step
+    ? [...spoken.map((name, n) => [name, step[n + 1]]), ['refused', step[refusedAt]]].filter(([, n]) => n > 0)
+    : [];
+  const figures = parts.map(([name, n]) => `${name} ${Number(n.toFixed(1)).toLocaleString('en')}`);
+  place.textContent = step ? `${written(new Date(step[0] * 1000))}: ${figures.join(', ') || 'nothing'}` : '';
+}
+
+// --- live -----------------------------------------------------------------------------------------------------------------
+
+const live = document.getElementById('live');
+const main = document.getElementById('main');
+
+function say(words, isLost = false) {
+  live.classList.toggle('lost', isLost);
+  if (live.textContent !== words) live.textContent = words;
+}
+
+function follow() {
+  const sections = [...document.querySelectorAll('[data-live]')];
+  const have = sections.map(one => `${one.id}:${one.dataset.live}`).join(',');
+  const from = `${main.dataset.events}${main.dataset.events.includes('?') ? '&' : '?'}have=${encodeURIComponent(have)}`;
+  const events = new EventSource(from);
+  const well = () => say(`Live; times are ${zone}.`);
+  events.addEventListener('open', well);
+  events.addEventListener('part', ({ data }) => {
+    const { id, html } = JSON.parse(data);
+    show(id, html);
+    well();
+  });
+  events.addEventListener('back', well);
+  events.addEventListener('away', ({ data }) => say(JSON.parse(data), true));
+  events.addEventListener('error', () => {
+    say('Not connected: these figures are the last ones seen.', true);
+    // Refused, and not only lost: a session that has ended, or a server that is full.
+    if (events.readyState === EventSource.CLOSED) setTimeout(again, 5000);
+  });
+}
+
+async function again() {
+  const reply = await fetch(location.href, { method: 'HEAD' }).catch(() => undefined);
+  if (reply?.status === 401) location.reload();
+  else follow();
+}
+
+// --- what is pressed --------------------------------------------------------------------------------------------------------
+
+const said = document.getElementById('said');
+
+async function send(form, button) {
+  button.setAttribute('aria-busy', 'true');
+  try {
+    const body = new URLSearchParams(new FormData(form, button));
+    const reply = await fetch(form.action, { method: 'POST', body, headers: { Accept: 'application/json' } });
+    if (reply.status === 401) return location.reload();
+    const { says, remedy } = await reply.json();
+    said.classList.toggle('refused', !reply.ok);
+    said.textContent = [says, remedy].filter(Boolean).join(' ');
+  } catch {
+    said.classList.add('refused');
+    said.textContent = 'It could not be sent: the page does not answer.';
+  } finally {
+    button.removeAttribute('aria-busy');
+  }
+}
+
+document.getElementById('deeds')?.addEventListener('submit', event => {
+  event.preventDefault();
+  if (event.submitter?.getAttribute('aria-busy') !== 'true') send(event.target, event.submitter);
+});
+
+localise(document);
+draw();
+if (main?.dataset.events) follow();

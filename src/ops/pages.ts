@@ -1,0 +1,102 @@
+/** From the rows of the warehouse and the settings of the accounts to the pages, and to what is sent of them later. */
+import type pg from 'pg';
+import type { Clock } from '../clock.ts';
+import type { Config } from '../config.ts';
+import type { SourceName } from '../http/request.ts';
+import { nextSlots, timetables } from '../queue/schedule.ts';
+import { streams as declared } from '../streams/index.ts';
+import type { Role } from './auth.ts';
+import type { Range } from './credits.ts';
+import { type AccountLine, accountNames, readAccount, readFleetFigures } from './figures.ts';
+import type { Look } from './live.ts';
+import { type Known, type Parts, partsOf } from './page/account.ts';
+import { fleetParts, pathOf } from './page/fleet.ts';
+import { type Step, stepsOf, unknownScale } from './page/graph.ts';
+import { timeLeft } from './time-left.ts';
+
+/** An account that this process has settings for. */
+export interface Served {
+  readonly config: Config;
+  /** Those that are configured. */
+  readonly sources: ReadonlySet<SourceName>;
+}
+
+export interface Pages {
+  /** The names of all accounts: those of the warehouse, and those that have settings. */
+  accounts(): Promise<string[]>;
+  /** The streams of the configured sources of an account; undefined where it has no settings here. */
+  streamsOf(account: string): readonly string[] | undefined;
+  account(account: string, range: Range): Look;
+  fleet: Look;
+  /** Of the graph, in credits a minute. */
+  credits(account: string, range: Range): Promise<Step[]>;
+}
+
+/** Of each schedule. */
+const shownSlots = 3;
+
+export function makePages(deps: { pg: pg.Pool; clock: Clock; accounts: readonly Served[] }): Pages {
+  const { pg, clock } = deps;
+  const served = new Map(deps.accounts.map(one => [one.config.account, one]));
+  const slots = new Map<string, { untilMs: number; next: Known['next'] }>();
+
+  /** Reckoned anew when the first of them is over. */
+  function nextOf(account: string): Known['next'] {
+    const one = served.get(account);
+    if (one === undefined || one.sources.size === 0) return [];
+    const nowMs = clock.now();
+    const before = slots.get(account);
+    if (before !== undefined && nowMs < before.untilMs) return before.next;
+    const { schedule: times } = one.config;
+    const next = timetables(times, one.sources).map(timetable => ({
+      schedule: timetable.plan.schedule,
+      cron: timetable.expression,
+      timeZone: times.timeZone,
+      times: nextSlots(timetable, shownSlots, nowMs),
+    }));
+    const first = Math.min(...next.flatMap(({ times: [soonest] }) => soonest?.getTime() ?? []));
+    slots.set(account, { untilMs: first, next });
+    return next;
+  }
+
+  function knownOf(account: string): Known {
+    const one = served.get(account);
+    const hasDesk = one?.sources.has('helpdesk') === true;
+    return {
+      scale: hasDesk ? { periodMs: one.config.limits.periodMs, limit: one.config.limits.credits } : undefined,
+      requestsADay: one?.sources.has('books') ? one.config.books?.limits.credits : undefined,
+      next: nextOf(account),
+      timeLeft: stream => (one === undefined ? null : timeLeft(stream, one.config, clock.now())),
+    };
+  }
+
+  return {
+    async accounts() {
+      return [...new Set([...(await accountNames(pg)), ...served.keys()])].sort();
+    },
+    streamsOf(account) {
+      const one = served.get(account);
+      return one && declared.filter(({ source }) => one.sources.has(source)).map(({ name }) => name);
+    },
+    account: (account, range) => async () => {
+      const figures = await readAccount(pg, account, range);
+      const known = knownOf(account);
+      return (role: Role): Parts => partsOf({ figures, known, range, role, link: pathOf(account) });
+    },
+    async credits(account, range) {
+      const { credits } = await readAccount(pg, account, range);
+      return stepsOf(credits, knownOf(account).scale ?? unknownScale);
+    },
+    fleet: async () => {
+      const { at, accounts } = await readFleetFigures(pg);
+      const there = new Set(accounts.map(({ account }) => account));
+      const unread: AccountLine[] = [...served.keys()]
+        .filter(account => !there.has(account))
+        .map(account => ({ account, streams: [], problems: { critical: 0, warning: 0, info: 0 }, workers: 0 }));
+      const parts = fleetParts({ at, accounts: [...accounts, ...unread] }, stream =>
+        knownOf(stream.account).timeLeft(stream),
+      );
+      return () => parts;
+    },
+  };
+}
