@@ -2,10 +2,16 @@
 
 -- What runs were expected to take, beside what they took; and how long the source takes to answer, which a forecast needs.
 
-alter table sync.credit_minutes add column requests bigint not null default 0, add column took_ms bigint not null default 0;
+alter table sync.credit_minutes add column requests bigint not null default 0, add column took_ms bigint not null default 0,
+  add column followed bigint not null default 0, add column between_ms bigint not null default 0;
 comment on column sync.credit_minutes.requests is
   'Requests that were answered in this minute, refusals and time-outs among them. Nothing before this column was there.';
 comment on column sync.credit_minutes.took_ms is 'How long they took together, from the grant of their credits to the reply, in milliseconds.';
+
+comment on column sync.credit_minutes.followed is
+  'Of these requests those that followed another one of the same process at once, where none was on its way beside it.';
+comment on column sync.credit_minutes.between_ms is
+  'How long it took together from the reply before to the next request of theirs: to store what came, in milliseconds.';
 
 create table sync.plans (
   account_id text not null,

@@ -68,6 +68,7 @@ interface Row {
 interface Change {
   state: State;
   settled?: Settled | null;
+  betweenMs?: number | undefined;
 }
 
 const clockMs = 'extract(epoch from clock_timestamp())::float8 * 1000';
@@ -89,9 +90,10 @@ const settleSql = `
   with changed as (${changed} returning account_id, source), counted as (
     insert into sync.credit_minutes as m
       (account_id, source, minute, credit_limit, interactive, fresh, backfill, sweep, others, waited_ms, refused,
-       took_ms, requests)
+       took_ms, requests, followed, between_ms)
     select account_id, source, date_trunc('minute', to_timestamp($7::float8 / 1000), 'UTC'),
-      $8, $9, $10, $11, $12, $13, $14, $15, $16, 1
+      $8, $9, $10, $11, $12, $13, $14, $15, $16, 1,
+      $18, $19
     from changed
     on conflict (account_id, source, minute) do update set
       credit_limit = excluded.credit_limit,
@@ -103,7 +105,9 @@ const settleSql = `
       waited_ms = m.waited_ms + excluded.waited_ms,
       refused = m.refused + excluded.refused,
       took_ms = m.took_ms + excluded.took_ms,
-      requests = m.requests + 1
+      requests = m.requests + 1,
+      followed = m.followed + excluded.followed,
+      between_ms = m.between_ms + excluded.between_ms
   )
   select ${clockMs} as clock_ms,
     case when $17::float8 is not null then sync.void_since(account_id, source, to_timestamp($17 / 1000)) end
@@ -124,6 +128,7 @@ export function makeBudget(deps: BudgetDeps): Budget {
   const time = databaseClock(deps);
   const exclusive = queue();
   let last: Row | undefined;
+  const busy = betweenRequests(clock);
 
   async function read(): Promise<Row> {
     for (;;) {
@@ -134,12 +139,21 @@ export function makeBudget(deps: BudgetDeps): Budget {
   }
 
   /** False if somebody else was faster, or the clock is not what it was taken for. */
-  async function write(version: number, { state, settled }: Change, now: Moment, fresh: boolean): Promise<boolean> {
+  async function write(
+    version: number,
+    { state, settled, betweenMs }: Change,
+    now: Moment,
+    fresh: boolean,
+  ): Promise<boolean> {
     const between = deps.now ? [0, '+infinity'] : [now.earliestMs, fresh ? '+infinity' : now.latestMs + lagMs];
     const values = [...key, JSON.stringify(state), version, ...between];
     const { rowCount } = await time.timed(() =>
       settled
-        ? deps.pg.query({ name: 'budget-settle', text: settleSql, values: [...values, ...minuteOf(settled)] })
+        ? deps.pg.query({
+            name: 'budget-settle',
+            text: settleSql,
+            values: [...values, ...minuteOf(settled, betweenMs)],
+          })
         : deps.pg.query({ name: 'budget-write', text: writeSql, values }),
     );
     return rowCount === 1;
@@ -164,13 +178,24 @@ export function makeBudget(deps: BudgetDeps): Budget {
   async function acquire(cost: number, lane: Lane, signal?: AbortSignal): Promise<Grant> {
     refuseImpossible(cost, limits);
     const ask = { id: newId(deps.random), lane, cost };
+    busy.asked(ask.id);
+    try {
+      await granted(ask, signal);
+    } catch (error) {
+      busy.over(ask.id);
+      throw error;
+    }
+    return ask;
+  }
+
+  async function granted(ask: ledger.Ask, signal: AbortSignal | undefined): Promise<void> {
     for (;;) {
       signal?.throwIfAborted();
       const { done, now } = await unlessAborted(
         exclusive(() => attempt(ask, signal)),
         signal,
       );
-      if (done.granted) return ask;
+      if (done.granted) return;
       if (done.tooLong) throw spent(done.waitUntilMs, now);
       await clock.sleep(Math.max(1, done.waitUntilMs - now.earliestMs), signal);
     }
@@ -187,7 +212,10 @@ export function makeBudget(deps: BudgetDeps): Budget {
   }
 
   async function settle(grant: Grant, reply: Reply): Promise<Booked> {
-    const { done } = await exclusive(() => change((state, now) => ledger.settle(state, now, grant.id, reply, rules)));
+    const betweenMs = busy.over(grant.id);
+    const { done } = await exclusive(() =>
+      change((state, now) => ({ ...ledger.settle(state, now, grant.id, reply, rules), betweenMs })),
+    );
     const clock = done.settled?.clock;
     return { ...(reply.refused && { until: new Date(done.state.frozenUntilMs) }), ...(clock && { clock }) };
   }
@@ -213,11 +241,34 @@ function refuseImpossible(cost: number, limits: Limits): void {
   );
 }
 
-function minuteOf(settled: Settled): (number | null)[] {
+function minuteOf(settled: Settled, betweenMs: number | undefined): (number | null)[] {
   const credits = ledger.lanes.map(lane => (lane === settled.lane ? settled.cost : 0));
   const { atMs, limit, others, waitedMs, tookMs, refused, clock } = settled;
   const minute = [limit, ...credits, others, waitedMs, refused ? 1 : 0, tookMs].map(Math.ceil);
-  return [atMs, ...minute, clock?.voidFromMs ?? null];
+  const followed = betweenMs === undefined ? [0, 0] : [1, Math.round(betweenMs)];
+  return [atMs, ...minute, clock?.voidFromMs ?? null, ...followed];
+}
+
+/** What took longer was no storing of a reply. */
+const longestBetweenMs = 1000;
+
+/** How long it takes from a reply to the next request, where one follows the other. */
+function betweenRequests(clock: Clock) {
+  const atWork = new Map<string, number | undefined>();
+  let repliedMs: number | undefined;
+  return {
+    asked(id: string): void {
+      const ms = atWork.size === 0 && repliedMs !== undefined ? clock.monotonic() - repliedMs : undefined;
+      atWork.set(id, ms !== undefined && ms <= longestBetweenMs ? ms : undefined);
+    },
+    /** Answered, or given up. */
+    over(id: string): number | undefined {
+      const ms = atWork.get(id);
+      atWork.delete(id);
+      repliedMs = clock.monotonic();
+      return ms;
+    },
+  };
 }
 
 /** Unique among the few requests that are in flight at one time. */

@@ -6,7 +6,7 @@ import { empty, type Limits, type State } from '../budget/ledger.ts';
 import type { Context } from '../context.ts';
 import type { SourceName } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
-import { budgetOf, type Foreseen, runsAtWork, tookMs } from '../warehouse/foreseen.ts';
+import { betweenStreamsMs, budgetOf, type Foreseen, paceOf, runsAtWork } from '../warehouse/foreseen.ts';
 import type { Range } from '../warehouse/runs.ts';
 import { partsOfSweep, partsOfVerify } from './plan-again.ts';
 import { type Catalog, partsOfBooks } from './plan-books.ts';
@@ -56,7 +56,7 @@ export interface StreamPlanned {
 const assumedLatencyMs = 300;
 const lately = 6 * 3_600_000;
 /** From one stream to the next: a job ends, another one is taken up. */
-const betweenMs = 100;
+const assumedBetweenMs = 100;
 /** The catalog is not waited for longer; see context.ts. */
 const longestWaitMs = 60_000;
 const timeoutMs = 30_000;
@@ -79,8 +79,10 @@ export async function plan(question: Question, given: Given): Promise<Planned> {
     if (parts[source].length === 0) continue;
     const limits = given.limits[source];
     if (limits === undefined) continue;
-    const pace = await paceOf(planning, source, limits, booked[source].latencyMs());
-    const timing = timeOf(parts[source], pace, nowMs);
+    const pace = await paceFor(planning, source, limits, booked[source].latencyMs());
+    const { storeMs } = pace;
+    const stored = parts[source].map(part => ({ ...part, storeMs: storeMs ?? part.storeMs }));
+    const timing = timeOf(stored, pace, nowMs);
     timed.push(...timing.parts);
     if (source === 'helpdesk') ({ waits } = timing);
   }
@@ -105,18 +107,23 @@ async function partsOf(
 }
 
 /** The ledger as it stands, and as fast as the source has been. */
-async function paceOf({ ctx, nowMs, assumed }: Planning, source: SourceName, limits: Limits, seenMs: number) {
+async function paceFor({ ctx, nowMs, assumed }: Planning, source: SourceName, limits: Limits, seenMs: number) {
   const key = { account: ctx.account, source };
   const state: State = { ...empty, ...(await budgetOf(ctx.pg, key)) };
-  const measured = await tookMs(ctx.pg, key, new Date(nowMs - lately));
-  const latencyMs = Math.round(measured ?? (seenMs || assumedLatencyMs));
+  const since = new Date(nowMs - lately);
+  const measured = await paceOf(ctx.pg, key, since);
+  const latencyMs = Math.round(measured.latencyMs ?? (seenMs || assumedLatencyMs));
+  const isMeasured = measured.latencyMs !== undefined || seenMs > 0;
+  assumed.add(`a request takes ${latencyMs} ms (${isMeasured ? 'measured' : 'assumed'}, ${source})`);
+  const storeMs = measured.storeMs === undefined ? undefined : Math.round(measured.storeMs);
   assumed.add(
-    `a request takes ${latencyMs} ms (${measured === undefined && seenMs === 0 ? 'assumed' : 'measured'}, ${source})`,
+    `to store a reply takes ${storeMs === undefined ? '8 to 20 ms (assumed' : `${storeMs} ms (measured`}, ${source})`,
   );
+  const betweenMs = (await betweenStreamsMs(ctx.pg, ctx.account, since)) ?? assumedBetweenMs;
   const others = Math.max(0, ...state.others.map(([, credits]) => credits));
   if (others > 0) assumed.add(`others go on to use ${others} credits a period (${source})`);
   const rules = source === 'books' ? { ...limits, evenly: false, timeoutMs, longestWaitMs } : { ...limits, timeoutMs };
-  return { state, rules, latencyMs, betweenMs };
+  return { state, rules, latencyMs, betweenMs, storeMs };
 }
 
 function told(

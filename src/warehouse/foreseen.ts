@@ -64,19 +64,20 @@ export async function forecastOf(db: pg.Pool, run: number): Promise<Foreseen | u
 
 // --- what the source takes ---------------------------------------------------------------------------------------------
 
-/** How long a request took lately, on average; undefined where none was made. */
-export async function tookMs(
+/** How long a request took lately, and from its reply to the next one, on average; undefined where none was made. */
+export async function paceOf(
   db: pg.Pool,
   { account, source }: { account: string; source: string },
   since: Date,
-): Promise<number | undefined> {
-  const { rows } = await db.query<{ ms: number | null }>(
-    `select (sum(took_ms)::float8 / nullif(sum(requests), 0)) as ms from (
-       select took_ms, requests from sync.credit_minutes
+): Promise<{ latencyMs: number | undefined; storeMs: number | undefined }> {
+  const { rows } = await db.query<{ took: number | null; between: number | null }>(
+    `select sum(took_ms)::float8 / nullif(sum(requests), 0) as took, sum(between_ms)::float8 / nullif(sum(followed), 0) as between
+     from (
+       select took_ms, requests, followed, between_ms from sync.credit_minutes
        where account_id = $1 and source = $2 and minute >= $3 and requests > 0 order by minute desc limit 60) lately`,
     [account, source, since],
   );
-  return rows[0]!.ms ?? undefined;
+  return { latencyMs: rows[0]!.took ?? undefined, storeMs: rows[0]!.between ?? undefined };
 }
 
 /** The ledger as it stands, and the clock that it goes by. */
@@ -89,6 +90,20 @@ export async function budgetOf(
     [account, source],
   );
   return rows[0]?.state;
+}
+
+/** How long it took from the end of a stream to the beginning of the next one of its run, lately, on average. */
+export async function betweenStreamsMs(db: pg.Pool, account: string, since: Date): Promise<number | undefined> {
+  const { rows } = await db.query<{ ms: number | null }>(
+    `select extract(epoch from avg(gap))::float8 * 1000 as ms from (
+       select s.started_at - lag(s.finished_at) over (partition by s.run_id, k.source order by k.place) as gap
+       from sync.stored_run_streams s join sync.streams k using (stream)
+       where s.account_id = $1 and s.started_at >= $2 and s.carried_from is null
+       order by s.started_at desc limit 60) gaps
+     where gap between interval '0' and interval '2 s'`,
+    [account, since],
+  );
+  return rows[0]!.ms ?? undefined;
 }
 
 /** Runs that are at work on the same account: they use credits of their own. */

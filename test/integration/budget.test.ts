@@ -161,7 +161,7 @@ test('a 429 in one process stops all of them until the reset and a second, and i
   const { rows } = await db.pool.query('select * from sync.credit_minutes');
   const row = { account_id: 'acme', source: 'helpdesk', credit_limit: '100', fresh: '0', backfill: '0' };
   const minute = new Date(Math.floor(begunMs / 60_000) * 60_000);
-  const answers = { refused: '1', requests: '2', took_ms: '2' };
+  const answers = { refused: '1', requests: '2', took_ms: '2', followed: '0', between_ms: '0' };
   expect(rows).toEqual([
     { ...row, minute, ...{ interactive: '1', sweep: '0', others: '58', waited_ms: '21001' }, ...answers },
   ]);
