@@ -1,5 +1,6 @@
 /** A sandbox mirrored into a database of its own, and what differs afterwards: nothing, if all is well. */
 import type pg from 'pg';
+import { inject } from 'vitest';
 import { auditTickets } from '../../jobs/audit-tickets.ts';
 import { backfillStream } from '../../jobs/backfill-stream.ts';
 import { hydrateMessages } from '../../jobs/hydrate-messages.ts';
@@ -43,7 +44,7 @@ export function configFor(
   return {
     account: 'default',
     databaseUrl,
-    redisUrl: undefined,
+    redisUrl: inject('ownRedisUrl'),
     helpdesk: { baseUrl: new URL(sandbox.url), token: sandbox.token },
     limits: noLimits,
     sinceMs: 0,
