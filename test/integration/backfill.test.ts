@@ -147,16 +147,16 @@ describe.concurrent('holes', () => {
   });
 
   test('that HELPDESK_SINCE leaves when it is set earlier are shown, and filled without bounds', async () => {
-    await using desk = await openDesk({ hours: 250 });
-    await syncOnce(configOf(desk, 150));
-    expect((await idsOf(desk, 'tickets')).size).toBe(100);
+    await using desk = await openDesk({ hours: 140 });
+    await syncOnce(configOf(desk, 105));
+    expect((await idsOf(desk, 'tickets')).size).toBe(35);
     // A sync goes on at the top, and leaves the hole to be seen.
     await syncOnce(configOf(desk, 0));
     const { rows: holes } = await desk.db.pool.query(
       `select hole_from as from, hole_to as to from sync.holes where stream = 'tickets' and list = 'default' and hole_to < $1`,
-      [at(200)],
+      [at(120)],
     );
-    expect(holes).toEqual([{ from: at(0), to: at(150) }]);
+    expect(holes).toEqual([{ from: at(0), to: at(105) }]);
     const result = await backfillOnce(configOf(desk, 0), ['users', 'customers', 'tickets', 'messages']);
     expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
     expect(await differences(desk.db.pool, desk.world)).toEqual([]);
@@ -165,7 +165,7 @@ describe.concurrent('holes', () => {
   });
 
   test('where there are none, nothing is read; what is newer than the top is left to a sync', async () => {
-    await using desk = await openDesk({ hours: 200 });
+    await using desk = await openDesk({ hours: 60 });
     await syncOnce(configOf(desk));
     desk.world.touch('t5');
     const requests = desk.sandbox.totals.requests;
@@ -177,21 +177,21 @@ describe.concurrent('holes', () => {
   });
 
   test('of an empty warehouse: a part, then a sync goes on behind it', async () => {
-    await using desk = await openDesk({ hours: 350 });
-    await backfillOnce(configOf(desk), ['users', 'customers', 'tickets', 'messages'], range(null, 250));
-    expect((await desk.covered('tickets')).map(([, to]) => to)).toEqual([250]);
+    await using desk = await openDesk({ hours: 140 });
+    await backfillOnce(configOf(desk), ['users', 'customers', 'tickets', 'messages'], range(null, 110));
+    expect((await desk.covered('tickets')).map(([, to]) => to)).toEqual([110]);
     const listed = desk.listed();
-    expect(Math.max(...listed)).toBeLessThan(250);
+    expect(Math.max(...listed)).toBeLessThan(110);
     const asked = new Set(desk.asked());
-    expect(asked).toEqual(new Set(upFrom(0, 250)));
+    expect(asked).toEqual(new Set(upFrom(0, 110)));
     expect(await syncOnce(configOf(desk))).toMatchObject({ state: 'completed', exitCode: 0 });
-    expect(Math.min(...desk.listed())).toBe(250);
+    expect(Math.min(...desk.listed())).toBe(110);
     expect(desk.asked().filter(id => asked.has(id))).toEqual([]);
     expect(await differences(desk.db.pool, desk.world)).toEqual([]);
   });
 
   test('of an empty warehouse: without bounds everything, and nothing is left for a sync', async () => {
-    await using desk = await openDesk({ hours: 200 });
+    await using desk = await openDesk({ hours: 110 });
     expect(await backfillOnce(configOf(desk), ['users', 'customers', 'tickets', 'messages'])).toMatchObject({
       exitCode: 0,
     });
@@ -203,7 +203,7 @@ describe.concurrent('holes', () => {
   });
 
   test('up to a time that is still to come: nothing of the future is claimed, and a sync goes on at the top', async () => {
-    await using desk = await openDesk({ hours: 200 });
+    await using desk = await openDesk({ hours: 60 });
     const streams = ['users', 'customers', 'tickets', 'messages'];
     const result = await backfillOnce(configOf(desk), streams, { until: new Date('2100-01-01') });
     expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
@@ -242,13 +242,13 @@ describe.concurrent('holes', () => {
   );
 
   test('beyond the top leave no gap for a sync to pass over: refused; from below it, it is read on', async () => {
-    await using desk = await openDesk({ hours: 350 });
-    await backfillOnce(configOf(desk), ['tickets'], range(null, 110));
-    const refused = await backfillOnce(configOf(desk), ['tickets'], range(220, 320));
+    await using desk = await openDesk({ hours: 130 });
+    await backfillOnce(configOf(desk), ['tickets'], range(null, 30));
+    const refused = await backfillOnce(configOf(desk), ['tickets'], range(100, 120));
     expect(refused).toMatchObject({ state: 'failed', exitCode: 1 });
     expect(refused.streams[0]).toMatchObject({ error: expect.stringContaining('after the top of what is covered') });
-    expect(await backfillOnce(configOf(desk), ['tickets'], range(50, 160))).toMatchObject({ exitCode: 0 });
-    expect((await desk.covered('tickets')).map(([, to]) => to)).toEqual([160]);
+    expect(await backfillOnce(configOf(desk), ['tickets'], range(20, 45))).toMatchObject({ exitCode: 0 });
+    expect((await desk.covered('tickets')).map(([, to]) => to)).toEqual([45]);
     expect(await syncOnce(configOf(desk))).toMatchObject({ state: 'completed', exitCode: 0 });
     expect(await differences(desk.db.pool, desk.world)).toEqual([]);
   });
@@ -303,66 +303,66 @@ describe.concurrent('holes', () => {
 
 describe.concurrent('messages', () => {
   test('of the tickets that changed in the range and wait for them, and no others', async () => {
-    await using desk = await openDesk();
+    await using desk = await openDesk({ hours: 180 });
     await syncOnce(configOf(desk), ['tickets']);
-    await backfillOnce(configOf(desk), ['messages'], range(200, 260));
-    expect(desk.asked()).toEqual(upFrom(200, 260).reverse());
-    expect(await idsOf(desk, 'messages')).toEqual(new Set(upFrom(200, 260, 'm')));
-    await backfillOnce(configOf(desk), ['messages'], range(null, 230));
-    expect(desk.asked()).toEqual(upFrom(0, 200).reverse());
-    await backfillOnce(configOf(desk), ['messages'], range(1100, null));
-    expect(desk.asked()).toEqual(upFrom(1100, 1200).reverse());
+    await backfillOnce(configOf(desk), ['messages'], range(60, 80));
+    expect(desk.asked()).toEqual(upFrom(60, 80).reverse());
+    expect(await idsOf(desk, 'messages')).toEqual(new Set(upFrom(60, 80, 'm')));
+    await backfillOnce(configOf(desk), ['messages'], range(null, 70));
+    expect(desk.asked()).toEqual(upFrom(0, 60).reverse());
+    await backfillOnce(configOf(desk), ['messages'], range(150, null));
+    expect(desk.asked()).toEqual(upFrom(150, 180).reverse());
   });
 });
 
 describe.concurrent('--again', () => {
   test('for tickets reads the lists of the range, covered or not, and no ticket by its id', async () => {
-    await using desk = await openDesk({ hours: 320 });
+    await using desk = await openDesk({ hours: 130 });
     await syncOnce(configOf(desk));
     desk.wait(60_000);
     // What nothing announces: it is found by reading again.
-    desk.world.patchTicket('t150', { subject: 'changed quietly' }, { quiet: true });
+    desk.world.patchTicket('t60', { subject: 'changed quietly' }, { quiet: true });
     desk.listed();
     desk.asked();
-    const result = await backfillOnce(configOf(desk), ['tickets'], range(100, 300, true));
+    const result = await backfillOnce(configOf(desk), ['tickets'], range(10, 120, true));
     expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
     const listed = desk.listed();
-    expect(listed[0]).toBe(100);
-    expect(listed.length).toBeLessThanOrEqual(pagesOf(200));
+    expect(listed[0]).toBe(10);
+    expect(listed.length).toBeLessThanOrEqual(pagesOf(110));
     expect(desk.asked()).toEqual([]);
     expect(await differences(desk.db.pool, desk.world)).toEqual([]);
     // Done is done: asked for once more, it is read once more.
-    await backfillOnce(configOf(desk), ['tickets'], range(100, 300, true));
+    await backfillOnce(configOf(desk), ['tickets'], range(10, 120, true));
     expect(desk.listed()).toEqual(listed);
   });
 
   test('for messages pays for each ticket of the range once, at 2 credits', async () => {
-    await using desk = await openDesk({ hours: 320 });
+    await using desk = await openDesk({ hours: 60 });
     await syncOnce(configOf(desk));
     desk.wait(60_000);
     desk.asked();
     const before = desk.sandbox.totals.credits;
-    expect(await backfillOnce(configOf(desk), ['messages'], range(100, 200, true))).toMatchObject({ exitCode: 0 });
-    expect(desk.asked()).toEqual(upFrom(100, 200).reverse());
-    expect(desk.sandbox.totals.credits - before).toBe(200);
+    expect(await backfillOnce(configOf(desk), ['messages'], range(20, 40, true))).toMatchObject({ exitCode: 0 });
+    expect(desk.asked()).toEqual(upFrom(20, 40).reverse());
+    expect(desk.sandbox.totals.credits - before).toBe(40);
   });
 
   test('for messages goes on after Ctrl-C, and pays for nothing a third time', async () => {
-    await using desk = await openDesk({ hours: 320 });
+    await using desk = await openDesk({ hours: 80 });
     await syncOnce(configOf(desk));
     desk.wait(60_000);
     desk.asked();
     const { signal, interrupt } = interruption();
     let n = 0;
     desk.onRequest = () => {
-      if (++n === 70) interrupt();
+      if (++n === 25) interrupt();
     };
-    const first = await backfillOnce(configOf(desk), ['messages'], range(100, 300, true), signal);
+    const first = await backfillOnce(configOf(desk), ['messages'], range(20, 70, true), signal);
     expect(first).toMatchObject({ state: 'interrupted', exitCode: 130 });
     desk.onRequest = () => {};
-    const second = await backfillOnce(configOf(desk), ['messages'], range(100, 300, true));
+    const second = await backfillOnce(configOf(desk), ['messages'], range(20, 70, true));
     expect(second).toMatchObject({ run: first.run, state: 'completed', exitCode: 0 });
-    expect(desk.asked()).toEqual(upFrom(100, 300).reverse());
+    expect(desk.asked()).toEqual(upFrom(20, 70).reverse());
   });
 
   test('for tickets goes on after Ctrl-C where it was', async () => {
@@ -427,7 +427,7 @@ describe.concurrent('--again', () => {
   });
 
   test('for messages goes on after kill -9: at most the ticket in flight is paid for a third time', async () => {
-    await using desk = await openDesk({ hours: 320 });
+    await using desk = await openDesk({ hours: 80 });
     await syncOnce(configOf(desk));
     desk.wait(60_000);
     desk.asked();
@@ -436,15 +436,15 @@ describe.concurrent('--again', () => {
       'messages',
       '--again',
       '--since',
-      at(100).toISOString(),
+      at(20).toISOString(),
       '--until',
-      at(300).toISOString(),
+      at(70).toISOString(),
     ];
     const env = settingsFor(desk.db.url, desk.sandbox);
     const killed = shelfdesk(command, env);
     let n = 0;
     desk.onRequest = () => {
-      if (++n === 70) killed.process.kill('SIGKILL');
+      if (++n === 25) killed.process.kill('SIGKILL');
     };
     expect((await killed.finished).signal).toBe('SIGKILL');
     desk.onRequest = () => {};
@@ -453,8 +453,8 @@ describe.concurrent('--again', () => {
     expect(stderr).toContain('Going on with run');
     expect(JSON.parse(stdout)).toMatchObject({ state: 'completed', exitCode: 0, streams: [{ stream: 'messages' }] });
     const asked = desk.asked();
-    expect(new Set(asked)).toEqual(new Set(upFrom(100, 300)));
-    expect(asked.length).toBeLessThanOrEqual(201);
+    expect(new Set(asked)).toEqual(new Set(upFrom(20, 70)));
+    expect(asked.length).toBeLessThanOrEqual(51);
   });
 });
 
@@ -495,18 +495,18 @@ describe('several at once', () => {
   });
 
   test.for([false, true])('that overlap pay for messages once (again: %s)', async again => {
-    await using desk = await openDesk({ hours: 320 });
+    await using desk = await openDesk({ hours: 150 });
     await syncOnce(configOf(desk), again ? undefined : ['tickets']);
     desk.wait(60_000);
     desk.asked();
     const results = await Promise.all([
-      backfillOnce(configOf(desk), ['messages'], range(100, 300, again)),
-      backfillOnce(configOf(desk), ['messages'], range(200, 300, again)),
+      backfillOnce(configOf(desk), ['messages'], range(20, 140, again)),
+      backfillOnce(configOf(desk), ['messages'], range(70, 140, again)),
     ]);
     for (const result of results) expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
     const asked = desk.asked();
-    expect(new Set(asked)).toEqual(new Set(upFrom(100, 300)));
-    expect(asked.length).toBe(200);
+    expect(new Set(asked)).toEqual(new Set(upFrom(20, 140)));
+    expect(asked.length).toBe(120);
   });
 });
 
@@ -530,12 +530,12 @@ describe('on the command line', () => {
   });
 
   test('--again without names leaves messages out; --json is one document', async () => {
-    await using desk = await openDesk({ hours: 200 });
+    await using desk = await openDesk({ hours: 60 });
     await syncOnce(configOf(desk));
     desk.wait(60_000);
     desk.asked();
     const { code, stdout, stderr } = await shelfdesk(
-      ['backfill', '--again', '--until', '2025-01-08', '--json'],
+      ['backfill', '--again', '--until', '2025-01-03', '--json'],
       settingsFor(desk.db.url, desk.sandbox),
     ).finished;
     expect(code, stderr).toBe(0);
