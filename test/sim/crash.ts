@@ -37,15 +37,15 @@ export interface Crashes {
   readonly failed: readonly string[];
 }
 
-/** `every`: each so manieth place only. */
-export async function tryCrashes(database: Database, every = 1): Promise<Crashes> {
+/** `every`: each so manieth place only, beginning at the step `from`. */
+export async function tryCrashes(database: Database, { every = 1, from = 1 } = {}): Promise<Crashes> {
   const plan = { ...script, readings: { ...readings, depth: script.depth! } };
   const calm = await simulate(seed, { database, plan, script: events });
   const failed = calm.complaints.map(what => `nobody dies: ${what}`);
   failed.push(...needed.filter(what => !calm.wrote.includes(what)).map(what => `the script writes no ${what}`));
   let points = 0;
   for (const when of ['before', 'after'] as const) {
-    for (let step = 1; step <= calm.wildSteps; step += every) {
+    for (let step = from; step <= calm.wildSteps; step += every) {
       const { complaints, deaths } = await simulate(seed, { database, plan, script: events, dieAt: { step, when } });
       points += deaths;
       failed.push(...complaints.map(what => `dies ${when} effect ${step}: ${what}`));

@@ -2,12 +2,12 @@
  * `npm run sim -- --seeds 1000 [--from n] [--workers n]`: many seeds, on as many databases as there are workers.
  * `SEED=n npm run sim`: one of them, with all that happens in it.
  * `npm run sim -- --defects`: mistakes that were planted on purpose, and the seed that catches each of them.
- * `npm run sim -- --crash`: one short script, cut off before and after everything that it does.
+ * `npm run sim -- --crash [--workers n]`: one short script, cut off before and after everything that it does.
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { tryCrashes } from './crash.ts';
+import { type Crashes, tryCrashes } from './crash.ts';
 import { Database } from './database.ts';
 import { defects, type Planted } from './defects/index.ts';
 import { startServer } from './server.ts';
@@ -34,19 +34,35 @@ const [seeds, from, workers, step] = [asked.seeds, asked.from, asked.workers, as
   number,
 ];
 
-/** A worker: every so manieth seed, told to whoever has started it. */
+/** A worker: every so manieth seed, or place to die at, told to whoever has started it. */
 async function workOff(url: string): Promise<void> {
   const database = await Database.open(url);
-  for (let seed = from; seed < Number(asked.seeds); seed += step) {
-    const { trace: _, ...told } = await simulate(seed, { database });
-    await new Promise<void>(resolve => process.send!(told, undefined, undefined, () => resolve()));
-  }
+  const tell = (told: object) =>
+    new Promise<void>(resolve => process.send!(told, undefined, undefined, () => resolve()));
+  if (asked.crash) await tell(await tryCrashes(database, { every: step, from }));
+  else
+    for (let seed = from; seed < from + seeds; seed += step) {
+      const { trace: _, ...told } = await simulate(seed, { database });
+      await tell(told);
+    }
   await database.close();
   process.disconnect();
 }
 
-async function many(): Promise<void> {
+/** On as many databases as there are workers. */
+async function inWorkers<T>(argsOf: (n: number) => readonly string[], told: (one: T) => void): Promise<void> {
   await using server = await startServer(workers);
+  const beginOne = (url: string, n: number) =>
+    new Promise<void>((resolve, reject) => {
+      const args = ['--url', url, '--step', String(workers), ...argsOf(n)];
+      const child = fork(fileURLToPath(import.meta.url), args);
+      child.on('message', one => told(one as T));
+      child.on('exit', code => (code === 0 ? resolve() : reject(new Error(`a worker ended with ${code}`))));
+    });
+  await Promise.all(server.urls.map(beginOne));
+}
+
+async function many(): Promise<void> {
   const beganMs = performance.now();
   const total = { seeds: 0, steps: 0, checks: 0, changes: 0, requests: 0, deaths: 0 };
   const failed: Told[] = [];
@@ -59,26 +75,7 @@ async function many(): Promise<void> {
     }
     if (total.seeds % 500 === 0) console.log(`${total.seeds} seeds, ${failed.length} failed, ${seconds(beganMs)} s`);
   };
-  await Promise.all(
-    server.urls.map(
-      (url, n) =>
-        new Promise<void>((resolve, reject) => {
-          const args = [
-            '--url',
-            url,
-            '--from',
-            String(from + n),
-            '--seeds',
-            String(from + seeds),
-            '--step',
-            String(workers),
-          ];
-          const child = fork(fileURLToPath(import.meta.url), args);
-          child.on('message', one => told(one as Told));
-          child.on('exit', code => (code === 0 ? resolve() : reject(new Error(`a worker ended with ${code}`))));
-        }),
-    ),
-  );
+  await inWorkers(n => ['--from', String(from + n), '--seeds', String(seeds - n)], told);
   const { steps, checks, changes, requests, deaths } = total;
   console.log(
     `${total.seeds} seeds from ${from}: ${failed.length} failed. ${number(steps)} effects, ${number(requests)} requests, ` +
@@ -130,13 +127,19 @@ async function firstCaught(database: Database, { defect, by }: Planted) {
 }
 
 async function crash(): Promise<void> {
-  await using server = await startServer(1);
-  const database = await Database.open(server.urls[0]!);
-  const { points, failed } = await tryCrashes(database);
-  console.log(`${points} places to die at: ${failed.length} ended otherwise.`);
+  const beganMs = performance.now();
+  let points = 0;
+  const failed = new Set<string>();
+  await inWorkers<Crashes>(
+    n => ['--crash', '--from', String(1 + n)],
+    told => {
+      points += told.points;
+      for (const what of told.failed) failed.add(what);
+    },
+  );
+  console.log(`${points} places to die at: ${failed.size} ended otherwise, ${seconds(beganMs)} s.`);
   for (const one of failed) console.log(`  ${one}`);
-  await database.close();
-  if (failed.length > 0) process.exitCode = 1;
+  if (failed.size > 0) process.exitCode = 1;
 }
 
 const seconds = (beganMs: number) => Math.round((performance.now() - beganMs) / 1000);
