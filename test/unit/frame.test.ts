@@ -1,0 +1,90 @@
+/** The lines at the foot of a terminal, frame by frame. */
+import { expect, test } from 'vitest';
+import { cursor, frameOf, heightOf, type Line, percentOf, redraw } from '../../src/commands/frame.ts';
+import { lineOf, standing } from '../../src/commands/progress.ts';
+import type { StreamProgress } from '../../src/warehouse/runs.ts';
+
+const plain = (_tone: string, text: string) => text;
+const stream = (more: Partial<StreamProgress>): StreamProgress => ({
+  ...{
+    account_id: 'default',
+    stream: 'tickets',
+    state: 'waiting',
+    expected: null,
+    carried_from: null,
+    waits_for: null,
+  },
+  ...{ note: null, error: null, remedy: null, exit_code: null },
+  ...{ seen: 0, inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: 0, cleaned: 0, credits: 0 },
+  ...more,
+});
+const limits = { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10 };
+
+function lines(): Line[] {
+  const users = stream({ stream: 'users', state: 'completed', seen: 12, inserted: 12, credits: 1 });
+  const customers = stream({ stream: 'customers', state: 'failed', seen: 100, inserted: 100, credits: 2 });
+  const tickets = stream({ state: 'running', expected: 2000, seen: 1240, inserted: 1240, credits: 14 });
+  const start = { atMs: 0, credits: 0, waiting: 0 };
+  const stand = standing(tickets, { waiting: 0, start, elapsedMs: 9300, limits, foreseen: undefined });
+  const foreseen = { requests: 2000, credits: 4000, seconds: 2640 };
+  return [
+    lineOf(users, undefined, undefined),
+    lineOf(customers, undefined, undefined),
+    lineOf(tickets, stand, undefined),
+    lineOf(stream({ stream: 'messages' }), undefined, foreseen),
+    lineOf(stream({ stream: 'shelves', waits_for: 7 }), undefined, undefined),
+  ];
+}
+
+test('a line for each stream: what is over, at work with a bar, and waiting with what it is expected to take', () => {
+  expect(frameOf(lines(), 100, plain)).toEqual([
+    '✓ users      12 read, 12 new, 0 changed, 1 credits',
+    '! customers  failed: 100 read, 100 new, 0 changed, 2 credits',
+    '▸ tickets    ████████████▍░░░░░░░  62 % 1,240 of 2,000, 14 credits, 90 credits/min, 6 s left',
+    '· messages   waits: about 4,000 credits, 44 min',
+    '· shelves    waits for run 7',
+  ]);
+});
+
+test('a narrow terminal has no bar, a very narrow one fewer words; nothing is ever wider than it is', () => {
+  expect(frameOf(lines(), 50, plain)[2]).toBe(
+    '▸ tickets    62 % 1,240 of 2,000, 14 credits, 90…'.replace('    62', '     62').slice(0, 48) + '…',
+  );
+  for (let columns = 1; columns <= 120; columns++)
+    for (const line of frameOf(lines(), columns, plain))
+      expect(line.length, `${columns}: ${line}`).toBeLessThanOrEqual(Math.max(1, columns - 1));
+});
+
+test('what is not all is not shown as all, and what was counted too low not as more', () => {
+  expect([0, 0.005, 0.999, 1, 1.2].map(percentOf)).toEqual([0, 0, 99, 100, 100]);
+  const more = stream({ state: 'running', expected: 100, seen: 130 });
+  const start = { atMs: 0, credits: 0, waiting: 0 };
+  const stand = standing(more, { waiting: 0, start, elapsedMs: 0, limits, foreseen: undefined });
+  expect(stand).toMatchObject({ share: 1, words: expect.arrayContaining(['100 of 100']) });
+});
+
+test('messages: by the tickets that wait; the time that is left never says more than the limits allow', () => {
+  const messages = stream({ stream: 'messages', state: 'running', seen: 600, credits: 90 });
+  const start = { atMs: 0, credits: 0, waiting: 1000 };
+  // The first ninety go at once; from there on it is ninety a minute.
+  const stand = standing(messages, { waiting: 955, start, elapsedMs: 8000, limits, foreseen: undefined });
+  expect(stand.share).toBeCloseTo(0.045);
+  expect(stand.words).toEqual(['45 of 1,000 tickets', '90 credits', '675 credits/min', '21 min left']);
+});
+
+test('where only the forecast tells how much there is, that is the measure', () => {
+  const tickets = stream({ state: 'running', seen: 100, credits: 3 });
+  const start = { atMs: 0, credits: 0, waiting: 0 };
+  const foreseen = { requests: 12, credits: 12, seconds: 8 };
+  const { share } = standing(tickets, { waiting: 0, start, elapsedMs: 3000, limits, foreseen });
+  expect(share).toBe(0.25);
+});
+
+test('a frame takes the place of the one before it in one write, also where that wraps in a narrower terminal', () => {
+  const esc = '\u001b';
+  expect(redraw([], ['a', 'b'], 80)).toBe(`a${esc}[K\nb${esc}[K\n${esc}[J`);
+  expect(redraw(['a', 'b'], ['c'], 80, ['said'])).toBe(`${esc}[2A\rsaid${esc}[K\nc${esc}[K\n${esc}[J`);
+  expect(redraw(['x'.repeat(70), 'y'], ['z'], 40)).toBe(`${esc}[3A\rz${esc}[K\n${esc}[J`);
+  expect(heightOf([`${esc}[32m${'x'.repeat(40)}${esc}[39m`, ''], 40)).toBe(2);
+  expect([cursor.hide, cursor.show]).toEqual([`${esc}[?25l`, `${esc}[?25h`]);
+});
