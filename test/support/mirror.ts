@@ -110,8 +110,9 @@ export interface Held {
   readonly inboxes: All<Named>;
 }
 
-/** Table by table, the ids whose rows are missing, too many, or not equal to the world. */
-export const differences = (db: pg.Pool, world: Held): Promise<string[]> => compare(db, truth(world), queries);
+/** Table by table, the ids whose rows are missing, too many, or not equal to the world. Without an account: of all rows. */
+export const differences = (db: pg.Pool, world: Held, account?: string): Promise<string[]> =>
+  compare(db, truth(world), account === undefined ? queries : ofAccount(account));
 
 /** The first cell of a row is its id. */
 export async function compare(
@@ -219,6 +220,17 @@ const queries: Record<string, string> = {
   labels: `select id, name from helpdesk.labels l where exists (select from helpdesk.ticket_labels t where t.label_id = l.id)`,
   inboxes: `select id, name from helpdesk.inboxes i where exists (select from helpdesk.tickets t where t.inbox_id = i.id)`,
 };
+
+const ofAccount = (account: string) =>
+  Object.fromEntries(
+    Object.entries(queries).map(([table, query]) => [
+      table,
+      query.replaceAll(
+        /helpdesk\.(\w+)( [a-z])?(?= where|$)/g,
+        (_, name, alias = ` ${name}`) => `(select * from helpdesk.${name} where account_id = '${account}')${alias}`,
+      ),
+    ]),
+  );
 
 const seconds = (time: string | null) => (time === null ? null : Date.parse(time) / 1000);
 
