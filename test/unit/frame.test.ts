@@ -47,9 +47,7 @@ test('a line for each stream: what is over, at work with a bar, and waiting with
 });
 
 test('a narrow terminal has no bar, a very narrow one fewer words; nothing is ever wider than it is', () => {
-  expect(frameOf(lines(), 50, plain)[2]).toBe(
-    '▸ tickets    62 % 1,240 of 2,000, 14 credits, 90…'.replace('    62', '     62').slice(0, 48) + '…',
-  );
+  expect(frameOf(lines(), 50, plain)[2]).toBe('▸ tickets     62 % 1,240 of 2,000, 14 credits, 9…');
   for (let columns = 1; columns <= 120; columns++)
     for (const line of frameOf(lines(), columns, plain))
       expect(line.length, `${columns}: ${line}`).toBeLessThanOrEqual(Math.max(1, columns - 1));
