@@ -73,6 +73,10 @@ test('nothing of it is opened by itself: not for what waits, not for what slept,
     expect(await opened()).toEqual([]);
     await goOn(s, stream);
   }
+  // What waits only because it is paused is no reason to wait.
+  await open(s.pool, ['users'], at(0));
+  expect(await opened()).toEqual([]);
+  await stop(s, 'users');
   expect(await opened()).toEqual([{ kind: 'audit', streams: ['tickets'] }]);
 
   const run = await open(s.pool, ['customers'], at(0), { kind: 'backfill' });
