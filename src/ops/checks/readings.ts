@@ -59,11 +59,18 @@ const listed = (kind: Kind): Question => ({
   find: given => findListed(given, kind),
 });
 
+/** Of several, and of one. */
 const where: Record<Kind, string> = {
   spam: 'in spam',
   trash: 'in the trash',
   archived: 'that are archived',
   snoozed: 'that are snoozed',
+};
+const one: Record<Kind, string> = {
+  spam: 'in spam',
+  trash: 'in the trash',
+  archived: 'which is archived',
+  snoozed: 'which is snoozed',
 };
 
 const moves = (type: 'reply' | 'note', cure: string): Question => ({
@@ -240,20 +247,20 @@ async function findListed(given: AccountGiven, kind: Kind): Promise<Found> {
   const { pg } = await given.warehouse();
   const { account } = given;
   const shown = (await given.oldest()).records.find(isOf[kind]);
-  if (shown !== undefined) return { answer: 'listed', evidence: `the list shows ticket ${shown.id}, ${where[kind]}` };
+  if (shown !== undefined) return { answer: 'listed', evidence: `the list shows ticket ${shown.id}, ${one[kind]}` };
   if ((kind === 'spam' || kind === 'trash') && (await hasShown(pg, account, kind)))
     return { answer: 'listed', evidence: `the list has shown tickets ${where[kind]} before` };
   const known = await knownOf(given, kind);
   if (known === undefined)
     return {
       answer: 'unknown',
-      evidence: `a ticket ${where[kind].replace('that are', 'that is')} would tell, and none is known`,
+      evidence: `a ticket ${one[kind]} would tell, and none is known`,
     };
   const place = await placeOf(given, known);
-  if (place === 'there') return { answer: 'listed', evidence: `the list shows ticket ${known.id}, ${where[kind]}` };
+  if (place === 'there') return { answer: 'listed', evidence: `the list shows ticket ${known.id}, ${one[kind]}` };
   if (place === 'full')
     return { answer: 'unknown', evidence: `too many tickets changed in the same second as ticket ${known.id}` };
-  const hidden = { answer: 'hidden', evidence: `the list leaves out ticket ${known.id}, ${where[kind]}` };
+  const hidden = { answer: 'hidden', evidence: `the list leaves out ticket ${known.id}, ${one[kind]}` };
   if (known.isNow) return hidden;
   // What is here may be old: how is it now?
   const { records } = await ask(given, getTicket(known.id));
@@ -266,7 +273,7 @@ async function findListed(given: AccountGiven, kind: Kind): Promise<Found> {
   const again = { id: known.id, updated_at: new Date(timeOf(now.updated_at)) };
   if (again.updated_at.getTime() === known.updated_at.getTime()) return hidden;
   const later = await placeOf(given, again);
-  if (later === 'there') return { answer: 'listed', evidence: `the list shows ticket ${known.id}, ${where[kind]}` };
+  if (later === 'there') return { answer: 'listed', evidence: `the list shows ticket ${known.id}, ${one[kind]}` };
   return later === 'full' ? changed : hidden;
 }
 

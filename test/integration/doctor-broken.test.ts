@@ -1,0 +1,662 @@
+/** Each thing that the doctor looks at is broken for real, once: he says so, with the remedy, and mends what he may. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { accessSync, constants } from 'node:fs';
+import { chmod, stat, writeFile } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { freePort } from '../../src/embedded/cluster.ts';
+import { ok } from '../../src/ops/checks/check.ts';
+import { judgeDisk } from '../../src/ops/checks/database.ts';
+import { judgeVersion } from '../../src/ops/checks/queue.ts';
+import { asCheck, totalCount } from '../../src/ops/checks/readings.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
+import { BLOCKED_TOKEN } from '../../src/sandbox/switches.ts';
+import { settingsFor, shelfdesk } from '../support/cli.ts';
+import { type Examined, type Examining, examined, only, someFolder } from '../support/examined.ts';
+import { noSandboxLimits } from '../support/mirror.ts';
+import { emptyDatabase, freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { describeOnRedis } from '../support/redis.ts';
+
+const nobody = 'postgres://shelfdesk:hidden-password@127.0.0.1:1/shelfdesk';
+const desk = { HELPDESK_BASE_URL: 'http://127.0.0.1:1/api/v1', HELPDESK_TOKEN: 'secret-token-of-a-desk' };
+
+/** Only the checks of these names, and what they need. */
+const look = (environment: Record<string, string>, names: string[], options: Examining = {}): Promise<Examined> =>
+  examined(environment, { checks: only(...names), ...options });
+
+async function sandboxOf(options: SandboxOptions = {}): Promise<Sandbox & AsyncDisposable> {
+  const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 3, customers: 1, ...options });
+  return Object.assign(sandbox, { [Symbol.asyncDispose]: () => sandbox.close() });
+}
+
+describe('settings', () => {
+  test('an old Node', async () => {
+    const old = await look({}, ['Node'], { node: '20.11.0' });
+    expect(old.of('Node')).toMatchObject({ state: 'fail', remedy: expect.stringContaining('24.15') });
+    expect((await look({}, ['Node'], { node: '24.15.0' })).of('Node').state).toBe('ok');
+    expect((await look({}, ['Node'], { node: '26.0.0' })).of('Node').state).toBe('ok');
+  });
+
+  test('everything that is wrong at once, and what others depend on is looked at all the same', async () => {
+    const report = await examined({
+      DATABASE_URL: nobody,
+      HELPDESK_BASE_URL: 'ftp://desk.example',
+      HELPDESK_CREDITS: 'many',
+      HELPDESK_RESERVE: '-1',
+      BOOKS_API_KEY: 'a-secret-key',
+      SCHEDULE_NIGHTLY: '99 2 * * *',
+    });
+    const wrong = report.results.filter(({ name }) => name === 'settings');
+    expect(wrong.map(({ says }) => says.split(' ')[0])).toEqual(
+      [
+        'HELPDESK_BASE_URL',
+        'HELPDESK_CREDITS',
+        'HELPDESK_RESERVE',
+        'SCHEDULE_NIGHTLY',
+        'HELPDESK_TOKEN',
+        'BOOKS_API_KEY',
+      ].filter(name => name !== 'HELPDESK_TOKEN'),
+    );
+    for (const { state, remedy } of wrong)
+      expect([state, remedy]).toEqual(['fail', expect.stringMatching(/^(Change|Set) /)]);
+    expect(report.of('servers').state).toBe('ok');
+    expect(report.of('database')).toMatchObject({ state: 'fail', remedy: expect.stringContaining('DATABASE_URL') });
+    expect(report.of('help desk')).toMatchObject({ state: 'skipped', because: 'settings' });
+  });
+
+  test('an address of the database that is none: nothing is opened in its place', async () => {
+    const report = await look({ ...desk, DATABASE_URL: 'mysql://somewhere' }, ['servers', 'database']);
+    expect(report.results.map(({ name, state }) => [name, state])).toEqual([
+      ['servers', 'skipped'],
+      ['database', 'skipped'],
+    ]);
+  });
+
+  test('settings that contradict each other, each of them', async () => {
+    const report = await look(
+      { HELPDESK_TOKEN: 'secret-token', HELPDESK_CREDITS: '10', HELPDESK_RESERVE: '8', BOOKS_USERS: '1' },
+      ['settings'],
+    );
+    expect(report.results.map(({ says }) => says.split(' ')[0])).toEqual([
+      'HELPDESK_RESERVE',
+      'HELPDESK_BASE_URL',
+      'BOOKS_USERS',
+    ]);
+  });
+
+  test('no source', async () => {
+    const report = await look({}, ['sources']);
+    expect(report.of('sources')).toMatchObject({ state: 'fail', remedy: expect.stringContaining('HELPDESK_BASE_URL') });
+    expect((await look(desk, ['sources'])).of('sources').state).toBe('ok');
+  });
+
+  test('a name with a mistake in it, and a file that everybody may read: --fix takes that right away', async () => {
+    await using folder = await someFolder();
+    const file = join(folder.path, '.env');
+    await writeFile(
+      file,
+      `HELPDESK_TOKNE=x\nHELPDESK_BASE_URL=${desk.HELPDESK_BASE_URL}\nHELPDESK_TOKEN=secret-token\n`,
+    );
+    const names = ['names in .env', 'files with secrets'];
+    for (const [mode, state] of [
+      [0o644, 'fail'],
+      [0o640, 'warn'],
+      [0o600, 'ok'],
+    ] as const) {
+      await chmod(file, mode);
+      const report = await look({}, names, { folder: folder.path });
+      expect([mode, report.of('files with secrets').state]).toEqual([mode, state]);
+      expect(report.of('names in .env')).toMatchObject({
+        state: 'warn',
+        says: expect.stringContaining('HELPDESK_TOKNE'),
+      });
+    }
+    await chmod(file, 0o644);
+    const asked = await look({}, names, { folder: folder.path });
+    expect(asked.of('files with secrets')).toMatchObject({
+      remedy: `Run \`chmod 600 ${file}\`.`,
+      fix: expect.any(String),
+      fixed: null,
+    });
+    const mended = await look({}, names, { folder: folder.path, fix: true });
+    expect(mended.of('files with secrets')).toMatchObject({ state: 'ok', fixed: expect.stringContaining(file) });
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+  });
+
+  test('a file of accounts that others may change, and a secret that it names; a name that it refers to is none of ours', async () => {
+    await using folder = await someFolder();
+    const [file, secret] = [join(folder.path, 'fleet.yml'), join(folder.path, 'token')];
+    await writeFile(secret, 'secret-token-in-a-file\n');
+    await writeFile(join(folder.path, '.env'), 'SHELFDESK_CONFIG=fleet.yml\nNORTH_TOKEN=secret-token-of-the-north\n', {
+      mode: 0o600,
+    });
+    await writeFile(
+      file,
+      `accounts:
+  north:
+    HELPDESK_BASE_URL: { env: ADDRESS }
+    HELPDESK_TOKEN: { env: NORTH_TOKEN }
+  south:
+    HELPDESK_BASE_URL: { env: ADDRESS }
+    HELPDESK_TOKEN: { file: token }
+  west:
+    HELPDESK_CREDITS: many
+`,
+    );
+    await chmod(file, 0o666);
+    await chmod(secret, 0o604);
+    const environment = { ADDRESS: desk.HELPDESK_BASE_URL };
+    const names = ['settings', 'sources', 'names in .env', 'files with secrets', 'the file of accounts'];
+    const report = await look(environment, names, { folder: folder.path });
+    expect(report.of('settings')).toMatchObject({ state: 'fail', says: expect.stringContaining('HELPDESK_CREDITS') });
+    expect(report.of('sources', 'north').state).toBe('ok');
+    expect(report.of('sources', 'south').state).toBe('ok');
+    expect(report.of('names in .env').state).toBe('ok');
+    expect(report.of('files with secrets')).toMatchObject({ state: 'fail', says: expect.stringContaining(secret) });
+    expect(report.of('the file of accounts')).toMatchObject({ state: 'warn', fix: expect.any(String) });
+    const mended = await look(environment, names, { folder: folder.path, fix: true });
+    expect([mended.of('files with secrets').state, mended.of('the file of accounts').state]).toEqual(['ok', 'ok']);
+    expect([(await stat(file)).mode & 0o777, (await stat(secret)).mode & 0o777]).toEqual([0o644, 0o600]);
+  });
+
+  test('a secret in a command line', async () => {
+    const token = `a-token-of-${process.pid}-for-this-test`;
+    const settings = { ...desk, HELPDESK_TOKEN: token };
+    const running = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60_000)', token], { stdio: 'ignore' });
+    try {
+      await once(running, 'spawn');
+      const report = await look(settings, ['command lines']);
+      expect(report.of('command lines')).toMatchObject({
+        state: 'fail',
+        says: expect.stringContaining(`${running.pid}`),
+      });
+      expect(JSON.stringify(report.results)).not.toContain(token);
+    } finally {
+      running.kill('SIGKILL');
+      if (running.exitCode === null && running.signalCode === null) await once(running, 'exit');
+    }
+    expect((await look(settings, ['command lines'])).of('command lines').state).toBe('ok');
+  });
+});
+
+describe('database', () => {
+  const all = ['rights', 'btree_gist', 'tables', 'connections', 'encoding', 'writable'];
+
+  test('away: what needs it is left out, and the rest is looked at', async () => {
+    const report = await examined({ ...desk, DATABASE_URL: nobody });
+    expect(report.of('database')).toMatchObject({ state: 'fail', remedy: expect.stringContaining('DATABASE_URL') });
+    expect(
+      report.results.filter(one => one.because !== null && one.because !== 'Redis').map(one => one.because),
+    ).toEqual(expect.arrayContaining(['database']));
+    expect(report.of('next runs').state).toBe('ok');
+    expect(report.credits).toBe(0);
+  });
+
+  test('a database that is not there, and a password that is wrong', async () => {
+    await using db = await emptyDatabase();
+    const elsewhere = new URL(db.url);
+    elsewhere.pathname = '/not_there_at_all';
+    const gone = await look({ ...desk, DATABASE_URL: elsewhere.href }, ['database']);
+    expect(gone.of('database')).toMatchObject({ state: 'fail', remedy: expect.stringContaining('Make the database') });
+  });
+
+  test('a role without rights', async () => {
+    await using db = await emptyDatabase();
+    const role = `doctor_${process.pid}`;
+    const name = new URL(db.url).pathname.slice(1);
+    await db.pool.query(`create role ${role} login password 'let-me-look' connection limit 5`);
+    try {
+      await db.pool.query('create schema sync; create table sync.accounts (account_id text)');
+      const url = new URL(db.url);
+      [url.username, url.password] = [role, 'let-me-look'];
+      const settings = { ...desk, DATABASE_URL: url.href };
+      const report = await look(settings, all);
+      const said = report.results.filter(one => one.name === 'rights');
+      expect(said.map(({ state, remedy }) => [state, remedy])).toEqual([
+        ['fail', expect.stringContaining(`grant create on database ${name} to ${role}`)],
+        ['fail', expect.stringContaining(`grant all on schema sync to ${role}`)],
+        ['fail', expect.stringContaining(`reassign owned by <old role> to ${role}`)],
+      ]);
+      expect(report.of('btree_gist')).toMatchObject({
+        state: 'fail',
+        remedy: expect.stringContaining('create extension'),
+      });
+      // With the rights, but few connections.
+      await db.pool.query(`drop schema sync cascade; grant create on database ${name} to ${role}`);
+      const granted = await look(settings, all, { fix: true });
+      expect(granted.of('rights').state).toBe('ok');
+      expect(granted.of('tables')).toMatchObject({
+        state: 'ok',
+        fixed: expect.stringMatching(/^applied \d+ migrations$/),
+      });
+      expect(granted.of('connections')).toMatchObject({
+        state: 'fail',
+        remedy: expect.stringContaining('max_connections'),
+      });
+    } finally {
+      await db.pool.query(`drop owned by ${role} cascade; drop role ${role}`);
+    }
+  });
+
+  test('no tables, and tables of a newer version', async () => {
+    await using db = await emptyDatabase();
+    const settings = { ...desk, DATABASE_URL: db.url };
+    const empty = await examined(settings, { checks: only('runs', 'help desk', ...all) });
+    expect(empty.of('tables')).toMatchObject({
+      state: 'fail',
+      remedy: 'Run `npx shelfdesk migrate`.',
+      fix: 'make them',
+    });
+    expect([empty.of('runs').because, empty.of('help desk').because]).toEqual(['tables', 'tables']);
+    const mended = await look(settings, all, { fix: true });
+    expect(mended.states()).toMatchObject({ ok: expect.arrayContaining(all) });
+    await db.pool.query(`insert into sync.migrations (name, run_on) values ('9999_from_tomorrow', now())`);
+    const newer = await look(settings, all, { fix: true });
+    expect(newer.of('tables')).toMatchObject({ state: 'fail', remedy: expect.stringContaining('Upgrade'), fix: null });
+  });
+
+  test('one that only takes questions', async () => {
+    await using db = await freshDatabase();
+    const name = new URL(db.url).pathname.slice(1);
+    await db.pool.query(`alter database ${name} set default_transaction_read_only = on`);
+    const report = await look({ ...desk, DATABASE_URL: db.url }, all);
+    expect(report.of('writable')).toMatchObject({ state: 'fail', remedy: expect.stringContaining('primary') });
+    expect(report.of('tables')).toMatchObject({ state: 'skipped', because: 'writable' });
+  });
+
+  test('one for no letters', async () => {
+    await using db = await emptyDatabase();
+    const name = `${new URL(db.url).pathname.slice(1)}_ascii`;
+    await db.pool.query(
+      `create database ${name} encoding 'SQL_ASCII' locale_provider libc locale 'C' template template0`,
+    );
+    try {
+      const url = new URL(db.url);
+      url.pathname = name;
+      const report = await look({ ...desk, DATABASE_URL: url.href }, ['encoding']);
+      expect(report.of('encoding')).toMatchObject({ state: 'fail', remedy: expect.stringContaining('UTF8') });
+    } finally {
+      await db.pool.query(`drop database ${name} with (force)`);
+    }
+  });
+
+  test("a clock that is off, on either side, and a server that is told to be careless: the tests' own", async () => {
+    await using db = await emptyDatabase();
+    const settings = { ...desk, DATABASE_URL: db.url };
+    for (const [byMs, state, word] of [
+      [0, 'ok', 'goes as'],
+      [10_000, 'warn', 'ahead of'],
+      [-10_000, 'warn', 'behind'],
+      [600_000, 'fail', 'ahead of'],
+    ] as const) {
+      const clock = { ...systemClock, now: () => systemClock.now() + byMs };
+      const found = (await look(settings, ['clock of the database'], { clock })).of('clock of the database');
+      expect([byMs, found.state, found.says]).toEqual([byMs, state, expect.stringContaining(word)]);
+      if (byMs !== 0) expect(found.remedy).toContain('NTP');
+    }
+    const { of } = await look(settings, ['safe writing', 'disk', 'database version']);
+    const { rows } = await db.pool.query(`select current_setting('fsync') = 'on' as careful`);
+    expect(of('safe writing').state).toBe(rows[0].careful ? 'ok' : 'warn');
+    expect([of('disk').state, of('database version').state]).toEqual(['ok', 'ok']);
+  });
+
+  test('a disk that fills', () => {
+    expect(judgeDisk(100e6, 1e6, '/data').state).toBe('fail');
+    expect(judgeDisk(900e6, 1e6, '/data').state).toBe('warn');
+    expect(judgeDisk(9e9, 100e9, '/data')).toMatchObject({
+      state: 'warn',
+      remedy: expect.stringContaining('DATABASE_URL'),
+    });
+    expect(judgeDisk(20e9, 100e9, '/data').state).toBe('ok');
+  });
+});
+
+describeOnRedis('Redis', () => {
+  const names = ['Redis', 'Redis version', 'Redis eviction', 'Redis persistence'];
+
+  test('one of each kind', async context => {
+    const folders = (process.env.PATH ?? '').split(delimiter);
+    const there = folders.some(folder => {
+      try {
+        accessSync(join(folder, 'redis-server'), constants.X_OK);
+        return true;
+      } catch {
+        return false;
+      }
+    });
+    if (!there) return context.skip();
+    await using folder = await someFolder();
+    const port = await freePort();
+    const options = [
+      '--port',
+      `${port}`,
+      '--bind',
+      '127.0.0.1',
+      '--dir',
+      folder.path,
+      '--requirepass',
+      'a-password',
+      '--save',
+      '',
+    ];
+    const server = spawn('redis-server', [...options, '--maxmemory-policy', 'allkeys-lru'], { stdio: 'ignore' });
+    const ended = once(server, 'exit');
+    const client = new Redis(`redis://:a-password@127.0.0.1:${port}`, {
+      retryStrategy: times => (times < 100 ? 50 : null),
+    });
+    client.on('error', () => {});
+    try {
+      await client.ping();
+      const settings = { ...desk, REDIS_URL: `redis://:a-password@127.0.0.1:${port}`, DATABASE_URL: nobody };
+      const wrong = await look(settings, names);
+      expect(wrong.of('Redis').state).toBe('ok');
+      expect(wrong.of('Redis version').state).toBe('ok');
+      expect(wrong.of('Redis eviction')).toMatchObject({
+        state: 'fail',
+        remedy: expect.stringContaining('noeviction'),
+      });
+      expect(wrong.of('Redis persistence')).toMatchObject({
+        state: 'warn',
+        remedy: expect.stringContaining('appendonly'),
+      });
+      // Told, not done: others may use it too.
+      await look(settings, names, { fix: true });
+      expect(await client.config('GET', 'maxmemory-policy')).toEqual(['maxmemory-policy', 'allkeys-lru']);
+      await client.config('SET', 'maxmemory-policy', 'noeviction');
+      await client.config('SET', 'appendonly', 'yes');
+      expect((await look(settings, names)).states()).toEqual({ ok: expect.arrayContaining(names) });
+      const stranger = await look({ ...settings, REDIS_URL: `redis://:wrong@127.0.0.1:${port}` }, names);
+      expect(stranger.of('Redis')).toMatchObject({ state: 'fail', remedy: expect.stringContaining('password') });
+      expect(stranger.of('Redis eviction')).toMatchObject({ state: 'skipped', because: 'Redis' });
+    } finally {
+      client.disconnect();
+      // Not SIGTERM: it refuses that while it writes its first append-only file.
+      server.kill('SIGKILL');
+      await ended;
+    }
+    const away = await look({ ...desk, REDIS_URL: `redis://127.0.0.1:${port}`, DATABASE_URL: nobody }, names);
+    expect(away.of('Redis')).toMatchObject({ state: 'fail', remedy: expect.stringContaining('REDIS_URL') });
+  });
+
+  test('versions', () => {
+    expect([judgeVersion('4.0.9').state, judgeVersion('5.0.14').state, judgeVersion('6.2.0').state]).toEqual([
+      'fail',
+      'warn',
+      'ok',
+    ]);
+    expect([judgeVersion('6.10.1').state, judgeVersion('10.0.0').state]).toEqual(['ok', 'ok']);
+  });
+});
+
+describe('the help desk', () => {
+  const names = ['help desk', 'clock of the help desk', 'limits', 'use by others', 'refusals', 'order of lists'];
+  let db: TestDatabase;
+  beforeAll(async () => {
+    db = await freshDatabase();
+  });
+  afterAll(() => db.drop());
+  const forget = () => db.pool.query('truncate sync.budget, sync.credit_minutes, sync.source_readings');
+
+  test('away, a wrong token, a token without access, and all well', async () => {
+    await using sandbox = await sandboxOf();
+    const settings = settingsFor(db.url, sandbox);
+    for (const [changes, says, remedy] of [
+      [{ HELPDESK_BASE_URL: desk.HELPDESK_BASE_URL }, 'no reply (ECONNREFUSED)', 'HELPDESK_BASE_URL'],
+      [{ HELPDESK_TOKEN: 'a-wrong-token' }, 'does not accept the token', 'HELPDESK_TOKEN'],
+      [{ HELPDESK_TOKEN: BLOCKED_TOKEN }, 'may not read this', 'access to all data'],
+    ] as const) {
+      const report = await look({ ...settings, ...changes }, names);
+      expect(report.of('help desk')).toMatchObject({
+        state: 'fail',
+        says: expect.stringContaining(says),
+        remedy: expect.stringContaining(remedy),
+      });
+      expect(report.of('limits')).toMatchObject({ state: 'skipped', because: 'help desk' });
+      await forget();
+    }
+    expect((await look(settings, names)).states()).toEqual({
+      ok: expect.arrayContaining(names),
+    });
+    await forget();
+  });
+
+  test('a clock that is off, and a list out of order', async () => {
+    await using sandbox = await sandboxOf({
+      begin: systemClock.now() - 3_600_000,
+      fault: ({ path }) =>
+        path === '/tickets' ? { kind: 'body', edit: json => (json as unknown[]).toReversed() } : undefined,
+    });
+    const report = await look(settingsFor(db.url, sandbox), names);
+    expect(report.of('clock of the help desk')).toMatchObject({
+      state: 'fail',
+      says: expect.stringMatching(/3\d{3} s ahead/),
+    });
+    expect(report.of('order of lists')).toMatchObject({ state: 'warn', remedy: expect.stringContaining('support') });
+    await forget();
+  });
+
+  test('lower limits than set, another client that uses more than is left to it, and refusals', async () => {
+    await using sandbox = await sandboxOf({ credits: 60, periodSeconds: 3600 });
+    sandbox.takeCredits(30);
+    const settings = {
+      ...settingsFor(db.url, sandbox),
+      HELPDESK_CREDITS: '100',
+      HELPDESK_RESERVE: '10',
+      HELPDESK_REQUESTS_PER_SECOND: '6',
+    };
+    const report = await look(settings, names);
+    expect(report.of('limits')).toMatchObject({ state: 'warn', remedy: 'Set HELPDESK_CREDITS=60.' });
+    expect(report.of('use by others')).toMatchObject({
+      state: 'warn',
+      remedy: expect.stringContaining('HELPDESK_RESERVE=30'),
+    });
+    expect(report.of('refusals').state).toBe('ok');
+    // What is left is taken as well: the next request is refused, and then nobody asks for a while.
+    await forget();
+    sandbox.takeCredits(60);
+    const refused = await look(settings, names);
+    expect(refused.of('help desk')).toMatchObject({ state: 'fail', says: expect.stringContaining('429') });
+    expect(refused.of('refusals')).toMatchObject({
+      state: 'warn',
+      remedy: expect.stringContaining('HELPDESK_RESERVE'),
+    });
+    const asked = sandbox.requests.length;
+    const later = await look(settings, names);
+    expect(later.of('help desk')).toMatchObject({ state: 'fail', says: expect.stringContaining('nothing was asked') });
+    expect(sandbox.requests).toHaveLength(asked);
+    await forget();
+  });
+
+  test('a count that stops, and one that goes on', async () => {
+    for (const [totalCountCap, answer] of [
+      [5, 'stops'],
+      [Number.POSITIVE_INFINITY, 'whole'],
+    ] as const) {
+      await using sandbox = await sandboxOf({ tickets: 0, totalCountCap });
+      await db.pool.query('truncate helpdesk.tickets');
+      for (let n = 0; n < 12; n++) {
+        const { id } = sandbox.world.addTicket({ state: 'open' });
+        await db.pool.query(
+          `insert into helpdesk.tickets (account_id, id, state, updated_at, _first_seen_at, _synced_at, _observed_at, _payload)
+           values ('default', $1, 'open', now(), now(), now(), now(), '{}')`,
+          [id],
+        );
+      }
+      const checks = [...only('help desk'), asCheck(totalCount(10))];
+      const report = await examined(settingsFor(db.url, sandbox), { checks });
+      expect(report.of('Total-Count').says).toMatch(new RegExp(`^${answer}: it said `));
+      const { rows } = await db.pool.query('select answer, credits from sync.source_readings');
+      expect(rows).toEqual([{ answer, credits: 2 }]);
+      await forget();
+    }
+    await db.pool.query('truncate helpdesk.tickets');
+  });
+});
+
+test('the catalog: away, a wrong key, a quota that is used up, a country that is missing', async () => {
+  await using db = await freshDatabase();
+  await using sandbox = await sandboxOf({ books: { volumes: 5, users: 1 } as never });
+  const { url, key, world } = sandbox.books;
+  const users = [...new Set([...(world as unknown as { users: Map<string, unknown> }).users.keys()])];
+  const settings = { DATABASE_URL: db.url, BOOKS_BASE_URL: url, BOOKS_API_KEY: key, BOOKS_USERS: users[0]! };
+  const names = ['catalog', 'quota of the catalog', 'country of the catalog'];
+  const well = await look(settings, names);
+  expect([well.of('catalog').state, well.of('quota of the catalog').state]).toEqual(['ok', 'ok']);
+  expect(well.requests).toBe(1);
+  const wrong = await look({ ...settings, BOOKS_API_KEY: 'no-such-key-at-all' }, names);
+  expect(wrong.of('catalog')).toMatchObject({ state: 'fail', remedy: expect.stringContaining('BOOKS_API_KEY') });
+  const away = await look({ ...settings, BOOKS_BASE_URL: 'http://127.0.0.1:1/books/v1' }, names);
+  expect(away.of('catalog')).toMatchObject({ state: 'fail', remedy: expect.stringContaining('BOOKS_BASE_URL') });
+  const spent = await look({ ...settings, BOOKS_REQUESTS_PER_DAY: '3' }, names);
+  expect(spent.of('quota of the catalog')).toMatchObject({
+    state: 'warn',
+    remedy: expect.stringContaining('larger quota'),
+  });
+});
+
+describe('the work', () => {
+  test('stuck runs, lost jobs, rejects, and all else that the view of problems knows', async () => {
+    await using db = await freshDatabase();
+    await using sandbox = await sandboxOf();
+    const settings = settingsFor(db.url, sandbox);
+    const run = (sql: string, ...values: unknown[]) => db.pool.query(sql, values);
+    await run(`insert into sync.accounts (account_id, mirrored_since) values ('default', now() - interval '30 days')`);
+    const names = [
+      ...['runs', 'jobs', 'rejects', 'last runs', 'drift', 'pauses', 'versions', 'holes', 'workers', 'freshness'],
+      ...['nights', 'deletions', 'audits', 'proposals', 'alarms'],
+    ];
+    expect((await look(settings, names)).states()).toEqual({ ok: expect.arrayContaining(names) });
+
+    await run(`insert into sync.workers (account_id, works, host, pid, version, started_at)
+      values ('default', false, 'old-host', 7, '0.0.9', now())`);
+    await using holder = await db.pool
+      .connect()
+      .then(client => Object.assign(client, { [Symbol.asyncDispose]: async () => client.release(true) }));
+    const alive = (await run('select id from sync.workers')).rows[0].id;
+    await run(
+      `insert into sync.stored_runs (account_id, kind, started_at, opened_by)
+      values ('default', 'sync', now(), 0), ('default', 'backfill', now() - interval '5 days', $1)`,
+      alive,
+    );
+    await holder.query('select pg_advisory_lock(1397248855, $1)', [alive]);
+    await run(`insert into sync.stored_run_streams (run_id, account_id, stream)
+      select id, 'default', 'tickets' from sync.stored_runs where kind = 'sync'`);
+    await run(
+      `insert into sync.coverage (account_id, stream, list) values ('default', 'tickets', 'default'), ('default', 'users', 'default')`,
+    );
+    await run(`insert into sync.rejects (account_id, stream, key, record_id, ask_id, first_seen_at, last_seen_at, reason, payload, replayable, as_of, place)
+      values ('default', 'users', 'u1', 'u1', 'u1', now(), now(), 'it was unreadable then', '{"id":"u1","first_name":"Ada"}', true, now(), 1)`);
+    await run(
+      `insert into sync.paused (account_id, stream, paused_at, paused_by) values ('default', 'customers', now(), 'somebody')`,
+    );
+    await run(`insert into sync.drift (account_id, stream, kind, path, value, seen, first_seen_at, last_seen_at)
+      values ('default', 'tickets', 'unknown_field', 'mood', '', 1, now(), now())`);
+    await run(`insert into sync.targets values ('default', 'users', interval '1 minute')`);
+    await run(
+      `update sync.coverage set covered = tstzmultirange(tstzrange('2020-01-01', now() - interval '1 hour')) where stream = 'users'`,
+    );
+
+    const broken = await look(settings, names);
+    const runs = broken.results.filter(({ name }) => name === 'runs');
+    expect(runs.map(({ remedy, fix }) => [remedy, fix])).toEqual([
+      [expect.stringContaining('runs cancel 2'), null],
+      [expect.stringContaining('npx shelfdesk start'), 'write down that it was interrupted'],
+    ]);
+    expect(broken.of('jobs')).toMatchObject({ state: 'warn', fix: 'add them again' });
+    expect(broken.of('rejects')).toMatchObject({ state: 'warn', fix: expect.stringContaining('store 1 record') });
+    expect(broken.of('pauses')).toMatchObject({
+      state: 'warn',
+      remedy: expect.stringContaining('npx shelfdesk resume'),
+    });
+    expect(broken.of('drift')).toMatchObject({ state: 'warn', says: expect.stringContaining('mood') });
+    expect(broken.of('versions')).toMatchObject({ state: 'warn', says: expect.stringContaining('0.0.9 on old-host') });
+    expect(broken.of('freshness')).toMatchObject({ state: 'warn', remedy: expect.stringContaining('npx shelfdesk') });
+
+    const mended = await look(settings, names, { fix: true });
+    expect(mended.of('rejects')).toMatchObject({ state: 'ok', fixed: 'stored 1 of 1 record' });
+    expect((await run('select first_name from helpdesk.users')).rows).toEqual([{ first_name: 'Ada' }]);
+    expect(mended.of('jobs').fixed).toBe('added the jobs of 1 stream');
+    expect(mended.results.filter(({ name }) => name === 'runs').map(({ fixed }) => fixed)).toEqual([
+      expect.stringContaining('run 1 ended as interrupted'),
+    ]);
+    expect((await run('select state from sync.stored_runs order by id')).rows).toEqual([
+      { state: 'interrupted' },
+      { state: 'running' },
+    ]);
+  });
+});
+
+describe('the schedule', () => {
+  const at = (time: string) => ({ ...systemClock, now: () => Date.parse(time) });
+
+  test('a night that daylight saving takes away, and one that it does not', async () => {
+    const settings = { ...desk, SCHEDULE_NIGHTLY: '30 2 * * *', SCHEDULE_TIME_ZONE: 'Europe/Berlin' };
+    const names = ['daylight saving', 'next runs'];
+    const trap = await look(settings, names, { clock: at('2026-11-22T12:00:00Z') });
+    const found = trap.results.filter(({ name }) => name === 'daylight saving');
+    expect(found.map(({ state, says, remedy }) => [state, says, remedy])).toEqual([
+      [
+        'warn',
+        'nightly is left out on 2027-03-28, when clocks change in Europe/Berlin',
+        expect.stringContaining('SCHEDULE_NIGHTLY'),
+      ],
+    ]);
+    for (const [hour, zone] of [
+      ['4', 'Europe/Berlin'],
+      ['2', 'UTC'],
+      ['2', 'Asia/Tokyo'],
+    ]) {
+      const safe = { ...settings, SCHEDULE_NIGHTLY: `30 ${hour} * * *`, SCHEDULE_TIME_ZONE: zone! };
+      const report = await look(safe, names, { clock: at('2026-11-22T12:00:00Z') });
+      expect([zone, report.of('daylight saving').state, report.of('next runs').state]).toEqual([zone, 'ok', 'ok']);
+    }
+  });
+
+  test('no night at all', async () => {
+    const report = await look({ ...desk, SCHEDULE_NIGHTLY: '' }, ['next runs']);
+    expect(report.of('next runs')).toMatchObject({
+      state: 'warn',
+      remedy: expect.stringContaining('SCHEDULE_NIGHTLY'),
+    });
+  });
+});
+
+describe('the examination itself', () => {
+  test('a check that throws is a failed one, one that does not end is given up, and no secret gets out', async () => {
+    const clock = { ...systemClock, sleep: async () => {} };
+    const common = { area: 'settings', of: 'process', looks: '' } as const;
+    const report = await examined(desk, {
+      clock,
+      checks: [
+        {
+          ...common,
+          name: 'throws',
+          run: () => Promise.reject<never>(new TypeError(`x is no y: ${desk.HELPDESK_TOKEN}`)),
+        },
+        { ...common, name: 'hangs', run: () => new Promise<never>(() => {}) },
+        { ...common, name: 'needs it', needs: ['throws'], run: () => ok('') },
+      ],
+    });
+    expect(report.results.map(({ state, says }) => [state, says])).toEqual([
+      ['fail', expect.stringMatching(/no answer|x is no y: …/)],
+      ['fail', 'no answer within 75 s'],
+      ['skipped', `not looked at, because of 'throws'`],
+    ]);
+    expect(JSON.stringify(report)).not.toContain(desk.HELPDESK_TOKEN);
+  });
+
+  test('at a terminal: exit code 1, what is wrong with its remedy, no secret, without colour', async () => {
+    await using folder = await someFolder();
+    const shown = await shelfdesk(['doctor'], { ...desk, DATABASE_URL: nobody }, folder.path).finished;
+    expect(shown.code, shown.stderr).toBe(1);
+    expect(shown.stdout).toContain('\nDatabase\n  ✗ database: PostgreSQL does not answer');
+    expect(shown.stdout).toContain("  – not looked at, because of 'database': ");
+    expect(shown.stdout).not.toContain('\x1b');
+    expect(shown.stderr).toMatch(/\d+ ok, \d+ to be looked at, 1 failed, \d+ skipped; 0 credits used\./);
+    for (const secret of [desk.HELPDESK_TOKEN, 'hidden-password'])
+      expect(shown.stdout + shown.stderr).not.toContain(secret);
+  });
+});

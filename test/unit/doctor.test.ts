@@ -1,0 +1,31 @@
+/** The doctor's list of checks, and the manual that goes with it. */
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { areas } from '../../src/ops/checks/check.ts';
+import { checks } from '../../src/ops/checks/index.ts';
+
+test('each has a name of its own, and needs only what is looked at before it', () => {
+  expect(checks.length).toBeGreaterThan(20);
+  expect(new Set(checks.map(({ name }) => name)).size).toBe(checks.length);
+  checks.forEach(({ name, needs = [], of }, i) => {
+    for (const need of needs) {
+      const found = checks.slice(0, i).find(one => one.name === need);
+      expect(found, `${name} needs ${need}`).toBeDefined();
+      // What is looked at once for all cannot wait for one of many.
+      if (of === 'process') expect(found!.of, `${name} needs ${need}`).toBe('process');
+    }
+  });
+});
+
+test('they come area by area, so that each has one heading', () => {
+  const order = checks.map(({ area }) => areas.indexOf(area));
+  expect(order).toEqual(order.toSorted((a, b) => a - b));
+});
+
+test('docs/DOCTOR.md has a row for each, and for no other', () => {
+  const text = readFileSync(new URL('../../docs/DOCTOR.md', import.meta.url), 'utf8');
+  const cells = [...text.matchAll(/^\| (.*) \|$/gm)].map(([, row]) => row!.split(' | ').map(cell => cell.trim()));
+  const rows = cells.filter(row => row.length === 3 && row[0] !== 'check' && !/^-+$/.test(row[0]!));
+  expect(rows).toEqual(checks.map(({ name, looks, needs = [] }) => [name, looks, needs.join(', ') || 'nothing']));
+  for (const area of areas) expect(text).toContain(`\n### ${area.charAt(0).toUpperCase()}${area.slice(1)}\n`);
+});
