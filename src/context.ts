@@ -74,7 +74,7 @@ export function openLog(config: Pick<Config, 'logLevel'>): Logger {
 
 /** The configured database, or the embedded one: started if nobody has, stopped by the last one out. */
 export async function openWarehouse(
-  config: Pick<Config, 'databaseUrl'>,
+  config: Pick<Config, 'databaseUrl'> & { accounts?: readonly unknown[] },
   options: { folder?: string; signal?: AbortSignal } = {},
 ): Promise<Warehouse> {
   await using stack = new AsyncDisposableStack();
@@ -88,7 +88,7 @@ export async function openWarehouse(
     stack.defer(() => embedded.release());
     ({ url, dataFolder: folder } = embedded);
   }
-  const pool = makePool(url);
+  const pool = makePool(url, config.accounts?.length);
   stack.defer(() => pool.end());
   await pool.query('select').catch((error: Error) => {
     throw new ShelfdeskError(

@@ -1,15 +1,41 @@
-/** What every command that works on an account opens: the context, the queue, and a place among the living. */
+/** What every command that works on accounts opens: contexts, queues, and a place among the living. */
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import type { Config } from '../config.ts';
+import type { Logger } from 'pino';
+import { systemClock } from '../clock.ts';
+import type { Config, Fleet } from '../config.ts';
 import { type Context, openContext, openLog, requireSource, type Warehouse } from '../context.ts';
-import { type OpenQueue, openQueue } from '../queue/queue.ts';
+import { type OpenQueue, openQueues, type Queues } from '../queue/queue.ts';
 import { streams } from '../streams/index.ts';
 import type { Stream } from '../streams/stream.ts';
 import { bindAccount } from '../warehouse/accounts.ts';
 import { register } from '../warehouse/coverage.ts';
 import { migrate } from '../warehouse/migrate.ts';
-import { bePresent, type Presence } from '../warehouse/workers.ts';
+import { type Attendance, attend, type Presence } from '../warehouse/workers.ts';
+
+/** What all accounts of a process have in common. */
+export interface Ground extends AsyncDisposable {
+  readonly warehouse: Warehouse;
+  readonly queues: Queues;
+  readonly attendance: Attendance;
+  readonly log: Logger;
+}
+
+/** Migrates. */
+export async function openGround(
+  { redisUrl, logLevel, accounts }: Pick<Fleet, 'redisUrl' | 'logLevel'> & { accounts: readonly unknown[] },
+  warehouse: Warehouse,
+): Promise<Ground> {
+  await using stack = new AsyncDisposableStack();
+  await migrate(warehouse.url);
+  const queues = stack.use(await openQueues({ redisUrl, databaseUrl: warehouse.url, most: accounts.length }));
+  const attendance = stack.use(await attend(warehouse.url, systemClock));
+  const opened = stack.move();
+  return {
+    ...{ warehouse, queues, attendance, log: openLog({ logLevel }) },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
 
 export interface Account extends AsyncDisposable {
   readonly ctx: Context;
@@ -17,24 +43,36 @@ export interface Account extends AsyncDisposable {
   readonly presence: Presence;
 }
 
-/** Migrates, and makes sure that the account is the one of these sources. `works`: this process takes jobs at once. */
-export async function openAccount(
-  config: Config,
-  warehouse: Warehouse,
-  { signal, works }: { signal: AbortSignal; works: boolean },
-): Promise<Account> {
+/** What is asked of an account that is opened. `works`: this process takes jobs at once. */
+interface How {
+  signal: AbortSignal;
+  works: boolean;
+}
+
+/** One account alone, with a ground of its own. */
+export async function openAccount(config: Config, warehouse: Warehouse, how: How): Promise<Account> {
+  requireSource(config);
+  await using stack = new AsyncDisposableStack();
+  const ground = stack.use(await openGround({ ...config, accounts: [config] }, warehouse));
+  const account = stack.use(await openAccountOn(ground, config, how));
+  const opened = stack.move();
+  return { ...account, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+/** Makes sure that the account is the one of these sources. */
+export async function openAccountOn(ground: Ground, config: Config, { signal, works }: How): Promise<Account> {
   await using stack = new AsyncDisposableStack();
   requireSource(config);
-  await migrate(warehouse.url);
-  const ctx = stack.use(openContext(config, warehouse.pg, { log: openLog(config), signal }));
+  const log = ground.log.child({ account: config.account });
+  const ctx = stack.use(openContext(config, ground.warehouse.pg, { log, signal }));
   const { queue: name } = await bindAccount(ctx.pg, ctx.account, {
     ...(config.helpdesk && { helpdesk: config.helpdesk.baseUrl }),
     ...(config.books && { books: config.books.baseUrl }),
   });
   await registerAll(ctx, config.sinceMs);
-  const queue = stack.use(await openQueue({ name, redisUrl: config.redisUrl, databaseUrl: warehouse.url }));
+  const queue = stack.use(ground.queues.open(name));
   const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: ourVersion() };
-  const presence = stack.use(await bePresent(warehouse.url, me, ctx.clock));
+  const presence = stack.use(await ground.attendance.enter(me));
   const opened = stack.move();
   return { ctx, queue, presence, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
@@ -43,7 +81,7 @@ function ourVersion(): string {
   return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 }
 
-async function registerAll({ pg, account, sources, books }: Context, sinceMs: number): Promise<void> {
+async function registerAll({ pg, account, clock, sources, books }: Context, sinceMs: number): Promise<void> {
   const listsOf = (stream: Stream) => {
     if (stream.kind === 'shelves') return books.owners;
     return stream.kind === 'list' ? stream.lists.map(({ name }) => name) : [];
@@ -51,5 +89,5 @@ async function registerAll({ pg, account, sources, books }: Context, sinceMs: nu
   const lists = streams
     .filter(({ source }) => sources.has(source))
     .flatMap(stream => listsOf(stream).map(list => ({ stream: stream.name, list })));
-  await register(pg, account, sinceMs, lists);
+  await register(pg, account, sinceMs, lists, new Date(clock.now()));
 }

@@ -1,19 +1,20 @@
-/** `start`: a worker and the schedule, until SIGTERM. Any number of them may run, on any number of machines. */
+/** `start`: a worker and the schedule of all accounts, until SIGTERM. Any number of them may run, on any number of machines. */
 import type { Command } from 'commander';
-import { type Context, requireSource } from '../context.ts';
-import { exitCodes } from '../errors.ts';
-import { keepSchedule } from '../queue/schedule.ts';
-import { keepTending, openWaiting, tend } from '../queue/tend.ts';
-import { work } from '../queue/worker.ts';
-import { finishedSince } from '../warehouse/runs.ts';
-import { forgetOld } from '../warehouse/slots.ts';
-import { openAccount } from './account.ts';
+import { systemClock } from '../clock.ts';
+import type { Config, Fleet } from '../config.ts';
+import { requireSource } from '../context.ts';
+import { exitCodes, isAway, ShelfdeskError } from '../errors.ts';
+import { type Ground, openGround } from './account.ts';
 import type { Act, Deps } from './command.ts';
 import { scheduleOf, showSchedule } from './schedule.ts';
-import { amount, say, style } from './terminal.ts';
+import { type Served, serve } from './serve.ts';
+import { say, style } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
 
-const dayMs = 24 * 3_600_000;
+/** How often the file of the accounts is read again, and those are tried again that could not be served. On SIGHUP: at once. */
+const settleMs = 60_000;
+/** So many names fit on a line. */
+const shownNames = 10;
 
 export function addStart(program: Command, deps: Deps, act: Act): void {
   program
@@ -21,33 +22,122 @@ export function addStart(program: Command, deps: Deps, act: Act): void {
     .description('work and keep the schedule until SIGTERM or Ctrl-C; several may run, on several machines')
     .action(
       act(async () => {
-        const config = deps.config();
-        requireSource(config);
-        await using warehouse = await warehouseOf(config, deps.signal);
-        await using account = await openAccount(config, warehouse, { signal: deps.signal, works: true });
-        const { ctx, queue, presence } = account;
-        say(`Worker ${presence.id} is at work on account '${ctx.account}', until Ctrl-C.`);
-        showSchedule(await scheduleOf(ctx.pg, config));
-
-        const runs = reporter(ctx, presence.id);
-        let forgotMs = Number.NEGATIVE_INFINITY;
-        const tending = keepTending(ctx, async () => {
-          await schedule.look();
-          await openWaiting(ctx, presence.id);
-          await tend(ctx, queue, { worker: presence.id, jobs: working.jobs });
-          await runs();
-          if (ctx.clock.monotonic() - forgotMs < dayMs) return;
-          await forgetOld(ctx.pg, ctx.account, new Date(ctx.clock.now()));
-          forgotMs = ctx.clock.monotonic();
-        });
-        await using schedule = keepSchedule(ctx, config.schedule, presence.id, tending.ring);
-        await using working = work(ctx, queue, deps.jobs, { worker: presence.id, afterEach: tending.ring });
-        await Promise.race([aborted(deps.signal), tending.failed]);
-        tending.stop();
-        say('Handing over at the next page…');
+        const fleet = deps.fleet();
+        const [alone] = fleet.files.length === 0 ? fleet.accounts : [];
+        if (alone !== undefined) requireSource(alone);
+        await using warehouse = await warehouseOf(fleet, deps.signal);
+        await using ground = await openGround(fleet, warehouse);
+        if (alone === undefined) await serveFleet(fleet, ground, deps);
+        else await serveAlone(alone, ground, deps);
         return exitCodes.ok;
       }),
     );
+}
+
+async function serveAlone(config: Config, ground: Ground, { jobs, signal }: Deps): Promise<void> {
+  await using served = await serve(ground, config, { jobs, signal, beside: 1 });
+  say(`Worker ${served.worker} is at work on account '${config.account}', until Ctrl-C.`);
+  showSchedule(await scheduleOf(ground.warehouse.pg, config));
+  await Promise.race([aborted(signal), served.failed]);
+  say(handingOver);
+}
+
+/** What is wrong with one account stops no other one: it is told, and tried again. */
+async function serveFleet(first: Fleet, ground: Ground, { jobs, signal, fleet }: Deps): Promise<void> {
+  const served = new Map<string, { given: string; serving: Served }>();
+  const told = new Map<string, string>();
+  await using stack = new AsyncDisposableStack();
+  stack.defer(async () => {
+    await Promise.all([...served.values()].map(({ serving }) => serving[Symbol.asyncDispose]()));
+  });
+
+  const tell = (account: string, error: unknown) => {
+    const said = wordsFor(error);
+    if (said !== told.get(account)) say(`${style('yellow', `! ${account}:`, process.stderr)} ${said}`);
+    told.set(account, said);
+    if (!(error instanceof ShelfdeskError)) ground.log.error({ account, err: error }, 'an account cannot be served');
+  };
+  const leave = async (account: string) => {
+    const left = served.get(account);
+    served.delete(account);
+    await left?.serving[Symbol.asyncDispose]();
+  };
+  const take = async (config: Config, beside: number) => {
+    const { account } = config;
+    const given = JSON.stringify(config);
+    if (served.get(account)?.given === given) return;
+    await leave(account);
+    try {
+      const serving = await serve(ground, config, { jobs, signal, beside });
+      served.set(account, { given, serving });
+      if (told.delete(account)) say(`${style('green', `✓ ${account}:`, process.stderr)} is served now`);
+      serving.failed.catch(async error => {
+        tell(account, error);
+        if (served.get(account)?.serving === serving) await leave(account);
+      });
+    } catch (error) {
+      tell(account, error);
+    }
+  };
+  const settle = async ({ accounts, refused }: Fleet) => {
+    for (const { account, error } of refused) tell(account, error);
+    const wanted = new Set(accounts.map(({ account }) => account));
+    for (const account of served.keys()) if (!wanted.has(account)) await leave(account);
+    for (const config of accounts) {
+      if (signal.aborted) return;
+      await take(config, accounts.length);
+    }
+  };
+
+  await settle(first);
+  if (served.size === 0 && !signal.aborted)
+    throw new ShelfdeskError('none of the accounts can be served', 'What is wrong with each is said above.');
+  say(
+    `At work on ${namesOf([...served.keys()])}, until Ctrl-C. \`npx shelfdesk schedule list\` shows their schedules.`,
+  );
+  using asked = onHangUp();
+  while (!signal.aborted) {
+    await systemClock.sleep(settleMs, AbortSignal.any([signal, asked.signal()])).catch(() => {});
+    asked.answer();
+    if (signal.aborted) break;
+    try {
+      await settle(fleet());
+    } catch (error) {
+      // The file is being written, or is wrong now: those that are served go on as they are.
+      tell('SHELFDESK_CONFIG', error);
+    }
+  }
+  say(handingOver);
+}
+
+/** Who closes a terminal means the end, and not that. */
+function onHangUp(): { signal: () => AbortSignal; answer: () => void } & Disposable {
+  let waking = new AbortController();
+  const wake = () => waking.abort();
+  if (!process.stderr.isTTY) process.on('SIGHUP', wake);
+  return {
+    signal: () => waking.signal,
+    answer() {
+      waking = new AbortController();
+    },
+    [Symbol.dispose]: () => void process.off('SIGHUP', wake),
+  };
+}
+
+const handingOver = 'Handing over at the next page…';
+
+function wordsFor(error: unknown): string {
+  if (error instanceof ShelfdeskError) return `${error.message}. ${error.remedy}`;
+  const message = error instanceof Error ? error.message : String(error);
+  return isAway(error)
+    ? `${message}; it is tried again`
+    : `${message} (a bug; it is tried again, and the log has more)`;
+}
+
+function namesOf(accounts: readonly string[]): string {
+  const names = accounts.slice(0, shownNames).join(', ');
+  const more = accounts.length > shownNames ? ` and ${accounts.length - shownNames} more` : '';
+  return `${accounts.length} ${accounts.length === 1 ? 'account' : 'accounts'} (${names}${more})`;
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
@@ -55,34 +145,4 @@ function aborted(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve();
     signal.addEventListener('abort', () => resolve(), { once: true });
   });
-}
-
-/** A line for each run that this process had a part in: but for those of every minute that found nothing. */
-function reporter(ctx: Context, worker: number): () => Promise<void> {
-  let since = new Date(ctx.clock.now());
-  return async () => {
-    const runs = await finishedSince(ctx.pg, worker, since);
-    for (const {
-      run,
-      kind,
-      state,
-      finished_at,
-      seen,
-      inserted,
-      updated,
-      deleted,
-      rejected,
-      credits,
-      error,
-      remedy,
-    } of runs) {
-      since = finished_at;
-      const found = inserted + updated + deleted + rejected > 0;
-      if (state === 'completed' && !found && (kind === 'fresh' || kind === 'hydrate')) continue;
-      const mark = state === 'completed' ? style('green', '✓', process.stderr) : style('yellow', '!', process.stderr);
-      const counts = `${amount(seen)} read, ${amount(inserted)} new, ${amount(updated)} changed, ${amount(credits)} credits`;
-      say(`${finished_at.toISOString().slice(0, 19)}Z ${mark} run ${run}, ${kind}: ${state}: ${counts}`);
-      if (error) say(`  ${error}. ${remedy ?? ''}`);
-    }
-  };
 }

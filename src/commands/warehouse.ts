@@ -7,7 +7,10 @@ import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { pendingMigrations } from '../warehouse/migrate.ts';
 import { say } from './terminal.ts';
 
-export async function warehouseOf(config: Pick<Config, 'databaseUrl'>, signal: AbortSignal): Promise<Warehouse> {
+export async function warehouseOf(
+  config: Pick<Config, 'databaseUrl'> & { accounts?: readonly unknown[] },
+  signal: AbortSignal,
+): Promise<Warehouse> {
   const warehouse = await openWarehouse(config, { signal });
   if (warehouse.folder) say(`Warehouse: embedded PostgreSQL in ${warehouse.folder}`);
   return warehouse;

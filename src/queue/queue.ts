@@ -62,22 +62,46 @@ export interface Taking {
   close(atWork: Promise<unknown>): Promise<void>;
 }
 
-export async function openQueue(at: {
+/** All queues of a process: they share what it is connected by. Of BullMQ's own, each that takes jobs has one connection besides. */
+export interface Queues extends AsyncDisposable {
   /** One queue for each account of each warehouse: its jobs need its settings. */
-  name: string;
-  redisUrl: string | undefined;
-  databaseUrl: string;
-}): Promise<OpenQueue> {
-  const name = `shelfdesk-${at.name}`;
-  return at.redisUrl === undefined ? onPostgres(name, at.databaseUrl) : onRedis(name, at.redisUrl);
+  open(name: string): OpenQueue;
 }
 
-async function onRedis(queueName: string, url: string): Promise<OpenQueue> {
+/** Where queues live; `most` is how many of them are to take jobs here. */
+export interface QueueServer {
+  redisUrl: string | undefined;
+  databaseUrl: string;
+  most?: number;
+}
+
+export async function openQueues({ redisUrl, databaseUrl, most = 1 }: QueueServer): Promise<Queues> {
+  return redisUrl === undefined ? onPostgres(databaseUrl, most) : onRedis(redisUrl);
+}
+
+/** One alone, with connections of its own. */
+export async function openQueue({ name, ...at }: QueueServer & { name: string }): Promise<OpenQueue> {
+  const queues = await openQueues(at);
+  const queue = queues.open(name);
+  return {
+    ...queue,
+    async [Symbol.asyncDispose]() {
+      await queue[Symbol.asyncDispose]();
+      await queues[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const nameOf = (name: string) => `shelfdesk-${name}`;
+
+async function onRedis(url: string): Promise<Queues> {
   const redis = new Redis(url, {
     maxRetriesPerRequest: null,
     lazyConnect: true,
     retryStrategy: tries => Math.min(2000, tries * 100),
   });
+  // Each queue and each worker listens to it: so many are no leak.
+  redis.setMaxListeners(0);
   let trouble: Error | undefined;
   redis.on('error', (error: Error) => {
     trouble = error;
@@ -95,32 +119,40 @@ async function onRedis(queueName: string, url: string): Promise<OpenQueue> {
       error,
     );
   }
-  const jobs = new Queue(queueName, { connection: redis, defaultJobOptions: jobOptions });
-  jobs.on('error', () => {}); // The command that needs it fails with the same error.
   return {
-    bull: jobs,
-    add: (name, id, payload) => addTo(jobs, name, id, payload),
-    work: (process, onError) =>
-      taking(
-        new Worker(queueName, (job, token) => process(job, token!), { ...workerOptions, connection: redis }),
-        onError,
-      ),
+    open(name) {
+      const jobs = new Queue(nameOf(name), { connection: redis, defaultJobOptions: jobOptions });
+      jobs.on('error', () => {}); // The command that needs it fails with the same error.
+      return {
+        bull: jobs,
+        add: (name, id, payload) => addTo(jobs, name, id, payload),
+        work: (process, onError) =>
+          taking(
+            new Worker(nameOf(name), (job, token) => process(job, token!), { ...workerOptions, connection: redis }),
+            onError,
+          ),
+        [Symbol.asyncDispose]: () => inTime(jobs.close()),
+      };
+    },
     async [Symbol.asyncDispose]() {
-      await inTime(jobs.close());
       await inTime(redis.quit());
       redis.disconnect();
     },
   };
 }
 
-async function onPostgres(queueName: string, url: string): Promise<OpenQueue> {
+/** Beside those that wait for jobs, one for each queue. */
+const poolMost = 5;
+
+async function onPostgres(url: string, most: number): Promise<Queues> {
   const backed = withBackend(createPostgresBackend);
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'shelfdesk: queue',
     options: `-c search_path=bullmq ${givesUp}`,
-    max: 6,
+    max: most + poolMost,
   });
+  pool.setMaxListeners(0);
   pool.on('error', () => {});
   pool.on('connect', client => client.on('error', () => {})); // While BullMQ has it: see warehouse/pool.ts.
   const client = await pool.connect();
@@ -131,21 +163,23 @@ async function onPostgres(queueName: string, url: string): Promise<OpenQueue> {
   }
   // One pool for all of BullMQ's parts. It takes one of node-postgres; only its types describe the methods more narrowly.
   const connection = pool as unknown as PgPool;
-  const jobs = new backed.Queue(queueName, { connection, defaultJobOptions: jobOptions });
-  jobs.on('error', () => {});
   return {
-    // The same class on another backend; only the types of its connections differ.
-    bull: jobs as unknown as Queue,
-    add: (name, id, payload) => addTo(jobs, name, id, payload),
-    work: (process, onError) =>
-      taking(
-        new backed.Worker(queueName, (job, token) => process(job, token!), { ...workerOptions, connection }),
-        onError,
-      ),
-    async [Symbol.asyncDispose]() {
-      await inTime(jobs.close());
-      await inTime(pool.end());
+    open(name) {
+      const jobs = new backed.Queue(nameOf(name), { connection, defaultJobOptions: jobOptions });
+      jobs.on('error', () => {});
+      return {
+        // The same class on another backend; only the types of its connections differ.
+        bull: jobs as unknown as Queue,
+        add: (name, id, payload) => addTo(jobs, name, id, payload),
+        work: (process, onError) =>
+          taking(
+            new backed.Worker(nameOf(name), (job, token) => process(job, token!), { ...workerOptions, connection }),
+            onError,
+          ),
+        [Symbol.asyncDispose]: () => inTime(jobs.close()),
+      };
     },
+    [Symbol.asyncDispose]: () => inTime(pool.end()),
   };
 }
 

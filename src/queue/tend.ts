@@ -152,8 +152,16 @@ export interface Tending {
   readonly failed: Promise<never>;
 }
 
-/** Calls `look` at once, when it rings, and every few seconds, one call after the other. While the database is away it waits. */
-export function keepTending(ctx: Context, look: () => Promise<void>): Tending {
+/** A process that serves many accounts looks after so many of them in a second at most, without anybody's ringing. */
+const looksPerSecond = 10;
+
+/**
+ * Calls `look` at once, when it rings, and every few seconds, one call after the other. While the database is away it waits.
+ * `beside`: how many accounts the process serves; their looks are spread by chance.
+ */
+export function keepTending(ctx: Context, look: () => Promise<void>, beside = 1): Tending {
+  const everyMs = Math.max(tendMs, (beside * 1000) / looksPerSecond);
+  const untilNextMs = () => (beside > 1 ? everyMs * (0.5 + ctx.random()) : everyMs);
   const stopped = new AbortController();
   const signal = AbortSignal.any([ctx.signal, stopped.signal]);
   let rung = false;
@@ -165,7 +173,7 @@ export function keepTending(ctx: Context, look: () => Promise<void>): Tending {
   const pause = async () => {
     const waking = new AbortController();
     wake = () => waking.abort();
-    if (!rung) await ctx.clock.sleep(tendMs, AbortSignal.any([signal, waking.signal])).catch(() => {});
+    if (!rung) await ctx.clock.sleep(untilNextMs(), AbortSignal.any([signal, waking.signal])).catch(() => {});
   };
   const failed = (async () => {
     await Promise.resolve(); // `look` may speak of what its caller is still opening.

@@ -119,7 +119,8 @@ export function work(
     // What people can mend, the run tells in a sentence; a bug is told with its stack.
     const why = error instanceof StreamFailed ? error.cause : error;
     const level = why instanceof ShelfdeskError ? 'debug' : 'error';
-    ctx.log[level]({ job: job.name, ...job.data, err: error }, 'a job failed');
+    const { run, stream } = job.data;
+    ctx.log[level]({ job: job.name, run, stream, err: error }, 'a job failed');
     if (!(error instanceof StreamFailed))
       await whenBack(() => failUntaken(ctx.pg, job, new Date(ctx.clock.now()), error));
     throw new UnrecoverableError(error instanceof Error ? error.message : String(error));

@@ -14,7 +14,12 @@ export type Client = pg.ClientBase;
 export const givesUp =
   '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c idle_in_transaction_session_timeout=10s';
 
-export function makePool(url: string): pg.Pool {
+/** A process has at most eight jobs of an account at work, and looks after its runs and its schedule beside them. */
+const poolLeast = 10;
+/** However many accounts there are: who finds none free waits for one, each in turn. */
+const poolMost = 20;
+
+export function makePool(url: string, accounts = 1): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'shelfdesk',
@@ -23,8 +28,7 @@ export function makePool(url: string): pg.Pool {
     // Times without an offset are UTC wherever the server stands. A crash of the server may lose the last half second of
     // commits: rows and the coverage they prove go together, so it is read again, and no position is ahead of its rows.
     options: `-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_custom_plan ${givesUp}`,
-    // A process has at most eight jobs at work, and looks after its runs and its schedule beside them.
-    max: 10,
+    max: Math.min(poolLeast - 1 + accounts, poolMost),
   });
   // An idle connection that breaks is replaced; the query that needs it next says what is wrong.
   pool.on('error', () => {});

@@ -36,7 +36,7 @@ export interface Process {
 }
 
 export interface Presence extends AsyncDisposable {
-  /** The number of this process in `sync.workers`. */
+  /** The number of this process in `sync.workers`, for this account. */
   readonly id: number;
   /** From now on this process takes jobs. */
   works(): Promise<void>;
@@ -47,20 +47,44 @@ export interface Presence extends AsyncDisposable {
   seesAll(): boolean;
 }
 
-/**
- * Writes this process down and holds its lock until it is disposed of. A connection that breaks is made again: the
- * database may have been away.
- */
+/** One session for all accounts of a process: it is there for all of them, or for none. */
+export interface Attendance extends AsyncDisposable {
+  /**
+   * Writes this process down for an account, and holds its lock until it is disposed of. Fails while the connection is
+   * away, as one does that breaks.
+   */
+  enter(me: Process): Promise<Presence>;
+}
+
+/** This process alone, for one account. */
 export async function bePresent(url: string, me: Process, clock: Clock): Promise<Presence> {
-  const gone = new AbortController();
-  const startedAt = new Date(clock.now());
-  let { works } = me;
-  const first = sessionTo(url);
-  await first.client.connect();
-  const id = await enter(first.client, me, startedAt).catch(error => {
-    first.destroy();
+  const attendance = await attend(url, clock);
+  const presence = await attendance.enter(me).catch(async error => {
+    await attendance[Symbol.asyncDispose]();
     throw error;
   });
+  return {
+    ...presence,
+    async [Symbol.asyncDispose]() {
+      await presence[Symbol.asyncDispose]();
+      await attendance[Symbol.asyncDispose]();
+    },
+  };
+}
+
+interface Entry {
+  readonly id: number;
+  readonly me: Process;
+  readonly startedAt: Date;
+  works: boolean;
+}
+
+/** Keeps the session: a connection that breaks is made again, since the database may have been away. */
+export async function attend(url: string, clock: Clock): Promise<Attendance> {
+  const gone = new AbortController();
+  const entries = new Set<Entry>();
+  const first = sessionTo(url);
+  await first.client.connect();
   let session: Session | undefined = first;
   let heldMs = Number.NEGATIVE_INFINITY;
 
@@ -69,24 +93,44 @@ export async function bePresent(url: string, me: Process, clock: Clock): Promise
       if (session === undefined) await clock.sleep(againMs, gone.signal).catch(() => {});
       else await lossOf(session, clock, gone.signal);
       if (gone.signal.aborted) return;
-      session = await holdAgain(url, id, me, startedAt, clock).catch(() => undefined);
+      session = undefined; // Nobody enters in between: who is not among these would have no lock.
+      const held = [...entries];
+      const again = await holdAgain(url, held, clock).catch(() => undefined);
       heldMs = clock.monotonic();
-      if (session && works) await inTime(session, clock, sayWorks(session.client, id));
+      if (again === undefined) continue;
+      const left = held.filter(entry => !entries.has(entry));
+      await inTime(again, clock, leave(again.client, left)).catch(() => {});
+      await inTime(again, clock, sayWorks(again.client, held)).catch(() => {});
+      session = again;
     }
   })();
 
   return {
-    id,
-    async works() {
-      works = true;
-      // While the connection is away it is said when it is back.
-      if (session) await sayWorks(session.client, id);
+    async enter(me) {
+      if (session === undefined || session.lost.aborted) throw new Error('Connection terminated: it is made again');
+      const startedAt = new Date(clock.now());
+      const id = await inTime(session, clock, enter(session.client, me, startedAt));
+      const entry: Entry = { id, me, startedAt, works: me.works };
+      entries.add(entry);
+      return {
+        id,
+        async works() {
+          entry.works = true;
+          // While the connection is away it is said when it is back.
+          if (session) await sayWorks(session.client, [entry]);
+        },
+        seesAll: () => session !== undefined && !session.lost.aborted && clock.monotonic() - heldMs >= gatheringMs,
+        async [Symbol.asyncDispose]() {
+          entries.delete(entry);
+          if (session && !session.lost.aborted)
+            await inTime(session, clock, leave(session.client, [entry])).catch(() => {});
+        },
+      };
     },
-    seesAll: () => session !== undefined && !session.lost.aborted && clock.monotonic() - heldMs >= gatheringMs,
     async [Symbol.asyncDispose]() {
       gone.abort();
       await watching;
-      if (session) await inTime(session, clock, leave(session.client, id)).catch(() => {});
+      if (session) await inTime(session, clock, end(session.client, [...entries])).catch(() => {});
     },
   };
 }
@@ -141,33 +185,49 @@ async function enter(client: pg.Client, me: Process, now: Date): Promise<number>
 }
 
 /**
- * Under its old number, and in the list again: whoever came meanwhile took it for dead. Fails while the old session lives on
- * at the server, and this process is alive there.
+ * Under their old numbers, and in the list again: whoever came meanwhile took them for dead. Fails while the old session
+ * lives on at the server, and this process is alive there.
  */
-async function holdAgain(url: string, id: number, me: Process, startedAt: Date, clock: Clock): Promise<Session> {
+async function holdAgain(url: string, entries: readonly Entry[], clock: Clock): Promise<Session> {
   const session = sessionTo(url);
   await inTime(session, clock, session.client.connect());
+  const rows = entries.map(({ id, me: { account, works, host, pid, version }, startedAt }) => ({
+    ...{ id, account_id: account, works, host, pid, version, started_at: startedAt },
+  }));
   const held = session.client.query(
-    `with back as (
+    `with entry as materialized (
+       select * from json_populate_recordset(null::sync.workers, $1)),
+     back as (
        insert into sync.workers (id, account_id, works, host, pid, version, started_at) overriding system value
-       values ($1, $2, $3, $4, $5, $6, $7) on conflict (id) do nothing)
-     select pg_advisory_lock(${lockClass}, $1)`,
-    [id, me.account, me.works, me.host, me.pid, me.version, startedAt],
+       select id, account_id, works, host, pid, version, started_at from entry on conflict (id) do nothing)
+     select pg_advisory_lock(${lockClass}, id) from entry`,
+    [JSON.stringify(rows)],
   );
   await inTime(session, clock, held);
   return session;
 }
 
-async function sayWorks(client: pg.Client, id: number): Promise<void> {
+async function sayWorks(client: pg.Client, entries: readonly Entry[]): Promise<void> {
+  const ids = entries.filter(({ works }) => works).map(({ id }) => id);
+  if (ids.length === 0) return;
   try {
-    await client.query('update sync.workers set works = true where id = $1', [id]);
+    await client.query('update sync.workers set works = true where id = any($1)', [ids]);
   } catch (error) {
     if (!isAway(error)) throw error;
   }
 }
 
-async function leave(client: pg.Client, id: number): Promise<void> {
-  await client.query('delete from sync.workers where id = $1', [id]);
+async function leave(client: pg.Client, entries: readonly Entry[]): Promise<void> {
+  if (entries.length === 0) return;
+  await client.query(
+    `with gone as (delete from sync.workers where id = any($1))
+     select pg_advisory_unlock(${lockClass}, id) from unnest($1::int[]) id`,
+    [entries.map(({ id }) => id)],
+  );
+}
+
+async function end(client: pg.Client, entries: readonly Entry[]): Promise<void> {
+  await leave(client, entries);
   await client.end();
 }
 
