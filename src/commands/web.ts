@@ -7,7 +7,7 @@ import { configuredSources, openLog } from '../context.ts';
 import { exitCodes, UsageError } from '../errors.ts';
 import { queueNames } from '../ops/figures.ts';
 import { demandSafe, type Serving, servePage } from '../ops/server.ts';
-import { openQueues } from '../queue/queue.ts';
+import { type OpenQueue, openQueues } from '../queue/queue.ts';
 import { migrate } from '../warehouse/migrate.ts';
 import type { Act, Deps } from './command.ts';
 import { say } from './terminal.ts';
@@ -50,7 +50,13 @@ export async function openPage(
 ): Promise<Serving> {
   await using stack = new AsyncDisposableStack();
   const queues = stack.use(await openQueues({ redisUrl: fleet.redisUrl, databaseUrl: warehouse.url }));
-  const names = [...(await queueNames(warehouse.pg))];
+  let holder = stack;
+  const found = new Map<string, OpenQueue['bull']>();
+  const findQueues = async () => {
+    for (const [account, name] of await queueNames(warehouse.pg))
+      if (!found.has(account)) found.set(account, holder.use(queues.open(name)).bull);
+  };
+  await findQueues();
   const page = stack.use(
     await servePage(
       {
@@ -59,13 +65,13 @@ export async function openPage(
         log: openLog(fleet),
         version,
         accounts: fleet.accounts.map(config => ({ config, sources: configuredSources(config) })),
-        queues: new Map(names.map(([account, name]) => [account, stack.use(queues.open(name)).bull])),
-        web,
+        ...{ queues: found, findQueues, web },
       },
       port,
     ),
   );
   const opened = stack.move();
+  holder = opened;
   return { url: page.url, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 

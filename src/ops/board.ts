@@ -5,18 +5,27 @@ import { FastifyAdapter } from '@bull-board/fastify';
 import type { Queue } from 'bullmq';
 import type { FastifyPluginCallback } from 'fastify';
 
+export interface Board {
+  readonly plugin: FastifyPluginCallback<{ prefix: string }>;
+  /** Shows those that there are now. */
+  show(): void;
+}
+
 /** `queues` by the names of their accounts. */
-export function boardOf(queues: ReadonlyMap<string, Queue>, path: string): FastifyPluginCallback<{ prefix: string }> {
+export function boardOf(queues: ReadonlyMap<string, Queue>, path: string): Board {
   const serverAdapter = new FastifyAdapter();
   serverAdapter.setBasePath(path);
-  createBullBoard({
-    queues: [...queues].map(
-      ([account, queue]) => new BullMQAdapter(queue, { readOnlyMode: true, displayName: account }),
-    ),
+  const all = () =>
+    [...queues].map(([account, queue]) => new BullMQAdapter(queue, { readOnlyMode: true, displayName: account }));
+  const board = createBullBoard({
+    queues: all(),
     serverAdapter,
     options: { uiConfig: { boardTitle: 'Shelfdesk: queues', hideRedisDetails: true } },
   });
-  return serverAdapter.registerPlugin() as FastifyPluginCallback<{ prefix: string }>;
+  return {
+    plugin: serverAdapter.registerPlugin() as FastifyPluginCallback<{ prefix: string }>,
+    show: () => board.replaceQueues(all()),
+  };
 }
 
 /** Its own program writes styles into its elements. */

@@ -24,8 +24,9 @@ export interface Site {
   readonly log: Logger;
   readonly version: string;
   readonly accounts: readonly Served[];
-  /** By the names of their accounts. */
+  /** By the names of their accounts; those that come later join it when `findQueues` is called. */
   readonly queues: ReadonlyMap<string, Queue>;
+  readonly findQueues: () => Promise<void>;
   readonly web: Pick<WebConfig, 'host' | 'token' | 'viewerToken'>;
 }
 
@@ -110,13 +111,17 @@ export async function makeApp(site: Site): Promise<{ app: FastifyInstance; close
   loggingIn(app, door);
   addRoutes(app, { pg: site.pg, clock, door, live, pages: makePages(site) });
   mountProbes(app, site);
+  const boarded = boardOf(site.queues, board);
   await app.register(async scope => {
     scope.addHook('onRequest', async (request, reply) => {
       reply.header('content-security-policy', boardPolicy);
       if (request.method !== 'GET' && request.method !== 'HEAD') return refuse(reply, 405, 'It can only be looked at.');
       if (request.visitor?.role !== 'operator') return refuse(reply, 403, 'The queue is for operators.');
+      const before = site.queues.size;
+      await site.findQueues();
+      if (site.queues.size > before) boarded.show();
     });
-    await scope.register(boardOf(site.queues, board), { prefix: board });
+    await scope.register(boarded.plugin, { prefix: board });
   });
   await app.ready();
   return {

@@ -236,7 +236,7 @@ ${
     ? html`<p class="none">${known.scale === undefined && known.requestsADay === undefined ? 'This process has no settings for the account, and does not know its schedule.' : 'Nothing is scheduled.'}</p>`
     : html`<dl class="next">${known.next.map(
         ({ schedule, cron, timeZone, times }) =>
-          html`<div><dt>${schedule} <span class="soft"><code>${cron}</code> ${timeZone}</span></dt><dd>${times.length === 0 ? 'never' : times.map((one, i) => html`${i === 0 ? null : ', '}${time(one, at, { seconds: one.getUTCSeconds() !== 0 })}`)}</dd></div>`,
+          html`<div class="slot"><dt>${schedule} <span class="soft"><code>${cron}</code> ${timeZone}</span></dt><dd>${times.length === 0 ? 'never' : times.map((one, i) => html`${i === 0 ? null : ', '}${time(one, at, { seconds: one.getUTCSeconds() !== 0 })}`)}</dd></div>`,
       )}</dl>`
 }
 <h3>At work</h3>

@@ -102,7 +102,9 @@ function svg(steps: readonly Step[], most: number): Html {
       if (height <= 0) return '';
       const from = base[n]!;
       base[n] = from + height;
-      return `M${n * 10 + 1} ${y(from)}V${y(from + height)}h8V${y(from)}z`;
+      // What is free is one area, what was used stands in it.
+      const [x, wide] = classes[i] === 'free' ? [n * 10, 10] : [n * 10 + 1, 8];
+      return `M${x} ${y(from)}V${y(from + height)}h${wide}V${y(from)}z`;
     });
     return html`<path class="of-${classes[i]!}" d="${path.join('')}"/>`;
   });
@@ -117,7 +119,7 @@ function table(steps: readonly Step[], at: Date): Html {
   const busy = steps.filter(step => heightOf({ ...step, limit: 0 }) > 0 || step.refused > 0);
   if (busy.length === 0) return html`<p class="none">No request was made in this time.</p>`;
   return html`
-<div class="wide" role="region" aria-label="Credits in figures" tabindex="0"><table><thead><tr><th scope="col">from</th>${lanes.map(lane => html`<th scope="col" class="n">${names[lane]}</th>`)}<th scope="col" class="n">others</th><th scope="col" class="n">free</th><th scope="col" class="n">limit</th><th scope="col" class="n">refused</th></tr></thead><tbody>${busy
+<div class="wide tall" role="region" aria-label="Credits in figures" tabindex="0"><table><thead><tr><th scope="col">from</th>${lanes.map(lane => html`<th scope="col" class="n">${names[lane]}</th>`)}<th scope="col" class="n">others</th><th scope="col" class="n">free</th><th scope="col" class="n">limit</th><th scope="col" class="n">refused</th></tr></thead><tbody>${busy
     .toReversed()
     .map(
       step =>

@@ -110,7 +110,7 @@ function draw() {
 }
 
 function plotIn(place, columns) {
-  const bars = uPlot.paths.bars({ size: [0.8, Number.POSITIVE_INFINITY], align: 1 });
+  const bars = share => uPlot.paths.bars({ size: [share, Number.POSITIVE_INFINITY], align: 1 });
   const axis = {
     stroke: () => colour('soft'),
     font: '12px system-ui, sans-serif',
@@ -125,14 +125,17 @@ function plotIn(place, columns) {
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
       scales: { y: { range: (_, __, most) => [0, Math.max(1, most)] } },
       axes: [
-        { ...axis, grid: { show: false }, values: (_, at) => at.map(one => written(new Date(one * 1000))) },
+        { ...axis, size: 28, grid: { show: false }, values: (_, at) => at.map(one => written(new Date(one * 1000))) },
         { ...axis, size: 44 },
       ],
       series: [
         {},
-        ...series
-          .toReversed()
-          .map(name => ({ fill: () => colour(name), width: 0, points: { show: false }, paths: bars })),
+        ...series.toReversed().map(name => ({
+          fill: () => colour(name),
+          width: 0,
+          points: { show: false },
+          paths: bars(name === 'free' ? 1 : 0.8),
+        })),
         {
           stroke: () => colour('ink'),
           width: 1.5,

@@ -1,0 +1,546 @@
+/** The page by HTTP: its figures are those of SQL, and who may not look or press, cannot. The browser's part: page-browser.test.ts. */
+import type { FastifyInstance } from 'fastify';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { cookieName, mostTries, sessionMs } from '../../src/ops/auth.ts';
+import { pathOf } from '../../src/ops/page/fleet.ts';
+import { amount, escaped, lasting } from '../../src/ops/page/html.ts';
+import { demandSafe } from '../../src/ops/server.ts';
+import { type OpenQueue, openQueue } from '../../src/queue/queue.ts';
+import {
+  markup,
+  noTokens,
+  operatorToken,
+  type PageWorld,
+  pageWorld,
+  rightToLeft,
+  tokens,
+  viewerToken,
+} from '../support/page.ts';
+import { describeOnRedis } from '../support/redis.ts';
+
+let world: PageWorld;
+let open: FastifyInstance;
+let guarded: FastifyInstance;
+beforeAll(async () => {
+  world = await pageWorld();
+  open = await world.app(noTokens);
+  guarded = await world.app(tokens);
+});
+afterAll(() => world?.[Symbol.asyncDispose]());
+
+const here = { host: '127.0.0.1:8090' };
+const get = (url: string, headers: Record<string, string> = {}, app = open) =>
+  app.inject({ method: 'GET', url, headers: { ...here, ...headers } });
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+const form = (fields: Record<string, string>) => new URLSearchParams(fields).toString();
+const asForm = { 'content-type': 'application/x-www-form-urlencoded' };
+
+function post(url: string, fields: Record<string, string>, headers: Record<string, string> = {}, app = open) {
+  return app.inject({ method: 'POST', url, headers: { ...here, ...asForm, ...headers }, payload: form(fields) });
+}
+
+const csrfOf = (page: string) => /name="csrf" value="([^"]*)"/.exec(page)?.[1] ?? '';
+const textOf = (page: string) =>
+  page
+    .replaceAll(/<[^>]*>/g, '')
+    .replaceAll('\u00a0', ' ')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&');
+
+/** The figures of each card, as the page writes them: of a time, its exact value. */
+function cardsOf(page: string): Record<string, Record<string, string>> {
+  const cards = [...page.matchAll(/<article class="card" data-key="(\w+)"[\s\S]*?<\/article>/g)];
+  return Object.fromEntries(
+    cards.map(([card, stream]) => {
+      const figures = [...card.matchAll(/<dt>(.*?)<\/dt><dd>([\s\S]*?)<\/dd>/g)].map(([, name, value]) => [
+        name!,
+        /datetime="([^"]*)"/.exec(value!)?.[1] ?? textOf(value!),
+      ]);
+      const state = /class="badge is-(\w+)"/.exec(card)![1]!;
+      return [stream!, { state, ...Object.fromEntries(figures) }];
+    }),
+  );
+}
+
+const operations = () =>
+  world.rows<{ account_id: string; who: string; action: string; subject: string; outcome: string }>(
+    'select account_id, who, action, subject, outcome from sync.operations order by id',
+  );
+const lastOperation = async () => (await operations()).at(-1);
+
+/** The cookie of a session, and what its forms send along. */
+async function session(token: string, app = guarded) {
+  const reply = await post('/login', { token }, {}, app);
+  const cookie = String(reply.headers['set-cookie']).split(';')[0]!;
+  return { reply, cookie, csrf: csrfOf((await get('/accounts/fresh', { cookie }, app)).body) };
+}
+
+interface StreamRow {
+  stream: string;
+  state: string;
+  complete_through: Date | null;
+  behind: number;
+  target: number;
+  waiting: number;
+  holes: number;
+  open_rejects: number;
+}
+
+describe('the figures are those of SQL', () => {
+  test.for(['fresh', 'waits', 'stale', 'failing', 'holes', 'rejects', 'paused', 'begun', markup, rightToLeft])(
+    'of %s: each stream',
+    async account => {
+      const page = (await get(pathOf(account))).body;
+      const rows = await world.rows<StreamRow>(
+        `select stream, state, complete_through, extract(epoch from behind)::float8 as behind,
+           extract(epoch from target)::float8 as target, waiting, holes, open_rejects
+         from sync.status join sync.streams using (stream) where account_id = $1 order by place`,
+        account,
+      );
+      const expected = rows.map(row => [
+        row.stream,
+        {
+          state: row.state,
+          'complete through': row.complete_through?.toISOString() ?? 'never read',
+          behind: `${lasting(row.behind)} of ${lasting(row.target)}`.replaceAll('\u00a0', ' '),
+          backlog: expect.stringMatching(new RegExp(`^${amount(row.waiting)}\\b`)),
+          holes: amount(row.holes),
+          ...(row.open_rejects > 0 && { 'set aside': amount(row.open_rejects) }),
+        },
+      ]);
+      expect(cardsOf(page)).toEqual(Object.fromEntries(expected));
+      expect(rows.length).toBe(account === 'begun' ? 0 : 4);
+    },
+  );
+
+  test('the states are all there', async () => {
+    const pages = await Promise.all(
+      ['fresh', 'stale', 'failing', 'paused', 'begun'].map(async name => (await get(pathOf(name))).body),
+    );
+    expect(pages.map(page => /class="state"><span class="badge is-(\w+)/.exec(page)?.[1])).toEqual([
+      'fresh',
+      'stale',
+      'failing',
+      'paused',
+      'never_synced',
+    ]);
+  });
+
+  test('the sentence: what is in, and what follows when', async () => {
+    const said = async (account: string) =>
+      textOf(/class="sentence" role="status">([\s\S]*?)<\/p>/.exec((await get(pathOf(account))).body)![1]!);
+    expect(await said('fresh')).toMatch(/^Everything up to \d\d:\d\d is in\.$/);
+    expect(await said('holes')).toBe('Everything up to 1 May 2021, 00:00 is in (2 holes above it).');
+    expect(await said('begun')).toBe('Nothing is in yet.');
+    // 212 tickets at 2 credits, of 90 a minute.
+    expect(await said('waits')).toMatch(/^Everything up to .* is in; the messages of 212 tickets wait for a worker\.$/);
+  });
+
+  test('problems with their remedies, in the order of what is worst', async () => {
+    const page = (await get('/accounts/failing')).body;
+    const rows = await world.rows<{ says: string; remedy: string }>(
+      `select says, remedy from sync.problems where account_id = 'failing'
+       order by array_position('{critical,warning,info}'::text[], severity), since, problem, stream`,
+    );
+    const items = [...page.matchAll(/<li class="is-(?:critical|warning|info)"[\s\S]*?<\/li>/g)].map(([li]) =>
+      textOf(li),
+    );
+    expect(items).toHaveLength(rows.length);
+    expect(rows.length).toBeGreaterThan(0);
+    for (const [i, { says, remedy }] of rows.entries()) {
+      expect(items[i]).toContain(says);
+      expect(items[i]).toContain(remedy.replaceAll('`', ''));
+    }
+  });
+
+  test('runs with their counts and durations', async () => {
+    const page = (await get('/accounts/failing')).body;
+    const [row] = [...page.matchAll(/<tr data-key="run-\d+">[\s\S]*?<\/tr>/g)].map(([tr]) =>
+      [...tr.matchAll(/<t[hd][^>]*>([\s\S]*?)<\/t[hd]>/g)].map(([, cell]) => textOf(cell!)),
+    );
+    const [run] = await world.rows<{ id: number }>(`select id from sync.runs where account_id = 'failing'`);
+    expect(row).toEqual([
+      `${run!.id} sync`,
+      'failed',
+      expect.stringMatching(/\d\d:\d\d$/),
+      '3 min',
+      ...['4,800', '4,400', '360', '0', '0', '4,936'],
+      `Retry run ${run!.id}`,
+    ]);
+  });
+
+  test('credits: each minute, by lane, also those in which nothing was asked for', async () => {
+    const { steps } = (await get('/credits.json?account=fresh')).json<{ steps: Record<string, never>[] }>();
+    expect(steps).toHaveLength(60);
+    const rows = await world.rows<Record<string, number>>(
+      `select b as begins, coalesce(interactive, 0) as interactive, coalesce(fresh, 0) as fresh, coalesce(backfill, 0) as backfill,
+         coalesce(sweep, 0) as sweep, coalesce(others, 0) as others, coalesce(refused, 0) as refused
+       from generate_series(date_trunc('minute', $1::timestamptz), $2, interval '1 minute') b
+       left join sync.credit_minutes m on m.account_id = 'fresh' and m.minute = b order by b`,
+      steps[0]!.begins,
+      steps.at(-1)!.begins,
+    );
+    const expected = rows.map(({ begins, interactive, fresh, backfill, sweep, others, refused }) => ({
+      begins: (begins as unknown as Date).toISOString(),
+      lanes: [interactive, fresh, backfill, sweep],
+      ...{ others, refused, limit: 100 },
+      free: Math.max(0, 100 - interactive! - fresh! - backfill! - sweep! - others!),
+    }));
+    expect(steps).toEqual(expected);
+    expect(rows.filter(({ fresh }) => fresh === 0).length).toBeGreaterThan(30);
+    const page = (await get('/accounts/fresh')).body;
+    const drawn = JSON.parse(/class="steps">(.*?)<\/script>/.exec(page)![1]!) as number[][];
+    expect(drawn.map(step => step.slice(1, 5))).toEqual(expected.map(({ lanes }) => lanes));
+  });
+
+  test.for(['day', 'week'])('credits of a %s: as many as in SQL', async range => {
+    const page = (await get(`/accounts/fresh?range=${range}`)).body;
+    const [row] = await world.rows<{ sum: number }>(
+      `select sum(interactive + fresh + backfill + sweep)::int as sum from sync.credit_minutes where account_id = 'fresh'`,
+    );
+    expect(textOf(/<figcaption[^>]*>([\s\S]*?)<\/figcaption>/.exec(page)![1]!)).toContain(
+      `we used ${amount(row!.sum)} credits`,
+    );
+  });
+
+  test('all accounts: a line for each, those that need a look first', async () => {
+    const page = (await get('/')).body;
+    const lines = [...page.matchAll(/<tr data-key="account-[\s\S]*?<\/tr>/g)].map(([tr]) => textOf(tr));
+    const rows = await world.rows<{ account: string; waiting: string; holes: string }>(
+      `select account_id as account, coalesce(sum(waiting), 0)::text as waiting, coalesce(sum(holes), 0)::text as holes
+       from sync.accounts left join sync.status using (account_id) group by 1`,
+    );
+    expect(lines).toHaveLength(rows.length);
+    for (const { account } of rows) expect(lines.some(line => line.startsWith(account))).toBe(true);
+    expect(lines.findIndex(line => line.startsWith('failing'))).toBeLessThan(
+      lines.findIndex(line => line.startsWith('fresh')),
+    );
+  });
+
+  test('names and words of strangers are text', async () => {
+    for (const path of ['/', pathOf(markup), '/accounts/failing', '/accounts/paused']) {
+      const { body, statusCode } = await get(path);
+      expect(statusCode).toBe(200);
+      expect(body).not.toContain('<script>alert');
+      expect(body).toContain(`<bdi>`);
+      if (path !== '/accounts/failing') expect(body).toContain(escaped(markup));
+    }
+    expect((await get('/accounts/failing')).body).toContain(rightToLeft);
+  });
+});
+
+describe('a stranger', () => {
+  const paths = [
+    '/',
+    '/accounts/fresh',
+    '/accounts/nobody',
+    '/events',
+    '/events?account=fresh',
+    '/credits.json?account=fresh',
+  ];
+  const more = [
+    '/queue',
+    '/queue/',
+    '/queue/api/queues',
+    '/queue/static/js/main.js',
+    '/healthz',
+    '/metrics',
+    '/nothing',
+  ];
+  let strange: FastifyInstance;
+  beforeAll(async () => {
+    let nowMs = systemClock.now();
+    // A minute for each look: who tries too often would not be looked at.
+    const clock = { ...systemClock, now: () => (nowMs += 60_000) };
+    strange = await world.app(tokens, { clock });
+  });
+  test.for([...paths, ...more])('reads nothing at %s', async path => {
+    for (const headers of [{}, bearer('x'), { cookie: `${cookieName}=operator.1.x.y` }]) {
+      const reply = await get(path, headers, strange);
+      expect(reply.statusCode).toBe(401);
+      expect(reply.body).toContain('<label for="token">');
+      expect(reply.body.replace(/<style>[\s\S]*<\/style>/, '')).not.toMatch(/fresh|stale|holes|failing/);
+    }
+  });
+
+  test('nor the files of the page', async () => {
+    const { body } = await get('/', bearer(viewerToken), guarded);
+    const files = [...body.matchAll(/"(\/files\/[^"]+)"/g)].map(([, path]) => path!);
+    expect(files).toHaveLength(4);
+    for (const path of files) {
+      expect((await get(path, {}, guarded)).statusCode).toBe(401);
+      expect((await get(path, bearer(viewerToken), guarded)).statusCode).toBe(200);
+    }
+  });
+
+  test('presses nothing', async () => {
+    const before = (await operations()).length;
+    const reply = await post('/accounts/fresh/deeds', { deed: 'pause', csrf: 'x' }, {}, guarded);
+    expect(reply.statusCode).toBe(401);
+    expect((await operations()).length).toBe(before);
+    expect(await world.rows(`select from sync.paused where account_id = 'fresh'`)).toEqual([]);
+  });
+
+  test('tries tokens ten times a minute, and then has to wait, also with the right one; others need not', async () => {
+    let nowMs = systemClock.now();
+    const app = await world.app(tokens, { clock: { ...systemClock, now: () => nowMs } });
+    const from = (remoteAddress: string, token: string) =>
+      app.inject({
+        method: 'POST',
+        url: '/login',
+        headers: { ...here, ...asForm },
+        payload: form({ token }),
+        remoteAddress,
+      });
+    for (let i = 0; i < mostTries; i++) expect((await from('10.0.0.1', `wrong-${i}`)).statusCode).toBe(401);
+    expect((await from('10.0.0.1', operatorToken)).statusCode).toBe(429);
+    const byHeader = await app.inject({
+      url: '/',
+      headers: { ...here, ...bearer(operatorToken) },
+      remoteAddress: '10.0.0.1',
+    });
+    expect(byHeader.statusCode).toBe(429);
+    expect((await from('10.0.0.2', operatorToken)).statusCode).toBe(303);
+    nowMs += 60_000;
+    expect((await from('10.0.0.1', operatorToken)).statusCode).toBe(303);
+  });
+
+  test('is told by probes only that it works', async () => {
+    expect((await get('/livez', {}, guarded)).json()).toEqual({ status: 'ok' });
+    expect((await get('/readyz', {}, guarded)).statusCode).toBe(200);
+    expect((await get('/healthz', bearer(viewerToken), guarded)).statusCode).toBe(503);
+    expect((await get('/healthz?account=fresh', bearer(viewerToken), guarded)).statusCode).toBe(200);
+    expect((await get('/metrics', bearer(viewerToken), guarded)).body).toContain('shelfdesk_');
+  });
+});
+
+describe('a viewer', () => {
+  test('sees the figures and no button, and presses nothing: refused, and written down', async () => {
+    const { cookie } = await session(viewerToken);
+    const page = await get('/accounts/fresh', { cookie }, guarded);
+    expect(page.statusCode).toBe(200);
+    expect(cardsOf(page.body)).toHaveProperty('tickets');
+    expect(page.body.match(/<button[^>]*>[^<]*/g)).toEqual(['<button class="quiet">Log out']);
+    expect(page.body).not.toContain('id="deeds"');
+    const reply = await post(
+      '/accounts/fresh/deeds',
+      { deed: 'pause tickets', csrf: csrfOf(page.body) },
+      { cookie },
+      guarded,
+    );
+    expect(reply.statusCode).toBe(403);
+    expect(await lastOperation()).toEqual({
+      account_id: 'fresh',
+      who: 'viewer at 127.0.0.1',
+      ...{ action: 'pause', subject: 'tickets', outcome: 'refused: viewers only look' },
+    });
+    expect(await world.rows(`select from sync.paused where account_id = 'fresh'`)).toEqual([]);
+  });
+
+  test('does not see the queue', async () => {
+    for (const path of ['/queue', '/queue/api/queues'])
+      expect((await get(path, bearer(viewerToken), guarded)).statusCode).toBe(403);
+  });
+});
+
+describe('an operator', () => {
+  test('pauses and resumes, by forms without a script', async () => {
+    const { cookie, csrf } = await session(operatorToken);
+    const press = (deed: string) => post('/accounts/fresh/deeds', { deed, csrf }, { cookie }, guarded);
+    const paused = await press('pause tickets');
+    expect([paused.statusCode, paused.headers.location]).toEqual([303, '/accounts/fresh?did=pause']);
+    const page = (await get(String(paused.headers.location), { cookie }, guarded)).body;
+    expect(page).toContain('It is paused.');
+    expect(page).toContain('value="resume tickets"');
+    expect(await lastOperation()).toEqual({
+      account_id: 'fresh',
+      who: 'operator at 127.0.0.1',
+      ...{ action: 'pause', subject: 'tickets', outcome: 'done' },
+    });
+    expect((await press('resume tickets')).statusCode).toBe(303);
+    expect(await world.rows(`select from sync.paused where account_id = 'fresh'`)).toEqual([]);
+  });
+
+  test('opens a run, cancels it and tries it again', async () => {
+    const { csrf } = { csrf: csrfOf((await get('/accounts/fresh')).body) };
+    const press = async (deed: string) => {
+      const reply = await post('/accounts/fresh/deeds', { deed, csrf }, { accept: 'application/json' });
+      return [reply.statusCode, reply.json<{ says: string }>().says] as const;
+    };
+    const [status, says] = await press('run sync');
+    expect([status, says]).toEqual([200, expect.stringMatching(/^Run \d+ was opened\.$/)]);
+    const run = /\d+/.exec(says)![0];
+    expect((await get('/accounts/fresh')).body).toContain(`value="cancel ${run}"`);
+    expect(await press(`cancel ${run}`)).toEqual([200, `Run ${run} was canceled.`]);
+    expect((await get('/accounts/fresh')).body).toContain(`value="retry ${run}"`);
+    expect((await press(`retry ${run}`))[0]).toBe(200);
+    const done = (await operations()).slice(-3).map(({ action, subject, outcome }) => [action, subject, outcome]);
+    expect(done).toEqual([
+      ['run', 'sync', `done: run ${run}`],
+      ['cancel', run, 'done'],
+      ['retry', run, expect.stringMatching(/^done: run \d+$/)],
+    ]);
+    await press(`cancel ${/\d+/.exec(done[2]![2]!)![0]}`);
+  });
+
+  test('hears why something cannot be done, and what to do instead', async () => {
+    const csrf = csrfOf((await get('/accounts/stale')).body);
+    const reply = await post('/accounts/stale/deeds', { deed: 'run sync', csrf });
+    expect(reply.statusCode).toBe(409);
+    expect(textOf(reply.body)).toMatch(/no worker is at work on account 'stale'.*[\s\S]*npx shelfdesk start/i);
+    expect(await lastOperation()).toMatchObject({ account_id: 'stale', outcome: expect.stringMatching(/^refused: /) });
+    for (const deed of ['explode', 'toString', 'run away', 'retry x', ''])
+      expect([400, 409]).toContain((await post('/accounts/stale/deeds', { deed, csrf })).statusCode);
+    expect((await post('/accounts/nobody/deeds', { deed: 'pause', csrf })).statusCode).toBe(404);
+  });
+
+  test('may be a program, by its token alone', async () => {
+    const headers = { ...bearer(operatorToken), accept: 'application/json' };
+    const reply = await post('/accounts/holes/deeds', { deed: 'pause' }, headers, guarded);
+    expect([reply.statusCode, reply.json()]).toEqual([200, { says: 'All of it is paused.' }]);
+    await post('/accounts/holes/deeds', { deed: 'resume' }, headers, guarded);
+  });
+});
+
+describe('another page cannot press', () => {
+  const refused = async (fields: Record<string, string>, headers: Record<string, string>) => {
+    const before = (await operations()).length;
+    const reply = await post('/accounts/rejects/deeds', { deed: 'pause', ...fields }, headers, guarded);
+    expect(reply.statusCode).toBe(403);
+    expect((await operations()).length).toBe(before);
+    expect(await world.rows(`select from sync.paused where account_id = 'rejects'`)).toEqual([]);
+  };
+
+  test('without what a form of the session sends along, or with that of another session', async () => {
+    const { cookie } = await session(operatorToken);
+    const other = await session(operatorToken);
+    await refused({}, { cookie });
+    await refused({ csrf: '' }, { cookie });
+    await refused({ csrf: `${other.csrf}` }, { cookie });
+  });
+
+  test.for([
+    { origin: 'https://evil.example' },
+    { origin: 'http://127.0.0.1:9999' },
+    { origin: 'null' },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    { 'sec-fetch-site': 'none' },
+  ])('from %o', async headers => {
+    const { cookie, csrf } = await session(operatorToken);
+    await refused({ csrf }, { cookie, ...headers });
+    const onLoopback = csrfOf((await get('/accounts/rejects')).body);
+    expect((await post('/accounts/rejects/deeds', { deed: 'pause', csrf: onLoopback }, headers)).statusCode).toBe(403);
+    expect((await post('/login', { token: operatorToken }, headers, guarded)).statusCode).toBe(403);
+  });
+
+  test('its own does', async () => {
+    const { cookie, csrf } = await session(operatorToken);
+    const own = { cookie, origin: 'http://127.0.0.1:8090', 'sec-fetch-site': 'same-origin' };
+    expect((await post('/accounts/rejects/deeds', { deed: 'pause users', csrf }, own, guarded)).statusCode).toBe(303);
+    expect((await post('/accounts/rejects/deeds', { deed: 'resume users', csrf }, own, guarded)).statusCode).toBe(303);
+  });
+
+  test('nor by a name of its own that leads here', async () => {
+    for (const host of ['evil.example', 'evil.example:8090', '127.0.0.1.evil.example', '10.0.0.1'])
+      expect((await get('/', { host })).statusCode).toBe(421);
+    for (const host of ['localhost:8090', '127.0.0.1:8090', '[::1]:8090', 'LOCALHOST'])
+      expect((await get('/', { host })).statusCode).toBe(200);
+  });
+
+  test('and is held off by headers', async () => {
+    const { headers } = await get('/');
+    expect(headers['content-security-policy']).toMatch(/default-src 'none'.*frame-ancestors 'none'/);
+    expect(headers['content-security-policy']).not.toContain('unsafe');
+    expect(headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+      'referrer-policy': 'same-origin',
+      'cache-control': 'no-store',
+    });
+  });
+});
+
+describe('a session', () => {
+  test('is a cookie that no script reads and no other site sends', async () => {
+    const { reply } = await session(operatorToken);
+    expect(reply.headers['set-cookie']).toMatch(
+      /^shelfdesk=operator\.\S+; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200$/,
+    );
+    const byProxy = await post('/login', { token: operatorToken }, { 'x-forwarded-proto': 'https' }, guarded);
+    expect(byProxy.headers['set-cookie']).toMatch(/; Secure$/);
+  });
+
+  test('ends after a day of work, when a token changes, and when it is left', async () => {
+    let nowMs = systemClock.now();
+    const app = await world.app(tokens, { clock: { ...systemClock, now: () => nowMs } });
+    const { cookie, csrf } = await session(operatorToken, app);
+    const status = async (of: FastifyInstance) => (await get('/', { cookie }, of)).statusCode;
+    expect([await status(app), await status(guarded)]).toEqual([200, 200]);
+    expect(await status(await world.app({ ...tokens, viewerToken: 'others-hush-hush-hush' }))).toBe(401);
+    nowMs += sessionMs;
+    expect(await status(app)).toBe(401);
+    const left = await post('/logout', { csrf }, { cookie }, guarded);
+    expect(left.headers['set-cookie']).toMatch(/^shelfdesk=; .*Max-Age=0/);
+    expect((await post('/logout', { csrf: 'x' }, { cookie }, guarded)).statusCode).toBe(403);
+  });
+
+  test('cannot be made a better one', async () => {
+    const { cookie } = await session(viewerToken);
+    const better = cookie.replace('viewer', 'operator');
+    expect((await get('/', { cookie: better }, guarded)).statusCode).toBe(401);
+  });
+});
+
+test('it is never open to others without a token', async () => {
+  for (const host of ['0.0.0.0', '::', '10.0.0.1', 'desk.example'])
+    expect(() => demandSafe({ ...noTokens, host })).toThrow(/would be open to everybody who reaches/);
+  await expect(world.app({ ...noTokens, host: '0.0.0.0' })).rejects.toThrow('would be open');
+  for (const host of ['127.0.0.1', 'localhost', '::1']) demandSafe({ ...noTokens, host });
+  demandSafe({ ...tokens, host: '0.0.0.0' });
+});
+
+describe('the board of the queue', () => {
+  async function shows(queue: OpenQueue) {
+    const queues = new Map<string, OpenQueue['bull']>();
+    // An account that comes after the page.
+    const findQueues = async () => void queues.set('fresh', queue.bull);
+    const app = await world.app(tokens, { queues, findQueues });
+    await queue.add('sync-stream', 'one', { run: 1 });
+    const reply = await get('/queue/api/queues', bearer(operatorToken), app);
+    expect(reply.statusCode).toBe(200);
+    expect(reply.json()).toMatchObject({
+      queues: [{ displayName: 'fresh', readOnlyMode: true, counts: { waiting: 1 } }],
+    });
+    expect((await get('/queue', bearer(operatorToken), app)).headers['content-security-policy']).toContain(
+      "script-src 'self'",
+    );
+    const cleaned = await app.inject({
+      method: 'PUT',
+      url: '/queue/api/queues/shelfdesk-x/clean/completed',
+      headers: { ...here, ...bearer(operatorToken) },
+    });
+    expect(cleaned.statusCode).toBe(405);
+  }
+
+  test('on PostgreSQL', async () => {
+    await using queue = await openQueue({ name: 'paged', redisUrl: undefined, databaseUrl: world.url });
+    await shows(queue);
+  });
+
+  describeOnRedis('on Redis', redis => {
+    test('too', async () => {
+      await using queue = await openQueue({
+        name: `paged-${process.pid}`,
+        redisUrl: redis.url,
+        databaseUrl: world.url,
+      });
+      await shows(queue);
+      await queue.bull.obliterate({ force: true });
+    });
+  });
+});

@@ -1,0 +1,133 @@
+/** A warehouse with accounts in every state that the page tells of, and the page over it. */
+import type { Queue } from 'bullmq';
+import { pino } from 'pino';
+import { systemClock } from '../../src/clock.ts';
+import { configuredSources } from '../../src/context.ts';
+import { makeApp, type Site, servePage } from '../../src/ops/server.ts';
+import { makePool } from '../../src/warehouse/pool.ts';
+import { bePresent } from '../../src/warehouse/workers.ts';
+import { configFor } from './mirror.ts';
+import { freshDatabase } from './postgres.ts';
+
+export const operatorToken = 'operators-hush-hush';
+export const viewerToken = 'viewers-hush-hush';
+export const tokens = { host: '127.0.0.1', token: operatorToken, viewerToken };
+export const noTokens = { host: '127.0.0.1', token: undefined, viewerToken: undefined };
+
+/** A name that is markup, and one that is written from right to left. */
+export const markup = '<script>alert(1)</script>&"';
+export const rightToLeft = 'חשבון אחד';
+
+/** Names of the accounts are what they are about. */
+const accounts = ['fresh', 'waits', 'stale', 'failing', 'holes', 'rejects', 'paused', 'begun', markup, rightToLeft];
+
+export interface PageWorld extends AsyncDisposable {
+  readonly url: string;
+  readonly pool: ReturnType<typeof makePool>;
+  rows<T = Record<string, unknown>>(sql: string, ...values: unknown[]): Promise<T[]>;
+  site(more?: Partial<Site>): Site;
+  /** Without a socket. */
+  app(web: Site['web'], more?: Partial<Site>): Promise<Awaited<ReturnType<typeof makeApp>>['app']>;
+  /** With one; its address. */
+  serve(web: Site['web'], more?: Partial<Site>): Promise<string>;
+}
+
+export async function pageWorld(): Promise<PageWorld> {
+  const db = await freshDatabase();
+  const stack = new AsyncDisposableStack();
+  stack.defer(() => db.drop());
+  const pool = makePool(db.url);
+  stack.defer(() => pool.end());
+  for (const name of accounts) await seed(pool, name);
+  // Somebody is at work on it, so that what is asked for has who takes it.
+  const me = { account: 'fresh', works: true, host: 'here', pid: 1, version: '1.2.3' };
+  stack.use(await bePresent(db.url, me, systemClock));
+  const config = {
+    ...configFor(db.url, { url: 'http://127.0.0.1:1/api/v1', token: 'x' }),
+    limits: { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10 },
+    schedule: { fresh: '* * * * *', nightly: '0 2 * * *', timeZone: 'UTC' },
+  };
+  const site = (more: Partial<Site> = {}): Site => ({
+    ...{ pg: pool, clock: systemClock, log: pino({ level: 'silent' }), version: '1.2.3', web: noTokens },
+    accounts: accounts.map(account => ({ config: { ...config, account }, sources: configuredSources(config) })),
+    queues: new Map<string, Queue>(),
+    findQueues: async () => {},
+    ...more,
+  });
+  return {
+    ...{ url: db.url, pool, site },
+    rows: async <T>(sql: string, ...values: unknown[]) => (await pool.query(sql, values)).rows as T[],
+    async app(web, more = {}) {
+      const { app, close } = await makeApp(site({ ...more, web }));
+      stack.defer(close);
+      return app;
+    },
+    async serve(web, more = {}) {
+      const page = stack.use(await servePage(site({ ...more, web }), 0));
+      return page.url;
+    },
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
+async function seed(pool: ReturnType<typeof makePool>, name: string): Promise<void> {
+  const run = (sql: string, ...values: unknown[]) => pool.query(sql, [name, ...values]);
+  await run(
+    `insert into sync.accounts (account_id, since, mirrored_since) values ($1, '2020-01-01', now() - interval '10 days')`,
+  );
+  if (name === 'begun') return;
+  await run(
+    `insert into sync.coverage (account_id, stream, list, covered)
+     select $1, s, 'default', tstzmultirange(tstzrange('2020-01-01', now() - $2::interval))
+     from unnest('{users,customers,tickets}'::text[]) s`,
+    name === 'stale' ? '20 minutes' : '2 minutes',
+  );
+  await run(
+    `insert into sync.targets (account_id, subject, target)
+     select $1, s, '5 min' from unnest('{users,customers,tickets,messages}'::text[]) s`,
+  );
+  const failed = name === 'failing';
+  await run(
+    `with r as (
+       insert into sync.stored_runs (account_id, kind, state, started_at, finished_at)
+       values ($1, 'sync', $2, now() - interval '7 minutes', now() - interval '4 minutes') returning id)
+     insert into sync.stored_run_streams
+       (run_id, account_id, stream, state, seen, inserted, updated, credits, error, remedy, exit_code, started_at, finished_at)
+     select id, $1, s, $2, 1200, 1100, 90, 1234, $3, $4, $5, now() - interval '7 minutes', now() - interval '4 minutes'
+     from r, unnest('{users,customers,tickets,messages}'::text[]) s`,
+    failed ? 'failed' : 'completed',
+    failed ? `GET /tickets: 500 ${markup} ${rightToLeft}` : null,
+    failed ? 'Run `npx shelfdesk sync` again.' : null,
+    failed ? 1 : 0,
+  );
+  await run(
+    `insert into sync.credit_minutes (account_id, source, minute, credit_limit, interactive, fresh, backfill, sweep, others, refused)
+     select $1, 'helpdesk', date_trunc('minute', now()) - n * interval '1 minute', 100, n, 20, 30 - n % 5, 3, 11, (n % 13 = 12)::int
+     from generate_series(1, 25) n`,
+  );
+  if (name === 'waits') await tickets(pool, name, 212);
+  if (name === 'holes')
+    await run(
+      `update sync.coverage set covered = covered - tstzmultirange(tstzrange('2021-05-01', '2021-06-01'), tstzrange('2022-05-01', '2022-06-01'))
+       where account_id = $1 and stream = 'tickets'`,
+    );
+  if (name === 'rejects')
+    await run(
+      `insert into sync.rejects (account_id, stream, key, reason, replayable, first_seen_at, last_seen_at)
+       select $1, 'customers', n, 'it does not parse', false, now() - interval '1 day', now() from generate_series(1, 3) n`,
+    );
+  if (name === 'paused')
+    await run(
+      `insert into sync.paused (account_id, stream, paused_at, paused_by, reason) values ($1, '', now() - interval '1 hour', 'ada at desk', $2)`,
+      markup,
+    );
+}
+
+/** That wait for their messages, all changed while the mirror was read already. */
+export async function tickets(pool: ReturnType<typeof makePool>, account: string, many: number): Promise<void> {
+  await pool.query(
+    `insert into helpdesk.tickets (account_id, id, updated_at, _first_seen_at, _synced_at, _observed_at, _payload)
+     select $1, 't' || n, now() - interval '3 minutes', now(), now(), now(), '{}' from generate_series(1, $2::int) n`,
+    [account, many],
+  );
+}
