@@ -6,6 +6,10 @@
 create index audit_differs on sync.audit (account_id, checked_at) where kind is not null;
 create index suspects_gone on sync.suspects (account_id, stream) where gone_at is not null;
 
+-- Open and held tickets go first in a backlog: found without the others, however many wait.
+create index tickets_waiting_open on helpdesk.tickets (account_id, updated_at desc)
+  where (_messages_as_of is null or _messages_as_of < updated_at) and _deleted_at is null and state in ('open', 'hold');
+
 create function sync.in_words(span interval) returns text
 language sql immutable
 begin atomic
@@ -79,8 +83,13 @@ select s.account_id, s.stream,
   k.source,
   l.sleeps_until,
   sync.deletes_checked_at(s.account_id, s.stream) as deletes_checked_at,
-  y.at_most_percent as differ_at_most_percent,
-  y.as_of as differ_as_of,
+  -- As sync.certainty has it for any field; here by stream, and not at all where nobody asks for it.
+  (select case when count(*) > 0 then
+      sync.at_most(count(distinct u.record_id) filter (where u.differences is not null), count(distinct u.record_id) filter (where not u.unread)) end
+   from sync.audit u
+   where u.account_id = s.account_id and u.stream = s.stream and u.random and u.checked_at > now() - interval '7 days') as differ_at_most_percent,
+  (select min(u.checked_at) from sync.audit u
+   where u.account_id = s.account_id and u.stream = s.stream and u.random and u.checked_at > now() - interval '7 days') as differ_as_of,
   b.behind,
   t.target,
   case
@@ -131,8 +140,7 @@ left join lateral (
     and u.kind not in ('audit', 'verify', 'sweep', 'backfill')
   order by r.run_id desc
   limit 1
-) d on true
-left join sync.certainty y on (y.account_id, y.stream, y.field) = (s.account_id, s.stream, '');
+) d on true;
 comment on column sync.status.state is
   'fresh; catching_up (within its target, but history or what waits is still missing, or its first load is under way, or the requests of the day are spent); stale (behind its target); failing (the last run that has ended failed); never_synced; paused (by people, or what it follows is).';
 

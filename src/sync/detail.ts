@@ -37,7 +37,8 @@ export async function commitDetail(
   reply: Reply<Row>,
   ticket: Wanted,
 ): Promise<boolean> {
-  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
+  const sourceMs = reply.clockMovedMs === undefined ? ctx.helpdesk.send.sourceNow() : undefined;
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, sourceMs };
   const credits = ctx.helpdesk.send.takeCredits();
   return withCare(ctx.pg, async (client, care) => {
     const { current, seen, counts, refused, members, unreadable } = await writeDetail(
@@ -98,7 +99,7 @@ export async function writeDetail(
     refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
     counts.cleaned += parent.counts.cleaned;
     const claimed = { id: record.id, updatedMs: stream.version(record), asOfMs: reply.asOf };
-    current = await claimMessages(client, writer, claimed, at.nowMs);
+    current = await claimMessages(client, writer, claimed, at.nowMs, at.sourceMs);
     if (current) {
       const batch = ticket.first ? { ...found.batch, parents: [] } : found.batch;
       const written = await writeBatch(client, writer, batch, at, care);

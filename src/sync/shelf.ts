@@ -8,6 +8,7 @@ import type { Reply } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import { isSame, readShelf } from '../reading/shelf.ts';
 import type { Row, ShelfStream } from '../streams/stream.ts';
+import { newOnes, noteAges } from '../warehouse/ages.ts';
 import type { Claim } from '../warehouse/claims.ts';
 import { keepBooks, noCounts, textOf, withCare, writeBatch } from '../warehouse/commit.ts';
 import { transaction } from '../warehouse/pool.ts';
@@ -184,6 +185,14 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
       beforeMs: found.reading?.asOfMs,
     });
     if (found.whole) await noteReading(client, key, { asOfMs: found.asOf, version: found.version });
+    // Where the shelf does not say when it changed, only when that was seen is known: that is no age.
+    if (shelved.inserted + shelved.updated + shelved.deleted > 0 && found.changedMs < found.asOf)
+      await noteAges(
+        client,
+        claim,
+        await newOnes(client, claim, [found.changedMs]),
+        ctx.books.send.sourceNow() ?? found.asOf,
+      );
     const refused = [...unreadable.map(one => rejectOf(one, batch)), ...listed.rejects].map(reject => ({
       ...reject,
       askId: name,

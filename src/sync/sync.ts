@@ -237,7 +237,8 @@ export async function commitRecords<T extends Row>(
   },
   passedOver: (unreadable: Unreadable) => boolean = () => false,
 ): Promise<void> {
-  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
+  const sourceMs = reply.clockMovedMs === undefined ? ctx.helpdesk.send.sourceNow() : undefined;
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, sourceMs };
   const credits = ctx.helpdesk.send.takeCredits();
   const unreadable = reply.unreadable.filter(one => !passedOver(one)).map(one => rejectOf(one, batch));
   const clockMoved = reply.clockMovedMs === undefined ? undefined : spanOf(reply.clockMovedMs);

@@ -8,6 +8,7 @@ import { Gone, Retry } from '../errors.ts';
 import type { Reply } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Row, VolumeStream } from '../streams/stream.ts';
+import { noteAges, volumeChanged } from '../warehouse/ages.ts';
 import type { Claim } from '../warehouse/claims.ts';
 import { keepBooks, withCare, writeBatch } from '../warehouse/commit.ts';
 import { openSince } from '../warehouse/rejects.ts';
@@ -112,7 +113,11 @@ async function commitVolume(
   await withCare(ctx.pg, async (client, care) => {
     const { counts, rejects } = await writeBatch(client, claim, batch, at, care);
     const refused = [...unreadable, ...rejects];
-    if (refused.length === 0) await noteChecked(client, claim.account, volume, reply.asOf);
+    if (refused.length === 0) {
+      const changedMs = volume.since === null ? undefined : await volumeChanged(client, claim.account, volume.id);
+      if (changedMs !== undefined) await noteAges(client, claim, [changedMs], ctx.books.send.sourceNow() ?? reply.asOf);
+      await noteChecked(client, claim.account, volume, reply.asOf);
+    }
     await keepBooks(client, claim, at, {
       counts: { ...counts, seen: 1, rejected: refused.length, credits },
       rejects: refused,

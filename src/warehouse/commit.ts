@@ -7,11 +7,12 @@
 import type pg from 'pg';
 import { FencedOff } from '../errors.ts';
 import type { Ms, Proof } from '../reading/reading.ts';
+import { noteAges } from './ages.ts';
 import type { Claim } from './claims.ts';
 import { cleanJson, cleanText } from './clean.ts';
 import { addHole, cover, makeRedundant, placeWalk } from './coverage.ts';
 import { noteCrowd } from './crowds.ts';
-import type { Merge } from './merge.ts';
+import { type Merge, shortName } from './merge.ts';
 import { type Client, isDataException, transaction } from './pool.ts';
 import { clearRejects, type Drift, type Reject, writeDrift, writeRejects } from './rejects.ts';
 import type { Counts } from './runs.ts';
@@ -37,6 +38,8 @@ export interface Batch {
 export interface Moment {
   readonly nowMs: number;
   readonly asOfMs: number;
+  /** Now by the source's clock; undefined where the age of a change would say nothing. */
+  readonly sourceMs?: number | undefined;
 }
 
 export type Care = 'as it came' | 'cleaned' | 'one by one';
@@ -112,12 +115,22 @@ async function mergeOnce(
   care: Care,
 ): Promise<Omit<Counts, 'credits'>> {
   const { text, parameters, cleaned } = textOf(batch, places, care);
-  const { rows } = await client.query<{ seen: number; inserted: number; updated: number; updated_ids: string[] }>({
+  const { rows } = await client.query<{
+    seen: number;
+    inserted: number;
+    updated: number;
+    updated_ids: string[];
+    changed_ms: number[] | null;
+  }>({
     name: `merge ${batch.name}`,
     text: batch.merge.upsert,
     values: [text, claim.account, new Date(at.nowMs), new Date(at.asOfMs), claim.run, ...parameters],
   });
-  const { seen, inserted, updated, updated_ids } = rows[0]!;
+  const { seen, inserted, updated, updated_ids, changed_ms } = rows[0]!;
+  if (changed_ms !== null && at.sourceMs !== undefined) {
+    const stream = shortName(batch.merge.declared.root);
+    await noteAges(client, { account: claim.account, stream }, changed_ms, at.sourceMs);
+  }
   const deleted = await removeVanished(client, claim, batch, text, batch.parents ?? updated_ids);
   return { seen, inserted, updated, unchanged: seen - inserted - updated, deleted, rejected: 0, cleaned };
 }

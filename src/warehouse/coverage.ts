@@ -14,7 +14,7 @@ type Key = Pick<Claim, 'account' | 'stream'>;
 const keyOf = (claim: Key, list: string) => [claim.account, claim.stream, list];
 
 /**
- * Makes the account and its lists known: a stream is not complete while one of its lists was never read. Lists of these
+ * Makes the account and its lists known, from `now` on where it is new: a stream is not complete while one of its lists was never read. Lists of these
  * streams that are not wanted any more (an owner of shelves) are forgotten: of what they brought nothing more is claimed.
  */
 export async function register(
@@ -22,11 +22,15 @@ export async function register(
   account: string,
   sinceMs: Ms,
   lists: readonly { stream: string; list: string }[],
+  now: Date,
 ): Promise<void> {
   await db.query(
-    `insert into sync.accounts (account_id, since) values ($1, $2)
-     on conflict (account_id) do update set since = excluded.since where accounts.since <> excluded.since`,
-    [account, new Date(sinceMs)],
+    `insert into sync.accounts (account_id, since, mirrored_since) values ($1, $2, $3)
+     on conflict (account_id) do update set since = excluded.since,
+       mirrored_since = case when exists (select from sync.coverage where account_id = $1)
+         then accounts.mirrored_since else excluded.mirrored_since end
+     where accounts.since <> excluded.since or not exists (select from sync.coverage where account_id = $1)`,
+    [account, new Date(sinceMs), now],
   );
   await db.query(
     `insert into sync.coverage (account_id, stream, list)

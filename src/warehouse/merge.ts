@@ -30,7 +30,7 @@ export interface Table {
    * without meaning. `a.b` is the field b of a.
    */
   readonly leftOut?: readonly string[];
-  /** The column that only grows at the source, where there is one. */
+  /** The column that only grows at the source, where there is one: when the record changed there. */
   readonly version?: string;
   /**
    * Where the order of commits is the order of replies, since one reader at a time holds the token: no reply need be later
@@ -61,7 +61,10 @@ export interface Mention {
 }
 
 export interface Merge {
-  /** Upserts a page; answers one row: seen, inserted, updated, updated_ids. */
+  /**
+   * Upserts a page; answers one row: seen, inserted, updated, updated_ids; and changed_ms: when those changed that came in a
+   * newer version, after the mirror began, or null.
+   */
   readonly upsert: string;
   /** The same, written over rows that differ from their own `_payload` too, whatever their version, if no later reply wrote them: for what is repaired. */
   readonly forced: string;
@@ -149,7 +152,8 @@ export function buildMerge(root: Table, others: readonly Table[] = [], mentions:
 select ${keepChanges('$3', '$4', '$5')}, (select count(*) from ${short}_row)::int as seen,
   (select count(*) from ${short}_written where inserted)::int as inserted,
   (select count(*) from ${short}_written where not inserted)::int as updated,
-  (select coalesce(array_agg(id), '{}') from ${short}_written where not inserted) as updated_ids`;
+  (select coalesce(array_agg(id), '{}') from ${short}_written where not inserted) as updated_ids,
+  ${changedMs(root)} as changed_ms`;
   };
   return {
     declared: { root, others, mentions },
@@ -160,6 +164,16 @@ select ${keepChanges('$3', '$4', '$5')}, (select count(*) from ${short}_row)::in
       ...mentions.filter(mention => mention.parent !== undefined).map(mention => mentionRemoval(root, mention)),
     ],
   };
+}
+
+/** The statement sees the rows as they were before it: a change that was here already came another time. */
+function changedMs(root: Table): string {
+  if (root.version === undefined) return 'null';
+  return `(select array_agg(extract(epoch from w.changed_at)::float8 * 1000) from ${shortName(root)}_written w
+    where w.changed_at > (select mirrored_since from sync.accounts where account_id = $2) and not exists (
+      select from ${root.name} t
+      where t.account_id = $2 and t.id = w.id and t.${root.version} >= w.changed_at and t._deleted_at is null
+      offset 0))`;
 }
 
 /** `tickets_row` (the page's rows, the last of each id), `tickets_changed` (without no-ops), `tickets_written`. */
@@ -207,7 +221,7 @@ function upsertCtes(table: Table, forced: boolean): string[] {
       .join('\n    ')}
     _payload = excluded._payload
   where ${forced ? 't._observed_at <= excluded._observed_at' : isNewer(table)}
-  returning t.id, t.xmax = 0 as inserted
+  returning t.id, t.xmax = 0 as inserted${table.version ? `, t.${table.version} as changed_at` : ''}
 )`,
   ];
 }

@@ -4,6 +4,7 @@
  */
 import type pg from 'pg';
 import { notPaused } from './paused.ts';
+import { forgetAges } from './ages.ts';
 import { transaction } from './pool.ts';
 import { isNext, isOpen, lockAccount, openRun, type RunKind } from './runs.ts';
 
@@ -105,6 +106,7 @@ export async function forgetOld(db: pg.Pool, account: string, now: Date): Promis
     `delete from sync.stored_runs where account_id = $1 and kind in ('fresh', 'hydrate', 'audit') and finished_at < $2`,
     [account, before],
   );
+  await forgetAges(db, account, now);
   await db.query('delete from sync.audit where account_id = $1 and differences is null and checked_at < $2', [
     account,
     before,

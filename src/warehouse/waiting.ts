@@ -4,6 +4,7 @@
  */
 import type pg from 'pg';
 import type { Ms } from '../reading/reading.ts';
+import { noteAges } from './ages.ts';
 import type { Claim } from './claims.ts';
 import type { Writer } from './commit.ts';
 import { keepChanges } from './merge.ts';
@@ -82,7 +83,11 @@ const waitingOf = ({ id, updated_ms, first, labels, inbox }: Found): Waiting => 
   due: { labels, inbox },
 });
 
-/** The next tickets to be asked for: newest change first. */
+/** SQL: of a ticket that changed before this nobody expects that it is read at once. A day before the mirror began. */
+const recentFrom = `(select a.mirrored_since - interval '1 day' from sync.accounts a where a.account_id = $1)`;
+const isOpen = `t.state in ('open', 'hold')`;
+
+/** The next tickets to be asked for: what was active lately; then what is open or held; then the rest; newest change first. */
 export async function nextWaiting(
   db: pg.Pool,
   claim: Pick<Claim, 'account' | 'stream'>,
@@ -92,15 +97,32 @@ export async function nextWaiting(
 ): Promise<Waiting[]> {
   const { rows } = await db.query<Found>({
     name: 'next waiting',
-    text: `select t.id, ${updatedMs}, t._messages_as_of is null as first, ${due}
-      from helpdesk.tickets t
-      where ${waits} and (t.updated_at <= $2 or (t.updated_at > $3 and t._messages_as_of is null)) and ${notFailing}
-        and t.updated_at >= $8 and t.updated_at < $9
-      order by t.updated_at desc
-      limit $7`,
+    text: `with recent as materialized (${waitingPart(0, `t.updated_at >= ${recentFrom}`)}),
+        open as materialized (${waitingPart(1, `t.updated_at < ${recentFrom} and ${isOpen}`)}),
+        rest as (${waitingPart(
+          2,
+          `t.updated_at < ${recentFrom} and (${isOpen}) is not true
+          and (select count(*) from recent) + (select count(*) from open) < $7`,
+        )}),
+        t as (
+          select * from (select * from recent union all select * from open union all select * from rest) w
+          order by rank, updated_at desc limit $7)
+      select t.id, ${updatedMs}, t._messages_as_of is null as first, ${due}
+      from t order by t.rank, t.updated_at desc`,
     values: [...valuesOf(claim, when), new Date(when.namesMs), limit, ...bounds(scope)],
   });
   return rows.map(waitingOf);
+}
+
+/** Each by the index of those that wait, from its newest change on: however many wait, no more is looked at than is asked for. */
+function waitingPart(rank: number, which: string): string {
+  return `
+          select ${rank} as rank, t.account_id, t.id, t.updated_at, t._messages_as_of, t.label_ids, t.inbox_id
+          from helpdesk.tickets t
+          where ${waits} and ${which} and (t.updated_at <= $2 or (t.updated_at > $3 and t._messages_as_of is null)) and ${notFailing}
+            and t.updated_at >= $8 and t.updated_at < $9
+          order by t.updated_at desc
+          limit $7`;
 }
 
 /** What a backfill of messages reads again: of the tickets in its range those that it has not read again yet. */
@@ -151,14 +173,19 @@ export async function countLeft(db: pg.Pool, run: number): Promise<number> {
   return rows[0]!.n;
 }
 
-/** Where a ticket stands among those that wait, the newest change first; undefined if it does not. */
+const rankOf = (t: string) =>
+  `case when ${t}.updated_at >= ${recentFrom} then 0 when ${t}.state in ('open', 'hold') then 1 else 2 end`;
+
+/** Where a ticket stands among those that wait, in the order in which they are asked for; undefined if it does not. */
 export async function placeInQueue(
   db: pg.Pool,
   account: string,
   id: string,
 ): Promise<{ place: number; of: number } | undefined> {
   const { rows } = await db.query<{ place: number; of: number }>(
-    `select (select count(*) from helpdesk.tickets t where ${waits} and t.updated_at > me.updated_at) + 1 as place,
+    `select (
+         select count(*) from helpdesk.tickets t
+         where ${waits} and (${rankOf('t')}, me.updated_at) < (${rankOf('me')}, t.updated_at)) + 1 as place,
        (select count(*) from helpdesk.tickets t where ${waits}) as "of"
      from helpdesk.tickets me
      where me.account_id = $1 and me.id = $2 and exists (
@@ -204,22 +231,30 @@ export async function countWaiting(
 /**
  * Takes the messages of a ticket as of now for its own. False if the reply is older than what is known: an older
  * ticket, an older as_of, or one from before its tombstone, replaces nothing. When they were read before, and by which run, is kept in sync.changes.
+ * Where that brings what waited for it, and `sourceMs`, the source's time, is told, its age is noted.
  */
 export async function claimMessages(
   client: Client,
   { account, run }: Pick<Writer, 'account' | 'run'>,
   ticket: { id: string; updatedMs: Ms; asOfMs: Ms },
   nowMs: Ms,
+  sourceMs?: Ms,
 ): Promise<boolean> {
-  const { rowCount } = await client.query({
+  const { rows } = await client.query<{ arrived: boolean }>({
     name: 'claim messages',
-    text: `update helpdesk.tickets t set _messages_as_of = $4, _messages_by = $5::bigint
+    text: `with before as (
+        select t.id, t._messages_as_of from helpdesk.tickets t where t.account_id = $1 and t.id = $2)
+      update helpdesk.tickets t set _messages_as_of = $4, _messages_by = $5::bigint
+      from before
       where t.account_id = $1 and t.id = $2 and date_trunc('milliseconds', t.updated_at) <= $3
         and (t._messages_as_of is null or t._messages_as_of <= $4) and t._deleted_at is null
-      returning ${keepChanges('$6', '$4', '$5')}`,
+      returning ${keepChanges('$6', '$4', '$5')}, t.updated_at > (select mirrored_since from sync.accounts where account_id = $1)
+        and t.updated_at <= $4 and (before._messages_as_of is null or before._messages_as_of < t.updated_at) as arrived`,
     values: [account, ticket.id, new Date(ticket.updatedMs), new Date(ticket.asOfMs), run, new Date(nowMs)],
   });
-  return rowCount === 1;
+  if (rows[0]?.arrived && sourceMs !== undefined)
+    await noteAges(client, { account, stream: 'messages' }, [ticket.updatedMs], sourceMs);
+  return rows.length === 1;
 }
 
 /** As of when the messages of a ticket were read; nobody reads them anew before the transaction ends. */

@@ -183,7 +183,7 @@ class Simulation {
     await this.#direct(async () => {
       await bindAccount(this.#calm, account, { helpdesk: new URL('https://desk.example/api/v1') });
       const lists = listStreams.flatMap(({ name, lists }) => lists.map(list => ({ stream: name, list: list.name })));
-      await register(this.#calm, account, 0, lists);
+      await register(this.#calm, account, 0, lists, new Date(beginMs));
     });
   }
 

@@ -158,7 +158,7 @@ export async function inProcess(
   const lists = streams.flatMap(one =>
     one.kind === 'list' ? one.lists.map(({ name }) => ({ stream: one.name, list: name })) : [],
   );
-  await register(pool, account, options.sinceMs ?? 0, lists);
+  await register(pool, account, options.sinceMs ?? 0, lists, new Date(nowMs));
 
   const here: InProcess = {
     pool,

@@ -161,6 +161,7 @@ export async function scripted(options: { lookbackMs?: number } = {}): Promise<S
     account,
     0,
     listStreams.flatMap(stream => stream.lists.map(list => ({ stream: stream.name, list: list.name }))),
+    new Date(nowMs),
   );
   return {
     url: db.url,

@@ -91,7 +91,7 @@ test('how far a stream is complete, of which tickets all messages are here, and 
     audit.run,
     verify.run,
   ]);
-  expect(await status('tickets')).toEqual({ ...before, lag: expect.anything() });
+  expect(await status('tickets')).toEqual({ ...before, lag: expect.anything(), behind: expect.anything() });
   const sweep = await s.claim('tickets', { kind: 'sweep' });
   expect(await status('tickets')).toMatchObject({ last_run: sweep.run, last_state: 'interrupted' });
   await s.rows(`insert into sync.audit (account_id, run_id, stream, record_id, checked_at, ours_as_of, random, differences, kind)

@@ -112,7 +112,7 @@ test('coverage is a set of seconds, whatever comes in whatever order, also when 
       fc.asyncProperty(fc.array(step, { maxLength: 14 }), async steps => {
         const account = `a${runs++}`;
         const model = new Model();
-        await register(pool, account, second(0), registered);
+        await register(pool, account, second(0), registered, at(0));
         expect(await told(pool, account)).toEqual(expected(model));
         for (const one of steps) {
           if (one.do === 'cover') {
@@ -120,7 +120,7 @@ test('coverage is a set of seconds, whatever comes in whatever order, also when 
             await transaction(pool, c => cover(c, claimOf(account), one.list, range(one.from, to)));
             for (let n = one.from; n < to; n++) model.seconds[one.list].add(n);
           } else if (one.do === 'since') {
-            await register(pool, account, second(one.to), registered);
+            await register(pool, account, second(one.to), registered, at(0));
             model.since = one.to;
           } else {
             await transaction(pool, c => makeRedundant(c, claimOf(account), one.list));
@@ -135,7 +135,7 @@ test('coverage is a set of seconds, whatever comes in whatever order, also when 
 
 test('what is covered already is not written again', () =>
   withPool(async pool => {
-    await register(pool, 'a', second(0), registered);
+    await register(pool, 'a', second(0), registered, at(0));
     const write = (from: number, to: number) =>
       transaction(pool, c => cover(c, claimOf('a'), 'default', range(from, to)));
     const row = async () =>
@@ -152,7 +152,7 @@ test('what is covered already is not written again', () =>
 test('the reason of a hole is shown as long as the hole is there', () =>
   withPool(async pool => {
     const claim = claimOf('a');
-    await register(pool, 'a', second(0), registered);
+    await register(pool, 'a', second(0), registered, at(0));
     await transaction(pool, async c => {
       await cover(c, claim, 'default', range(0, 5));
       await addHole(c, claim, 'default', { ...range(5, 6), reason: 'first' }, at(20));
@@ -177,7 +177,7 @@ test('the reason of a hole is shown as long as the hole is there', () =>
 test('the place of a walk moves, and goes when the walk is over', () =>
   withPool(async pool => {
     const claim = claimOf('a');
-    await register(pool, 'a', second(0), registered);
+    await register(pool, 'a', second(0), registered, at(0));
     const walk = { since: second(1) + 500, asOf: second(9) + 123, page: 7, deep: false };
     const place = (next: typeof walk | null) => transaction(pool, c => placeWalk(c, claim, 'default', next, undefined));
     const placed = async () => (await readPosition(pool, claim, 'default')).walk;
@@ -258,7 +258,7 @@ test.for(waiting)(
   'messages are complete through the first ticket that waits: $says',
   ({ tickets, covered, complete }) =>
     withPool(async pool => {
-      await register(pool, 'a', second(0), registered);
+      await register(pool, 'a', second(0), registered, at(0));
       await transaction(pool, async c => {
         for (const [i, list] of lists.entries())
           if (covered[i]! > 0) await cover(c, claimOf('a'), list, range(0, covered[i]!));

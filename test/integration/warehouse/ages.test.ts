@@ -1,0 +1,134 @@
+/** How old changes are when they are here: each one counted once, when it came, and only what changed after the mirror began. */
+import { expect, test } from 'vitest';
+import { forgetAges } from '../../../src/warehouse/ages.ts';
+import { addShelf, addVolumes, openCatalog } from '../../support/books.ts';
+import { at, iso, message, type Scripted, scripted, ticket } from '../../support/scripted.ts';
+
+const ages = async (s: Scripted) =>
+  (
+    await s.rows(
+      `select stream, minute, age_seconds, changes from sync.change_ages order by minute, stream, age_seconds`,
+    )
+  ).map(({ stream, minute, age_seconds, changes }) => [
+    stream,
+    ((minute as Date).getTime() - at(0).getTime()) / 60_000,
+    age_seconds,
+    Number(changes),
+  ]);
+
+test('a change of a ticket counts once, when it comes first; history, copies and what is not announced do not', async () => {
+  await using s = await scripted();
+  // As old as the mirror, or older.
+  s.lists.tickets = [ticket('t2', { updated_at: iso(-50) }), ticket('t1')];
+  s.goTo(10);
+  await s.sync('tickets');
+  expect(await ages(s)).toEqual([]);
+
+  const changed = ticket('t1', { subject: 'changed', updated_at: iso(20) });
+  s.lists.tickets = [ticket('t2', { updated_at: iso(-50) }), changed, ticket('t3', { updated_at: iso(25) })];
+  s.goTo(30);
+  await s.sync('tickets');
+  const two = [
+    ['tickets', 0, 5, 1],
+    ['tickets', 0, 10, 1],
+  ];
+  expect(await ages(s)).toEqual(two);
+
+  // The same page, an older copy, and another label without another time.
+  s.goTo(40);
+  await s.sync('tickets');
+  s.lists.tickets = [ticket('t1'), ticket('t3', { updated_at: iso(25) })];
+  await s.sync('tickets');
+  s.lists.tickets = [{ ...changed, label_ids: ['l1'] }];
+  await s.sync('tickets');
+  expect(await ages(s)).toEqual(two);
+
+  // In another minute, twice the same age; and one that is dated ahead by a slip.
+  s.lists.tickets = [
+    ticket('t1', { updated_at: iso(50) }),
+    ticket('t4', { updated_at: iso(50) }),
+    ticket('t5', { updated_at: iso(3600) }),
+  ];
+  s.goTo(65);
+  await s.sync('tickets');
+  expect(await ages(s)).toEqual([...two, ['tickets', 1, 15, 2]]);
+});
+
+test('a change of messages counts when all messages of its ticket are there', async () => {
+  await using s = await scripted();
+  const first = ticket('t1');
+  const second = ticket('t2', { updated_at: iso(20) });
+  s.lists.tickets = [first, second];
+  s.details['/tickets/t1'] = { ...first, messages: [message('m1')] };
+  s.details['/tickets/t2'] = 500;
+  s.goTo(30);
+  await s.sync('tickets');
+  await s.sync('messages').catch(() => {});
+  const ofMessages = async () => (await ages(s)).filter(([stream]) => stream === 'messages');
+  expect(await ofMessages()).toEqual([]);
+
+  s.details['/tickets/t2'] = { ...second, messages: [message('m2'), message('m3')] };
+  s.goTo(7205);
+  await s.sync('messages');
+  expect(await ofMessages()).toEqual([['messages', 120, 7185, 1]]);
+
+  // The ticket comes in a newer version with its messages: both are here.
+  const newer = { ...second, updated_at: iso(7300) };
+  s.lists.tickets = [ticket('t2', { updated_at: iso(7290) })];
+  s.details['/tickets/t2'] = { ...newer, messages: [message('m2'), message('m3')] };
+  s.goTo(7310);
+  await s.sync('tickets');
+  await s.sync('messages');
+  expect((await ages(s)).slice(-3)).toEqual([
+    ['messages', 121, 10, 1],
+    ['tickets', 121, 10, 1],
+    ['tickets', 121, 20, 1],
+  ]);
+  await s.sync('messages');
+  expect(await ofMessages()).toHaveLength(2);
+});
+
+test('p50 and p95 are those of the list, by hand; and after five weeks it is forgotten', async () => {
+  await using s = await scripted();
+  // 20 changes: 1, 2, … 20 s old. Half of them are at most 10 s old, 19 of them at most 19 s.
+  await s.rows(
+    `insert into sync.change_ages select 'default', 'tickets', $1::timestamptz + n % 3 * interval '1 minute', n, 1 from generate_series(1, 20) n`,
+    at(0),
+  );
+  // Another account, another stream, and long ago.
+  await s.rows(
+    `insert into sync.change_ages values ('a', 'tickets', $1, 500, 99), ('default', 'messages', $1, 70, 1), ('default', 'messages', $1, 30, 99),
+      ('default', 'tickets', $1::timestamptz - interval '36 days', 900, 99)`,
+    at(0),
+  );
+  const [said] = await s.rows(
+    `select extract(epoch from sync.change_age('default', 'tickets', 50, $1))::int as p50, extract(epoch from sync.change_age('default', 'tickets', 95, $1))::int as p95,
+       extract(epoch from sync.change_age('default', 'tickets', 100, $1))::int as worst, extract(epoch from sync.change_age('default', 'messages', 99, $1))::int as messages,
+       sync.change_age('default', 'users', 95, $1) as none`,
+    at(0),
+  );
+  expect(said).toEqual({ p50: 10, p95: 19, worst: 20, messages: 30, none: null });
+  await forgetAges(s.pool, 'default', at(0));
+  expect(await s.rows('select from sync.change_ages where age_seconds = 900')).toEqual([]);
+  expect(await s.rows('select from sync.change_ages')).toHaveLength(23);
+});
+
+test('what is put on a shelf counts with its shelf and with its volume; what was there when it was first read does not', async () => {
+  await using catalog = await openCatalog({ config: { library: false } });
+  const { world } = catalog;
+  addShelf(world, 'ada', 1, 2);
+  catalog.pass();
+  await catalog.sync();
+  // The mirror is registered by our clock, and the catalog of the test has one of its own.
+  await catalog.rows('update sync.accounts set mirrored_since = $1', [new Date(catalog.now())]);
+  expect(await catalog.rows('select * from sync.change_ages')).toEqual([]);
+  catalog.pass();
+  world.add('ada', 1, addVolumes(world, ['new'])[0]!);
+  catalog.pass();
+  await catalog.sync();
+  const found = await catalog.rows('select stream, age_seconds, changes from sync.change_ages order by 1');
+  expect(found).toEqual([
+    { stream: 'shelves', age_seconds: 3600, changes: 1 },
+    { stream: 'volumes', age_seconds: 3600, changes: 1 },
+  ]);
+});

@@ -1,0 +1,47 @@
+/** Which ticket is asked for next: what was active lately, then what is open or held, then the rest; and who is told so. */
+import { expect, test } from 'vitest';
+import { farFuture, nextWaiting, placeInQueue } from '../../../src/warehouse/waiting.ts';
+import { at, iso, scripted, second, ticket } from '../../support/scripted.ts';
+
+const dayS = 86_400;
+
+test('what was active lately comes first, then what is open or held, then the rest: the newest change first in each', async () => {
+  await using s = await scripted();
+  const of = (id: string, updated: number, state: string | null) => ticket(id, { updated_at: iso(updated), state });
+  s.lists.tickets = [
+    of('old', -9 * dayS, 'closed'),
+    of('old and held', -8 * dayS, 'hold'),
+    of('without a state', -7 * dayS, null),
+    of('old and open', -6 * dayS, 'open'),
+    of('not so old', -2 * dayS, 'closed'),
+    of('of the last day', -dayS + 1, 'closed'),
+    of('open, of the last day', -dayS + 2, 'open'),
+    of('new', 5, 'closed'),
+  ];
+  s.goTo(10);
+  await s.sync('tickets');
+  const order = [
+    'new',
+    'open, of the last day',
+    'of the last day',
+    'old and open',
+    'old and held',
+    'not so old',
+    'without a state',
+    'old',
+  ];
+  const when = { ripeMs: second(10), futureMs: farFuture, startedMs: second(10), namesMs: 0 };
+  const key = { account: 'default', stream: 'messages' };
+  const next = async (limit: number, scope = {}) =>
+    (await nextWaiting(s.pool, key, when, limit, scope)).map(({ id }) => id);
+  for (const limit of [1, 4, 7, 100]) expect(await next(limit)).toEqual(order.slice(0, limit));
+  expect(await next(3, { toMs: second(-dayS) })).toEqual(order.slice(3, 6));
+  expect(await next(9, { fromMs: second(-7 * dayS) })).toEqual(
+    order.filter(id => !id.startsWith('old and held') && id !== 'old'),
+  );
+  const places = await Promise.all(order.map(id => placeInQueue(s.pool, 'default', id)));
+  expect(places).toEqual(order.map((_, i) => ({ place: i + 1, of: order.length })));
+  await s.rows(`update helpdesk.tickets set _messages_as_of = $1 where id = 'new'`, at(10));
+  expect(await next(1)).toEqual(['open, of the last day']);
+  expect(await placeInQueue(s.pool, 'default', 'new')).toBeUndefined();
+});
