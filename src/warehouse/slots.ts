@@ -3,8 +3,8 @@
  * transaction; so any number of processes gives one run for a slot, and one that dies leaves either both or nothing.
  */
 import type pg from 'pg';
-import { notPaused } from './paused.ts';
 import { forgetAges } from './ages.ts';
+import { notPaused } from './paused.ts';
 import { transaction } from './pool.ts';
 import { isNext, isOpen, lockAccount, openRun, type RunKind } from './runs.ts';
 
