@@ -31,6 +31,7 @@ const goesOn = async (desk: Desk, requests = 3) => {
 };
 const isEqual = async (desk: Desk) => expect(await differences(desk.pool, desk.sandbox.world)).toEqual([]);
 
+/** What has nothing to do with where the jobs are is asked of the queue in PostgreSQL alone, which goes with its database. */
 function conformance(redisUrl: string | undefined): void {
   const deskOf = (options: Omit<DeskOptions, 'redisUrl'> = {}) => openDesk({ redisUrl, tickets: 60, ...options });
 
@@ -218,44 +219,46 @@ function conformance(redisUrl: string | undefined): void {
       expect(a.seen).toBeGreaterThanOrEqual(450);
     });
 
-    test('messages: a run for which nothing is left ends at once, and says who has read them', async () => {
-      await using desk = await deskOf({ tickets: 40 });
-      await desk.worker({ tends: true });
-      await desk.worker();
-      desk.onRequest = ({ path }) => {
-        if (path.startsWith('/tickets/')) desk.slow = true;
-      };
-      const first = await desk.open();
-      await desk.addJobs();
-      await eventually(() => expect(details(desk)).not.toHaveLength(0));
-      const hydration = await desk.open(['messages'], { kind: 'hydrate' });
-      const longAgo = { since: null, until: new Date(0), again: false };
-      const backfill = await desk.open(['messages'], { kind: 'backfill', range: longAgo });
-      const later = await desk.open(['messages']);
-      await desk.addJobs();
-      for (const run of [hydration, backfill]) {
-        expect((await completed(desk, run)).streams.messages).toMatchObject({
-          carried_from: first,
-          waits_for: null,
-          seen: 0,
-          credits: 0,
-          token: 1,
-          exit_code: 0,
-        });
-      }
-      await eventually(async () =>
-        expect((await desk.progress(later)).streams.messages).toMatchObject({ state: 'waiting', waits_for: first }),
-      );
-      expect((await desk.progress(first)).streams.messages!.state).toBe('running');
-      desk.onRequest = () => {};
-      desk.slow = false;
-      await completed(desk, first);
-      await completed(desk, later);
-      const asked = details(desk).map(({ path }) => path);
-      expect(new Set(asked).size).toBe(asked.length);
-      await eventually(async () => expect(await desk.counts()).toEqual(nothing));
-      await isEqual(desk);
-    });
+    if (redisUrl === undefined) {
+      test('messages: a run for which nothing is left ends at once, and says who has read them', async () => {
+        await using desk = await deskOf({ tickets: 40 });
+        await desk.worker({ tends: true });
+        await desk.worker();
+        desk.onRequest = ({ path }) => {
+          if (path.startsWith('/tickets/')) desk.slow = true;
+        };
+        const first = await desk.open();
+        await desk.addJobs();
+        await eventually(() => expect(details(desk)).not.toHaveLength(0));
+        const hydration = await desk.open(['messages'], { kind: 'hydrate' });
+        const longAgo = { since: null, until: new Date(0), again: false };
+        const backfill = await desk.open(['messages'], { kind: 'backfill', range: longAgo });
+        const later = await desk.open(['messages']);
+        await desk.addJobs();
+        for (const run of [hydration, backfill]) {
+          expect((await completed(desk, run)).streams.messages).toMatchObject({
+            carried_from: first,
+            waits_for: null,
+            seen: 0,
+            credits: 0,
+            token: 1,
+            exit_code: 0,
+          });
+        }
+        await eventually(async () =>
+          expect((await desk.progress(later)).streams.messages).toMatchObject({ state: 'waiting', waits_for: first }),
+        );
+        expect((await desk.progress(first)).streams.messages!.state).toBe('running');
+        desk.onRequest = () => {};
+        desk.slow = false;
+        await completed(desk, first);
+        await completed(desk, later);
+        const asked = details(desk).map(({ path }) => path);
+        expect(new Set(asked).size).toBe(asked.length);
+        await eventually(async () => expect(await desk.counts()).toEqual(nothing));
+        await isEqual(desk);
+      });
+    }
   });
 
   describe.concurrent('failures', () => {
@@ -298,84 +301,86 @@ function conformance(redisUrl: string | undefined): void {
       await isEqual(desk);
     });
 
-    const strangers = [
-      {
-        says: 'a payload that nobody can read',
-        name: 'sync-stream',
-        payload: { account: 7 },
-        reason: /expected string/,
-      },
-      {
-        says: 'a job that this version does not know',
-        name: 'dance',
-        payload: { account: 'default' },
-        reason: /knows no job dance/,
-      },
-    ];
-    for (const { says, name, payload, reason } of strangers) {
-      test(`${says} fails, in the failed set and in its run`, async () => {
+    if (redisUrl === undefined) {
+      const strangers = [
+        {
+          says: 'a payload that nobody can read',
+          name: 'sync-stream',
+          payload: { account: 7 },
+          reason: /expected string/,
+        },
+        {
+          says: 'a job that this version does not know',
+          name: 'dance',
+          payload: { account: 'default' },
+          reason: /knows no job dance/,
+        },
+      ];
+      for (const { says, name, payload, reason } of strangers) {
+        test(`${says} fails, in the failed set and in its run`, async () => {
+          await using desk = await deskOf();
+          const run = await desk.open(['users']);
+          await desk.watcher.queue.add(name, 'stranger', { ...payload, run, stream: 'users' });
+          await desk.worker();
+          await eventually(async () => expect((await desk.stand('stranger'))?.state).toBe('failed'));
+          expect(await desk.stand('stranger')).toMatchObject({ failedReason: expect.stringMatching(reason) });
+          expect(await desk.progress(run)).toMatchObject({
+            state: 'failed',
+            streams: { users: { state: 'failed', error: expect.stringMatching(reason), exit_code: 1, token: 1 } },
+          });
+          // What names no run fails in the queue alone.
+          await desk.watcher.queue.add(name, 'nobody', { run: 'x' });
+          await eventually(async () => expect((await desk.stand('nobody'))?.state).toBe('failed'));
+          await eventually(async () => expect(await desk.counts()).toEqual({ ...nothing, failed: 2 }));
+        });
+      }
+
+      test('what fails while the database is away is told to the run when it is back', async () => {
         await using desk = await deskOf();
         const run = await desk.open(['users']);
-        await desk.watcher.queue.add(name, 'stranger', { ...payload, run, stream: 'users' });
-        await desk.worker();
+        const hold = await desk.pool.connect();
+        try {
+          await hold.query('begin');
+          await hold.query('select from sync.stored_run_streams for update');
+          await desk.watcher.queue.add('dance', 'stranger', { run, stream: 'users' });
+          await desk.worker();
+          // As it is about to say so.
+          await eventually(async () =>
+            expect(
+              await desk.rows(`select pg_terminate_backend(pid, 10000) as ended from pg_stat_activity
+              where datname = current_database() and wait_event_type = 'Lock'`),
+            ).toEqual([{ ended: true }]),
+          );
+        } finally {
+          await hold.query('rollback');
+          hold.release();
+        }
         await eventually(async () => expect((await desk.stand('stranger'))?.state).toBe('failed'));
-        expect(await desk.stand('stranger')).toMatchObject({ failedReason: expect.stringMatching(reason) });
-        expect(await desk.progress(run)).toMatchObject({
-          state: 'failed',
-          streams: { users: { state: 'failed', error: expect.stringMatching(reason), exit_code: 1, token: 1 } },
+        expect(await desk.stand('stranger')).toMatchObject({
+          failedReason: expect.stringContaining('knows no job dance'),
         });
-        // What names no run fails in the queue alone.
-        await desk.watcher.queue.add(name, 'nobody', { run: 'x' });
-        await eventually(async () => expect((await desk.stand('nobody'))?.state).toBe('failed'));
-        await eventually(async () => expect(await desk.counts()).toEqual({ ...nothing, failed: 2 }));
+        expect(await desk.progress(run)).toMatchObject({ state: 'failed', streams: { users: { state: 'failed' } } });
+      });
+
+      test('what can be told to nobody, since the database refuses it, is done again when it is asked for', async () => {
+        await using desk = await deskOf();
+        await desk.rows(`create function refuse() returns trigger language plpgsql
+        as $$ begin raise exception 'canceled' using errcode = 'query_canceled'; end $$`);
+        await desk.rows('create trigger refuse before update on sync.stored_run_streams execute function refuse()');
+        const run = await desk.open(['users']);
+        await desk.worker();
+        await desk.addJobs();
+        const job = `run-${run}-users-0`;
+        await eventually(async () =>
+          expect(await desk.stand(job)).toMatchObject({ state: 'failed', failedReason: 'canceled' }),
+        );
+        expect((await desk.progress(run)).streams.users).toMatchObject({ state: 'waiting', token: 0 });
+        await desk.rows('drop trigger refuse on sync.stored_run_streams');
+        await desk.addJobs();
+        expect((await completed(desk, run)).streams.users).toMatchObject({ token: 1, job });
+        await eventually(async () => expect(await desk.counts()).toEqual(nothing));
       });
     }
-
-    test('what fails while the database is away is told to the run when it is back', async () => {
-      await using desk = await deskOf();
-      const run = await desk.open(['users']);
-      const hold = await desk.pool.connect();
-      try {
-        await hold.query('begin');
-        await hold.query('select from sync.stored_run_streams for update');
-        await desk.watcher.queue.add('dance', 'stranger', { run, stream: 'users' });
-        await desk.worker();
-        // As it is about to say so.
-        await eventually(async () =>
-          expect(
-            await desk.rows(`select pg_terminate_backend(pid, 10000) as ended from pg_stat_activity
-              where datname = current_database() and wait_event_type = 'Lock'`),
-          ).toEqual([{ ended: true }]),
-        );
-      } finally {
-        await hold.query('rollback');
-        hold.release();
-      }
-      await eventually(async () => expect((await desk.stand('stranger'))?.state).toBe('failed'));
-      expect(await desk.stand('stranger')).toMatchObject({
-        failedReason: expect.stringContaining('knows no job dance'),
-      });
-      expect(await desk.progress(run)).toMatchObject({ state: 'failed', streams: { users: { state: 'failed' } } });
-    });
-
-    test('what can be told to nobody, since the database refuses it, is done again when it is asked for', async () => {
-      await using desk = await deskOf();
-      await desk.rows(`create function refuse() returns trigger language plpgsql
-        as $$ begin raise exception 'canceled' using errcode = 'query_canceled'; end $$`);
-      await desk.rows('create trigger refuse before update on sync.stored_run_streams execute function refuse()');
-      const run = await desk.open(['users']);
-      await desk.worker();
-      await desk.addJobs();
-      const job = `run-${run}-users-0`;
-      await eventually(async () =>
-        expect(await desk.stand(job)).toMatchObject({ state: 'failed', failedReason: 'canceled' }),
-      );
-      expect((await desk.progress(run)).streams.users).toMatchObject({ state: 'waiting', token: 0 });
-      await desk.rows('drop trigger refuse on sync.stored_run_streams');
-      await desk.addJobs();
-      expect((await completed(desk, run)).streams.users).toMatchObject({ token: 1, job });
-      await eventually(async () => expect(await desk.counts()).toEqual(nothing));
-    });
   });
 
   describe.concurrent('workers that die or stall', () => {
@@ -386,6 +391,8 @@ function conformance(redisUrl: string | undefined): void {
       const run = await desk.open(['customers']);
       await desk.addJobs();
       await goesOn(desk, 6);
+      // So slow that it is at work until it is killed, however long the heir takes to come.
+      desk.fault = () => ({ kind: 'delay', ms: 2000 });
       const heir = await desk.worker();
       expect((await desk.progress(run)).streams.customers).toMatchObject({
         state: 'running',
@@ -406,6 +413,7 @@ function conformance(redisUrl: string | undefined): void {
       );
       took('killed, queue alone', redisUrl, killedMs);
       desk.slow = false;
+      desk.fault = () => undefined;
       await completed(desk, run);
       await eventually(async () => expect(await desk.counts()).toEqual(nothing));
       expect(
@@ -559,75 +567,77 @@ function conformance(redisUrl: string | undefined): void {
       expect(await worker.finished).toMatchObject({ code: 0, signal: null });
     });
 
-    test('a database that ends every connection, again and again: the run ends by itself', async () => {
-      await using desk = await deskOf({ tickets: 120 });
-      desk.slow = true;
-      const worker = await desk.process();
-      const run = await desk.open();
-      for (const requests of [1, 3, 8, 2]) {
-        await goesOn(desk, requests);
-        const ended = await desk.rows(
-          `select application_name as name, pg_terminate_backend(pid, 10000) as ended from pg_stat_activity
+    if (redisUrl === undefined) {
+      test('a database that ends every connection, again and again: the run ends by itself', async () => {
+        await using desk = await deskOf({ tickets: 120 });
+        desk.slow = true;
+        const worker = await desk.process();
+        const run = await desk.open();
+        for (const requests of [1, 3, 8, 2]) {
+          await goesOn(desk, requests);
+          const ended = await desk.rows(
+            `select application_name as name, pg_terminate_backend(pid, 10000) as ended from pg_stat_activity
            where datname = current_database() and application_name <> ''`,
+          );
+          // Of the process, and of the one that watches.
+          expect(ended.filter(({ name }) => name === 'shelfdesk: presence')).toHaveLength(2);
+          await eventually(async () =>
+            expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: true }]),
+          );
+        }
+        desk.slow = false;
+        const endedMs = performance.now();
+        await completed(desk, run);
+        took('all connections ended, to the end of the run', redisUrl, endedMs);
+        await isEqual(desk);
+        expect((await liveWorkers(desk.pool, 'default')).map(({ id }) => id)).toEqual([worker.id]);
+        worker.kill('SIGTERM');
+        expect(await worker.finished).toMatchObject({ code: 0, signal: null });
+      });
+
+      test('a database that is read-only for a while: the process waits for it, and goes on by itself', async () => {
+        await using desk = await deskOf();
+        desk.slow = true;
+        const worker = await desk.process(['start'], { LOG_LEVEL: 'debug' });
+        const run = await desk.open();
+        await eventually(() => expect(desk.sandbox.requests.some(({ path }) => path === '/customers')).toBe(true));
+        const set = (mode: 'on' | 'off') =>
+          desk.rows(`do $$ begin
+          execute format('alter database %I set default_transaction_read_only = ${mode}', current_database()); end $$`);
+        await set('on');
+        await desk.rows(`select pg_terminate_backend(pid, 10000) from pg_stat_activity
+        where datname = current_database() and application_name <> ''`);
+        await eventually(() => expect(worker.told()).toMatch(/"error":"cannot execute .*is waited for/));
+        await eventually(async () =>
+          expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: false }]),
         );
-        // Of the process, and of the one that watches.
-        expect(ended.filter(({ name }) => name === 'shelfdesk: presence')).toHaveLength(2);
+        await set('off');
+        desk.slow = false;
+        await completed(desk, run);
+        await isEqual(desk);
         await eventually(async () =>
           expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: true }]),
         );
-      }
-      desk.slow = false;
-      const endedMs = performance.now();
-      await completed(desk, run);
-      took('all connections ended, to the end of the run', redisUrl, endedMs);
-      await isEqual(desk);
-      expect((await liveWorkers(desk.pool, 'default')).map(({ id }) => id)).toEqual([worker.id]);
-      worker.kill('SIGTERM');
-      expect(await worker.finished).toMatchObject({ code: 0, signal: null });
-    });
+        worker.kill('SIGTERM');
+        expect(await worker.finished).toMatchObject({ code: 0, signal: null });
+      });
 
-    test('a database that is read-only for a while: the process waits for it, and goes on by itself', async () => {
-      await using desk = await deskOf();
-      desk.slow = true;
-      const worker = await desk.process(['start'], { LOG_LEVEL: 'debug' });
-      const run = await desk.open();
-      await eventually(() => expect(desk.sandbox.requests.some(({ path }) => path === '/customers')).toBe(true));
-      const set = (mode: 'on' | 'off') =>
-        desk.rows(`do $$ begin
-          execute format('alter database %I set default_transaction_read_only = ${mode}', current_database()); end $$`);
-      await set('on');
-      await desk.rows(`select pg_terminate_backend(pid, 10000) from pg_stat_activity
-        where datname = current_database() and application_name <> ''`);
-      await eventually(() => expect(worker.told()).toMatch(/"error":"cannot execute .*is waited for/));
-      await eventually(async () =>
-        expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: false }]),
-      );
-      await set('off');
-      desk.slow = false;
-      await completed(desk, run);
-      await isEqual(desk);
-      await eventually(async () =>
-        expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: true }]),
-      );
-      worker.kill('SIGTERM');
-      expect(await worker.finished).toMatchObject({ code: 0, signal: null });
-    });
-
-    test('Ctrl-C of a command while the database is away: it says so, and ends', async () => {
-      const { url } = inject('postgres');
-      await using way = await wayTo(url);
-      await using desk = await deskOf({ ways: { DATABASE_URL: way.url } });
-      desk.slow = true;
-      const command = await desk.process(['sync', '--json']);
-      await goesOn(desk, 2);
-      await way.close();
-      await eventually(() => expect(command.told()).toContain('the warehouse does not answer; waiting for it'));
-      command.kill('SIGINT');
-      const { code, stdout, stderr } = await command.finished;
-      expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
-      expect(stderr).toMatch(/error: the warehouse does not answer: .*\nHow far run 1 is, is not known/);
-      expect(stderr).not.toContain('    at ');
-    });
+      test('Ctrl-C of a command while the database is away: it says so, and ends', async () => {
+        const { url } = inject('postgres');
+        await using way = await wayTo(url);
+        await using desk = await deskOf({ ways: { DATABASE_URL: way.url } });
+        desk.slow = true;
+        const command = await desk.process(['sync', '--json']);
+        await goesOn(desk, 2);
+        await way.close();
+        await eventually(() => expect(command.told()).toContain('the warehouse does not answer; waiting for it'));
+        command.kill('SIGINT');
+        const { code, stdout, stderr } = await command.finished;
+        expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
+        expect(stderr).toMatch(/error: the warehouse does not answer: .*\nHow far run 1 is, is not known/);
+        expect(stderr).not.toContain('    at ');
+      });
+    }
   });
 }
 
