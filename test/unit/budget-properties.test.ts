@@ -44,7 +44,7 @@ describe('alone on the account', () => {
       fc.property(scene, drawn => {
         expect(play(drawn)).toMatchObject({ refusedAtMs: [], others: 0 });
       }),
-      { numRuns: 18 },
+      { numRuns: 10 },
     );
   });
 
@@ -55,7 +55,7 @@ describe('alone on the account', () => {
         expect(utilisation).toBeGreaterThan(0.99);
         expect(utilisation).toBeLessThanOrEqual(1);
       }),
-      { numRuns: 12 },
+      { numRuns: 6 },
     );
   });
 
@@ -102,7 +102,7 @@ describe('with another client, who uses a third', () => {
           expect(answered).toBeUndefined();
         }
       }),
-      { numRuns: 20 },
+      { numRuns: 10 },
     );
   });
 
@@ -115,7 +115,7 @@ describe('with another client, who uses a third', () => {
         // 57 of 90 are left on average; room is kept for the most that was seen in five minutes.
         expect(utilisation).toBeGreaterThan(0.35);
       }),
-      { numRuns: 20 },
+      { numRuns: 10 },
     );
   });
 
@@ -157,7 +157,7 @@ describe('lanes', () => {
           expect(credits[lane] / used).toBeLessThan(0.13);
         }
       }),
-      { numRuns: 6 },
+      { numRuns: 3 },
     );
   });
 
@@ -209,7 +209,7 @@ describe('a backlog that never ends', () => {
         // Chance brings many at once, now and then: 10.1 s in 360 hours.
         expect(longestMs).toBeLessThan(12_000);
       }),
-      { numRuns: 20 },
+      { numRuns: 10 },
     );
   });
 
@@ -233,7 +233,7 @@ describe('a backlog that never ends', () => {
         expect(utilisation).toBeGreaterThan(0.98);
         expect(refusedAtMs).toEqual([]);
       }),
-      { numRuns: 10 },
+      { numRuns: 5 },
     );
   });
 });
@@ -299,7 +299,7 @@ describe('a quota of a day', () => {
         });
         if (deaths === 0) expect(utilisation).toBeGreaterThan(0.85);
       }),
-      { numRuns: 40 },
+      { numRuns: 25 },
     );
   });
 
