@@ -18,18 +18,18 @@ const unannounced = [
   'deletion',
 ];
 
-/** Several hundred tickets in one second, and in two neighbouring ones, a while ago. */
+/** Some pages of tickets in one second, and in two neighbouring ones, a while ago. */
 function crowd(sandbox: { world: import('../../src/sandbox/helpdesk/world.ts').World }): void {
   const ids = [...sandbox.world.tickets.keys()];
   const at = Math.floor(sandbox.world.clock.now() / 1000) * 1000 - 600_000;
   for (const [second, count] of [
-    [0, 350],
+    [0, 230],
     [60, 60],
     [61, 60],
     [120, 99],
     [121, 5],
     [180, 50],
-    [181, 350],
+    [181, 230],
   ] as const) {
     for (const id of ids.splice(0, count)) sandbox.world.touch(id, at + second * 1000);
   }
@@ -48,7 +48,7 @@ describe.concurrent.each(readings)('since inclusive: $sinceInclusive, spam and t
     const sandbox = await startSandbox({
       ...noSandboxLimits,
       ...reading,
-      tickets: 1150,
+      tickets: 800,
       seed: 3,
       // A server whose clock is 90 s ahead: only its own clock may count.
       now: () => Date.now() + 90_000,
@@ -84,7 +84,7 @@ describe.concurrent.each(readings)('since inclusive: $sinceInclusive, spam and t
 
 test('a first load costs hardly more than the least possible', async () => {
   await using db = await freshDatabase();
-  const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 1500, seed: 5 });
+  const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 700, seed: 5 });
   try {
     const result = await syncOnce(configFor(db.url, sandbox));
     const { tickets, customers, labels, inboxes } = sandbox.world;
@@ -118,7 +118,7 @@ describe.concurrent('a source in trouble', () => {
   test('5xx, resets, truncated and foreign replies end in an equal mirror', async () => {
     await using db = await freshDatabase();
     const fault = (_request: SeenRequest, n: number) => (n % 7 === 0 ? troubles[(n / 7) % troubles.length] : undefined);
-    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 200, fault });
+    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 130, fault });
     try {
       const result = await syncOnce(configFor(db.url, sandbox));
       expect(await differences(db.pool, sandbox.world)).toEqual([]);
@@ -144,7 +144,7 @@ describe.concurrent('a source in trouble', () => {
       const ticket = json as { messages?: Record<string, unknown>[] };
       return ticket.messages ? { ...ticket, messages: ticket.messages.map((m, i) => spoil(m, i + 2)) } : ticket;
     };
-    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 200, fault: () => ({ kind: 'body', edit }) });
+    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 130, fault: () => ({ kind: 'body', edit }) });
     try {
       await syncOnce(configFor(db.url, sandbox));
       expect(broken.size).toBeGreaterThan(20);
@@ -229,7 +229,7 @@ describe('an end in the middle', () => {
     const stop = new AbortController();
     const sandbox = await startSandbox({
       ...noSandboxLimits,
-      tickets: 300,
+      tickets: 120,
       before: (_request, n) => {
         if (n === 60) stop.abort(new (class extends Error {})());
       },
