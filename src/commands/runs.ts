@@ -125,10 +125,11 @@ export async function runRetry(
   return followRun(config, warehouse, deps, async (ctx, opener) => {
     const { account } = ctx;
     const time = new Date(ctx.clock.now());
+    const streamsOf = async (id: number) =>
+      (await readRun(ctx.pg, account, id, time))?.streams.map(({ stream }) => stream) ?? [];
+    await thawFor(ctx, await streamsOf(run));
     const id = await retryRun(ctx.pg, { account, run, who: operator(), opener }, time);
-    const opened = await readRun(ctx.pg, account, id, time);
-    const names = opened!.streams.map(({ stream }) => stream);
-    await thawFor(ctx, names);
+    const names = await streamsOf(id);
     say(`Run ${id} tries again what was not read in full by run ${run}: ${names.join(', ')}.`);
     return id;
   });

@@ -197,7 +197,7 @@ export async function retryRun(
       if (old.state === 'running')
         throw new UsageError(
           `run ${run} is not over yet`,
-          `Wait for its end, or run ${command(account, `runs cancel ${run}`)} first.`,
+          `A worker goes on with it (\`npx shelfdesk start\`). To begin it anew instead, run ${command(account, `runs cancel ${run}`)} first.`,
         );
       const streams = await leftOf(client, account, run);
       const id = await openRun(
