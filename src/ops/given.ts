@@ -6,7 +6,7 @@ import type { Clock } from '../clock.ts';
 import type { Config, Fleet, SettingsLook } from '../config.ts';
 import { type Context, openContext, openLog, openWarehouse, type Warehouse } from '../context.ts';
 import type { Reply } from '../http/request.ts';
-import { type OpenQueue, openQueue } from '../queue/queue.ts';
+import { type OpenQueue, openQueues, type Queues } from '../queue/queue.ts';
 import { lookAtRedis, type RedisFacts } from '../queue/redis.ts';
 import { listTickets, paging } from '../sources/helpdesk/endpoints.ts';
 import type { Ticket } from '../sources/helpdesk/records.ts';
@@ -40,6 +40,7 @@ export interface Given extends Around {
   server(): Promise<ServerFacts>;
   /** Only where REDIS_URL is set. */
   redis(): Promise<RedisFacts>;
+  queues(): Promise<Queues>;
 }
 
 export interface AccountGiven extends Given {
@@ -74,6 +75,10 @@ export function giveProcess(around: Around, stack: AsyncDisposableStack): Given 
     warehouse,
     server: once(async () => lookAtServer((await warehouse()).pg, clock)),
     redis: once(async () => lookAtRedis(around.look.servers!.redisUrl!)),
+    queues: once(async () => {
+      const { url: databaseUrl } = await warehouse();
+      return stack.use(await openQueues({ redisUrl: around.look.servers!.redisUrl, databaseUrl }));
+    }),
   };
 }
 
@@ -92,9 +97,8 @@ export function giveAccount(given: Given, config: Config, stack: AsyncDisposable
     config,
     ctx,
     queue: once(async () => {
-      const { url: databaseUrl, pg } = await warehouse();
-      const name = await queueName(pg, account);
-      return stack.use(await openQueue({ name: name ?? account, redisUrl: config.redisUrl, databaseUrl }));
+      const name = await queueName((await warehouse()).pg, account);
+      return stack.use((await given.queues()).open(name ?? account));
     }),
     oldest: once(async () => {
       const { helpdesk } = await ctx();

@@ -143,6 +143,8 @@ async function onRedis(url: string): Promise<Queues> {
 
 /** Beside those that wait for jobs, one for each queue. */
 const poolMost = 5;
+/** What the queues of a process take in PostgreSQL at most. */
+export const queueConnections = (most: number): number => most + poolMost;
 
 async function onPostgres(url: string, most: number): Promise<Queues> {
   const backed = withBackend(createPostgresBackend);
@@ -150,7 +152,7 @@ async function onPostgres(url: string, most: number): Promise<Queues> {
     connectionString: url,
     application_name: 'shelfdesk: queue',
     options: `-c search_path=bullmq ${givesUp}`,
-    max: most + poolMost,
+    max: queueConnections(most),
   });
   pool.setMaxListeners(0);
   pool.on('error', () => {});

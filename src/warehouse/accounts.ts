@@ -29,18 +29,29 @@ export async function bindAccount(db: pg.Pool, account: string, sources: Sources
     [account],
   );
   const row = rows[0]!;
+  const elsewhere = boundElsewhere(row, account, sources);
+  if (elsewhere !== undefined) throw elsewhere;
+  return { queue: row.queue };
+}
+
+/** What is wrong where the account was bound to another source than the settings name; '' is none. */
+export function boundElsewhere(
+  row: { source: string; books_source: string },
+  account: string,
+  sources: Sources,
+): UsageError | undefined {
   for (const source of ['helpdesk', 'books'] as const) {
     const { column, setting, name } = sourcesOf[source];
     const url = sources[source];
-    if (url === undefined) continue;
+    if (url === undefined || row[column] === '') continue;
     const bound = new URL(row[column]);
     if (bound.href === url.href || (isLoopback(bound) && isLoopback(url))) continue;
-    throw new UsageError(
+    return new UsageError(
       `this warehouse holds account '${account}' of ${bound.host}, and ${setting} names ${url.host}`,
       `Use another database. If it is the same ${name} under a new address: update sync.accounts set ${column} = '${url.href}' where account_id = '${account}'.`,
     );
   }
-  return { queue: row.queue };
+  return undefined;
 }
 
 const isLoopback = ({ hostname }: URL) => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);

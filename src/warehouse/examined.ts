@@ -110,12 +110,27 @@ export async function newDrift(
   return rows;
 }
 
-/** Accounts of the warehouse, with and without settings. */
-export async function knownAccounts(db: pg.Pool): Promise<{ account: string; source: string; books_source: string }[]> {
-  const { rows } = await db.query(
-    'select account_id as account, source, books_source from sync.accounts order by account_id',
+/** Accounts of which a run began since then. */
+export async function knownAccounts(db: pg.Pool, since: Date): Promise<{ account: string }[]> {
+  const { rows } = await db.query<{ account: string }>(
+    `select a.account_id as account from sync.accounts a
+     where exists (select from sync.stored_runs r where r.account_id = a.account_id and r.started_at > $1)
+     order by 1`,
+    [since],
   );
   return rows;
+}
+
+/** The addresses that it is read from; '' where there is none, undefined before the first run. */
+export async function boundAddresses(
+  db: pg.Pool,
+  account: string,
+): Promise<{ source: string; books_source: string } | undefined> {
+  const { rows } = await db.query<{ source: string; books_source: string }>(
+    'select source, books_source from sync.accounts where account_id = $1',
+    [account],
+  );
+  return rows[0];
 }
 
 /** Any volume that is here. */

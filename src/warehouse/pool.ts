@@ -19,6 +19,9 @@ const poolLeast = 10;
 /** However many accounts there are: who finds none free waits for one, each in turn. */
 const poolMost = 20;
 
+/** What the pool of a process takes at most. */
+export const connectionsOf = (accounts: number): number => Math.min(poolLeast - 1 + accounts, poolMost);
+
 export function makePool(url: string, accounts = 1): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
@@ -28,7 +31,7 @@ export function makePool(url: string, accounts = 1): pg.Pool {
     // Times without an offset are UTC wherever the server stands. A crash of the server may lose the last half second of
     // commits: rows and the coverage they prove go together, so it is read again, and no position is ahead of its rows.
     options: `-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_custom_plan ${givesUp}`,
-    max: Math.min(poolLeast - 1 + accounts, poolMost),
+    max: connectionsOf(accounts),
   });
   // An idle connection that breaks is replaced; the query that needs it next says what is wrong.
   pool.on('error', () => {});

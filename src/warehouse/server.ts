@@ -20,11 +20,10 @@ export interface ServerFacts {
   readonly closedTables: readonly string[];
   readonly foreignTables: readonly string[];
   readonly connections: {
-    /** For roles without special rights, of all programs together; the least of what server, database and role allow. */
+    /** For all programs together: of the server, the database or the role, whichever leaves the least room. */
     readonly most: number;
-    /** Of others than Shelfdesk. */
+    /** That others than Shelfdesk hold of them. */
     readonly others: number;
-    readonly ours: number;
   };
   readonly fsync: boolean;
   readonly fullPageWrites: boolean;
@@ -68,7 +67,6 @@ interface Row {
   foreign_tables: string[];
   most: number;
   others: number;
-  ours: number;
   fsync: boolean;
   full_page_writes: boolean;
   autovacuum: boolean;
@@ -100,18 +98,26 @@ select current_setting('server_version_num')::int as version_number, current_set
       and has_table_privilege(o.oid, 'update') and has_table_privilege(o.oid, 'delete'))
     order by 1) as closed_tables,
   array(select o.name from ours o where not pg_has_role(o.relowner, 'usage') order by 1) as foreign_tables,
-  least(
-    current_setting('max_connections')::int
-      - case when me.rolsuper then 0 else current_setting('superuser_reserved_connections')::int end,
-    coalesce(nullif(d.datconnlimit, -1), 1000000), coalesce(nullif(me.rolconnlimit, -1), 1000000)) as most,
-  (select count(*)::int from pg_stat_activity a
-   where a.backend_type = 'client backend' and a.application_name not like 'shelfdesk%') as others,
-  (select count(*)::int from pg_stat_activity a
-   where a.backend_type = 'client backend' and a.application_name like 'shelfdesk%') as ours,
+  narrow.most, narrow.others,
   current_setting('fsync')::boolean as fsync, current_setting('full_page_writes')::boolean as full_page_writes,
   current_setting('autovacuum')::boolean as autovacuum,
   pg_database_size(d.oid)::float8 as bytes, extract(epoch from statement_timestamp())::float8 * 1000 as at_ms
-from me, pg_database d where d.datname = current_database()`;
+from me join pg_database d on d.datname = current_database()
+cross join lateral (
+  -- Of what the server, the database and the role allow, that which leaves the least room. What others hold is counted,
+  -- not shown: who may not see their sessions may see how many they are.
+  select most, others from (values
+    (current_setting('max_connections')::int - case when me.rolsuper then 0
+        else current_setting('superuser_reserved_connections')::int
+          + coalesce(current_setting('reserved_connections', true), '0')::int end,
+      (select sum(numbackends)::int from pg_stat_database), ''),
+    (nullif(d.datconnlimit, -1), (select numbackends from pg_stat_database s where s.datid = d.oid), current_database()::text),
+    (nullif(me.rolconnlimit, -1), 0, '')) one (most, all_of_them, database)
+  cross join lateral (
+    select greatest(0, one.all_of_them - count(*)::int) as others from pg_stat_activity a
+    where a.application_name like 'shelfdesk%' and one.database in ('', a.datname)) o
+  where most is not null
+  order by most - others limit 1) narrow`;
 
 export async function lookAtServer(db: pg.Pool, clock: Clock): Promise<ServerFacts> {
   await db.query('select'); // Connects: that must not count as the time of the question.
@@ -132,7 +138,7 @@ export async function lookAtServer(db: pg.Pool, clock: Clock): Promise<ServerFac
     closedSchemas: row.closed_schemas,
     closedTables: row.closed_tables,
     foreignTables: row.foreign_tables,
-    connections: { most: row.most, others: row.others, ours: row.ours },
+    connections: { most: row.most, others: row.others },
     fsync: row.fsync,
     fullPageWrites: row.full_page_writes,
     autovacuum: row.autovacuum,

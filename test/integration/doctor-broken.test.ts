@@ -162,6 +162,14 @@ describe('settings', () => {
     expect([(await stat(file)).mode & 0o777, (await stat(secret)).mode & 0o777]).toEqual([0o644, 0o600]);
   });
 
+  test('a page that everybody could open', async () => {
+    const open = await look({ ...desk, SHELFDESK_WEB_HOST: '0.0.0.0' }, ['page']);
+    expect(open.of('page')).toMatchObject({ state: 'fail', remedy: expect.stringContaining('SHELFDESK_WEB_TOKEN') });
+    const guarded = { ...desk, SHELFDESK_WEB_HOST: '0.0.0.0', SHELFDESK_WEB_TOKEN: 'a-long-token-of-operators' };
+    expect((await look(guarded, ['page'])).of('page').state).toBe('ok');
+    expect((await look(desk, ['page'])).of('page').state).toBe('ok');
+  });
+
   test('a secret in a command line', async () => {
     const token = `a-token-of-${process.pid}-for-this-test`;
     const settings = { ...desk, HELPDESK_TOKEN: token };
@@ -496,6 +504,43 @@ describe('the help desk', () => {
   });
 });
 
+test('two accounts: each is examined for itself, and one that was read from elsewhere, or that nobody names, is told', async () => {
+  await using db = await freshDatabase();
+  await using north = await sandboxOf();
+  await using south = await sandboxOf();
+  await using folder = await someFolder();
+  await writeFile(
+    join(folder.path, 'fleet.yml'),
+    `accounts:
+  north:
+    HELPDESK_BASE_URL: { env: NORTH }
+    HELPDESK_TOKEN: { env: NORTH_TOKEN }
+  south:
+    HELPDESK_BASE_URL: { env: SOUTH }
+    HELPDESK_TOKEN: { env: SOUTH_TOKEN }
+`,
+  );
+  await db.pool.query(`insert into sync.accounts (account_id, source) values
+    ('south', 'https://desk.example/api/v1'), ('west', 'https://west.example/api/v1')`);
+  await db.pool.query(`insert into sync.stored_runs (account_id, kind, state, started_at, finished_at)
+    values ('west', 'nightly', 'completed', now(), now())`);
+  const settings = {
+    ...{ DATABASE_URL: db.url, SHELFDESK_CONFIG: 'fleet.yml' },
+    ...{ NORTH: north.url, NORTH_TOKEN: north.token, SOUTH: south.url, SOUTH_TOKEN: 'a-token-that-is-wrong' },
+  };
+  const report = await look(settings, ['accounts', 'sources of the account', 'since'], { folder: folder.path });
+  expect([report.of('help desk', 'north').state, report.of('help desk', 'south').state]).toEqual(['ok', 'fail']);
+  expect([report.of('since', 'north').state, report.of('since', 'south').because]).toEqual(['ok', 'help desk']);
+  expect(report.of('accounts')).toMatchObject({ state: 'warn', says: expect.stringContaining('west') });
+  expect(report.of('sources of the account', 'north').state).toBe('ok');
+  expect(report.of('sources of the account', 'south')).toMatchObject({
+    state: 'fail',
+    remedy: expect.stringContaining('another database'),
+  });
+  // A 401 costs nothing there, and is counted here.
+  expect([north.totals.credits, south.totals.credits, report.credits]).toEqual([2, 0, 3]);
+});
+
 test('the catalog: away, a wrong key, a quota that is used up, a country that is missing', async () => {
   await using db = await freshDatabase();
   await using sandbox = await sandboxOf({ books: { volumes: 5, users: 1 } as never });
@@ -543,7 +588,7 @@ describe('the work', () => {
     );
     await holder.query('select pg_advisory_lock(1397248855, $1)', [alive]);
     await run(`insert into sync.stored_run_streams (run_id, account_id, stream)
-      select id, 'default', 'tickets' from sync.stored_runs where kind = 'sync'`);
+      select id, 'default', 'tickets' from sync.stored_runs`);
     await run(
       `insert into sync.coverage (account_id, stream, list) values ('default', 'tickets', 'default'), ('default', 'users', 'default')`,
     );
@@ -650,13 +695,28 @@ describe('the examination itself', () => {
 
   test('at a terminal: exit code 1, what is wrong with its remedy, no secret, without colour', async () => {
     await using folder = await someFolder();
-    const shown = await shelfdesk(['doctor'], { ...desk, DATABASE_URL: nobody }, folder.path).finished;
+    const settings = { ...desk, DATABASE_URL: nobody };
+    const [shown, told] = await Promise.all([
+      shelfdesk(['doctor'], settings, folder.path).finished,
+      shelfdesk(['doctor', '--json'], settings, folder.path).finished,
+    ]);
+    const { results, ...counts } = JSON.parse(told.stdout);
+    expect([told.code, told.stderr]).toEqual([1, '']);
+    expect(counts).toEqual({
+      ok: expect.any(Number),
+      warn: 0,
+      fail: 1,
+      skipped: expect.any(Number),
+      credits: 0,
+      requests: 0,
+    });
+    expect(results.length).toBe(counts.ok + 1 + counts.skipped);
     expect(shown.code, shown.stderr).toBe(1);
     expect(shown.stdout).toContain('\nDatabase\n  ✗ database: PostgreSQL does not answer');
     expect(shown.stdout).toContain("  – not looked at, because of 'database': ");
     expect(shown.stdout).not.toContain('\x1b');
     expect(shown.stderr).toMatch(/\d+ ok, \d+ to be looked at, 1 failed, \d+ skipped; 0 credits used\./);
     for (const secret of [desk.HELPDESK_TOKEN, 'hidden-password'])
-      expect(shown.stdout + shown.stderr).not.toContain(secret);
+      expect(shown.stdout + shown.stderr + told.stdout).not.toContain(secret);
   });
 });

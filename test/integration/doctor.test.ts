@@ -32,7 +32,7 @@ describe.each([
     await using stack = new AsyncDisposableStack();
     const sandbox = await startSandbox({
       ...readings,
-      tickets: 30,
+      tickets: 20,
       customers: 5,
       credits: 1e9,
       requestsPerSecond: 1e9,
@@ -70,6 +70,7 @@ describe.each([
     expect(first.credits).toBe(sandbox.totals.credits - before);
     expect(first.credits).toBeLessThanOrEqual(most);
     expect(first.states().fail).toBeUndefined();
+    for (const secret of [sandbox.token, new URL(db.url).password]) expect(JSON.stringify(first)).not.toContain(secret);
 
     const again = await examined(settings);
     expect(again.credits).toBe(1);

@@ -1,12 +1,14 @@
 /** PostgreSQL: whether it answers, will do, and lets us do what we have to. */
 import { statfs } from 'node:fs/promises';
+import { queueConnections } from '../../queue/queue.ts';
 import { liveProcesses } from '../../warehouse/examined.ts';
 import { migrate, pendingMigrations } from '../../warehouse/migrate.ts';
+import { connectionsOf } from '../../warehouse/pool.ts';
 import type { Given } from '../given.ts';
 import { type Check, fail, ok, plural, warn } from './check.ts';
 
-/** A process has so many connections: the pool, its place among the living, and the queue where that is in PostgreSQL. */
-const ofProcess = { pool: 10, presence: 1, queue: 6 };
+/** What holds the place of a process among the living. */
+const presence = 1;
 const gigabyte = 1e9;
 /** What a clock may be off without a word. */
 const clockMs = 2000;
@@ -171,8 +173,8 @@ export const databaseChecks: readonly Check[] = [
       const living = await liveProcesses((await warehouse()).pg);
       const processes = new Set(living.map(({ host, pid }) => `${host} ${pid}`)).size;
       const accounts = fleetIfAny?.accounts.length ?? 1;
-      const each =
-        ofProcess.pool + ofProcess.presence * accounts + (look.servers!.redisUrl === undefined ? ofProcess.queue : 0);
+      const ofQueue = look.servers!.redisUrl === undefined ? queueConnections(accounts) : 0;
+      const each = connectionsOf(accounts) + presence + ofQueue;
       const room = most - others;
       const says = `${most} allowed, ${others} of other programs; a process of Shelfdesk takes up to ${each}, ${processes} live`;
       const remedy = `Raise max_connections of the server (or the limit of the role or database) to ${others + each * (processes + 1)} or more${look.servers!.redisUrl === undefined ? ', or set REDIS_URL: then the queue takes none' : ''}.`;

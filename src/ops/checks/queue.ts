@@ -3,7 +3,7 @@
 import { isOlder, redisVersions } from '../../queue/redis.ts';
 import { tend } from '../../queue/tend.ts';
 import { noJobs } from '../../queue/worker.ts';
-import { hasQueueTables, liveProcesses } from '../../warehouse/examined.ts';
+import { hasQueueTables, liveProcesses, openRuns } from '../../warehouse/examined.ts';
 import { waitingWork } from '../../warehouse/runs.ts';
 import type { AccountGiven } from '../given.ts';
 import { type Check, fail, ok, plural, skipped, warn } from './check.ts';
@@ -135,7 +135,9 @@ export const queueChecks: readonly Check[] = [
       const { pg } = await given.warehouse();
       const isAway = given.config.redisUrl !== undefined && !(await answers(given));
       if (isAway) return skipped('Redis does not answer, see above');
-      const waiting = await waitingWork(pg, given.account, 0);
+      // With a run that is stuck nobody goes on, whatever jobs it has.
+      const stuck = (await openRuns(pg, given.account)).filter(run => run.stuck).map(({ id }) => id);
+      const waiting = (await waitingWork(pg, given.account, 0)).filter(({ run }) => !stuck.includes(run));
       if (given.config.redisUrl === undefined && !(await hasQueueTables(pg)))
         return waiting.length === 0 ? ok('none yet') : lost(given, waiting.length);
       const { bull } = await given.queue();

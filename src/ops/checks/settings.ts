@@ -2,6 +2,7 @@
 import { chmod, readdir, readFile, stat } from 'node:fs/promises';
 import type { Config } from '../../config.ts';
 import { UsageError } from '../../errors.ts';
+import { isLoopback } from '../auth.ts';
 import type { Given } from '../given.ts';
 import { type Check, type Finding, fail, ok, plural, skipped, warn } from './check.ts';
 
@@ -69,6 +70,25 @@ export const settingsChecks: readonly Check[] = [
       const { databaseUrl, redisUrl } = look.servers;
       const database = databaseUrl === undefined ? 'the embedded PostgreSQL' : 'PostgreSQL at DATABASE_URL';
       return ok(`${database}, the queue ${redisUrl === undefined ? 'in it' : 'on Redis at REDIS_URL'}`);
+    },
+  },
+  {
+    name: 'page',
+    area: 'settings',
+    of: 'process',
+    looks: 'that the page is not open to everybody where SHELFDESK_WEB_HOST leads beyond this machine',
+    needs: ['settings'],
+    run({ fleetIfAny }) {
+      const { web } = fleetIfAny!;
+      if (!isLoopback(web.host) && web.token === undefined && web.viewerToken === undefined)
+        return fail(
+          `the page would be open to everybody who reaches ${web.host}, and is not served`,
+          'Set SHELFDESK_WEB_TOKEN to 16 characters or more that nobody can guess, or leave SHELFDESK_WEB_HOST out.',
+        );
+      const roles = [web.token && 'operators', web.viewerToken && 'viewers'].filter(role => role !== undefined);
+      return ok(
+        `at ${web.host}, ${roles.length > 0 ? `with a token for ${roles.join(' and for ')}` : 'without a token'}`,
+      );
     },
   },
   {

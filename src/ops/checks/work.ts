@@ -4,7 +4,15 @@
  */
 import { streams } from '../../streams/index.ts';
 import { replay } from '../../sync/replay.ts';
-import { liveProcesses, newDrift, openRuns, readProblems } from '../../warehouse/examined.ts';
+import { boundElsewhere } from '../../warehouse/accounts.ts';
+import {
+  boundAddresses,
+  knownAccounts,
+  liveProcesses,
+  newDrift,
+  openRuns,
+  readProblems,
+} from '../../warehouse/examined.ts';
 import { listRejects } from '../../warehouse/rejects.ts';
 import { buryRuns } from '../../warehouse/runs.ts';
 import type { AccountGiven } from '../given.ts';
@@ -41,6 +49,38 @@ function ofProblems({ name, looks, problems, without, fix }: OfProblems): Check 
 }
 
 export const workChecks: readonly Check[] = [
+  {
+    name: 'accounts',
+    area,
+    of: 'process',
+    looks: 'accounts of the warehouse that the settings do not name, and that were read until a week ago',
+    needs: ['settings', 'tables'],
+    async run({ warehouse, fleetIfAny, clock }) {
+      const named = new Set(fleetIfAny!.accounts.map(({ account }) => account));
+      const since = new Date(clock.now() - newMs);
+      const known = await knownAccounts((await warehouse()).pg, since);
+      const others = known.filter(({ account }) => !named.has(account));
+      if (others.length === 0) return ok(`${plural(named.size, 'account')}, as the settings say`);
+      return warn(
+        `the warehouse has ${others.map(({ account }) => account).join(', ')} as well, which nobody here reads any more`,
+        'Nothing to do if another machine does, or --account left it out; else put it back into the file of SHELFDESK_CONFIG.',
+      );
+    },
+  },
+  {
+    name: 'sources of the account',
+    area,
+    of: 'account',
+    looks: 'that the settings name the help desk and the catalog that the account was read from',
+    needs: ['tables'],
+    async run({ warehouse, account, config: { helpdesk, books } }) {
+      const row = await boundAddresses((await warehouse()).pg, account);
+      if (row === undefined) return ok('nothing has been read yet');
+      const named = { ...(helpdesk && { helpdesk: helpdesk.baseUrl }), ...(books && { books: books.baseUrl }) };
+      const elsewhere = boundElsewhere(row, account, named);
+      return elsewhere === undefined ? ok('they are the same') : fail(elsewhere.message, elsewhere.remedy);
+    },
+  },
   ofProblems({
     name: 'workers',
     looks: 'that somebody is at work on the account, if its schedule was ever kept',
