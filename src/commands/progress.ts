@@ -101,20 +101,19 @@ export function showProgress(db: pg.Pool, run: number, limits: (stream: string) 
 
 /** The foot of the terminal. What is drawn last stays. */
 function openScreen() {
-  const stream = process.stderr;
   let shown: readonly string[] = [];
   let last: readonly Line[] = [];
   let isHidden = false;
   const show = () => {
-    if (isHidden) stream.write(cursor.show);
+    if (isHidden) process.stderr.write(cursor.show);
     isHidden = false;
   };
-  const columns = () => stream.columns ?? 80;
+  const columns = () => process.stderr.columns ?? 80;
   const write = (above: readonly string[]) => {
     // What does not fit cannot be reached any more: the last ones are those at work.
-    const lines = frameOf(last, columns(), paint).slice(-Math.max(1, (stream.rows ?? 24) - 1));
+    const lines = frameOf(last, columns(), paint).slice(-Math.max(1, (process.stderr.rows ?? 24) - 1));
     if (above.length === 0 && lines.join('\n') === shown.join('\n')) return;
-    stream.write(`${isHidden ? '' : cursor.hide}${redraw(shown, lines, columns(), above)}`);
+    process.stderr.write(`${isHidden ? '' : cursor.hide}${redraw(shown, lines, columns(), above)}`);
     if (!isHidden) process.once('exit', show);
     isHidden = true;
     shown = lines;

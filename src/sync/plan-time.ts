@@ -49,6 +49,8 @@ export interface Pace {
   readonly latencyMs: number;
   /** Between two streams of a run. */
   readonly betweenMs: number;
+  /** Before a stream makes its first request, and after its last one. */
+  readonly beginMs: number;
 }
 
 /** A tail is measured over so many periods, after so many in which it has become regular. */
@@ -75,7 +77,7 @@ interface Reader {
 
 /** `state` is as of `nowMs` or earlier. Others use the source as they have, for as long as it takes. */
 export function timeOf(parts: readonly Part[], pace: Pace, nowMs: Ms): Timing {
-  const { rules, latencyMs, betweenMs } = pace;
+  const { rules, latencyMs, betweenMs, beginMs } = pace;
   const others = Math.max(0, ...pace.state.others.map(([, credits]) => credits));
   const forever: ledger.State['others'] = others > 0 ? [[Number.MAX_SAFE_INTEGER, others]] : [];
   let state: ledger.State = { ...pace.state, others: forever };
@@ -88,6 +90,7 @@ export function timeOf(parts: readonly Part[], pace: Pace, nowMs: Ms): Timing {
 
   const run = ({ stream, readers: askedBy, pauseMs = 0, storeMs }: Part): void => {
     const fromMs = clockMs + skippedMs;
+    clockMs += beginMs;
     let [count, credits] = [0, 0];
     let sleepsUntilMs: number | undefined;
     const readers = askedBy.map((asked, i) => readerOf(`${stream} ${i}`, asked, clockMs)).filter(hasWork);

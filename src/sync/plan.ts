@@ -6,7 +6,7 @@ import { empty, type Limits, type State } from '../budget/ledger.ts';
 import type { Context } from '../context.ts';
 import type { SourceName } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
-import { betweenStreamsMs, budgetOf, type Foreseen, paceOf, runsAtWork } from '../warehouse/foreseen.ts';
+import { beginningMs, betweenStreamsMs, budgetOf, type Foreseen, paceOf, runsAtWork } from '../warehouse/foreseen.ts';
 import type { Range } from '../warehouse/runs.ts';
 import { partsOfSweep, partsOfVerify } from './plan-again.ts';
 import { type Catalog, partsOfBooks } from './plan-books.ts';
@@ -120,10 +120,11 @@ async function paceFor({ ctx, nowMs, assumed }: Planning, source: SourceName, li
     `to store a reply takes ${storeMs === undefined ? '8 to 20 ms (assumed' : `${storeMs} ms (measured`}, ${source})`,
   );
   const betweenMs = (await betweenStreamsMs(ctx.pg, ctx.account, since)) ?? assumedBetweenMs;
+  const beginMs = await beginningMs(ctx.pg, ctx.account, { since, perCreditMs: latencyMs + (storeMs ?? 0) });
   const others = Math.max(0, ...state.others.map(([, credits]) => credits));
   if (others > 0) assumed.add(`others go on to use ${others} credits a period (${source})`);
   const rules = source === 'books' ? { ...limits, evenly: false, timeoutMs, longestWaitMs } : { ...limits, timeoutMs };
-  return { state, rules, latencyMs, betweenMs, storeMs };
+  return { state, rules, latencyMs, betweenMs, storeMs, beginMs };
 }
 
 function told(
@@ -132,6 +133,8 @@ function told(
   { timed, waits, counted }: { timed: readonly Timed[]; waits: readonly number[]; counted: number },
 ): Planned {
   const { nowMs, assumed, unknown } = planning;
+  // What only looks again brings nothing in.
+  const reads = kind === 'sync' || kind === 'backfill';
   const endOf = (name: string) => timed.find(({ stream }) => stream === name)?.untilMs;
   const untilMs = Math.max(nowMs, ...timed.map(one => one.untilMs));
   const sum = (of: (one: Timed) => number) => timed.reduce((all, one) => all + of(one), 0);
@@ -145,8 +148,8 @@ function told(
     seconds: secondsOf(untilMs - nowMs),
     done_at: isoOf(untilMs),
     streams: Object.fromEntries(timed.map(one => [one.stream, streamOf(one)])),
-    tickets_in_at: timeAt(endOf('tickets')),
-    messages_in_at: timeAt(endOf('messages')),
+    tickets_in_at: reads ? timeAt(endOf('tickets')) : null,
+    messages_in_at: reads ? timeAt(endOf('messages')) : null,
     fresh_waits_seconds: waits.length > 0 ? { p50: at(0.5), p95: at(0.95), most: at(1) } : null,
     counted_with_credits: counted,
     counted: planning.counted,

@@ -106,6 +106,23 @@ export async function betweenStreamsMs(db: pg.Pool, account: string, since: Date
   return rows[0]!.ms ?? undefined;
 }
 
+/** What streams of runs that a command has opened took lately beyond their requests: seen where there were only a few. */
+export async function beginningMs(
+  db: pg.Pool,
+  account: string,
+  { since, perCreditMs }: { since: Date; perCreditMs: number },
+): Promise<number> {
+  const { rows } = await db.query<{ ms: number | null }>(
+    `select percentile_cont(0.5) within group (
+         order by extract(epoch from s.finished_at - s.started_at)::float8 * 1000 - s.credits * $3::float8) as ms
+     from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
+     where s.account_id = $1 and s.started_at >= $2 and s.state = 'completed' and s.carried_from is null and s.credits <= 5
+       and s.finished_at - s.started_at < interval '5 s' and r.kind in ('sync', 'backfill', 'sweep', 'verify')`,
+    [account, since, perCreditMs],
+  );
+  return Math.max(0, Math.round(rows[0]!.ms ?? 0));
+}
+
 /** Runs that are at work on the same account: they use credits of their own. */
 export async function runsAtWork(db: pg.Pool, account: string): Promise<number[]> {
   const { rows } = await db.query<{ id: number }>(
@@ -193,7 +210,7 @@ export async function countAgain(
   const { rows } = await db.query<{ n: number }>(
     `select count(*) as n from helpdesk.tickets t
      where t.account_id = $1 and t._deleted_at is null and t._messages_as_of >= t.updated_at
-       and t.updated_at >= coalesce($2, '-infinity') and t.updated_at < coalesce($3, 'infinity')`,
+       and t.updated_at >= coalesce($2::timestamptz, '-infinity') and t.updated_at < coalesce($3::timestamptz, 'infinity')`,
     [account, since, until],
   );
   return rows[0]!.n;

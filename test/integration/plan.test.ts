@@ -1,0 +1,228 @@
+/** `plan` against what the runs then take: the same readings, so the same credits; the same ledger, so the same time. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeBudget } from '../../src/budget/budget.ts';
+import { empty, type Limits } from '../../src/budget/ledger.ts';
+import type { Clock } from '../../src/clock.ts';
+import { runBackfill } from '../../src/commands/backfill.ts';
+import { addPlan, runPlan } from '../../src/commands/plan.ts';
+import { runSweep } from '../../src/commands/sweep.ts';
+import { runSync } from '../../src/commands/sync.ts';
+import { runVerify } from '../../src/commands/verify.ts';
+import type { Config } from '../../src/config.ts';
+import type { Warehouse } from '../../src/context.ts';
+import { exitCodes } from '../../src/errors.ts';
+import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
+import type { Question } from '../../src/sync/plan.ts';
+import { type Part, timeOf } from '../../src/sync/plan-time.ts';
+import { makePool } from '../../src/warehouse/pool.ts';
+import { command } from '../support/command.ts';
+import { configFor, jobs, noSandboxLimits } from '../support/mirror.ts';
+import { freshDatabase } from '../support/postgres.ts';
+
+let db: Awaited<ReturnType<typeof freshDatabase>>;
+let sandbox: Sandbox;
+beforeAll(async () => {
+  db = await freshDatabase();
+  sandbox = await startSandbox({ ...noSandboxLimits, tickets: 230, seed: 5, spamListed: false, trashListed: false });
+});
+afterAll(async () => {
+  await sandbox.close();
+  await db[Symbol.asyncDispose]();
+});
+
+/** In this process. */
+async function having<T>(
+  work: (config: Config, warehouse: Warehouse, deps: Parameters<typeof runSync>[3]) => Promise<T>,
+): Promise<T> {
+  const pool = makePool(db.url);
+  const warehouse = { url: db.url, pg: pool, folder: undefined, [Symbol.asyncDispose]: async () => {} };
+  const deps = { jobs, signal: new AbortController().signal, carryMs: 0 };
+  return work(configFor(db.url, sandbox), warehouse, deps).finally(() => pool.end());
+}
+
+const names = ['users', 'customers', 'tickets', 'messages'];
+
+function runOf(question: Question) {
+  return having(async (config, warehouse, deps) => {
+    const { kind, streams } = question;
+    if (kind === 'sync') return runSync(config, warehouse, streams, deps);
+    if (kind === 'backfill') return runBackfill(config, warehouse, streams, question.range, deps);
+    if (kind === 'sweep') return runSweep(config, warehouse, streams, {}, deps);
+    return runVerify(config, warehouse, { sample: question.sample, repair: false }, deps);
+  });
+}
+
+const rows = async (sql: string, ...values: unknown[]) => (await db.pool.query(sql, values)).rows;
+
+/** Plans, counts what that cost at the source, runs, and compares with what is kept. */
+async function compare(question: Question) {
+  const before = sandbox.totals.credits;
+  const planned = await having((config, warehouse, deps) => runPlan(config, warehouse, question, deps));
+  expect(planned.counted_with_credits).toBe(sandbox.totals.credits - before);
+  const runs = await rows('select count(*)::int as n from sync.stored_runs');
+  const { run, state } = await runOf(question);
+  expect(state).toBe('completed');
+  expect(await rows('select count(*)::int as n from sync.stored_runs'), 'a plan opens no run').toEqual([
+    { n: runs[0].n + 1 },
+  ]);
+  const [kept] = await rows(
+    'select forecast_credits::int as forecast, credits::int, counted_with_credits::int as counted from sync.forecasts where run = $1',
+    run,
+  );
+  expect(kept).toMatchObject({ forecast: planned.credits });
+  expect(
+    Math.abs(planned.credits - kept.credits) / kept.credits,
+    `${question.kind}: ${planned.credits} told, ${kept.credits} used`,
+  ).toBeLessThanOrEqual(0.05);
+  return planned;
+}
+
+test('a first sync, a later one, a backfill, a sweep and verifications take the credits that were told', async () => {
+  const first = await compare({ kind: 'sync', streams: names });
+  expect(first).toMatchObject({ kind: 'sync', incomplete: false });
+  expect(first.counted_with_credits).toBeLessThanOrEqual(0.02 * first.credits + 6);
+
+  const { world } = sandbox;
+  const all = [...world.tickets.values()];
+  for (const { id } of all.filter((one, i) => i % 9 === 4 && !one.spam && !one.trash))
+    world.addMessage(id, { body: 'A reply' });
+  const customer = world.customers.add({ first_name: 'New' });
+  for (let i = 0; i < 5; i++) world.addTicket({ customer_id: customer.id, subject: `New ${i}` });
+  const later = await compare({ kind: 'sync', streams: names });
+  expect(later.counted_with_credits).toBeLessThanOrEqual(3);
+
+  const [{ at }] = await rows(
+    'select percentile_disc(array[0.3, 0.6]) within group (order by updated_at) as at from helpdesk.tickets where not spam and not trash',
+  );
+  const within = 'updated_at >= $1 and updated_at < $2 and not spam and not trash';
+  await rows(
+    `delete from helpdesk.messages where ticket_id in (select id from helpdesk.tickets where ${within})`,
+    ...at,
+  );
+  await rows(`delete from helpdesk.tickets where ${within}`, ...at);
+  await rows(
+    `update sync.coverage set covered = covered - tstzmultirange(tstzrange($1, $2)) where stream = 'tickets' and list = 'default'`,
+    ...at,
+  );
+  const filled = await compare({ kind: 'backfill', streams: names, range: { since: null, until: null, again: false } });
+  expect(filled.credits).toBeGreaterThan(50);
+
+  await compare({ kind: 'sweep', streams: ['customers', 'tickets'] });
+  await compare({ kind: 'verify', streams: ['customers', 'tickets'], sample: 20 });
+  await compare({ kind: 'verify', streams: names, sample: null });
+});
+
+test('what is planned is shown; what cannot be planned is said', async () => {
+  const wrong = [
+    ['drift'],
+    ['sync', '--since', '2024-01-01'],
+    ['sweep', 'users'],
+    ['verify', '--full', '--sample', '3'],
+  ];
+  for (const args of wrong) {
+    const { code } = await command(addPlan, configFor(db.url, sandbox), 'plan', ...args);
+    expect(code, args.join(' ')).toBe(exitCodes.usage);
+  }
+  const { stdout, code } = await command(addPlan, configFor(db.url, sandbox), 'plan', 'sweep', 'tickets', '--json');
+  expect([code, Object.keys(JSON.parse(stdout).streams)]).toEqual([exitCodes.ok, ['tickets']]);
+  const { stdout: shown, stderr } = await command(addPlan, configFor(db.url, sandbox), 'plan');
+  expect(shown).toMatch(/^stream +requests +credits +time +from +until\n/);
+  expect(stderr).toMatch(/Tickets are in at \S+Z, their messages at \S+Z\.\n/);
+  expect(stderr).toMatch(/Counted with \d+ credits: .*tickets that changed, default list \(1\)/);
+});
+
+const limits: Limits = { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10 };
+const [latencyMs, storeMs] = [40, 10];
+
+/** What the real budget grants on a virtual clock, request after request. */
+async function really(parts: readonly Part[]): Promise<number> {
+  const pool = makePool(db.url);
+  let nowMs = 1_700_000_000_000;
+  const begunMs = nowMs;
+  const clock: Clock = {
+    now: () => nowMs,
+    monotonic: () => nowMs,
+    sleep: async ms => {
+      nowMs += Math.ceil(ms);
+    },
+  };
+  const budget = makeBudget({
+    ...{ pg: pool, clock, account: 'planned', source: 'helpdesk', limits, timeoutMs: 30_000 },
+    random: Math.random,
+    now: () => nowMs,
+  });
+  for (const { readers } of parts) {
+    for (const { cost, lane, many } of readers[0]!) {
+      for (let i = 0; i < many; i++) {
+        const grant = await budget.acquire(cost, lane);
+        nowMs += latencyMs;
+        await budget.settle(grant, { headers: {}, refused: false });
+        nowMs += storeMs;
+      }
+    }
+  }
+  await pool.end();
+  return nowMs - begunMs;
+}
+
+test('time is what the budget really grants it', async () => {
+  const parts: Part[] = [
+    { stream: 'tickets', storeMs, readers: [[{ cost: 1, lane: 'fresh', many: 40 }]] },
+    {
+      stream: 'messages',
+      storeMs,
+      readers: [
+        [
+          { cost: 3, lane: 'backfill', many: 5 },
+          { cost: 2, lane: 'backfill', many: 150 },
+        ],
+      ],
+    },
+  ];
+  const rules = { ...limits, timeoutMs: 30_000 };
+  const { untilMs } = timeOf(parts, { state: empty, rules, latencyMs, betweenMs: 0, beginMs: 0 }, 1_700_000_000_000);
+  const took = await really(parts);
+  expect(Math.abs(untilMs - 1_700_000_000_000 - took) / took).toBeLessThan(0.01);
+});
+
+test('a long tail is passed over by whole periods of the same ledger, and takes as long', () => {
+  const rules = { ...limits, timeoutMs: 30_000 };
+  const pace = { state: empty, rules, latencyMs, betweenMs: 0, beginMs: 0 };
+  const tail = (many: number): Part[] => [
+    { stream: 'messages', storeMs, readers: [[{ cost: 2, lane: 'backfill', many }]] },
+  ];
+  const of = (many: number) => {
+    const { parts, waits } = timeOf(tail(many), pace, 0);
+    return { ...parts[0]!, waits };
+  };
+  const long = of(100_000);
+  expect(long).toMatchObject({ requests: 100_000, credits: 200_000 });
+  // 90 credits a minute.
+  expect(long.untilMs / 60_000).toBeCloseTo(200_000 / 90, -1);
+  // The last ones are granted one by one again.
+  expect(of(3001).untilMs - of(3000).untilMs).toBeLessThan(5000);
+  expect(long.waits.at(-1)).toBeLessThan(5000);
+});
+
+test('others who use the account slow it down for as long as it takes; a day that is spent is slept over', () => {
+  const rules = { ...limits, timeoutMs: 30_000 };
+  const part: Part[] = [{ stream: 'messages', storeMs, readers: [[{ cost: 2, lane: 'backfill', many: 500 }]] }];
+  const alone = timeOf(part, { state: empty, rules, latencyMs, betweenMs: 0, beginMs: 0 }, 0);
+  const others = { ...empty, others: [[1000, 45]] as [number, number][] };
+  const shared = timeOf(part, { state: others, rules, latencyMs, betweenMs: 0, beginMs: 0 }, 0);
+  expect(shared.untilMs / alone.untilMs).toBeGreaterThan(1.9);
+
+  const day = {
+    credits: 100,
+    periodMs: 86_400_000,
+    requestsPerSecond: 5,
+    reserve: 0,
+    evenly: false,
+    timeoutMs: 30_000,
+    longestWaitMs: 60_000,
+  };
+  const volumes: Part[] = [{ stream: 'volumes', storeMs, readers: [[{ cost: 1, lane: 'fresh', many: 150 }]] }];
+  const [slept] = timeOf(volumes, { state: empty, rules: day, latencyMs, betweenMs: 0, beginMs: 0 }, 0).parts;
+  expect(slept!.sleepsUntilMs).toBeGreaterThan(80_000_000);
+  expect(slept!.untilMs).toBeGreaterThan(86_400_000);
+});
