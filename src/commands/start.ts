@@ -4,6 +4,7 @@ import { systemClock } from '../clock.ts';
 import type { Config, Fleet } from '../config.ts';
 import { requireSource } from '../context.ts';
 import { exitCodes, isAway, ShelfdeskError } from '../errors.ts';
+import { keepAlarms } from '../ops/alarms.ts';
 import { type Ground, openGround } from './account.ts';
 import type { Act, Deps } from './command.ts';
 import { scheduleOf, showSchedule } from './schedule.ts';
@@ -27,6 +28,7 @@ export function addStart(program: Command, deps: Deps, act: Act): void {
         if (alone !== undefined) requireSource(alone);
         await using warehouse = await warehouseOf(fleet, deps.signal);
         await using ground = await openGround(fleet, warehouse);
+        await using _page = await pageOf(fleet, ground, deps.fleet, program.version()!);
         if (alone === undefined) await serveFleet(fleet, ground, deps);
         else await serveAlone(alone, ground, deps);
         return exitCodes.ok;
@@ -34,8 +36,24 @@ export function addStart(program: Command, deps: Deps, act: Act): void {
     );
 }
 
+/** Where a port is set. That another one serves it here already stops nobody from working. */
+async function pageOf({ web }: Fleet, ground: Ground, fleet: () => Fleet, version: string) {
+  if (web.port === undefined) return undefined;
+  const [{ openPage, whoMay }, { PortTaken }] = await Promise.all([import('./web.ts'), import('../ops/server.ts')]);
+  try {
+    const page = await openPage(ground, { web, port: web.port, version, fleet });
+    say(`The page: ${page.url} (${whoMay(web)}).`);
+    return page;
+  } catch (error) {
+    if (!(error instanceof PortTaken)) throw error;
+    say(`${style('yellow', '!', process.stderr)} ${error.message}: this process works without it.`);
+    return undefined;
+  }
+}
+
 async function serveAlone(config: Config, ground: Ground, { jobs, signal }: Deps): Promise<void> {
   await using served = await serve(ground, config, { jobs, signal, beside: 1 });
+  await using _alarms = keepAlarms(alarmsOn(ground), () => [config]);
   say(`Worker ${served.worker} is at work on account '${config.account}', until Ctrl-C.`);
   showSchedule(await scheduleOf(ground.warehouse.pg, config));
   await Promise.race([aborted(signal), served.failed]);
@@ -45,6 +63,7 @@ async function serveAlone(config: Config, ground: Ground, { jobs, signal }: Deps
 /** What is wrong with one account stops no other one: it is told, and tried again. */
 async function serveFleet(first: Fleet, ground: Ground, { jobs, signal, fleet }: Deps): Promise<void> {
   const served = new Map<string, { given: string; serving: Served }>();
+  let known = first;
   const told = new Map<string, string>();
   await using stack = new AsyncDisposableStack();
   stack.defer(async () => {
@@ -79,7 +98,9 @@ async function serveFleet(first: Fleet, ground: Ground, { jobs, signal, fleet }:
       tell(account, error);
     }
   };
-  const settle = async ({ accounts, refused }: Fleet) => {
+  const settle = async (now: Fleet) => {
+    known = now;
+    const { accounts, refused } = now;
     for (const { account, error } of refused) tell(account, error);
     const wanted = new Set(accounts.map(({ account }) => account));
     for (const account of served.keys()) if (!wanted.has(account)) await leave(account);
@@ -96,6 +117,7 @@ async function serveFleet(first: Fleet, ground: Ground, { jobs, signal, fleet }:
     `At work on ${namesOf([...served.keys()])}, until Ctrl-C. \`npx shelfdesk schedule list\` shows their schedules.`,
   );
   using asked = onHangUp();
+  stack.use(keepAlarms(alarmsOn(ground), () => known.accounts));
   while (!signal.aborted) {
     await systemClock.sleep(settleMs, AbortSignal.any([signal, asked.signal()])).catch(() => {});
     asked.answer();
@@ -123,6 +145,8 @@ function onHangUp(): { signal: () => AbortSignal; answer: () => void } & Disposa
     [Symbol.dispose]: () => void process.off('SIGHUP', wake),
   };
 }
+
+const alarmsOn = ({ warehouse, log }: Ground) => ({ pg: warehouse.pg, clock: systemClock, log });
 
 const handingOver = 'Handing over at the next page…';
 

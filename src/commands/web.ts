@@ -1,14 +1,15 @@
 /** `web`: the page, until SIGTERM or Ctrl-C. `start` serves it as well where SHELFDESK_WEB_PORT is set. */
 import type { Command } from 'commander';
-import type pg from 'pg';
 import { systemClock } from '../clock.ts';
 import type { Fleet, WebConfig } from '../config.ts';
 import { configuredSources, openLog } from '../context.ts';
 import { exitCodes, UsageError } from '../errors.ts';
 import { queueNames } from '../ops/figures.ts';
+import type { Served } from '../ops/pages.ts';
 import { demandSafe, type Serving, servePage } from '../ops/server.ts';
 import { type OpenQueue, openQueues } from '../queue/queue.ts';
 import { migrate } from '../warehouse/migrate.ts';
+import type { Ground } from './account.ts';
 import type { Act, Deps } from './command.ts';
 import { say } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
@@ -29,7 +30,9 @@ export function addWeb(program: Command, deps: Deps, act: Act): void {
         demandSafe(web);
         await using warehouse = await warehouseOf(fleet, deps.signal);
         await migrate(warehouse.url);
-        await using page = await openPage(fleet, warehouse, { web, port, version: program.version()! });
+        await using queues = await openQueues({ redisUrl: fleet.redisUrl, databaseUrl: warehouse.url });
+        const ground = { warehouse, queues, log: openLog(fleet) };
+        await using page = await openPage(ground, { web, port, version: program.version()!, fleet: deps.fleet });
         say(`The page: ${page.url} (${whoMay(web)}), until Ctrl-C.`);
         await aborted(deps.signal);
         return exitCodes.ok;
@@ -42,37 +45,43 @@ function portOf(given: string): number {
   throw new UsageError(`--port ${given} is no port`, 'Give a number from 0 to 65535.');
 }
 
-/** The page of all accounts, with queues of its own to look at. The tables have to be there. */
+/** How often the file of the accounts is read again. */
+const againMs = 60_000;
+
+/** The page of all accounts: those that are set when somebody looks. The tables have to be there. */
 export async function openPage(
-  fleet: Fleet,
-  warehouse: { readonly url: string; readonly pg: pg.Pool },
-  { web, port, version }: { web: WebConfig; port: number; version: string },
+  { warehouse, queues, log }: Pick<Ground, 'warehouse' | 'queues' | 'log'>,
+  { web, port, version, fleet }: { web: WebConfig; port: number; version: string; fleet: () => Fleet },
 ): Promise<Serving> {
   await using stack = new AsyncDisposableStack();
-  const queues = stack.use(await openQueues({ redisUrl: fleet.redisUrl, databaseUrl: warehouse.url }));
-  let holder = stack;
   const found = new Map<string, OpenQueue['bull']>();
+  let holder = stack;
   const findQueues = async () => {
     for (const [account, name] of await queueNames(warehouse.pg))
       if (!found.has(account)) found.set(account, holder.use(queues.open(name)).bull);
   };
   await findQueues();
-  const page = stack.use(
-    await servePage(
-      {
-        pg: warehouse.pg,
-        clock: systemClock,
-        log: openLog(fleet),
-        version,
-        accounts: fleet.accounts.map(config => ({ config, sources: configuredSources(config) })),
-        ...{ queues: found, findQueues, web },
-      },
-      port,
-    ),
-  );
+  const site = { pg: warehouse.pg, clock: systemClock, log, version, web, queues: found, findQueues };
+  const page = stack.use(await servePage({ ...site, accounts: lately(fleet) }, port));
   const opened = stack.move();
   holder = opened;
   return { url: page.url, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+/** A file that cannot be read for now changes nothing: whoever works says so. */
+function lately(fleet: () => Fleet): () => readonly Served[] {
+  let readMs = Number.NEGATIVE_INFINITY;
+  let last: readonly Served[] = [];
+  return () => {
+    if (systemClock.monotonic() - readMs < againMs) return last;
+    readMs = systemClock.monotonic();
+    try {
+      last = fleet().accounts.map(config => ({ config, sources: configuredSources(config) }));
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+    }
+    return last;
+  };
 }
 
 export function whoMay({ token, viewerToken }: WebConfig): string {

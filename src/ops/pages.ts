@@ -35,14 +35,21 @@ export interface Pages {
 /** Of each schedule. */
 const shownSlots = 3;
 
-export function makePages(deps: { pg: pg.Pool; clock: Clock; accounts: readonly Served[] }): Pages {
-  const { pg, clock } = deps;
-  const served = new Map(deps.accounts.map(one => [one.config.account, one]));
+export function makePages({
+  pg,
+  clock,
+  accounts,
+}: {
+  pg: pg.Pool;
+  clock: Clock;
+  accounts: () => readonly Served[];
+}): Pages {
+  const find = (account: string) => accounts().find(({ config }) => config.account === account);
   const slots = new Map<string, { untilMs: number; next: Known['next'] }>();
 
   /** Reckoned anew when the first of them is over. */
   function nextOf(account: string): Known['next'] {
-    const one = served.get(account);
+    const one = find(account);
     if (one === undefined || one.sources.size === 0) return [];
     const nowMs = clock.now();
     const before = slots.get(account);
@@ -55,12 +62,12 @@ export function makePages(deps: { pg: pg.Pool; clock: Clock; accounts: readonly 
       times: nextSlots(timetable, shownSlots, nowMs),
     }));
     const first = Math.min(...next.flatMap(({ times: [soonest] }) => soonest?.getTime() ?? []));
-    slots.set(account, { untilMs: first, next });
+    slots.set(account, { untilMs: Math.min(first, nowMs + 60_000), next });
     return next;
   }
 
   function knownOf(account: string): Known {
-    const one = served.get(account);
+    const one = find(account);
     const hasDesk = one?.sources.has('helpdesk') === true;
     return {
       scale: hasDesk ? { periodMs: one.config.limits.periodMs, limit: one.config.limits.credits } : undefined,
@@ -72,10 +79,10 @@ export function makePages(deps: { pg: pg.Pool; clock: Clock; accounts: readonly 
 
   return {
     async accounts() {
-      return [...new Set([...(await accountNames(pg)), ...served.keys()])].sort();
+      return [...new Set([...(await accountNames(pg)), ...accounts().map(({ config }) => config.account)])].sort();
     },
     streamsOf(account) {
-      const one = served.get(account);
+      const one = find(account);
       return one && declared.filter(({ source }) => one.sources.has(source)).map(({ name }) => name);
     },
     account: (account, range) => async () => {
@@ -88,12 +95,12 @@ export function makePages(deps: { pg: pg.Pool; clock: Clock; accounts: readonly 
       return stepsOf(credits, knownOf(account).scale ?? unknownScale);
     },
     fleet: async () => {
-      const { at, accounts } = await readFleetFigures(pg);
-      const there = new Set(accounts.map(({ account }) => account));
-      const unread: AccountLine[] = [...served.keys()]
+      const { at, accounts: lines } = await readFleetFigures(pg);
+      const there = new Set(lines.map(({ account }) => account));
+      const unread: AccountLine[] = [...accounts().map(({ config }) => config.account)]
         .filter(account => !there.has(account))
         .map(account => ({ account, streams: [], problems: { critical: 0, warning: 0, info: 0 }, workers: 0 }));
-      const parts = fleetParts({ at, accounts: [...accounts, ...unread] }, stream =>
+      const parts = fleetParts({ at, accounts: [...lines, ...unread] }, stream =>
         knownOf(stream.account).timeLeft(stream),
       );
       return () => parts;

@@ -23,7 +23,8 @@ export interface Site {
   readonly clock: Clock;
   readonly log: Logger;
   readonly version: string;
-  readonly accounts: readonly Served[];
+  /** Those that have settings now. */
+  readonly accounts: () => readonly Served[];
   /** By the names of their accounts; those that come later join it when `findQueues` is called. */
   readonly queues: ReadonlyMap<string, Queue>;
   readonly findQueues: () => Promise<void>;
@@ -32,6 +33,13 @@ export interface Site {
 
 export interface Serving extends AsyncDisposable {
   readonly url: string;
+}
+
+/** Another process has it, or this one may not. */
+export class PortTaken extends ShelfdeskError {
+  constructor(what: string, cause: unknown) {
+    super(what, 'Choose another one: SHELFDESK_WEB_PORT, SHELFDESK_WEB_HOST, or --port and --host.', 1, cause);
+  }
 }
 
 /** Probes: they tell no more than that it works. */
@@ -51,7 +59,7 @@ export function demandSafe({ host, token, viewerToken }: Site['web']): void {
   );
 }
 
-/** Listens until it is disposed of. Throws UsageError as above, ShelfdeskError where the port is taken. */
+/** Listens until it is disposed of. Throws UsageError as above, and PortTaken. */
 export async function servePage(site: Site, port: number): Promise<Serving> {
   const { app, close } = await makeApp(site);
   try {
@@ -60,12 +68,7 @@ export async function servePage(site: Site, port: number): Promise<Serving> {
     await close();
     const { code } = error as { code?: string };
     if (code !== 'EADDRINUSE' && code !== 'EADDRNOTAVAIL' && code !== 'EACCES') throw error;
-    throw new ShelfdeskError(
-      `the page cannot be served at ${site.web.host}, port ${port} (${code})`,
-      'Choose another one: SHELFDESK_WEB_PORT, SHELFDESK_WEB_HOST, or --port and --host.',
-      1,
-      error,
-    );
+    throw new PortTaken(`the page cannot be served at ${site.web.host}, port ${port} (${code})`, error);
   }
   const address = app.server.address() as { address: string; port: number };
   const host = isLoopback(site.web.host) ? site.web.host : address.address;

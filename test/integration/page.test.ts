@@ -2,11 +2,14 @@
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
+import { addWeb } from '../../src/commands/web.ts';
 import { cookieName, mostTries, sessionMs } from '../../src/ops/auth.ts';
 import { pathOf } from '../../src/ops/page/fleet.ts';
 import { amount, escaped, lasting } from '../../src/ops/page/html.ts';
 import { demandSafe } from '../../src/ops/server.ts';
 import { type OpenQueue, openQueue } from '../../src/queue/queue.ts';
+import { shelfdesk } from '../support/cli.ts';
+import { command } from '../support/command.ts';
 import {
   markup,
   noTokens,
@@ -502,6 +505,43 @@ test('it is never open to others without a token', async () => {
   await expect(world.app({ ...noTokens, host: '0.0.0.0' })).rejects.toThrow('would be open');
   for (const host of ['127.0.0.1', 'localhost', '::1']) demandSafe({ ...noTokens, host });
   demandSafe({ ...tokens, host: '0.0.0.0' });
+});
+
+describe('the command', () => {
+  test('refuses to open it to others without a token, and a port that is none', async () => {
+    const config = world.site().accounts()[0]!.config;
+    const open = await command(addWeb, config, 'web', '--host', '0.0.0.0');
+    expect([open.code, open.stderr]).toEqual([
+      2,
+      expect.stringMatching(/would be open to everybody.*\n.*SHELFDESK_WEB_TOKEN/),
+    ]);
+    expect((await command(addWeb, config, 'web', '--port', '70000')).code).toBe(2);
+  });
+
+  test('serves it until SIGTERM, which ends also what is listened to', async () => {
+    const { process: child, finished } = shelfdesk(['web', '--port', '0'], { DATABASE_URL: world.url });
+    const url = await new Promise<string>((told, failed) => {
+      let said = '';
+      child.stderr!.on('data', chunk => {
+        said += chunk;
+        const [, found] = /The page: (\S+) \(for everybody on this machine\)/.exec(said) ?? [];
+        if (found) told(found);
+      });
+      void finished.then(({ stderr }) => failed(new Error(stderr)));
+    });
+    expect(await (await fetch(`${url}livez`)).json()).toEqual({ status: 'ok' });
+    const events = await fetch(`${url}events?account=fresh`);
+    const reader = events.body!.pipeThrough(new TextDecoderStream()).getReader();
+    let heard = '';
+    while (!heard.includes('event: part')) heard += (await reader.read()).value;
+    // It is taken: another one says so, and so a worker goes on without it.
+    const config = world.site().accounts()[0]!.config;
+    const second = await command(addWeb, config, 'web', '--port', new URL(url).port);
+    expect([second.code, second.stderr]).toEqual([1, expect.stringMatching(/EADDRINUSE.*\n.*SHELFDESK_WEB_PORT/)]);
+    child.kill('SIGTERM');
+    while (!(await reader.read()).done);
+    expect(await finished).toMatchObject({ code: 0 });
+  });
 });
 
 describe('the board of the queue', () => {

@@ -49,7 +49,7 @@ export async function pageWorld(): Promise<PageWorld> {
   };
   const site = (more: Partial<Site> = {}): Site => ({
     ...{ pg: pool, clock: systemClock, log: pino({ level: 'silent' }), version: '1.2.3', web: noTokens },
-    accounts: accounts.map(account => ({ config: { ...config, account }, sources: configuredSources(config) })),
+    accounts: () => accounts.map(account => ({ config: { ...config, account }, sources: configuredSources(config) })),
     queues: new Map<string, Queue>(),
     findQueues: async () => {},
     ...more,

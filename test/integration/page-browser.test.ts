@@ -1,0 +1,213 @@
+/** The page in Chromium: how it looks and weighs, what it is without a script, and what it does with one. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makePool } from '../../src/warehouse/pool.ts';
+import { describeInBrowser } from '../support/browser.ts';
+import { eventually } from '../support/desk.ts';
+import {
+  markup,
+  noTokens,
+  operatorToken,
+  type PageWorld,
+  pageWorld,
+  tickets,
+  tokens,
+  viewerToken,
+} from '../support/page.ts';
+import { wayTo } from '../support/way.ts';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const mostBytes = 150_000;
+
+let world: PageWorld;
+let url: string;
+let guarded: string;
+beforeAll(async () => {
+  world = await pageWorld();
+  url = await world.serve(noTokens);
+  guarded = await world.serve(tokens);
+});
+afterAll(() => world?.[Symbol.asyncDispose]());
+
+/** What axe finds to be serious or critical. */
+async function findings(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const { violations } = (await page.evaluate('axe.run()')) as {
+    violations: { id: string; impact: string; nodes: { html: string }[] }[];
+  };
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+}
+
+const isLive = (page: Page) =>
+  eventually(async () => expect(await page.locator('#live').textContent()).toMatch(/^Live; times are /));
+
+async function logIn(page: Page, token: string) {
+  await page.getByLabel('Token').fill(token);
+  await page.getByRole('button', { name: 'Log in' }).click();
+}
+
+describeInBrowser('the page', open => {
+  test.for(['light', 'dark'] as const)('has no serious finding of axe: %s', async colorScheme => {
+    const { page, complaints } = await open(`${url}accounts/failing?range=day`, {
+      colorScheme,
+      reducedMotion: 'reduce',
+    });
+    await isLive(page);
+    await page.getByText('The same in figures').click();
+    expect(await findings(page)).toEqual([]);
+    for (const path of colorScheme === 'dark' ? [''] : ['', 'accounts/paused', 'accounts/begun', 'accounts/holes']) {
+      await page.goto(url + path);
+      expect(await findings(page)).toEqual([]);
+    }
+    expect(complaints).toEqual([]);
+    const stranger = await open(guarded, { colorScheme });
+    expect(await findings(stranger.page)).toEqual([]);
+    await logIn(stranger.page, 'wrong');
+    expect(await stranger.page.getByRole('alert').textContent()).toBe('This is not a token of this page.');
+    expect(await findings(stranger.page)).toEqual([]);
+  });
+
+  test('weighs less than 150 kB, with all that it needs, and asks nobody else', async () => {
+    const { page } = await open('about:blank');
+    let bytes = 0;
+    const hosts = new Set<string>();
+    page.on('response', reply => hosts.add(new URL(reply.url()).host));
+    page.on('requestfinished', async request => {
+      const { responseBodySize, responseHeadersSize } = await request.sizes();
+      bytes += responseBodySize + responseHeadersSize;
+    });
+    await page.goto(`${url}accounts/failing?range=day`);
+    await isLive(page);
+    await page.waitForLoadState('load');
+    // As it is without compression, which only makes less of it.
+    const plain = ((await page.evaluate(
+      `performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation')).reduce((sum, one) => sum + one.decodedBodySize, 0)`,
+    )) ?? 0) as number;
+    expect(bytes).toBeGreaterThan(20_000);
+    expect(bytes).toBeLessThan(mostBytes);
+    expect(plain).toBeLessThan(mostBytes);
+    expect([...hosts]).toEqual([new URL(url).host]);
+  });
+
+  test('fits a small screen, and the graph is drawn', async () => {
+    const { page, complaints } = await open(`${url}accounts/waits`, { viewport: { width: 360, height: 740 } });
+    await isLive(page);
+    for (const path of ['accounts/failing', 'accounts/waits', '']) {
+      await page.goto(url + path);
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360);
+    }
+    await page.goto(`${url}accounts/waits`);
+    expect(await page.locator('#credits canvas').count()).toBe(1);
+    expect(complaints).toEqual([]);
+  });
+
+  test('is whole without a script, buttons and all', async () => {
+    const { page } = await open(`${url}accounts/fresh`, { javaScriptEnabled: false });
+    expect(await page.locator('.sentence').textContent()).toMatch(/^Everything up to \d\d:\d\d is in\.$/);
+    expect(await page.locator('.card').count()).toBe(4);
+    expect(await page.locator('#credits svg path.of-fresh').getAttribute('d')).toMatch(/^M\d/);
+    await page.getByRole('link', { name: 'week' }).click();
+    expect(await page.locator('#credits figcaption').textContent()).toContain('Last week');
+    await page.getByText('The same in figures').click();
+    expect(await page.locator('#credits tbody tr').count()).toBeGreaterThan(0);
+    await page.getByRole('button', { name: 'Pause users' }).click();
+    expect(await page.locator('#said').textContent()).toBe('It is paused.');
+    await page.getByRole('button', { name: 'Resume users' }).click();
+    expect(await page.locator('#said').textContent()).toBe('It goes on.');
+    expect(await page.getByRole('button', { name: 'Pause users' }).count()).toBe(1);
+  });
+
+  test('changes as the warehouse does, and leaves alone what somebody has at hand', async () => {
+    const { page, complaints } = await open(`${url}accounts/holes`, { viewport: { width: 900, height: 500 } });
+    await isLive(page);
+    await page.getByText('Where the holes are').click();
+    await page.getByRole('button', { name: 'Pause customers' }).focus();
+    const top = 'document.activeElement.getBoundingClientRect().top';
+    const stood = await page.evaluate(top);
+    const before = await page.locator('.card[data-key=messages] dd').nth(2).textContent();
+    expect(before).toBe('0');
+    await tickets(world.pool, 'holes', 7);
+    await eventually(async () =>
+      expect(await page.locator('.card[data-key=messages] dd').nth(2).textContent()).toMatch(/^7\b/),
+    );
+    expect(await page.locator('.sentence').textContent()).toContain('the messages of 7 tickets');
+    expect(await page.locator('.card[data-key=tickets] details').getAttribute('open')).not.toBeNull();
+    expect(await page.evaluate('document.activeElement.value')).toBe('pause customers');
+    // Where it stood, though the sentence above has become longer.
+    expect(Math.abs(((await page.evaluate(top)) as number) - (stood as number))).toBeLessThan(2);
+    // By the keyboard, and without leaving.
+    await page.keyboard.press('Enter');
+    await eventually(async () => expect(await page.locator('#said').textContent()).toBe('customers is paused.'));
+    await eventually(async () => expect(await page.evaluate('document.activeElement.value')).toBe('resume customers'));
+    expect(page.url()).toBe(`${url}accounts/holes`);
+    expect(await page.locator('.card[data-key=customers] .badge').textContent()).toContain('paused');
+    expect(complaints).toEqual([]);
+  });
+
+  test('shows times in the zone of whoever looks', async () => {
+    const options: BrowserContextOptions = { timezoneId: 'Asia/Tokyo' };
+    const { page } = await open(`${url}accounts/holes`, options);
+    await eventually(async () => expect(await page.locator('#live').textContent()).toBe('Live; times are Asia/Tokyo.'));
+    const through = page.locator('.card[data-key=tickets] time').first();
+    expect(await through.getAttribute('datetime')).toBe('2021-05-01T00:00:00.000Z');
+    expect(await through.textContent()).toBe('1 May 2021, 09:00');
+  });
+
+  test('has buttons for operators only; a viewer who presses all the same is refused', async () => {
+    const { page } = await open(guarded);
+    await logIn(page, viewerToken);
+    await page.goto(`${guarded}accounts/fresh`);
+    expect(await page.getByRole('button').allTextContents()).toEqual(['Log out']);
+    const pressed = (await page.evaluate(`fetch('/accounts/fresh/deeds', { method: 'POST', body: new URLSearchParams({
+      deed: 'pause', csrf: document.querySelector('[name=csrf]').value }) }).then(reply => reply.status)`)) as number;
+    expect(pressed).toBe(403);
+    const [last] = await world.rows('select who, outcome from sync.operations order by id desc limit 1');
+    expect(last).toEqual({ who: 'viewer at 127.0.0.1', outcome: 'refused: viewers only look' });
+    await page.getByRole('button', { name: 'Log out' }).click();
+    expect(await page.getByLabel('Token').isVisible()).toBe(true);
+    await logIn(page, operatorToken);
+    await page.goto(`${guarded}accounts/fresh`);
+    expect(await page.getByRole('button', { name: 'Sync now' }).count()).toBe(1);
+  });
+
+  test('shows the words of strangers as text', async () => {
+    const { page, complaints } = await open(`${url}accounts/failing`);
+    await isLive(page);
+    expect(await page.locator('#runs').textContent()).toContain(markup);
+    await page.goto(url);
+    await page.getByRole('link', { name: markup }).click();
+    expect(await page.locator('h1').textContent()).toBe(markup);
+    expect(complaints).toEqual([]);
+  });
+
+  test('says when the warehouse is away, and goes on when it is back', async () => {
+    await using way = await wayTo(world.url);
+    const pool = makePool(way.url);
+    const away = await world.serve(noTokens, { pg: pool });
+    const { page } = await open(`${away}accounts/fresh`);
+    await isLive(page);
+    await way.close();
+    await eventually(async () =>
+      expect(await page.locator('#live').textContent()).toBe(
+        'The warehouse does not answer: these figures are the last ones seen.',
+      ),
+    );
+    expect(await page.locator('.card').count()).toBe(4);
+    expect((await page.request.get(`${away}accounts/fresh`)).status()).toBe(503);
+    await way.open();
+    await isLive(page);
+    await pool.end();
+  });
+
+  test('shows the queue to operators', async () => {
+    const { page, complaints } = await open(guarded);
+    await logIn(page, operatorToken);
+    await page.goto(`${guarded}queue`);
+    await eventually(async () => expect(await page.title()).toContain('Shelfdesk'));
+    expect(complaints.filter(one => !/fonts\.googleapis\.com|401/.test(one))).toEqual([]);
+  });
+});

@@ -1,0 +1,177 @@
+/** Who looks at the same is told of one reading, and nothing is read while nobody looks; on a clock that the test moves. */
+import { expect, test } from 'vitest';
+import type { Clock } from '../../src/clock.ts';
+import { type Listener, type Look, makeLive, mostListeners } from '../../src/ops/live.ts';
+import { html } from '../../src/ops/page/html.ts';
+import { sentence, type Told } from '../../src/ops/page/sentence.ts';
+
+/** Each sleep ends when the test says so; then what follows has been done. */
+function scripted() {
+  let wake: (() => void)[] = [];
+  let nowMs = 0;
+  const asked: number[] = [];
+  const clock: Clock = {
+    now: () => nowMs,
+    monotonic: () => nowMs,
+    sleep: (ms, signal) =>
+      new Promise((done, failed) => {
+        asked.push(ms);
+        signal?.addEventListener('abort', () => failed(signal.reason));
+        wake.push(done);
+      }),
+  };
+  const pass = () => new Promise(done => setImmediate(done));
+  return {
+    clock,
+    asked,
+    pass,
+    takes: (ms: number) => {
+      nowMs += ms;
+    },
+    async tick(ms = 2000) {
+      nowMs += ms;
+      for (const done of wake.splice(0)) done();
+      wake = [];
+      await pass();
+    },
+  };
+}
+
+function listener(role: Listener['role'] = 'viewer', have: [string, string][] = []) {
+  const told: unknown[] = [];
+  const one = {
+    ...{ role, told, have: new Map(have), stays: true, ended: false },
+    send: (event: string, data: unknown) => void told.push(event === 'part' ? (data as { html: string }).html : event),
+    beat: () => void told.push('beat'),
+    mayStay: () => one.stays,
+    end: () => {
+      one.ended = true;
+    },
+  };
+  return one;
+}
+
+test('what has changed is sent, once for each who looks, from one reading', async () => {
+  const { clock, tick, pass } = scripted();
+  const live = makeLive(clock, String);
+  let looks = 0;
+  let words = 'a';
+  const look: Look = async () => {
+    looks++;
+    return role => ({ now: html`${role} ${words}`, same: html`same` });
+  };
+  const [one, other, operator] = [listener(), listener(), listener('operator')];
+  for (const who of [one, other, operator]) expect(live.listen('x', look, who)).toBe(true);
+  await pass();
+  expect([looks, one.told, other.told, operator.told]).toEqual([
+    1,
+    ['viewer a', 'same'],
+    ['viewer a', 'same'],
+    ['operator a', 'same'],
+  ]);
+  await tick();
+  words = 'b';
+  await tick();
+  expect([looks, one.told.slice(2), operator.told.slice(2)]).toEqual([3, ['viewer b'], ['operator b']]);
+  live.leave(one);
+  live.leave(other);
+  live.leave(operator);
+  await tick();
+  await tick();
+  expect(looks).toBe(3);
+  // And again, when somebody comes.
+  const late = listener();
+  live.listen('x', look, late);
+  await pass();
+  expect([looks, late.told]).toEqual([4, ['viewer b', 'same']]);
+  await live.close();
+  expect(late.ended).toBe(true);
+  expect(live.listen('x', look, listener())).toBe(false);
+});
+
+test('a warehouse that takes long is asked less often; one that is away is waited for', async () => {
+  const { clock, tick, pass, takes, asked } = scripted();
+  const live = makeLive(clock, () => 'it is away');
+  let fails = false;
+  const look: Look = async () => {
+    takes(3000);
+    if (fails) throw new Error('gone');
+    return () => ({ now: html`a` });
+  };
+  const one = listener();
+  live.listen('x', look, one);
+  await pass();
+  expect(asked).toEqual([15_000]);
+  fails = true;
+  await tick(15_000);
+  fails = false;
+  await tick(15_000);
+  expect(one.told).toEqual(['a', 'away', 'beat', 'back', 'beat']);
+  one.stays = false;
+  await tick(15_000);
+  expect(one.ended).toBe(true);
+  await live.close();
+});
+
+test('no more than some hundreds are told', () => {
+  const { clock } = scripted();
+  const live = makeLive(clock, String);
+  const never: Look = () => new Promise(() => {});
+  const all = Array.from({ length: mostListeners }, () => listener());
+  expect(all.every(one => live.listen('x', never, one))).toBe(true);
+  expect(live.listen('y', never, listener())).toBe(false);
+  live.leave(all[0]!);
+  expect(live.listen('y', never, listener())).toBe(true);
+});
+
+const at = new Date('2026-11-22T16:09:00Z');
+const stream = (name: string, more: Partial<Told['streams'][number]> = {}): Told['streams'][number] => ({
+  ...{ account: 'a', stream: name, source: 'helpdesk', state: 'fresh', behind: 5, target: 60 },
+  ...{ complete_through: new Date('2026-11-22T16:04:30Z'), waiting: 0, holes: 0, open_rejects: 0 },
+  ...{ age_p50: null, age_p95: null, sleeps_until: null },
+  ...more,
+});
+const never = { complete_through: null };
+const lastNight = { complete_through: new Date('2026-11-22T02:00:00Z') };
+const all = (...more: Told['streams'][number][]) => [stream('customers'), stream('tickets'), ...more];
+
+test.for<[string, Partial<Told>]>([
+  ['Nothing is in yet.', { streams: [] }],
+  ['Nothing is in yet.', { streams: [stream('tickets', never), stream('messages', never)] }],
+  ['Everything up to 16:04 is in.', { streams: all(stream('messages')) }],
+  [
+    'Everything up to 16:04 is in; the messages of 212 tickets follow in 5 min.',
+    { streams: all(stream('messages', { waiting: 212 })) },
+  ],
+  [
+    'Everything up to 16:04 is in; the messages of one ticket wait until it is resumed.',
+    { streams: all(stream('messages', { waiting: 1, state: 'paused' })) },
+  ],
+  [
+    'Everything up to 16:04 is in; the messages of 1,212 tickets wait for a worker.',
+    { streams: all(stream('messages', { waiting: 1212 })), works: false },
+  ],
+  ['Everything up to 16:04 is in; one volume follows in 5 min.', { streams: all(stream('volumes', { waiting: 1 })) }],
+  ['Everything up to 16:04 is in (users up to 02:00).', { streams: [stream('users', lastNight), ...all()] }],
+  ['Everything up to 02:00 is in.', { streams: [stream('shelves', lastNight)] }],
+  [
+    'Everything up to 1 May 2021, 00:00 is in (2 holes above it).',
+    {
+      streams: [
+        stream('customers'),
+        stream('tickets', { holes: 2, complete_through: new Date('2021-05-01T00:00:00Z') }),
+      ],
+    },
+  ],
+  [
+    'Of users and customers everything up to 16:04 is in; tickets has still to be read.',
+    { streams: [stream('users'), stream('customers'), stream('tickets', never)] },
+  ],
+])('the sentence: %s', ([words, told]) => {
+  const whole = { at, streams: [], works: true, paused: false, timeLeft: () => 300, ...told };
+  expect(
+    sentence(whole)
+      .html.replaceAll(/<[^>]*>/g, '')
+      .replaceAll('\u00a0', ' '),
+  ).toBe(words);
+});
