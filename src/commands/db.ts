@@ -12,14 +12,14 @@ export function addDb(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {
-        const config = deps.config();
-        if (config.databaseUrl !== undefined) {
+        const fleet = deps.fleet();
+        if (fleet.databaseUrl !== undefined) {
           throw new UsageError(
             'DATABASE_URL is set, so there is no embedded server',
             'Use that URL with psql, or unset it.',
           );
         }
-        await using warehouse = await warehouseOf(config, deps.signal);
+        await using warehouse = await warehouseOf(fleet, deps.signal);
         if (options.json) printJson({ url: warehouse.url, folder: warehouse.folder });
         else print(warehouse.url);
         say('Ctrl-C ends.');

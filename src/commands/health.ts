@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import type { Command } from 'commander';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { pendingMigrations } from '../warehouse/migrate.ts';
-import { liveWorkers } from '../warehouse/workers.ts';
+import { workersOf } from '../warehouse/workers.ts';
 import type { Act, Deps } from './command.ts';
 import { print, printJson } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
@@ -15,17 +15,24 @@ export function addHealth(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {
-        const config = deps.config();
-        await using warehouse = await warehouseOf(config, deps.signal);
+        const fleet = deps.fleet();
+        await using warehouse = await warehouseOf(fleet, deps.signal);
         const { missing } = await pendingMigrations(warehouse.pg);
         if (missing.length > 0)
           throw new ShelfdeskError('the tables are not there yet, or old', 'Run `npx shelfdesk start` or `migrate`.');
-        const here = (await liveWorkers(warehouse.pg, config.account)).filter(({ host }) => host === hostname());
+        const accounts = fleet.accounts.map(({ account }) => account);
+        const here = (await workersOf(warehouse.pg, accounts)).filter(({ host }) => host === hostname());
         if (here.length === 0)
           throw new ShelfdeskError(`no worker of ${hostname()} is alive`, 'Start one with `npx shelfdesk start`.');
         if (options.json) printJson({ workers: here });
-        else print(`healthy: worker ${here.map(({ id }) => id).join(', ')} on ${hostname()}`);
+        else print(`healthy: ${namesOf(here)} on ${hostname()}`);
         return exitCodes.ok;
       }),
     );
+}
+
+/** Of more than one account not each by its number. */
+function namesOf(workers: readonly { account: string; id: number }[]): string {
+  const accounts = new Set(workers.map(({ account }) => account)).size;
+  return accounts > 1 ? `${accounts} accounts are served` : `worker ${workers.map(({ id }) => id).join(', ')}`;
 }

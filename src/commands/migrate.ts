@@ -13,7 +13,7 @@ export function addMigrate(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {
-        await using warehouse = await warehouseOf(deps.config(), deps.signal);
+        await using warehouse = await warehouseOf(deps.fleet(), deps.signal);
         const { applied } = await migrate(warehouse.url);
         if (options.json) printJson({ applied });
         else print(applied.length > 0 ? applied.map(name => `applied ${name}`).join('\n') : 'nothing to do');

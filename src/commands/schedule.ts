@@ -17,6 +17,7 @@ const nothing =
   'Nothing is scheduled: SCHEDULE_FRESH and SCHEDULE_NIGHTLY are empty, or name nothing that is configured.';
 
 export interface Scheduled {
+  account: string;
   schedule: string;
   cron: string;
   time_zone: string;
@@ -35,11 +36,13 @@ export function addSchedule(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {
-        const config = deps.config();
-        await using warehouse = await warehouseOf(config, deps.signal);
+        const fleet = deps.fleet();
+        await using warehouse = await warehouseOf(fleet, deps.signal);
         const { missing } = await pendingMigrations(warehouse.pg);
         const db = missing.length > 0 ? undefined : warehouse.pg;
-        const found = await scheduleOf(db, config);
+        const found: Scheduled[] = [];
+        for (const config of fleet.accounts) found.push(...(await scheduleOf(db, config)));
+        for (const { account, error } of fleet.refused) say(`! ${account}: ${error.message}. ${error.remedy}`);
         if (options.json) printJson(found);
         else if (found.length > 0) print(list(found));
         if (found.length === 0) say(nothing);
@@ -60,6 +63,7 @@ export async function scheduleOf(
     const { schedule, streams } = timetable.plan;
     const last = db && (await lastSlot(db, account, schedule, new Date(systemClock.now())));
     found.push({
+      account,
       schedule,
       cron: timetable.expression,
       time_zone: times.timeZone,
@@ -74,7 +78,8 @@ export async function scheduleOf(
 }
 
 function list(found: readonly Scheduled[]): string {
-  const rows = found.map(({ schedule, cron, time_zone, reads, next, last, last_run, last_skipped }) => [
+  const rows = found.map(({ account, schedule, cron, time_zone, reads, next, last, last_run, last_skipped }) => [
+    account,
     schedule,
     cron,
     time_zone,
@@ -83,7 +88,7 @@ function list(found: readonly Scheduled[]): string {
     last ?? 'never',
     last_run === null ? last_skipped : `run ${last_run}`,
   ]);
-  return table(['schedule', 'cron', 'time zone', 'reads', 'next', 'then', 'then', 'last', 'gave'], rows);
+  return table(['account', 'schedule', 'cron', 'time zone', 'reads', 'next', 'then', 'then', 'last', 'gave'], rows);
 }
 
 export function showSchedule(found: readonly Scheduled[]): void {

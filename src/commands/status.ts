@@ -7,7 +7,7 @@ import { configuredSources, unset } from '../context.ts';
 import { exitCodes } from '../errors.ts';
 import type { SourceName } from '../http/request.ts';
 import { pendingMigrations } from '../warehouse/migrate.ts';
-import { liveWorkers } from '../warehouse/workers.ts';
+import { workersOf } from '../warehouse/workers.ts';
 import type { Act, Deps } from './command.ts';
 import { amount, duration, print, printJson, say, style, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
@@ -58,31 +58,47 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {
-        const config = deps.config();
-        await using warehouse = await warehouseOf(config, deps.signal);
+        const fleet = deps.fleet();
+        const accounts = fleet.accounts.map(({ account }) => account);
+        const isOne = accounts.length + fleet.refused.length === 1;
+        await using warehouse = await warehouseOf(fleet, deps.signal);
         const { missing, unknown } = await pendingMigrations(warehouse.pg);
-        const streams = missing.length > 0 ? [] : await readStatus(warehouse.pg, config);
-        const workers = missing.length > 0 ? [] : await liveWorkers(warehouse.pg, config.account);
+        const streams = missing.length > 0 ? [] : await readStatus(warehouse.pg, ...fleet.accounts);
+        const workers = missing.length > 0 ? [] : await workersOf(warehouse.pg, accounts);
         if (options.json) {
+          const configured = fleet.accounts.map(({ account, helpdesk, books }) => ({
+            account,
+            helpdesk: helpdesk !== undefined,
+            books: books !== undefined,
+          }));
+          const refused = fleet.refused.map(({ account, error: { message, remedy } }) => ({
+            account,
+            message,
+            remedy,
+          }));
           printJson({
-            account: config.account,
-            helpdesk: config.helpdesk !== undefined,
-            books: config.books !== undefined,
+            ...(isOne ? configured[0] : { accounts: configured, refused }),
             migrations: { missing, unknown },
             workers,
             streams,
           });
           return exitCodes.ok;
         }
-        for (const source of Object.keys(unset) as SourceName[])
-          if (!configuredSources(config).has(source))
+        for (const { account, error } of fleet.refused) say(`! ${account}: ${error.message}. ${error.remedy}`);
+        for (const source of isOne ? (Object.keys(unset) as SourceName[]) : [])
+          if (!configuredSources(fleet.accounts[0]!).has(source))
             say(`${upperFirst(unset[source].what)} is not configured (${unset[source].settings}).`);
         if (unknown.length > 0)
           say(`The database comes from a newer Shelfdesk (${unknown.join(', ')}): upgrade this one.`);
         if (missing.length > 0)
           say('The tables are not there yet, or old: run `npx shelfdesk sync` or `npx shelfdesk migrate`.');
         else show(streams);
-        for (const { id, host, pid } of workers) say(`worker ${id} is at work on ${host}, process ${pid}`);
+        for (const [where, those] of Map.groupBy(workers, ({ host, pid }) => `on ${host}, process ${pid}`))
+          say(
+            those.length > 1
+              ? `${those.length} accounts are served ${where}`
+              : `worker ${those[0]!.id} is at work ${where}`,
+          );
         return exitCodes.ok;
       }),
     );
@@ -90,7 +106,7 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
 
 export async function readStatus(
   db: pg.Pool,
-  config: Pick<Config, 'account' | 'limits' | 'books'>,
+  ...configs: readonly Pick<Config, 'account' | 'limits' | 'books'>[]
 ): Promise<StreamStatus[]> {
   const { rows } = await db.query<Omit<StreamStatus, 'time_left_seconds'>>(
     `select s.account_id as account, s.stream, s.complete_through, extract(epoch from s.lag)::float8 as lag_seconds, s.waiting, s.open_rejects,
@@ -112,19 +128,25 @@ export async function readStatus(
      from sync.status s join sync.streams k using (stream)
      order by s.account_id, k.place`,
   );
-  return rows.map(row => ({ ...row, time_left_seconds: timeLeft(row, config) }));
+  return rows.map(row => ({
+    ...row,
+    time_left_seconds: timeLeft(
+      row,
+      configs.find(({ account }) => account === row.account),
+    ),
+  }));
 }
 
 /**
- * At what the limits allow, which are known for the configured account: two credits for a ticket with its messages, one for
+ * At what the limits allow, which are known for configured accounts: two credits for a ticket with its messages, one for
  * a volume; and where the requests of the day are spent, only from when it goes on.
  */
 function timeLeft(
   row: Pick<StreamStatus, 'account' | 'source' | 'waiting' | 'sleeps_until'>,
-  config: Pick<Config, 'account' | 'limits' | 'books'>,
+  config: Pick<Config, 'limits' | 'books'> | undefined,
 ): number | null {
-  const { account, source, waiting } = row;
-  if (waiting === 0 || account !== config.account) return null;
+  const { source, waiting } = row;
+  if (waiting === 0 || config === undefined) return null;
   const limits = source === 'books' ? config.books?.limits : config.limits;
   if (limits === undefined) return null;
   const { credits, reserve, periodMs, requestsPerSecond } = limits;
@@ -170,7 +192,19 @@ function show(streams: readonly StreamStatus[]): void {
     sleepsMs(s) > 0 ? `sleeps until ${s.sleeps_until!.toISOString().slice(0, 16)}Z` : (s.last_state ?? 'never'),
   ]);
   print(table(columns, rows));
-  for (const { stream, holes, open_rejects, last_error, remedy, certainty, proposals, seem_deleted } of streams) {
+  const isOne = new Set(streams.map(({ account }) => account)).size === 1;
+  for (const {
+    account,
+    stream: name,
+    holes,
+    open_rejects,
+    last_error,
+    remedy,
+    certainty,
+    proposals,
+    seem_deleted,
+  } of streams) {
+    const stream = isOne ? name : `${account} ${name}`;
     for (const hole of holes) {
       say(
         `${stream}: hole in the ${hole.list} list from ${String(hole.from)} to ${String(hole.to)}${hole.reason ? `: ${hole.reason}` : ''}`,
@@ -180,9 +214,9 @@ function show(streams: readonly StreamStatus[]): void {
       say(`${stream}: ${amount(open_rejects)} rejects are open; see \`npx shelfdesk rejects list\``);
     if (seem_deleted > 0)
       say(
-        `${style('yellow', stream, process.stderr)}: ${amount(seem_deleted)} and perhaps more seem to have been deleted at the source, too many to be believed. Look there; if it is so, run \`npx shelfdesk sweep ${stream} --accept-deletions\`.`,
+        `${style('yellow', stream, process.stderr)}: ${amount(seem_deleted)} and perhaps more seem to have been deleted at the source, too many to be believed. Look there; if it is so, run \`npx shelfdesk sweep ${name}${isOne ? '' : ` --account ${account}`} --accept-deletions\`.`,
       );
-    for (const one of certainty) say(`${stream}: ${howSure(stream, one)}`);
+    for (const one of certainty) say(`${stream}: ${howSure(name, one)}`);
     for (const { kind, times, remedy: cure } of proposals)
       say(`${style('yellow', stream, process.stderr)}: ${kind} (${amount(times)} times). ${cure}`);
     if (last_error) say(`${style('yellow', stream, process.stderr)}: ${last_error}. ${remedy ?? ''}`);

@@ -249,6 +249,19 @@ export async function liveWorkers(db: pg.Pool, account: string): Promise<{ id: n
   return rows;
 }
 
+/** The same for several accounts, by account. */
+export async function workersOf(
+  db: pg.Pool,
+  accounts: readonly string[],
+): Promise<{ account: string; id: number; host: string; pid: number }[]> {
+  const { rows } = await db.query<{ account: string; id: number; host: string; pid: number }>(
+    `select account_id as account, id, host, pid from sync.workers
+     where account_id = any($1) and works and sync.is_alive(id) order by account_id, id`,
+    [accounts],
+  );
+  return rows;
+}
+
 /** Whether this process is the only one that lives: nobody takes jobs, and nobody watches a run and would begin to. */
 export async function isAlone(db: pg.Pool, account: string, me: number): Promise<boolean> {
   const { rows } = await db.query<{ alone: boolean }>(

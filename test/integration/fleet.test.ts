@@ -79,6 +79,22 @@ test('one process serves them all; one that cannot be served stops nobody, and i
     expect(process.told()).toMatch(/^✓ cem: is served now/m);
     expect(process.told()).toMatch(/^\S+ ✓ cem: run \d+, nightly: completed/m);
 
+    // What only looks shows all of them, or the one that is named.
+    const shown = (...args: string[]) => shelfdesk(args, fleet.env, fleet.folder).finished;
+    const [all, one, health, schedule] = await Promise.all([
+      shown('status', '--json'),
+      shown('status', '--json', '--account', 'ben'),
+      shown('health'),
+      shown('schedule', 'list', '--json'),
+    ]);
+    const { accounts, workers, streams } = JSON.parse(all.stdout);
+    expect(accounts).toContainEqual({ account: 'cem', helpdesk: true, books: false });
+    const names = (rows: { account: string }[]) => [...new Set(rows.map(({ account }) => account))];
+    for (const rows of [accounts, workers, streams, JSON.parse(schedule.stdout)])
+      expect(names(rows).sort()).toEqual(['ada', 'ben', 'cem']);
+    expect(JSON.parse(one.stdout)).toMatchObject({ account: 'ben', helpdesk: true, workers: [{ account: 'ben' }] });
+    expect([health.code, health.stdout]).toEqual([0, expect.stringContaining('healthy: 3 accounts are served on ')]);
+
     // A file that cannot be read changes nothing; one that lacks an account ends what it has.
     writeFileSync(join(fleet.folder, 'fleet.yml'), 'accounts: [');
     process.kill('SIGHUP');

@@ -590,6 +590,7 @@ describe('schedule list', () => {
     const found: Scheduled[] = JSON.parse((await list(env, '--json')).stdout);
     expect(found).toEqual([
       {
+        account: 'default',
         schedule: 'nightly',
         cron: '30 3 * * *',
         time_zone: 'Asia/Kolkata',
@@ -600,6 +601,7 @@ describe('schedule list', () => {
         last_skipped: 'run 40 is open',
       },
       {
+        account: 'default',
         schedule: 'fresh',
         cron: '15 * * * * *',
         time_zone: 'Asia/Kolkata',
@@ -618,11 +620,11 @@ describe('schedule list', () => {
     }
 
     const lines = (await list(env)).stdout.trimEnd().split('\n');
-    expect(lines[0]).toMatch(/^schedule +cron +time zone +reads +next +then +then +last +gave$/);
+    expect(lines[0]).toMatch(/^account +schedule +cron +time zone +reads +next +then +then +last +gave$/);
     expect(lines[2]).toMatch(
-      /^nightly +30 3 \* \* \* +Asia\/Kolkata +users, customers, tickets, shelves( +\S+T22:00:00Z){3} +2025-12-31T22:00:00Z +run 40 is open$/,
+      /^default +nightly +30 3 \* \* \* +Asia\/Kolkata +users, customers, tickets, shelves( +\S+T22:00:00Z){3} +2025-12-31T22:00:00Z +run 40 is open$/,
     );
-    expect(lines[3]).toMatch(/^fresh +15 \* \* \* \* \* .*( +\S+:15Z){3} +2026-01-01T00:01:15Z +run 42$/);
+    expect(lines[3]).toMatch(/^default +fresh +15 \* \* \* \* \* .*( +\S+:15Z){3} +2026-01-01T00:01:15Z +run 42$/);
     expect(lines).toHaveLength(4);
   });
 
@@ -642,7 +644,7 @@ describe('schedule list', () => {
     expect(nightly).toMatchObject({ schedule: 'nightly', cron: '0 2 * * *', last: null, last_run: null });
     expect(nightly!.next).toHaveLength(3);
     const { stdout } = await list({ DATABASE_URL: db.url, SCHEDULE_NIGHTLY: '' });
-    expect(stdout).toMatch(/^fresh .* never$/m);
+    expect(stdout).toMatch(/^default +fresh .* never$/m);
     expect(stdout).not.toContain('nightly');
   });
 
