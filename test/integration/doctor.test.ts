@@ -75,6 +75,9 @@ describe.each([
     const again = await examined(settings);
     expect(again.credits).toBe(1);
     expect(again.of('since').says).toContain('found out on 20');
-    expect(again.of('credits of this examination').says).toMatch(/^\d+ at most/);
+    // Of what is unknown only that is asked again which no request could tell.
+    expect(again.of('credits of this examination').says).toMatch(/^3 at most/);
+    const anew = await examined(settings, { again: true });
+    expect(anew.credits).toBe(first.credits);
   });
 });

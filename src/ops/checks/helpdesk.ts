@@ -113,7 +113,7 @@ export const helpdeskChecks: readonly Check[] = [
     needs: ['credits of this examination'],
     async run(given) {
       const { refused = 0, used = 0 } = (await limits(given)) ?? {};
-      if (refused === 0) return ok(`none of the last day, in which ${plural(used, 'credit')} were used`);
+      if (refused === 0) return ok(`none in the last day; ${plural(used, 'credit')} used by us`);
       return warn(
         `${plural(refused, 'request')} of the last day ${refused === 1 ? 'was' : 'were'} refused (429)`,
         'Raise HELPDESK_RESERVE to what other tools use, or lower HELPDESK_REQUESTS_PER_SECOND: somebody else asks at the same time.',

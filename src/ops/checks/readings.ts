@@ -203,8 +203,10 @@ async function findOut(question: Question, given: AccountGiven): Promise<Found> 
   return found;
 }
 
-function isDue({ answer, found_at }: SourceReading, { again, clock }: AccountGiven): boolean {
+/** What was unknown without a request may be known by now, again without one. */
+function isDue({ answer, found_at, credits }: SourceReading, { again, clock }: AccountGiven): boolean {
   const ageMs = clock.now() - found_at.getTime();
+  if (answer === 'unknown' && credits === 0) return true;
   return again || ageMs > (answer === 'unknown' ? unknownMs : rememberedMs) || ageMs < 0;
 }
 
