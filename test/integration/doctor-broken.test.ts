@@ -478,6 +478,44 @@ describe('the help desk', () => {
     await forget();
   });
 
+  test('what is far down the list: there, left out, in a second that fills a page, and what has changed since', async () => {
+    const shown = ['spam', 'trash', 'archived', 'snoozed'];
+    const names = shown.map(kind => `${kind} in lists`);
+    const time = (second: number) =>
+      `2026-03-01T12:${String(Math.floor(second / 60)).padStart(2, '0')}:${String(second % 60).padStart(2, '0')}Z`;
+    for (const [listed, crowd, answers, credits] of [
+      [true, 0, ['listed', 'listed', 'listed', 'listed'], 7],
+      [false, 0, ['hidden', 'hidden', 'hidden', 'hidden'], 10],
+      [false, 120, ['hidden', 'unknown', 'hidden', 'hidden'], 10],
+    ] as const) {
+      const reading = { spamListed: listed, trashListed: listed, archivedListed: listed, snoozedListed: listed };
+      await using sandbox = await sandboxOf({ tickets: 0, ...reading });
+      const { world } = sandbox;
+      const add = (second: number, more: object = {}) =>
+        world.addTicket({ state: 'open', created_at: time(0), updated_at: time(second), ...more }).id;
+      for (let n = 0; n < 110; n++) add(n);
+      add(200, { spam: true });
+      add(300, { trash: true });
+      for (let n = 0; n < crowd; n++) add(300);
+      const archived = add(400, { state: 'archived' });
+      const snoozed = add(500, { state: 'snoozed', snoozed_until: '2099-01-01T00:00:00Z' });
+      for (const [id, state, second] of [
+        [archived, 'archived', 400],
+        [snoozed, 'snoozed', 450],
+      ] as const)
+        await db.pool.query(
+          `insert into helpdesk.tickets (account_id, id, state, updated_at, _first_seen_at, _synced_at, _observed_at, _payload)
+           values ('default', $1, $2, $3, now(), now(), now(), '{}')`,
+          [id, state, time(second)],
+        );
+      const report = await look(settingsFor(db.url, sandbox), names);
+      expect(names.map(name => /^\w+/.exec(report.of(name).says)![0])).toEqual(answers);
+      expect(report.credits).toBe(credits);
+      await forget();
+      await db.pool.query('truncate helpdesk.tickets');
+    }
+  });
+
   test('a count that stops, and one that goes on', async () => {
     for (const [totalCountCap, answer] of [
       [5, 'stops'],
