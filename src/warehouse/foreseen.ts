@@ -106,14 +106,17 @@ export async function betweenStreamsMs(db: pg.Pool, account: string, since: Date
   return rows[0]!.ms ?? undefined;
 }
 
-/** What streams of runs that a command has opened took lately beyond their requests: seen where there were only a few. */
+/**
+ * What streams of runs that a command has opened took lately beyond their requests: seen where there were only a few.
+ * The first one of a process takes longer, so it is not the middle one that counts.
+ */
 export async function beginningMs(
   db: pg.Pool,
   account: string,
   { since, perCreditMs }: { since: Date; perCreditMs: number },
 ): Promise<number> {
   const { rows } = await db.query<{ ms: number | null }>(
-    `select percentile_cont(0.5) within group (
+    `select percentile_cont(0.25) within group (
          order by extract(epoch from s.finished_at - s.started_at)::float8 * 1000 - s.credits * $3::float8) as ms
      from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
      where s.account_id = $1 and s.started_at >= $2 and s.state = 'completed' and s.carried_from is null and s.credits <= 5

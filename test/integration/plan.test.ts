@@ -1,9 +1,11 @@
 /** `plan` against what the runs then take: the same readings, so the same credits; the same ledger, so the same time. */
+import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeBudget } from '../../src/budget/budget.ts';
 import { empty, type Limits } from '../../src/budget/ledger.ts';
 import type { Clock } from '../../src/clock.ts';
 import { runBackfill } from '../../src/commands/backfill.ts';
+import { cursor } from '../../src/commands/frame.ts';
 import { addPlan, runPlan } from '../../src/commands/plan.ts';
 import { runSweep } from '../../src/commands/sweep.ts';
 import { runSync } from '../../src/commands/sync.ts';
@@ -110,6 +112,34 @@ test('a first sync, a later one, a backfill, a sweep and verifications take the 
   await compare({ kind: 'sweep', streams: ['customers', 'tickets'] });
   await compare({ kind: 'verify', streams: ['customers', 'tickets'], sample: 20 });
   await compare({ kind: 'verify', streams: names, sample: null });
+});
+
+/** What goes to a terminal of this width. */
+async function onTerminal(columns: number, work: () => Promise<unknown>): Promise<string> {
+  const { stderr } = process;
+  const before = { isTTY: stderr.isTTY, columns: stderr.columns, write: stderr.write };
+  let told = '';
+  const write = (text: string) => {
+    told += text;
+    return true;
+  };
+  Object.assign(stderr, { isTTY: true, columns, write });
+  await work().finally(() => Object.assign(stderr, before));
+  return told;
+}
+
+test('on a terminal there is a line for each stream, the last frame stays, and the cursor comes back', async () => {
+  const told = await onTerminal(60, () => runOf({ kind: 'sync', streams: names }));
+  expect(told.startsWith(cursor.hide) && told.endsWith(cursor.show)).toBe(true);
+  expect(told.split(cursor.hide)).toHaveLength(2);
+  const frames = told.slice(cursor.hide.length, -cursor.show.length).split('\u001b[J');
+  expect(frames.pop()).toBe('');
+  const last = stripVTControlCharacters(frames.at(-1)!).trim().split(/\r?\n/);
+  expect(last.map(line => line.slice(0, 12).trimEnd())).toEqual(names.map(name => `✓ ${name}`));
+  for (const frame of frames)
+    for (const line of stripVTControlCharacters(frame).split('\n')) expect(line.length).toBeLessThan(60);
+  // Each takes the place of the one before.
+  for (const frame of frames.slice(1)) expect(frame.startsWith('\u001b[4A\r')).toBe(true);
 });
 
 test('what is planned is shown; what cannot be planned is said', async () => {
