@@ -52,7 +52,22 @@ export interface Config {
   /** Undefined while the catalog is not configured. */
   books: BooksConfig | undefined;
   schedule: Times;
+  promises: Promises;
+  /** Undefined: nobody is told of problems. */
+  alarm: AlarmConfig | undefined;
   logLevel: string;
+}
+
+export interface Promises {
+  /** How far each stream may be behind, by its name, and whether somebody has set it. */
+  targets: Readonly<Record<string, { ms: number; isSet: boolean }>>;
+  /** How long the run of a night may take. */
+  nightlyMs: number;
+}
+
+export interface AlarmConfig {
+  url: URL;
+  format: 'json' | 'slack';
 }
 
 export interface Limits {
@@ -373,6 +388,8 @@ function configOf(given: Given): Config {
       nightly: value.SCHEDULE_NIGHTLY,
       timeZone: value.SCHEDULE_TIME_ZONE,
     },
+    promises: { targets: value.FRESHNESS_TARGETS, nightlyMs: value.NIGHTLY_WITHIN_HOURS * hourMs },
+    alarm: value.ALARM_WEBHOOK_URL && { url: value.ALARM_WEBHOOK_URL, format: value.ALARM_FORMAT },
     logLevel: value.LOG_LEVEL,
   };
 }

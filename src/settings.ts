@@ -92,6 +92,52 @@ function isTimeZone(name: string): boolean {
   }
 }
 
+const freshness = 'tickets=5m messages=15m customers=5m users=26h shelves=26h volumes=26h';
+const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** By stream, in ms: what a text such as the default says. */
+function targetsIn(text: string): Record<string, number> {
+  const parts = text.split(/[\s,]+/).filter(part => part !== '');
+  return Object.fromEntries(
+    parts.map(part => {
+      const [, stream, amount, unit] = /^([a-z]+)=([1-9]\d{0,5})([smhd])$/.exec(part) ?? [];
+      if (stream === undefined)
+        throw new Error(`must be streams and spans, such as tickets=5m (units s, m, h, d); ${part} is none`);
+      return [stream, Number(amount) * unitMs[unit!]!];
+    }),
+  );
+}
+
+const usualTargets = targetsIn(freshness);
+
+/** Each stream's; those that are not named, or as usual, are not set. */
+const targets = z.string().transform((text, ctx) => {
+  const given = (() => {
+    try {
+      return targetsIn(text);
+    } catch (error) {
+      return (error as Error).message;
+    }
+  })();
+  const unknown = typeof given === 'string' ? undefined : Object.keys(given).find(name => !(name in usualTargets));
+  const wrong =
+    typeof given === 'string'
+      ? given
+      : unknown && `names ${unknown}, which is no stream (${Object.keys(usualTargets).join(', ')})`;
+  if (wrong === undefined) return withUsual(given as Record<string, number>);
+  ctx.addIssue({ code: 'custom', message: wrong });
+  return z.NEVER;
+});
+
+function withUsual(given: Record<string, number>): Record<string, { ms: number; isSet: boolean }> {
+  return Object.fromEntries(
+    Object.entries(usualTargets).map(([stream, usualMs]) => {
+      const ms = given[stream] ?? usualMs;
+      return [stream, { ms, isSet: ms !== usualMs }];
+    }),
+  );
+}
+
 /**
  * Each setting: what it takes, its default as it would be written, what it means, and whether it is a secret. `inFile`: it
  * describes an account, so that it may also stand in the file of SHELFDESK_CONFIG; as a reference only if it lets people in.
@@ -295,6 +341,30 @@ export const settings = {
     schema: z.string().refine(isTimeZone, { error: 'is no time zone' }).default('UTC'),
     default: 'UTC',
     says: 'Time zone of both, such as Europe/Berlin. A local time that daylight saving removes is skipped that day.',
+    inFile: 'plain',
+  },
+  FRESHNESS_TARGETS: {
+    schema: targets.default(withUsual({})),
+    default: freshness,
+    says: 'How far each stream may be behind (s, m, h, d). Those not named keep the default, which grows where SCHEDULE_FRESH or SCHEDULE_NIGHTLY comes more seldom.',
+    inFile: 'plain',
+  },
+  NIGHTLY_WITHIN_HOURS: {
+    schema: count(1).default(6),
+    default: '6',
+    says: 'The run of the night is to have ended so long after it was due.',
+    inFile: 'plain',
+  },
+  ALARM_WEBHOOK_URL: {
+    schema: address.optional(),
+    says: 'Where alarms are sent (docs/ALARMS.md). HTTPS, with the same exceptions. Without it nobody is told.',
+    secret: true,
+    inFile: 'reference',
+  },
+  ALARM_FORMAT: {
+    schema: z.enum(['json', 'slack'], { error: 'must be json or slack' }).default('json'),
+    default: 'json',
+    says: 'What alarms are sent as: json, or slack for an incoming webhook of Slack.',
     inFile: 'plain',
   },
   SHELFDESK_WEB_PORT: {

@@ -11,7 +11,9 @@ import type { Stream } from '../streams/stream.ts';
 import { bindAccount } from '../warehouse/accounts.ts';
 import { register } from '../warehouse/coverage.ts';
 import { migrate } from '../warehouse/migrate.ts';
+import { keepTargets } from '../warehouse/targets.ts';
 import { type Attendance, attend, type Presence } from '../warehouse/workers.ts';
+import { promisesOf } from './promises.ts';
 
 /** What all accounts of a process have in common. */
 export interface Ground extends AsyncDisposable {
@@ -70,6 +72,7 @@ export async function openAccountOn(ground: Ground, config: Config, { signal, wo
     ...(config.books && { books: config.books.baseUrl }),
   });
   await registerAll(ctx, config.sinceMs);
+  await keepTargets(ctx.pg, ctx.account, promisesOf(config));
   const queue = stack.use(ground.queues.open(name));
   const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: ourVersion() };
   const presence = stack.use(await ground.attendance.enter(me));

@@ -4,6 +4,7 @@ import { systemClock } from '../clock.ts';
 import type { Config, Fleet } from '../config.ts';
 import { requireSource } from '../context.ts';
 import { exitCodes, isAway, ShelfdeskError } from '../errors.ts';
+import { keepAlarms } from '../ops/alarms.ts';
 import { type Ground, openGround } from './account.ts';
 import type { Act, Deps } from './command.ts';
 import { scheduleOf, showSchedule } from './schedule.ts';
@@ -52,6 +53,7 @@ async function pageOf({ web }: Fleet, ground: Ground, fleet: () => Fleet, versio
 
 async function serveAlone(config: Config, ground: Ground, { jobs, signal }: Deps): Promise<void> {
   await using served = await serve(ground, config, { jobs, signal, beside: 1 });
+  await using _alarms = keepAlarms(alarmsOn(ground), () => [config]);
   say(`Worker ${served.worker} is at work on account '${config.account}', until Ctrl-C.`);
   showSchedule(await scheduleOf(ground.warehouse.pg, config));
   await Promise.race([aborted(signal), served.failed]);
@@ -61,6 +63,7 @@ async function serveAlone(config: Config, ground: Ground, { jobs, signal }: Deps
 /** What is wrong with one account stops no other one: it is told, and tried again. */
 async function serveFleet(first: Fleet, ground: Ground, { jobs, signal, fleet }: Deps): Promise<void> {
   const served = new Map<string, { given: string; serving: Served }>();
+  let known = first;
   const told = new Map<string, string>();
   await using stack = new AsyncDisposableStack();
   stack.defer(async () => {
@@ -95,7 +98,9 @@ async function serveFleet(first: Fleet, ground: Ground, { jobs, signal, fleet }:
       tell(account, error);
     }
   };
-  const settle = async ({ accounts, refused }: Fleet) => {
+  const settle = async (now: Fleet) => {
+    known = now;
+    const { accounts, refused } = now;
     for (const { account, error } of refused) tell(account, error);
     const wanted = new Set(accounts.map(({ account }) => account));
     for (const account of served.keys()) if (!wanted.has(account)) await leave(account);
@@ -112,6 +117,7 @@ async function serveFleet(first: Fleet, ground: Ground, { jobs, signal, fleet }:
     `At work on ${namesOf([...served.keys()])}, until Ctrl-C. \`npx shelfdesk schedule list\` shows their schedules.`,
   );
   using asked = onHangUp();
+  stack.use(keepAlarms(alarmsOn(ground), () => known.accounts));
   while (!signal.aborted) {
     await systemClock.sleep(settleMs, AbortSignal.any([signal, asked.signal()])).catch(() => {});
     asked.answer();
@@ -140,6 +146,7 @@ function onHangUp(): { signal: () => AbortSignal; answer: () => void } & Disposa
   };
 }
 
+const alarmsOn = ({ warehouse, log }: Ground) => ({ pg: warehouse.pg, clock: systemClock, log });
 
 const handingOver = 'Handing over at the next page…';
 

@@ -53,6 +53,8 @@ export function configFor(
     audit: { ticketsPerHour: 0, messagesAgeMs: undefined },
     books: undefined,
     schedule: { fresh: '', nightly: '', timeZone: 'UTC' },
+    promises: { targets: {}, nightlyMs: 6 * 3_600_000 },
+    alarm: undefined,
     logLevel: 'silent',
     ...more,
   };

@@ -28,6 +28,15 @@ function refusal(environment: Record<string, string>, folder = nowhere): UsageEr
   throw new Error('it was accepted');
 }
 
+const usually = {
+  tickets: { ms: 300_000, isSet: false },
+  messages: { ms: 900_000, isSet: false },
+  customers: { ms: 300_000, isSet: false },
+  users: { ms: 93_600_000, isSet: false },
+  shelves: { ms: 93_600_000, isSet: false },
+  volumes: { ms: 93_600_000, isSet: false },
+};
+
 const helpdesk = { HELPDESK_BASE_URL: 'https://desk.example/api/v1', HELPDESK_TOKEN: 'hush-hush' };
 
 describe('what is given', () => {
@@ -44,6 +53,8 @@ describe('what is given', () => {
       audit: { ticketsPerHour: 50, messagesAgeMs: undefined },
       books: undefined,
       schedule: { fresh: '* * * * *', nightly: '0 2 * * *', timeZone: 'UTC' },
+      promises: { targets: usually, nightlyMs: 21_600_000 },
+      alarm: undefined,
       logLevel: 'warn',
     });
   });
@@ -86,6 +97,10 @@ describe('what is given', () => {
       BOOKS_REQUESTS_PER_SECOND: '2',
       BOOKS_SHELF_AGE_HOURS: '24',
       BOOKS_VOLUME_AGE_DAYS: '7',
+      FRESHNESS_TARGETS: 'tickets=90s, users=2d volumes=26h',
+      NIGHTLY_WITHIN_HOURS: '8',
+      ALARM_WEBHOOK_URL: 'https://hooks.example/services/hush',
+      ALARM_FORMAT: 'slack',
     };
     // A token that lasts is set instead of what gets one.
     expect([...Object.keys(all), 'BOOKS_ACCESS_TOKEN'].sort()).toEqual(Object.keys(settings).sort());
@@ -116,6 +131,11 @@ describe('what is given', () => {
         volumeAgeMs: 604_800_000,
       },
       schedule: { fresh: '*/10 * * * * *', nightly: '30  3 * * MON-FRI', timeZone: 'Europe/Berlin' },
+      promises: {
+        targets: { ...usually, tickets: { ms: 90_000, isSet: true }, users: { ms: 172_800_000, isSet: true } },
+        nightlyMs: 28_800_000,
+      },
+      alarm: { url: new URL('https://hooks.example/services/hush'), format: 'slack' },
       logLevel: 'debug',
     });
   });
@@ -348,6 +368,7 @@ describe('a secret is never shown', () => {
       'BOOKS_CLIENT_SECRET',
       'BOOKS_REFRESH_TOKEN',
       'BOOKS_TOKEN_URL',
+      'ALARM_WEBHOOK_URL',
       'SHELFDESK_WEB_TOKEN',
       'SHELFDESK_WEB_VIEWER_TOKEN',
     ]);

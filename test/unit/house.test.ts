@@ -150,7 +150,11 @@ describe('who may import whom', () => {
     const rooms = (name: string, values = true): string[] => [
       ...new Set(imports.filter(one => one.to === name && (!values || !one.typeOnly)).map(({ from }) => roomOf(from))),
     ];
-    expect(rooms('undici').sort()).toEqual(['context', 'http']);
+    expect(rooms('undici').sort()).toEqual(['context', 'http', 'ops']);
+    // The webhook of the alarms is no source.
+    expect(imports.filter(({ to, from }) => to === 'undici' && roomOf(from) === 'ops').map(({ from }) => from)).toEqual(
+      ['src/ops/alarms.ts'],
+    );
     expect(rooms('commander').sort()).toEqual(['commands', 'main']);
     expect(rooms('bullmq')).toEqual(['queue']);
     expect(rooms('ioredis')).toEqual(['queue']);

@@ -1,0 +1,274 @@
+/** What is wrong is told once when it begins and once when it ends: by a real webhook, whatever that answers. */
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Clock } from '../../src/clock.ts';
+import type { AlarmConfig } from '../../src/config.ts';
+import { keepAlarms, lookAfterAlarms } from '../../src/ops/alarms.ts';
+import { eventually } from '../support/desk.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+
+let db: TestDatabase;
+beforeAll(async () => {
+  db = await freshDatabase();
+});
+afterAll(() => db?.drop());
+const rows = async (sql: string, ...values: unknown[]) =>
+  (await db.pool.query<Record<string, unknown>>(sql, values)).rows;
+
+/** A webhook that answers as it is told: 200 unless told. */
+async function openHook(answer: (to: ServerResponse, n: number) => void = to => void to.end()) {
+  const told: Record<string, unknown>[] = [];
+  const server = createServer((asked, to) => {
+    let text = '';
+    asked.on('data', part => {
+      text += part;
+    });
+    asked.on('end', () => {
+      told.push(JSON.parse(text));
+      answer(to, told.length);
+    });
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    told,
+    url: new URL(`http://127.0.0.1:${port}/services/secret`),
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise(resolve => server.close(resolve));
+    },
+  };
+}
+
+/** A clock of the test: `at` minutes. */
+function clockAt() {
+  const began = Date.UTC(2026, 0, 1);
+  let minutes = 0;
+  const clock: Clock = {
+    now: () => began + minutes * 60_000,
+    monotonic: () => minutes * 60_000,
+    sleep: (_ms, signal) =>
+      new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason), { once: true })),
+  };
+  return {
+    clock,
+    to: (at: number) => {
+      minutes = at;
+    },
+    iso: (at: number) => new Date(began + at * 60_000).toISOString(),
+  };
+}
+
+const log = pino({ level: 'silent' });
+const logged: string[] = [];
+const loud = pino({ level: 'debug' }, { write: line => void logged.push(line) });
+
+const breakIt = (account: string) =>
+  rows(
+    `insert into sync.credit_minutes (account_id, minute, credit_limit, refused) values ($1, now(), 100, 3)`,
+    account,
+  );
+const mendIt = (account: string) => rows('delete from sync.credit_minutes where account_id = $1', account);
+
+async function opened(account: string, alarm: AlarmConfig | undefined, deps: { log?: typeof log } = {}) {
+  await rows(`insert into sync.accounts (account_id, since) values ($1, '2020-01-01')`, account);
+  const time = clockAt();
+  const look = async (at: number) => {
+    time.to(at);
+    await lookAfterAlarms({ pg: db.pool, clock: time.clock, log, ...deps }, [{ account, alarm }]);
+  };
+  return { ...time, look };
+}
+
+test('once when it begins, once when it ends, with the remedy; what lasts no minute is not told', async () => {
+  await using hook = await openHook();
+  const { look, iso } = await opened('once', { url: hook.url, format: 'json' });
+  await look(0);
+  await breakIt('once');
+  await look(1);
+  await mendIt('once');
+  await look(1.5);
+  expect(await rows('select from sync.alarms')).toEqual([]);
+
+  await breakIt('once');
+  await look(2);
+  expect(hook.told).toEqual([]);
+  for (const at of [3, 4, 5]) await look(at);
+  const begin = {
+    alarm: expect.any(Number),
+    account: 'once',
+    problem: 'credits_refused',
+    stream: null,
+    state: 'begin',
+    severity: 'warning',
+    says: expect.stringContaining('3 requests were refused'),
+    remedy: expect.stringContaining('HELPDESK_CREDITS'),
+    since: iso(2),
+    ended: null,
+  };
+  expect(hook.told).toEqual([begin]);
+
+  // It flaps: gone for half a minute is not gone.
+  await mendIt('once');
+  await look(6);
+  await breakIt('once');
+  await look(6.5);
+  await look(8);
+  expect(hook.told).toHaveLength(1);
+
+  await mendIt('once');
+  for (const at of [9, 10, 11, 12]) await look(at);
+  expect(hook.told).toEqual([begin, { ...begin, state: 'end', ended: iso(9) }]);
+  expect(await rows('select told_begin_at, told_end_at, next_try_at from sync.alarms')).toEqual([
+    { told_begin_at: new Date(iso(3)), told_end_at: new Date(iso(10)), next_try_at: null },
+  ]);
+
+  // Anew it is another one; and after five weeks the first is forgotten.
+  await breakIt('once');
+  for (const at of [20, 21, 22]) await look(at);
+  expect(hook.told).toHaveLength(3);
+  expect(hook.told[2]!.alarm).not.toBe(hook.told[0]!.alarm);
+  await look(36 * 24 * 60);
+  expect(await rows(`select from sync.alarms where account_id = 'once'`)).toHaveLength(1);
+  await mendIt('once');
+});
+
+test("in Slack's format", async () => {
+  await using hook = await openHook();
+  const { look } = await opened('a<b', { url: hook.url, format: 'slack' });
+  await breakIt('a<b');
+  for (const at of [0, 1]) await look(at);
+  await mendIt('a<b');
+  for (const at of [2, 3]) await look(at);
+  expect(hook.told.map(({ text, ...rest }) => [String(text).split('\n'), rest])).toEqual([
+    [
+      [
+        ':large_yellow_circle: *a&lt;b: credits refused*',
+        expect.stringContaining('3 requests were refused'),
+        expect.stringContaining('HELPDESK_CREDITS'),
+      ],
+      {},
+    ],
+    [
+      [
+        ':large_green_circle: *a&lt;b: credits refused* has ended',
+        expect.stringMatching(/^From 2026-01-01 00:00 UTC to 2026-01-01 00:02 UTC: /),
+      ],
+      {},
+    ],
+  ]);
+});
+
+test('what is not taken is tried again, ever more seldom, at most once an hour; what ended meanwhile is told all the same', async () => {
+  let status = 500;
+  await using hook = await openHook(to => void to.writeHead(status).end('no'));
+  const { look, iso } = await opened('again', { url: hook.url, format: 'json' }, { log: loud });
+  await breakIt('again');
+  const tried: number[] = [];
+  for (const at of [0, 1, 1.9, 2, 6, 7, 21, 22, 30, 32, 81, 82, 141, 142, 201]) {
+    if (at === 30) await mendIt('again');
+    const before = hook.told.length;
+    await look(at);
+    if (hook.told.length > before) tried.push(at);
+  }
+  // A minute, then 1, 5, 15, 60, 60 minutes later.
+  expect(tried).toEqual([1, 2, 7, 22, 82, 142]);
+  const problem = await rows(`select says from sync.problems where account_id = 'again'`);
+  expect(problem).toEqual([{ says: 'The webhook does not take 1 alarms: it answered with 500.' }]);
+  status = 204;
+  await look(202);
+  expect(hook.told.slice(6).map(({ state, ended }) => [state, ended])).toEqual([
+    ['begin', null],
+    ['end', iso(30)],
+  ]);
+  await look(203);
+  expect(hook.told).toHaveLength(8);
+  expect(await rows(`select from sync.problems where account_id = 'again'`)).toEqual([]);
+  expect(logged.join()).toContain('it answered with 500');
+  expect(logged.join()).not.toContain('secret');
+});
+
+test('a webhook that is not there, and none: nothing fails, and what ended untold is not told later', async () => {
+  await using hook = await openHook();
+  const gone = await openHook();
+  await gone[Symbol.asyncDispose]();
+  const time = await opened('gone', { url: gone.url, format: 'json' });
+  await breakIt('gone');
+  for (const at of [0, 1]) await time.look(at);
+  expect(await rows(`select tries, last_error from sync.alarms where account_id = 'gone'`)).toEqual([
+    { tries: 1, last_error: 'no answer (ECONNREFUSED)' },
+  ]);
+  const look = (at: number, alarm?: AlarmConfig) => {
+    time.to(at);
+    return lookAfterAlarms({ pg: db.pool, clock: time.clock, log }, [{ account: 'gone', alarm }]);
+  };
+  await look(2);
+  expect(await rows(`select from sync.problems where problem = 'alarms_undelivered'`)).toEqual([]);
+  await mendIt('gone');
+  for (const at of [3, 5]) await look(at);
+  await breakIt('gone');
+  for (const at of [6, 8]) await look(at);
+  for (const at of [9, 10]) await look(at, { url: hook.url, format: 'json' });
+  // The one that lasts is told once there is somebody to tell.
+  expect(hook.told.map(({ state, since }) => [state, since])).toEqual([['begin', time.iso(6)]]);
+  await mendIt('gone');
+});
+
+test('two processes tell each word once; one whose webhook hangs stops no look at anything else', async () => {
+  const held: ServerResponse[] = [];
+  await using hanging = await openHook(to => void held.push(to));
+  await using hook = await openHook();
+  const { clock, to } = await opened('two', { url: hook.url, format: 'json' });
+  await rows(`insert into sync.accounts (account_id, since) values ('hangs', '2020-01-01')`);
+  await breakIt('two');
+  await breakIt('hangs');
+  const accounts = [
+    { account: 'hangs', alarm: { url: hanging.url, format: 'json' as const } },
+    { account: 'two', alarm: { url: hook.url, format: 'json' as const } },
+  ];
+  const lookTwice = () => [0, 1].map(() => lookAfterAlarms({ pg: db.pool, clock, log }, accounts));
+  await Promise.all(lookTwice());
+  to(1);
+  const both = lookTwice();
+  await eventually(() => expect([hook.told.length, held.length]).toEqual([1, 1]));
+  // Nothing is held in the database meanwhile, and others work.
+  await rows(`update sync.accounts set since = '2021-01-01' where account_id = 'hangs'`);
+  await rows('begin; lock table sync.alarms in access exclusive mode nowait; commit');
+  held[0]!.end();
+  await Promise.all(both);
+  expect([hook.told.length, hanging.told.length]).toEqual([1, 1]);
+  await mendIt('two');
+  await mendIt('hangs');
+});
+
+test('in a loop of its own: a database that fails is waited for, and whoever leaves waits for no webhook', async () => {
+  await using hanging = await openHook(() => {});
+  const { clock, to } = await opened('loop', undefined);
+  await breakIt('loop');
+  const alarm = { url: hanging.url, format: 'json' as const };
+  await lookAfterAlarms({ pg: db.pool, clock, log }, [{ account: 'loop', alarm }]);
+  to(1);
+  const wakes: (() => void)[] = [];
+  const sleepy: Clock = {
+    ...clock,
+    sleep: (_ms, signal) =>
+      new Promise((resolve, reject) => {
+        if (signal?.aborted) reject(signal.reason);
+        wakes.push(() => resolve());
+        signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
+      }),
+  };
+  let asked = 0;
+  const alarms = keepAlarms({ pg: db.pool, clock: sleepy, log: loud }, () => {
+    if (asked++ === 0) throw new Error('it broke');
+    return [{ account: 'loop', alarm }];
+  });
+  await eventually(() => expect(wakes).toHaveLength(1));
+  wakes[0]!();
+  await eventually(() => expect(hanging.told).toHaveLength(1));
+  await alarms[Symbol.asyncDispose]();
+  expect(logged.join()).toContain('it broke');
+  await mendIt('loop');
+});
