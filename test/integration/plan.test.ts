@@ -46,10 +46,10 @@ const names = ['users', 'customers', 'tickets', 'messages'];
 
 function runOf(question: Question) {
   return having(async (config, warehouse, deps) => {
-    const { kind, streams } = question;
-    if (kind === 'sync') return runSync(config, warehouse, streams, deps);
-    if (kind === 'backfill') return runBackfill(config, warehouse, streams, question.range, deps);
-    if (kind === 'sweep') return runSweep(config, warehouse, streams, {}, deps);
+    const { streams } = question;
+    if (question.kind === 'sync') return runSync(config, warehouse, streams, deps);
+    if (question.kind === 'backfill') return runBackfill(config, warehouse, streams, question.range, deps);
+    if (question.kind === 'sweep') return runSweep(config, warehouse, streams, {}, deps);
     return runVerify(config, warehouse, { sample: question.sample, repair: false }, deps);
   });
 }
