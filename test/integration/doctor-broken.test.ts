@@ -12,9 +12,11 @@ import { ok } from '../../src/ops/checks/check.ts';
 import { judgeDisk } from '../../src/ops/checks/database.ts';
 import { judgeVersion } from '../../src/ops/checks/queue.ts';
 import { asCheck, totalCount } from '../../src/ops/checks/readings.ts';
+import { openQueue } from '../../src/queue/queue.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
 import { BLOCKED_TOKEN } from '../../src/sandbox/switches.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
+import { eventually } from '../support/desk.ts';
 import { type Examined, type Examining, examined, only, someFolder } from '../support/examined.ts';
 import { noSandboxLimits } from '../support/mirror.ts';
 import { emptyDatabase, freshDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -581,14 +583,23 @@ test('two accounts: each is examined for itself, and one that was read from else
 
 test('the catalog: away, a wrong key, a quota that is used up, a country that is missing', async () => {
   await using db = await freshDatabase();
-  await using sandbox = await sandboxOf({ books: { volumes: 5, users: 1 } as never });
+  await using sandbox = await sandboxOf({ books: { volumes: 5, countryNeeded: true } });
   const { url, key, world } = sandbox.books;
-  const users = [...new Set([...(world as unknown as { users: Map<string, unknown> }).users.keys()])];
-  const settings = { DATABASE_URL: db.url, BOOKS_BASE_URL: url, BOOKS_API_KEY: key, BOOKS_USERS: users[0]! };
+  const [user] = world.users.keys();
+  const settings = { DATABASE_URL: db.url, BOOKS_BASE_URL: url, BOOKS_API_KEY: key, BOOKS_USERS: user! };
   const names = ['catalog', 'quota of the catalog', 'country of the catalog'];
   const well = await look(settings, names);
   expect([well.of('catalog').state, well.of('quota of the catalog').state]).toEqual(['ok', 'ok']);
-  expect(well.requests).toBe(1);
+  expect([well.of('country of the catalog').state, well.requests]).toEqual(['skipped', 1]);
+  const [volume] = world.volumes.keys();
+  await db.pool.query(
+    `insert into books.volumes (account_id, id, _first_seen_at, _synced_at, _observed_at, _payload)
+     values ('default', $1, now(), now(), now(), '{}')`,
+    [volume],
+  );
+  const unsaid = await look(settings, names);
+  expect(unsaid.of('country of the catalog')).toMatchObject({ state: 'fail', remedy: expect.stringContaining('DE') });
+  expect((await look({ ...settings, BOOKS_COUNTRY: 'DE' }, names)).of('country of the catalog').state).toBe('ok');
   const wrong = await look({ ...settings, BOOKS_API_KEY: 'no-such-key-at-all' }, names);
   expect(wrong.of('catalog')).toMatchObject({ state: 'fail', remedy: expect.stringContaining('BOOKS_API_KEY') });
   const away = await look({ ...settings, BOOKS_BASE_URL: 'http://127.0.0.1:1/books/v1' }, names);
@@ -601,6 +612,24 @@ test('the catalog: away, a wrong key, a quota that is used up, a country that is
 });
 
 describe('the work', () => {
+  test('jobs that failed', async () => {
+    await using db = await freshDatabase();
+    await db.pool.query(`insert into sync.accounts (account_id) values ('default')`);
+    const settings = { ...desk, DATABASE_URL: db.url };
+    const { rows } = await db.pool.query('select queue from sync.accounts');
+    await using queue = await openQueue({ name: rows[0].queue, redisUrl: undefined, databaseUrl: db.url });
+    await queue.add('sync-stream', 'a-job', {});
+    expect((await look(settings, ['jobs'])).of('jobs')).toMatchObject({ state: 'ok', says: '1 wait, 0 at work' });
+    const fails = () => Promise.reject(new Error('it fails'));
+    const taking = queue.work(fails, () => {});
+    await eventually(async () => expect(await queue.bull.getJobCounts('failed')).toEqual({ failed: 1 }));
+    await taking.close(Promise.resolve());
+    expect((await look(settings, ['jobs'])).of('jobs')).toMatchObject({
+      state: 'warn',
+      remedy: expect.stringContaining('npx shelfdesk runs list'),
+    });
+  });
+
   test('stuck runs, lost jobs, rejects, and all else that the view of problems knows', async () => {
     await using db = await freshDatabase();
     await using sandbox = await sandboxOf();
@@ -709,26 +738,23 @@ describe('the schedule', () => {
 
 describe('the examination itself', () => {
   test('a check that throws is a failed one, one that does not end is given up, and no secret gets out', async () => {
-    const clock = { ...systemClock, sleep: async () => {} };
     const common = { area: 'settings', of: 'process', looks: '' } as const;
+    const throws = () => Promise.reject<never>(new TypeError(`x is no y: ${desk.HELPDESK_TOKEN}`));
     const report = await examined(desk, {
-      clock,
       checks: [
-        {
-          ...common,
-          name: 'throws',
-          run: () => Promise.reject<never>(new TypeError(`x is no y: ${desk.HELPDESK_TOKEN}`)),
-        },
-        { ...common, name: 'hangs', run: () => new Promise<never>(() => {}) },
+        { ...common, name: 'throws', run: throws },
         { ...common, name: 'needs it', needs: ['throws'], run: () => ok('') },
+        { ...common, name: 'tells', run: () => ok(`it is ${desk.HELPDESK_TOKEN}.`) },
       ],
     });
-    expect(report.results.map(({ state, says }) => [state, says])).toEqual([
-      ['fail', expect.stringMatching(/no answer|x is no y: …/)],
-      ['fail', 'no answer within 75 s'],
-      ['skipped', `not looked at, because of 'throws'`],
+    expect(report.results.map(({ state, says, remedy }) => [state, says, remedy])).toEqual([
+      ['fail', 'the check itself failed: x is no y: …', expect.stringContaining('report it')],
+      ['skipped', "not looked at, because of 'throws'", null],
+      ['ok', 'it is …', null],
     ]);
-    expect(JSON.stringify(report)).not.toContain(desk.HELPDESK_TOKEN);
+    const hangs = { ...common, name: 'hangs', run: () => new Promise<never>(() => {}) };
+    const late = await examined(desk, { clock: { ...systemClock, sleep: async () => {} }, checks: [hangs] });
+    expect(late.of('hangs')).toMatchObject({ state: 'fail', says: 'no answer within 75 s' });
   });
 
   test('at a terminal: exit code 1, what is wrong with its remedy, no secret, without colour', async () => {
