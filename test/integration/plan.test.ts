@@ -47,10 +47,12 @@ const names = ['users', 'customers', 'tickets', 'messages'];
 function runOf(question: Question) {
   return having(async (config, warehouse, deps) => {
     const { streams } = question;
-    if (question.kind === 'sync') return runSync(config, warehouse, streams, deps);
     if (question.kind === 'backfill') return runBackfill(config, warehouse, streams, question.range, deps);
-    if (question.kind === 'sweep') return runSweep(config, warehouse, streams, {}, deps);
-    return runVerify(config, warehouse, { sample: question.sample, repair: false }, deps);
+    if (question.kind === 'verify')
+      return runVerify(config, warehouse, { sample: question.sample, repair: false }, deps);
+    return question.kind === 'sync'
+      ? runSync(config, warehouse, streams, deps)
+      : runSweep(config, warehouse, streams, {}, deps);
   });
 }
 
