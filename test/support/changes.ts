@@ -71,7 +71,7 @@ export function changeAndWatch(db: pg.Pool, world: World, rng: Rng, perMinute: n
 }
 
 /** A reply, a note, another state, or a new ticket. */
-function changeOne(world: World, rng: Rng, isPending: (id: string) => boolean): Change {
+export function changeOne(world: World, rng: Rng, isPending: (id: string) => boolean): Change {
   const tickets = world.byUpdated;
   let ticket = tickets.at(Math.floor(rng() * tickets.length))!;
   while (isPending(ticket.id)) ticket = tickets.at(Math.floor(rng() * tickets.length))!;
