@@ -153,6 +153,10 @@ test.for<[string, Partial<Told>]>([
   ],
   ['Everything up to 16:04 is in; one volume follows in 5 min.', { streams: all(stream('volumes', { waiting: 1 })) }],
   ['Everything up to 16:04 is in (users up to 02:00).', { streams: [stream('users', lastNight), ...all()] }],
+  [
+    'Everything up to 16:04 is in (users and shelves up to 02:00).',
+    { streams: [stream('users', lastNight), stream('shelves', lastNight), ...all()] },
+  ],
   ['Everything up to 02:00 is in.', { streams: [stream('shelves', lastNight)] }],
   [
     'Everything up to 1 May 2021, 00:00 is in (2 holes above it).',

@@ -52,7 +52,8 @@ const signs: Readonly<Record<string, string>> = {
   never_synced: '○',
   paused: '‖',
 };
-const gravest = ['failing', 'stale', 'paused', 'catching_up', 'never_synced', 'fresh'];
+/** Of an account it is the first that one of its streams is in; one that nothing was ever to be read of says nothing. */
+const gravest = ['failing', 'stale', 'catching_up', 'paused', 'fresh'];
 
 export const stateOf = (streams: readonly Pick<StreamFigures, 'state'>[]): string =>
   gravest.find(state => streams.some(one => one.state === state)) ?? 'never_synced';
@@ -124,7 +125,7 @@ function problems(found: readonly Problem[], at: Date): Html {
 <h2>Problems</h2>
 <div role="status"><ul class="problems">${found.map(
     ({ stream, problem, severity, says, remedy, since }) => html`
-<li class="is-${severity}" data-key="${problem} ${stream ?? ''} ${since?.toISOString() ?? ''}"><p><b class="severity">${words[severity]}</b>${stream === null ? null : html` <b>${stream}</b>`} ${text(says)}${since === null ? null : html` <span class="soft">since ${time(since, at)}</span>`}</p>
+<li class="is-${severity}" data-key="${problem} ${stream ?? ''} ${since?.toISOString() ?? ''}"><p><b class="severity">${words[severity]}</b>${stream === null || says.includes(stream) ? null : html` <b>${stream}</b>`} ${text(says)}${since === null ? null : html` <span class="soft">since ${time(since, at)}</span>`}</p>
 <p class="remedy">${prose(remedy)}</p></li>`,
   )}</ul></div>`;
 }

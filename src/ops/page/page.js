@@ -158,6 +158,7 @@ function plotIn(place, columns) {
 
 function markRefused({ ctx, bbox, valToPos }) {
   ctx.save();
+  ctx.setLineDash([]);
   ctx.strokeStyle = colour('bad');
   ctx.lineWidth = 2 * devicePixelRatio;
   const half = steps.length > 1 ? (steps[1][0] - steps[0][0]) / 2 : 0;

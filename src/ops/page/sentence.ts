@@ -37,13 +37,16 @@ export function sentence({ at, streams, works, paused, timeLeft }: Told): Html {
     one => !known.includes(one) && known.length > 0 && upTo.getTime() - one.complete_through!.getTime() > grainMs,
   );
   const holes = lists.reduce((sum, one) => sum + one.holes, 0);
+  const byMinute = Map.groupBy(older, one => Math.floor(one.complete_through!.getTime() / grainMs));
   const asides: Part[] = [
-    ...older.map(one => html`${one.stream} up to ${time(one.complete_through!, at)}`),
+    ...[...byMinute.values()].map(
+      some => html`${listed(some.map(({ stream }) => stream))} up to ${time(oldest(some), at)}`,
+    ),
     ...(holes > 0 ? [html`${holes === 1 ? 'one hole' : `${amount(holes)} holes`} above it`] : []),
   ];
   const still = streams.filter(({ stream, waiting }) => stream in follows && waiting > 0);
   return html`${unread.length > 0 ? html`Of ${listed(read.map(({ stream }) => stream))} everything` : 'Everything'} up to ${time(upTo, at)} is in${
-    asides.length > 0 ? html` (${joined(asides, ', ')})` : null
+    asides.length > 0 ? html` <span class="aside-note">(${joined(asides, ', ')})</span>` : null
   }${still.map(one => html`; ${follow(one, { works, paused, left: timeLeft(one) })}`)}${
     unread.length > 0
       ? html`; ${listed(unread.map(({ stream }) => stream))} ${unread.length === 1 ? 'has' : 'have'} still to be read`
