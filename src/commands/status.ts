@@ -6,6 +6,7 @@ import type { Config } from '../config.ts';
 import { configuredSources, unset } from '../context.ts';
 import { exitCodes } from '../errors.ts';
 import type { SourceName } from '../http/request.ts';
+import { timeLeft } from '../ops/time-left.ts';
 import { pendingMigrations } from '../warehouse/migrate.ts';
 import { workersOf } from '../warehouse/workers.ts';
 import type { Act, Deps } from './command.ts';
@@ -133,27 +134,9 @@ export async function readStatus(
     time_left_seconds: timeLeft(
       row,
       configs.find(({ account }) => account === row.account),
+      systemClock.now(),
     ),
   }));
-}
-
-/**
- * At what the limits allow, which are known for configured accounts: two credits for a ticket with its messages, one for
- * a volume; and where the requests of the day are spent, only from when it goes on.
- */
-function timeLeft(
-  row: Pick<StreamStatus, 'account' | 'source' | 'waiting' | 'sleeps_until'>,
-  config: Pick<Config, 'limits' | 'books'> | undefined,
-): number | null {
-  const { source, waiting } = row;
-  if (waiting === 0 || config === undefined) return null;
-  const limits = source === 'books' ? config.books?.limits : config.limits;
-  if (limits === undefined) return null;
-  const { credits, reserve, periodMs, requestsPerSecond } = limits;
-  if (source === 'helpdesk') return Math.ceil((waiting * 2 * periodMs) / (credits - reserve) / 1000);
-  // The requests of a day may all go at once.
-  const days = Math.ceil(waiting / credits) - 1;
-  return Math.ceil((sleepsMs(row) + days * periodMs) / 1000 + (waiting - days * credits) / requestsPerSecond);
 }
 
 /** How long it sleeps still: nobody may have woken it. */

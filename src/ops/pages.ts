@@ -73,7 +73,7 @@ export function makePages({
       scale: hasDesk ? { periodMs: one.config.limits.periodMs, limit: one.config.limits.credits } : undefined,
       requestsADay: one?.sources.has('books') ? one.config.books?.limits.credits : undefined,
       next: nextOf(account),
-      timeLeft: stream => (one === undefined ? null : timeLeft(stream, one.config, clock.now())),
+      timeLeft: stream => timeLeft(stream, one?.config, clock.now()),
     };
   }
 

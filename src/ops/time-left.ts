@@ -17,10 +17,10 @@ export interface Waiting {
  */
 export function timeLeft(
   { source, waiting, sleeps_until }: Waiting,
-  config: Pick<Config, 'limits' | 'books'>,
+  config: Pick<Config, 'limits' | 'books'> | undefined,
   nowMs: number,
 ): number | null {
-  if (waiting === 0) return null;
+  if (waiting === 0 || config === undefined) return null;
   const limits = source === 'books' ? config.books?.limits : config.limits;
   if (limits === undefined) return null;
   const { credits, reserve, periodMs, requestsPerSecond } = limits;
