@@ -144,6 +144,29 @@ left join lateral (
 comment on column sync.status.state is
   'fresh; catching_up (within its target, but history or what waits is still missing, or its first load is under way, or the requests of the day are spent); stale (behind its target); failing (the last run that has ended failed); never_synced; paused (by people, or what it follows is).';
 
+-- The same, not materialized: who asks for one stream of one account pays for no other one.
+create or replace view sync.certainty as
+with counted as not materialized (
+  select account_id, stream, record_id, checked_at, unread, differences
+  from sync.audit
+  where random and checked_at > now() - interval '7 days'),
+totals as not materialized (
+  select account_id, stream, count(distinct record_id) as drawn, count(distinct record_id) filter (where not unread) as checked,
+    min(checked_at) as as_of
+  from counted
+  group by account_id, stream),
+differing as not materialized (
+  select c.account_id, c.stream, f.field, count(distinct c.record_id) as differed
+  from counted c cross join lateral (select '' as field union all select jsonb_object_keys(c.differences)) f
+  where c.differences is not null
+  group by c.account_id, c.stream, f.field)
+select t.account_id, t.stream, f.field, t.checked, coalesce(d.differed, 0) as differed, t.drawn - t.checked as unread,
+  sync.at_most(coalesce(d.differed, 0), t.checked) as at_most_percent, t.as_of
+from totals t
+join (select account_id, stream, '' as field from totals union select account_id, stream, field from differing) f
+  using (account_id, stream)
+left join differing d using (account_id, stream, field);
+
 -- What carries no kind differs in nothing: it need not be looked at.
 create or replace view sync.proposals as
 select k.account_id, k.stream, k.kind, k.times, k.last_at, r.setting, r.remedy

@@ -19,6 +19,15 @@ export interface StreamStatus {
   source: SourceName;
   complete_through: Date | null;
   lag_seconds: number | null;
+  /** How far its newest part is behind, history left out; null in a first load. */
+  behind_seconds: number | null;
+  /** How far it may be; null where nothing is promised. */
+  target_seconds: number | null;
+  /** fresh, catching_up, stale, failing, never_synced, paused. */
+  state: string;
+  /** So old were half of the changes of the last hour, and 95 % of them, when they were here; null if none came. */
+  age_p50_seconds: number | null;
+  age_p95_seconds: number | null;
   holes: { list: string; from: Date; to: Date; reason: string | null }[];
   waiting: number;
   /** Seconds until what waits is in, at the credits that the limits allow. */
@@ -112,6 +121,8 @@ export async function readStatus(
   const { rows } = await db.query<Omit<StreamStatus, 'time_left_seconds'>>(
     `select s.account_id as account, s.stream, s.complete_through, extract(epoch from s.lag)::float8 as lag_seconds, s.waiting, s.open_rejects,
        s.last_run, s.last_state, s.last_finished_at, s.last_success_at, s.last_error, s.remedy, s.source, s.sleeps_until,
+       extract(epoch from s.behind)::float8 as behind_seconds, extract(epoch from s.target)::float8 as target_seconds, s.state,
+       extract(epoch from s.age_p50)::float8 as age_p50_seconds, extract(epoch from s.age_p95)::float8 as age_p95_seconds,
        coalesce((
          select json_agg(json_build_object('list', h.list, 'from', h.hole_from, 'to', h.hole_to, 'reason', h.reason) order by h.hole_from)
          from sync.holes h where h.account_id = s.account_id and h.stream = s.stream), '[]') as holes,
@@ -145,6 +156,8 @@ const sleepsMs = ({ sleeps_until }: Pick<StreamStatus, 'sleeps_until'>) =>
 
 const upperFirst = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
+const span = (seconds: number | null) => (seconds === null ? '' : duration(seconds * 1000));
+
 function show(streams: readonly StreamStatus[]): void {
   if (streams.length === 0) {
     say('Nothing has been read yet: run `npx shelfdesk sync`.');
@@ -155,6 +168,10 @@ function show(streams: readonly StreamStatus[]): void {
     'stream',
     'complete through',
     'lag',
+    'state',
+    'behind',
+    'target',
+    'p95',
     'holes',
     'waiting',
     'time left',
@@ -166,10 +183,14 @@ function show(streams: readonly StreamStatus[]): void {
     s.account,
     s.stream,
     s.complete_through ?? 'never',
-    s.lag_seconds === null ? '' : duration(s.lag_seconds * 1000),
+    span(s.lag_seconds),
+    s.state.replaceAll('_', ' '),
+    span(s.behind_seconds),
+    span(s.target_seconds),
+    span(s.age_p95_seconds),
     s.holes.length,
     s.waiting,
-    s.time_left_seconds === null ? '' : duration(s.time_left_seconds * 1000),
+    span(s.time_left_seconds),
     s.open_rejects,
     s.source === 'helpdesk' && s.stream !== 'users' && s.stream !== 'messages' ? (s.deletes_checked_at ?? 'never') : '',
     sleepsMs(s) > 0 ? `sleeps until ${s.sleeps_until!.toISOString().slice(0, 16)}Z` : (s.last_state ?? 'never'),
