@@ -642,6 +642,10 @@ describe('the work', () => {
     ];
     expect((await look(settings, names)).states()).toEqual({ ok: expect.arrayContaining(names) });
 
+    expect((await look(settings, ['alarms'])).of('alarms').says).toContain('ALARM_WEBHOOK_URL');
+    const told = { ...settings, ALARM_WEBHOOK_URL: 'https://hooks.example/a-secret-path' };
+    expect((await look(told, ['alarms'])).of('alarms').says).toBe('none waits for the webhook');
+
     await run(`insert into sync.workers (account_id, works, host, pid, version, started_at)
       values ('default', false, 'old-host', 7, '0.0.9', now())`);
     await using holder = await db.pool

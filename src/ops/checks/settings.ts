@@ -193,9 +193,10 @@ const decoded = (password: string) => {
   }
 };
 
-function secretsOf({ helpdesk, books, databaseUrl, redisUrl }: Config): string[] {
+function secretsOf({ helpdesk, books, databaseUrl, redisUrl, alarm }: Config): string[] {
   const of = [databaseUrl, redisUrl, helpdesk?.token, books?.accessToken, books?.apiKey];
-  return [...of, books?.refresh?.clientSecret, books?.refresh?.refreshToken].filter(one => one !== undefined);
+  const more = [books?.refresh?.clientSecret, books?.refresh?.refreshToken, alarm?.url.href];
+  return [...of, ...more].filter(one => one !== undefined);
 }
 
 async function commandLines(): Promise<{ pid: string; text: string }[] | undefined> {

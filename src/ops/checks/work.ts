@@ -28,7 +28,7 @@ interface OfProblems {
   name: string;
   looks: string;
   problems: readonly string[];
-  without: string;
+  without: string | ((given: AccountGiven) => string);
   fix?(given: AccountGiven): Promise<Fix | undefined>;
 }
 
@@ -41,7 +41,7 @@ function ofProblems({ name, looks, problems, without, fix }: OfProblems): Check 
     needs: ['tables'],
     async run(given) {
       const found = await readProblems((await given.warehouse()).pg, given.account, problems);
-      if (found.length === 0) return ok(without);
+      if (found.length === 0) return ok(typeof without === 'string' ? without : without(given));
       const mend = await fix?.(given);
       return found.map(({ severity, says, remedy }) => (severity === 'critical' ? fail : warn)(says, remedy, mend));
     },
@@ -153,7 +153,7 @@ export const workChecks: readonly Check[] = [
   }),
   ofProblems({
     name: 'freshness',
-    looks: 'streams that are further behind than was promised (sync.targets)',
+    looks: 'streams that are further behind than FRESHNESS_TARGETS promises',
     problems: ['past_target'],
     without: 'no stream is past its target',
   }),
@@ -210,7 +210,10 @@ export const workChecks: readonly Check[] = [
     name: 'alarms',
     looks: 'alarms that the webhook does not take',
     problems: ['alarms_undelivered'],
-    without: 'none waits for the webhook',
+    without: ({ config }) =>
+      config.alarm === undefined
+        ? 'no webhook is set (ALARM_WEBHOOK_URL): nobody is told'
+        : 'none waits for the webhook',
   }),
   ofProblems({
     name: 'pauses',
