@@ -25,12 +25,12 @@ export interface Ground extends AsyncDisposable {
 
 /** Migrates. */
 export async function openGround(
-  { redisUrl, logLevel, accounts }: Pick<Fleet, 'redisUrl' | 'logLevel'> & { accounts: readonly unknown[] },
+  { redisUrl, logLevel }: Pick<Fleet, 'redisUrl' | 'logLevel'>,
   warehouse: Warehouse,
 ): Promise<Ground> {
   await using stack = new AsyncDisposableStack();
   await migrate(warehouse.url);
-  const queues = stack.use(await openQueues({ redisUrl, databaseUrl: warehouse.url, most: accounts.length }));
+  const queues = stack.use(await openQueues({ redisUrl, databaseUrl: warehouse.url }));
   const attendance = stack.use(await attend(warehouse.url, systemClock));
   const opened = stack.move();
   return {
@@ -55,7 +55,7 @@ interface How {
 export async function openAccount(config: Config, warehouse: Warehouse, how: How): Promise<Account> {
   requireSource(config);
   await using stack = new AsyncDisposableStack();
-  const ground = stack.use(await openGround({ ...config, accounts: [config] }, warehouse));
+  const ground = stack.use(await openGround(config, warehouse));
   const account = stack.use(await openAccountOn(ground, config, how));
   const opened = stack.move();
   return { ...account, [Symbol.asyncDispose]: () => opened.disposeAsync() };

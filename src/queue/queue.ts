@@ -68,15 +68,14 @@ export interface Queues extends AsyncDisposable {
   open(name: string): OpenQueue;
 }
 
-/** Where queues live; `most` is how many of them are to take jobs here. */
+/** Where queues live. */
 export interface QueueServer {
   redisUrl: string | undefined;
   databaseUrl: string;
-  most?: number;
 }
 
-export async function openQueues({ redisUrl, databaseUrl, most = 1 }: QueueServer): Promise<Queues> {
-  return redisUrl === undefined ? onPostgres(databaseUrl, most) : onRedis(redisUrl);
+export async function openQueues({ redisUrl, databaseUrl }: QueueServer): Promise<Queues> {
+  return redisUrl === undefined ? onPostgres(databaseUrl) : onRedis(redisUrl);
 }
 
 /** One alone, with connections of its own. */
@@ -144,15 +143,15 @@ async function onRedis(url: string): Promise<Queues> {
 /** Beside those that wait for jobs, one for each queue. */
 const poolMost = 5;
 /** What the queues of a process take in PostgreSQL at most. */
-export const queueConnections = (most: number): number => most + poolMost;
+export const queueConnections = (queues: number): number => queues + poolMost;
 
-async function onPostgres(url: string, most: number): Promise<Queues> {
+async function onPostgres(url: string): Promise<Queues> {
   const backed = withBackend(createPostgresBackend);
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'shelfdesk: queue',
     options: `-c search_path=bullmq ${givesUp}`,
-    max: queueConnections(most),
+    max: queueConnections(0),
   });
   pool.setMaxListeners(0);
   pool.on('error', () => {});
@@ -167,6 +166,7 @@ async function onPostgres(url: string, most: number): Promise<Queues> {
   const connection = pool as unknown as PgPool;
   return {
     open(name) {
+      pool.options.max += 1;
       const jobs = new backed.Queue(nameOf(name), { connection, defaultJobOptions: jobOptions });
       jobs.on('error', () => {});
       return {
@@ -178,7 +178,10 @@ async function onPostgres(url: string, most: number): Promise<Queues> {
             new backed.Worker(nameOf(name), (job, token) => process(job, token!), { ...workerOptions, connection }),
             onError,
           ),
-        [Symbol.asyncDispose]: () => inTime(jobs.close()),
+        async [Symbol.asyncDispose]() {
+          await inTime(jobs.close());
+          pool.options.max -= 1;
+        },
       };
     },
     [Symbol.asyncDispose]: () => inTime(pool.end()),
