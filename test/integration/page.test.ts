@@ -197,7 +197,11 @@ describe('the figures are those of SQL', () => {
     expect(rows.filter(({ fresh }) => fresh === 0).length).toBeGreaterThan(30);
     const page = (await get('/accounts/fresh')).body;
     const drawn = JSON.parse(/class="steps">(.*?)<\/script>/.exec(page)![1]!) as number[][];
-    expect(drawn.map(step => step.slice(1, 5))).toEqual(expected.map(({ lanes }) => lanes));
+    // A minute may have begun since.
+    const lanes = new Map(expected.map(one => [Date.parse(one.begins) / 1000, one.lanes]));
+    const both = drawn.filter(([begins]) => lanes.has(begins!));
+    expect(both.length).toBeGreaterThan(55);
+    expect(both.map(step => step.slice(1, 5))).toEqual(both.map(([begins]) => lanes.get(begins!)));
   });
 
   test.for(['day', 'week'])('credits of a %s: as many as in SQL', async range => {
