@@ -84,10 +84,12 @@ const waitingOf = ({ id, updated_ms, first, labels, inbox }: Found): Waiting => 
 });
 
 /** SQL: of a ticket that changed before this nobody expects that it is read at once. A day before the mirror began. */
-const recentFrom = `(select a.mirrored_since - interval '1 day' from sync.accounts a where a.account_id = $1)`;
+const recentFrom = `coalesce((select a.mirrored_since - interval '1 day' from sync.accounts a where a.account_id = $1), '-infinity')`;
+/** What changed so short a while ago can still be here in time: of that the oldest goes first, or the last of many would be late. */
+const youngMs = 90_000;
 const isOpen = `t.state in ('open', 'hold')`;
 
-/** The next tickets to be asked for: what was active lately; then what is open or held; then the rest; newest change first. */
+/** The next tickets to be asked for: what has just changed, the oldest first; what was active lately; then what is open or held; then the rest; newest change first. */
 export async function nextWaiting(
   db: pg.Pool,
   claim: Pick<Claim, 'account' | 'stream'>,
@@ -97,31 +99,39 @@ export async function nextWaiting(
 ): Promise<Waiting[]> {
   const { rows } = await db.query<Found>({
     name: 'next waiting',
-    text: `with recent as materialized (${waitingPart(0, `t.updated_at >= ${recentFrom}`)}),
-        open as materialized (${waitingPart(1, `t.updated_at < ${recentFrom} and ${isOpen}`)}),
+    text: `with young as materialized (${waitingPart(0, 't.updated_at >= $10', 'asc')}),
+        recent as materialized (${waitingPart(1, `t.updated_at < $10 and t.updated_at >= ${recentFrom}`)}),
+        open as materialized (${waitingPart(2, `t.updated_at < least($10, ${recentFrom}) and ${isOpen}`)}),
         rest as (${waitingPart(
-          2,
+          3,
           `t.updated_at < ${recentFrom} and (${isOpen}) is not true
-          and (select count(*) from recent) + (select count(*) from open) < $7`,
+          and (select count(*) from young) + (select count(*) from recent) + (select count(*) from open) < $7`,
         )}),
         t as (
-          select * from (select * from recent union all select * from open union all select * from rest) w
-          order by rank, updated_at desc limit $7)
+          select * from (select * from young union all select * from recent union all select * from open union all select * from rest) w
+          order by rank, place limit $7)
       select t.id, ${updatedMs}, t._messages_as_of is null as first, ${due}
-      from t order by t.rank, t.updated_at desc`,
-    values: [...valuesOf(claim, when), new Date(when.namesMs), limit, ...bounds(scope)],
+      from t order by t.rank, t.place`,
+    values: [
+      ...valuesOf(claim, when),
+      new Date(when.namesMs),
+      limit,
+      ...bounds(scope),
+      new Date(when.ripeMs - youngMs),
+    ],
   });
   return rows.map(waitingOf);
 }
 
 /** Each by the index of those that wait, from its newest change on: however many wait, no more is looked at than is asked for. */
-function waitingPart(rank: number, which: string): string {
+function waitingPart(rank: number, which: string, order: 'asc' | 'desc' = 'desc'): string {
+  const epoch = 'extract(epoch from t.updated_at)';
   return `
-          select ${rank} as rank, t.account_id, t.id, t.updated_at, t._messages_as_of, t.label_ids, t.inbox_id
+          select ${rank} as rank, ${order === 'asc' ? epoch : `-${epoch}`} as place, t.account_id, t.id, t.updated_at, t._messages_as_of, t.label_ids, t.inbox_id
           from helpdesk.tickets t
           where ${waits} and ${which} and (t.updated_at <= $2 or (t.updated_at > $3 and t._messages_as_of is null)) and ${notFailing}
             and t.updated_at >= $8 and t.updated_at < $9
-          order by t.updated_at desc
+          order by t.updated_at ${order}
           limit $7`;
 }
 
@@ -176,7 +186,10 @@ export async function countLeft(db: pg.Pool, run: number): Promise<number> {
 const rankOf = (t: string) =>
   `case when ${t}.updated_at >= ${recentFrom} then 0 when ${t}.state in ('open', 'hold') then 1 else 2 end`;
 
-/** Where a ticket stands among those that wait, in the order in which they are asked for; undefined if it does not. */
+/**
+ * Where a ticket stands among those that wait, in the order in which they are asked for; undefined if it does not. What has
+ * just changed moves too fast for it: there the newest counts as the first.
+ */
 export async function placeInQueue(
   db: pg.Pool,
   account: string,

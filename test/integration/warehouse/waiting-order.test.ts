@@ -5,6 +5,19 @@ import { at, iso, scripted, second, ticket } from '../../support/scripted.ts';
 
 const dayS = 86_400;
 
+test('of what has just changed the oldest comes first, and then the newest of what is late already', async () => {
+  await using s = await scripted();
+  const of = (n: number) => ticket(`at ${n}`, { updated_at: iso(n) });
+  s.lists.tickets = [100, 200, 205, 211, 250, 300].map(of);
+  s.goTo(300);
+  await s.sync('tickets');
+  const when = { ripeMs: second(300), futureMs: farFuture, startedMs: second(300), namesMs: 0 };
+  const next = async (limit: number) =>
+    (await nextWaiting(s.pool, { account: 'default', stream: 'messages' }, when, limit)).map(({ id }) => id);
+  const order = ['at 211', 'at 250', 'at 300', 'at 205', 'at 200', 'at 100'];
+  for (const limit of [1, 2, 4, 9]) expect(await next(limit)).toEqual(order.slice(0, limit));
+});
+
 test('what was active lately comes first, then what is open or held, then the rest: the newest change first in each', async () => {
   await using s = await scripted();
   const of = (id: string, updated: number, state: string | null) => ticket(id, { updated_at: iso(updated), state });
