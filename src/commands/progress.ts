@@ -231,7 +231,7 @@ function timeLeftMs(
   { credits: most, reserve, periodMs, requestsPerSecond }: Limits,
 ): number {
   const allowed = (most - reserve) / periodMs;
-  if (elapsedMs > 5000 && used > 0) {
+  if (elapsedMs > 2000 && used > 0) {
     const measured = used / elapsedMs;
     return credits / (credits > most - reserve ? Math.min(measured, allowed) : measured);
   }

@@ -8,7 +8,15 @@ import type { Reply } from '../http/request.ts';
 import { type Ask, type Ms, secondMs } from '../reading/reading.ts';
 import type { DetailStream, ListStream, Row } from '../streams/stream.ts';
 import { readPosition } from '../warehouse/coverage.ts';
-import { cameBefore, countAgain, countRead, holesIn, namesKnown, timesOfOurs } from '../warehouse/foreseen.ts';
+import {
+  cameBefore,
+  countAgain,
+  countRead,
+  countReadSince,
+  holesIn,
+  namesKnown,
+  timesOfOurs,
+} from '../warehouse/foreseen.ts';
 import { dueRejects } from '../warehouse/rejects.ts';
 import type { Range } from '../warehouse/runs.ts';
 import { countLive } from '../warehouse/verifications.ts';
@@ -34,6 +42,8 @@ export interface Planning {
   readonly assumed: Set<string>;
   /** Something that matters is not known. */
   unknown: boolean;
+  /** The quickest reply so far: the first one waits for a connection, a count for the source. */
+  latencyMs: number | undefined;
 }
 
 /** Of a page of a list, and of a ticket with its messages: to store it, and look for what comes next. */
@@ -56,6 +66,7 @@ export async function inquire<T extends Row>(
   const request = stream.request(list, ask);
   counted.push({ what, credits: request.cost });
   const reply = await ctx.helpdesk.send(request, { lane: 'interactive', signal: ctx.signal });
+  planning.latencyMs = Math.min(planning.latencyMs ?? Number.POSITIVE_INFINITY, ctx.helpdesk.send.latencyMs());
   if (reply.total !== stream.paging.depth) return reply;
   planning.assumed.add(`the source counts no further than ${stream.paging.depth}: there may be more`);
   return reply;
@@ -222,11 +233,15 @@ async function topOf(
       (await inquire(planning, tickets, { list, ask: { since, page: 1, perPage: 0, count: true }, what })).total ??
       total;
   const seen = first.records.map(record => ({ id: record.id, updatedMs: tickets.orderedBy(record) }));
-  const { read, known } = await countRead(planning.ctx.pg, planning.ctx.account, seen);
+  const { pg, account } = planning.ctx;
+  const isAll = total <= seen.length || firstLoad;
+  const { read, known } = isAll ? await countRead(pg, account, seen) : await countReadSince(pg, account, since);
   const lastMs = seen.at(-1)?.updatedMs ?? since;
+  // A page within two seconds is of something that was done to many at once.
+  const isCrowd = seen.length > 1 && lastMs - seen[0]!.updatedMs < 2 * secondMs;
   const times = merged(
     seen.map(({ updatedMs }) => updatedMs),
-    evenly(Math.max(0, total - seen.length), lastMs, nowMs),
+    evenly(Math.max(0, total - seen.length), lastMs, isCrowd ? lastMs + secondMs : nowMs),
   );
   if (total > seen.length)
     assumed.add('tickets changed at even distances, and no more than a page of them in one second');

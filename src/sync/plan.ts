@@ -64,9 +64,17 @@ const timeoutMs = 30_000;
 export async function plan(question: Question, given: Given): Promise<Planned> {
   const { ctx, desk, counts } = given;
   const nowMs = ctx.clock.now();
-  const planning: Planning = { ctx, nowMs, counts, desk, counted: [], assumed: new Set(), unknown: false };
+  const planning: Planning = {
+    ctx,
+    nowMs,
+    counts,
+    desk,
+    counted: [],
+    assumed: new Set(),
+    unknown: false,
+    latencyMs: undefined,
+  };
   const parts = await partsOf(planning, question, given);
-  const booked = { helpdesk: ctx.helpdesk.send, books: ctx.books.send };
   // They are no run's.
   const counted = ctx.helpdesk.send.takeCredits() + ctx.books.send.takeCredits();
   const others = await runsAtWork(ctx.pg, ctx.account);
@@ -79,7 +87,12 @@ export async function plan(question: Question, given: Given): Promise<Planned> {
     if (parts[source].length === 0) continue;
     const limits = given.limits[source];
     if (limits === undefined) continue;
-    const pace = await paceFor(planning, source, limits, booked[source].latencyMs());
+    const pace = await paceFor(
+      planning,
+      source,
+      limits,
+      source === 'helpdesk' ? (planning.latencyMs ?? 0) : ctx.books.send.latencyMs(),
+    );
     const { storeMs } = pace;
     const stored = parts[source].map(part => ({ ...part, storeMs: storeMs ?? part.storeMs }));
     const timing = timeOf(stored, pace, nowMs);

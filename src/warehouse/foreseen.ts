@@ -219,19 +219,44 @@ export async function countAgain(
   return rows[0]!.n;
 }
 
+/** The same of all that is here since then, where a page does not show them all. */
+export async function countReadSince(
+  db: pg.Pool,
+  account: string,
+  sinceMs: Ms,
+): Promise<{ read: number; known: number }> {
+  const { rows } = await db.query<{ read: number; known: number }>(
+    `select count(*) filter (where t._messages_as_of >= t.updated_at) as read,
+       count(*) filter (where t._messages_as_of is null or t._messages_as_of < t.updated_at) as known
+     from helpdesk.tickets t where t.account_id = $1 and t._deleted_at is null and t.updated_at >= $2`,
+    [account, new Date(sinceMs)],
+  );
+  return rows[0]!;
+}
+
+/** Of customers we know between which times they came; of those of a first load nothing. */
+const cameAt: Record<string, { table: string; at: string; known: string }> = {
+  customers: {
+    table: 'customers',
+    at: '_created_before',
+    known: `_created_before - _created_after < interval '2 days'`,
+  },
+  created: { table: 'tickets', at: 'created_at', known: 'true' },
+  tickets: { table: 'tickets', at: 'updated_at', known: 'true' },
+};
+
 /** How many came in the week before this time: for what came since, where counting costs more than reading. */
 export async function cameBefore(db: pg.Pool, { account, stream }: Key, ms: Ms): Promise<{ perMs: number }> {
-  const [column, table] =
-    stream === 'customers'
-      ? ['_created_before', 'customers']
-      : [stream === 'created' ? 'created_at' : 'updated_at', 'tickets'];
-  const { rows } = await db.query<{ n: number; ms: number | null }>(
-    `select count(*) as n, extract(epoch from $2::timestamptz - min(${column}))::float8 * 1000 as ms
-     from helpdesk.${table} t where account_id = $1 and ${column} >= $2::timestamptz - interval '7 days' and ${column} < $2`,
+  const { table, at, known } = cameAt[stream]!;
+  const { rows } = await db.query<{ n: number; ms: number }>(
+    `select count(*) as n,
+       extract(epoch from greatest($2::timestamptz - coalesce(min(${at}), $2), interval '1 day'))::float8 * 1000 as ms
+     from helpdesk.${table} t
+     where account_id = $1 and ${at} >= $2::timestamptz - interval '7 days' and ${at} < $2 and ${known}`,
     [account, new Date(ms)],
   );
   const { n, ms: span } = rows[0]!;
-  return { perMs: n > 1 && span ? n / span : 0 };
+  return { perMs: n / span };
 }
 
 /** What sweeps ask for by id besides what is missing: open suspects, tombstones, tickets without a time of creation. */
