@@ -155,6 +155,10 @@ describeInBrowser('the page', open => {
     const through = page.locator('.card[data-key=tickets] time').first();
     expect(await through.getAttribute('datetime')).toBe('2021-05-01T00:00:00.000Z');
     expect(await through.textContent()).toBe('1 May 2021, 09:00');
+    // Also of what comes later.
+    await world.rows(`insert into sync.paused values ('holes', 'users', now(), 'ada', null)`);
+    await eventually(async () => expect(await page.locator('.card[data-key=users]').textContent()).toContain('by ada'));
+    expect(await through.textContent()).toBe('1 May 2021, 09:00');
   });
 
   test('has buttons for operators only; a viewer who presses all the same is refused', async () => {
