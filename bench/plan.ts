@@ -38,7 +38,12 @@ try {
     );
     const { rows: kept } = await database.pool.query('select * from sync.forecasts where run = $1', [result.run]);
     const [used, seconds] = [Number(kept[0].credits), Number(kept[0].seconds)];
-    for (const one of found) console.log('  ', one.stream, one, planned.streams[one.stream]);
+    for (const { stream, ...one } of found) {
+      const { credits: c, seconds: s } = planned.streams[stream];
+      console.log(
+        `  ${name}: ${stream} plan ${c} credits ${s} s; run ${one.credits} credits ${one.seconds.toFixed(1)} s`,
+      );
+    }
     rows.push({
       run: name,
       counted: planned.counted_with_credits,
