@@ -1,5 +1,6 @@
 /** Each problem begins when what it watches breaks, and ends when that is mended: all of them in one database, an account each. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { keepTargets } from '../../../src/warehouse/targets.ts';
 import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 
 let db: TestDatabase;
@@ -284,4 +285,85 @@ test.for(Object.keys(cases))('%s begins and ends', async problem => {
   expect(found.remedy).toMatch(remedy);
   await mend(name);
   expect(await problems(name)).not.toContain(said);
+});
+
+test('of what is paused only that is said, and a first load is not late', async () => {
+  const name = await account('quiet');
+  await cases.past_target!.break(name);
+  expect(await problems(name)).toEqual(['past_target tickets']);
+  await rows(`insert into sync.paused values ($1, 'tickets', now(), 'ada@host', null)`, name);
+  expect(await problems(name)).toEqual(['paused tickets']);
+  await rows('delete from sync.paused where account_id = $1', name);
+  // A list that was never read, and one that has not come to where the mirror began.
+  await rows(`insert into sync.coverage (account_id, stream, list) values ($1, 'tickets', 'spam')`, name);
+  expect(await problems(name)).toEqual([]);
+  await rows(
+    `update sync.coverage set covered = '{[2020-01-01,2021-01-01)}' where account_id = $1 and list = 'spam'`,
+    name,
+  );
+  expect(await problems(name)).toEqual([]);
+  const state = async () =>
+    (await rows(`select state, behind from sync.status where account_id = $1 and stream = 'tickets'`, name))[0];
+  expect(await state()).toEqual({ state: 'never_synced', behind: null });
+  await ran(name, 'sync', 'tickets', 'completed');
+  expect(await state()).toEqual({ state: 'catching_up', behind: null });
+  await rows(`update sync.coverage set redundant = true where account_id = $1 and list = 'spam'`, name);
+  expect(await state()).toMatchObject({ state: 'stale' });
+  await ran(name, 'fresh', 'tickets', 'failed', { error: 'it broke', code: 1 });
+  expect(await state()).toMatchObject({ state: 'failing' });
+});
+
+test('messages are behind by the oldest new change that waits; by history and by what fails they are not', async () => {
+  const name = await account('of-messages');
+  const seconds = async () =>
+    Number((await rows(`select extract(epoch from sync.behind($1, 'messages')) as s`, name))[0]!.s);
+  const add = (id: string, ago: string) =>
+    rows(
+      `insert into helpdesk.tickets (account_id, id, state, updated_at, _first_seen_at, _synced_at, _observed_at, _payload)
+       values ($1, $2, 'open', now() - $3::interval, now(), now(), now(), '{}')`,
+      name,
+      id,
+      ago,
+    );
+  await add('history', '20 days');
+  expect(await seconds()).toBeLessThan(600);
+  await add('new', '1 hour');
+  expect(await seconds()).toBeGreaterThanOrEqual(3600);
+  expect(await problems(name)).toEqual(['past_target messages']);
+  await rows(
+    `insert into sync.rejects (account_id, stream, key, ask_id, reason, replayable, first_seen_at, last_seen_at)
+     values ($1, 'messages', 'new', 'new', 'no', false, now(), now())`,
+    name,
+  );
+  expect(await problems(name)).toEqual(['rejects_open messages']);
+  // The source's clock is an hour ahead of ours.
+  await rows(
+    `insert into sync.budget (account_id, source, state) values ($1, 'helpdesk', '{"clock": {"offsetMs": 3600000}}')`,
+    name,
+  );
+  expect(await seconds()).toBeGreaterThanOrEqual(3600);
+});
+
+test('targets are what the settings say at each start', async () => {
+  await rows(`insert into sync.accounts (account_id, since) values ('t', '2020-01-01'), ('u', '2020-01-01')`);
+  const targets = () =>
+    rows(
+      `select account_id, subject, extract(epoch from target)::int as s from sync.targets where account_id in ('t', 'u') order by 1, 2`,
+    );
+  await keepTargets(db.pool, 'u', [{ subject: 'tickets', ms: 1000 }]);
+  await keepTargets(db.pool, 't', [
+    { subject: 'tickets', ms: 300_000 },
+    { subject: 'nightly', ms: 21_600_000 },
+  ]);
+  await keepTargets(db.pool, 't', [
+    { subject: 'tickets', ms: 60_000 },
+    { subject: 'messages', ms: 90_000 },
+  ]);
+  expect(await targets()).toEqual([
+    { account_id: 't', subject: 'messages', s: 90 },
+    { account_id: 't', subject: 'tickets', s: 60 },
+    { account_id: 'u', subject: 'tickets', s: 1 },
+  ]);
+  await keepTargets(db.pool, 't', []);
+  expect(await targets()).toHaveLength(1);
 });
