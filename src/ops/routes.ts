@@ -183,6 +183,8 @@ function sendEvents(app: FastifyInstance, { pages, live, door }: Behind): void {
     const range = rangeOf(request.query.range);
     if (typeof account === 'string' && !(await pages.accounts()).includes(account)) return reply.callNotFound();
     const raw = reply.raw;
+    // Who has left meanwhile has no `close` any more by which he would be heard of.
+    if (raw.destroyed) return reply.hijack();
     const { authorization, cookie } = request.headers;
     const listener: Listener = {
       role: request.visitor!.role,
