@@ -62,7 +62,7 @@ export async function openPage(
   };
   await findQueues();
   const site = { pg: warehouse.pg, clock: systemClock, log, version, web, queues: found, findQueues };
-  const page = stack.use(await servePage({ ...site, accounts: lately(fleet) }, port));
+  const page = stack.use(await servePage({ ...site, pingQueues: () => queues.ping(), accounts: lately(fleet) }, port));
   const opened = stack.move();
   holder = opened;
   return { url: page.url, [Symbol.asyncDispose]: () => opened.disposeAsync() };

@@ -31,7 +31,7 @@ export interface Asking {
 export const cookieName = 'shelfdesk';
 /** A working day. */
 export const sessionMs = 12 * 3_600_000;
-/** Wrong tokens from one address in a minute; then none is looked at for the rest of it. */
+/** Wrong tokens from one address in a minute; then whoever sends another one is told to wait. */
 export const mostTries = 10;
 const tryMs = 60_000;
 const mostAddresses = 10_000;
@@ -68,10 +68,13 @@ export function makeDoor({ operator, viewer }: Tokens, now: () => number): Door 
   }
 
   function tryToken(token: string, address: string): Role | 'wrong' | 'wait' {
-    if (tries.areSpent(address)) return 'wait';
+    // The right one always comes in: behind a proxy all have one address, and a stranger would shut everybody out. What
+    // keeps him from guessing is how long a token is.
     const role = roleOf(token);
-    if (role === undefined) tries.count(address);
-    return role ?? 'wrong';
+    if (role !== undefined) return role;
+    if (tries.areSpent(address)) return 'wait';
+    tries.count(address);
+    return 'wrong';
   }
 
   function ofSession(session: string): Visitor | undefined {
@@ -117,7 +120,7 @@ function cookieOf(header: string | undefined): string | undefined {
   return pairs.find(pair => pair.startsWith(`${cookieName}=`))?.slice(cookieName.length + 1);
 }
 
-/** Wrong ones are counted by address, in steps of a minute: so nobody can shut others out, nor fill the memory. */
+/** Wrong ones are counted by address, in steps of a minute, of no more addresses than there is room for. */
 function makeTries(now: () => number): { areSpent(address: string): boolean; count(address: string): void } {
   const wrong = new Map<string, number>();
   let minute = 0;
@@ -139,13 +142,21 @@ function makeTries(now: () => number): { areSpent(address: string): boolean; cou
   };
 }
 
-/** Who has an address of IPv6 has all that begin with the same half. */
-const placeOf = (address: string) =>
-  address.includes(':') && !address.includes('.') ? address.split(':').slice(0, 4).join(':') : address;
+/** Who has an address of IPv6 has all that begin with the same half; groups of zeros may be left out of it. */
+function placeOf(address: string): string {
+  if (!address.includes(':') || address.includes('.')) return address;
+  const [head, tail] = address.split('::').map(part => (part === '' ? [] : part.split(':')));
+  const zeros = tail === undefined ? [] : Array<string>(8 - head!.length - tail.length).fill('0');
+  return [...head!, ...zeros, ...(tail ?? [])].slice(0, 4).join(':');
+}
 
 /** This machine itself, as an address to listen at, or as whoever asks calls it. */
 export const isLoopback = (host: string): boolean =>
   /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i.test(host) || /^::ffff:127(\.\d{1,3}){3}$/i.test(host);
+
+/** Whether a proxy says that somebody else asks. */
+export const isForwarded = (headers: Readonly<Record<string, unknown>>): boolean =>
+  Object.keys(headers).some(name => /^(x-forwarded-|x-real-ip$|forwarded$|via$)/.test(name));
 
 /** `Host` without its port. */
 export const hostOf = (header: string | undefined): string => (header ?? '').replace(/:\d+$/, '');

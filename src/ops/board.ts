@@ -7,7 +7,7 @@ import type { FastifyPluginCallback } from 'fastify';
 
 export interface Board {
   readonly plugin: FastifyPluginCallback<{ prefix: string }>;
-  /** Shows those that there are now. */
+  /** Also those that have come since. */
   show(): void;
 }
 
@@ -17,6 +17,7 @@ export function boardOf(queues: ReadonlyMap<string, Queue>, path: string): Board
   serverAdapter.setBasePath(path);
   const all = () =>
     [...queues].map(([account, queue]) => new BullMQAdapter(queue, { readOnlyMode: true, displayName: account }));
+  let shown = queues.size;
   const board = createBullBoard({
     queues: all(),
     serverAdapter,
@@ -24,7 +25,11 @@ export function boardOf(queues: ReadonlyMap<string, Queue>, path: string): Board
   });
   return {
     plugin: serverAdapter.registerPlugin() as FastifyPluginCallback<{ prefix: string }>,
-    show: () => board.replaceQueues(all()),
+    show() {
+      if (queues.size === shown) return;
+      shown = queues.size;
+      board.replaceQueues(all());
+    },
   };
 }
 

@@ -5,10 +5,11 @@
  * Gauges say how it is now. Counters count what has ended since this process began, so that they begin anew with it, as
  * Prometheus expects; what ended is counted a little later, when nobody writes into its minute any more.
  */
+import type { Queue } from 'bullmq';
 import type pg from 'pg';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { exposed } from './bullmq-metrics.ts';
-import type { Watched } from './health.ts';
+import { answer, type Watched } from './health.ts';
 
 export interface Family {
   readonly labels: readonly string[];
@@ -219,18 +220,29 @@ export const counters: readonly Family[] = [
 /** So long after its minute nothing more is written into it: by then the slowest request has been answered. */
 const settledMs = 120_000;
 
+export interface Measured extends Watched {
+  /** By the names of their accounts; those that come later join it when `findQueues` is called. */
+  readonly queues: ReadonlyMap<string, Pick<Queue, 'exportPrometheusMetrics'>>;
+  readonly findQueues: () => Promise<void>;
+}
+
 export interface Metrics {
   readonly contentType: string;
   /** Prometheus' text format. Fails while the database is away: then the scrape fails, which is what it should tell. */
   text(): Promise<string>;
 }
 
-export function makeMetrics({ pg, clock, queues }: Watched, version: string): Metrics {
+export function makeMetrics({ pg, clock, queues, findQueues, pingQueues }: Measured, version: string): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   new Gauge({ name: 'shelfdesk_info', help: 'The version that runs.', labelNames: ['version'], registers: [registry] })
     .labels(version)
     .set(1);
+  const queueAnswers = new Gauge({
+    name: 'shelfdesk_queue_answers',
+    help: "1 if the server of the queues answers; else BullMQ's own figures are left out.",
+    registers: [registry],
+  });
   const counting = counters.map(family => ({
     family,
     metrics: family.of.map(one => newCounter(one, family, registry)),
@@ -253,7 +265,21 @@ export function makeMetrics({ pg, clock, queues }: Watched, version: string): Me
     counting.forEach(({ family, metrics }, n) => {
       each(family, ended[n]!, (i, labels, value) => metrics[i]!.inc(labels, value));
     });
-    return (await registry.metrics()) + (await exposed(queues));
+    await findQueues();
+    const ofQueues = await askQueues();
+    return (await registry.metrics()) + ofQueues;
+  }
+
+  /** That they are away, or slow, keeps nobody from all other figures. */
+  async function askQueues(): Promise<string> {
+    const answers = (await answer({ clock }, 'the queue', pingQueues)) === 'ok';
+    queueAnswers.set(answers ? 1 : 0);
+    let told = '';
+    if (answers)
+      await answer({ clock }, 'the queue', async () => {
+        told = await exposed(queues);
+      });
+    return told;
   }
 
   return {

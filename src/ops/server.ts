@@ -9,9 +9,9 @@ import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
 import type { WebConfig } from '../config.ts';
 import { isAway, ShelfdeskError, UsageError } from '../errors.ts';
-import { cookieName, type Door, hostOf, isLoopback, isSameOrigin, makeDoor, sessionMs } from './auth.ts';
+import { cookieName, type Door, hostOf, isForwarded, isLoopback, isSameOrigin, makeDoor, sessionMs } from './auth.ts';
 import { boardOf, boardPolicy } from './board.ts';
-import { healthz, livez, readyz } from './health.ts';
+import { forStrangers, healthz, livez, readyz } from './health.ts';
 import { makeLive } from './live.ts';
 import { makeMetrics } from './metrics.ts';
 import { loginPage, messagePage, styleHash } from './page/layout.ts';
@@ -28,6 +28,8 @@ export interface Site {
   /** By the names of their accounts; those that come later join it when `findQueues` is called. */
   readonly queues: ReadonlyMap<string, Queue>;
   readonly findQueues: () => Promise<void>;
+  /** Fails where the server of the queues is away. */
+  readonly pingQueues: () => Promise<void>;
   readonly web: Pick<WebConfig, 'host' | 'token' | 'viewerToken'>;
 }
 
@@ -42,7 +44,7 @@ export class PortTaken extends ShelfdeskError {
   }
 }
 
-/** Probes: they tell no more than that it works. */
+/** Probes: to a stranger they tell no more than what works and what does not. */
 const openPaths: ReadonlySet<string> = new Set(['/livez', '/readyz']);
 const board = '/queue';
 
@@ -120,9 +122,8 @@ export async function makeApp(site: Site): Promise<{ app: FastifyInstance; close
       reply.header('content-security-policy', boardPolicy);
       if (request.method !== 'GET' && request.method !== 'HEAD') return refuse(reply, 405, 'It can only be looked at.');
       if (request.visitor?.role !== 'operator') return refuse(reply, 403, 'The queue is for operators.');
-      const before = site.queues.size;
       await site.findQueues();
-      if (site.queues.size > before) boarded.show();
+      boarded.show();
     });
     await scope.register(boarded.plugin, { prefix: board });
   });
@@ -155,11 +156,16 @@ function guard(app: FastifyInstance, door: Door): void {
       'cache-control': 'no-store',
     });
     const path = request.url.split('?')[0]!;
-    if (openPaths.has(path)) return;
     const { host, origin, authorization, cookie } = request.headers;
-    // A name of somebody else that leads here would make his page one of ours.
-    if (!door.asks && !isLoopback(hostOf(host)))
-      return refuse(reply, 421, 'Without a token the page answers to localhost and 127.0.0.1 only.');
+    // A name of somebody else that leads here would make his page one of ours, and behind a proxy are strangers.
+    const isStrange = !door.asks && (!isLoopback(hostOf(host)) || isForwarded(request.headers));
+    if (openPaths.has(path)) {
+      const known = isStrange ? undefined : door.visitor({ authorization, cookie, address: request.ip });
+      if (typeof known === 'object') request.visitor = known;
+      return;
+    }
+    if (isStrange)
+      return refuse(reply, 421, 'Without a token the page answers to localhost and 127.0.0.1 only, and to no proxy.');
     const site = request.headers['sec-fetch-site'] as string | undefined;
     if (request.method !== 'GET' && request.method !== 'HEAD' && !isSameOrigin({ host, origin, site }))
       return refuse(reply, 403, 'This was sent by another page.');
@@ -204,7 +210,10 @@ function mountProbes(app: FastifyInstance, site: Site): void {
   const metrics = makeMetrics(site, site.version);
   const tell = (reply: FastifyReply, { status, body }: ReturnType<typeof livez>) => reply.code(status).send(body);
   app.get('/livez', (_, reply) => tell(reply, livez()));
-  app.get('/readyz', async (_, reply) => tell(reply, await readyz(site)));
+  app.get('/readyz', async ({ visitor }, reply) => {
+    const health = await readyz(site);
+    return tell(reply, visitor === null ? forStrangers(health) : health);
+  });
   app.get<{ Querystring: { account?: string } }>('/healthz', async ({ query: { account } }, reply) =>
     tell(reply, await healthz(site, typeof account === 'string' ? account : undefined)),
   );

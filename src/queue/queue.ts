@@ -66,6 +66,8 @@ export interface Taking {
 export interface Queues extends AsyncDisposable {
   /** One queue for each account of each warehouse: its jobs need its settings. */
   open(name: string): OpenQueue;
+  /** Fails where the server that they live in is away. One that hangs is waited for. */
+  ping(): Promise<void>;
 }
 
 /** Where queues live. */
@@ -133,6 +135,11 @@ async function onRedis(url: string): Promise<Queues> {
         [Symbol.asyncDispose]: () => inTime(jobs.close()),
       };
     },
+    async ping() {
+      // While it is away all that is asked waits until it is back, and would be asked then.
+      if (redis.status !== 'ready') throw new Error(trouble?.message ?? redis.status);
+      await redis.ping();
+    },
     async [Symbol.asyncDispose]() {
       await inTime(redis.quit());
       redis.disconnect();
@@ -183,6 +190,9 @@ async function onPostgres(url: string): Promise<Queues> {
           pool.options.max -= 1;
         },
       };
+    },
+    async ping() {
+      await pool.query('select');
     },
     [Symbol.asyncDispose]: () => inTime(pool.end()),
   };

@@ -292,7 +292,7 @@ describe('a stranger', () => {
     expect(await world.rows(`select from sync.paused where account_id = 'fresh'`)).toEqual([]);
   });
 
-  test('tries tokens ten times a minute, and then has to wait, also with the right one; others need not', async () => {
+  test('tries tokens ten times a minute, and then has to wait; who has the right one need not, from the same proxy', async () => {
     let nowMs = systemClock.now();
     const app = await world.app(tokens, { clock: { ...systemClock, now: () => nowMs } });
     const from = (remoteAddress: string, token: string) =>
@@ -304,21 +304,31 @@ describe('a stranger', () => {
         remoteAddress,
       });
     for (let i = 0; i < mostTries; i++) expect((await from('10.0.0.1', `wrong-${i}`)).statusCode).toBe(401);
-    expect((await from('10.0.0.1', operatorToken)).statusCode).toBe(429);
-    const byHeader = await app.inject({
-      url: '/',
-      headers: { ...here, ...bearer(operatorToken) },
-      remoteAddress: '10.0.0.1',
-    });
-    expect(byHeader.statusCode).toBe(429);
-    expect((await from('10.0.0.2', operatorToken)).statusCode).toBe(303);
+    const byHeader = async (token: string) =>
+      (await app.inject({ url: '/', headers: { ...here, ...bearer(token) }, remoteAddress: '10.0.0.1' })).statusCode;
+    expect([(await from('10.0.0.1', 'wrong')).statusCode, await byHeader('wrong')]).toEqual([429, 429]);
+    expect([(await from('10.0.0.1', operatorToken)).statusCode, await byHeader(viewerToken)]).toEqual([303, 200]);
+    expect((await from('10.0.0.2', 'wrong')).statusCode).toBe(401);
+    for (let i = 0; i < mostTries; i++) await from(`2001:db8::${i + 1}:0:0:1`, 'wrong');
+    expect((await from('2001:db8::f:0:0:1', 'wrong')).statusCode).toBe(429);
     nowMs += 60_000;
-    expect((await from('10.0.0.1', operatorToken)).statusCode).toBe(303);
+    expect((await from('10.0.0.1', 'wrong')).statusCode).toBe(401);
   });
 
   test('is told by probes only that it works', async () => {
     expect((await get('/livez', {}, guarded)).json()).toEqual({ status: 'ok' });
-    expect((await get('/readyz', {}, guarded)).statusCode).toBe(200);
+    const away = () => Promise.reject(new Error('connect ECONNREFUSED 10.0.3.7:6379'));
+    const broken = await world.app(tokens, { pingQueues: away });
+    for (const headers of [{}, bearer('wrong')]) {
+      expect((await get('/readyz', headers, guarded)).statusCode).toBe(200);
+      const strange = await get('/readyz', headers, broken);
+      const checks = { database: 'ok', migrations: 'ok', queue: 'not ok' };
+      expect([strange.statusCode, strange.json()]).toEqual([503, { status: 'not ready', checks }]);
+    }
+    expect((await get('/readyz', bearer(viewerToken), broken)).body).toContain('10.0.3.7');
+    const onLoopback = await world.app(noTokens, { pingQueues: away });
+    expect((await get('/readyz', {}, onLoopback)).body).toContain('10.0.3.7');
+    expect((await get('/readyz', { host: 'evil.example' }, onLoopback)).body).not.toContain('10.0.3.7');
     expect((await get('/healthz', bearer(viewerToken), guarded)).statusCode).toBe(503);
     expect((await get('/healthz?account=fresh', bearer(viewerToken), guarded)).statusCode).toBe(200);
     expect((await get('/metrics', bearer(viewerToken), guarded)).body).toContain('shelfdesk_');
@@ -413,6 +423,44 @@ describe('an operator', () => {
   });
 });
 
+test('who leaves before he is listened to is not listened to for ever', async () => {
+  const { pool } = world;
+  const gate = Promise.withResolvers<void>();
+  const reached = Promise.withResolvers<void>();
+  const answered = Promise.withResolvers<void>();
+  let looks = 0;
+  const pg: typeof pool = Object.create(pool, {
+    query: {
+      value: async (sql: string) => {
+        reached.resolve();
+        await gate.promise;
+        const named = await pool.query(sql);
+        answered.resolve();
+        return named;
+      },
+    },
+    connect: {
+      value: () => {
+        looks++;
+        return pool.connect();
+      },
+    },
+  });
+  const app = await world.app(noTokens, { pg });
+  const url = await app.listen({ host: '127.0.0.1', port: 0 });
+  const closed = new Promise(done => app.server.once('connection', socket => socket.once('close', done)));
+  const leaving = new AbortController();
+  const asked = fetch(`${url}/events?account=fresh`, { signal: leaving.signal }).catch(() => {});
+  await reached.promise;
+  leaving.abort();
+  await Promise.all([asked, closed]);
+  gate.resolve();
+  await answered.promise;
+  // What follows the names of the accounts follows at once.
+  await new Promise(setImmediate);
+  expect(looks).toBe(0);
+});
+
 describe('another page cannot press', () => {
   const refused = async (fields: Record<string, string>, headers: Record<string, string>) => {
     const before = (await operations()).length;
@@ -457,6 +505,12 @@ describe('another page cannot press', () => {
       expect((await get('/', { host })).statusCode).toBe(421);
     for (const host of ['localhost:8090', '127.0.0.1:8090', '[::1]:8090', 'LOCALHOST'])
       expect((await get('/', { host })).statusCode).toBe(200);
+  });
+
+  test('nor strangers behind a proxy, which calls itself by our name', async () => {
+    for (const name of ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip', 'forwarded', 'via'])
+      expect((await get('/', { [name]: 'anything' })).statusCode).toBe(421);
+    expect((await get('/', { ...bearer(viewerToken), 'x-forwarded-for': '10.0.0.1' }, guarded)).statusCode).toBe(200);
   });
 
   test('and is held off by headers', async () => {

@@ -1,22 +1,25 @@
 /** What probes and Prometheus are told: each thing that is watched is broken once, and said. */
 import { readFileSync } from 'node:fs';
-import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { systemClock } from '../../src/clock.ts';
 import { merged } from '../../src/ops/bullmq-metrics.ts';
-import { healthz, livez, readyz, type Watched } from '../../src/ops/health.ts';
-import { counters, gauges, makeMetrics } from '../../src/ops/metrics.ts';
-import { openQueue } from '../../src/queue/queue.ts';
+import { healthz, livez, readyz } from '../../src/ops/health.ts';
+import { counters, gauges, type Measured, makeMetrics } from '../../src/ops/metrics.ts';
+import { type OpenQueue, openQueues, type Queues } from '../../src/queue/queue.ts';
 import { makePool } from '../../src/warehouse/pool.ts';
 import { emptyDatabase, freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { describeOnRedis } from '../support/redis.ts';
+import { wayTo } from '../support/way.ts';
 
 let db: TestDatabase;
-const queues = new Map<string, Queue>();
+let server: Queues;
+const queues = new Map<string, OpenQueue['bull']>();
 const opened = new AsyncDisposableStack();
 beforeAll(async () => {
   db = opened.use(await freshDatabase());
-  const queue = opened.use(await openQueue({ name: 'probed', redisUrl: undefined, databaseUrl: db.url }));
+  server = opened.use(await openQueues({ redisUrl: undefined, databaseUrl: db.url }));
+  const queue = opened.use(server.open('probed'));
   queues.set('acme', queue.bull);
   await queue.add('nothing', 'one', {});
   await db.pool.query(`insert into sync.accounts (account_id, since, mirrored_since) values
@@ -30,7 +33,21 @@ beforeAll(async () => {
 });
 afterAll(() => opened.disposeAsync());
 
-const watched = (more: Partial<Watched> = {}): Watched => ({ pg: db.pool, clock: systemClock, queues, ...more });
+const watched = (more: Partial<Measured> = {}): Measured => ({
+  ...{ pg: db.pool, clock: systemClock, queues, findQueues: async () => {}, pingQueues: () => server.ping() },
+  ...more,
+});
+const away = () => Promise.reject(new Error('gone'));
+const never = () => new Promise<never>(() => {});
+/** Nobody's patience lasts. */
+const hasty = { ...systemClock, sleep: async () => {} };
+function patientOnce(): typeof systemClock {
+  let asked = 0;
+  return {
+    ...systemClock,
+    sleep: (ms, signal) => (asked++ === 0 ? systemClock.sleep(ms, signal) : Promise.resolve()),
+  };
+}
 
 describe('ready', () => {
   test('where database, tables and queue are; alive whatever is', async () => {
@@ -64,17 +81,30 @@ describe('ready', () => {
     });
   });
 
-  test('not without the queue, and not with one that never answers', async () => {
-    const gone = { getJobCounts: () => Promise.reject(new Error('gone')) } as unknown as Queue;
-    expect(await readyz(watched({ queues: new Map([['acme', gone]]) }))).toMatchObject({
+  test('not without the queue, and not with one that never answers; also where no account is yet', async () => {
+    const queues = new Map();
+    expect(await readyz(watched({ queues, pingQueues: away }))).toMatchObject({
       status: 503,
       body: { checks: { database: 'ok', queue: 'the queue does not answer: gone' } },
     });
-    const silent = { getJobCounts: () => new Promise(() => {}) } as unknown as Queue;
-    const clock = { ...systemClock, sleep: async () => {} };
-    expect(await readyz(watched({ queues: new Map([['acme', silent]]), clock, pg: db.pool }))).toMatchObject({
+    expect(await readyz(watched({ queues, pingQueues: never, clock: hasty }))).toMatchObject({
       status: 503,
       body: { checks: { queue: expect.stringMatching(/within 2 s/) } },
+    });
+  });
+
+  describeOnRedis('on Redis', redis => {
+    test('not while it is away', async () => {
+      await using way = await wayTo(redis.url);
+      await using onRedis = await openQueues({ redisUrl: way.url, databaseUrl: db.url });
+      const ready = async () => (await readyz(watched({ pingQueues: () => onRedis.ping() }))).body.checks;
+      expect(await ready()).toMatchObject({ queue: 'ok' });
+      await way.close();
+      expect(await ready()).toMatchObject({
+        database: 'ok',
+        queue: expect.stringMatching(/^the queue does not answer/),
+      });
+      await way.open();
     });
   });
 });
@@ -101,6 +131,10 @@ describe('healthy', () => {
     await db.pool.query(`update sync.coverage set covered = tstzmultirange(tstzrange('2020-01-01', now() - interval '2 minutes'))
       where account_id = 'bolt' and stream = 'tickets'`);
     expect((await healthz(watched())).status).toBe(200);
+  });
+
+  test('not an account of which nothing is here', async () => {
+    expect(await healthz(watched(), 'acne')).toMatchObject({ status: 404, body: { status: 'unknown' } });
   });
 
   test('not while something critical holds', async () => {
@@ -180,6 +214,26 @@ describe('metrics', () => {
     for (const text of [one, two]) expect(samplesOf(text).get(credits)).toBe(50);
   });
 
+  test('of the queue are left out while it does not answer, and of accounts that come later they are there', async () => {
+    const late = new Map<string, OpenQueue['bull']>();
+    const findQueues = async () => void late.set('acme', queues.get('acme')!);
+    const textOf = (more: Partial<Measured>) => makeMetrics(watched({ queues: late, findQueues, ...more }), '1').text();
+    const there = samplesOf(await textOf({}));
+    expect(there.get('bullmq_job_count{state="waiting", account="acme"}')).toBe(1);
+    expect(there.get('shelfdesk_queue_answers')).toBe(1);
+    const silent = new Map([['acme', { exportPrometheusMetrics: never }]]);
+    for (const [more, answers] of [
+      [{ pingQueues: away }, 0],
+      [{ pingQueues: never, clock: hasty }, 0],
+      [{ queues: silent, findQueues: async () => {}, clock: patientOnce() }, 1],
+    ] as const) {
+      const text = samplesOf(await textOf(more));
+      expect(text.get('shelfdesk_stream_target_seconds{account="acme",stream="tickets"}')).toBe(300);
+      expect(text.get('shelfdesk_queue_answers')).toBe(answers);
+      expect([...text.keys()].join()).not.toContain('bullmq');
+    }
+  });
+
   test('are at least twenty of our own, in base units, without ids in their labels', () => {
     expect(new Set(ours).size).toBe(ours.length);
     expect(ours.length).toBeGreaterThanOrEqual(20);
@@ -204,7 +258,7 @@ describe('metrics', () => {
   test('the dashboard and the alert rules ask for nothing that is not there', async () => {
     const text = await makeMetrics(watched(), '1').text();
     const bullmq = [...text.matchAll(/^# TYPE (bullmq_\w+)/gm)].map(([, name]) => name!);
-    const known = new Set([...ours, 'shelfdesk_info', ...bullmq]);
+    const known = new Set([...ours, 'shelfdesk_info', 'shelfdesk_queue_answers', ...bullmq]);
     const read = (name: string) => readFileSync(new URL(`../../docs/monitoring/${name}`, import.meta.url), 'utf8');
     const panels: { targets: { expr: string }[] }[] = JSON.parse(read('grafana-dashboard.json')).panels;
     const rules: { expr: string; annotations: { summary: string; remedy: string } }[] = parse(read('alerts.yml'))
