@@ -1,4 +1,4 @@
-/** A reporter that says at the end which tests were not run for want of a Redis, of a browser, or of Docker. */
+/** A reporter that says at the end which tests were not run for want of a Redis, of a browser, of Docker, or of pg_dump. */
 import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node';
 import './docker.ts';
 import './redis.ts';
@@ -22,6 +22,12 @@ const needs = [
     name: 'Docker',
     lack: 'lacksDocker',
     remedy: 'To run them, start a Docker engine; they need `docker compose` as well.',
+    onCi: false,
+  },
+  {
+    name: 'pg_dump',
+    lack: 'lacksPgTools',
+    remedy: "To run them, install PostgreSQL's client programs of version 18 or newer.",
     onCi: false,
   },
 ] as const;

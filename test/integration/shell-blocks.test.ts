@@ -1,0 +1,156 @@
+/**
+ * Every shell block of the README and of docs/, run line by line as people would, in a folder that looks like a checkout:
+ * beside a sandbox, on a database of its own. What serves until somebody ends it is ended as soon as it says that it serves.
+ *
+ * Blocks with Docker run where an engine answers. `npm` scripts are looked up only: .ci/run runs the tests and
+ * test/integration/commands.test.ts the demo, and the soak takes minutes.
+ */
+import { execFile, execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { startSandbox } from '../../src/sandbox/server.ts';
+import { settingsFor } from '../support/cli.ts';
+import { root } from '../support/docker.ts';
+import { configFor, syncOnce } from '../support/mirror.ts';
+import { freshDatabase } from '../support/postgres.ts';
+
+const documents = ['README.md', ...readdirSync(join(root, 'docs')).map(name => `docs/${name}`)].filter(path =>
+  path.endsWith('.md'),
+);
+const blocks = documents.flatMap(path =>
+  [...readFileSync(join(root, path), 'utf8').matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, text], n) => ({
+    name: `${path}, block ${n + 1}: ${text!.split('\n')[0]!.replace(/ +#.*/, '')}`,
+    text: text!,
+  })),
+);
+
+/** What a command needs that this machine may lack. */
+const needs = {
+  docker: { lacks: { lacksDocker: !inject('docker') }, there: inject('docker') },
+  pgTools: { lacks: { lacksPgTools: !pgToolsAreThere() }, there: pgToolsAreThere() },
+} as const;
+
+declare module 'vitest' {
+  interface TaskMeta {
+    /** Not run, because it needs pg_dump as new as the server, or newer. */
+    lacksPgTools?: boolean;
+  }
+}
+
+/** pg_dump refuses servers that are newer than itself. Tests run on PostgreSQL 18. */
+function pgToolsAreThere(): boolean {
+  try {
+    const version = /(\d+)/.exec(execFileSync('pg_dump', ['--version'], { encoding: 'utf8' }))?.[1];
+    return Number(version) >= 18;
+  } catch {
+    return false;
+  }
+}
+
+const needOf = (text: string) =>
+  /\bdocker\b/.test(text) ? needs.docker : /\b(pg_dump|createdb|pg_restore)\b/.test(text) ? needs.pgTools : undefined;
+
+/** `npx shelfdesk …`: the program. What would serve for ever is told to end once it says that it serves, and has to end well. */
+const npx = `#!/usr/bin/env bash
+[ "$1" = shelfdesk ] || exit 127
+shift
+case " $* " in
+  *' --help '*) exec node src/main.ts "$@" ;;
+  ' start '*) exec node .bin/serve.js "$@" ;;
+  ' sandbox '* | ' web '*) exec node .bin/serve.js "$@" --port 0 ;;
+esac
+exec node src/main.ts "$@"
+`;
+const serve = `import { spawn } from 'node:child_process';
+const child = spawn(process.execPath, ['src/main.ts', ...process.argv.slice(2)], { stdio: ['ignore', 'pipe', 'pipe'] });
+let told = false;
+const watch = (from, to) => from.on('data', text => {
+  to.write(text);
+  // Once: a second one ends it at once, and not well.
+  if (told || !/is at work|https?:\\/\\//.test(String(text))) return;
+  told = true;
+  child.kill('SIGTERM');
+});
+watch(child.stdout, process.stdout);
+watch(child.stderr, process.stderr);
+child.on('close', code => { process.exitCode = code ?? 1; });
+`;
+
+/** `npm ci`, `npm test`, `npm run <script>`: whether there is such a script. */
+const npm = `#!/usr/bin/env node
+import { readFileSync } from 'node:fs';
+const [, , verb, script = verb] = process.argv;
+const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'));
+if (verb !== 'ci' && !((verb === 'run' ? script : verb) in scripts)) throw new Error('there is no script ' + script);
+`;
+
+const run = promisify(execFile);
+const opened = new AsyncDisposableStack();
+let folder: string;
+let environment: Record<string, string>;
+let placeholders: [string, string][];
+
+beforeAll(async () => {
+  const db = opened.use(await freshDatabase());
+  const sandbox = await startSandbox({ credits: 1e9, requestsPerSecond: 1e6, tickets: 12, adminPort: 0 });
+  opened.defer(() => sandbox.close());
+  const { run: first } = await syncOnce(configFor(db.url, sandbox));
+  const { rows } = await db.pool.query('select number from helpdesk.tickets limit 1');
+  placeholders = [
+    ['http://127.0.0.1:4011', sandbox.adminUrl!],
+    ['why 4711', `why ${rows[0].number}`],
+    ['runs show 1', `runs show ${first}`],
+  ];
+  folder = mkdtempSync(join(tmpdir(), 'shelfdesk-blocks-'));
+  opened.defer(() => rmSync(folder, { recursive: true, force: true }));
+  for (const name of readdirSync(root))
+    if (!['.git', '.env', '.shelfdesk'].includes(name)) symlinkSync(join(root, name), join(folder, name));
+  mkdirSync(join(folder, '.bin'));
+  for (const [name, text] of Object.entries({ npx, npm, 'serve.js': serve })) {
+    writeFileSync(join(folder, '.bin', name), text);
+    chmodSync(join(folder, '.bin', name), 0o755);
+  }
+  writeFileSync(join(folder, '.bin', 'package.json'), '{"type":"module"}');
+  environment = {
+    ...settingsFor(db.url, sandbox),
+    PATH: `${join(folder, '.bin')}:${process.env.PATH}`,
+    HOME: folder,
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '',
+    LANG: 'C.UTF-8',
+    SCHEDULE_FRESH: '',
+    SCHEDULE_NIGHTLY: '',
+  };
+}, 120_000);
+afterAll(() => opened.disposeAsync());
+
+test('there are blocks to run', () => {
+  expect(blocks.length).toBeGreaterThan(15);
+  expect(documents).toContain('docs/OPERATIONS.md');
+});
+
+describe('runs as it stands:', () => {
+  for (const { name, text } of blocks) {
+    const need = needOf(text);
+    test(name, { skip: need !== undefined && !need.there, meta: need?.lacks ?? {} }, async () => {
+      let script = text;
+      for (const [from, to] of placeholders) script = script.replaceAll(from, to);
+      const ran = run('bash', ['--norc', '-eu', '-c', script], { cwd: folder, env: environment });
+      ran.child.stdin?.end();
+      await ran.catch((error: Error & { stdout: string; stderr: string }) => {
+        throw new Error(`${error.message}\n${error.stdout}\n${error.stderr}`);
+      });
+    });
+  }
+});
