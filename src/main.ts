@@ -76,6 +76,7 @@ async function main(args: readonly string[]): Promise<void> {
   const deps: Deps = {
     config: () => chooseAccount(readFleet(), named()),
     fleet: () => oneAccount(readFleet(), named()),
+    asked: () => ({ fleet: readFleet(), account: named() }),
     jobs,
     signal: interruption(),
   };

@@ -8,6 +8,8 @@ export interface Deps {
   readonly config: () => Config;
   /** All accounts, or that of --account alone; for what shows or serves all, or needs none. */
   readonly fleet: () => Fleet;
+  /** All accounts, and what --account says: perhaps one that has no settings any more. */
+  readonly asked: () => { fleet: Fleet; account: string | undefined };
   readonly jobs: readonly Job[];
   /** Aborts with `Interrupted` on Ctrl-C. */
   readonly signal: AbortSignal;

@@ -1,8 +1,8 @@
 /** `pause`: nothing of an account, or of some of its streams, is read until people say that it may go on. */
 import type { Command } from 'commander';
 import { systemClock } from '../clock.ts';
-import type { Config } from '../config.ts';
 import { exitCodes } from '../errors.ts';
+import { accountNames } from '../ops/figures.ts';
 import { streamNames } from '../streams/index.ts';
 import { pause, type resume } from '../warehouse/operations.ts';
 import { pausedOf } from '../warehouse/paused.ts';
@@ -42,10 +42,11 @@ export async function change(
   { json }: { json?: boolean | undefined },
   deed: Deed,
 ): Promise<void> {
-  const { config, streams } = targetOf(deps, names);
-  const { account } = config;
-  await using warehouse = await warehouseOf(config, deps.signal);
+  const { fleet } = deps.asked();
+  await using warehouse = await warehouseOf(fleet, deps.signal);
   await requireTables(warehouse.pg);
+  const known = [...fleet.accounts.map(({ account }) => account), ...(await accountNames(warehouse.pg))];
+  const { account, streams } = targetOf(deps, names, known);
   const now = new Date(systemClock.now());
   for (const stream of streams.length > 0 ? streams : [undefined])
     await deed(warehouse.pg, { account, stream, who: operator() }, now);
@@ -61,10 +62,14 @@ export async function change(
   if (paused.length === 0) say(`Nothing of account '${account}' is paused.`);
 }
 
-/** `pause acme tickets`: a first word that is no stream may be an account. */
-function targetOf(deps: Deps, names: string[]): { config: Config; streams: string[] } {
+/**
+ * `pause acme tickets`: a first word that is no stream may be an account. Also one that has no settings any more, or wrong
+ * ones: nobody works on it, and it is to rest, not to be a problem.
+ */
+function targetOf(deps: Deps, names: string[], known: readonly string[]): { account: string; streams: string[] } {
   const [first, ...rest] = names;
-  if (first === undefined || streamNames.includes(first)) return { config: deps.config(), streams: names };
-  const config = deps.fleet().accounts.find(({ account }) => account === first);
-  return config === undefined ? { config: deps.config(), streams: names } : { config, streams: rest };
+  const { account: chosen } = deps.asked();
+  const isAccount = first !== undefined && !streamNames.includes(first) && known.includes(first);
+  if (isAccount && (chosen === undefined || chosen === first)) return { account: first, streams: rest };
+  return { account: chosen ?? deps.config().account, streams: names };
 }

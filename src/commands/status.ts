@@ -73,7 +73,7 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
         const isOne = accounts.length + fleet.refused.length === 1;
         await using warehouse = await warehouseOf(fleet, deps.signal);
         const { missing, unknown } = await pendingMigrations(warehouse.pg);
-        const streams = missing.length > 0 ? [] : await readStatus(warehouse.pg, ...fleet.accounts);
+        const streams = missing.length > 0 ? [] : await readStatus(warehouse.pg, ...fleet.accounts, ...fleet.refused);
         const workers = missing.length > 0 ? [] : await workersOf(warehouse.pg, accounts);
         if (options.json) {
           const configured = fleet.accounts.map(({ account, helpdesk, books }) => ({
@@ -114,9 +114,10 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
     );
 }
 
+/** Of these accounts alone: the warehouse may hold others. Of those without limits nobody knows how much time is left. */
 export async function readStatus(
   db: pg.Pool,
-  ...configs: readonly Pick<Config, 'account' | 'limits' | 'books'>[]
+  ...accounts: readonly (Pick<Config, 'account' | 'limits' | 'books'> | { account: string })[]
 ): Promise<StreamStatus[]> {
   const { rows } = await db.query<Omit<StreamStatus, 'time_left_seconds'>>(
     `select s.account_id as account, s.stream, s.complete_through, extract(epoch from s.lag)::float8 as lag_seconds, s.waiting, s.open_rejects,
@@ -138,13 +139,16 @@ export async function readStatus(
            'remedy', p.remedy) order by p.times desc, p.kind)
          from sync.proposals p where (p.account_id, p.stream) = (s.account_id, s.stream)), '[]') as proposals
      from sync.status s join sync.streams k using (stream)
+     where s.account_id = any($1)
      order by s.account_id, k.place`,
+    [accounts.map(({ account }) => account)],
   );
+  const limited = accounts.filter(one => 'limits' in one);
   return rows.map(row => ({
     ...row,
     time_left_seconds: timeLeft(
       row,
-      configs.find(({ account }) => account === row.account),
+      limited.find(({ account }) => account === row.account),
       systemClock.now(),
     ),
   }));

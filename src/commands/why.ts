@@ -54,7 +54,7 @@ export function addWhy(program: Command, deps: Deps, act: Act): void {
 
 export async function whyOf(db: pg.Pool, config: Config, name: string): Promise<Why> {
   const { account } = config;
-  const status = (await readStatus(db, config)).filter(one => one.account === account);
+  const status = await readStatus(db, config);
   const of = (stream: string) => status.find(one => one.stream === stream);
   const life = await lifeOf(db, account, name);
   if (life === undefined) throw await unknown(db, account, name, of('tickets'));

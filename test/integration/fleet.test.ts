@@ -93,6 +93,7 @@ test('one process serves them all; one that cannot be served stops nobody, and i
     for (const rows of [accounts, workers, streams, JSON.parse(schedule.stdout)])
       expect(names(rows).sort()).toEqual(['ada', 'ben', 'cem']);
     expect(JSON.parse(one.stdout)).toMatchObject({ account: 'ben', helpdesk: true, workers: [{ account: 'ben' }] });
+    expect(names(JSON.parse(one.stdout).streams)).toEqual(['ben']);
     expect([health.code, health.stdout]).toEqual([0, expect.stringContaining('healthy: 3 accounts are served on ')]);
 
     // A file that cannot be read changes nothing; one that lacks an account ends what it has.
@@ -114,6 +115,16 @@ test('one process serves them all; one that cannot be served stops nobody, and i
       expect(await liveWorkers(pool, 'dan')).toHaveLength(1);
       expect(await liveWorkers(pool, 'cem')).toEqual([]);
     });
+    // Its promises are as they were: that it is to rest, it can be told all the same.
+    const problems = `select problem from sync.problems where account_id = 'cem' and problem in ('no_worker', 'paused')`;
+    expect((await pool.query(problems)).rows).toEqual([{ problem: 'no_worker' }]);
+    for (const words of [
+      ['pause', 'cem'],
+      ['resume', 'cem'],
+      ['pause', '--account', 'cem'],
+    ])
+      expect(await shown(...words)).toMatchObject({ code: 0 });
+    expect((await pool.query(problems)).rows).toEqual([{ problem: 'paused' }]);
     process.kill('SIGTERM');
     expect((await process.finished).code).toBe(0);
     expect((await pool.query('select id from sync.workers')).rows).toEqual([]);

@@ -23,7 +23,8 @@ export async function command(add: AddCommand, config: Config, ...args: string[]
   const { databaseUrl, redisUrl, logLevel } = config;
   const web = { port: undefined, host: '127.0.0.1', token: undefined, viewerToken: undefined };
   const fleet = () => ({ databaseUrl, redisUrl, logLevel, web, accounts: [config], refused: [], files: [] });
-  const deps = { config: () => config, fleet, jobs: [], signal: new AbortController().signal };
+  const asked = () => ({ fleet: fleet(), account: undefined });
+  const deps = { config: () => config, fleet, asked, jobs: [], signal: new AbortController().signal };
   add(program, deps, action => async (...given) => {
     code = await action(...given);
   });
