@@ -27,6 +27,47 @@ begin atomic
 end;
 comment on function sync.option_of(text) is 'What a command needs to mean this account: nothing for the one that is called default.';
 
+create view sync.live_workers as
+select w.id, w.account_id, w.works, w.host, w.pid, w.version, w.started_at
+from sync.workers w
+where w.id in (
+  select l.objid::bigint from pg_locks l
+  where l.locktype = 'advisory' and l.classid = 1397248855 and l.objsubid = 2 and l.granted
+    and l.database = (select d.oid from pg_database d where d.datname = current_database()));
+comment on view sync.live_workers is
+  'The processes of sync.workers that are alive, found by one look at the locks: for whoever asks for more than one of them. Not to be joined row by row.';
+do $$
+declare
+  said record;
+begin
+  for said in
+    select v.attname as name, col_description(t.attrelid, t.attnum) as words
+    from pg_attribute v
+    join pg_attribute t on t.attrelid = 'sync.workers'::regclass and t.attname = v.attname
+    where v.attrelid = 'sync.live_workers'::regclass and v.attnum > 0
+  loop
+    execute format('comment on column sync.live_workers.%I is %L', said.name, said.words);
+  end loop;
+end
+$$;
+
+-- The minutes are by the source's clock, and so has `since` to be.
+create or replace function sync.change_age(account text, stream text, percent numeric, since timestamptz default now() - interval '1 hour')
+returns interval
+language sql stable
+begin atomic
+  select make_interval(secs => min(c.age_seconds)) from (
+    select a.age_seconds, sum(a.changes) over (order by a.age_seconds) as upto, sum(a.changes) over () as total
+    from (
+      select g.age_seconds, sum(g.changes) as changes from sync.change_ages g
+      where g.account_id = account and g.stream = change_age.stream and g.minute >= since + coalesce((
+        select (b.state #>> '{clock,offsetMs}')::float8 * interval '1 millisecond'
+        from sync.streams k join sync.budget b on (b.account_id, b.source) = (account, k.source)
+        where k.stream = change_age.stream), interval '0')
+      group by 1) a) c
+  where c.upto >= c.total * percent / 100;
+end;
+
 -- By the source's clock, since what is here is told by it; and not before a first load has come to where the mirror began.
 create or replace function sync.behind(account text, stream text, at timestamptz default now()) returns interval
 language sql stable
@@ -63,6 +104,8 @@ end;
 comment on function sync.behind(text, text, timestamptz) is
   'How far the newest part of the stream is behind: all that changed longer ago than this, and after the mirror began, is here, but for open rejects. History that is still missing does not count. Null until its first load has come to where the mirror began, and where a list of it was never read. The lookback (HELPDESK_LOOKBACK_SECONDS) is part of it: so much is never certain.';
 
+-- The last run of a stream is looked up from its newest one on, and the kind of each by itself: joined with the runs, those of
+-- all accounts would be walked through.
 create or replace view sync.status as
 select s.account_id, s.stream,
   e.complete_through,
@@ -74,8 +117,9 @@ select s.account_id, s.stream,
   l.run_id as last_run,
   l.state as last_state,
   l.finished_at as last_finished_at,
-  (select g.finished_at from sync.stored_run_streams g join sync.stored_runs o on o.id = g.run_id
-   where g.account_id = s.account_id and g.stream = s.stream and g.state = 'completed' and o.kind not in ('audit', 'verify')
+  (select g.finished_at from sync.stored_run_streams g
+   where g.account_id = s.account_id and g.stream = s.stream and g.state = 'completed'
+     and (select o.kind from sync.stored_runs o where o.id = g.run_id) not in ('audit', 'verify')
    order by g.finished_at desc limit 1) as last_success_at,
   case when l.state = 'interrupted' and l.finished_at is null then 'its process is gone' else l.error end as last_error,
   case when l.state = 'interrupted' and l.finished_at is null
@@ -124,20 +168,23 @@ cross join lateral (
 cross join lateral (select sync.behind(s.account_id, s.stream) as behind offset 0) b
 left join sync.targets t on (t.account_id, t.subject) = (s.account_id, s.stream)
 left join lateral (
-  select r.run_id, case when r.state = 'waiting' and u.state = 'interrupted' then u.state else r.state end as state,
+  select r.run_id,
+    case when r.state = 'waiting' and (select u.state from sync.runs u where u.id = r.run_id) = 'interrupted'
+      then 'interrupted' else r.state end as state,
     r.finished_at, r.error, r.remedy, r.sleeps_until
-  from sync.run_streams r join sync.runs u on u.id = r.run_id
+  from sync.run_streams r
   -- Audits and verifications compare what others have read: they say nothing of how far that is.
-  where r.account_id = s.account_id and r.stream = s.stream and u.kind not in ('audit', 'verify')
+  where r.account_id = s.account_id and r.stream = s.stream
+    and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('audit', 'verify')
   order by r.run_id desc
   limit 1
 ) l on true
 -- One that is at work says nothing yet of how it ends.
 left join lateral (
   select r.state, r.sleeps_until
-  from sync.stored_run_streams r join sync.stored_runs u on u.id = r.run_id
+  from sync.stored_run_streams r
   where r.account_id = s.account_id and r.stream = s.stream and r.state not in ('waiting', 'running')
-    and u.kind not in ('audit', 'verify', 'sweep', 'backfill')
+    and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('audit', 'verify', 'sweep', 'backfill')
   order by r.run_id desc
   limit 1
 ) d on true;
@@ -230,32 +277,56 @@ comment on column sync.alarms.next_try_at is 'When the webhook is tried next, or
 comment on column sync.alarms.last_error is 'Why the webhook did not take it the last time; null if it was not tried in vain.';
 
 create view sync.problems as
-with streams as (
+with streams as not materialized (
   select distinct c.account_id, k.stream
   from sync.coverage c join sync.streams k on c.stream in (k.stream, k.follows)),
 last_runs as (
   -- The last run that has ended, of those that read the top of a stream; and the last one that swept it.
-  select s.account_id, s.stream, d.*, (
-      select coalesce(min(f.finished_at), d.finished_at)
-      from sync.stored_run_streams f join sync.stored_runs u on u.id = f.run_id
-      where d.state = 'failed' and f.account_id = s.account_id and f.stream = s.stream and f.state = 'failed'
-        and (u.kind = 'sweep') = d.sweeps and u.kind not in ('audit', 'verify', 'backfill')
-        and f.run_id > coalesce((
-          select g.run_id from sync.stored_run_streams g join sync.stored_runs o on o.id = g.run_id
-          where g.account_id = s.account_id and g.stream = s.stream and g.state in ('completed', 'partly')
-            and (o.kind = 'sweep') = d.sweeps and o.kind not in ('audit', 'verify', 'backfill')
-          order by g.run_id desc limit 1), 0)) as failing_since
-  from streams s
-  cross join (values (false), (true)) of_kind (sweeps)
+  select s.account_id, s.stream, k.source, false as sweeps, d.*
+  from streams s join sync.streams k using (stream)
   cross join lateral (
-    select of_kind.sweeps, r.run_id, u.kind, r.state, r.error, r.remedy, r.exit_code, r.finished_at, r.sleeps_until
-    from sync.stored_run_streams r join sync.stored_runs u on u.id = r.run_id
+    select r.run_id, (select u.kind from sync.stored_runs u where u.id = r.run_id) as kind,
+      r.state, r.error, r.remedy, r.exit_code, r.finished_at
+    from sync.stored_run_streams r
     where r.account_id = s.account_id and r.stream = s.stream and r.state not in ('waiting', 'running')
-      and case when of_kind.sweeps then u.kind = 'sweep' else u.kind not in ('sweep', 'audit', 'verify', 'backfill') end
-    order by r.run_id desc limit 1) d),
-gone as (
-  select o.account_id, o.stream, count(*) as many, min(o.gone_since) as since
-  from sync.open_suspects o where o.gone_at is not null group by 1, 2),
+      and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('sweep', 'audit', 'verify', 'backfill')
+    order by r.run_id desc limit 1) d
+  union all
+  select s.account_id, s.stream, k.source, true, d.*
+  from streams s join sync.streams k using (stream)
+  cross join lateral (
+    select r.run_id, u.kind, r.state, r.error, r.remedy, r.exit_code, r.finished_at
+    from (
+      select i.id, i.kind from sync.stored_runs i
+      where i.account_id = s.account_id and i.kind = 'sweep' order by i.id desc offset 0) u
+    cross join lateral (
+      select * from sync.stored_run_streams i
+      where i.run_id = u.id and i.stream = s.stream and i.state not in ('waiting', 'running') offset 0) r
+    order by u.id desc limit 1) d),
+failing as (
+  select d.*,
+    case
+      when d.exit_code = 4 and not p.proven then case when not d.sweeps then 'token_refused' end
+      when d.sweeps and d.error like '%seem to have been deleted at the source%' then 'mass_deletion_stopped'
+      else 'run_failed' end as problem,
+    (select coalesce(min(f.finished_at), d.finished_at)
+     from sync.stored_run_streams f
+     where f.account_id = d.account_id and f.stream = d.stream and f.state = 'failed'
+       and case when d.sweeps then (select u.kind from sync.stored_runs u where u.id = f.run_id) = 'sweep'
+         else (select u.kind from sync.stored_runs u where u.id = f.run_id) not in ('sweep', 'audit', 'verify', 'backfill') end
+       and f.run_id > coalesce((
+         select g.run_id from sync.stored_run_streams g
+         where g.account_id = d.account_id and g.stream = d.stream and g.state in ('completed', 'partly')
+           and case when d.sweeps then (select u.kind from sync.stored_runs u where u.id = g.run_id) = 'sweep'
+             else (select u.kind from sync.stored_runs u where u.id = g.run_id) not in ('sweep', 'audit', 'verify', 'backfill') end
+         order by g.run_id desc limit 1), 0)) as failing_since
+  from last_runs d
+  -- Whatever the source has answered since, it has taken the token.
+  cross join lateral (
+    select exists (
+      select from sync.streams k join sync.stored_run_streams o on o.account_id = d.account_id and o.stream = k.stream
+      where k.source = d.source and o.run_id > d.run_id and o.state in ('completed', 'partly') and o.credits > 0) as proven) p
+  where d.state = 'failed'),
 nights as (
   select a.account_id, n.slot, n.run_id, coalesce(t.target, interval '6 hours') as target
   from sync.accounts a
@@ -264,48 +335,68 @@ nights as (
     where s.account_id = a.account_id and s.schedule = 'nightly' and s.run_id is not null
     order by s.slot desc limit 1) n
   left join sync.targets t on (t.account_id, t.subject) = (a.account_id, 'nightly')),
+-- Apart, since whatever looks at the locks takes no condition from outside: one account would cost what all of them do.
 alive as materialized (
-  select distinct w.account_id
-  from sync.workers w
-  where w.works and w.id in (
-    select l.objid::bigint from pg_locks l
-    where l.locktype = 'advisory' and l.classid = 1397248855 and l.objsubid = 2 and l.granted
-      and l.database = (select d.oid from pg_database d where d.datname = current_database()))),
+  select distinct w.account_id from sync.live_workers w where w.works),
 found as (
-  select r.account_id, r.stream, 'token_refused' as problem, 'critical' as severity,
-    format('The source refuses our token: %s.', r.error) as says,
-    coalesce(r.remedy, 'Set a token that is valid, and start the workers again.') as remedy,
-    r.failing_since as since
-  from last_runs r where not r.sweeps and r.state = 'failed' and r.exit_code = 4
+  select r.account_id, r.stream, r.problem, case r.problem when 'run_failed' then 'warning' else 'critical' end as severity,
+    case r.problem
+      when 'token_refused' then format('The source refuses our token: %s.', min(r.error))
+      when 'run_failed' then string_agg(
+        format('Run %s (%s) of %s failed: %s.', r.run_id, r.kind, r.stream, r.error), ' ' order by r.run_id)
+      else format('%s %s and perhaps more seem to have been deleted at the source, too many to be believed; none was marked as deleted here.',
+        min(g.many), r.stream) end as says,
+    case r.problem
+      when 'token_refused' then coalesce(min(r.remedy), 'Set a token that is valid, and start the workers again.')
+      when 'run_failed' then string_agg(distinct coalesce(r.remedy, 'Look at the log.'), ' ')
+      else format('Look there whether it is so; if it is, run `npx shelfdesk sweep %s --accept-deletions%s`; if not, the next sweep asks again.',
+        r.stream, sync.option_of(r.account_id)) end as remedy,
+    min(coalesce(g.since, r.failing_since)) as since
+  from failing r
+  left join lateral (
+    select count(*) as many, min(o.gone_since) as since from sync.open_suspects o
+    where o.account_id = r.account_id and o.stream = r.stream and o.gone_at is not null) g on r.problem = 'mass_deletion_stopped'
+  where r.problem <> 'mass_deletion_stopped' or g.many > 0
+  group by r.account_id, r.stream, r.problem
   union all
-  select r.account_id, r.stream, 'run_failed', 'warning',
-    string_agg(format('Run %s (%s) of %s failed: %s.', r.run_id, r.kind, r.stream, r.error), ' ' order by r.run_id),
-    string_agg(distinct coalesce(r.remedy, 'Look at the log.'), ' '),
-    min(r.failing_since)
-  from last_runs r
-  where r.state = 'failed' and r.exit_code is distinct from 4
-    and not (r.sweeps and r.error like '%seem to have been deleted at the source%')
-  group by r.account_id, r.stream
-  union all
-  select r.account_id, r.stream, 'mass_deletion_stopped', 'critical',
-    format('%s %s and perhaps more seem to have been deleted at the source, too many to be believed; none was marked as deleted here.', g.many, r.stream),
-    format('Look there whether it is so; if it is, run `npx shelfdesk sweep %s --accept-deletions%s`; if not, the next sweep asks again.',
-      r.stream, sync.option_of(r.account_id)),
-    coalesce(g.since, r.failing_since)
-  from last_runs r join gone g using (account_id, stream)
-  where r.sweeps and r.state = 'failed' and r.error like '%seem to have been deleted at the source%'
-  union all
-  select a.account_id, null, 'nightly_failed', 'critical',
-    format('The nightly run %s %s.', n.id, case n.state when 'failed' then 'failed' else 'was interrupted, and nobody went on with it' end),
-    format('See `npx shelfdesk runs show %s%s`; then run `npx shelfdesk runs retry %1$s%2$s`, or wait for the next night.',
-      n.id, sync.option_of(a.account_id)),
-    n.finished_at
-  from sync.accounts a
-  cross join lateral (
-    select r.id, r.state, r.finished_at from sync.stored_runs r
-    where r.account_id = a.account_id and r.kind = 'nightly' and r.finished_at is not null
-    order by r.id desc limit 1) n
-  where n.state in ('failed', 'interrupted')
+  select n.account_id, null, 'nightly_failed', 'critical',
+    string_agg(format(case n.kind when 'sweep' then 'The sweep of the night (run %s) %s.' else 'The nightly run %s %s.' end, n.id,
+      case n.state when 'failed' then 'failed' else 'was interrupted, and nobody went on with it' end), ' ' order by n.id),
+    string_agg(format('See `npx shelfdesk runs show %s%s`; then run `npx shelfdesk runs retry %1$s%2$s`, or wait for the next night.',
+      n.id, sync.option_of(n.account_id)), ' ' order by n.id),
+    min(n.finished_at)
+  from (
+    select r.* from sync.accounts a
+    cross join lateral (
+      select r.account_id, r.kind, r.id, r.state, r.finished_at from sync.stored_runs r
+      where r.account_id = a.account_id and r.kind = 'nightly' and r.finished_at is not null
+      order by r.id desc limit 1) r
+    union all
+    -- What a night sweeps is a run of its own, opened with its slot.
+    select r.* from sync.accounts a
+    cross join lateral (
+      select r.account_id, r.kind, r.id, r.state, r.finished_at from sync.stored_runs r
+      where r.account_id = a.account_id and r.kind = 'sweep' and r.finished_at is not null and exists (
+        select from sync.schedule_slots p
+        where p.account_id = r.account_id and p.schedule = 'nightly' and p.claimed_at = r.started_at
+        offset 0)
+      order by r.id desc limit 1) r
+    where not exists (
+        select from sync.stored_runs o
+        where o.account_id = r.account_id and o.kind = 'sweep' and o.id > r.id and o.state in ('completed', 'partly')
+        offset 0)
+      -- Where it stopped for so many deletions, that is said.
+      and exists (
+        select from sync.stored_run_streams s
+        where s.run_id = r.id and s.state in ('failed', 'interrupted')
+          and coalesce(s.error, '') not like '%seem to have been deleted at the source%'
+        offset 0)) n
+  where n.state = 'failed' or n.state = 'interrupted' and not exists (
+    -- Whoever has ended it knows.
+    select from sync.operations o
+    where o.account_id = n.account_id and o.action = 'cancel' and o.subject = n.id::text and o.outcome = 'done'
+    offset 0)
+  group by n.account_id
   union all
   select n.account_id, null, 'nightly_late', 'warning',
     format('The nightly run %s was due %s ago and is still at work; it was to take %s at most.',
@@ -317,7 +408,8 @@ found as (
   where now() > n.slot + n.target and exists (
     select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
     where r.id = n.run_id and r.state = 'running' and s.state in ('waiting', 'running')
-      and not sync.is_paused(s.account_id, s.stream))
+      and not sync.is_paused(s.account_id, s.stream)
+    offset 0)
   union all
   select b.account_id, b.stream, 'past_target', 'warning',
     format('%s is %s behind; %s were promised.', b.stream, sync.in_words(b.behind), sync.in_words(b.target)),
@@ -325,11 +417,14 @@ found as (
       sync.option_of(b.account_id)),
     now() - (b.behind - b.target)
   from (
-    select s.account_id, s.stream, t.target, sync.behind(s.account_id, s.stream) as behind
+    select s.account_id, s.stream, t.target, l.behind
     from streams s join sync.targets t on (t.account_id, t.subject) = (s.account_id, s.stream)
-    offset 0) b
-  left join last_runs r on (r.account_id, r.stream, r.sweeps) = (b.account_id, b.stream, false)
-  where b.behind > b.target and not coalesce(r.sleeps_until > now(), false)
+    cross join lateral (select sync.behind(s.account_id, s.stream) as behind offset 0) l) b
+  where b.behind > b.target and not coalesce((
+    select r.sleeps_until > now() from sync.stored_run_streams r
+    where r.account_id = b.account_id and r.stream = b.stream and r.state not in ('waiting', 'running')
+      and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('sweep', 'audit', 'verify', 'backfill')
+    order by r.run_id desc limit 1), false)
   union all
   select c.account_id, null, 'credits_refused', 'warning',
     format('Within the last 15 minutes %s requests were refused for want of credits (429): %s.', sum(c.refused),
@@ -346,8 +441,8 @@ found as (
   select d.account_id, d.stream, 'audit_found_drift', 'warning',
     format('Within the last 24 hours %s records of %s were found to differ from the source: %s.', count(distinct d.record_id), d.stream,
       string_agg(distinct d.kind, '; ')),
-    format('See `npx shelfdesk drift%s` and sync.audit for what differs. It ends by itself after 24 hours without another one.',
-      sync.option_of(d.account_id)),
+    format('See `npx shelfdesk sql "select * from sync.audit where account_id = %L and kind is not null"` for what differs. It ends by itself after 24 hours without another one.',
+      d.account_id),
     min(d.checked_at)
   from (
     select u.account_id, coalesce(k.stream, 'tickets') as stream, u.stream || ' ' || u.record_id as record_id, u.kind, u.checked_at

@@ -108,6 +108,15 @@ test('p50 and p95 are those of the list, by hand; and after five weeks it is for
     at(0),
   );
   expect(said).toEqual({ p50: 10, p95: 19, worst: 20, messages: 30, none: null });
+  // The source's clock is an hour behind ours: what came within our last two hours is what came there before.
+  const median = `select extract(epoch from sync.change_age('default', 'tickets', 50, $1))::int as p50`;
+  const later = new Date(at(0).getTime() + 3_600_000);
+  expect(await s.rows(median, later)).toEqual([{ p50: null }]);
+  await s.rows(
+    `insert into sync.budget (account_id, source, state) values ('default', 'helpdesk', '{"clock": {"offsetMs": -3600000}}')
+     on conflict (account_id, source) do update set state = excluded.state`,
+  );
+  expect(await s.rows(median, later)).toEqual([{ p50: 10 }]);
   await forgetAges(s.pool, 'default', at(0));
   expect(await s.rows('select from sync.change_ages where age_seconds = 900')).toEqual([]);
   expect(await s.rows('select from sync.change_ages')).toHaveLength(23);

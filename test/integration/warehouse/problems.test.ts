@@ -181,7 +181,7 @@ const cases: Record<string, Case> = {
       ),
     mend: name => rows(`update sync.audit set checked_at = checked_at - interval '1 d' where account_id = $1`, name),
     says: /2 records of tickets .*: changed here; renamed/,
-    remedy: /drift/,
+    remedy: /sql "select \* from sync\.audit where account_id = 'of-audit_found_drift' and kind is not null"/,
   },
   hole: {
     stream: 'tickets',
@@ -311,6 +311,89 @@ test('of what is paused only that is said, and a first load is not late', async 
   expect(await state()).toMatchObject({ state: 'stale' });
   await ran(name, 'fresh', 'tickets', 'failed', { error: 'it broke', code: 1 });
   expect(await state()).toMatchObject({ state: 'failing' });
+});
+
+test('a token that is refused is told until the source takes it: then only what has yet to be read again is', async () => {
+  const name = await account('of-token');
+  await ran(name, 'nightly', 'users', 'failed', { error: 'GET /users: 401', code: 4 });
+  expect(await problems(name)).toEqual(['nightly_failed', 'token_refused users']);
+  // One that asks for nothing proves nothing, nor does what another source takes.
+  await ran(name, 'fresh', 'messages', 'completed');
+  await rows(
+    'update sync.stored_run_streams set credits = 1 where run_id = $1',
+    await ran(name, 'fresh', 'shelves', 'completed'),
+  );
+  expect(await problems(name)).toContain('token_refused users');
+  await rows(
+    'update sync.stored_run_streams set credits = 1 where run_id = $1',
+    await ran(name, 'fresh', 'tickets', 'partly'),
+  );
+  expect(await problems(name)).toEqual(['nightly_failed', 'run_failed users']);
+});
+
+test('a night that was canceled by a person is not told as failed', async () => {
+  const name = await account('of-cancel');
+  const run = await ran(name, 'nightly', 'users', 'interrupted');
+  expect(await problems(name)).toEqual(['nightly_failed']);
+  const cancel = (outcome: string) =>
+    rows(
+      `insert into sync.operations (at, account_id, who, action, subject, outcome) values (now(), $1, 'ada@host', 'cancel', $2, $3)`,
+      name,
+      String(run),
+      outcome,
+    );
+  await cancel('refused: it is over');
+  expect(await problems(name)).toEqual(['nightly_failed']);
+  await cancel('done');
+  expect(await problems(name)).toEqual([]);
+});
+
+test('what a night sweeps is part of it; what a person sweeps is not', async () => {
+  const name = await account('of-sweep');
+  const failed = { error: 'the list stays out of order', code: 1 };
+  await ran(name, 'sweep', 'tickets', 'failed', failed);
+  expect(await problems(name)).toEqual(['run_failed tickets']);
+  const night = await ran(name, 'nightly', 'users', 'completed');
+  const sweep = await ran(name, 'sweep', 'tickets', 'failed', failed);
+  // As the night opens it: at the same moment.
+  await rows(
+    `insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by, run_id)
+     select account_id, 'nightly', started_at, started_at, 0, $2 from sync.stored_runs where id = $1`,
+    sweep,
+    night,
+  );
+  expect(await problems(name)).toEqual(['nightly_failed', 'no_worker', 'run_failed tickets']);
+  expect((await one(name, 'nightly_failed')).says).toBe(`The sweep of the night (run ${sweep}) failed.`);
+  const stopped = '3 tickets and perhaps more seem to have been deleted at the source';
+  await rows('update sync.stored_run_streams set error = $2 where run_id = $1', sweep, stopped);
+  expect(await problems(name)).toEqual(['no_worker']);
+  await rows('update sync.stored_run_streams set error = $2 where run_id = $1', sweep, failed.error);
+  await ran(name, 'sweep', 'tickets', 'completed');
+  expect(await problems(name)).toEqual(['no_worker']);
+});
+
+test('of many accounts each is looked up by itself: nowhere the runs of all are walked through', async () => {
+  await rows(
+    `with a as (
+       insert into sync.accounts (account_id, since) select 'many' || n, '2020-01-01' from generate_series(1, 20) n returning account_id),
+     c as (
+       insert into sync.coverage (account_id, stream, list) select account_id, s, 'default' from a, unnest('{users,tickets}'::text[]) s),
+     r as (
+       insert into sync.stored_runs (account_id, kind, state, started_at, finished_at)
+       select account_id, case n % 100 when 0 then 'nightly' else 'fresh' end, 'completed', now(), now() from a, generate_series(1, 300) n
+       order by account_id, n returning id, account_id, kind)
+     insert into sync.stored_run_streams (run_id, account_id, stream, state, finished_at)
+     select id, account_id, s, 'completed', now() from r, unnest('{users,tickets}'::text[]) s where s = 'tickets' or kind = 'nightly'`,
+  );
+  await rows('analyze sync.accounts, sync.coverage, sync.stored_runs, sync.stored_run_streams');
+  for (const view of ['problems', 'status'])
+    for (const where of ['', `where account_id = 'many7'`]) {
+      const plan = await rows(`explain select * from sync.${view} ${where}`);
+      const lines = plan.map(line => String(line['QUERY PLAN']));
+      expect(
+        lines.filter(line => /Backward using runs_pkey|Seq Scan on stored_run|CTE Scan on found/.test(line)),
+      ).toEqual([]);
+    }
 });
 
 test('messages are behind by the oldest new change that waits; by history and by what fails they are not', async () => {
