@@ -23,13 +23,15 @@ export function addStart(program: Command, deps: Deps, act: Act): void {
     .description('work and keep the schedule until SIGTERM or Ctrl-C; several may run, on several machines')
     .action(
       act(async () => {
+        // From the first moment on, and also where there is no file: else a reload would end it without a word.
+        using asked = onHangUp();
         const fleet = deps.fleet();
         const [alone] = fleet.files.length === 0 ? fleet.accounts : [];
         if (alone !== undefined) requireSource(alone);
         await using warehouse = await warehouseOf(fleet, deps.signal);
         await using ground = await openGround(fleet, warehouse);
         await using _page = await pageOf(fleet, ground, deps.fleet, program.version()!);
-        if (alone === undefined) await serveFleet(fleet, ground, deps);
+        if (alone === undefined) await serveFleet(fleet, ground, deps, asked);
         else await serveAlone(alone, ground, deps);
         return exitCodes.ok;
       }),
@@ -61,7 +63,7 @@ async function serveAlone(config: Config, ground: Ground, { jobs, signal }: Deps
 }
 
 /** What is wrong with one account stops no other one: it is told, and tried again. */
-async function serveFleet(first: Fleet, ground: Ground, { jobs, signal, fleet }: Deps): Promise<void> {
+async function serveFleet(first: Fleet, ground: Ground, { jobs, signal, fleet }: Deps, asked: HangUp): Promise<void> {
   const served = new Map<string, { given: string; serving: Served }>();
   let known = first;
   const told = new Map<string, string>();
@@ -116,7 +118,6 @@ async function serveFleet(first: Fleet, ground: Ground, { jobs, signal, fleet }:
   say(
     `At work on ${namesOf([...served.keys()])}, until Ctrl-C. \`npx shelfdesk schedule list\` shows their schedules.`,
   );
-  using asked = onHangUp();
   stack.use(keepAlarms(alarmsOn(ground), () => known.accounts));
   while (!signal.aborted) {
     await systemClock.sleep(settleMs, AbortSignal.any([signal, asked.signal()])).catch(() => {});
@@ -132,8 +133,14 @@ async function serveFleet(first: Fleet, ground: Ground, { jobs, signal, fleet }:
   say(handingOver);
 }
 
+interface HangUp extends Disposable {
+  /** Aborts when somebody has asked since the last answer. */
+  signal(): AbortSignal;
+  answer(): void;
+}
+
 /** Who closes a terminal means the end, and not that. */
-function onHangUp(): { signal: () => AbortSignal; answer: () => void } & Disposable {
+function onHangUp(): HangUp {
   let waking = new AbortController();
   const wake = () => waking.abort();
   if (!process.stderr.isTTY) process.on('SIGHUP', wake);
