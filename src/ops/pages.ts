@@ -100,8 +100,9 @@ export function makePages({
       const unread: AccountLine[] = [...accounts().map(({ config }) => config.account)]
         .filter(account => !there.has(account))
         .map(account => ({ account, streams: [], problems: { critical: 0, warning: 0, info: 0 }, workers: 0 }));
+      // Of all that is known of an account nothing else: when its schedule is due takes long to reckon.
       const parts = fleetParts({ at, accounts: [...lines, ...unread] }, stream =>
-        knownOf(stream.account).timeLeft(stream),
+        timeLeft(stream, find(stream.account)?.config, clock.now()),
       );
       return () => parts;
     },

@@ -228,6 +228,18 @@ describe('the figures are those of SQL', () => {
     );
   });
 
+  test('all accounts: when their schedules are due is not reckoned for what does not show it', async () => {
+    const unasked = world
+      .site()
+      .accounts()
+      .map(({ config, sources }) => {
+        const schedule = { get: () => expect.unreachable() };
+        return { config: Object.defineProperty({ ...config }, 'schedule', schedule), sources };
+      });
+    const app = await world.app(noTokens, { accounts: () => unasked });
+    expect((await get('/', {}, app)).statusCode).toBe(200);
+  });
+
   test('names and words of strangers are text', async () => {
     for (const path of ['/', pathOf(markup), '/accounts/failing', '/accounts/paused']) {
       const { body, statusCode } = await get(path);

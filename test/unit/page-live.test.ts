@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
 import { type Listener, type Look, makeLive, mostListeners } from '../../src/ops/live.ts';
-import { html } from '../../src/ops/page/html.ts';
+import { fleetParts } from '../../src/ops/page/fleet.ts';
+import { html, lasting } from '../../src/ops/page/html.ts';
 import { sentence, type Told } from '../../src/ops/page/sentence.ts';
 
 /** Each sleep ends when the test says so; then what follows has been done. */
@@ -131,6 +132,16 @@ const stream = (name: string, more: Partial<Told['streams'][number]> = {}): Told
   ...{ age_p50: null, age_p95: null, sleeps_until: null },
   ...more,
 });
+test('in the table of all accounts what was never read is not 0 s behind', () => {
+  const behind = (...streams: Told['streams'][number][]) => {
+    const line = { account: 'a', streams, problems: { critical: 0, warning: 0, info: 0 }, workers: 1 };
+    const { accounts } = fleetParts({ at, accounts: [line] }, () => null);
+    return /<td class="n">(.*?)<\/td>/.exec(accounts!.html)![1];
+  };
+  const unread = stream('users', { behind: null });
+  expect([behind(unread), behind(unread, stream('tickets'))]).toEqual(['–', lasting(5)]);
+});
+
 const never = { complete_through: null };
 const lastNight = { complete_through: new Date('2026-11-22T02:00:00Z') };
 const all = (...more: Told['streams'][number][]) => [stream('customers'), stream('tickets'), ...more];

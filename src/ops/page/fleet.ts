@@ -32,11 +32,11 @@ function line(
   timeLeft: (stream: StreamFigures) => number | null,
 ): Html {
   const paused = streams.length > 0 && streams.every(({ state }) => state === 'paused');
-  const behind = streams.map(one => one.behind ?? 0);
+  const behind = streams.flatMap(one => one.behind ?? []);
   const sum = (of: (one: StreamFigures) => number) => streams.reduce((all, one) => all + of(one), 0);
   const found = (['critical', 'warning'] as const).filter(severity => problems[severity] > 0);
   return html`
-<tr data-key="account-${account}"><th scope="row"><a href="${pathOf(account)}">${text(account)}</a></th><td>${badge(stateOf(streams))}</td><td>${sentence({ at, streams, works: workers > 0, paused, timeLeft })}</td><td class="n">${streams.length === 0 ? '–' : lasting(Math.max(...behind))}</td><td class="n">${amount(sum(one => one.waiting))}</td><td class="n">${amount(sum(one => one.holes))}</td><td>${
+<tr data-key="account-${account}"><th scope="row"><a href="${pathOf(account)}">${text(account)}</a></th><td>${badge(stateOf(streams))}</td><td>${sentence({ at, streams, works: workers > 0, paused, timeLeft })}</td><td class="n">${behind.length === 0 ? '–' : lasting(Math.max(...behind))}</td><td class="n">${amount(sum(one => one.waiting))}</td><td class="n">${amount(sum(one => one.holes))}</td><td>${
     found.length === 0
       ? html`<span class="soft">none</span>`
       : found.map(
