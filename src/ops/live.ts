@@ -116,7 +116,7 @@ function tell(listeners: ReadonlySet<Listener>, partsFor: (role: Role) => Parts)
     for (const [id, html, name] of parts) {
       if (have.get(id) === name) continue;
       have.set(id, name);
-      listener.send('part', { id, html });
+      listener.send('part', { id, html, name });
     }
   }
 }

@@ -207,6 +207,22 @@ describeInBrowser('the page', open => {
     await pool.end();
   });
 
+  test('shows what is so now also when it was cut off, and what it had been told meanwhile has ended', async () => {
+    await using way = await wayTo(url);
+    const { page } = await open(`${way.url}accounts/fresh`);
+    await isLive(page);
+    const problems = () => page.locator('#problems').textContent();
+    const before = await problems();
+    await world.rows(`insert into sync.paused values ('fresh', 'users', now(), 'ada', null)`);
+    await eventually(async () => expect(await problems()).toContain('by ada'));
+    await way.close();
+    await eventually(async () => expect(await page.locator('#live').textContent()).toMatch(/^Not connected/));
+    await world.rows(`delete from sync.paused where account_id = 'fresh'`);
+    await way.open();
+    await eventually(async () => expect(await problems()).toBe(before));
+    await isLive(page);
+  });
+
   test('shows the queue to operators', async () => {
     const { page, complaints } = await open(guarded);
     await logIn(page, operatorToken);

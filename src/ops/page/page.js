@@ -69,9 +69,10 @@ function becomeInside(from, to) {
   }
 }
 
-function show(id, inside) {
+function show({ id, html: inside, name }) {
   const section = document.getElementById(id);
   if (!section) return location.reload();
+  section.dataset.live = name;
   const template = document.createElement('template');
   template.innerHTML = inside;
   localise(template.content);
@@ -201,8 +202,7 @@ function follow() {
   const well = () => say(`Live; times are ${zone}.`);
   events.addEventListener('open', well);
   events.addEventListener('part', ({ data }) => {
-    const { id, html } = JSON.parse(data);
-    show(id, html);
+    show(JSON.parse(data));
     well();
   });
   events.addEventListener('back', well);
@@ -210,7 +210,10 @@ function follow() {
   events.addEventListener('error', () => {
     say('Not connected: these figures are the last ones seen.', true);
     // Refused, and not only lost: a session that has ended, or a server that is full.
-    if (events.readyState === EventSource.CLOSED) setTimeout(again, 5000);
+    const isRefused = events.readyState === EventSource.CLOSED;
+    // By itself it would ask again for what was to be sent when it began: what it had then is not what is shown now.
+    events.close();
+    setTimeout(again, isRefused ? 5000 : 2000);
   });
 }
 
