@@ -206,13 +206,14 @@ export interface AccountLine {
 export async function readFleetFigures(db: pg.Pool): Promise<{ at: Date; accounts: AccountLine[] }> {
   return inSnapshot(db, async client => {
     const { rows } = await client.query<{ at: Date; account: string; workers: number } & Record<Severity, number>>(
-      `select now() as at, a.account_id as account,
-         (select count(*) from sync.workers w where w.account_id = a.account_id and w.works and sync.is_alive(w.id)) as workers,
+      `with alive as materialized (
+         select account_id, count(*) as workers from sync.live_workers where works group by account_id)
+       select now() as at, a.account_id as account, coalesce(w.workers, 0) as workers,
          count(p) filter (where p.severity = 'critical') as critical,
          count(p) filter (where p.severity = 'warning') as warning,
          count(p) filter (where p.severity = 'info') as info
-       from sync.accounts a left join sync.problems p using (account_id)
-       group by a.account_id order by a.account_id`,
+       from sync.accounts a left join sync.problems p using (account_id) left join alive w using (account_id)
+       group by a.account_id, w.workers order by a.account_id`,
     );
     const streams = (await client.query<StreamFigures>(`${statusSql} order by s.account_id, k.place`)).rows;
     const byAccount = Map.groupBy(streams, ({ account }) => account);

@@ -123,12 +123,13 @@ export const gauges: readonly Family[] = [
   },
   {
     labels: ['account'],
-    sql: `select a.account_id as account,
-        (select count(*) from sync.workers w where w.account_id = a.account_id and w.works and sync.is_alive(w.id)) as workers,
+    sql: `with alive as materialized (
+        select account_id, count(*) as workers from sync.live_workers where works group by account_id)
+      select a.account_id as account, coalesce(w.workers, 0) as workers,
         (select count(*) from sync.alarms m where m.account_id = a.account_id and m.ended_at is null) as alarms,
         (select count(*) from sync.open_suspects s where s.account_id = a.account_id) as suspects,
         (select count(*) from sync.drift d where d.account_id = a.account_id) as drift
-      from sync.accounts a`,
+      from sync.accounts a left join alive w using (account_id)`,
     of: [
       { name: 'shelfdesk_workers', help: 'Processes that live and take jobs of the account.', value: 'workers' },
       { name: 'shelfdesk_alarms_open', help: 'Alarms that have begun and not ended.', value: 'alarms' },

@@ -90,7 +90,7 @@ export async function liveProcesses(
   db: pg.Pool,
 ): Promise<{ account: string; host: string; pid: number; version: string; works: boolean }[]> {
   const { rows } = await db.query(
-    `select account_id as account, host, pid, version, works from sync.workers where sync.is_alive(id) order by id`,
+    `select account_id as account, host, pid, version, works from sync.live_workers order by id`,
   );
   return rows;
 }

@@ -6,7 +6,7 @@ import pg from 'pg';
 import type { Clock } from '../clock.ts';
 import { isAway } from '../errors.ts';
 
-/** 'SHSW': the class of these locks; sync.is_alive() in 0005_around_the_clock.sql knows it as well. */
+/** 'SHSW': the class of these locks; sync.is_alive() in 0005_around_the_clock.sql and sync.live_workers in 0016_problems.sql know it as well. */
 const lockClass = 0x53_48_53_57;
 const againMs = 1000;
 
@@ -255,8 +255,8 @@ export async function workersOf(
   accounts: readonly string[],
 ): Promise<{ account: string; id: number; host: string; pid: number }[]> {
   const { rows } = await db.query<{ account: string; id: number; host: string; pid: number }>(
-    `select account_id as account, id, host, pid from sync.workers
-     where account_id = any($1) and works and sync.is_alive(id) order by account_id, id`,
+    `select account_id as account, id, host, pid from sync.live_workers
+     where account_id = any($1) and works order by account_id, id`,
     [accounts],
   );
   return rows;
