@@ -44,21 +44,37 @@ interface Deps {
   readonly signal?: AbortSignal;
 }
 
-/** Looks every minute until it is disposed of; `accounts` is asked each time. Never fails. */
+/**
+ * Looks every minute until it is disposed of; `accounts` is asked each time. Never fails. Those that share a webhook wait for
+ * each other, and for nobody else: one that takes its time is left to it, while the others are looked after.
+ */
 export function keepAlarms(deps: Deps, accounts: () => readonly Told[]): AsyncDisposable {
   const leaving = new AbortController();
   const signal = leaving.signal;
+  const given = { ...deps, signal };
+  const failed = (error: unknown) => {
+    const reason = error instanceof Error ? error.message : String(error);
+    if (!signal.aborted) deps.log[isAway(error) ? 'debug' : 'error']({ reason }, 'alarms could not be looked after');
+  };
+  /** By webhook, while it is at it. */
+  const telling = new Map<string, Promise<void>>();
   const looking = (async () => {
     while (!signal.aborted) {
       try {
-        await lookAfterAlarms({ ...deps, signal }, accounts());
+        for (const [webhook, { to, accounts: its }] of await compare(given, accounts())) {
+          if (telling.has(webhook)) continue;
+          const told = tellAll(given, to, its).catch(failed);
+          telling.set(
+            webhook,
+            told.finally(() => telling.delete(webhook)),
+          );
+        }
       } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
-        if (!signal.aborted)
-          deps.log[isAway(error) ? 'debug' : 'error']({ reason }, 'alarms could not be looked after');
+        failed(error);
       }
       await deps.clock.sleep(everyMs, signal).catch(() => {});
     }
+    await Promise.all(telling.values());
   })();
   return {
     async [Symbol.asyncDispose]() {
@@ -68,9 +84,17 @@ export function keepAlarms(deps: Deps, accounts: () => readonly Told[]): AsyncDi
   };
 }
 
-/** One look: compares, and tells what is due. Those that share a webhook wait for each other, and for nobody else. */
+/** One look, to its end: compares, and tells what is due. */
 export async function lookAfterAlarms(deps: Deps, all: readonly Told[]): Promise<void> {
-  const { pg, clock } = deps;
+  const webhooks = await compare(deps, all);
+  const done = await Promise.allSettled([...webhooks.values()].map(({ to, accounts }) => tellAll(deps, to, accounts)));
+  for (const one of done) if (one.status === 'rejected') throw one.reason;
+}
+
+type Webhooks = ReadonlyMap<string, { readonly to: AlarmConfig; readonly accounts: readonly string[] }>;
+
+/** Opens and closes alarms; answers whom each webhook is told of. */
+async function compare({ pg, clock }: Deps, all: readonly Told[]): Promise<Webhooks> {
   const webhooks = new Map<string, { to: AlarmConfig; accounts: string[] }>();
   for (const { account, alarm } of all) {
     if (alarm === undefined) continue;
@@ -86,8 +110,7 @@ export async function lookAfterAlarms(deps: Deps, all: readonly Told[]): Promise
     holdMs,
   };
   await compareProblems(pg, watched, new Date(clock.now()));
-  const done = await Promise.allSettled([...webhooks.values()].map(({ to, accounts }) => tellAll(deps, to, accounts)));
-  for (const one of done) if (one.status === 'rejected') throw one.reason;
+  return webhooks;
 }
 
 /** Until nothing is due, or it is not taken: then what is left has time until the next look. */

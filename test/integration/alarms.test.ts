@@ -243,13 +243,8 @@ test('two processes tell each word once; one whose webhook hangs stops no look a
   await mendIt('hangs');
 });
 
-test('in a loop of its own: a database that fails is waited for, and whoever leaves waits for no webhook', async () => {
-  await using hanging = await openHook(() => {});
-  const { clock, to } = await opened('loop', undefined);
-  await breakIt('loop');
-  const alarm = { url: hanging.url, format: 'json' as const };
-  await lookAfterAlarms({ pg: db.pool, clock, log }, [{ account: 'loop', alarm }]);
-  to(1);
+/** A clock whose sleepers are woken by hand. */
+function sleepyClock(clock: Clock) {
   const wakes: (() => void)[] = [];
   const sleepy: Clock = {
     ...clock,
@@ -260,6 +255,55 @@ test('in a loop of its own: a database that fails is waited for, and whoever lea
         signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
       }),
   };
+  return { wakes, sleepy };
+}
+
+test('one whose webhook takes its time keeps nobody else waiting, not even for the next look', async () => {
+  const held: ServerResponse[] = [];
+  await using slow = await openHook(to => void held.push(to));
+  await using quick = await openHook();
+  const { clock, to } = await opened('slow', undefined);
+  await rows(`insert into sync.accounts (account_id, since) values ('quick', '2020-01-01')`);
+  const { wakes, sleepy } = sleepyClock(clock);
+  await breakIt('slow');
+  const told = [
+    { account: 'slow', alarm: { url: slow.url, format: 'json' as const } },
+    { account: 'quick', alarm: { url: quick.url, format: 'json' as const } },
+  ];
+  await using _alarms = keepAlarms({ pg: db.pool, clock: sleepy, log }, () => told);
+  const looked = (times: number) => eventually(() => expect(wakes).toHaveLength(times));
+  await looked(1);
+  to(1);
+  wakes[0]!();
+  await eventually(() => expect(held).toHaveLength(1));
+  await breakIt('quick');
+  await looked(2);
+  to(2);
+  wakes[1]!();
+  await looked(3);
+  to(3);
+  wakes[2]!();
+  await eventually(() => expect(quick.told).toHaveLength(1));
+  // What is on its way is not told twice, and is taken in the end.
+  expect(slow.told).toHaveLength(1);
+  held[0]!.end();
+  await eventually(async () =>
+    expect(await rows(`select told_begin_at is not null as told from sync.alarms where account_id = 'slow'`)).toEqual([
+      { told: true },
+    ]),
+  );
+  await mendIt('slow');
+  await mendIt('quick');
+});
+
+test('in a loop of its own: a database that fails is waited for, and whoever leaves waits for no webhook', async () => {
+  await using hanging = await openHook(() => {});
+  const { clock, to } = await opened('loop', undefined);
+  await breakIt('loop');
+  const alarm = { url: hanging.url, format: 'json' as const };
+  await lookAfterAlarms({ pg: db.pool, clock, log }, [{ account: 'loop', alarm }]);
+  to(1);
+  const { wakes, sleepy } = sleepyClock(clock);
   let asked = 0;
   const alarms = keepAlarms({ pg: db.pool, clock: sleepy, log: loud }, () => {
     if (asked++ === 0) throw new Error('it broke');
