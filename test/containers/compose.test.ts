@@ -17,12 +17,17 @@ const project = `shelfdesk-test-${randomBytes(4).toString('hex')}`;
 const apart = `
 services:
   shelfdesk: { image: ${project} }
+  page: { image: ${project}, ports: !reset [] }
   sandbox: { image: ${project} }
   postgres: { ports: !reset [] }
   redis: { ports: !reset [] }
 `;
 
-const settings = { HELPDESK_BASE_URL: 'http://sandbox:8080/api/v1', HELPDESK_TOKEN: 'sandbox' };
+const settings = {
+  HELPDESK_BASE_URL: 'http://sandbox:8080/api/v1',
+  HELPDESK_TOKEN: 'sandbox',
+  SHELFDESK_WEB_TOKEN: 'operators-hush-hush',
+};
 
 describeOnDocker('docker compose up', () => {
   let folder: string;
@@ -30,7 +35,17 @@ describeOnDocker('docker compose up', () => {
   const compose = (...args: string[]) => {
     const files = ['--file', join(root, 'docker-compose.yml'), '--file', join(folder, 'apart.yml')];
     // An empty file, so that the project's own .env is not read.
-    const where = ['--project-name', project, ...files, '--env-file', join(folder, 'none.env'), '--profile', 'sandbox'];
+    const where = [
+      '--project-name',
+      project,
+      ...files,
+      '--env-file',
+      join(folder, 'none.env'),
+      '--profile',
+      'sandbox',
+      '--profile',
+      'page',
+    ];
     return docker(['compose', ...where, ...args], settings);
   };
 
@@ -85,7 +100,7 @@ describeOnDocker('docker compose up', () => {
   });
 
   test('all stop when they are asked to: nobody is killed, nobody was started again', patience, async () => {
-    const ours = [...(await containers('shelfdesk')), ...(await containers('sandbox'))];
+    const ours = (await Promise.all(['shelfdesk', 'page', 'sandbox'].map(containers))).flat();
     await compose('stop');
     const ends = (await inspect('{{.State.ExitCode}} {{.RestartCount}}', ours)).split('\n');
     expect(ends).toEqual(ours.map(() => expect.stringMatching(/^(0|130) 0$/)));

@@ -18,7 +18,7 @@ export interface Service {
 }
 
 export interface Compose {
-  services: Record<'shelfdesk' | 'sandbox' | 'postgres' | 'redis', Service>;
+  services: Record<'shelfdesk' | 'page' | 'sandbox' | 'postgres' | 'redis', Service>;
   volumes: Record<string, unknown>;
   [more: string]: unknown;
 }

@@ -3,13 +3,14 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
+import { demandSafe } from '../../src/ops/server.ts';
 import { settings } from '../../src/settings.ts';
 import { readCompose } from '../support/compose.ts';
 import { root } from '../support/docker.ts';
 
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 const { services, volumes } = readCompose();
-const { shelfdesk, sandbox, postgres, redis } = services;
+const { shelfdesk, page, sandbox, postgres, redis } = services;
 
 /** Each instruction and what it is given, lines joined, comments left out. */
 const instructions = read('Dockerfile')
@@ -86,9 +87,10 @@ describe('the image', () => {
 });
 
 describe('the services', () => {
-  test('are the worker, its two servers, and a sandbox for those who ask for it', () => {
+  test('are the worker, its two servers, and a page and a sandbox for those who ask for it', () => {
     expect(Object.entries(services).map(([name, { image, profiles }]) => [name, image, profiles])).toEqual([
       ['shelfdesk', 'shelfdesk', undefined],
+      ['page', 'shelfdesk', ['page']],
       ['sandbox', 'shelfdesk', ['sandbox']],
       ['postgres', 'postgres:18', undefined],
       ['redis', 'redis:8', undefined],
@@ -97,7 +99,8 @@ describe('the services', () => {
 
   test('one of them builds the image: two at once would clash', () => {
     expect(Object.values(services).filter(({ build }) => build !== undefined)).toEqual([shelfdesk]);
-    expect([shelfdesk.build, shelfdesk.pull_policy, sandbox.pull_policy]).toEqual(['.', 'build', 'never']);
+    expect([shelfdesk.build, shelfdesk.pull_policy]).toEqual(['.', 'build']);
+    expect([page.pull_policy, sandbox.pull_policy]).toEqual(['never', 'never']);
   });
 
   test('each has a health check, and the worker waits for those of its servers', () => {
@@ -115,8 +118,19 @@ describe('the services', () => {
     expect(shelfdesk).not.toHaveProperty('ports');
   });
 
+  test('the page is one of its own: for this machine alone, and never without a token', () => {
+    const [command, ...options] = page.command!;
+    const option = (name: string) => options[options.indexOf(name) + 1]!;
+    expect(command).toBe('web');
+    expect(page.ports).toEqual([`127.0.0.1:\${SHELFDESK_WEB_PORT:-8090}:${option('--port')}`]);
+    expect(page.healthcheck!.test.join(' ')).toContain(`http://127.0.0.1:${option('--port')}/readyz`);
+    const web = { host: option('--host'), token: undefined, viewerToken: undefined };
+    expect(() => demandSafe(web)).toThrow('would be open to everybody');
+    expect([page.environment, page.depends_on]).toEqual([shelfdesk.environment, shelfdesk.depends_on]);
+  });
+
   test('our own have no rights, and write to no disk', () => {
-    for (const one of [shelfdesk, sandbox]) {
+    for (const one of [shelfdesk, page, sandbox]) {
       expect(one).toMatchObject({ read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] });
       expect(one).not.toHaveProperty('volumes');
       expect(one).not.toHaveProperty('user');
