@@ -4,7 +4,7 @@ import { systemClock } from '../clock.ts';
 import type { Config, Fleet } from '../config.ts';
 import { requireSource } from '../context.ts';
 import { exitCodes, isAway, ShelfdeskError } from '../errors.ts';
-import { keepAlarms } from '../ops/alarms.ts';
+import { keepAlarms, toldOf } from '../ops/alarms.ts';
 import { type Ground, openGround } from './account.ts';
 import type { Act, Deps } from './command.ts';
 import { scheduleOf, showSchedule } from './schedule.ts';
@@ -66,6 +66,7 @@ async function serveAlone(config: Config, ground: Ground, { jobs, signal }: Deps
 async function serveFleet(first: Fleet, ground: Ground, { jobs, signal, fleet }: Deps, asked: HangUp): Promise<void> {
   const served = new Map<string, { given: string; serving: Served }>();
   let known = first;
+  const alarms = new Map<string, Config['alarm']>();
   const told = new Map<string, string>();
   await using stack = new AsyncDisposableStack();
   stack.defer(async () => {
@@ -104,6 +105,7 @@ async function serveFleet(first: Fleet, ground: Ground, { jobs, signal, fleet }:
     known = now;
     const { accounts, refused } = now;
     for (const { account, error } of refused) tell(account, error);
+    for (const { account, alarm } of accounts) alarms.set(account, alarm);
     const wanted = new Set(accounts.map(({ account }) => account));
     for (const account of served.keys()) if (!wanted.has(account)) await leave(account);
     for (const config of accounts) {
@@ -118,7 +120,7 @@ async function serveFleet(first: Fleet, ground: Ground, { jobs, signal, fleet }:
   say(
     `At work on ${namesOf([...served.keys()])}, until Ctrl-C. \`npx shelfdesk schedule list\` shows their schedules.`,
   );
-  stack.use(keepAlarms(alarmsOn(ground), () => known.accounts));
+  stack.use(keepAlarms(alarmsOn(ground), () => toldOf(known, alarms)));
   while (!signal.aborted) {
     await systemClock.sleep(settleMs, AbortSignal.any([signal, asked.signal()])).catch(() => {});
     asked.answer();

@@ -7,7 +7,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { type Dispatcher, request } from 'undici';
 import type { Clock } from '../clock.ts';
-import type { AlarmConfig } from '../config.ts';
+import type { AlarmConfig, Fleet } from '../config.ts';
 import { isAway } from '../errors.ts';
 import { type Alarm, compareProblems, noteTold, noteUntold, takeAlarm } from '../warehouse/alarms.ts';
 
@@ -42,6 +42,23 @@ interface Deps {
   readonly log: Logger;
   readonly dispatcher?: Dispatcher;
   readonly signal?: AbortSignal;
+}
+
+/**
+ * Everybody of the fleet, also those whose settings are wrong now, and whom nobody serves: of them the webhook that they had
+ * (`had`, by account), or the one that all others have.
+ */
+export function toldOf(
+  { accounts, refused }: Pick<Fleet, 'accounts' | 'refused'>,
+  had: ReadonlyMap<string, AlarmConfig | undefined>,
+): Told[] {
+  const [first, ...others] = accounts.map(({ alarm }) => alarm);
+  const isAll = others.every(alarm => alarm?.format === first?.format && alarm?.url.href === first?.url.href);
+  const common = isAll ? first : undefined;
+  return [
+    ...accounts,
+    ...refused.map(({ account }) => ({ account, alarm: had.has(account) ? had.get(account) : common })),
+  ];
 }
 
 /**

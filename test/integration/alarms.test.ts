@@ -4,8 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
-import type { AlarmConfig } from '../../src/config.ts';
-import { keepAlarms, lookAfterAlarms } from '../../src/ops/alarms.ts';
+import { type AlarmConfig, readConfig } from '../../src/config.ts';
+import { UsageError } from '../../src/errors.ts';
+import { keepAlarms, lookAfterAlarms, toldOf } from '../../src/ops/alarms.ts';
 import { eventually } from '../support/desk.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 
@@ -241,6 +242,45 @@ test('two processes tell each word once; one whose webhook hangs stops no look a
   expect([hook.told.length, hanging.told.length]).toEqual([1, 1]);
   await mendIt('two');
   await mendIt('hangs');
+});
+
+test('who has wrong settings now is still looked after: by the webhook that he had, or the one that all have', async () => {
+  const alarm = (name: string): AlarmConfig => ({ url: new URL(`https://hooks.example/${name}`), format: 'json' });
+  const served = (account: string, its: AlarmConfig | undefined) => ({
+    ...readConfig('/nowhere', {}),
+    account,
+    alarm: its,
+  });
+  const refused = ['cem', 'dan'].map(account => ({ account, error: new UsageError('it is gone', 'Put it there.') }));
+  const had = new Map([['cem', alarm('cem')]]);
+  const of = (...accounts: ReturnType<typeof served>[]) =>
+    toldOf({ accounts, refused }, had).map(one => [one.account, one.alarm?.url.pathname]);
+  expect(of(served('ada', alarm('all')), served('ben', alarm('all')))).toEqual([
+    ['ada', '/all'],
+    ['ben', '/all'],
+    ['cem', '/cem'],
+    ['dan', '/all'],
+  ]);
+  expect(of(served('ada', alarm('all')), served('ben', undefined)).slice(2)).toEqual([
+    ['cem', '/cem'],
+    ['dan', undefined],
+  ]);
+  expect(of().at(-1)).toEqual(['dan', undefined]);
+
+  // Nobody serves him: that is told.
+  await using hook = await openHook();
+  await rows(`insert into sync.accounts (account_id, since) values ('cem', '2020-01-01')`);
+  await rows(`insert into sync.targets (account_id, subject, target) values ('cem', 'nightly', '6 h')`);
+  await rows(
+    `insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by) values ('cem', 'fresh', now(), now(), 0)`,
+  );
+  const { clock, to } = clockAt();
+  const all = toldOf({ accounts: [], refused }, new Map([['cem', { url: hook.url, format: 'json' as const }]]));
+  for (const at of [0, 1]) {
+    to(at);
+    await lookAfterAlarms({ pg: db.pool, clock, log }, all);
+  }
+  expect(hook.told).toMatchObject([{ account: 'cem', problem: 'no_worker', state: 'begin' }]);
 });
 
 /** A clock whose sleepers are woken by hand. */
