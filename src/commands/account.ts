@@ -8,8 +8,8 @@ import { type Context, openContext, openLog, requireSource, type Warehouse } fro
 import { type OpenQueue, openQueues, type Queues } from '../queue/queue.ts';
 import { streams } from '../streams/index.ts';
 import type { Stream } from '../streams/stream.ts';
-import { bindAccount } from '../warehouse/accounts.ts';
-import { register } from '../warehouse/coverage.ts';
+import { bindAccount, nameAccount } from '../warehouse/accounts.ts';
+import { forgetLists, register } from '../warehouse/coverage.ts';
 import { migrate } from '../warehouse/migrate.ts';
 import { keepTargets } from '../warehouse/targets.ts';
 import { type Attendance, attend, type Presence } from '../warehouse/workers.ts';
@@ -45,10 +45,14 @@ export interface Account extends AsyncDisposable {
   readonly presence: Presence;
 }
 
-/** What is asked of an account that is opened. `works`: this process takes jobs at once. */
+/**
+ * What is asked of an account that is opened. `works`: this process takes jobs at once. `binds`, by default: what it finds in
+ * the settings holds from now on, sources, lists and promises.
+ */
 interface How {
   signal: AbortSignal;
   works: boolean;
+  binds?: boolean;
 }
 
 /** One account alone, with a ground of its own. */
@@ -62,17 +66,25 @@ export async function openAccount(config: Config, warehouse: Warehouse, how: How
 }
 
 /** Makes sure that the account is the one of these sources. */
-export async function openAccountOn(ground: Ground, config: Config, { signal, works }: How): Promise<Account> {
+export async function openAccountOn(
+  ground: Ground,
+  config: Config,
+  { signal, works, binds = true }: How,
+): Promise<Account> {
   await using stack = new AsyncDisposableStack();
   requireSource(config);
   const log = ground.log.child({ account: config.account });
   const ctx = stack.use(openContext(config, ground.warehouse.pg, { log, signal }));
-  const { queue: name } = await bindAccount(ctx.pg, ctx.account, {
+  const { queue: name } = await (binds ? bindAccount : nameAccount)(ctx.pg, ctx.account, {
     ...(config.helpdesk && { helpdesk: config.helpdesk.baseUrl }),
     ...(config.books && { books: config.books.baseUrl }),
   });
-  await registerAll(ctx, config.sinceMs);
-  await keepTargets(ctx.pg, ctx.account, promisesOf(config));
+  const lists = listsOf(ctx);
+  await register(ctx.pg, ctx.account, config.sinceMs, lists, new Date(ctx.clock.now()));
+  if (binds) {
+    await forgetLists(ctx.pg, ctx.account, lists);
+    await keepTargets(ctx.pg, ctx.account, promisesOf(config));
+  }
   const queue = stack.use(ground.queues.open(name));
   const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: ourVersion() };
   const presence = stack.use(await ground.attendance.enter(me));
@@ -84,13 +96,12 @@ function ourVersion(): string {
   return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 }
 
-async function registerAll({ pg, account, clock, sources, books }: Context, sinceMs: number): Promise<void> {
-  const listsOf = (stream: Stream) => {
+function listsOf({ sources, books }: Context): { stream: string; list: string }[] {
+  const namesOf = (stream: Stream) => {
     if (stream.kind === 'shelves') return books.owners;
     return stream.kind === 'list' ? stream.lists.map(({ name }) => name) : [];
   };
-  const lists = streams
+  return streams
     .filter(({ source }) => sources.has(source))
-    .flatMap(stream => listsOf(stream).map(list => ({ stream: stream.name, list })));
-  await register(pg, account, sinceMs, lists, new Date(clock.now()));
+    .flatMap(stream => namesOf(stream).map(list => ({ stream: stream.name, list })));
 }

@@ -103,14 +103,14 @@ function many(text: string): number {
   throw new InvalidArgumentError('It must be a number, 1 or more.');
 }
 
-/** Keeps the answer, for the run that it is compared with. */
+/** Keeps the answer, for the run that it is compared with; binds the account to nothing, so that it may be asked of any settings. */
 export async function runPlan(
   config: Config,
   warehouse: Warehouse,
   question: Question,
   { signal }: { signal: AbortSignal },
 ): Promise<PlanResult> {
-  await using account = await openAccount(config, warehouse, { signal, works: false });
+  await using account = await openAccount(config, warehouse, { signal, works: false, binds: false });
   const { ctx } = account;
   const { kind } = question;
   if (kind !== 'sync' && kind !== 'backfill' && (await completeThrough(ctx.pg, ctx.account, 'tickets')) === undefined)

@@ -1,6 +1,6 @@
 /**
  * What a run will take, told before it begins: its requests by the readings that will make them, its time by the ledger that
- * will grant them. Nothing is written, and no run is opened; what is not known here is asked of the source, if it may be.
+ * will grant them. Nothing is written but what its own requests cost, and no run is opened; what is not known here is asked of the source, if it may be.
  */
 import { empty, type Limits, type State } from '../budget/ledger.ts';
 import type { Context } from '../context.ts';

@@ -24,6 +24,16 @@ export async function bindAccount(db: pg.Pool, account: string, sources: Sources
      where (a.source = '' and excluded.source <> '') or (a.books_source = '' and excluded.books_source <> '')`,
     [account, sources.helpdesk?.href ?? '', sources.books?.href ?? ''],
   );
+  return boundAccount(db, account, sources);
+}
+
+/** The same for who only looks ahead: an account that is not known yet is known then, and stays free for any source. */
+export async function nameAccount(db: pg.Pool, account: string, sources: Sources): Promise<{ queue: string }> {
+  await db.query('insert into sync.accounts (account_id) values ($1) on conflict do nothing', [account]);
+  return boundAccount(db, account, sources);
+}
+
+async function boundAccount(db: pg.Pool, account: string, sources: Sources): Promise<{ queue: string }> {
   const { rows } = await db.query<{ source: string; books_source: string; queue: string }>(
     'select source, books_source, queue from sync.accounts where account_id = $1',
     [account],

@@ -11,11 +11,12 @@ import type { Client } from './pool.ts';
 type Queryable = Pick<pg.ClientBase, 'query'>;
 type Key = Pick<Claim, 'account' | 'stream'>;
 
+const isRead = 'exists (select from sync.coverage where account_id = $1 and not isempty(covered))';
 const keyOf = (claim: Key, list: string) => [claim.account, claim.stream, list];
 
 /**
- * Makes the account and its lists known, from `now` on where it is new: a stream is not complete while one of its lists was never read. Lists of these
- * streams that are not wanted any more (an owner of shelves) are forgotten: of what they brought nothing more is claimed.
+ * Makes the account and its lists known, from `now` on while nothing has been read: a stream is not complete while one of its
+ * lists was never read.
  */
 export async function register(
   db: Queryable,
@@ -27,9 +28,8 @@ export async function register(
   await db.query(
     `insert into sync.accounts (account_id, since, mirrored_since) values ($1, $2, $3)
      on conflict (account_id) do update set since = excluded.since,
-       mirrored_since = case when exists (select from sync.coverage where account_id = $1)
-         then accounts.mirrored_since else excluded.mirrored_since end
-     where accounts.since <> excluded.since or not exists (select from sync.coverage where account_id = $1)`,
+       mirrored_since = case when ${isRead} then accounts.mirrored_since else excluded.mirrored_since end
+     where accounts.since <> excluded.since or not ${isRead}`,
     [account, new Date(sinceMs), now],
   );
   await db.query(
@@ -38,6 +38,17 @@ export async function register(
      on conflict do nothing`,
     [account, lists.map(({ stream }) => stream), lists.map(({ list }) => list)],
   );
+}
+
+/**
+ * Lists of these streams that are not wanted any more (an owner of shelves) are forgotten: of what they brought nothing more
+ * is claimed.
+ */
+export async function forgetLists(
+  db: Queryable,
+  account: string,
+  lists: readonly { stream: string; list: string }[],
+): Promise<void> {
   await db.query(
     `delete from sync.coverage c
      where account_id = $1 and stream = any($2) and not exists (

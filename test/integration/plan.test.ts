@@ -144,6 +144,38 @@ test('on a terminal there is a line for each stream, the last frame stays, and t
   for (const frame of frames.slice(1)) expect(frame.startsWith('\u001b[4A\r')).toBe(true);
 });
 
+test('a plan binds the account to nothing, and the mirror begins with the first run that reads', async () => {
+  await using empty = await freshDatabase();
+  const asked = async (sql: string, ...values: unknown[]) => (await empty.pool.query(sql, values)).rows;
+  const pool = makePool(empty.url);
+  await using warehouse = { url: empty.url, pg: pool, folder: undefined, [Symbol.asyncDispose]: () => pool.end() };
+  const deps = { jobs, signal: new AbortController().signal };
+  const config = configFor(empty.url, sandbox);
+  const mistyped = { ...config, helpdesk: { ...config.helpdesk!, baseUrl: new URL('https://typo.example/api/v1') } };
+  const verify: Question = { kind: 'verify', streams: ['users'], sample: 1 };
+  await expect(runPlan(mistyped, warehouse, verify, deps)).rejects.toThrow('there is nothing to verify yet');
+  const users: Question = { kind: 'sync', streams: ['users'] };
+  await runPlan(config, warehouse, users, deps);
+  expect(await asked('select source from sync.accounts')).toEqual([{ source: '' }]);
+  expect(await asked('select from sync.targets')).toEqual([]);
+
+  const [{ at }] = await asked(
+    `update sync.accounts set mirrored_since = now() - interval '4 days' returning now() as at`,
+  );
+  expect((await runSync(config, warehouse, ['users'], deps)).state).toBe('completed');
+  const bound = await asked('select source, mirrored_since >= $1 as begun from sync.accounts', at);
+  expect(bound).toEqual([{ source: sandbox.url, begun: true }]);
+
+  // What runs have found stays as it is: since when, and the lists of other settings.
+  await asked(`update sync.accounts set mirrored_since = '2020-01-01'`);
+  await asked(`insert into sync.coverage (account_id, stream, list) values ('default', 'users', 'other')`);
+  await runPlan(config, warehouse, users, deps);
+  expect(await asked(`select from sync.coverage where list = 'other'`)).toHaveLength(1);
+  expect((await runSync(config, warehouse, ['users'], deps)).state).toBe('completed');
+  expect(await asked(`select from sync.coverage where list = 'other'`)).toEqual([]);
+  expect(await asked('select mirrored_since from sync.accounts')).toEqual([{ mirrored_since: new Date('2020-01-01') }]);
+});
+
 test('what is planned is shown; what cannot be planned is said', async () => {
   const wrong = [
     ['drift'],
