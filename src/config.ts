@@ -206,6 +206,7 @@ function environmentOf(folder: string, environment: Environment): Given {
     account: 'default',
     values,
     whereIs: name => (isOfEnvironment(name) ? 'the environment' : join(folder, '.env')),
+    isNamed: () => false,
     whereTo: `in the environment or in ${join(folder, '.env')}`,
   };
 }
@@ -315,9 +316,7 @@ function settle(given: Given): { value: Values; wrong: readonly UsageError[] } {
   const issues = new Map<string, string>();
   for (const { path, message } of parsed.error.issues)
     if (!issues.has(String(path[0]))) issues.set(String(path[0]), message);
-  const wrong = [...issues].map(([name, message]) =>
-    wrongSetting(name as Name, message, given.whereIs(name), given.values[name]),
-  );
+  const wrong = [...issues].map(([name, message]) => wrongSetting(name as Name, message, given));
   const value = shape.parse(Object.fromEntries(Object.entries(given.values).filter(([name]) => !issues.has(name))));
   // What another one misses is there, if it is one of the wrong ones.
   const others = contradictions(value, given).filter(
@@ -454,10 +453,14 @@ function booksOf(value: Values, where: string): BooksConfig | undefined {
   };
 }
 
-function wrongSetting(name: Name, message: string, where: string, value: string | undefined): UsageError {
+function wrongSetting(name: Name, message: string, given: Given): UsageError {
   const setting: { says: string; secret?: boolean } = settings[name];
-  const shown = setting.secret ? '' : ` (it is "${value}")`;
-  return new UsageError(`${name} ${lowerFirst(message)}${shown}`, `Change it in ${where}. ${setting.says}`);
+  const remedy = `Change it in ${given.whereIs(name)}. ${setting.says}`;
+  if (setting.secret) return new UsageError(`${name} ${lowerFirst(message)}`, remedy);
+  // Nor is what the message has of it: two references may have been mixed up.
+  if (given.isNamed(name))
+    return new UsageError(`${name} cannot be what it is to come from, which is not shown`, remedy);
+  return new UsageError(`${name} ${lowerFirst(message)} (it is "${given.values[name]}")`, remedy);
 }
 
 const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);

@@ -4,8 +4,9 @@
  * `{ file: path }`. JSON will do as well: it is YAML.
  */
 import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { dirname, resolve } from 'node:path';
-import { isAlias, isMap, isScalar, LineCounter, type ParsedNode, parseDocument, type YAMLMap } from 'yaml';
+import type { ParsedNode, YAMLMap } from 'yaml';
 import { UsageError } from './errors.ts';
 import { settings } from './settings.ts';
 
@@ -15,6 +16,8 @@ export interface Given {
   readonly values: Readonly<Record<string, string | undefined>>;
   /** Of one that is set: `the environment`, `line 7 of fleet.yml`. */
   whereIs(name: string): string;
+  /** Its value stands elsewhere, and may be a secret that stands at the wrong name. */
+  isNamed(name: string): boolean;
   /** Where one that is missing would be set: `in the environment`. */
   readonly whereTo: string;
 }
@@ -36,10 +39,13 @@ export interface Refused {
 const accountName = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 const nameRule = 'Use small letters, digits, - and _, beginning with a letter or digit, 63 at most.';
 
-type Found = Map<string, { value: string; line: number }>;
+type Found = Map<string, { value: string; isNamed: boolean; line: number }>;
 
 /** `variable` answers what the environment has. Throws UsageError where the file as a whole cannot be read. */
 export function readFleetFile(path: string, variable: (name: string) => string | undefined): FleetFile {
+  // 84 files, which take as long to load as a tenth of the program: nobody waits for them who has no such file.
+  const yaml: typeof import('yaml') = createRequire(import.meta.url)('yaml');
+  const { isAlias, isMap, isScalar, LineCounter, parseDocument } = yaml;
   const files = [path];
   const lines = new LineCounter();
   // Everything is text, as in the environment: an id of 21 digits would be another one as a number.
@@ -77,16 +83,21 @@ export function readFleetFile(path: string, variable: (name: string) => string |
           `${name} (${at(line_)}) belongs to the whole process, and no account has one of its own`,
           `Set ${name} in the environment.`,
         );
-      found.set(name, { value: textIn(name, setting.inFile, value, line_), line: line_ });
+      found.set(name, { ...textIn(name, setting.inFile, value, line_), line: line_ });
     }
     return found;
   };
 
-  const textIn = (name: string, kind: 'plain' | 'reference', given: unknown, line: number): string => {
+  const textIn = (
+    name: string,
+    kind: 'plain' | 'reference',
+    given: unknown,
+    line: number,
+  ): { value: string; isNamed: boolean } => {
     const node = isAlias(given) ? given.resolve(document) : given;
     if (node === null || isScalar(node)) {
       const text = isScalar(node) ? String(node.value ?? '') : '';
-      if (kind === 'plain' || text === '') return text;
+      if (kind === 'plain' || text === '') return { value: text, isNamed: false };
       throw new UsageError(
         `${name} (${at(line)}) is a secret, and stands in the file`,
         `Write where it is instead: ${name}: { env: NAME } or ${name}: { file: path }. Who could read the file knows it: change it at the source.`,
@@ -103,7 +114,7 @@ export function readFleetFile(path: string, variable: (name: string) => string |
       );
     if (how === 'env') {
       const value = variable(where);
-      if (value) return value;
+      if (value) return { value, isNamed: true };
       throw new UsageError(`${name} (${at(line)}) is to come from ${where}, which is not set`, `Set ${where}.`);
     }
     const file = resolve(dirname(path), where);
@@ -111,7 +122,7 @@ export function readFleetFile(path: string, variable: (name: string) => string |
     const value = textOf(file, `${name} (${at(line)})`).trim();
     if (value === '')
       throw new UsageError(`${file} is empty, and ${name} (${at(line)}) is to come from it`, 'Fill it.');
-    return value;
+    return { value, isNamed: true };
   };
 
   let defaults: Found = new Map();
@@ -135,6 +146,7 @@ export function readFleetFile(path: string, variable: (name: string) => string |
         account,
         values: Object.fromEntries([...found].map(([name, { value }]) => [name, value])),
         whereIs: name => at(found.get(name)?.line ?? line),
+        isNamed: name => found.get(name)?.isNamed === true,
         whereTo: `for account '${account}' (${at(line)})`,
       });
     } catch (error) {

@@ -45,6 +45,22 @@ const desk = (name: string) => `
     HELPDESK_TOKEN: { env: TOKEN }`;
 
 describe('what is taken', () => {
+  test('not the value where what is named stands at the wrong name', async () => {
+    const text = `accounts:
+  acme:
+    HELPDESK_BASE_URL: https://acme.example/api/v1
+    HELPDESK_TOKEN: { env: OTHER }
+    HELPDESK_CREDITS: { env: TOKEN }
+  bolt:${desk('bolt')}
+    FRESHNESS_TARGETS: { env: TOKEN }`;
+    const { refused } = await read(text, { OTHER: '100' });
+    expect(refused.map(({ account }) => account)).toEqual(['acme', 'bolt']);
+    for (const { error } of refused) {
+      expect(error.message).toMatch(/^[A-Z_]+ cannot be what it is to come from, which is not shown$/);
+      expect(inspect(error, { depth: 9 })).not.toContain('hush-hush');
+    }
+  });
+
   test('accounts in their order, with what they have in common, and secrets from where they are', async () => {
     const fleet = await read(
       `defaults: { HELPDESK_RESERVE: 20, SCHEDULE_FRESH: '' }
