@@ -5,7 +5,7 @@
 import type { SourceName } from '../http/request.ts';
 import type { Client } from '../warehouse/pool.ts';
 
-/** `requests`: a day by the hour, for what is counted by the day. */
+/** `requests`: a day by the hour, for what is counted by the day: the 24 hours before the next minute, not whole ones. */
 export const ranges = {
   hour: { stepMinutes: 1, steps: 60 },
   day: { stepMinutes: 10, steps: 144 },
@@ -41,13 +41,14 @@ export async function creditBuckets(
   range: keyof typeof ranges,
 ): Promise<Bucket[]> {
   const { stepMinutes, steps } = ranges[range];
+  const from = range === 'requests' ? `date_trunc('minute', now()) + interval '1 minute'` : `'epoch'`;
   const mean = (column: string) => `coalesce(sum(m.${column}) / b.minutes, 0)::float8 as ${column}`;
   const { rows } = await db.query<Bucket>(
     `with steps as (
        select begins, begins + $3::interval as ends,
          greatest(1, least(${stepMinutes}, ceil(extract(epoch from now() - begins) / 60)))::int as minutes
        from generate_series(
-         date_bin($3::interval, now(), 'epoch') - ${steps - 1} * $3::interval, now(), $3::interval) begins)
+         date_bin($3::interval, now(), ${from}) - ${steps - 1} * $3::interval, now(), $3::interval) begins)
      select b.begins, b.minutes, ${[...lanes, 'others'].map(mean).join(', ')},
        coalesce(sum(m.refused), 0)::int8 as refused,
        coalesce(max(m.credit_limit), (

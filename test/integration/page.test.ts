@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { addWeb } from '../../src/commands/web.ts';
 import { cookieName, mostTries, sessionMs } from '../../src/ops/auth.ts';
+import { creditBuckets } from '../../src/ops/credits.ts';
 import { pathOf } from '../../src/ops/page/fleet.ts';
 import { amount, escaped, lasting } from '../../src/ops/page/html.ts';
 import { demandSafe } from '../../src/ops/server.ts';
@@ -212,6 +213,19 @@ describe('the figures are those of SQL', () => {
     expect(textOf(/<figcaption[^>]*>([\s\S]*?)<\/figcaption>/.exec(page)![1]!)).toContain(
       `we used ${amount(row!.sum)} credits`,
     );
+  });
+
+  test('requests of the catalog: of 24 hours to the minute', async () => {
+    await world.rows(
+      `insert into sync.credit_minutes (account_id, source, minute, credit_limit, fresh)
+       select 'begun', 'books', date_trunc('minute', now()) - n * interval '1 minute', 1000, n
+       from unnest('{0,1437,1442}'::int[]) n`,
+    );
+    const client = await world.pool.connect();
+    const buckets = await creditBuckets(client, 'begun', 'books', 'requests');
+    client.release();
+    expect(buckets).toHaveLength(24);
+    expect(Math.round(buckets.reduce((sum, { fresh, minutes }) => sum + fresh * minutes, 0))).toBe(1437);
   });
 
   test('all accounts: a line for each, those that need a look first', async () => {
