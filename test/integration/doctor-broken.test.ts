@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, constants } from 'node:fs';
-import { chmod, stat, writeFile } from 'node:fs/promises';
+import { chmod, rm, stat, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -161,6 +161,10 @@ describe('settings', () => {
     expect(report.of('the file of accounts')).toMatchObject({ state: 'warn', fix: expect.any(String) });
     const mended = await look(environment, names, { folder: folder.path, fix: true });
     expect([mended.of('files with secrets').state, mended.of('the file of accounts').state]).toEqual(['ok', 'ok']);
+    await rm(secret);
+    const lost = await look(environment, names, { folder: folder.path });
+    expect(lost.of('settings').state).toBe('fail');
+    expect(lost.of('files with secrets')).toMatchObject({ state: 'ok', says: expect.not.stringContaining('failed') });
     expect([(await stat(file)).mode & 0o777, (await stat(secret)).mode & 0o777]).toEqual([0o644, 0o600]);
   });
 

@@ -1,4 +1,5 @@
 /** Settings, and what of them others could read. */
+import { existsSync } from 'node:fs';
 import { chmod, readdir, readFile, stat } from 'node:fs/promises';
 import type { Config } from '../../config.ts';
 import { UsageError } from '../../errors.ts';
@@ -115,7 +116,9 @@ export const settingsChecks: readonly Check[] = [
     looks: 'whether .env, or a file with a secret that SHELFDESK_CONFIG names, can be read by others',
     async run(given) {
       if (given.uid === undefined) return skipped('this system has no file modes');
-      const secret = [...(given.look.file ? [given.look.file] : []), ...(given.fleetIfAny?.files.slice(1) ?? [])];
+      const named = [...(given.look.file ? [given.look.file] : []), ...(given.fleetIfAny?.files.slice(1) ?? [])];
+      // One that is missing is what `settings` says.
+      const secret = named.filter(file => existsSync(file));
       const found = await Promise.all(secret.map(file => readable(file, given)));
       const open = found.filter(one => one !== undefined);
       if (open.length > 0) return open;
