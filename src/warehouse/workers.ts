@@ -102,6 +102,9 @@ export async function attend(url: string, clock: Clock): Promise<Attendance> {
       await inTime(again, clock, leave(again.client, left)).catch(() => {});
       await inTime(again, clock, sayWorks(again.client, held)).catch(() => {});
       session = again;
+      // Who left while these were asked found no session to leave by.
+      const late = held.filter(entry => !entries.has(entry) && !left.includes(entry));
+      await inTime(again, clock, leave(again.client, late)).catch(() => {});
     }
   })();
 
