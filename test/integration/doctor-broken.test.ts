@@ -161,11 +161,11 @@ describe('settings', () => {
     expect(report.of('the file of accounts')).toMatchObject({ state: 'warn', fix: expect.any(String) });
     const mended = await look(environment, names, { folder: folder.path, fix: true });
     expect([mended.of('files with secrets').state, mended.of('the file of accounts').state]).toEqual(['ok', 'ok']);
+    expect([(await stat(file)).mode & 0o777, (await stat(secret)).mode & 0o777]).toEqual([0o644, 0o600]);
     await rm(secret);
     const lost = await look(environment, names, { folder: folder.path });
     expect(lost.of('settings').state).toBe('fail');
     expect(lost.of('files with secrets')).toMatchObject({ state: 'ok', says: expect.not.stringContaining('failed') });
-    expect([(await stat(file)).mode & 0o777, (await stat(secret)).mode & 0o777]).toEqual([0o644, 0o600]);
   });
 
   test('a page that everybody could open', async () => {
