@@ -91,7 +91,7 @@ export class ClockMoved extends ShelfdeskError {
 /** People told it to wait: the page in flight is committed, and the stream waits until they resume it. */
 export class Paused extends ShelfdeskError {
   constructor(what: string) {
-    super(`${what} is paused`, 'It goes on when it is resumed: `npx shelfdesk resume`.');
+    super(`${what} is paused`, 'It goes on when somebody resumes it.');
   }
 }
 
@@ -131,7 +131,7 @@ export function isAway(error: unknown): error is Error {
   if (typeof code === 'string') return network.test(code) || server.test(code);
   if (error.name === 'ReplyError')
     return /^(READONLY|OOM|MISCONF|LOADING|MASTERDOWN|CLUSTERDOWN)\b/.test(error.message);
-  return /^Connection terminated|not queryable|Client was closed|timeout exceeded when trying to connect/.test(
+  return /^Connection terminated|not queryable|Client was closed|timeout exceeded when trying to connect|Query read timeout/.test(
     error.message,
   );
 }

@@ -9,7 +9,7 @@ import type { Job } from '../queue/job.ts';
 import { keepTending, tend } from '../queue/tend.ts';
 import { noJobs, type Working, work } from '../queue/worker.ts';
 import { streamNames, streams } from '../streams/index.ts';
-import { pausedOf, since, unlessPaused } from '../warehouse/paused.ts';
+import { command, pausedOf, since, unlessPaused } from '../warehouse/paused.ts';
 import { adoptRun, buryRuns, endRun, readProgress, type StreamProgress } from '../warehouse/runs.ts';
 import { isAlone, liveWorkers } from '../warehouse/workers.ts';
 import { type Account, openAccount } from './account.ts';
@@ -58,7 +58,7 @@ export async function leaveOutPaused({ pg, account }: Context, names: readonly s
   const out = names.filter(name => !read.includes(name));
   if (out.length > 0)
     say(
-      `Paused, and so left out: ${out.join(', ')}. \`npx shelfdesk resume\` lets ${out.length > 1 ? 'them' : 'it'} go on.`,
+      `Paused, and so left out: ${out.join(', ')}. ${command(account, 'resume')} lets ${out.length > 1 ? 'them' : 'it'} go on.`,
     );
   return read;
 }
@@ -71,8 +71,8 @@ async function tellPaused({ pg, account }: Context, run: number, tell: (line: st
   for (const { stream, state } of inOrder(streams)) {
     const its = paused.find(one => one.stream === null || one.stream === stream);
     if (its === undefined || !['waiting', 'running'].includes(state)) continue;
-    const undo = `npx shelfdesk resume ${its.stream ?? ''}`.trim();
-    tell(`${stream} is paused, ${since(its)}; it is waited for: \`${undo}\` lets it go on, Ctrl-C ends the waiting`);
+    const undo = command(account, `resume ${its.stream ?? ''}`.trim());
+    tell(`${stream} is paused, ${since(its)}; it is waited for: ${undo} lets it go on, Ctrl-C ends the waiting`);
   }
 }
 
@@ -212,7 +212,10 @@ export function report(result: RunResult, { json = false } = {}): void {
   }
   if (state === 'interrupted' && streams.some(one => one.exit_code === exitCodes.interrupted && !one.error))
     say('Run the same command again: it goes on where this one stopped.');
-  if (state === 'running') say('It goes on in another process; `npx shelfdesk status` shows how far it is.');
+  if (state === 'running')
+    say(
+      `It goes on in another process; ${command(streams[0]?.account_id ?? 'default', 'status')} shows how far it is.`,
+    );
 }
 
 function printTable(streams: readonly StreamProgress[]): void {

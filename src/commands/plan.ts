@@ -9,6 +9,7 @@ import { streams } from '../streams/index.ts';
 import { foreseenOf, type Planned, plan, type Question } from '../sync/plan.ts';
 import { completeThrough } from '../warehouse/audit.ts';
 import { keepPlan } from '../warehouse/foreseen.ts';
+import { command } from '../warehouse/paused.ts';
 import { openAccount } from './account.ts';
 import type { Act, Deps } from './command.ts';
 import { chooseStreams } from './follow.ts';
@@ -114,7 +115,7 @@ export async function runPlan(
   const { ctx } = account;
   const { kind } = question;
   if (kind !== 'sync' && kind !== 'backfill' && (await completeThrough(ctx.pg, ctx.account, 'tickets')) === undefined)
-    throw new UsageError(`there is nothing to ${kind} yet`, 'Run `npx shelfdesk sync` first.');
+    throw new UsageError(`there is nothing to ${kind} yet`, `Run ${command(ctx.account, 'sync')} first.`);
   const planned = await plan(question, givenFor(config, ctx, true));
   const forecast = foreseenOf(planned);
   if (forecast)

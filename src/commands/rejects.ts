@@ -4,6 +4,7 @@ import { systemClock } from '../clock.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { streams } from '../streams/index.ts';
 import { replay } from '../sync/replay.ts';
+import { command } from '../warehouse/paused.ts';
 import { listRejects, readReject, type StoredReject } from '../warehouse/rejects.ts';
 import type { Act, Deps } from './command.ts';
 import { cellText, print, printJson, say, table } from './terminal.ts';
@@ -49,7 +50,7 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
       act(async (id: number, options: { json?: boolean }) => {
         await using opened = await open();
         const found = await readReject(opened.warehouse.pg, opened.account, id);
-        if (found === undefined) throw unknown(id);
+        if (found === undefined) throw unknown(opened.account, id);
         if (options.json) printJson(found);
         else show(found);
         return exitCodes.ok;
@@ -66,7 +67,7 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
         const { account, lookbackMs, warehouse } = opened;
         const all = await listRejects(warehouse.pg, account);
         const missing = ids.find(id => all.every(one => one.id !== id));
-        if (missing !== undefined) throw unknown(missing, 'open ');
+        if (missing !== undefined) throw unknown(account, missing, 'open ');
         const result: Replayed[] = [];
         for (const { id, stream, key } of all.filter(one => ids.length === 0 || ids.includes(one.id))) {
           deps.signal.throwIfAborted();
@@ -101,10 +102,10 @@ function number(text: string): number {
 
 const numbers = (text: string, before: number[] | undefined) => [...(before ?? []), number(text)];
 
-const unknown = (id: number, kind = '') =>
+const unknown = (account: string, id: number, kind = '') =>
   new ShelfdeskError(
     `there is no ${kind}reject ${id}`,
-    'See `npx shelfdesk rejects list`; with --all also those that have been cleared.',
+    `See ${command(account, 'rejects list')}; with --all also those that have been cleared.`,
     exitCodes.failed,
   );
 

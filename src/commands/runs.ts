@@ -6,6 +6,7 @@ import type { Warehouse } from '../context.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 import type { Job } from '../queue/job.ts';
 import { cancelRun, retryRun } from '../warehouse/operations.ts';
+import { command } from '../warehouse/paused.ts';
 import { type ListedRun, listRuns, readRun, type ShownRun } from '../warehouse/run-records.ts';
 import type { RunKind } from '../warehouse/runs.ts';
 import type { Act, Deps } from './command.ts';
@@ -59,9 +60,12 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
         await using opened = await open();
         const found = await readRun(opened.db, opened.account, run, now());
         if (found === undefined)
-          throw new ShelfdeskError(`account '${opened.account}' has no run ${run}`, 'See `npx shelfdesk runs list`.');
+          throw new ShelfdeskError(
+            `account '${opened.account}' has no run ${run}`,
+            `See ${command(opened.account, 'runs list')}.`,
+          );
         if (options.json) printJson(found);
-        else show(found);
+        else show(found, opened.account);
         return exitCodes.ok;
       }),
     );
@@ -93,7 +97,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
         say(
           'Whoever is at work on it stops within seconds. What has been read stays, and later runs go on from there.',
         );
-        say(afterwards(kind, streams));
+        say(afterwards(opened.account, kind, streams));
         return exitCodes.ok;
       }),
     );
@@ -107,12 +111,12 @@ function number(text: string): number {
 }
 
 /** What begins by itself begins again. */
-function afterwards(kind: RunKind, streams: readonly string[]): string {
+function afterwards(account: string, kind: RunKind, streams: readonly string[]): string {
   if (kind === 'fresh' || kind === 'nightly') return 'The next slot of the schedule opens another one, as usual.';
   if (kind === 'hydrate')
-    return `What waits is read by another run soon, if a worker runs; to stop that: npx shelfdesk pause ${streams.join(' ')}`;
+    return `What waits is read by another run soon, if a worker runs; to stop that: ${command(account, `pause ${streams.join(' ')}`)}`;
   if (streams.includes('messages'))
-    return 'Messages that wait are read by a run of their own, if a worker runs; to stop that: npx shelfdesk pause messages';
+    return `Messages that wait are read by a run of their own, if a worker runs; to stop that: ${command(account, 'pause messages')}`;
   return 'Runs of the schedule come as usual.';
 }
 
@@ -168,7 +172,7 @@ function list(found: readonly ListedRun[]): string {
   return table([...columns, ...(foreseen ? ['forecast'] : []), 'error'], rows, 40);
 }
 
-function show(run: ShownRun): void {
+function show(run: ShownRun, account: string): void {
   const said: [string, Cell][] = [
     ['run', run.run],
     ['kind', run.kind],
@@ -213,7 +217,7 @@ function show(run: ShownRun): void {
   print(`\n${table(columns, rows)}`);
   for (const { stream, error, remedy } of run.streams) if (error) print(`\n${stream}: ${error}. ${remedy ?? ''}`);
   for (const { stream, paused } of run.streams)
-    if (paused) print(`\n${stream} is paused: npx shelfdesk resume lets it go on.`);
+    if (paused) print(`\n${stream} is paused: ${command(account, 'resume')} lets it go on.`);
   if (run.operations.length === 0) return;
   const done = run.operations.map(one => [new Date(one.at), one.who, `${one.action} ${one.subject}`, one.outcome]);
   print(`\n${table(['at', 'who', 'did', 'outcome'], done)}`);

@@ -5,6 +5,7 @@ import type { Config, Fleet } from '../config.ts';
 import { requireSource } from '../context.ts';
 import { exitCodes, isAway, ShelfdeskError } from '../errors.ts';
 import { keepAlarms, toldOf } from '../ops/alarms.ts';
+import { connectionsOf } from '../warehouse/pool.ts';
 import { type Ground, openGround } from './account.ts';
 import type { Act, Deps } from './command.ts';
 import { scheduleOf, showSchedule } from './schedule.ts';
@@ -106,6 +107,7 @@ async function serveFleet(first: Fleet, ground: Ground, { jobs, signal, fleet }:
     const { accounts, refused } = now;
     for (const { account, error } of refused) tell(account, error);
     for (const { account, alarm } of accounts) alarms.set(account, alarm);
+    ground.warehouse.pg.options.max = connectionsOf(accounts.length);
     const wanted = new Set(accounts.map(({ account }) => account));
     for (const account of served.keys()) if (!wanted.has(account)) await leave(account);
     for (const config of accounts) {

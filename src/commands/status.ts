@@ -8,6 +8,7 @@ import { exitCodes } from '../errors.ts';
 import type { SourceName } from '../http/request.ts';
 import { timeLeft } from '../ops/time-left.ts';
 import { pendingMigrations } from '../warehouse/migrate.ts';
+import { command } from '../warehouse/paused.ts';
 import { workersOf } from '../warehouse/workers.ts';
 import type { Act, Deps } from './command.ts';
 import { amount, duration, print, printJson, say, style, table } from './terminal.ts';
@@ -219,10 +220,10 @@ function show(streams: readonly StreamStatus[]): void {
       );
     }
     if (open_rejects > 0)
-      say(`${stream}: ${amount(open_rejects)} rejects are open; see \`npx shelfdesk rejects list\``);
+      say(`${stream}: ${amount(open_rejects)} rejects are open; see ${command(account, 'rejects list')}`);
     if (seem_deleted > 0)
       say(
-        `${style('yellow', stream, process.stderr)}: ${amount(seem_deleted)} and perhaps more seem to have been deleted at the source, too many to be believed. Look there; if it is so, run \`npx shelfdesk sweep ${name}${isOne ? '' : ` --account ${account}`} --accept-deletions\`.`,
+        `${style('yellow', stream, process.stderr)}: ${amount(seem_deleted)} and perhaps more seem to have been deleted at the source, too many to be believed. Look there; if it is so, run ${command(account, `sweep ${name} --accept-deletions`)}.`,
       );
     for (const one of certainty) say(`${stream}: ${howSure(name, one)}`);
     for (const { kind, times, remedy: cure } of proposals)

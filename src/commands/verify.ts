@@ -8,6 +8,7 @@ import { streams } from '../streams/index.ts';
 import { foreseenOf, plan } from '../sync/plan.ts';
 import { completeThrough } from '../warehouse/audit.ts';
 import { keepForecast } from '../warehouse/foreseen.ts';
+import { command } from '../warehouse/paused.ts';
 import {
   type Asked,
   type Counted,
@@ -103,7 +104,7 @@ export async function runVerify(
   let expected: Forecast = { credits: 0, seconds: 0 };
   const result = await followRun(config, warehouse, deps, async (ctx, opener) => {
     if ((await completeThrough(ctx.pg, ctx.account, 'tickets')) === undefined)
-      throw new UsageError('there is nothing to verify yet', 'Run `npx shelfdesk sync` first.');
+      throw new UsageError('there is nothing to verify yet', `Run ${command(ctx.account, 'sync')} first.`);
     const wanted = await leaveOutPaused(ctx, asked.sample === null ? desk : ['customers', 'tickets']);
     const question = { kind: 'verify', streams: wanted, sample: asked.sample } as const;
     const told = await plan(question, givenFor(config, { ...ctx, signal: deps.signal }, true));
@@ -198,10 +199,10 @@ function show(result: VerifyResult, asked: Asked, { json }: Options): void {
     say(`Shown are ${shown} of ${of} differences: select * from sync.audit where run_id = ${run}`);
   }
   say(`${amount(credits)} credits; ${amount(expected.credits)} were expected.`);
-  if (asked.sample !== null && !areEqual(counts, {}))
-    say('The source has more than is here: `npx shelfdesk verify --full` tells what.');
+  const full = command(result.streams[0]?.account_id ?? 'default', 'verify --full');
+  if (asked.sample !== null && !areEqual(counts, {})) say(`The source has more than is here: ${full} tells what.`);
   if (asked.sample !== null && counts.some(isMore))
-    say('More is here than the source counts. Its lists may hide some: `npx shelfdesk verify --full` tells.');
+    say(`More is here than the source counts. Its lists may hide some: ${full} tells.`);
   if (differing === 0) {
     const isOver = ['completed', 'partly'].includes(result.state);
     say(isOver ? 'No differences were found.' : 'No differences were found so far.');

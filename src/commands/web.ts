@@ -9,6 +9,7 @@ import type { Served } from '../ops/pages.ts';
 import { demandSafe, type Serving, servePage } from '../ops/server.ts';
 import { type OpenQueue, openQueues } from '../queue/queue.ts';
 import { migrate } from '../warehouse/migrate.ts';
+import { makeLookingPool } from '../warehouse/pool.ts';
 import type { Ground } from './account.ts';
 import type { Act, Deps } from './command.ts';
 import { say } from './terminal.ts';
@@ -54,14 +55,16 @@ export async function openPage(
   { web, port, version, fleet }: { web: WebConfig; port: number; version: string; fleet: () => Fleet },
 ): Promise<Serving> {
   await using stack = new AsyncDisposableStack();
+  const pg = makeLookingPool(warehouse.url);
+  stack.defer(() => pg.end());
   const found = new Map<string, OpenQueue['bull']>();
   let holder = stack;
   const findQueues = async () => {
-    for (const [account, name] of await queueNames(warehouse.pg))
+    for (const [account, name] of await queueNames(pg))
       if (!found.has(account)) found.set(account, holder.use(queues.open(name)).bull);
   };
   await findQueues();
-  const site = { pg: warehouse.pg, clock: systemClock, log, version, web, queues: found, findQueues };
+  const site = { pg, clock: systemClock, log, version, web, queues: found, findQueues };
   const page = stack.use(await servePage({ ...site, pingQueues: () => queues.ping(), accounts: lately(fleet) }, port));
   const opened = stack.move();
   holder = opened;

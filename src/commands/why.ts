@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { command } from '../warehouse/paused.ts';
 import { type By, type Life, lifeOf, rejectsOf } from '../warehouse/why.ts';
 import { liveWorkers } from '../warehouse/workers.ts';
 import type { Act, Deps } from './command.ts';
@@ -46,7 +47,7 @@ export function addWhy(program: Command, deps: Deps, act: Act): void {
         await requireTables(warehouse.pg);
         const found = await whyOf(warehouse.pg, config, name);
         if (options.json) printJson(found);
-        else show(found);
+        else show(found, config.account);
         return exitCodes.ok;
       }),
     );
@@ -92,10 +93,10 @@ async function unknown(db: pg.Pool, account: string, name: string, tickets: Stre
   const [reject] = (await rejectsOf(db, account, name)).filter(({ cleared_at }) => cleared_at === null);
   const complete = tickets?.complete_through;
   const remedy = reject
-    ? `It is set aside: ${reject.reason}. See \`npx shelfdesk rejects show ${reject.id}\`.`
+    ? `It is set aside: ${reject.reason}. See ${command(account, `rejects show ${reject.id}`)}.`
     : complete
-      ? `Tickets are complete through ${cellText(complete)}, with ${amount(tickets.holes.length)} holes: see \`npx shelfdesk status\`. What came later, \`npx shelfdesk sync\` brings.`
-      : 'Tickets are not complete yet: see `npx shelfdesk status`; `npx shelfdesk sync` reads them.';
+      ? `Tickets are complete through ${cellText(complete)}, with ${amount(tickets.holes.length)} holes: see ${command(account, 'status')}. What came later, ${command(account, 'sync')} brings.`
+      : `Tickets are not complete yet: see ${command(account, 'status')}; ${command(account, 'sync')} reads them.`;
   return new ShelfdeskError(`there is no ticket ${name} here, by id or by number`, remedy, exitCodes.failed);
 }
 
@@ -130,10 +131,11 @@ function* reasons(life: Omit<Why, 'why'>, { config, worker, tickets, messages }:
     yield `Changes up to ${cellText(complete_through.tickets)} are here; ${next.fresh ? `the next look is at ${cellText(next.fresh)}` : 'nobody looks for later ones'}.`;
   else yield 'The list of tickets has never been read to its end: what changed may not be here yet.';
   if (tickets && tickets.holes.length > 0)
-    yield `The list of tickets has ${amount(tickets.holes.length)} holes: a change in them is not here. \`npx shelfdesk backfill tickets\` fills them.`;
+    yield `The list of tickets has ${amount(tickets.holes.length)} holes: a change in them is not here. ${command(config.account, 'backfill tickets')} fills them.`;
   for (const one of [tickets, messages])
     if (one?.last_error) yield `${one.stream}: ${one.last_error}. ${one.remedy ?? ''}`.trimEnd();
-  if (!worker) yield 'No worker is alive: nothing is read until `npx shelfdesk start` or `npx shelfdesk sync`.';
+  if (!worker)
+    yield `No worker is alive: nothing is read until \`npx shelfdesk start\` or ${command(config.account, 'sync')}.`;
   const due =
     next.sweep_due && next.sweep_due.getTime() > systemClock.now()
       ? `from ${cellText(next.sweep_due)} on`
@@ -156,7 +158,7 @@ const isBurial = ({ fields }: Life['changes'][number]) => fields._deleted_at?.[0
 const goesAlong = ({ table, fields }: Life['changes'][number]) =>
   table === 'messages' && Object.keys(fields).join() === '_deleted_at';
 
-function show(found: Why): void {
+function show(found: Why, account: string): void {
   const { ticket, listed, readings, messages, changes, audits, swept, why } = found;
   const { id, number, subject, state } = ticket;
   print(`ticket ${id}${number === null ? '' : `, number ${number}`}: ${brief(subject)}, ${state ?? 'no state'}`);
@@ -198,5 +200,5 @@ function show(found: Why): void {
   print(table(['when', 'what', 'run', 'credits', 'details'], rows, 160));
   for (const sentence of why) print(sentence);
   if (found.rejects.length > 0)
-    say(`${amount(found.rejects.length)} rejects: see \`npx shelfdesk rejects list --all\`.`);
+    say(`${amount(found.rejects.length)} rejects: see ${command(account, 'rejects list --all')}.`);
 }

@@ -9,6 +9,7 @@ import { exitCodes, Fatal, Gone, Retry } from '../errors.ts';
 import type { ListStream, Row } from '../streams/stream.ts';
 import type { Claim } from '../warehouse/claims.ts';
 import { type Bookkeeping, keepBooks, noCounts } from '../warehouse/commit.ts';
+import { command } from '../warehouse/paused.ts';
 import { type Client, transaction } from '../warehouse/pool.ts';
 import {
   askAnew,
@@ -268,7 +269,7 @@ async function stopAtMass(stage: Stage): Promise<void> {
   await write(stage, client => askAnew(client, claim));
   throw new Fatal(
     `${gone} of ${rows} ${claim.stream} and perhaps more seem to have been deleted at the source; none was marked as deleted here`,
-    `Look there whether it is so: sync.suspects names them. If it is, run \`npx shelfdesk sweep ${claim.stream} --accept-deletions\`; if not, the next sweep asks again.`,
+    `Look there whether it is so: sync.suspects names them. If it is, run ${command(claim.account, `sweep ${claim.stream} --accept-deletions`)}; if not, the next sweep asks again.`,
   );
 }
 

@@ -6,6 +6,7 @@ import type pg from 'pg';
 import { Fatal } from '../errors.ts';
 import type { Ms, Range, Walk } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
+import { command } from './paused.ts';
 import type { Client } from './pool.ts';
 
 type Queryable = Pick<pg.ClientBase, 'query'>;
@@ -119,7 +120,7 @@ async function settleList(db: Queryable, claim: Claim, list: string): Promise<vo
   if (settled.top !== null && settled.since > settled.top)
     throw new Fatal(
       `--since (${settled.since.toISOString()}) is after the top of what is covered (${settled.top.toISOString()})`,
-      'Run `npx shelfdesk sync`: it goes on at the top. A backfill would leave a gap below.',
+      `Run ${command(claim.account, 'sync')}: it goes on at the top. A backfill would leave a gap below.`,
     );
   if (!claim.again) return;
   await db.query(

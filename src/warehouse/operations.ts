@@ -50,7 +50,7 @@ async function deed<T>(
       if (rowCount === 0)
         throw new UsageError(
           `this warehouse holds nothing of an account '${noted.account}'`,
-          'Run `npx shelfdesk sync` or `npx shelfdesk start` for it first, or name another one.',
+          `Run ${command(noted.account, 'sync')} or \`npx shelfdesk start\` for it first, or name another one.`,
         );
       const result = await work(client);
       await noteOperation(client, { ...noted, outcome: told(result) }, now);

@@ -22,7 +22,19 @@ const poolMost = 20;
 /** What the pool of a process takes at most. */
 export const connectionsOf = (accounts: number): number => Math.min(poolLeast - 1 + accounts, poolMost);
 
-export function makePool(url: string, accounts = 1): pg.Pool {
+/** Of those who only look: many browsers at once, each for a moment. */
+export const lookersMost = 4;
+/** A server that is silent is as good as away. Longer than any look may take. */
+const silentMs = 25_000;
+const connectMs = 5000;
+
+export const makePool = (url: string, accounts = 1): pg.Pool => poolOf(url, { max: connectionsOf(accounts) });
+
+/** Beside the work: it takes no connection from it, nor waits for one of its. A server that says nothing is given up. */
+export const makeLookingPool = (url: string): pg.Pool =>
+  poolOf(url, { max: lookersMost, query_timeout: silentMs, connectionTimeoutMillis: connectMs });
+
+function poolOf(url: string, more: pg.PoolConfig): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'shelfdesk',
@@ -31,7 +43,7 @@ export function makePool(url: string, accounts = 1): pg.Pool {
     // Times without an offset are UTC wherever the server stands. A crash of the server may lose the last half second of
     // commits: rows and the coverage they prove go together, so it is read again, and no position is ahead of its rows.
     options: `-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_custom_plan ${givesUp}`,
-    max: connectionsOf(accounts),
+    ...more,
   });
   // An idle connection that breaks is replaced; the query that needs it next says what is wrong.
   pool.on('error', () => {});

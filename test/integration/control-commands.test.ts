@@ -61,7 +61,7 @@ test('runs are listed, shown, and canceled; streams are paused and resumed', asy
   const paused = await command(addPause, config, 'pause', 'default', 'customers', 'tickets', '--reason', 'they move');
   expect(paused.stdout).toMatch(/default +customers .* they move\ndefault +tickets .* they move\n/);
   expect((await json('list', '--state', 'paused')).map((one: { run: number }) => one.run)).toEqual([second]);
-  expect((await runs('show', String(second))).stdout).toContain('tickets is paused: npx shelfdesk resume');
+  expect((await runs('show', String(second))).stdout).toContain('tickets is paused: `npx shelfdesk resume');
   expect(await command(addPause, config, 'pause', 'tickets')).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('tickets is paused already'),

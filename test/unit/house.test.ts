@@ -254,6 +254,11 @@ describe('shape', () => {
     expect(long.map(({ path }) => path)).toEqual([]);
   });
 
+  test('a command that people are told to run names its account: `command` of warehouse/paused.ts does', () => {
+    const ofAccounts = /npx shelfdesk (runs|rejects|drift|backfill|sweep|verify|pause|resume|why|plan)\b/;
+    expect(files.filter(({ code }) => ofAccounts.test(code)).map(({ path }) => path)).toEqual([]);
+  });
+
   test('no class extends another one, but for errors', () => {
     const extending = files.flatMap(({ path, code }) =>
       [...code.matchAll(/\bclass (\w+) extends (\w+)/g)].map(([, name, parent]) => [path, name, parent] as const),

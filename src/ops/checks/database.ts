@@ -3,7 +3,7 @@ import { statfs } from 'node:fs/promises';
 import { queueConnections } from '../../queue/queue.ts';
 import { liveProcesses } from '../../warehouse/examined.ts';
 import { migrate, pendingMigrations } from '../../warehouse/migrate.ts';
-import { connectionsOf } from '../../warehouse/pool.ts';
+import { connectionsOf, lookersMost } from '../../warehouse/pool.ts';
 import type { Given } from '../given.ts';
 import { type Check, fail, ok, plural, warn } from './check.ts';
 
@@ -174,7 +174,8 @@ export const databaseChecks: readonly Check[] = [
       const processes = new Set(living.map(({ host, pid }) => `${host} ${pid}`)).size;
       const accounts = fleetIfAny?.accounts.length ?? 1;
       const ofQueue = look.servers!.redisUrl === undefined ? queueConnections(accounts) : 0;
-      const each = connectionsOf(accounts) + presence + ofQueue;
+      const ofPage = fleetIfAny?.web.port === undefined ? 0 : lookersMost;
+      const each = connectionsOf(accounts) + presence + ofQueue + ofPage;
       const room = most - others;
       const says = `${most} allowed, ${others} of other programs; a process of Shelfdesk takes up to ${each}, ${processes} live`;
       const remedy = `Raise max_connections of the server (or the limit of the role or database) to ${others + each * (processes + 1)} or more${look.servers!.redisUrl === undefined ? ', or set REDIS_URL: then the queue takes none' : ''}.`;

@@ -1,6 +1,7 @@
 /** The help desk: whether it answers and lets us in, what it says of its limits, and who else uses them. */
 import { ShelfdeskError } from '../../errors.ts';
 import { limitsTold } from '../../warehouse/examined.ts';
+import { command } from '../../warehouse/paused.ts';
 import type { AccountGiven } from '../given.ts';
 import { type Check, fail, ok, plural, skipped, warn } from './check.ts';
 import { judgeClocks } from './database.ts';
@@ -42,7 +43,7 @@ export const helpdeskChecks: readonly Check[] = [
         if (unreadable.length > 0)
           return warn(
             `it answers, and ${unreadable.length} of ${arrived} tickets are not as documented: ${unreadable[0]!.reason}`,
-            'See `npx shelfdesk drift list` and `npx shelfdesk rejects list` after the next run.',
+            `See ${command(given.account, 'drift list')} and ${command(given.account, 'rejects list')} after the next run.`,
           );
         return ok(`it answers, and takes the token; ${plural(arrived, 'ticket')} came`);
       } catch (error) {

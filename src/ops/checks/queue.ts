@@ -4,6 +4,7 @@ import { isOlder, redisVersions } from '../../queue/redis.ts';
 import { tend } from '../../queue/tend.ts';
 import { noJobs } from '../../queue/worker.ts';
 import { hasQueueTables, liveProcesses, openRuns } from '../../warehouse/examined.ts';
+import { command } from '../../warehouse/paused.ts';
 import { waitingWork } from '../../warehouse/runs.ts';
 import type { AccountGiven } from '../given.ts';
 import { type Check, fail, ok, plural, skipped, warn } from './check.ts';
@@ -152,7 +153,7 @@ export const queueChecks: readonly Check[] = [
       if (failed === 0) return ok(says);
       return warn(
         `${says}, ${failed} failed and kept to be looked at`,
-        'See `npx shelfdesk runs list` for what became of their runs. The newest 1,000 are kept; nothing waits for them.',
+        `See ${command(given.account, 'runs list')} for what became of their runs. The newest 1,000 are kept; nothing waits for them.`,
       );
     },
   },

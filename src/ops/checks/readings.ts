@@ -5,6 +5,7 @@
  */
 import { getTicket, listTickets, paging } from '../../sources/helpdesk/endpoints.ts';
 import { type Ticket, timeOf } from '../../sources/helpdesk/records.ts';
+import { command } from '../../warehouse/paused.ts';
 import {
   hasShown,
   type Known,
@@ -163,7 +164,7 @@ export const questions: readonly Question[] = [
       answer === 'no'
         ? warn(
             evidence,
-            `Set HELPDESK_LOOKBACK_SECONDS=${Math.max(60, (config.lookbackMs / 1000) * 2)}, and run \`npx shelfdesk backfill tickets --again\` for the range.`,
+            `Set HELPDESK_LOOKBACK_SECONDS=${Math.max(60, (config.lookbackMs / 1000) * 2)}, and run ${command(config.account, 'backfill tickets --again')} for the range.`,
           )
         : undefined,
   },

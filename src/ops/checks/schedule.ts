@@ -2,6 +2,7 @@
 import type { Times } from '../../config.ts';
 import { configuredSources } from '../../context.ts';
 import { nextSlots, type Timetable, timetables } from '../../queue/schedule.ts';
+import { command } from '../../warehouse/paused.ts';
 import { type Check, ok, skipped, warn } from './check.ts';
 
 const area = 'schedule' as const;
@@ -34,7 +35,7 @@ export const scheduleChecks: readonly Check[] = [
       if (missing.length === 0) return ok(says);
       return warn(
         `${missing.map(name => `SCHEDULE_${name.toUpperCase()}`).join(' and ')} ${missing.length > 1 ? 'are' : 'is'} empty: ${missing.includes('nightly') ? 'deletions and edits that nothing announces are not looked for' : 'new tickets come at night only'}`,
-        `Set ${missing.map(name => `SCHEDULE_${name.toUpperCase()}`).join(' and ')}, if nobody runs \`npx shelfdesk sync\` instead.`,
+        `Set ${missing.map(name => `SCHEDULE_${name.toUpperCase()}`).join(' and ')}, if nobody runs ${command(config.account, 'sync')} instead.`,
       );
     },
   },

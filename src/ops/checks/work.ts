@@ -13,6 +13,7 @@ import {
   openRuns,
   readProblems,
 } from '../../warehouse/examined.ts';
+import { command } from '../../warehouse/paused.ts';
 import { listRejects } from '../../warehouse/rejects.ts';
 import { buryRuns } from '../../warehouse/runs.ts';
 import type { AccountGiven } from '../given.ts';
@@ -119,7 +120,7 @@ export const workChecks: readonly Check[] = [
       const found = long.map(({ id, kind, started_at }) =>
         warn(
           `run ${id} (${kind}) began at ${started_at.toISOString().slice(0, 16)}Z and is still open`,
-          `See what it does by \`npx shelfdesk runs show ${id}\`; \`npx shelfdesk runs cancel ${id}\` ends it, and loses nothing that it has read.`,
+          `See what it does by ${command(given.account, `runs show ${id}`)}; ${command(given.account, `runs cancel ${id}`)} ends it, and loses nothing that it has read.`,
         ),
       );
       if (stuck.length > 0)
@@ -202,7 +203,7 @@ export const workChecks: readonly Check[] = [
         .map(({ stream, kind, path }) => `${stream} ${path || '(record)'}: ${kind.replaceAll('_', ' ')}`);
       return warn(
         `the source differs in a new way: ${shown.join('; ')}${found.length > shown.length ? '; …' : ''}`,
-        'See `npx shelfdesk drift list`. Everything is kept in `_payload`; a newer Shelfdesk may know it.',
+        `See ${command(account, 'drift list')}. Everything is kept in \`_payload\`; a newer Shelfdesk may know it.`,
       );
     },
   },
