@@ -65,25 +65,37 @@ export async function openPage(
   };
   await findQueues();
   const site = { pg, clock: systemClock, log, version, web, queues: found, findQueues };
-  const page = stack.use(await servePage({ ...site, pingQueues: () => queues.ping(), accounts: lately(fleet) }, port));
+  const page = stack.use(await servePage({ ...site, pingQueues: () => queues.ping(), ...lately(fleet) }, port));
   const opened = stack.move();
   holder = opened;
   return { url: page.url, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
 /** A file that cannot be read for now changes nothing: whoever works says so. */
-function lately(fleet: () => Fleet): () => readonly Served[] {
+function lately(fleet: () => Fleet): { accounts: () => readonly Served[]; refused: () => readonly string[] } {
   let readMs = Number.NEGATIVE_INFINITY;
-  let last: readonly Served[] = [];
-  return () => {
-    if (systemClock.monotonic() - readMs < againMs) return last;
+  let accounts: readonly Served[] = [];
+  let refused: readonly string[] = [];
+  const look = () => {
+    if (systemClock.monotonic() - readMs < againMs) return;
     readMs = systemClock.monotonic();
     try {
-      last = fleet().accounts.map(config => ({ config, sources: configuredSources(config) }));
+      const now = fleet();
+      accounts = now.accounts.map(config => ({ config, sources: configuredSources(config) }));
+      refused = now.refused.map(({ account }) => account);
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
     }
-    return last;
+  };
+  return {
+    accounts() {
+      look();
+      return accounts;
+    },
+    refused() {
+      look();
+      return refused;
+    },
   };
 }
 

@@ -225,6 +225,8 @@ export interface Measured extends Watched {
   /** By the names of their accounts; those that come later join it when `findQueues` is called. */
   readonly queues: ReadonlyMap<string, Pick<Queue, 'exportPrometheusMetrics'>>;
   readonly findQueues: () => Promise<void>;
+  /** Accounts whose settings are wrong. */
+  readonly refused: () => readonly string[];
 }
 
 export interface Metrics {
@@ -233,12 +235,20 @@ export interface Metrics {
   text(): Promise<string>;
 }
 
-export function makeMetrics({ pg, clock, queues, findQueues, pingQueues }: Measured, version: string): Metrics {
+export function makeMetrics(
+  { pg, clock, queues, findQueues, pingQueues, refused }: Measured,
+  version: string,
+): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   new Gauge({ name: 'shelfdesk_info', help: 'The version that runs.', labelNames: ['version'], registers: [registry] })
     .labels(version)
     .set(1);
+  const refusedNow = new Gauge({
+    name: 'shelfdesk_accounts_refused',
+    help: 'Accounts of the file whose settings are wrong, so that nobody works on them.',
+    registers: [registry],
+  });
   const queueAnswers = new Gauge({
     name: 'shelfdesk_queue_answers',
     help: "1 if the server of the queues answers; else BullMQ's own figures are left out.",
@@ -266,6 +276,7 @@ export function makeMetrics({ pg, clock, queues, findQueues, pingQueues }: Measu
     counting.forEach(({ family, metrics }, n) => {
       each(family, ended[n]!, (i, labels, value) => metrics[i]!.inc(labels, value));
     });
+    refusedNow.set(refused().length);
     await findQueues();
     const ofQueues = await askQueues();
     return (await registry.metrics()) + ofQueues;

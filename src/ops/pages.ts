@@ -22,7 +22,7 @@ export interface Served {
 }
 
 export interface Pages {
-  /** The names of all accounts: those of the warehouse, and those that have settings. */
+  /** The names of all accounts: those of the warehouse, and those that have settings, right or wrong. */
   accounts(): Promise<string[]>;
   /** The streams of the configured sources of an account; undefined where it has no settings here. */
   streamsOf(account: string): readonly string[] | undefined;
@@ -39,12 +39,15 @@ export function makePages({
   pg,
   clock,
   accounts,
+  refused,
 }: {
   pg: pg.Pool;
   clock: Clock;
   accounts: () => readonly Served[];
+  refused: () => readonly string[];
 }): Pages {
   const find = (account: string) => accounts().find(({ config }) => config.account === account);
+  const named = () => [...accounts().map(({ config }) => config.account), ...refused()];
   const slots = new Map<string, { untilMs: number; next: Known['next'] }>();
 
   /** Reckoned anew when the first of them is over. */
@@ -79,7 +82,7 @@ export function makePages({
 
   return {
     async accounts() {
-      return [...new Set([...(await accountNames(pg)), ...accounts().map(({ config }) => config.account)])].sort();
+      return [...new Set([...(await accountNames(pg)), ...named()])].sort();
     },
     streamsOf(account) {
       const one = find(account);
@@ -97,11 +100,11 @@ export function makePages({
     fleet: async () => {
       const { at, accounts: lines } = await readFleetFigures(pg);
       const there = new Set(lines.map(({ account }) => account));
-      const unread: AccountLine[] = [...accounts().map(({ config }) => config.account)]
+      const unread: AccountLine[] = named()
         .filter(account => !there.has(account))
         .map(account => ({ account, streams: [], problems: { critical: 0, warning: 0, info: 0 }, workers: 0 }));
       // Of all that is known of an account nothing else: when its schedule is due takes long to reckon.
-      const parts = fleetParts({ at, accounts: [...lines, ...unread] }, stream =>
+      const parts = fleetParts({ at, accounts: [...lines, ...unread], refused: refused() }, stream =>
         timeLeft(stream, find(stream.account)?.config, clock.now()),
       );
       return () => parts;

@@ -25,6 +25,8 @@ export interface Site {
   readonly version: string;
   /** Those that have settings now. */
   readonly accounts: () => readonly Served[];
+  /** Those whose settings are wrong. */
+  readonly refused: () => readonly string[];
   /** By the names of their accounts; those that come later join it when `findQueues` is called. */
   readonly queues: ReadonlyMap<string, Queue>;
   readonly findQueues: () => Promise<void>;

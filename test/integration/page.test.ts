@@ -242,6 +242,13 @@ describe('the figures are those of SQL', () => {
     );
   });
 
+  test('all accounts: also those whose settings are refused', async () => {
+    const app = await world.app(noTokens, { refused: () => ['dan', markup] });
+    const page = textOf((await get('/', {}, app)).body);
+    expect(page).toContain(`The settings of dan, ${markup} are refused: npx shelfdesk doctor says why.`);
+    expect((await get('/accounts/dan', {}, app)).statusCode).toBe(200);
+  });
+
   test('all accounts: when their schedules are due is not reckoned for what does not show it', async () => {
     const unasked = world
       .site()

@@ -35,6 +35,7 @@ afterAll(() => opened.disposeAsync());
 
 const watched = (more: Partial<Measured> = {}): Measured => ({
   ...{ pg: db.pool, clock: systemClock, queues, findQueues: async () => {}, pingQueues: () => server.ping() },
+  refused: () => [],
   ...more,
 });
 const away = () => Promise.reject(new Error('gone'));
@@ -221,6 +222,7 @@ describe('metrics', () => {
     const there = samplesOf(await textOf({}));
     expect(there.get('bullmq_job_count{state="waiting", account="acme"}')).toBe(1);
     expect(there.get('shelfdesk_queue_answers')).toBe(1);
+    expect(samplesOf(await textOf({ refused: () => ['dan'] })).get('shelfdesk_accounts_refused')).toBe(1);
     const silent = new Map([['acme', { exportPrometheusMetrics: never }]]);
     for (const [more, answers] of [
       [{ pingQueues: away }, 0],
@@ -258,7 +260,13 @@ describe('metrics', () => {
   test('the dashboard and the alert rules ask for nothing that is not there', async () => {
     const text = await makeMetrics(watched(), '1').text();
     const bullmq = [...text.matchAll(/^# TYPE (bullmq_\w+)/gm)].map(([, name]) => name!);
-    const known = new Set([...ours, 'shelfdesk_info', 'shelfdesk_queue_answers', ...bullmq]);
+    const known = new Set([
+      ...ours,
+      'shelfdesk_info',
+      'shelfdesk_queue_answers',
+      'shelfdesk_accounts_refused',
+      ...bullmq,
+    ]);
     const read = (name: string) => readFileSync(new URL(`../../docs/monitoring/${name}`, import.meta.url), 'utf8');
     const panels: { targets: { expr: string }[] }[] = JSON.parse(read('grafana-dashboard.json')).panels;
     const rules: { expr: string; annotations: { summary: string; remedy: string } }[] = parse(read('alerts.yml'))

@@ -51,7 +51,7 @@ export async function pageWorld(): Promise<PageWorld> {
     ...{ pg: pool, clock: systemClock, log: pino({ level: 'silent' }), version: '1.2.3', web: noTokens },
     accounts: () => accounts.map(account => ({ config: { ...config, account }, sources: configuredSources(config) })),
     queues: new Map<string, Queue>(),
-    ...{ findQueues: async () => {}, pingQueues: async () => {} },
+    ...{ findQueues: async () => {}, pingQueues: async () => {}, refused: () => [] },
     ...more,
   });
   return {

@@ -7,7 +7,7 @@ import { sentence } from './sentence.ts';
 export const pathOf = (account: string): string => `/accounts/${encodeURIComponent(account)}`;
 
 export function fleetParts(
-  { at, accounts }: { at: Date; accounts: readonly AccountLine[] },
+  { at, accounts, refused }: { at: Date; accounts: readonly AccountLine[]; refused: readonly string[] },
   timeLeft: (stream: StreamFigures) => number | null,
 ): Parts {
   const needsLook = ({ problems }: AccountLine) => problems.critical * 1000 + problems.warning;
@@ -18,7 +18,7 @@ export function fleetParts(
   return {
     now: html`<p class="sentence" role="status">${count(accounts.length, 'account')}: ${amount(fresh)} fresh, ${
       troubled === 0 ? 'none has a problem' : `${amount(troubled)} with problems`
-    }.</p>`,
+    }.${refused.length === 0 ? null : html` The settings of ${refused.map((one, i) => html`${i > 0 ? ', ' : null}${text(one)}`)} are refused: <code>npx shelfdesk doctor</code> says why.`}</p>`,
     accounts: html`
 <h2 id="accounts-h">Accounts</h2>
 <div class="wide" role="region" aria-labelledby="accounts-h" tabindex="0"><table class="fleet"><thead><tr>${heads.map((head, i) => html`<th scope="col"${i > 2 && i !== 6 ? html` class="n"` : null}>${head}</th>`)}</tr></thead>
