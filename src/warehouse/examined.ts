@@ -72,13 +72,16 @@ export async function limitsTold(
   return rows[0];
 }
 
-/** Runs that are open, the oldest first, and whether anybody alive can go on with each. */
+/** Runs that are open, the oldest first, whether anybody alive can go on with each, and whether people told all of it to wait. */
 export async function openRuns(
   db: pg.Pool,
   account: string,
-): Promise<{ id: number; kind: string; started_at: Date; stuck: boolean }[]> {
-  const { rows } = await db.query<{ id: number; kind: string; started_at: Date; stuck: boolean }>(
-    `select id, kind, started_at, state = 'interrupted' as stuck from sync.runs
+): Promise<{ id: number; kind: string; started_at: Date; stuck: boolean; paused: boolean }[]> {
+  const { rows } = await db.query<{ id: number; kind: string; started_at: Date; stuck: boolean; paused: boolean }>(
+    `select id, kind, started_at, state = 'interrupted' as stuck, not exists (
+       select from sync.stored_run_streams s
+       where s.run_id = runs.id and s.state in ('waiting', 'running') and not sync.is_paused(s.account_id, s.stream)) as paused
+     from sync.runs
      where account_id = $1 and finished_at is null order by id`,
     [account],
   );

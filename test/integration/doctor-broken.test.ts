@@ -570,19 +570,22 @@ test('two accounts: each is examined for itself, and one that was read from else
     values ('west', 'nightly', 'completed', now(), now())`);
   const settings = {
     ...{ DATABASE_URL: db.url, SHELFDESK_CONFIG: 'fleet.yml' },
-    ...{ NORTH: north.url, NORTH_TOKEN: north.token, SOUTH: south.url, SOUTH_TOKEN: 'a-token-that-is-wrong' },
+    ...{ NORTH: north.url, NORTH_TOKEN: north.token, SOUTH: south.url, SOUTH_TOKEN: south.token },
   };
   const report = await look(settings, ['accounts', 'sources of the account', 'since'], { folder: folder.path });
-  expect([report.of('help desk', 'north').state, report.of('help desk', 'south').state]).toEqual(['ok', 'fail']);
-  expect([report.of('since', 'north').state, report.of('since', 'south').because]).toEqual(['ok', 'help desk']);
+  expect([report.of('help desk', 'north').state, report.of('help desk', 'south').state]).toEqual(['ok', 'skipped']);
+  expect([report.of('since', 'north').state, report.of('since', 'south').because]).toEqual([
+    'ok',
+    'sources of the account',
+  ]);
   expect(report.of('accounts')).toMatchObject({ state: 'warn', says: expect.stringContaining('west') });
   expect(report.of('sources of the account', 'north').state).toBe('ok');
   expect(report.of('sources of the account', 'south')).toMatchObject({
     state: 'fail',
     remedy: expect.stringContaining('another database'),
   });
-  // A 401 costs nothing there, and is counted here.
-  expect([north.totals.credits, south.totals.credits, report.credits]).toEqual([2, 0, 3]);
+  // Of another desk nothing is asked.
+  expect([north.totals.credits, south.totals.credits, report.credits]).toEqual([2, 0, 2]);
 });
 
 test('the catalog: away, a wrong key, a quota that is used up, a country that is missing', async () => {
@@ -733,6 +736,21 @@ describe('the schedule', () => {
       const report = await look(safe, names, { clock: at('2026-11-22T12:00:00Z') });
       expect([zone, report.of('daylight saving').state, report.of('next runs').state]).toEqual([zone, 'ok', 'ok']);
     }
+  });
+
+  test('of a catalog alone nothing is read each minute, and nothing lacks', async () => {
+    const catalog = {
+      BOOKS_BASE_URL: 'https://books.example/books/v1',
+      BOOKS_API_KEY: 'k'.repeat(20),
+      BOOKS_USERS: '104345678901234567890',
+    };
+    const report = await look(catalog, ['next runs']);
+    expect(report.of('next runs')).toMatchObject({ state: 'ok', says: expect.stringMatching(/^nightly \S+Z$/) });
+    const without = await look({ ...catalog, SCHEDULE_NIGHTLY: '' }, ['next runs']);
+    expect(without.of('next runs')).toMatchObject({
+      state: 'warn',
+      says: expect.stringContaining('SCHEDULE_NIGHTLY is empty'),
+    });
   });
 
   test('no night at all', async () => {

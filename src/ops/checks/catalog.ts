@@ -16,7 +16,7 @@ export const catalogChecks: readonly Check[] = [
     area,
     of: 'account',
     looks: 'that the address answers as a catalog does, and takes the key or token (401, 403); one request',
-    needs: ['tables'],
+    needs: ['tables', 'sources of the account'],
     async run(given) {
       if (given.config.books === undefined) return skipped(none);
       const { books } = await given.ctx();

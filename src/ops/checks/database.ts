@@ -1,7 +1,8 @@
 /** PostgreSQL: whether it answers, will do, and lets us do what we have to. */
 import { statfs } from 'node:fs/promises';
 import { queueConnections } from '../../queue/queue.ts';
-import { liveProcesses } from '../../warehouse/examined.ts';
+import { boundElsewhere } from '../../warehouse/accounts.ts';
+import { boundAddresses, liveProcesses } from '../../warehouse/examined.ts';
 import { migrate, pendingMigrations } from '../../warehouse/migrate.ts';
 import { connectionsOf, lookersMost } from '../../warehouse/pool.ts';
 import type { Given } from '../given.ts';
@@ -226,6 +227,20 @@ export const databaseChecks: readonly Check[] = [
     needs: ['database'],
     async run({ server }) {
       return judgeClocks((await server()).aheadMs, 'the database');
+    },
+  },
+  {
+    name: 'sources of the account',
+    area: 'database',
+    of: 'account',
+    looks: 'that the settings name the help desk and the catalog that the account was read from',
+    needs: ['tables'],
+    async run({ warehouse, account, config: { helpdesk, books } }) {
+      const row = await boundAddresses((await warehouse()).pg, account);
+      if (row === undefined) return ok('nothing has been read yet');
+      const named = { ...(helpdesk && { helpdesk: helpdesk.baseUrl }), ...(books && { books: books.baseUrl }) };
+      const elsewhere = boundElsewhere(row, account, named);
+      return elsewhere === undefined ? ok('they are the same') : fail(elsewhere.message, elsewhere.remedy);
     },
   },
 ];

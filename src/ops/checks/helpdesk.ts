@@ -28,8 +28,9 @@ export const helpdeskChecks: readonly Check[] = [
     name: 'help desk',
     area,
     of: 'account',
-    looks: 'that the address answers as a help desk does, and takes the token (401), which may read all (403)',
-    needs: ['credits of this examination'],
+    looks: 'that the address answers as a help desk does, and takes the token (401), which may read tickets (403)',
+    // With the credits of one desk, and into what is known of it, no other one is asked.
+    needs: ['credits of this examination', 'sources of the account'],
     async run(given) {
       const told = await limits(given);
       const frozenMs = told ? told.frozen_until.getTime() - (await databaseNow(given)) : 0;

@@ -12,6 +12,9 @@ import { type Check, fail, ok, plural, skipped, warn } from './check.ts';
 const noRedis = 'REDIS_URL is not set: the queue lives in PostgreSQL';
 /** A share of its memory, and of its places for clients, from which on a Redis is nearly full. */
 const nearlyFull = 0.9;
+const dayMs = 24 * 3_600_000;
+/** More are not counted. */
+const mostFailed = 100;
 
 export const queueChecks: readonly Check[] = [
   {
@@ -104,7 +107,8 @@ export const queueChecks: readonly Check[] = [
     name: 'queue backend',
     area: 'queue',
     of: 'process',
-    looks: 'that the queue is where all processes look, and will do for as many as there are',
+    looks:
+      'which queue it is, and that it will do for as many machines as there are; not whether others use another Redis',
     needs: ['tables'],
     async run({ look, warehouse, host }) {
       const { databaseUrl, redisUrl } = look.servers!;
@@ -130,7 +134,7 @@ export const queueChecks: readonly Check[] = [
     name: 'jobs',
     area: 'queue',
     of: 'account',
-    looks: 'jobs that failed without word in their run, and open runs that have none',
+    looks: 'jobs that failed within a day, and open runs that have none',
     needs: ['tables'],
     async run(given) {
       const { pg } = await given.warehouse();
@@ -142,17 +146,14 @@ export const queueChecks: readonly Check[] = [
       if (given.config.redisUrl === undefined && !(await hasQueueTables(pg)))
         return waiting.length === 0 ? ok('none yet') : lost(given, waiting.length);
       const { bull } = await given.queue();
-      const {
-        failed = 0,
-        wait = 0,
-        active = 0,
-        delayed = 0,
-      } = await bull.getJobCounts('failed', 'wait', 'active', 'delayed');
+      const { wait = 0, active = 0, delayed = 0 } = await bull.getJobCounts('wait', 'active', 'delayed');
       if (waiting.length > 0 && wait + active + delayed === 0) return lost(given, waiting.length);
       const says = `${wait + delayed} wait, ${active} at work`;
+      const last = await bull.getFailed(0, mostFailed - 1);
+      const failed = last.filter(({ finishedOn = 0 }) => finishedOn > given.clock.now() - dayMs).length;
       if (failed === 0) return ok(says);
       return warn(
-        `${says}, ${failed} failed and kept to be looked at`,
+        `${says}, ${failed}${failed === mostFailed ? ' or more' : ''} failed within a day`,
         `See ${command(given.account, 'runs list')} for what became of their runs. The newest 1,000 are kept; nothing waits for them.`,
       );
     },

@@ -1,7 +1,7 @@
 /** The schedule: whether there is one, and the days on which clocks are changed. */
 import type { Times } from '../../config.ts';
 import { configuredSources } from '../../context.ts';
-import { nextSlots, type Timetable, timetables } from '../../queue/schedule.ts';
+import { nextSlots, plansFor, type Timetable, timetables } from '../../queue/schedule.ts';
 import { command } from '../../warehouse/paused.ts';
 import { type Check, ok, skipped, warn } from './check.ts';
 
@@ -23,15 +23,18 @@ export const scheduleChecks: readonly Check[] = [
     of: 'account',
     looks: 'that the schedule has times, and when it is due next',
     run({ config, clock }) {
-      const sources = configuredSources(config);
-      const due = timetables(config.schedule, sources.size > 0 ? sources : undefined).map(timetable => ({
+      const configured = configuredSources(config);
+      const sources = configured.size > 0 ? configured : undefined;
+      const due = timetables(config.schedule, sources).map(timetable => ({
         schedule: timetable.plan.schedule,
         next: nextSlots(timetable, 1, clock.now())[0],
       }));
       const says = due
         .map(({ schedule, next }) => `${schedule} ${next?.toISOString().slice(0, 16) ?? 'never'}Z`)
         .join(', ');
-      const missing = ['fresh', 'nightly'].filter(name => !due.some(({ schedule }) => schedule === name));
+      // A catalog alone has nothing that is read each minute.
+      const plans = plansFor(sources).filter(({ streams }) => streams.length > 0);
+      const missing: string[] = plans.map(({ schedule }) => schedule).filter(name => config.schedule[name] === '');
       if (missing.length === 0) return ok(says);
       return warn(
         `${missing.map(name => `SCHEDULE_${name.toUpperCase()}`).join(' and ')} ${missing.length > 1 ? 'are' : 'is'} empty: ${missing.includes('nightly') ? 'deletions and edits that nothing announces are not looked for' : 'new tickets come at night only'}`,

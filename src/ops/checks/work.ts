@@ -4,15 +4,7 @@
  */
 import { streams } from '../../streams/index.ts';
 import { replay } from '../../sync/replay.ts';
-import { boundElsewhere } from '../../warehouse/accounts.ts';
-import {
-  boundAddresses,
-  knownAccounts,
-  liveProcesses,
-  newDrift,
-  openRuns,
-  readProblems,
-} from '../../warehouse/examined.ts';
+import { knownAccounts, liveProcesses, newDrift, openRuns, readProblems } from '../../warehouse/examined.ts';
 import { command } from '../../warehouse/paused.ts';
 import { listRejects } from '../../warehouse/rejects.ts';
 import { buryRuns } from '../../warehouse/runs.ts';
@@ -68,20 +60,6 @@ export const workChecks: readonly Check[] = [
       );
     },
   },
-  {
-    name: 'sources of the account',
-    area,
-    of: 'account',
-    looks: 'that the settings name the help desk and the catalog that the account was read from',
-    needs: ['tables'],
-    async run({ warehouse, account, config: { helpdesk, books } }) {
-      const row = await boundAddresses((await warehouse()).pg, account);
-      if (row === undefined) return ok('nothing has been read yet');
-      const named = { ...(helpdesk && { helpdesk: helpdesk.baseUrl }), ...(books && { books: books.baseUrl }) };
-      const elsewhere = boundElsewhere(row, account, named);
-      return elsewhere === undefined ? ok('they are the same') : fail(elsewhere.message, elsewhere.remedy);
-    },
-  },
   ofProblems({
     name: 'workers',
     looks: 'that somebody is at work on the account, if its schedule was ever kept',
@@ -116,7 +94,9 @@ export const workChecks: readonly Check[] = [
       const { pg } = await given.warehouse();
       const open = await openRuns(pg, given.account);
       const stuck = open.filter(run => run.stuck).map(({ id }) => id);
-      const long = open.filter(run => !run.stuck && given.clock.now() - run.started_at.getTime() > longMs);
+      const long = open.filter(
+        run => !run.stuck && !run.paused && given.clock.now() - run.started_at.getTime() > longMs,
+      );
       const found = long.map(({ id, kind, started_at }) =>
         warn(
           `run ${id} (${kind}) began at ${started_at.toISOString().slice(0, 16)}Z and is still open`,
