@@ -8,6 +8,8 @@ import { pendingMigrations } from '../warehouse/migrate.ts';
 
 /** What is not answered by then is as good as away: probes give up after a few seconds themselves. */
 const patienceMs = 2000;
+/** How everything stands takes longer to say, of many accounts on a server that is at work. */
+const standingMs = 10_000;
 
 export interface Watched {
   readonly pg: pg.Pool;
@@ -60,10 +62,11 @@ export async function answer(
   { clock }: Pick<Watched, 'clock'>,
   what: string,
   look: () => Promise<unknown>,
+  ms = patienceMs,
 ): Promise<string> {
   const done = new AbortController();
-  const tooLate = clock.sleep(patienceMs, done.signal).then(
-    () => `${what} does not answer within ${patienceMs / 1000} s`,
+  const tooLate = clock.sleep(ms, done.signal).then(
+    () => `${what} does not answer within ${ms / 1000} s`,
     () => 'ok',
   );
   try {
@@ -92,9 +95,10 @@ interface Broken {
  */
 export async function healthz(watched: Watched, account?: string): Promise<Health> {
   let found: Awaited<ReturnType<typeof standing>> | undefined;
-  const database = await answer(watched, 'the database', async () => {
+  const look = async () => {
     found = await standing(watched.pg, account);
-  });
+  };
+  const database = await answer(watched, 'the database', look, standingMs);
   if (found === undefined) return { status: 503, body: { status: 'unknown', database } };
   const { isHere, ...stands } = found;
   if (!isHere)
