@@ -36,7 +36,7 @@ create table sync.operations (
   outcome text not null
 );
 create index operations_at on sync.operations (account_id, at desc);
-comment on table sync.operations is 'What people did by hand, at a terminal or on the page: one row for each time, also where it was refused.';
+comment on table sync.operations is 'What people did to the work, at a terminal or on the page: pauses and their end, runs that they canceled, tried again or started there. One row for each time, also where it was refused. What a command reads by itself is in sync.runs.';
 comment on column sync.operations.id is 'Its number.';
 comment on column sync.operations.at is 'When.';
 comment on column sync.operations.account_id is 'The operator''s name for the mirrored account.';

@@ -427,7 +427,8 @@ found as (
     order by r.run_id desc limit 1), false)
   union all
   select c.account_id, null, 'credits_refused', 'warning',
-    format('Within the last 15 minutes %s requests were refused for want of credits (429): %s.', sum(c.refused),
+    format('Within the last 15 minutes %s refused for want of credits (429): %s.',
+      case sum(c.refused) when 1 then '1 request was' else sum(c.refused) || ' requests were' end,
       string_agg(case c.source when 'books' then 'by the book catalog ' else 'by the help desk ' end || c.refused, ', ' order by c.source desc)),
     'Somebody else uses more than the reserve, or the limits are lower than the settings say: compare HELPDESK_CREDITS, HELPDESK_REQUESTS_PER_SECOND and HELPDESK_RESERVE (of the catalog BOOKS_REQUESTS_PER_DAY) with what the source allows.',
     min(c.since)
@@ -477,6 +478,10 @@ found as (
       where p.account_id = a.account_id and p.schedule = w.schedule
       order by p.slot desc limit 1) l) s
   where s.last_at is not null
+    -- Somebody reads it by himself, as by a cron of his own.
+    and not coalesce((
+      select r.started_at > greatest(s.last_at, now() - interval '26 hours') from sync.stored_runs r
+      where r.account_id = a.account_id and r.kind = 'sync' order by r.id desc limit 1), false)
     and exists (select from sync.targets t where t.account_id = a.account_id)
     and not exists (select from alive w where w.account_id = a.account_id)
   union all

@@ -11,6 +11,8 @@ const lockKey = 0x53_48_41_4c;
 /** Whoever tries the webhook and dies leaves it to others after this. */
 const leaseMs = 60_000;
 const minuteMs = 60_000;
+/** What is measured swings around its limit: such a problem has ended when it was gone for so long. */
+const swings = { problems: ['past_target'], holdMs: 10 * minuteMs };
 /** After so many minutes it is tried again; the last one goes on for ever. */
 const againMinutes = [1, 5, 15, 60];
 const keptMs = 35 * 24 * 3_600_000;
@@ -85,11 +87,11 @@ export async function compareProblems(
       `with ended as (
          update sync.alarms set ended_at = gone_at, tries = case when told_begin_at is null then tries else 0 end,
            next_try_at = case when told_begin_at is not null and account_id = any ($2) then $3 else next_try_at end
-         where account_id = any ($1) and ended_at is null and gone_at <= $4)
+         where account_id = any ($1) and ended_at is null and gone_at <= case when problem = any ($5) then $6::timestamptz else $4 end)
        update sync.alarms set next_try_at = $3
        where account_id = any ($2) and ended_at is null and gone_at is null and told_begin_at is null
          and next_try_at is null and began_at <= $4`,
-      [accounts, told, now, holds],
+      [accounts, told, now, holds, swings.problems, new Date(now.getTime() - swings.holdMs)],
     );
   });
 }

@@ -136,6 +136,30 @@ test('once when it begins, once when it ends, with the remedy; what lasts no min
   await mendIt('once');
 });
 
+test('a stream that swings around its target is told once, and its end when it has kept it for ten minutes', async () => {
+  await using hook = await openHook();
+  const { look } = await opened('swings', { url: hook.url, format: 'json' });
+  await rows(
+    `insert into sync.coverage (account_id, stream, list, covered)
+     values ('swings', 'tickets', 'default', tstzmultirange(tstzrange('2020-01-01', now() - interval '2 minutes')))`,
+  );
+  await rows(`update sync.accounts set mirrored_since = now() - interval '1 day' where account_id = 'swings'`);
+  const promise = (target: string) =>
+    rows(
+      `insert into sync.targets (account_id, subject, target) values ('swings', 'tickets', $1::interval)
+       on conflict (account_id, subject) do update set target = excluded.target`,
+      target,
+    );
+  for (let at = 0; at < 30; at++) {
+    await promise(Math.floor(at / 3) % 2 === 0 ? '1 min' : '1 h');
+    await look(at);
+  }
+  expect(hook.told.map(({ problem, state }) => [problem, state])).toEqual([['past_target', 'begin']]);
+  await promise('1 h');
+  for (const at of [30, 39, 41]) await look(at);
+  expect(hook.told.map(({ state }) => state)).toEqual(['begin', 'end']);
+});
+
 test("in Slack's format", async () => {
   await using hook = await openHook();
   const { look } = await opened('a<b', { url: hook.url, format: 'slack' });

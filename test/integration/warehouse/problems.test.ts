@@ -396,6 +396,17 @@ test('of many accounts each is looked up by itself: nowhere the runs of all are 
     }
 });
 
+test('who reads an account by himself each day needs no worker', async () => {
+  const name = await account('of-cron');
+  await slot(name, 'fresh', '3 days', null);
+  await ran(name, 'sync', 'tickets', 'completed', { ago: '27 hours' });
+  expect(await problems(name)).toEqual(['no_worker']);
+  await ran(name, 'sync', 'tickets', 'completed', { ago: '20 hours' });
+  expect(await problems(name)).toEqual([]);
+  await slot(name, 'fresh', '10 hours', null);
+  expect(await problems(name)).toEqual(['no_worker']);
+});
+
 test('messages are behind by the oldest new change that waits; by history and by what fails they are not', async () => {
   const name = await account('of-messages');
   const seconds = async () =>
