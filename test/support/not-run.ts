@@ -1,10 +1,11 @@
 /** A reporter that says at the end which tests were not run for want of a Redis, of a browser, of Docker, or of pg_dump. */
 import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node';
 import './docker.ts';
+import './long.ts';
 import './redis.ts';
 import type {} from './browser.ts';
 
-/** CI has a Redis and a browser, so there it is a failure not to find them. It has no Docker. */
+/** CI has a Redis, a browser and time, so there it is a failure not to find them. It has no Docker. */
 const needs = [
   {
     name: 'Redis',
@@ -29,6 +30,12 @@ const needs = [
     lack: 'lacksPgTools',
     remedy: "To run them, install PostgreSQL's client programs of version 18 or newer.",
     onCi: false,
+  },
+  {
+    name: 'long',
+    lack: 'lacksTime',
+    remedy: 'They run with CI=true.',
+    onCi: true,
   },
 ] as const;
 

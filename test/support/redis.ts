@@ -3,6 +3,7 @@
  * that was silently left out is worse than none.
  */
 import { describe, inject } from 'vitest';
+import { long } from './long.ts';
 
 declare module 'vitest' {
   interface TaskMeta {
@@ -18,16 +19,15 @@ export function redisForTests(): { url: string } | undefined {
 
 /**
  * `describe` for tests that need a Redis; they get its URL. It is shared: use a prefix or a queue name of your own.
- * `concurrent`: beside those before and after it that are, too.
+ * `concurrent`: beside those before and after it that are, too. `takesLong`: what it shows is shown on the other queue.
  */
 export function describeOnRedis(
   name: string,
   register: (redis: { url: string }) => void,
-  { concurrent = false } = {},
+  { concurrent = false, takesLong = false } = {},
 ): void {
   const redis = redisForTests();
   const missing = { url: 'redis://not-there.invalid' }; // Never used: the tests are only registered, to be counted.
-  describe(name, { skip: !redis, meta: { lacksRedis: !redis }, ...(concurrent && { concurrent }) }, () =>
-    register(redis ?? missing),
-  );
+  const lacking = redis ? takesLong && long : { skip: true, meta: { lacksRedis: true } };
+  describe(name, { ...lacking, ...(concurrent && { concurrent }) }, () => register(redis ?? missing));
 }
