@@ -4,6 +4,7 @@ import { Interrupted } from '../../src/errors.ts';
 import { World } from '../../src/sandbox/helpdesk/world.ts';
 import { type Sandbox, type SandboxOptions, type SeenRequest, startSandbox } from '../../src/sandbox/server.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
+import { long } from '../support/long.ts';
 import { backfillOnce, configFor, differences, noSandboxLimits, syncOnce } from '../support/mirror.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 
@@ -272,7 +273,7 @@ describe.concurrent('holes', () => {
     );
   });
 
-  test('deeper than paging reaches stay, with their reason; what is around them is filled: partly', async () => {
+  test('deeper than paging reaches stay, with their reason; what is around them is filled: partly', long, async () => {
     const crowded = hour(100);
     await using desk = await openDesk({
       make: world => {
@@ -386,7 +387,7 @@ describe.concurrent('--again', () => {
     expect(listed.length).toBeLessThanOrEqual(pagesOf(900) + 1);
   });
 
-  test('for customers goes on after kill -9 where its walk was', async () => {
+  test('for customers goes on after kill -9 where its walk was', long, async () => {
     await using desk = await openDesk({ fault: () => ({ kind: 'delay', ms: 30 }) });
     await syncOnce(configOf(desk), ['customers']);
     desk.wait(60_000);
@@ -511,14 +512,7 @@ describe('several at once', () => {
 });
 
 describe('on the command line', () => {
-  test.concurrent.each([
-    [['nonsense'], 'there is no stream nonsense'],
-    [['--since', 'yesterday'], 'must be a day'],
-    [['--since', '2024-02-31'], 'must be a day'],
-    [['--until', '2024-01-01T10:00'], 'must be a day'],
-    [['--since', '2025-02-01', '--until', '2025-01-01'], '--since is not before --until'],
-    [['--since', '2025-02-01', '--until', '2025-02-01'], '--since is not before --until'],
-  ])('%j is an error of usage, before anything is opened', async (args, said) => {
+  const refused = async ([args, said]: readonly [args: readonly string[], said: string]) => {
     const { code, stderr, stdout } = await shelfdesk(['backfill', ...args], {
       DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
       HELPDESK_BASE_URL: 'http://127.0.0.1:1/api/v1',
@@ -527,7 +521,17 @@ describe('on the command line', () => {
     expect(code, stderr).toBe(2);
     expect(stderr).toContain(said);
     expect(stdout).toBe('');
-  });
+  };
+  test.concurrent.for([
+    [['--since', '2024-02-31'], 'must be a day'],
+    [['--since', '2025-02-01', '--until', '2025-02-01'], '--since is not before --until'],
+  ] as const)('%j is an error of usage, before anything is opened', refused);
+  test.concurrent.for([
+    [['nonsense'], 'there is no stream nonsense'],
+    [['--since', 'yesterday'], 'must be a day'],
+    [['--until', '2024-01-01T10:00'], 'must be a day'],
+    [['--since', '2025-02-01', '--until', '2025-01-01'], '--since is not before --until'],
+  ] as const)('%j is one as well', long, refused);
 
   test('--again without names leaves messages out; --json is one document', async () => {
     await using desk = await openDesk({ hours: 60 });
@@ -563,7 +567,7 @@ describe('on the command line', () => {
     expect((await desk.covered('tickets')).map(([, to]) => to)).toEqual([900]);
   });
 
-  test('Ctrl-C of one of two that follow the same run leaves it to the other', async () => {
+  test('Ctrl-C of one of two that follow the same run leaves it to the other', long, async () => {
     await using desk = await openDesk({ fault: () => ({ kind: 'delay', ms: 300 }) });
     const env = settingsFor(desk.db.url, desk.sandbox);
     const command = ['backfill', 'tickets', '--until', at(900).toISOString(), '--json'];

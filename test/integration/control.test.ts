@@ -38,7 +38,7 @@ async function waitsForCredits(desk: Desk, run: number) {
 }
 
 function conformance(redisUrl: string | undefined): void {
-  const deskOf = (tickets = 60) => openDesk({ redisUrl, tickets });
+  const deskOf = (tickets = 30) => openDesk({ redisUrl, tickets });
 
   test('paused while it waits for credits: it stops, asks for nothing more, and goes on there when it is resumed', async () => {
     await using desk = await deskOf();
@@ -155,4 +155,4 @@ describe.concurrent('with the queue in PostgreSQL', () => {
   });
 });
 
-describeOnRedis('with the queue in Redis', ({ url }) => conformance(url), { concurrent: true });
+describeOnRedis('with the queue in Redis', ({ url }) => conformance(url), { concurrent: true, takesLong: true });

@@ -10,6 +10,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { findPlace, type Place } from '../../src/embedded/place.ts';
 import { type Embedded, joinEmbedded } from '../../src/embedded/postgres.ts';
 import { removeServer } from '../support/global.ts';
+import { long } from '../support/long.ts';
 
 const settings = { fsync: 'off' };
 
@@ -194,7 +195,7 @@ test('when everything is killed, the server too, the next one starts it again', 
   await next.release();
 });
 
-test('a number in postmaster.pid that now belongs to another process does not hold up the start', async () => {
+test('a number in postmaster.pid that now belongs to another process does not hold up the start', long, async () => {
   const folder = await serverFolder();
   const embedded = await joinEmbedded({ folder, settings });
   const left = await readFile(pidFile(embedded), 'utf8');
@@ -213,7 +214,7 @@ test('a number in postmaster.pid that now belongs to another process does not ho
   await again.release();
 });
 
-test('starters at once on an empty folder end up on one server, with nothing left over', async () => {
+test('starters at once on an empty folder end up on one server, with nothing left over', long, async () => {
   const folder = await serverFolder();
   const starters = Array.from({ length: 4 }, () => otherProcess(folder));
   const joined = await Promise.all(starters.map(starter => starter.joined));
@@ -239,7 +240,7 @@ test('a starter that is killed half way leaves nothing half-made, and its remain
   await next.release();
 });
 
-test('a starter that is killed while it copies the binaries leaves nothing half-made either', async context => {
+test('a starter that is killed while it copies the binaries leaves nothing half-made either', long, async context => {
   context.skip(process.geteuid?.() !== 0, 'only for root does PostgreSQL run as another user');
   const folder = await serverFolder(0o700);
   const place = await findPlace(folder);
@@ -255,7 +256,7 @@ test('a starter that is killed while it copies the binaries leaves nothing half-
   await next.release();
 });
 
-test('many come, go and are killed at the same time; whoever joins has a server', async () => {
+test('many come, go and are killed at the same time; whoever joins has a server', long, async () => {
   const folder = await serverFolder();
   const comeAndGo = async (killed: boolean) => {
     for (let round = 0; round < 6; round++) {
@@ -276,7 +277,7 @@ test('many come, go and are killed at the same time; whoever joins has a server'
   expect(await runs(last)).toBe(false);
 });
 
-test('after the crash of a backend everybody holds the server again', async () => {
+test('after the crash of a backend everybody holds the server again', long, async () => {
   const folder = await serverFolder();
   const staying = await joinEmbedded({ folder, settings });
   const [backend] = await query(
@@ -305,7 +306,7 @@ test('the loss of the server ends nobody; leaving afterwards is quiet', async ()
   await next.release();
 });
 
-test('leaving twice is leaving once', async () => {
+test('leaving twice is leaving once', long, async () => {
   const folder = await serverFolder();
   const [one, two] = [await joinEmbedded({ folder, settings }), await joinEmbedded({ folder, settings })];
   await Promise.all([one.release(), one.release()]);

@@ -228,4 +228,4 @@ function shared(queue: Record<string, string>): void {
 
 describe('a fleet, with the queue in PostgreSQL', () => shared({}));
 
-describeOnRedis('a fleet, with the queue in Redis', ({ url }) => shared({ REDIS_URL: url }));
+describeOnRedis('a fleet, with the queue in Redis', ({ url }) => shared({ REDIS_URL: url }), { takesLong: true });

@@ -14,7 +14,7 @@ const sandboxLimits = { credits: limits.credits, periodSeconds, requestsPerSecon
 describe.concurrent.for(['fixed', 'sliding'] as const)('a period that is %s', window => {
   test.concurrent('alone on the account: no 429 at all', async () => {
     await using db = await freshDatabase();
-    const sandbox = await startSandbox({ ...sandboxLimits, window, tickets: 120 });
+    const sandbox = await startSandbox({ ...sandboxLimits, window, tickets: 70 });
     try {
       const result = await syncOnce(configFor(db.url, sandbox, { limits }));
       expect(result.exitCode).toBe(0);
@@ -32,7 +32,7 @@ describe.concurrent.for(['fixed', 'sliding'] as const)('a period that is %s', wi
   test.concurrent('with another client eating a third: at most one 429 a period', async () => {
     await using db = await freshDatabase();
     const refusals: number[] = [];
-    const sandbox: Sandbox = await startSandbox({ ...sandboxLimits, window, tickets: 80 });
+    const sandbox: Sandbox = await startSandbox({ ...sandboxLimits, window, tickets: 50 });
     const other = setInterval(() => sandbox.takeCredits(1), (periodSeconds * 1000) / (limits.credits / 3));
     try {
       const result = await syncOnce(configFor(db.url, sandbox, { limits }));

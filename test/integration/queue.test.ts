@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { defineJob } from '../../src/queue/job.ts';
 import { liveWorkers } from '../../src/warehouse/workers.ts';
 import { type Desk, type DeskOptions, eventually, openDesk } from '../support/desk.ts';
+import { long } from '../support/long.ts';
 import { differences } from '../support/mirror.ts';
 import { describeOnRedis } from '../support/redis.ts';
 import { wayTo } from '../support/way.ts';
@@ -33,6 +34,8 @@ const isEqual = async (desk: Desk) => expect(await differences(desk.pool, desk.s
 
 /** What has nothing to do with where the jobs are is asked of the queue in PostgreSQL alone, which goes with its database. */
 function conformance(redisUrl: string | undefined): void {
+  /** What takes long on this queue, and has been shown on the other one. */
+  const longOnRedis = redisUrl === undefined ? {} : long;
   const deskOf = (options: Omit<DeskOptions, 'redisUrl'> = {}) => openDesk({ redisUrl, tickets: 60, ...options });
 
   /** A job that says who has it, and ends when the test says so. */
@@ -141,23 +144,27 @@ function conformance(redisUrl: string | undefined): void {
     expect(asked.slice(2)).not.toEqual(expect.arrayContaining([asked[1]]));
   });
 
-  test.concurrent('a reply that is long in coming is waited for, and written, before the worker is gone', async () => {
-    await using desk = await deskOf({ tickets: 450 });
-    const worker = await desk.worker();
-    const run = await desk.open(['tickets']);
-    const left = Promise.withResolvers<void>();
-    desk.onRequest = () => {
-      if (desk.sandbox.totals.requests !== 1) return;
-      // Longer than a departure takes where nobody answers.
-      desk.fault = () => ({ kind: 'delay', ms: 6000 });
-      left.resolve(worker.leave());
-    };
-    await desk.addJobs();
-    await left.promise;
-    const { tickets } = (await desk.progress(run)).streams;
-    expect(tickets).toMatchObject({ state: 'waiting', token: 1, worker: null, seen: 200 });
-    expect(await desk.stand(`run-${run}-tickets-0`)).toMatchObject({ state: 'waiting', attemptsMade: 0 });
-  });
+  test.concurrent(
+    'a reply that is long in coming is waited for, and written, before the worker is gone',
+    longOnRedis,
+    async () => {
+      await using desk = await deskOf({ tickets: 450 });
+      const worker = await desk.worker();
+      const run = await desk.open(['tickets']);
+      const left = Promise.withResolvers<void>();
+      desk.onRequest = () => {
+        if (desk.sandbox.totals.requests !== 1) return;
+        // Longer than a departure takes where nobody answers.
+        desk.fault = () => ({ kind: 'delay', ms: 6000 });
+        left.resolve(worker.leave());
+      };
+      await desk.addJobs();
+      await left.promise;
+      const { tickets } = (await desk.progress(run)).streams;
+      expect(tickets).toMatchObject({ state: 'waiting', token: 1, worker: null, seen: 200 });
+      expect(await desk.stand(`run-${run}-tickets-0`)).toMatchObject({ state: 'waiting', attemptsMade: 0 });
+    },
+  );
 
   test.concurrent('a job that is delivered again to the process that is at work on it is the same work, and paid once', async () => {
     await using desk = await deskOf({ tickets: 450 });
@@ -421,84 +428,92 @@ function conformance(redisUrl: string | undefined): void {
       ).toEqual([]);
     });
 
-    test('killed at work, and the queue emptied: whoever looks after the runs takes it up within 15 s', async () => {
-      await using desk = await deskOf();
-      desk.onRequest = ({ path }) => {
-        if (path.startsWith('/tickets/')) desk.slow = true;
-      };
-      const victim = await desk.process();
-      const run = await desk.open();
-      await eventually(() => expect(details(desk).length).toBeGreaterThan(3));
-      const heir = await desk.worker({ tends: true });
-      expect((await desk.progress(run)).streams.messages).toMatchObject({
-        state: 'running',
-        token: 1,
-        worker: victim.id,
-      });
-      const killedMs = performance.now();
-      victim.kill('SIGKILL');
-      await victim.finished;
-      await desk.flush();
-      await eventually(
-        async () =>
-          expect((await desk.progress(run)).streams.messages).toMatchObject({
-            state: 'running',
-            token: 2,
-            worker: heir.id,
-          }),
-        takenUpMs,
-      );
-      took('killed, queue emptied', redisUrl, killedMs);
-      desk.onRequest = () => {};
-      desk.slow = false;
-      await completed(desk, run);
-      await isEqual(desk);
-    });
-
-    test('stopped with a page in flight, and continued when another one is at work: that page is not written', async () => {
-      await using desk = await deskOf({ tickets: 120 });
-      const sleeper = await desk.process();
-      desk.onRequest = () => {
-        if (details(desk).length !== 10) return;
-        sleeper.kill('SIGSTOP');
+    test(
+      'killed at work, and the queue emptied: whoever looks after the runs takes it up within 15 s',
+      longOnRedis,
+      async () => {
+        await using desk = await deskOf();
+        desk.onRequest = ({ path }) => {
+          if (path.startsWith('/tickets/')) desk.slow = true;
+        };
+        const victim = await desk.process();
+        const run = await desk.open();
+        await eventually(() => expect(details(desk).length).toBeGreaterThan(3));
+        const heir = await desk.worker({ tends: true });
+        expect((await desk.progress(run)).streams.messages).toMatchObject({
+          state: 'running',
+          token: 1,
+          worker: victim.id,
+        });
+        const killedMs = performance.now();
+        victim.kill('SIGKILL');
+        await victim.finished;
+        await desk.flush();
+        await eventually(
+          async () =>
+            expect((await desk.progress(run)).streams.messages).toMatchObject({
+              state: 'running',
+              token: 2,
+              worker: heir.id,
+            }),
+          takenUpMs,
+        );
+        took('killed, queue emptied', redisUrl, killedMs);
         desk.onRequest = () => {};
-      };
-      const run = await desk.open();
-      await eventually(() => expect(details(desk).length).toBeGreaterThan(10));
-      const inHand = details(desk)[10]!.path;
-      desk.slow = true;
-      const heir = await desk.worker({ tends: true });
-      const stoppedMs = performance.now();
-      await eventually(
-        async () =>
-          expect((await desk.progress(run)).streams.messages).toMatchObject({
-            state: 'running',
-            token: 2,
-            worker: heir.id,
-          }),
-        takenUpMs,
-      );
-      took('stopped', redisUrl, stoppedMs);
-      // It was never taken for dead: only its job was taken from it.
-      expect((await liveWorkers(desk.pool, 'default')).map(({ id }) => id)).toEqual([sleeper.id, heir.id]);
-      await eventually(() => expect(details(desk).filter(({ path }) => path === inHand)).toHaveLength(2));
-      sleeper.kill('SIGCONT');
-      await goesOn(desk, 3);
-      desk.slow = false;
-      sleeper.kill('SIGTERM');
-      expect(await sleeper.finished).toMatchObject({ code: 0, signal: null });
-      const { streams } = await completed(desk, run);
-      expect(streams.messages).toMatchObject({ token: 2, worker: heir.id });
-      const messages = [...desk.sandbox.world.tickets.values()].flatMap(ticket => ticket.messages);
-      // The page that it had in hand is counted once.
-      expect(streams.messages!.seen).toBe(messages.length);
-      await eventually(async () => expect(await desk.counts()).toEqual(nothing));
-      await isEqual(desk);
-    });
+        desk.slow = false;
+        await completed(desk, run);
+        await isEqual(desk);
+      },
+    );
+
+    test(
+      'stopped with a page in flight, and continued when another one is at work: that page is not written',
+      longOnRedis,
+      async () => {
+        await using desk = await deskOf();
+        const sleeper = await desk.process();
+        desk.onRequest = () => {
+          if (details(desk).length !== 10) return;
+          sleeper.kill('SIGSTOP');
+          desk.onRequest = () => {};
+        };
+        const run = await desk.open();
+        await eventually(() => expect(details(desk).length).toBeGreaterThan(10));
+        const inHand = details(desk)[10]!.path;
+        desk.slow = true;
+        const heir = await desk.worker({ tends: true });
+        const stoppedMs = performance.now();
+        await eventually(
+          async () =>
+            expect((await desk.progress(run)).streams.messages).toMatchObject({
+              state: 'running',
+              token: 2,
+              worker: heir.id,
+            }),
+          takenUpMs,
+        );
+        took('stopped', redisUrl, stoppedMs);
+        // It was never taken for dead: only its job was taken from it.
+        expect((await liveWorkers(desk.pool, 'default')).map(({ id }) => id)).toEqual([sleeper.id, heir.id]);
+        await eventually(() => expect(details(desk).filter(({ path }) => path === inHand)).toHaveLength(2));
+        sleeper.kill('SIGCONT');
+        await goesOn(desk, 3);
+        desk.slow = false;
+        sleeper.kill('SIGTERM');
+        expect(await sleeper.finished).toMatchObject({ code: 0, signal: null });
+        const { streams } = await completed(desk, run);
+        expect(streams.messages).toMatchObject({ token: 2, worker: heir.id });
+        const messages = [...desk.sandbox.world.tickets.values()].flatMap(ticket => ticket.messages);
+        // The page that it had in hand is counted once.
+        expect(streams.messages!.seen).toBe(messages.length);
+        await eventually(async () => expect(await desk.counts()).toEqual(nothing));
+        await isEqual(desk);
+      },
+    );
   });
 
   describe.concurrent('servers that go and come back', () => {
-    test('a queue that is emptied in the middle: the run ends all the same', async () => {
+    test('a queue that is emptied in the middle: the run ends all the same', longOnRedis, async () => {
       await using desk = await deskOf();
       desk.slow = true;
       await desk.worker({ tends: true });
@@ -537,38 +552,42 @@ function conformance(redisUrl: string | undefined): void {
       });
     }
 
-    test('a database that cannot be reached for a while: the process waits for it, and goes on by itself', async () => {
-      const { url } = inject('postgres');
-      await using way = await wayTo(url);
-      await using desk = await deskOf({ ways: { DATABASE_URL: way.url } });
-      desk.slow = true;
-      const worker = await desk.process();
-      const run = await desk.open();
-      // So that what follows needs the queue as well.
-      await eventually(() => expect(desk.sandbox.requests.some(({ path }) => path === '/customers')).toBe(true));
-      await way.close();
-      await eventually(() => expect(worker.told()).toMatch(/"stream":"customers".*the database is away/));
-      await eventually(async () =>
-        expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: false }]),
-      );
-      expect(await desk.rows(`select state from sync.run_streams where stream = 'customers'`)).toEqual([
-        { state: 'interrupted' },
-      ]);
-      desk.slow = false;
-      const backMs = performance.now();
-      await way.open();
-      await eventually(async () =>
-        expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: true }]),
-      );
-      await completed(desk, run);
-      took('the database away, from its return to the end of the run', redisUrl, backMs);
-      await isEqual(desk);
-      worker.kill('SIGTERM');
-      expect(await worker.finished).toMatchObject({ code: 0, signal: null });
-    });
+    test(
+      'a database that cannot be reached for a while: the process waits for it, and goes on by itself',
+      longOnRedis,
+      async () => {
+        const { url } = inject('postgres');
+        await using way = await wayTo(url);
+        await using desk = await deskOf({ ways: { DATABASE_URL: way.url } });
+        desk.slow = true;
+        const worker = await desk.process();
+        const run = await desk.open();
+        // So that what follows needs the queue as well.
+        await eventually(() => expect(desk.sandbox.requests.some(({ path }) => path === '/customers')).toBe(true));
+        await way.close();
+        await eventually(() => expect(worker.told()).toMatch(/"stream":"customers".*the database is away/));
+        await eventually(async () =>
+          expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: false }]),
+        );
+        expect(await desk.rows(`select state from sync.run_streams where stream = 'customers'`)).toEqual([
+          { state: 'interrupted' },
+        ]);
+        desk.slow = false;
+        const backMs = performance.now();
+        await way.open();
+        await eventually(async () =>
+          expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: true }]),
+        );
+        await completed(desk, run);
+        took('the database away, from its return to the end of the run', redisUrl, backMs);
+        await isEqual(desk);
+        worker.kill('SIGTERM');
+        expect(await worker.finished).toMatchObject({ code: 0, signal: null });
+      },
+    );
 
     if (redisUrl === undefined) {
-      test('a database that ends every connection, again and again: the run ends by itself', async () => {
+      test('a database that ends every connection, again and again: the run ends by itself', long, async () => {
         await using desk = await deskOf({ tickets: 120 });
         desk.slow = true;
         const worker = await desk.process();
@@ -595,32 +614,36 @@ function conformance(redisUrl: string | undefined): void {
         expect(await worker.finished).toMatchObject({ code: 0, signal: null });
       });
 
-      test('a database that is read-only for a while: the process waits for it, and goes on by itself', async () => {
-        await using desk = await deskOf();
-        desk.slow = true;
-        const worker = await desk.process(['start'], { LOG_LEVEL: 'debug' });
-        const run = await desk.open();
-        await eventually(() => expect(desk.sandbox.requests.some(({ path }) => path === '/customers')).toBe(true));
-        const set = (mode: 'on' | 'off') =>
-          desk.rows(`do $$ begin
+      test(
+        'a database that is read-only for a while: the process waits for it, and goes on by itself',
+        long,
+        async () => {
+          await using desk = await deskOf();
+          desk.slow = true;
+          const worker = await desk.process(['start'], { LOG_LEVEL: 'debug' });
+          const run = await desk.open();
+          await eventually(() => expect(desk.sandbox.requests.some(({ path }) => path === '/customers')).toBe(true));
+          const set = (mode: 'on' | 'off') =>
+            desk.rows(`do $$ begin
           execute format('alter database %I set default_transaction_read_only = ${mode}', current_database()); end $$`);
-        await set('on');
-        await desk.rows(`select pg_terminate_backend(pid, 10000) from pg_stat_activity
+          await set('on');
+          await desk.rows(`select pg_terminate_backend(pid, 10000) from pg_stat_activity
         where datname = current_database() and application_name <> ''`);
-        await eventually(() => expect(worker.told()).toMatch(/"error":"cannot execute .*is waited for/));
-        await eventually(async () =>
-          expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: false }]),
-        );
-        await set('off');
-        desk.slow = false;
-        await completed(desk, run);
-        await isEqual(desk);
-        await eventually(async () =>
-          expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: true }]),
-        );
-        worker.kill('SIGTERM');
-        expect(await worker.finished).toMatchObject({ code: 0, signal: null });
-      });
+          await eventually(() => expect(worker.told()).toMatch(/"error":"cannot execute .*is waited for/));
+          await eventually(async () =>
+            expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: false }]),
+          );
+          await set('off');
+          desk.slow = false;
+          await completed(desk, run);
+          await isEqual(desk);
+          await eventually(async () =>
+            expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: true }]),
+          );
+          worker.kill('SIGTERM');
+          expect(await worker.finished).toMatchObject({ code: 0, signal: null });
+        },
+      );
 
       test('Ctrl-C of a command while the database is away: it says so, and ends', async () => {
         const { url } = inject('postgres');
