@@ -8,6 +8,8 @@ import { freshDatabase } from '../support/postgres.ts';
 import { describeOnRedis } from '../support/redis.ts';
 
 const kills = 8;
+/** SPEC I8: what was completed longer ago is not taken over as it is. */
+const carryMs = 60_000;
 
 async function killAndRerun(seed: number, queue: Record<string, string>): Promise<void> {
   await using db = await freshDatabase();
@@ -17,7 +19,7 @@ async function killAndRerun(seed: number, queue: Record<string, string>): Promis
   let due = 3;
   const sandbox = await startSandbox({
     ...noSandboxLimits,
-    tickets: 500,
+    tickets: 320,
     // Requests are answered whether or not somebody is left to read the answer. Some kills come a little later.
     before: (_request, n) => {
       if (n < due || victim === undefined) return;
@@ -34,7 +36,7 @@ async function killAndRerun(seed: number, queue: Record<string, string>): Promis
       const { signal } = await running.finished;
       expect(signal).toBe('SIGKILL');
       killedAfter.push(sandbox.totals.requests);
-      due = sandbox.totals.requests + between(rng, 2, 60);
+      due = sandbox.totals.requests + between(rng, 2, 36);
     }
     victim = undefined;
     const last = await shelfdesk(['sync', '--json'], { ...settingsFor(db.url, sandbox), ...queue }).finished;
@@ -51,7 +53,11 @@ async function killAndRerun(seed: number, queue: Record<string, string>): Promis
     // The exception that SPEC I8 names: who dies in search of the end of the customers' list begins that search anew.
     const searchedAnew = twice.filter(one => one.startsWith('/customers?') && one.includes('count=true')).length;
     expect(searchedAnew).toBeLessThanOrEqual(1);
-    expect(twice.length - searchedAnew, twice.join('\n')).toBeLessThanOrEqual(kills);
+    // And what was read more than a minute before the next run is brought up to date by it, where the machine is that slow:
+    // the team has no top that could be extended, so its page is asked for anew, once a minute at most.
+    const teamAtMs = sandbox.requests.filter(({ path }) => path === '/users').map(({ at }) => at);
+    const readAnew = teamAtMs.filter((at, i) => i > 0 && at - teamAtMs[i - 1]! > carryMs).length;
+    expect(twice.length - searchedAnew - readAnew, twice.join('\n')).toBeLessThanOrEqual(kills);
     const { rows } = await db.pool.query(
       `select state, count(*)::int as n from sync.runs group by state order by state`,
     );
@@ -64,7 +70,7 @@ async function killAndRerun(seed: number, queue: Record<string, string>): Promis
   }
 }
 
-describe.concurrent('eight kill -9 at random points of a first load: equal tables, only the page in flight fetched twice', () => {
+describe('eight kill -9 at random points of a first load: equal tables, only the page in flight fetched twice', () => {
   test('with the queue in PostgreSQL', () => killAndRerun(11, {}));
 });
 
@@ -73,5 +79,5 @@ describeOnRedis(
   ({ url }) => {
     test('with the queue in Redis', () => killAndRerun(12, { REDIS_URL: url }));
   },
-  { concurrent: true },
+  { takesLong: true },
 );
