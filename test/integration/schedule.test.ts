@@ -2,15 +2,17 @@
 import { Redis } from 'ioredis';
 import type pg from 'pg';
 import { describe, expect, test, vi } from 'vitest';
-import type { Scheduled } from '../../src/commands/schedule.ts';
-import type { Times } from '../../src/config.ts';
+import { addSchedule, type Scheduled } from '../../src/commands/schedule.ts';
+import { readConfig, type Times } from '../../src/config.ts';
 import { keepSchedule, plansFor, timetables } from '../../src/queue/schedule.ts';
 import { between, makeRng, pick } from '../../src/sandbox/random.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { bindAccount } from '../../src/warehouse/accounts.ts';
 import { makePool } from '../../src/warehouse/pool.ts';
 import { claimSlot, forgetOld, lastSlot, type Plan } from '../../src/warehouse/slots.ts';
-import { settingsFor, shelfdesk } from '../support/cli.ts';
+import { settingsFor } from '../support/cli.ts';
+import { command } from '../support/command.ts';
+import { long } from '../support/long.ts';
 import { noSandboxLimits } from '../support/mirror.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
 import { describeOnRedis } from '../support/redis.ts';
@@ -483,24 +485,28 @@ async function fiveReplicas(queue: Record<string, string>, flush: (house: House)
   expect(await house.rows('select * from sync.workers where sync.is_alive(id)')).toEqual([]);
 }
 
-describe('five replicas and a slot in every second, one of them killed at work: one run for a slot', () => {
+describe('five replicas and a slot in every second, one of them killed at work: one run for a slot', long, () => {
   test('with the queue in PostgreSQL', () => fiveReplicas({}, async () => {}));
 });
 
-describeOnRedis('five replicas, on Redis', ({ url }) => {
-  test('and the queue flushed in that moment', () =>
-    fiveReplicas({ REDIS_URL: url }, async ({ pool }) => {
-      const { rows } = await pool.query<{ queue: string }>('select queue from sync.accounts');
-      const redis = new Redis(url);
-      try {
-        const keys = await redis.keys(`bull:shelfdesk-${rows[0]!.queue}:*`);
-        expect(keys).not.toEqual([]);
-        await redis.del(keys);
-      } finally {
-        redis.disconnect();
-      }
-    }));
-});
+describeOnRedis(
+  'five replicas, on Redis',
+  ({ url }) => {
+    test('and the queue flushed in that moment', () =>
+      fiveReplicas({ REDIS_URL: url }, async ({ pool }) => {
+        const { rows } = await pool.query<{ queue: string }>('select queue from sync.accounts');
+        const redis = new Redis(url);
+        try {
+          const keys = await redis.keys(`bull:shelfdesk-${rows[0]!.queue}:*`);
+          expect(keys).not.toEqual([]);
+          await redis.del(keys);
+        } finally {
+          redis.disconnect();
+        }
+      }));
+  },
+  { takesLong: true },
+);
 
 describe('a day without any process', () => {
   async function missedNight(queue: Record<string, string>): Promise<void> {
@@ -566,7 +572,8 @@ describe('a schedule that is switched off', () => {
 
 describe('schedule list', () => {
   const list = async (env: Record<string, string>, ...options: string[]) => {
-    const { code, stdout, stderr } = await shelfdesk(['schedule', 'list', ...options], env).finished;
+    const config = readConfig('/nowhere', env);
+    const { code, stdout, stderr } = await command(addSchedule, config, 'schedule', 'list', ...options);
     expect(code, stderr).toBe(0);
     return { stdout, stderr };
   };
