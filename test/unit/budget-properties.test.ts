@@ -5,6 +5,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { acquire, type Lane, lanes, settle } from '../../src/budget/ledger.ts';
+import { draws } from '../support/long.ts';
 import { play, rules, type Scene, type ServerOptions, type Worker } from './budget-model.ts';
 
 const server: fc.Arbitrary<ServerOptions> = fc.record({
@@ -44,7 +45,7 @@ describe('alone on the account', () => {
       fc.property(scene, drawn => {
         expect(play(drawn)).toMatchObject({ refusedAtMs: [], others: 0 });
       }),
-      { numRuns: 10 },
+      draws(10),
     );
   });
 
@@ -55,7 +56,7 @@ describe('alone on the account', () => {
         expect(utilisation).toBeGreaterThan(0.99);
         expect(utilisation).toBeLessThanOrEqual(1);
       }),
-      { numRuns: 6 },
+      draws(6),
     );
   });
 
@@ -102,7 +103,7 @@ describe('with another client, who uses a third', () => {
           expect(answered).toBeUndefined();
         }
       }),
-      { numRuns: 10 },
+      draws(10),
     );
   });
 
@@ -115,7 +116,7 @@ describe('with another client, who uses a third', () => {
         // 57 of 90 are left on average; room is kept for the most that was seen in five minutes.
         expect(utilisation).toBeGreaterThan(0.35);
       }),
-      { numRuns: 10 },
+      draws(10),
     );
   });
 
@@ -157,7 +158,7 @@ describe('lanes', () => {
           expect(credits[lane] / used).toBeLessThan(0.13);
         }
       }),
-      { numRuns: 3 },
+      draws(3),
     );
   });
 
@@ -169,7 +170,7 @@ describe('lanes', () => {
         expect(credits.fresh).toBeGreaterThan(0);
         expect(longestWaitMs.fresh).toBeLessThan(rules.periodMs);
       }),
-      { numRuns: 10 },
+      draws(10),
     );
   });
 });
@@ -209,7 +210,7 @@ describe('a backlog that never ends', () => {
         // Chance brings many at once, now and then: 10.1 s in 360 hours.
         expect(longestMs).toBeLessThan(12_000);
       }),
-      { numRuns: 10 },
+      draws(10),
     );
   });
 
@@ -220,7 +221,7 @@ describe('a backlog that never ends', () => {
         // and 1.2 s for the latency.
         expect(waits({ ...drawn, arrivals: bursts }).longestMs).toBeLessThan(14_000);
       }),
-      { numRuns: 10 },
+      draws(10),
     );
   });
 
@@ -233,7 +234,7 @@ describe('a backlog that never ends', () => {
         expect(utilisation).toBeGreaterThan(0.98);
         expect(refusedAtMs).toEqual([]);
       }),
-      { numRuns: 5 },
+      draws(5),
     );
   });
 });
@@ -299,7 +300,7 @@ describe('a quota of a day', () => {
         });
         if (deaths === 0) expect(utilisation).toBeGreaterThan(0.85);
       }),
-      { numRuns: 25 },
+      draws(25),
     );
   });
 

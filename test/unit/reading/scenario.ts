@@ -1,12 +1,13 @@
 /** What the properties are tried on. FC_RUNS raises the number of cases, FC_SEED takes other ones. */
 import fc from 'fast-check';
 import type { Cuts, ReadingOptions } from '../../../src/reading/reading.ts';
+import { draws } from '../../support/long.ts';
 import type { Change, ModelOptions, Second, Ties } from './model.ts';
 
 const { FC_RUNS, FC_SEED } = process.env;
 
 export const runs = (usual: number) => ({
-  numRuns: FC_RUNS ? Number(FC_RUNS) : usual,
+  ...(FC_RUNS ? { numRuns: Number(FC_RUNS) } : draws(usual)),
   seed: FC_SEED ? Number(FC_SEED) : 20_260_301,
 });
 
