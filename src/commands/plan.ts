@@ -12,7 +12,7 @@ import { keepPlan } from '../warehouse/foreseen.ts';
 import { command } from '../warehouse/paused.ts';
 import { openAccount } from './account.ts';
 import type { Act, Deps } from './command.ts';
-import { chooseStreams } from './follow.ts';
+import { chooseStreams, leaveOutPaused } from './follow.ts';
 import { askedFor, givenFor } from './foretell.ts';
 import { amount, duration, print, printJson, say, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
@@ -108,14 +108,16 @@ function many(text: string): number {
 export async function runPlan(
   config: Config,
   warehouse: Warehouse,
-  question: Question,
+  asked: Question,
   { signal }: { signal: AbortSignal },
 ): Promise<PlanResult> {
   await using account = await openAccount(config, warehouse, { signal, works: false, binds: false });
   const { ctx } = account;
-  const { kind } = question;
+  const { kind } = asked;
   if (kind !== 'sync' && kind !== 'backfill' && (await completeThrough(ctx.pg, ctx.account, 'tickets')) === undefined)
     throw new UsageError(`there is nothing to ${kind} yet`, `Run ${command(ctx.account, 'sync')} first.`);
+  // As the run does.
+  const question = { ...asked, streams: await leaveOutPaused(ctx, asked.streams) };
   const planned = await plan(question, givenFor(config, ctx, true));
   const forecast = foreseenOf(planned);
   if (forecast)

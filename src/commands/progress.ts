@@ -75,7 +75,8 @@ export function showProgress(db: pg.Pool, run: number, limits: (stream: string) 
   return {
     async look() {
       const { state, streams: unordered } = await readProgress(db, run);
-      forecast ??= (await forecastOf(db, run)) ?? null;
+      // Null: nobody has reckoned it, and nobody will.
+      if (forecast === undefined) forecast = (await forecastOf(db, run)) ?? null;
       const streams = inOrder(unordered);
       const waits = streams.find(stream => stream.state === 'waiting' && stream.waits_for !== null);
       if (waits) once(`${waits.stream} waits for run ${waits.waits_for}, which reads the same`);

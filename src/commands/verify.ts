@@ -7,7 +7,7 @@ import type { Job } from '../queue/job.ts';
 import { streams } from '../streams/index.ts';
 import { foreseenOf, plan } from '../sync/plan.ts';
 import { completeThrough } from '../warehouse/audit.ts';
-import { keepForecast } from '../warehouse/foreseen.ts';
+import { freshPlan, keepForecast } from '../warehouse/foreseen.ts';
 import { command } from '../warehouse/paused.ts';
 import {
   type Asked,
@@ -21,7 +21,7 @@ import {
 } from '../warehouse/verifications.ts';
 import type { Act, Deps } from './command.ts';
 import { followRun, leaveOutPaused, type RunResult, report } from './follow.ts';
-import { givenFor } from './foretell.ts';
+import { askedFor, givenFor } from './foretell.ts';
 import { amount, duration, print, say, style, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
 
@@ -107,11 +107,16 @@ export async function runVerify(
       throw new UsageError('there is nothing to verify yet', `Run ${command(ctx.account, 'sync')} first.`);
     const wanted = await leaveOutPaused(ctx, asked.sample === null ? desk : ['customers', 'tickets']);
     const question = { kind: 'verify', streams: wanted, sample: asked.sample } as const;
-    const told = await plan(question, givenFor(config, { ...ctx, signal: deps.signal }, true));
+    const kept = { kind: 'verify', question: askedFor(question) } as const;
+    const planned = await freshPlan(ctx.pg, ctx.account, kept, new Date(ctx.clock.now()));
+    const reckoned = planned
+      ? undefined
+      : await plan(question, givenFor(config, { ...ctx, signal: deps.signal }, true));
+    const told = planned ?? reckoned!;
     const run = { account: ctx.account, streams: wanted, opener, asked, forecast: told };
     const opened = await openVerification(ctx.pg, run, new Date(ctx.clock.now()));
     expected = { credits: opened.forecast.credits, seconds: opened.forecast.seconds };
-    const forecast = foreseenOf(told);
+    const forecast = planned ?? foreseenOf(reckoned!);
     if (forecast && !opened.resumed) await keepForecast(ctx.pg, opened.run, forecast);
     if (opened.resumed)
       say(`Going on with run ${opened.run}, which was asked for the same: what it has compared is not compared again.`);

@@ -174,6 +174,11 @@ test('a plan binds the account to nothing, and the mirror begins with the first 
   expect((await runSync(config, warehouse, ['users'], deps)).state).toBe('completed');
   expect(await asked(`select from sync.coverage where list = 'other'`)).toEqual([]);
   expect(await asked('select mirrored_since from sync.accounts')).toEqual([{ mirrored_since: new Date('2020-01-01') }]);
+
+  // Nor is told what a run would leave out.
+  await asked(`insert into sync.paused values ('default', 'users', now(), 'ada@desk', null)`);
+  const both = await runPlan(config, warehouse, { kind: 'sync', streams: ['users', 'customers'] }, deps);
+  expect(Object.keys(both.streams)).toEqual(['customers']);
 });
 
 test('what is planned is shown; what cannot be planned is said', async () => {
