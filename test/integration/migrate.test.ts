@@ -112,8 +112,8 @@ test('a database from before the catalog keeps what it knows of the help desk, a
   expect(await rows('select account_id, source, books_source from sync.accounts')).toEqual([
     { account_id: 'default', source: 'https://desk.example/api/v1', books_source: '' },
   ]);
-  expect(await rows('select account_id, source, state, version from sync.budget')).toEqual([
-    { account_id: 'default', source: 'helpdesk', state: { atMs: 1 }, version: '3' },
+  expect(await rows('select account_id, source, state, version::int from sync.budget')).toEqual([
+    { account_id: 'default', source: 'helpdesk', state: { atMs: 1 }, version: 3 },
   ]);
   expect(await rows('select * from sync.credit_minutes')).toMatchObject([
     { source: 'helpdesk', minute: at, credit_limit: '100', interactive: '1', fresh: '2', backfill: '3', others: '4' },
