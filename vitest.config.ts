@@ -4,13 +4,37 @@ import { WaitingFirst } from './test/support/order.ts';
 
 /** Within one process, and they leave nothing behind in it: so several files share one, which loads the program once. */
 const inProcess = ['test/unit/**/*.test.ts', 'test/sandbox/**/*.test.ts'];
+/** These leave nothing behind either: databases and processes of their own, and no module, clock or stdout that stays changed. */
+const sharing = [
+  'test/integration/warehouse/*.test.ts',
+  ...[
+    'audit',
+    'backfill',
+    'crowds',
+    'hydration',
+    'kill',
+    'migrate',
+    'queue',
+    'rejects-commands',
+    'sync',
+    'two-sources',
+  ].map(name => `test/integration/${name}.test.ts`),
+];
 const timeouts = { testTimeout: 120_000, hookTimeout: 120_000 };
 
 export default defineConfig({
   test: {
     projects: [
       { test: { name: 'in process', include: inProcess, isolate: false, ...timeouts } },
-      { test: { name: 'with servers', include: ['test/**/*.test.ts'], exclude: inProcess, ...timeouts } },
+      {
+        test: {
+          name: 'with servers',
+          include: ['test/**/*.test.ts'],
+          exclude: [...inProcess, ...sharing],
+          ...timeouts,
+        },
+      },
+      { test: { name: 'with servers, sharing a process', include: sharing, isolate: false, ...timeouts } },
     ],
     globalSetup: ['test/support/global.ts'],
     sequence: { sequencer: WaitingFirst },
