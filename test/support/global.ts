@@ -99,7 +99,7 @@ function quickFolder(): string {
 
 /**
  * Nothing survives a test run, so nothing needs to reach the disk. Hundreds of databases that live for seconds need no
- * cleaning, and thousands of connections no password that is slow to guess.
+ * cleaning, and thousands of connections no password that is slow to guess; nobody copies it, and its files are in memory.
  */
 const fast = {
   fsync: 'off',
@@ -108,6 +108,9 @@ const fast = {
   autovacuum: 'off',
   scram_iterations: '1',
   max_connections: '300',
+  wal_level: 'minimal',
+  max_wal_senders: '0',
+  io_method: 'sync',
 };
 
 async function startPostgres(folder: string, undo: Undo[]): Promise<string> {
