@@ -219,28 +219,30 @@ describe.concurrent('holes', () => {
     expect(await differences(desk.db.pool, desk.world)).toEqual([]);
   });
 
-  test.for([false, true])(
-    'of an empty warehouse: interrupted, the same command reads the rest (again: %s)',
-    async again => {
-      await using desk = await openDesk({ hours: 700 });
-      const streams = ['users', 'customers', 'tickets'];
-      const { signal, interrupt } = interruption();
-      let pages = 0;
-      desk.onRequest = ({ path }) => {
-        if (path === '/tickets' && ++pages === 3) interrupt();
-      };
-      const stopped = await backfillOnce(configOf(desk), streams, { again }, signal);
-      expect(stopped).toMatchObject({ state: 'interrupted', exitCode: 130 });
-      expect((await idsOf(desk, 'tickets')).size).toBeLessThan(400);
-      expect(await backfillOnce(configOf(desk), streams, { again })).toMatchObject({
-        run: stopped.run,
-        state: 'completed',
-        exitCode: 0,
-      });
-      expect((await idsOf(desk, 'tickets')).size).toBe(700);
-      expect((await idsOf(desk, 'customers')).size).toBe(700);
-    },
-  );
+  for (const again of [false, true])
+    test(
+      `of an empty warehouse: interrupted, the same command reads the rest (again: ${again})`,
+      again ? long : {},
+      async () => {
+        await using desk = await openDesk({ hours: 700 });
+        const streams = ['users', 'customers', 'tickets'];
+        const { signal, interrupt } = interruption();
+        let pages = 0;
+        desk.onRequest = ({ path }) => {
+          if (path === '/tickets' && ++pages === 3) interrupt();
+        };
+        const stopped = await backfillOnce(configOf(desk), streams, { again }, signal);
+        expect(stopped).toMatchObject({ state: 'interrupted', exitCode: 130 });
+        expect((await idsOf(desk, 'tickets')).size).toBeLessThan(400);
+        expect(await backfillOnce(configOf(desk), streams, { again })).toMatchObject({
+          run: stopped.run,
+          state: 'completed',
+          exitCode: 0,
+        });
+        expect((await idsOf(desk, 'tickets')).size).toBe(700);
+        expect((await idsOf(desk, 'customers')).size).toBe(700);
+      },
+    );
 
   test('beyond the top leave no gap for a sync to pass over: refused; from below it, it is read on', async () => {
     await using desk = await openDesk({ hours: 130 });
@@ -474,41 +476,43 @@ describe('several at once', () => {
     expect(listed.filter((_, i) => listed.indexOf(listed[i]!) !== i)).toEqual([]);
   });
 
-  test.for([false, true])('that overlap pay once (again: %s)', async again => {
-    await using desk = await openDesk(slowly);
-    if (again) {
-      await syncOnce(configOf(desk), ['tickets']);
-      desk.wait(60_000);
-      desk.listed();
-    }
-    const results = await Promise.all([
-      backfillOnce(configOf(desk), ['tickets'], range(100, 600, again)),
-      backfillOnce(configOf(desk), ['tickets'], range(300, 900, again)),
-    ]);
-    for (const result of results) expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
-    expect(results[0]!.run).not.toBe(results[1]!.run);
-    // 800 hours in two parts: five or six pages, and four or two; 300 of them are asked for by both.
-    const listed = desk.listed();
-    expect(new Set(listed).size).toBe(listed.length);
-    expect(listed.length).toBeLessThanOrEqual(11);
-    const ids = await idsOf(desk, 'tickets');
-    expect(upFrom(100, 900).filter(id => !ids.has(id))).toEqual([]);
-  });
+  for (const again of [false, true])
+    test(`that overlap pay once (again: ${again})`, again ? long : {}, async () => {
+      await using desk = await openDesk(slowly);
+      if (again) {
+        await syncOnce(configOf(desk), ['tickets']);
+        desk.wait(60_000);
+        desk.listed();
+      }
+      const results = await Promise.all([
+        backfillOnce(configOf(desk), ['tickets'], range(100, 600, again)),
+        backfillOnce(configOf(desk), ['tickets'], range(300, 900, again)),
+      ]);
+      for (const result of results) expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
+      expect(results[0]!.run).not.toBe(results[1]!.run);
+      // 800 hours in two parts: five or six pages, and four or two; 300 of them are asked for by both.
+      const listed = desk.listed();
+      expect(new Set(listed).size).toBe(listed.length);
+      expect(listed.length).toBeLessThanOrEqual(11);
+      const ids = await idsOf(desk, 'tickets');
+      expect(upFrom(100, 900).filter(id => !ids.has(id))).toEqual([]);
+    });
 
-  test.for([false, true])('that overlap pay for messages once (again: %s)', async again => {
-    await using desk = await openDesk({ hours: 150 });
-    await syncOnce(configOf(desk), again ? undefined : ['tickets']);
-    desk.wait(60_000);
-    desk.asked();
-    const results = await Promise.all([
-      backfillOnce(configOf(desk), ['messages'], range(20, 140, again)),
-      backfillOnce(configOf(desk), ['messages'], range(70, 140, again)),
-    ]);
-    for (const result of results) expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
-    const asked = desk.asked();
-    expect(new Set(asked)).toEqual(new Set(upFrom(20, 140)));
-    expect(asked.length).toBe(120);
-  });
+  for (const again of [false, true])
+    test(`that overlap pay for messages once (again: ${again})`, again ? {} : long, async () => {
+      await using desk = await openDesk({ hours: 150 });
+      await syncOnce(configOf(desk), again ? undefined : ['tickets']);
+      desk.wait(60_000);
+      desk.asked();
+      const results = await Promise.all([
+        backfillOnce(configOf(desk), ['messages'], range(20, 140, again)),
+        backfillOnce(configOf(desk), ['messages'], range(70, 140, again)),
+      ]);
+      for (const result of results) expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
+      const asked = desk.asked();
+      expect(new Set(asked)).toEqual(new Set(upFrom(20, 140)));
+      expect(asked.length).toBe(120);
+    });
 });
 
 describe('on the command line', () => {

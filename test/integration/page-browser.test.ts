@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makePool } from '../../src/warehouse/pool.ts';
 import { describeInBrowser } from '../support/browser.ts';
 import { eventually } from '../support/desk.ts';
+import { long } from '../support/long.ts';
 import {
   markup,
   noTokens,
@@ -51,7 +52,7 @@ async function logIn(page: Page, token: string) {
 }
 
 describeInBrowser('the page', open => {
-  test.for(['light', 'dark'] as const)('has no serious finding of axe: %s', async colorScheme => {
+  const isAccessible = async (colorScheme: 'light' | 'dark') => {
     const { page, complaints } = await open(`${url}accounts/failing?range=day`, {
       colorScheme,
       reducedMotion: 'reduce',
@@ -69,7 +70,9 @@ describeInBrowser('the page', open => {
     await logIn(stranger.page, 'wrong');
     expect(await stranger.page.getByRole('alert').textContent()).toBe('This is not a token of this page.');
     expect(await findings(stranger.page)).toEqual([]);
-  });
+  };
+  test('has no serious finding of axe', () => isAccessible('light'));
+  test('nor where it is dark', long, () => isAccessible('dark'));
 
   test('weighs less than 150 kB, with all that it needs, and asks nobody else', async () => {
     const { page } = await open('about:blank');
@@ -207,23 +210,27 @@ describeInBrowser('the page', open => {
     await pool.end();
   });
 
-  test('shows what is so now also when it was cut off, and what it had been told meanwhile has ended', async () => {
-    await using way = await wayTo(url);
-    const { page } = await open(`${way.url}accounts/fresh`);
-    await isLive(page);
-    const problems = () => page.locator('#problems').textContent();
-    const before = await problems();
-    await world.rows(`insert into sync.paused values ('fresh', 'users', now(), 'ada', null)`);
-    await eventually(async () => expect(await problems()).toContain('by ada'));
-    await way.close();
-    await eventually(async () => expect(await page.locator('#live').textContent()).toMatch(/^Not connected/));
-    await world.rows(`delete from sync.paused where account_id = 'fresh'`);
-    await way.open();
-    await eventually(async () => expect(await problems()).toBe(before));
-    await isLive(page);
-  });
+  test(
+    'shows what is so now also when it was cut off, and what it had been told meanwhile has ended',
+    long,
+    async () => {
+      await using way = await wayTo(url);
+      const { page } = await open(`${way.url}accounts/fresh`);
+      await isLive(page);
+      const problems = () => page.locator('#problems').textContent();
+      const before = await problems();
+      await world.rows(`insert into sync.paused values ('fresh', 'users', now(), 'ada', null)`);
+      await eventually(async () => expect(await problems()).toContain('by ada'));
+      await way.close();
+      await eventually(async () => expect(await page.locator('#live').textContent()).toMatch(/^Not connected/));
+      await world.rows(`delete from sync.paused where account_id = 'fresh'`);
+      await way.open();
+      await eventually(async () => expect(await problems()).toBe(before));
+      await isLive(page);
+    },
+  );
 
-  test('shows the queue to operators', async () => {
+  test('shows the queue to operators', long, async () => {
     const { page, complaints } = await open(guarded);
     await logIn(page, operatorToken);
     await page.goto(`${guarded}queue`);
