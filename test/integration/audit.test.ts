@@ -151,9 +151,8 @@ test('an audit begins once an hour where nothing else is to be done, ends when t
   expect(await open()).toBe(2);
   // Somebody else comes after five tickets.
   let asked = 0;
-  s.before = () => {
-    if (++asked === 5) void s.open('backfill', ['tickets']);
-    return undefined;
+  s.between = async () => {
+    if (++asked === 5) await s.open('backfill', ['tickets']);
   };
   expect((await run()).credits).toBe(10);
   await s.pool.query(

@@ -45,7 +45,7 @@ export interface InProcess extends AsyncDisposable {
   /** Called before each request is answered: the source answers a status instead, or what it has at another path; or somebody on the way does. */
   before: (path: string, query: URLSearchParams) => number | string | { status: number; text: string } | undefined;
   /** Called before each request is sent: it may wait for a credit. */
-  between: () => void;
+  between: () => void | Promise<void>;
   readonly rules: { set(rules: readonly FaultRule[]): void; clear(): void };
   rows(sql: string, ...values: unknown[]): Promise<Record<string, unknown>[]>;
   /** A run, stream by stream; what the last one wrote down. Throws nothing that a stream failed with. */
@@ -103,7 +103,7 @@ export async function inProcess(
     token: fixedToken(services.helpdesk.tokens[0]!),
     budget: watching ?? {
       acquire: async (cost, lane) => {
-        here.between();
+        await here.between();
         return { id: '', cost, lane };
       },
       settle: async () => ({}),
