@@ -1,7 +1,7 @@
 -- Up Migration
 
--- What is wrong now: read every few seconds by the page, the alarms, doctor and the health endpoints, so each part of it is a
--- look-up by an index, for all accounts at once.
+-- How fresh each stream is, and what is wrong now: read every few seconds by the page, the alarms, doctor and the health
+-- endpoints, so each part of it is a look-up by an index, for all accounts at once.
 
 create index audit_differs on sync.audit (account_id, checked_at) where kind is not null;
 create index suspects_gone on sync.suspects (account_id, stream) where gone_at is not null;
@@ -52,7 +52,7 @@ end
 $$;
 
 -- The minutes are by the source's clock, and so has `since` to be.
-create or replace function sync.change_age(account text, stream text, percent numeric, since timestamptz default now() - interval '1 hour')
+create function sync.change_age(account text, stream text, percent numeric, since timestamptz default now() - interval '1 hour')
 returns interval
 language sql stable
 begin atomic
@@ -67,9 +67,11 @@ begin atomic
       group by 1) a) c
   where c.upto >= c.total * percent / 100;
 end;
+comment on function sync.change_age(text, text, numeric, timestamptz) is
+  'So many percent of the changes that came since then (by default: within the last hour) were at most so old when they were here; null if none came. change_age(account, stream, 95) is the p95.';
 
 -- By the source's clock, since what is here is told by it; and not before a first load has come to where the mirror began.
-create or replace function sync.behind(account text, stream text, at timestamptz default now()) returns interval
+create function sync.behind(account text, stream text, at timestamptz default now()) returns interval
 language sql stable
 begin atomic
   with known as (
@@ -188,8 +190,13 @@ left join lateral (
   order by r.run_id desc
   limit 1
 ) d on true;
+comment on column sync.status.behind is
+  'How far its newest part is behind: what changed longer ago, and after the mirror began, is here. Unlike lag it leaves out history that is still missing. See sync.behind.';
+comment on column sync.status.target is 'How far it may be behind: what the settings promise. See sync.targets.';
 comment on column sync.status.state is
   'fresh; catching_up (within its target, but history or what waits is still missing, or its first load is under way, or the requests of the day are spent); stale (behind its target); failing (the last run that has ended failed); never_synced; paused (by people, or what it follows is).';
+comment on column sync.status.age_p50 is 'Half of the changes of the last hour were at most so old when they were here; null if none came.';
+comment on column sync.status.age_p95 is '95 % of the changes of the last hour were at most so old when they were here; null if none came.';
 
 -- The same, not materialized: who asks for one stream of one account pays for no other one.
 create or replace view sync.certainty as
