@@ -14,6 +14,8 @@ import { exitCodes, ShelfdeskError } from '../errors.ts';
 const ownFolder = fileURLToPath(new URL('../../migrations/', import.meta.url));
 /** 'SHMI': one migration at a time in a database. */
 const lockKey = 0x53_48_4d_49;
+/** SQLSTATE of who lacks a right. */
+const mayNot = '42501';
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
 
 type Queryable = Pick<pg.ClientBase, 'query'>;
@@ -26,6 +28,11 @@ export async function migrate(url: string, folder: string = ownFolder): Promise<
     await client.query('set statement_timeout = 0; set lock_timeout = 0');
     await client.query('select pg_advisory_lock($1)', [lockKey]);
     await refuseIfOlder(client, folder);
+    // A worker that may not change tables finds nothing to change.
+    if ((await pendingMigrations(client, folder)).missing.length === 0) {
+      await settleRoles(client);
+      return { applied: [] };
+    }
     const { runner } = await import('node-pg-migrate'); // Whoever only asks what is missing does without.
     const done = await runner({
       dbClient: client,
@@ -38,12 +45,21 @@ export async function migrate(url: string, folder: string = ownFolder): Promise<
       noLock: true, // We hold a lock already, from before the check above.
       logger: silent,
     });
+    await settleRoles(client);
     return { applied: done.map(({ name }) => name) };
   } catch (error) {
     throw error instanceof ShelfdeskError ? error : await explain(error as pg.DatabaseError, url, folder);
   } finally {
     await client.end().catch(() => {}); // Ends an open transaction and the lock with it.
   }
+}
+
+/** What the roles lack is given by whoever owns the tables: of new tables, and where the roles were made, or lost, meanwhile. */
+async function settleRoles(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ ours: boolean | null }>(
+    `select pg_has_role(p.proowner, 'usage') as ours from pg_proc p where p.oid = to_regprocedure('sync.settle_roles()')`,
+  );
+  if (rows[0]?.ours) await client.query('select sync.settle_roles()');
 }
 
 async function connect(url: string): Promise<pg.Client> {
@@ -96,6 +112,13 @@ async function explain(error: pg.DatabaseError, url: string, folder: string): Pr
   const text = name && error.position ? await readFile(join(folder, `${name}.sql`), 'utf8') : '';
   const line = error.position ? `, line ${text.slice(0, Number(error.position)).split('\n').length}` : '';
   const detail = error.detail ? ` (${error.detail})` : '';
+  if (error.code === mayNot)
+    return new ShelfdeskError(
+      `migration ${name ?? 'of the database'} failed${line}: ${error.message}`,
+      'This role may not do that. Run `npx shelfdesk migrate` as the role that owns the tables; for an extension, as one that may create it in this database.',
+      exitCodes.failed,
+      error,
+    );
   return new ShelfdeskError(
     `migration ${name ?? 'of the database'} failed${line}: ${error.message}${detail}`,
     'The migrations before it are applied, of this one nothing is. Remove the cause and run the same command again.',
