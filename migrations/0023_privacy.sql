@@ -79,6 +79,11 @@ select t.account_id, t.ticket_id, t.label_id
 from helpdesk.ticket_labels t
 where t.account_id = any (array(select account_id from sync.readable_accounts));
 
+create view safe.ticket_history with (security_barrier) as
+select t.account_id, t.ticket_id, t.state, t.user_id, t.inbox_id, t.label_ids, t.spam, t.trash, t.valid_from, t.valid_to, t.change_after
+from helpdesk.ticket_history t
+where t.account_id = any (array(select account_id from sync.readable_accounts));
+
 create view safe.messages with (security_barrier) as
 select t.account_id, t.id, t.ticket_id, t.position, t.type, t.direction, t.user_id,
   sync.masked('name', t.from_name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as from_name,
@@ -139,6 +144,7 @@ where t.account_id = any (array(select account_id from sync.readable_accounts));
 
 comment on view safe.tickets is 'helpdesk.tickets without what identifies a person: subject, summary and addresses are keyed hashes.';
 comment on view safe.ticket_labels is 'helpdesk.ticket_labels: which ticket carries which label.';
+comment on view safe.ticket_history is 'helpdesk.ticket_history: what each ticket was, and from when to when.';
 comment on view safe.messages is 'helpdesk.messages without texts: names and addresses are keyed hashes, of the body only its length is here.';
 comment on view safe.attachments is 'helpdesk.attachments with the hash of the file name.';
 comment on view safe.customers is 'helpdesk.customers with hashes of names and summary.';
@@ -159,7 +165,7 @@ begin
           || ': equal where that is equal; null and '''' stay.'
         else replace(col_description(t.attrelid, t.attnum), 'oins helpdesk.', 'oins safe.') end as words
     from (values ('tickets', '{subject,summary,reply_to,reply_cc}'::name[]), ('ticket_labels', '{}'),
-      ('messages', '{from_name,from_address,to_address}'), ('attachments', '{name}'), ('customers', '{first_name,last_name,summary}'),
+      ('ticket_history', '{}'), ('messages', '{from_name,from_address,to_address}'), ('attachments', '{name}'), ('customers', '{first_name,last_name,summary}'),
       ('contacts', '{value,value_normalized}'), ('users', '{first_name,last_name,email}'), ('labels', '{}'), ('inboxes', '{}'))
       m (relation, hashed)
     join pg_attribute v on v.attrelid = ('safe.' || m.relation)::regclass and v.attnum > 0
@@ -178,7 +184,7 @@ language sql stable
 begin atomic
   with ours as (
     select c.oid, n.nspname, c.relname, c.relkind, c.reloptions,
-      -- Known to the owner alone; that the worker keeps for an erased person is the worker's as well.
+      -- Of these the worker writes none.
       n.nspname = 'sync' and c.relname in ('readers', 'migrations') as to_be_read,
       n.nspname = 'sync' and (c.relname = 'readers' or starts_with(c.relname, 'secret_'))
         or n.nspname = 'analytics' and starts_with(c.relname, 'stored_') as hidden,
@@ -212,7 +218,7 @@ as $$
 declare
   one record;
   groups name[];
-  open_to_groups constant text[] := '{shelfdesk_owner,shelfdesk_writer,shelfdesk_reader,shelfdesk_reader_pii}';
+  all_groups constant text[] := '{shelfdesk_owner,shelfdesk_writer,shelfdesk_reader,shelfdesk_reader_pii}';
   missing text[] := '{}';
   key bytea;
   inner_key bytea := decode(repeat('36', 64), 'hex');
@@ -229,7 +235,7 @@ begin
   end if;
 
   for one in
-    select g.name, r.rolcanlogin from unnest(open_to_groups) g (name) left join pg_roles r on r.rolname = g.name
+    select g.name, r.rolcanlogin from unnest(all_groups) g (name) left join pg_roles r on r.rolname = g.name
   loop
     -- A login of this name is somebody's own: it is not given what it did not have.
     if one.rolcanlogin then
