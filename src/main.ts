@@ -36,6 +36,7 @@ const commands: Record<string, () => Promise<AddCommand>> = {
   runs: async () => (await import('./commands/runs.ts')).addRuns,
   pause: async () => (await import('./commands/pause.ts')).addPause,
   resume: async () => (await import('./commands/resume.ts')).addResume,
+  erase: async () => (await import('./commands/erase.ts')).addErase,
   schedule: async () => (await import('./commands/schedule.ts')).addSchedule,
   sql: async () => (await import('./commands/sql.ts')).addSql,
   db: async () => (await import('./commands/db.ts')).addDb,

@@ -42,7 +42,8 @@ export const messages: DetailStream<TicketInDetail, Message> = {
         text('to', 'to_address'),
         apart(text('body')),
         apart(text('more_body')),
-        derived('body_text', '($6::text[])[n]'),
+        // What was taken out of the record for good has no plain text either.
+        derived('body_text', `case when record ->> 'body' is not null then ($6::text[])[n] end`),
         boolean('htmlized'),
         time('created_at'),
       ],

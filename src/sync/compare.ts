@@ -24,6 +24,7 @@ import {
   attempt,
   type Batch,
   type Care,
+  erasedIn,
   keepBooks,
   type Moment,
   noCounts,
@@ -33,7 +34,7 @@ import {
 } from '../warehouse/commit.ts';
 import { compare, type Differing } from '../warehouse/compare.ts';
 import type { Client } from '../warehouse/pool.ts';
-import { clearRejects, type Reject, writeRejects } from '../warehouse/rejects.ts';
+import { type Reject, settleRejects } from '../warehouse/rejects.ts';
 import { knownOf, setAside } from '../warehouse/verifications.ts';
 import { claimMessages, nameThem } from '../warehouse/waiting.ts';
 import { examineGone, keepPlace, options } from './alone.ts';
@@ -97,7 +98,7 @@ export async function examineRecords(look: Look, given: Given): Promise<Examined
   const credits = ctx.helpdesk.send.takeCredits();
   const times = new Map(reply.records.map(record => [record.id, updated?.(record)]));
   return withCare(ctx.pg, async (client, care) => {
-    const { found, refused } = await differingOf(client, claim, batch, care);
+    const { found, refused } = await differingOf(client, claim, batch, care, at);
     const differing = byRoot(found);
     const wanted = random ? batch.records.map(({ id }) => id) : [...differing.keys()];
     const key = { account: claim.account, stream: stream.name };
@@ -144,7 +145,7 @@ export async function examineRecords(look: Look, given: Given): Promise<Examined
       });
     await writeFindings(client, claim, findings, { ...at, random });
     await given.more?.(client);
-    await keepRejects(client, key, { stored, rejects }, at);
+    await settleRejects(client, key, { stored, rejects }, at);
     await keepBooks(client, claim, at, {
       counts: { ...counts, seen: given.uncounted ? 0 : reply.arrived, rejected: rejects.length, credits },
       rejects: [],
@@ -156,34 +157,27 @@ export async function examineRecords(look: Look, given: Given): Promise<Examined
   });
 }
 
-/** Of another stream than the run's, where a ticket is read with its messages. */
-async function keepRejects(
-  client: Client,
-  key: Pick<Claim, 'account' | 'stream'>,
-  { stored, rejects }: { stored: readonly string[]; rejects: readonly Reject[] },
-  at: Moment,
-): Promise<void> {
-  if (stored.length > 0) await clearRejects(client, key, stored, rejects, new Date(at.nowMs));
-  if (rejects.length > 0) await writeRejects(client, key, rejects, at);
-}
-
 /** What PostgreSQL refuses for a value cannot be compared. */
 async function differingOf(
   client: Client,
   claim: Claim,
   batch: Batch,
   care: Care,
+  { nowMs }: Pick<Moment, 'nowMs'>,
 ): Promise<{ found: Differing[]; refused: number }> {
   const { name, merge, parents } = batch;
+  const erased = await erasedIn(client, claim.account, batch, nowMs);
   const places = batch.records.map(({ place }) => place);
   const key = { account: claim.account, parents };
   if (care !== 'one by one')
-    return { found: await compare(client, { name, merge }, key, textOf(batch, places, care)), refused: 0 };
+    return { found: await compare(client, { name, merge }, key, textOf(batch, places, care, erased)), refused: 0 };
   const found: Differing[] = [];
   let refused = 0;
   for (const place of places) {
     const refusal = await attempt(client, async () => {
-      found.push(...(await compare(client, { name, merge }, { account: claim.account }, textOf(batch, [place], care))));
+      found.push(
+        ...(await compare(client, { name, merge }, { account: claim.account }, textOf(batch, [place], care, erased))),
+      );
     });
     if (refusal) refused++;
   }
@@ -307,7 +301,7 @@ async function examineMessages(
       record.id,
     );
     const isSame = ours !== undefined && !ours.buried && ours.hasMessages && ours.updatedMs === stream.version(record);
-    const { found: all, refused } = await differingOf(client, claim, batch, care);
+    const { found: all, refused } = await differingOf(client, claim, batch, care, at);
     const judged = isSame && unreadable.length === 0 && refused === 0;
     const counts = noCounts();
     const rejects: Reject[] = [];
@@ -338,12 +332,8 @@ async function examineMessages(
       await writeFindings(client, claim, findings, { ...at, random });
     }
     await more?.(client);
-    await keepRejects(
-      client,
-      ofMessages,
-      { stored: all.length > 0 && judged && repair ? [record.id] : [], rejects },
-      at,
-    );
+    const stored = all.length > 0 && judged && repair ? [record.id] : [];
+    await settleRejects(client, ofMessages, { stored, rejects }, at);
     await keepBooks(client, claim, at, {
       counts: { ...counts, seen: 1, rejected: rejects.length, credits },
       rejects: [],

@@ -55,7 +55,7 @@ export async function commitDetail(
       rejects: refused,
       // A reply that replaced nothing settles nothing.
       stored: current ? [ticket.id] : [],
-      drift: driftOf(stream, members, unreadable, counts.cleaned),
+      drift: driftOf(stream, members, unreadable, counts.cleaned).map(one => ({ ...one, of: ticket.id })),
     });
     if (claim.again) await beginAgain(client, claim, reply.asOf);
     const [record] = reply.records;

@@ -12,6 +12,7 @@ import { newOnes, noteAges } from '../warehouse/ages.ts';
 import type { Claim } from '../warehouse/claims.ts';
 import { keepBooks, noCounts, textOf, withCare, writeBatch } from '../warehouse/commit.ts';
 import { transaction } from '../warehouse/pool.ts';
+import { nobody } from '../warehouse/redact.ts';
 import { membersOf, noteReading, type Reading, type ShelfKey, shelve } from '../warehouse/shelves.ts';
 import { bareBatch, driftOf, idsBatch, itemsBatch, rejectOf } from './batch.ts';
 
@@ -175,7 +176,7 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
     if (left.size > 0) await writeBatch(client, claim, idsBatch(stream.members, batch, left), at, care);
     const places = batch.records.map(({ place }) => place);
     const shelved = await shelve(client, key, stream.members.varying, {
-      text: textOf(left.size > 0 ? bareBatch(batch, left) : batch, places, care).text,
+      text: textOf(left.size > 0 ? bareBatch(batch, left) : batch, places, care, nobody).text,
       positions: places.map(place => found.startIndex + place),
       // One without a readable id may be any of those that are not seen.
       all: found.whole && unreadable.length === 0,

@@ -12,9 +12,12 @@ import type { Claim } from './claims.ts';
 import { cleanJson, cleanText } from './clean.ts';
 import { addHole, cover, makeRedundant, placeWalk } from './coverage.ts';
 import { noteCrowd } from './crowds.ts';
+import { eraseFound } from './erase.ts';
+import { FoundAgain, screen } from './erased.ts';
 import { type Merge, shortName } from './merge.ts';
 import { type Client, isDataException, transaction } from './pool.ts';
-import { clearRejects, type Drift, type Reject, writeDrift, writeRejects } from './rejects.ts';
+import { type Erased, nobody, personal, redact } from './redact.ts';
+import { type Drift, type Reject, settleRejects, writeDrift } from './rejects.ts';
 import type { Counts } from './runs.ts';
 
 /** Records that go to the warehouse with one merge. */
@@ -54,12 +57,24 @@ export interface Written {
 export async function withCare<T>(pool: pg.Pool, work: (client: Client, care: Care) => Promise<T>): Promise<T> {
   for (const care of cares) {
     try {
-      return await transaction(pool, client => work(client, care));
+      return await withoutErased(pool, client => work(client, care));
     } catch (error) {
       if (care === 'one by one' || !isDataException(error)) throw error;
     }
   }
   throw new Error('unreachable: the last care returns or throws');
+}
+
+/** Who is found again under another id is erased by itself, since that takes a lock; what was to be stored is made anew then. */
+async function withoutErased<T>(pool: pg.Pool, work: (client: Client) => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await transaction(pool, work);
+    } catch (error) {
+      if (!(error instanceof FoundAgain)) throw error;
+      await eraseFound(pool, error);
+    }
+  }
 }
 
 /** Who writes: the claim of a job, or nobody's run (a reject that is replayed). */
@@ -73,7 +88,9 @@ export async function writeBatch(
   care: Care,
 ): Promise<Written> {
   const places = batch.records.map(record => record.place);
-  if (care !== 'one by one') return { counts: await mergeOnce(client, claim, batch, places, at, care), rejects: [] };
+  const erased = await erasedIn(client, claim.account, batch, at.nowMs);
+  const merge = (what: Batch, where: readonly number[]) => mergeOnce(client, claim, what, { where, at, care, erased });
+  if (care !== 'one by one') return { counts: await merge(batch, places), rejects: [] };
 
   const total = noCounts();
   const rejects: Reject[] = [];
@@ -81,13 +98,19 @@ export async function writeBatch(
   const alone = batch.parents === undefined ? batch : { ...batch, parents: [] };
   for (const { place, id } of batch.records) {
     const refusal = await attempt(client, async () => {
-      add(total, await mergeOnce(client, claim, alone, [place], at, care));
+      add(total, await merge(alone, [place]));
     });
     if (refusal)
       rejects.push({ recordId: id, askId: id, reason: refusal.message, payload: batch.record(place), place });
   }
   if (rejects.length === 0 && batch.parents) {
-    total.deleted += await removeVanished(client, claim, batch, textOf(batch, places, care).text, batch.parents);
+    total.deleted += await removeVanished(
+      client,
+      claim,
+      batch,
+      textOf(batch, places, care, erased).text,
+      batch.parents,
+    );
   }
   return { counts: { ...total, rejected: rejects.length, seen: places.length }, rejects };
 }
@@ -110,11 +133,9 @@ async function mergeOnce(
   client: Client,
   claim: Writer,
   batch: Batch,
-  places: readonly number[],
-  at: Moment,
-  care: Care,
+  { where, at, care, erased }: { where: readonly number[]; at: Moment; care: Care; erased: Erased },
 ): Promise<Omit<Counts, 'credits'>> {
-  const { text, parameters, cleaned } = textOf(batch, places, care);
+  const { text, parameters, cleaned } = textOf(batch, where, care, erased);
   const { rows } = await client.query<{
     seen: number;
     inserted: number;
@@ -152,13 +173,32 @@ async function removeVanished(
   return deleted;
 }
 
-/** The records at these places, and the parameters that go with them, as they go to PostgreSQL. */
+const personalIn = (batch: Batch) => {
+  const name = shortName(batch.merge.declared.root);
+  return batch.merge.declared.root.name.startsWith('helpdesk.') && personal(name) ? name : undefined;
+};
+
+/** Who of the batch was erased: to be asked in the transaction that takes its text. */
+export async function erasedIn(client: Client, account: string, batch: Batch, nowMs: Ms): Promise<Erased> {
+  const stream = personalIn(batch);
+  if (stream === undefined || batch.records.length === 0) return nobody;
+  const places = batch.records.map(({ place }) => place);
+  return screen(client, account, stream, () => batch.text(places, 'as it came'), nowMs);
+}
+
+/**
+ * The records at these places, and the parameters that go with them, as they go to PostgreSQL: the one way there, so that
+ * nothing comes by it of who was erased.
+ */
 export function textOf(
   batch: Batch,
   places: readonly number[],
   care: Care,
+  erased: Erased,
 ): { text: string; parameters: readonly unknown[]; cleaned: number } {
-  const [text, parameters] = [batch.text(places, care), batch.parameters(places)];
+  const stream = personalIn(batch);
+  const [came, parameters] = [batch.text(places, care), batch.parameters(places)];
+  const text = stream ? redact(stream, came, erased) : came;
   if (care === 'as it came') return { text, parameters, cleaned: 0 };
   const deep = (value: unknown): unknown =>
     typeof value === 'string' ? cleanText(value).text : Array.isArray(value) ? value.map(deep) : value;
@@ -200,8 +240,7 @@ export async function keepBooks(client: Client, claim: Claim, at: Moment, books:
   if (proof.walk !== undefined) await placeWalk(client, claim, list, proof.walk, books.until);
   if (proof.hole) await addHole(client, claim, list, proof.hole, now);
   for (const name of books.redundant ?? []) await makeRedundant(client, claim, name);
-  if (books.stored.length > 0) await clearRejects(client, claim, books.stored, books.rejects, now);
-  if (books.rejects.length > 0) await writeRejects(client, claim, books.rejects, at);
+  await settleRejects(client, claim, books, at);
   if (books.drift.length > 0) await writeDrift(client, claim, books.drift, now);
 }
 

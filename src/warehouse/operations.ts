@@ -4,19 +4,20 @@
  */
 import type pg from 'pg';
 import { exitCodes, UsageError } from '../errors.ts';
+import { erase, type Removed } from './erase.ts';
 import { command, minute, pausedOf, unlessPaused, what } from './paused.ts';
 import { type Client, transaction } from './pool.ts';
 import { resumeMs } from './ranges.ts';
 import { closeRun, isOpen, lockAccount, openRun, type RunKind, type RunState } from './runs.ts';
 
-export type Action = 'run' | 'pause' | 'resume' | 'retry' | 'cancel';
+export type Action = 'run' | 'pause' | 'resume' | 'retry' | 'cancel' | 'erase';
 
 export interface Operation {
   readonly account: string;
   /** User and machine of a terminal, or the role and the address of a browser. */
   readonly who: string;
   readonly action: Action;
-  /** A stream, or the number of a run; empty: the whole account. */
+  /** A stream, the number of a run, a customer; empty: the whole account. */
   readonly subject: string;
   /** `done`, perhaps with what came of it, or why it was refused. */
   readonly outcome: string;
@@ -107,6 +108,53 @@ export async function resume(
     );
   });
 }
+
+/** What is here of a person, and keeps it out. Refused where nothing is. */
+export async function eraseCustomer(
+  db: pg.Pool,
+  { account, customer, who }: Deed & { customer: string },
+  now: Date,
+): Promise<Removed> {
+  const noted = { account, who, action: 'erase', subject: `customer ${customer}` } as const;
+  return deed(db, noted, now, client => eraseKnown(client, account, customer, now), toldOf);
+}
+
+/** The same, undone again: what it would remove. */
+export async function wouldErase(db: pg.Pool, account: string, customer: string, now: Date): Promise<Removed> {
+  let removed: Removed | undefined;
+  class Undone extends Error {}
+  try {
+    await transaction(db, async client => {
+      removed = await eraseKnown(client, account, customer, now);
+      throw new Undone();
+    });
+  } catch (error) {
+    if (!(error instanceof Undone)) throw error;
+  }
+  return removed!;
+}
+
+async function eraseKnown(client: Client, account: string, customer: string, now: Date): Promise<Removed> {
+  const { rows } = await client.query<{ known: boolean }>(
+    `select exists (select from helpdesk.customers where account_id = $1 and id = $2)
+       or exists (select from helpdesk.tickets where account_id = $1 and customer_id = $2)
+       or exists (select from sync.erased where account_id = $1 and customer_id = $2) as known`,
+    [account, customer],
+  );
+  if (!rows[0]!.known)
+    throw new UsageError(
+      `nothing is here of a customer ${customer}`,
+      `Ids are those of the help desk: see helpdesk.customers, or helpdesk.contacts for an address. What is not here yet, ${command(account, 'sync customers')} brings.`,
+    );
+  return erase(client, account, { customers: [customer], tickets: [] }, now);
+}
+
+const toldOf = ({ customers, rows }: Removed): string => {
+  const others = customers.length > 1 ? ` with ${customers.slice(1).join(', ')}, of the same contact values` : '';
+  return `done${others}: ${Object.entries(rows)
+    .map(([what, n]) => `${n} ${what}`)
+    .join(', ')}`;
+};
 
 async function requireMirrored(client: Client, account: string, stream: string): Promise<void> {
   const { rows } = await client.query<{ stream: string; mirrored: boolean }>(

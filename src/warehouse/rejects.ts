@@ -4,7 +4,9 @@ import type pg from 'pg';
 import type { Claim } from './claims.ts';
 import { cleanText } from './clean.ts';
 import type { Moment } from './commit.ts';
+import { concerning } from './erased.ts';
 import type { Client } from './pool.ts';
+import { personal } from './redact.ts';
 
 type Key = Pick<Claim, 'account' | 'stream'>;
 
@@ -28,6 +30,8 @@ export interface Drift {
   readonly seen: number;
   /** A record that shows it, as JSON text. */
   readonly sample?: string;
+  /** The ticket that the record belongs to, where it does not say so itself. */
+  readonly of?: string;
 }
 
 /** As long as an id of the source can be (sources/): far below what an index takes. */
@@ -47,7 +51,35 @@ export const storable = (text: string): string => cleanText(text).text;
 /** First due at once (the end of the run asks again), then after 1, 4, 16 … minutes, at most a day. */
 const nextTry = `$6::timestamptz + least(interval '1 day', interval '1 minute' * 4 ^ least(r.attempts - 1, 6))`;
 
-export async function writeRejects(
+/** What of erased people was set aside says no more than that. */
+export const ofErased = 'it is of somebody who was erased: what came is not kept';
+
+/** What was stored clears its rejects, but for what was rejected again just now; that is written down. */
+export async function settleRejects(
+  client: Client,
+  claim: Key,
+  { stored, rejects }: { readonly stored: readonly string[]; readonly rejects: readonly Reject[] },
+  at: Moment,
+): Promise<void> {
+  const fit = await withoutErased(client, claim, rejects);
+  if (stored.length > 0) await clearRejects(client, claim, stored, fit, new Date(at.nowMs));
+  if (fit.length > 0) await writeRejects(client, claim, fit, at);
+}
+
+async function withoutErased(client: Client, { account, stream }: Key, rejects: readonly Reject[]): Promise<Reject[]> {
+  if (!personal(stream)) return [...rejects];
+  const all = rejects.map(({ payload, recordId, askId }) => ({ text: payload, of: ofRecord(stream, recordId, askId) }));
+  const hidden = await concerning(client, account, stream, all);
+  return rejects.map((reject, i) =>
+    hidden.has(i) && reject.payload !== undefined ? { ...reject, reason: ofErased, payload: undefined } : reject,
+  );
+}
+
+/** Of a message the ticket tells. */
+const ofRecord = (stream: string, recordId: string | undefined, askId: string | undefined) =>
+  stream === 'messages' ? [askId] : [recordId, askId];
+
+async function writeRejects(
   client: Client,
   claim: Key,
   rejects: readonly Reject[],
@@ -86,7 +118,7 @@ export async function writeRejects(
 }
 
 /** What was asked for by these ids has been stored, but for what was rejected again just now. */
-export async function clearRejects(
+async function clearRejects(
   client: Client,
   claim: Key,
   askIds: readonly string[],
@@ -136,7 +168,13 @@ export async function openSince(db: pg.Pool, claim: Key, since: Date): Promise<n
 
 const longestSample = 2000;
 
-export async function writeDrift(client: Client, claim: Key, drift: readonly Drift[], now: Date): Promise<void> {
+export async function writeDrift(client: Client, claim: Key, found: readonly Drift[], now: Date): Promise<void> {
+  const { account, stream } = claim;
+  const all = found.map(({ sample, of }) => ({ text: sample, of: [of] }));
+  const hidden = personal(stream) ? await concerning(client, account, stream, all) : new Set<number>();
+  const drift = found.map(({ sample, ...one }, i) =>
+    hidden.has(i) || sample === undefined ? one : { ...one, sample },
+  );
   await client.query(
     `insert into sync.drift as d (account_id, stream, kind, path, value, seen, first_seen_at, last_seen_at, sample)
      select $1, $2, s.kind, s.path, s.value, s.seen, $7, $7, s.sample
@@ -151,7 +189,9 @@ export async function writeDrift(client: Client, claim: Key, drift: readonly Dri
       drift.map(({ value }) => value),
       drift.map(({ seen }) => seen),
       now,
-      drift.map(({ sample }) => (sample === undefined ? null : storable(sample.slice(0, longestSample)))),
+      drift.map(({ sample }: Omit<Drift, 'of'>) =>
+        sample === undefined ? null : storable(sample.slice(0, longestSample)),
+      ),
     ],
   );
 }

@@ -1,7 +1,7 @@
 /** What one record can break: itself. Everything else is stored, and nothing vanishes in silence. */
 import { expect, test } from 'vitest';
 import { transaction } from '../../../src/warehouse/pool.ts';
-import { clearRejects, dueRejects, openSince, writeRejects } from '../../../src/warehouse/rejects.ts';
+import { dueRejects, openSince, settleRejects } from '../../../src/warehouse/rejects.ts';
 import { at, counted, counts, iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
 const stored = async (s: Scripted, table: string) =>
@@ -374,8 +374,9 @@ test('a reject is asked for at once, then after 1, 4, 16 … minutes, at most a 
   await using s = await scripted();
   const key = { account: 'default', stream: 'tickets' };
   const reject = { recordId: 'r1', askId: 'r1', reason: 'why', payload: '{}' };
-  const write = (n: number) =>
-    transaction(s.pool, c => writeRejects(c, { ...key }, [reject], { nowMs: second(n), asOfMs: second(n) }));
+  const settle = (n: number, stored: string[], rejects = [reject]) =>
+    transaction(s.pool, c => settleRejects(c, key, { stored, rejects }, { nowMs: second(n), asOfMs: second(n) }));
+  const write = (n: number) => settle(n, []);
   const minutes: unknown[] = [];
   for (let i = 0; i < 60; i++) {
     await write(i);
@@ -393,13 +394,13 @@ test('a reject is asked for at once, then after 1, 4, 16 … minutes, at most a 
   expect(await due(59 - 3601)).toEqual(['r1']);
   expect(await openSince(s.pool, { ...key }, at(59))).toBe(1);
   expect(await openSince(s.pool, { ...key }, at(60))).toBe(0);
-  await transaction(s.pool, c => clearRejects(c, { ...key }, ['r1'], [reject], at(60)));
+  await settle(60, ['r1']);
   expect(await due(99 + 86_400)).toEqual(['r1']);
-  await transaction(s.pool, c => clearRejects(c, { ...key }, ['r1'], [], at(61)));
+  await settle(61, ['r1'], []);
   expect(await due(99 + 86_400)).toEqual([]);
   await write(70);
   expect(await s.rows('select attempts, cleared_at from sync.rejects order by id')).toEqual([
-    { attempts: 60, cleared_at: at(61) },
+    { attempts: 61, cleared_at: at(61) },
     { attempts: 1, cleared_at: null },
   ]);
 });

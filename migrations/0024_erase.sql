@@ -1,0 +1,107 @@
+-- Up Migration
+
+-- Who has been erased, and how they are known again. Their ids are kept, and of their addresses nothing but keyed hashes: what
+-- comes of them again is reduced before it is merged (src/warehouse/redact.ts).
+
+create extension if not exists pgcrypto with schema sync;
+
+create table sync.erased (
+  account_id text not null,
+  customer_id text not null,
+  erased_at timestamptz not null,
+  found_again boolean not null,
+  primary key (account_id, customer_id)
+);
+comment on table sync.erased is
+  'Customers whose data was removed (npx shelfdesk erase), and stays out: what the source shows of them is reduced to ids, times and states before it is stored.';
+comment on column sync.erased.account_id is 'The operator''s name for the mirrored account; part of every key.';
+comment on column sync.erased.customer_id is 'The customer; joins helpdesk.customers.id.';
+comment on column sync.erased.erased_at is 'When that was first done.';
+comment on column sync.erased.found_again is
+  'False if somebody asked for this very customer; true if it was known by a contact value that it shares with one.';
+
+create table sync.erased_tickets (
+  account_id text not null,
+  ticket_id text not null,
+  erased_at timestamptz not null,
+  primary key (account_id, ticket_id)
+);
+comment on table sync.erased_tickets is
+  'Tickets of erased customers. They stay erased, also where the source gives them to another customer.';
+comment on column sync.erased_tickets.account_id is 'The operator''s name for the mirrored account; part of every key.';
+comment on column sync.erased_tickets.ticket_id is 'The ticket; joins helpdesk.tickets.id.';
+comment on column sync.erased_tickets.erased_at is 'When that was first done.';
+
+create table sync.erased_contacts (
+  account_id text not null,
+  contact_hash bytea not null,
+  erased_at timestamptz not null,
+  primary key (account_id, contact_hash)
+);
+comment on table sync.erased_contacts is
+  'By what an erased person is known again under another id: keyed hashes of contact values, from which nobody can tell the values.';
+comment on column sync.erased_contacts.account_id is 'The operator''s name for the mirrored account; part of every key.';
+comment on column sync.erased_contacts.contact_hash is
+  'HMAC-SHA256 of a form of the value (sync.contact_forms), under sync.erasure_secret.';
+comment on column sync.erased_contacts.erased_at is 'When it was first noted.';
+
+create table sync.erasure_secret (
+  singleton boolean primary key default true check (singleton),
+  secret bytea not null
+);
+comment on table sync.erasure_secret is
+  'The secret under which contact values of erased people are hashed: one row, made by the migration. It must not be given to readers, nor be lost: without it nobody is known again.';
+comment on column sync.erasure_secret.singleton is 'True: there is one row.';
+comment on column sync.erasure_secret.secret is '32 random bytes.';
+revoke all on sync.erasure_secret, sync.erased_contacts from public;
+insert into sync.erasure_secret (secret) values (sync.gen_random_bytes(32));
+
+create function sync.contact_forms(value text) returns text[]
+language sql immutable parallel safe
+return case
+  when value like '%@_%' and lower(value) ~ '[^[:space:]<>()",;:@]@[^[:space:]<>()",;:@]' then array(
+    select distinct rtrim(found[1], '.')
+    from regexp_matches(lower(value), '([^[:space:]<>()",;:@]+@[^[:space:]<>()",;:@]+)', 'g') found)
+  when value ~ '^[-0-9+()./[:space:]]+$' and length(regexp_replace(value, '[^0-9]', '', 'g')) >= 6
+    then array[regexp_replace(value, '[^0-9]', '', 'g')]
+  -- Words that stand for no address name nobody.
+  when length(btrim(value, ' @')) >= 3 and lower(btrim(value, ' @')) not in
+    ('null', 'none', 'undefined', 'unknown', 'anonymous', 'nil', 'nan', 'n/a', 'true', 'false')
+    then array[lower(btrim(value, ' @'))]
+  else '{}'::text[]
+end;
+comment on function sync.contact_forms(text) is
+  'What a contact value, or a field that holds some, is compared by: each e-mail address in it in lower case; else a phone number as digits, of six at least; else the text in lower case, without @ before it.';
+
+-- As its owner: the worker need not read the secret.
+create function sync.contact_hash(form text) returns bytea
+language sql stable security definer parallel safe set search_path = ''
+begin atomic
+  select sync.hmac(convert_to(form, 'UTF8'), s.secret, 'sha256') from sync.erasure_secret s;
+end;
+comment on function sync.contact_hash(text) is 'The keyed hash of a form of a contact value; for those who write only, since guesses could be tried with it.';
+revoke all on function sync.contact_hash(text) from public;
+
+create function sync.any_erased(account text) returns boolean
+language plpgsql volatile
+as $$
+begin
+  -- 'SHER': whoever erases waits for the commits under way, and those that come wait for it. Looked up after the lock is there.
+  perform pg_advisory_xact_lock_shared(1397245266, hashtext(account));
+  return exists (select from sync.erased e where e.account_id = account);
+end
+$$;
+comment on function sync.any_erased(text) is
+  'Whether somebody was erased in this account. Until the transaction ends nobody else is: what is stored in it was looked at before.';
+
+create function sync.kept_of(payload jsonb, kept text[]) returns jsonb
+language sql immutable parallel safe
+begin atomic
+  select coalesce(jsonb_object_agg(p.key, p.value), '{}')
+  from jsonb_each(case when jsonb_typeof(payload) = 'object' then payload else '{}' end) p
+  where p.key = any (kept);
+end;
+comment on function sync.kept_of(jsonb, text[]) is 'Of an object the fields of these names.';
+
+comment on column sync.operations.action is 'What: run, pause, resume, retry, cancel, erase.';
+comment on column sync.operations.subject is 'To what: a stream, a run, a customer; empty: the whole account.';
