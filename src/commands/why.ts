@@ -109,6 +109,8 @@ interface Around {
 
 function* reasons(life: Omit<Why, 'why'>, { config, worker, tickets, messages }: Around): Generator<string> {
   const { ticket, queue, readings, rejects, suspected, next, complete_through, checked_at } = life;
+  if (ticket.erased_at !== null)
+    yield `Its customer was erased at ${cellText(ticket.erased_at)}: texts, names and addresses of it are not kept, here or in its history.`;
   if (ticket.deleted_at !== null) {
     yield `The source has it no more: it was deleted${ticket.deleted_after ? ` after ${cellText(ticket.deleted_after)}, and` : ''} by ${cellText(ticket.deleted_at)}.`;
     return;

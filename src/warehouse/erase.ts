@@ -135,8 +135,8 @@ async function remove(client: Client, account: string, who: Who, now: Date): Pro
   const patterns = patternsOf(forms);
   const { rows } = await client.query<{ id: string }>(
     `insert into sync.erased_tickets as e (account_id, ticket_id, erased_at)
-     select $1, t.id, $4 from helpdesk.tickets t where t.account_id = $1 and t.customer_id = any ($2)
-     union select $1, w.id, $4 from unnest($3::text[]) w (id)
+     select $1, t.id, $4::timestamptz from helpdesk.tickets t where t.account_id = $1 and t.customer_id = any ($2)
+     union select $1, w.id, $4::timestamptz from unnest($3::text[]) w (id)
      on conflict (account_id, ticket_id) do update set erased_at = e.erased_at
      returning e.ticket_id as id`,
     [account, customers, who.tickets, now],

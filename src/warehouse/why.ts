@@ -20,6 +20,8 @@ export interface Life {
     observed_at: Date;
     deleted_after: Date | null;
     deleted_at: Date | null;
+    /** When its texts, names and addresses were removed, because somebody asked for it. */
+    erased_at: Date | null;
   };
   /** Credits: of the run's pages, shared among the records that they showed; null where it came with its messages. */
   listed: By & { at: Date; credits: number | null };
@@ -65,8 +67,9 @@ export async function lifeOf(db: pg.Pool, account: string, name: string): Promis
     `select t.*, (select count(*) from helpdesk.messages m
          where m.account_id = t.account_id and m.ticket_id = t.id and m._deleted_at is null) as messages,
        sync.ticket_checked_at(t.account_id, t.id) as checked_at, r.kind as listed_kind,
-       s.credits::float8 / nullif(s.seen, 0) as listed_credits
+       s.credits::float8 / nullif(s.seen, 0) as listed_credits, e.erased_at
      from helpdesk.tickets t
+     left join sync.erased_tickets e on (e.account_id, e.ticket_id) = (t.account_id, t.id)
      left join sync.stored_runs r on r.id = t._listed_by
      left join sync.stored_run_streams s on s.run_id = r.id and s.stream = 'tickets'
      where t.account_id = $1 and (t.id = $2 or t.number = $3)
@@ -88,6 +91,7 @@ export async function lifeOf(db: pg.Pool, account: string, name: string): Promis
       observed_at: row._observed_at,
       deleted_after: row._deleted_after,
       deleted_at: row._deleted_at,
+      erased_at: row.erased_at,
     },
     listed: { at: row._first_seen_at, run: row._listed_by, kind: row.listed_kind, credits: row.listed_credits },
     changes: changes.filter(one => !isReading(one)),
