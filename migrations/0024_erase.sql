@@ -3,8 +3,6 @@
 -- Who has been erased, and how they are known again. Their ids are kept, and of their addresses nothing but keyed hashes: what
 -- comes of them again is reduced before it is merged (src/warehouse/redact.ts).
 
-create extension if not exists pgcrypto with schema sync;
-
 create table sync.erased (
   account_id text not null,
   customer_id text not null,
@@ -32,29 +30,44 @@ comment on column sync.erased_tickets.account_id is 'The operator''s name for th
 comment on column sync.erased_tickets.ticket_id is 'The ticket; joins helpdesk.tickets.id.';
 comment on column sync.erased_tickets.erased_at is 'When that was first done.';
 
-create table sync.erased_contacts (
+-- Readers see no table of sync whose name begins with secret_: with either of them guesses could be tried.
+create table sync.secret_erased (
   account_id text not null,
-  contact_hash bytea not null,
+  contact_hash text not null,
   erased_at timestamptz not null,
   primary key (account_id, contact_hash)
 );
-comment on table sync.erased_contacts is
+comment on table sync.secret_erased is
   'By what an erased person is known again under another id: keyed hashes of contact values, from which nobody can tell the values.';
-comment on column sync.erased_contacts.account_id is 'The operator''s name for the mirrored account; part of every key.';
-comment on column sync.erased_contacts.contact_hash is
-  'HMAC-SHA256 of a form of the value (sync.contact_forms), under sync.erasure_secret.';
-comment on column sync.erased_contacts.erased_at is 'When it was first noted.';
+comment on column sync.secret_erased.account_id is 'The operator''s name for the mirrored account; part of every key.';
+comment on column sync.secret_erased.contact_hash is
+  'HMAC-SHA-256 of a form of the value (sync.contact_forms), with the key of sync.secret_erasure.';
+comment on column sync.secret_erased.erased_at is 'When it was first noted.';
 
-create table sync.erasure_secret (
-  singleton boolean primary key default true check (singleton),
-  secret bytea not null
+create table sync.secret_erasure (
+  is_one boolean primary key default true check (is_one),
+  inner_key bytea not null,
+  outer_key bytea not null
 );
-comment on table sync.erasure_secret is
-  'The secret under which contact values of erased people are hashed: one row, made by the migration. It must not be given to readers, nor be lost: without it nobody is known again.';
-comment on column sync.erasure_secret.singleton is 'True: there is one row.';
-comment on column sync.erasure_secret.secret is '32 random bytes.';
-revoke all on sync.erasure_secret, sync.erased_contacts from public;
-insert into sync.erasure_secret (secret) values (sync.gen_random_bytes(32));
+comment on table sync.secret_erasure is
+  'The key of the hashes in sync.secret_erased, another one than that of schema safe: one row, made by chance. Without it nobody is known again.';
+comment on column sync.secret_erasure.is_one is 'True: there is one row at most.';
+comment on column sync.secret_erasure.inner_key is 'The key, filled up with zeros to 64 bytes, each of them XOR 0x36: what the inner hash of HMAC begins with.';
+comment on column sync.secret_erasure.outer_key is 'The same, each byte XOR 0x5C: what the outer hash begins with.';
+do $$
+declare
+  -- Three times 122 bits of the server's strong chance.
+  key constant bytea := sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
+  inner_key bytea := decode(repeat('36', 64), 'hex');
+  outer_key bytea := decode(repeat('5c', 64), 'hex');
+begin
+  for i in 0..31 loop
+    inner_key := set_byte(inner_key, i, get_byte(inner_key, i) # get_byte(key, i));
+    outer_key := set_byte(outer_key, i, get_byte(outer_key, i) # get_byte(key, i));
+  end loop;
+  insert into sync.secret_erasure (inner_key, outer_key) values (inner_key, outer_key);
+end
+$$;
 
 create function sync.contact_forms(value text) returns text[]
 language sql immutable parallel safe
@@ -73,14 +86,12 @@ end;
 comment on function sync.contact_forms(text) is
   'What a contact value, or a field that holds some, is compared by: each e-mail address in it in lower case; else a phone number as digits, of six at least; else the text in lower case, without @ before it.';
 
--- As its owner: the worker need not read the secret.
-create function sync.contact_hash(form text) returns bytea
-language sql stable security definer parallel safe set search_path = ''
+create function sync.contact_hash(form text) returns text
+language sql stable parallel safe
 begin atomic
-  select sync.hmac(convert_to(form, 'UTF8'), s.secret, 'sha256') from sync.erasure_secret s;
+  select sync.masked('erased', form, k.inner_key, k.outer_key) from sync.secret_erasure k;
 end;
-comment on function sync.contact_hash(text) is 'The keyed hash of a form of a contact value; for those who write only, since guesses could be tried with it.';
-revoke all on function sync.contact_hash(text) from public;
+comment on function sync.contact_hash(text) is 'The keyed hash of a form of a contact value, as in sync.secret_erased.';
 
 create function sync.any_erased(account text) returns boolean
 language plpgsql volatile
@@ -105,3 +116,5 @@ comment on function sync.kept_of(jsonb, text[]) is 'Of an object the fields of t
 
 comment on column sync.operations.action is 'What: run, pause, resume, retry, cancel, erase.';
 comment on column sync.operations.subject is 'To what: a stream, a run, a customer; empty: the whole account.';
+
+select sync.settle_roles();

@@ -120,7 +120,7 @@ async function note(
     [account, customers, now, asked],
   );
   await client.query(
-    `insert into sync.erased_contacts (account_id, contact_hash, erased_at)
+    `insert into sync.secret_erased (account_id, contact_hash, erased_at)
      select $1, sync.contact_hash(w.form), $3 from unnest($2::text[]) w (form) on conflict do nothing`,
     [account, forms, now],
   );

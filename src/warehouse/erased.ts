@@ -89,7 +89,7 @@ async function lookUp(client: Queryable, account: string, clues: Clues): Promise
         array(select c.value from unnest($4::text[]) c (value)
           where exists (
             select from unnest(sync.contact_forms(c.value)) f (form)
-            join sync.erased_contacts e on e.account_id = $1 and e.contact_hash = sync.contact_hash(f.form))) as contacts`,
+            join sync.secret_erased e on e.account_id = $1 and e.contact_hash = sync.contact_hash(f.form))) as contacts`,
     values: [account, clean(clues.customers), clean(clues.tickets), clean(clues.contacts)],
   });
   const [{ customers, tickets, contacts }] = rows as [Record<keyof Clues, string[]>];

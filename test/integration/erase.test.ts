@@ -2,6 +2,7 @@
  * A person who was erased: whatever comes afterwards, by whatever way, no column of the database holds anything of theirs that
  * the source still shows; and what the others have is not touched.
  */
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { addErase } from '../../src/commands/erase.ts';
 import { addRejects } from '../../src/commands/rejects.ts';
@@ -75,14 +76,17 @@ async function mirror(s: InProcess, where = 'true'): Promise<unknown> {
   return all;
 }
 
-/** What metrics are made of. */
-const figures = (s: InProcess) =>
-  s.rows(`select t.id, t.customer_id, t.user_id, t.inbox_id, t.state, t.spam, t.created_at, t.updated_at, t.label_ids, m.all
+/** Metrics, history, and what they are made of. */
+const figures = async (s: InProcess) => [
+  await s.rows('select * from analytics.ticket_metrics order by ticket_id'),
+  await s.rows('select * from helpdesk.ticket_history order by ticket_id, valid_from'),
+  await s.rows(`select t.id, t.customer_id, t.user_id, t.inbox_id, t.state, t.spam, t.created_at, t.updated_at, t.label_ids, m.all
     from helpdesk.tickets t left join lateral (
       select jsonb_agg(jsonb_build_array(m.id, m.position, m.type, m.direction, m.user_id, m.created_at,
         (select jsonb_agg(jsonb_build_array(a.id, a.size, a.type) order by a.id) from helpdesk.attachments a where a.message_id = m.id)) order by m.position) as all
       from helpdesk.messages m where m.ticket_id = t.id) m on true
-    order by t.id`);
+    order by t.id`),
+];
 
 /** All of it beside the source; what differs. */
 async function verified(s: InProcess, repair = false): Promise<unknown[]> {
@@ -291,5 +295,15 @@ test('erased from everything, and kept out: read again, swept, verified, replaye
   expect(why.stdout).toMatch(/Its customer was erased at /);
   const rejects = await command(addRejects, config, 'rejects', 'list', '--all');
   expect(rejects.stdout).toContain('it is of somebody who was erased');
+  // Taken back, as docs/ERASURE.md has it.
+  const [undo] = /(?<=```sql\n)delete [\s\S]*?(?=```)/.exec(readFileSync(new URL('../../docs/ERASURE.md', import.meta.url), 'utf8'))!;
+  await pool.query(undo.replaceAll("'c1'", `'${person}'`));
+  await s.run('sweep', both, again);
+  expect(await s.rows('select first_name from helpdesk.customers where id = $1', person)).toEqual([
+    { first_name: 'Zerlinde Maria' },
+  ]);
+  expect(await s.rows('select subject from helpdesk.tickets where id = $1', later.id)).toEqual([
+    { subject: 'quasten-again' },
+  ]);
   await expect(command(addErase, config, 'erase', '--customer', 'nobody')).resolves.toMatchObject({ code: 2 });
 });
