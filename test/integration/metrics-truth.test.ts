@@ -1,0 +1,164 @@
+/**
+ * The metrics of a whole help desk, mirrored by the real program while it changes between one reading and the next, against
+ * the same definitions in plain code (metrics-in-words.ts) over what the help desk truly holds.
+ */
+import type pg from 'pg';
+import { describe, expect, test } from 'vitest';
+import { ticketRecord } from '../../src/sandbox/helpdesk/records.ts';
+import type { World } from '../../src/sandbox/helpdesk/world.ts';
+import { makeRng } from '../../src/sandbox/random.ts';
+import { startSandbox } from '../../src/sandbox/server.ts';
+import { makePool } from '../../src/warehouse/pool.ts';
+import { long } from '../support/long.ts';
+import { type Business, type Look, type Metrics, metricsInWords } from '../support/metrics-in-words.ts';
+import { configFor, noSandboxLimits, syncOnce } from '../support/mirror.ts';
+import { freshDatabase } from '../support/postgres.ts';
+import { told } from '../support/told.ts';
+
+const hourMs = 3_600_000;
+/** Nine to five in Berlin, on working days. */
+const zone = 'Europe/Berlin';
+const years = [Date.UTC(2015, 0), Date.UTC(2040, 0)] as const;
+
+/** Clocks are changed there on the hour: so each hour is a business one or is not. */
+function inBerlin(): Business {
+  const wall = new Intl.DateTimeFormat('en-GB', {
+    timeZone: zone,
+    weekday: 'short',
+    hour: '2-digit',
+    hourCycle: 'h23',
+  });
+  const hours = new Float64Array((years[1] - years[0]) / hourMs + 1);
+  for (let n = 0; n < hours.length - 1; n++) {
+    const [weekday, hour] = wall.format(years[0] + n * hourMs).split(/[ ,]+/);
+    const open = !weekday!.startsWith('S') && Number(hour) >= 9 && Number(hour) < 17;
+    hours[n + 1] = hours[n]! + (open ? 3600 : 0);
+  }
+  const upTo = (ms: number) => {
+    const n = Math.floor((ms - years[0]) / hourMs);
+    return hours[n]! + (hours[n + 1]! - hours[n]!) * ((ms - years[0]) / hourMs - n);
+  };
+  return (sinceMs, untilMs) => upTo(untilMs) - upTo(sinceMs);
+}
+
+/** A list does not show them: the mirror learns of them later. */
+const unannounced = [
+  'edit of a customer',
+  'contact added',
+  'contact removed',
+  'rename of a label',
+  'rename of an inbox',
+  'deletion',
+];
+
+const round = (value: unknown) => (typeof value === 'number' ? Math.round(value * 1000) / 1000 : value);
+const shown = (value: unknown) => (value instanceof Date ? value.toISOString() : round(value));
+
+/** Each metric of each ticket that is not what plain code makes of it. */
+async function differences(db: pg.Pool, expected: ReadonlyMap<string, Metrics>): Promise<string[]> {
+  const { rows } = await db.query<Record<string, unknown>>('select * from analytics.ticket_metrics');
+  const found: string[] = [];
+  for (const row of rows) {
+    const words = expected.get(String(row.ticket_id));
+    if (!words) found.push(`${row.ticket_id}: too many`);
+    for (const [metric, value] of Object.entries(words ?? {})) {
+      if (round(value) !== shown(row[metric]))
+        found.push(`${row.ticket_id} ${metric}: ${shown(row[metric])} instead of ${round(value)}`);
+    }
+  }
+  if (rows.length !== expected.size) found.push(`${rows.length} tickets instead of ${expected.size}`);
+  return found;
+}
+
+/** Without requests, for the time that 20,000 of them take: what has changed, as a reply in detail shows it. */
+async function readAll(url: string, world: World, touched: Map<string, number>): Promise<void> {
+  const pool = makePool(url);
+  try {
+    await pool.query(`insert into sync.accounts (account_id) values ('default') on conflict do nothing`);
+    const waiting = [...world.tickets.values()].filter(({ id, touched: now }) => touched.get(id) !== now);
+    const asOfMs = world.clock.now();
+    const work = async () => {
+      for (let ticket = waiting.pop(); ticket; ticket = waiting.pop()) {
+        await told(pool, 'default', asOfMs, ticketRecord(ticket), ticket.messages);
+        touched.set(ticket.id, ticket.touched);
+      }
+    };
+    await Promise.all([work(), work(), work(), work()]);
+  } finally {
+    await pool.end();
+  }
+}
+
+const worlds = [
+  { tickets: 250, changes: 200, rounds: 2, way: 'by HTTP', takes: {} },
+  { tickets: 20_000, changes: 3000, rounds: 3, way: 'ticket by ticket', takes: { ...long, timeout: 1_200_000 } },
+];
+
+describe.each(worlds)(
+  '$tickets tickets with years of history, read $way',
+  ({ tickets, changes, rounds, way, takes }) => {
+    test('every metric of every ticket is what plain code makes of it, while they change', takes, async () => {
+      await using db = await freshDatabase();
+      const sandbox = await startSandbox({ ...noSandboxLimits, tickets, seed: 11 });
+      try {
+        await db.pool.query(`
+      insert into analytics.calendars values ('office', '${zone}');
+      insert into analytics.calendar_hours select 'office', d, '09:00', '17:00' from generate_series(1, 5) d;
+      insert into analytics.stored_calendar_assignments values ('default', null, 'office')`);
+        const business = inBerlin();
+        const config = configFor(db.url, sandbox);
+        const { world } = sandbox;
+        const rng = makeRng(5);
+        const looks = new Map<string, Look[]>();
+        const touched = new Map<string, number>();
+        for (let n = 0; n <= rounds; n++) {
+          for (let left = n === 0 ? 0 : changes; left > 0; left--) {
+            const { id } = world.mutate(rng, unannounced);
+            // A machine acknowledges, and now and then a message is taken back.
+            const ticket = left % 5 === 0 ? world.tickets.get(id) : undefined;
+            if (ticket && left % 2 === 0)
+              world.addMessage(id, { direction: 'out', user_id: null, body: 'We have it.' });
+            else if (ticket?.messages[1]) world.removeMessage(id, ticket.messages[1].id);
+          }
+          if (way === 'by HTTP') expect((await syncOnce(config)).exitCode).toBe(0);
+          else await readAll(config.databaseUrl!, world, touched);
+          // When it was read is the mirror's to say; what was read, the world's.
+          const { rows } = await db.pool.query<{ id: string; _observed_at: Date }>(
+            'select id, _observed_at from helpdesk.tickets',
+          );
+          for (const { id, _observed_at } of rows) {
+            const known = looks.get(id) ?? [];
+            const observedMs = _observed_at.getTime();
+            if (known.at(-1)?.observedMs === observedMs) continue;
+            looks.set(id, [...known, { ticket: structuredClone(ticketRecord(world.ticket(id))), observedMs }]);
+          }
+          const expected = new Map(
+            [...looks].map(([id, all]) => [id, metricsInWords(all, world.ticket(id).messages, business)] as const),
+          );
+          expect(await differences(db.pool, expected)).toEqual([]);
+        }
+        // It was about something: each kind of ticket is among them.
+        const { rows } = await db.pool.query(`
+      select count(*) filter (where reopen_count > 0) > 0 as reopened, count(*) filter (where is_outbound_initiated) > 0 as opened_by_team,
+        count(*) filter (where is_one_touch) > 0 as one_touch, count(*) filter (where is_unreplied) > 0 as unreplied,
+        count(*) filter (where turns > 1) > 0 as turns, count(*) filter (where assignment_count > 1) > 0 as reassigned,
+        count(*) filter (where automatic_count > 0) > 0 as automatic, bool_and(messages_complete) as complete,
+        count(*) filter (where first_response_business_seconds between 1 and first_response_seconds - 1) > 0 as business
+      from analytics.ticket_metrics`);
+        expect(rows[0]).toEqual({
+          reopened: true,
+          opened_by_team: true,
+          one_touch: true,
+          unreplied: true,
+          turns: true,
+          reassigned: true,
+          automatic: true,
+          complete: true,
+          business: true,
+        });
+      } finally {
+        await sandbox.close();
+      }
+    });
+  },
+);

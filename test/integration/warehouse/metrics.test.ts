@@ -1,0 +1,748 @@
+/** What is counted of a ticket, against values worked out by hand; and the traps, each by its name. */
+import { expect, test } from 'vitest';
+import { transaction } from '../../../src/warehouse/pool.ts';
+import { buryTicket } from '../../../src/warehouse/waiting.ts';
+import { message, type Scripted, scripted, ticket } from '../../support/scripted.ts';
+import { told } from '../../support/told.ts';
+
+const minute = 60;
+const hour = 60 * minute;
+const day = 24 * hour;
+
+/** Whoever may wait for whom: `in`, `out u1`, `auto`, `note u2`; with the second of its creation after `from`. */
+type Said = readonly [who: string, second: number | null];
+const begin = Date.UTC(2026, 0, 5, 9);
+const stamp = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}Z`;
+
+const talk = (said: readonly Said[], { id = 't1', from = begin } = {}) =>
+  said.map(([who, second], i) => {
+    const [kind, user_id = null] = who.split(' ');
+    return message(`${id}-${i + 1}`, {
+      type: kind === 'note' ? 'note' : 'reply',
+      direction: kind === 'note' ? null : kind === 'in' ? 'in' : 'out',
+      user_id,
+      created_at: second === null ? null : stamp(from + second * 1000),
+    });
+  });
+
+interface Shown {
+  id?: string;
+  account?: string;
+  from?: number;
+  /** Seconds after `from` at which the ticket was updated, and then looked at. */
+  updated?: number;
+  seen?: number;
+}
+
+/** The ticket with these messages, created at `from`, as it is seen a minute after it was updated. */
+async function show(
+  s: Scripted,
+  said: readonly Said[],
+  more: Record<string, unknown> = {},
+  { id = 't1', account = 'default', from = begin, updated = 10 * day, seen = updated + minute }: Shown = {},
+): Promise<void> {
+  const record = ticket(id, { created_at: stamp(from), updated_at: stamp(from + updated * 1000), ...more });
+  await told(s.pool, account, from + seen * 1000, record, talk(said, { id, from }));
+}
+
+async function metrics(s: Scripted, id = 't1', account = 'default'): Promise<Record<string, unknown>> {
+  const [row] = await s.rows(
+    'select * from analytics.ticket_metrics where ticket_id = $1 and account_id = $2',
+    id,
+    account,
+  );
+  return row!;
+}
+
+/** What is stored is what is defined, and nothing is left over. */
+async function expectDefined(s: Scripted): Promise<void> {
+  expect(
+    await s.rows(`(table analytics.stored_ticket_metrics except table analytics.ticket_metrics_defined)
+      union all (table analytics.ticket_metrics_defined except table analytics.stored_ticket_metrics)`),
+  ).toEqual([]);
+}
+
+async function calendar(
+  s: Scripted,
+  name: string,
+  opens: string,
+  closes: string,
+  days: readonly number[],
+): Promise<void> {
+  await s.rows(`insert into analytics.calendars values ($1, 'Europe/Berlin')`, name);
+  await s.rows(
+    'insert into analytics.calendar_hours (calendar, weekday, opens, closes) select $1, d, $2::time, $3::time from unnest($4::int[]) d',
+    name,
+    opens,
+    closes,
+    days,
+  );
+}
+const assign = (s: Scripted, name: string, account = 'default', inbox: string | null = null) =>
+  s.rows(
+    'insert into analytics.stored_calendar_assignments (account_id, inbox_id, calendar) values ($2, $3, $1)',
+    name,
+    account,
+    inbox,
+  );
+const workdays = [1, 2, 3, 4, 5];
+
+test('a ticket from its first message to its second reopening, every value worked out by hand', async () => {
+  await using s = await scripted();
+  // In Berlin it is an hour later than here. Friday the 2nd of January is the first working day.
+  await calendar(s, 'office', '09:00', '17:00', workdays);
+  await assign(s, 'office');
+  const at = (date: number, time: string) => Date.parse(`2026-01-0${date}T${time}Z`);
+  const says = (id: string, who: string, date: number, time: string) => ({
+    ...talk([[who, 0]], { from: at(date, time) })[0]!,
+    id,
+  });
+  const conversation = [
+    says('m1', 'in', 2, '15:00:00'), // A burst of two on Friday afternoon,
+    says('m2', 'in', 2, '15:10:00'),
+    says('m3', 'auto', 2, '15:11:00'), // which a machine acknowledges,
+    { ...says('m4', 'note u2', 2, '15:20:00'), attachments: [{ id: 'a1', name: 'a', type: 'text/plain', size: 1 }] },
+    says('m5', 'out u1', 5, '08:30:00'), // and somebody answers on Monday morning.
+    says('m6', 'in', 5, '10:00:00'),
+    says('m7', 'out u2', 5, '10:45:00'),
+    says('m8', 'in', 6, '20:00:00'), // On Tuesday evening the customer writes again, and waits.
+  ];
+  const looks = [
+    { seen: at(2, '15:30:00'), updated: '2026-01-02T15:20:00Z', state: 'open', user_id: null, messages: 4 },
+    { seen: at(5, '09:00:00'), updated: '2026-01-05T08:31:00Z', state: 'closed', user_id: 'u1', messages: 5 },
+    { seen: at(5, '10:05:00'), updated: '2026-01-05T10:00:00Z', state: 'open', user_id: 'u1', messages: 6 },
+    { seen: at(5, '11:00:00'), updated: '2026-01-05T10:46:00Z', state: 'closed', user_id: 'u2', messages: 7 },
+    { seen: at(6, '20:05:00'), updated: '2026-01-06T20:00:00Z', state: 'open', user_id: 'u2', messages: 8 },
+  ];
+  for (const { seen, updated, state, user_id, messages } of looks) {
+    const record = ticket('t1', { created_at: '2026-01-02T15:00:00Z', updated_at: updated, state, user_id });
+    await told(s.pool, 'default', seen, record, conversation.slice(0, messages));
+    await expectDefined(s);
+  }
+
+  expect(await metrics(s)).toEqual({
+    account_id: 'default',
+    ticket_id: 't1',
+    number: 7,
+    customer_id: 'c1',
+    inbox_id: 'i1',
+    user_id: 'u2',
+    state: 'open',
+    type: 'email',
+    spam: false,
+    trash: false,
+    created_at: new Date('2026-01-02T15:00:00Z'),
+    updated_at: new Date('2026-01-06T20:00:00Z'),
+    deleted_at: null,
+    messages_complete: true,
+    message_count: 8,
+    inbound_count: 4,
+    authored_count: 2,
+    automatic_count: 1,
+    note_count: 1,
+    other_count: 0,
+    attachment_count: 1,
+    agents_involved: 2, // u1 replied; u2 wrote the note, and replied.
+    last_inbound_at: new Date('2026-01-06T20:00:00Z'),
+    last_authored_at: new Date('2026-01-05T10:45:00Z'),
+    is_outbound_initiated: false,
+    is_one_touch: false,
+    is_unreplied: false,
+    // Friday 15:00 to Monday 08:30 is 65.5 h. Of these the office had Friday 15:00–16:00 and Monday 08:00–08:30.
+    first_response_seconds: 235_800,
+    first_response_business_seconds: 5400,
+    first_responder_id: 'u1',
+    // The ticket was created with its first message.
+    first_reply_seconds: 235_800,
+    first_reply_business_seconds: 5400,
+    // Two bursts were answered: after 235,800 s, and after the 45 min from 10:00 to 10:45 on Monday.
+    turns: 2,
+    waiting_since: new Date('2026-01-06T20:00:00Z'),
+    total_wait_seconds: 238_500,
+    average_wait_seconds: 119_250,
+    longest_wait_seconds: 235_800,
+    total_wait_business_seconds: 8100,
+    average_wait_business_seconds: 4050,
+    longest_wait_business_seconds: 5400,
+    // Seen closed on Monday 09:00, updated at 08:31; it was last seen open on Friday 15:30: 234,060 s before.
+    first_closed_at: new Date('2026-01-05T08:31:00Z'),
+    first_closed_error_seconds: 234_060,
+    // Closed again at 10:46, and last seen open at 10:05.
+    last_closed_at: new Date('2026-01-05T10:46:00Z'),
+    last_closed_error_seconds: 2460,
+    // Friday 15:00 to Monday 08:31; in the office 1 h on Friday and 31 min on Monday.
+    first_resolution_seconds: 235_860,
+    first_resolution_error_seconds: 234_060,
+    first_resolution_business_seconds: 5460,
+    // It is open.
+    full_resolution_seconds: null,
+    full_resolution_error_seconds: null,
+    full_resolution_business_seconds: null,
+    reopen_count: 2,
+    // Nobody looked from 14:59:59 (a second before its creation) to 15:20 on Friday: 1,201 s; then 234,060 s; from 09:00 to
+    // 10:00 on Monday: 3,600 s; 2,460 s; and from Monday 11:00 to Tuesday 20:00: 118,800 s.
+    reopen_error_seconds: 360_121,
+    assignment_count: 2,
+    assignment_error_seconds: 360_121,
+    // Friday 15:20 to Monday 08:31 is 234,660 s; 10:00 to 10:46 on Monday is 2,760 s. What began on Tuesday goes on.
+    seconds_open: 237_420,
+    open_error_seconds: 1201 + 234_060 + 3600 + 2460,
+    seconds_hold: 0,
+    hold_error_seconds: 0,
+    seconds_snoozed: 0,
+    snoozed_error_seconds: 0,
+    // 08:31 to 10:00 is 5,340 s; Monday 10:46 to Tuesday 20:00 is 119,640 s.
+    seconds_closed: 124_980,
+    closed_error_seconds: 234_060 + 3600 + 2460 + 118_800,
+    seconds_archived: 0,
+    archived_error_seconds: 0,
+  });
+
+  expect(
+    await s.rows(`select turn, wait_seconds, wait_business_seconds, user_id, inbound_messages, first_message_id, reply_message_id,
+      is_answered, is_first_response from analytics.reply_turns order by turn`),
+  ).toEqual([
+    {
+      turn: 1,
+      wait_seconds: 235_800,
+      wait_business_seconds: 5400,
+      user_id: 'u1',
+      inbound_messages: 2,
+      first_message_id: 'm1',
+      reply_message_id: 'm5',
+      is_answered: true,
+      is_first_response: true,
+    },
+    {
+      turn: 2,
+      wait_seconds: 2700,
+      wait_business_seconds: 2700,
+      user_id: 'u2',
+      inbound_messages: 1,
+      first_message_id: 'm6',
+      reply_message_id: 'm7',
+      is_answered: true,
+      is_first_response: false,
+    },
+    {
+      turn: 3,
+      wait_seconds: null,
+      wait_business_seconds: null,
+      user_id: null,
+      inbound_messages: 1,
+      first_message_id: 'm8',
+      reply_message_id: null,
+      is_answered: false,
+      is_first_response: false,
+    },
+  ]);
+  expect(
+    await s.rows(`select day::text, user_id, replies, notes, first_responses, turns_answered, wait_seconds, wait_business_seconds, tickets_touched
+      from analytics.agent_daily order by day, user_id`),
+  ).toEqual([
+    {
+      day: '2026-01-02',
+      user_id: 'u2',
+      replies: 0,
+      notes: 1,
+      first_responses: 0,
+      turns_answered: 0,
+      wait_seconds: null,
+      wait_business_seconds: null,
+      tickets_touched: 1,
+    },
+    {
+      day: '2026-01-05',
+      user_id: 'u1',
+      replies: 1,
+      notes: 0,
+      first_responses: 1,
+      turns_answered: 1,
+      wait_seconds: 235_800,
+      wait_business_seconds: 5400,
+      tickets_touched: 1,
+    },
+    {
+      day: '2026-01-05',
+      user_id: 'u2',
+      replies: 1,
+      notes: 0,
+      first_responses: 0,
+      turns_answered: 1,
+      wait_seconds: 2700,
+      wait_business_seconds: 2700,
+      tickets_touched: 1,
+    },
+  ]);
+  expect(
+    await s.rows(
+      `select local_weekday, local_hour, tickets_created, inbound_messages from analytics.arrivals_hourly order by hour`,
+    ),
+  ).toEqual([
+    { local_weekday: 5, local_hour: 16, tickets_created: 1, inbound_messages: 2 },
+    { local_weekday: 1, local_hour: 11, tickets_created: 0, inbound_messages: 1 },
+    { local_weekday: 2, local_hour: 21, tickets_created: 0, inbound_messages: 1 },
+  ]);
+  // The customer has not been read: the ticket alone tells of them.
+  expect(await s.rows(`select * from analytics.customer_summary`)).toEqual([
+    {
+      account_id: 'default',
+      customer_id: 'c1',
+      is_mirrored: false,
+      tickets: 1,
+      open_tickets: 1,
+      waiting_tickets: 1,
+      waiting_since: new Date('2026-01-06T20:00:00Z'),
+      first_ticket_at: new Date('2026-01-02T15:00:00Z'),
+      last_ticket_at: new Date('2026-01-02T15:00:00Z'),
+      inbound_messages: 4,
+      replies: 2,
+      last_inbound_at: new Date('2026-01-06T20:00:00Z'),
+      average_first_response_seconds: 235_800,
+      reopens: 2,
+    },
+  ]);
+});
+
+interface Trap {
+  name: string;
+  said: Said[];
+  expected: Record<string, unknown>;
+}
+
+const traps: Trap[] = [
+  {
+    name: 'an automatic reply between two customer messages ends no wait, and parts no burst',
+    said: [
+      ['in', 0],
+      ['auto', 60],
+      ['in', 120],
+      ['out u1', 300],
+    ],
+    expected: {
+      first_response_seconds: 300,
+      first_responder_id: 'u1',
+      turns: 1,
+      longest_wait_seconds: 300,
+      automatic_count: 1,
+      authored_count: 1,
+      is_one_touch: true,
+      is_unreplied: false,
+    },
+  },
+  {
+    name: 'an automatic reply alone leaves the ticket unreplied',
+    said: [
+      ['in', 0],
+      ['auto', 60],
+    ],
+    expected: {
+      first_response_seconds: null,
+      first_reply_seconds: null,
+      is_unreplied: true,
+      waiting_since: new Date(begin),
+      turns: 0,
+      total_wait_seconds: null,
+    },
+  },
+  {
+    name: 'an automatic reply first does not make the team the one that wrote first',
+    said: [
+      ['auto', 0],
+      ['in', 10],
+      ['out u1', 70],
+    ],
+    expected: { is_outbound_initiated: false, first_response_seconds: 60, first_reply_seconds: 70 },
+  },
+  {
+    name: 'bursts: a wait begins with the first message, and ends with the first reply',
+    said: [
+      ['in', 0],
+      ['in', 10],
+      ['out u1', 100],
+      ['out u2', 110],
+      ['in', 200],
+      ['in', 230],
+      ['in', 240],
+      ['out u1', 300],
+    ],
+    expected: {
+      turns: 2,
+      total_wait_seconds: 200,
+      average_wait_seconds: 100,
+      longest_wait_seconds: 100,
+      first_response_seconds: 100,
+      waiting_since: null,
+      is_one_touch: false,
+      agents_involved: 2,
+    },
+  },
+  {
+    name: 'a note first is not the team writing first, and no reply',
+    said: [
+      ['note u2', 0],
+      ['in', 10],
+      ['note u3', 20],
+      ['out u1', 70],
+    ],
+    expected: {
+      is_outbound_initiated: false,
+      first_response_seconds: 60,
+      first_reply_seconds: 70,
+      first_responder_id: 'u1',
+      note_count: 2,
+      agents_involved: 3,
+      is_one_touch: true,
+    },
+  },
+  {
+    name: 'equal seconds are in the order of positions: question, then answer',
+    said: [
+      ['in', 0],
+      ['in', 60],
+      ['out u1', 60],
+    ],
+    expected: { first_response_seconds: 60, turns: 1, waiting_since: null, is_outbound_initiated: false },
+  },
+  {
+    name: 'equal seconds are in the order of positions: answer, then question',
+    said: [
+      ['in', 0],
+      ['out u1', 60],
+      ['in', 60],
+    ],
+    expected: { first_response_seconds: 60, turns: 1, waiting_since: new Date(begin + 60_000), is_one_touch: false },
+  },
+  {
+    name: 'equal seconds throughout: the first one by position wrote first',
+    said: [
+      ['out u1', 0],
+      ['in', 0],
+      ['out u2', 0],
+    ],
+    expected: {
+      is_outbound_initiated: true,
+      first_response_seconds: null,
+      first_reply_seconds: 0,
+      turns: 1,
+      longest_wait_seconds: 0,
+    },
+  },
+  {
+    name: 'time goes before position: what the source lists late may have been written early',
+    said: [
+      ['out u1', 100],
+      ['in', 0],
+    ],
+    expected: { is_outbound_initiated: false, first_response_seconds: 100 },
+  },
+  {
+    name: 'the team wrote first: no first response, and the second reply is the first one',
+    said: [
+      ['out u1', 0],
+      ['in', 50],
+      ['out u2', 110],
+      ['in', 200],
+      ['out u1', 230],
+    ],
+    expected: {
+      is_outbound_initiated: true,
+      first_response_seconds: null,
+      first_response_business_seconds: null,
+      first_responder_id: null,
+      first_reply_seconds: 110,
+      turns: 2,
+      total_wait_seconds: 90,
+      is_one_touch: false,
+    },
+  },
+  {
+    name: 'the team wrote first, and nobody answered',
+    said: [
+      ['out u1', 0],
+      ['note u1', 10],
+    ],
+    expected: {
+      is_outbound_initiated: true,
+      first_reply_seconds: null,
+      is_unreplied: false,
+      is_one_touch: false,
+      turns: 0,
+      waiting_since: null,
+    },
+  },
+  {
+    name: 'a message without a time comes last, and nobody can tell how long it waited',
+    said: [
+      ['in', 0],
+      ['out u1', 60],
+      ['in', null],
+    ],
+    expected: { turns: 1, total_wait_seconds: 60, waiting_since: null, inbound_count: 2, is_one_touch: false },
+  },
+  {
+    name: 'a ticket longer than a year, over a leap day',
+    said: [
+      ['in', 0],
+      ['out u1', 366 * day],
+      ['in', 400 * day],
+      ['out u1', 800 * day],
+    ],
+    expected: { first_response_seconds: 31_622_400, longest_wait_seconds: 34_560_000, total_wait_seconds: 66_182_400 },
+  },
+];
+
+test.each(traps)('$name', async ({ said, expected }) => {
+  await using s = await scripted();
+  await show(s, said);
+  expect(await metrics(s)).toMatchObject(expected);
+  await expectDefined(s);
+});
+
+test('a removed message is gone from what is counted', async () => {
+  await using s = await scripted();
+  await show(s, [
+    ['in', 0],
+    ['out u1', 60],
+  ]);
+  expect(await metrics(s)).toMatchObject({ first_response_seconds: 60, is_unreplied: false, message_count: 2 });
+  await show(s, [['in', 0]], {}, { updated: 11 * day });
+  expect(await metrics(s)).toMatchObject({
+    first_response_seconds: null,
+    first_responder_id: null,
+    is_unreplied: true,
+    message_count: 1,
+    authored_count: 0,
+    agents_involved: 0,
+    last_authored_at: null,
+    waiting_since: new Date(begin),
+  });
+  await show(s, [], {}, { updated: 12 * day });
+  expect(await metrics(s)).toMatchObject({ message_count: 0, is_unreplied: false, waiting_since: null });
+  await expectDefined(s);
+});
+
+test('reassignment after close is no reopening, and leaves the time of closing alone', async () => {
+  await using s = await scripted();
+  await show(s, [], { state: 'open', user_id: 'u1' }, { updated: hour });
+  await show(s, [], { state: 'closed', user_id: 'u1' }, { updated: 2 * hour });
+  await show(s, [], { state: 'closed', user_id: 'u2' }, { updated: 3 * hour });
+  await show(s, [], { state: 'archived', user_id: 'u2' }, { updated: 5 * hour });
+  await show(s, [], { state: 'archived', user_id: null }, { updated: 6 * hour });
+  await show(s, [], { state: 'archived', user_id: 'u2' }, { updated: 7 * hour });
+  expect(await metrics(s)).toMatchObject({
+    first_closed_at: new Date(begin + 2 * hour * 1000),
+    last_closed_at: new Date(begin + 2 * hour * 1000),
+    first_resolution_seconds: 2 * hour,
+    full_resolution_seconds: 2 * hour,
+    full_resolution_error_seconds: hour - minute,
+    reopen_count: 0,
+    assignment_count: 3, // u1; u2; and u2 again, after nobody had it.
+    seconds_open: hour,
+    seconds_closed: 3 * hour,
+    seconds_archived: 0,
+  });
+  await expectDefined(s);
+});
+
+test('reopened by the customer: the resolution begins anew, the first one stays', async () => {
+  await using s = await scripted();
+  await show(
+    s,
+    [
+      ['in', 0],
+      ['out u1', 60],
+    ],
+    { state: 'closed' },
+    { updated: minute },
+  );
+  await show(
+    s,
+    [
+      ['in', 0],
+      ['out u1', 60],
+      ['in', 2 * hour],
+    ],
+    { state: 'open' },
+    { updated: 2 * hour },
+  );
+  expect(await metrics(s)).toMatchObject({
+    first_closed_at: new Date(begin + 60_000),
+    last_closed_at: new Date(begin + 60_000),
+    first_resolution_seconds: 60,
+    full_resolution_seconds: null,
+    full_resolution_error_seconds: null,
+    reopen_count: 1,
+    is_one_touch: false,
+    waiting_since: new Date(begin + 2 * hour * 1000),
+    seconds_closed: 2 * hour - minute,
+  });
+  await show(
+    s,
+    [
+      ['in', 0],
+      ['out u1', 60],
+      ['in', 2 * hour],
+      ['out u1', 3 * hour],
+    ],
+    { state: 'closed' },
+    { updated: 3 * hour },
+  );
+  expect(await metrics(s)).toMatchObject({
+    last_closed_at: new Date(begin + 3 * hour * 1000),
+    first_resolution_seconds: 60,
+    full_resolution_seconds: 3 * hour,
+    // It was last seen open a minute after 11 o'clock, and was closed by 12.
+    full_resolution_error_seconds: hour - minute,
+    reopen_count: 1,
+    seconds_open: hour,
+  });
+  await expectDefined(s);
+});
+
+test('daylight saving: an hour that is skipped is no business time, and one that is repeated counts twice', async () => {
+  await using s = await scripted();
+  await calendar(s, 'nights', '01:00', '05:00', [7]);
+  await assign(s, 'nights', 'default', 'i1');
+  // In Berlin clocks go from 2 to 3 on the 29th of March 2026, and from 3 back to 2 on the 25th of October: both are Sundays.
+  await show(
+    s,
+    [
+      ['in', 0],
+      ['out u1', 12 * hour],
+    ],
+    {},
+    { from: Date.UTC(2026, 2, 28, 22), id: 'spring' },
+  );
+  await show(
+    s,
+    [
+      ['in', 0],
+      ['out u1', 12 * hour],
+    ],
+    {},
+    { from: Date.UTC(2026, 9, 24, 22), id: 'autumn' },
+  );
+  await show(
+    s,
+    [
+      ['in', 0],
+      ['out u1', 12 * hour],
+    ],
+    { inbox_id: 'i2' },
+    { from: Date.UTC(2026, 9, 24, 22), id: 'elsewhere' },
+  );
+  const waits = { first_response_seconds: 12 * hour, total_wait_seconds: 12 * hour };
+  expect(await metrics(s, 'spring')).toMatchObject({ ...waits, first_response_business_seconds: 3 * hour });
+  expect(await metrics(s, 'autumn')).toMatchObject({ ...waits, longest_wait_business_seconds: 5 * hour });
+  // No calendar is no business time, not none of it.
+  expect(await metrics(s, 'elsewhere')).toMatchObject({ ...waits, first_response_business_seconds: null });
+  await expectDefined(s);
+
+  // A ticket that moves to another inbox moves to its hours.
+  await show(
+    s,
+    [
+      ['in', 0],
+      ['out u1', 12 * hour],
+    ],
+    { inbox_id: 'i1' },
+    { from: Date.UTC(2026, 9, 24, 22), id: 'elsewhere', updated: 11 * day },
+  );
+  expect(await metrics(s, 'elsewhere')).toMatchObject({ first_response_business_seconds: 5 * hour });
+  // A calendar that changes is told by a recomputation.
+  await s.rows(`update analytics.calendar_hours set closes = '02:00'`);
+  await s.rows(`call analytics.recompute('default', 2)`);
+  expect(await metrics(s, 'spring')).toMatchObject({ first_response_business_seconds: hour });
+  await expectDefined(s);
+});
+
+test('the same ids in two accounts are different tickets', async () => {
+  await using s = await scripted();
+  await s.rows(`insert into sync.accounts (account_id) values ('other')`);
+  await calendar(s, 'always', '00:00', '24:00', [...workdays, 6, 7]);
+  await assign(s, 'always', 'other');
+  await show(
+    s,
+    [
+      ['in', 0],
+      ['out u1', 60],
+    ],
+    { state: 'closed' },
+  );
+  await show(
+    s,
+    [
+      ['out u1', 0],
+      ['in', 10],
+      ['out u1', 40],
+    ],
+    { state: 'open' },
+    { account: 'other' },
+  );
+  expect(await metrics(s)).toMatchObject({
+    first_response_seconds: 60,
+    first_response_business_seconds: null,
+    reopen_count: 0,
+    message_count: 2,
+  });
+  expect(await metrics(s, 't1', 'other')).toMatchObject({
+    is_outbound_initiated: true,
+    total_wait_seconds: 30,
+    total_wait_business_seconds: 30,
+    first_closed_at: null,
+    message_count: 3,
+  });
+  expect(await s.rows('select account_id, turn, wait_seconds from analytics.reply_turns order by 1')).toEqual([
+    { account_id: 'default', turn: 1, wait_seconds: 60 },
+    { account_id: 'other', turn: 1, wait_seconds: 30 },
+  ]);
+  expect(await s.rows('select account_id, replies from analytics.agent_daily order by 1')).toEqual([
+    { account_id: 'default', replies: 1 },
+    { account_id: 'other', replies: 2 },
+  ]);
+  expect(
+    await s.rows('select account_id, tickets, inbound_messages from analytics.customer_summary order by 1'),
+  ).toEqual([
+    { account_id: 'default', tickets: 1, inbound_messages: 1 },
+    { account_id: 'other', tickets: 1, inbound_messages: 1 },
+  ]);
+  await expectDefined(s);
+});
+
+test('half-mirrored tickets can be told apart, and left out', async () => {
+  await using s = await scripted();
+  const complete = async () =>
+    Object.fromEntries(
+      (await s.rows('select ticket_id, messages_complete from analytics.ticket_metrics')).map(row => [
+        row.ticket_id,
+        row.messages_complete,
+      ]),
+    );
+  s.lists.tickets = ['read', 'stale', 'unread', 'rejected', 'gone'].map(id => ticket(id));
+  s.goTo(100);
+  await s.sync('tickets');
+  for (const id of ['read', 'stale', 'rejected', 'gone'])
+    await told(s.pool, 'default', Date.UTC(2026, 0, 2), ticket(id), talk([['in', 0]], { id }));
+  // It has moved on since its messages were read.
+  s.lists.tickets = [ticket('stale', { updated_at: '2026-01-03T00:00:00Z' })];
+  s.goTo(3 * day);
+  await s.sync('tickets');
+  await s.rows(`insert into sync.rejects (account_id, stream, key, ask_id, reason, replayable, first_seen_at, last_seen_at)
+    values ('default', 'messages', 'm', 'rejected', 'no time', false, now(), now())`);
+  await transaction(s.pool, client =>
+    buryTicket(client, { account: 'default', run: 1 }, 'gone', Date.UTC(2026, 0, 4), new Date(Date.UTC(2026, 0, 4))),
+  );
+  expect(await complete()).toEqual({ read: true, stale: false, unread: false, rejected: false, gone: false });
+  expect(
+    await s.rows(`select found from analytics.integrity where check_name = 'tickets whose messages are not complete'`),
+  ).toEqual([{ found: 3 }]);
+  // What was counted of it stays.
+  expect(await metrics(s, 'gone')).toMatchObject({
+    inbound_count: 1,
+    is_unreplied: true,
+    deleted_at: new Date(Date.UTC(2026, 0, 4)),
+  });
+  expect(await metrics(s, 'unread')).toMatchObject({ message_count: 0, is_unreplied: false, turns: 0 });
+  await expectDefined(s);
+});

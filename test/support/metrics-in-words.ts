@@ -1,0 +1,185 @@
+/**
+ * The metrics of a ticket in plain code, from the definitions in words alone: what a second reader of them makes of a
+ * conversation, and of what was seen of the ticket over time. It shares nothing with the SQL.
+ */
+import type { Message, Ticket } from '../../src/sandbox/helpdesk/records.ts';
+
+/** The ticket as it was seen in a version that was new then. */
+export interface Look {
+  readonly ticket: Ticket;
+  readonly observedMs: number;
+}
+
+/** Seconds within business hours from one instant to another, in ms. */
+export type Business = (sinceMs: number, untilMs: number) => number;
+
+export type Metrics = Record<string, string | number | boolean | null>;
+
+const timeOf = (stamp: string) => Date.parse(stamp);
+const iso = (ms: number | null | undefined) => (ms === null || ms === undefined ? null : new Date(ms).toISOString());
+
+function kindOf(message: Message): 'inbound' | 'authored' | 'automatic' | 'note' | 'other' {
+  if (message.type === 'note') return 'note';
+  if (message.direction === 'in') return 'inbound';
+  if (message.direction === 'out') return message.user_id === null ? 'automatic' : 'authored';
+  return 'other';
+}
+
+export function metricsInWords(looks: readonly Look[], said: readonly Message[], business: Business | null): Metrics {
+  const { ticket } = looks.at(-1)!;
+  return {
+    ticket_id: ticket.id,
+    state: ticket.state,
+    ...fromMessages(ticket, said, business),
+    ...fromHistory(ticket, historyOf(looks), business),
+  };
+}
+
+/** By time; of equal times as the source lists them. */
+const inOrder = (said: readonly Message[]) =>
+  said
+    .map((message, place) => ({ ...message, kind: kindOf(message), place, at: timeOf(message.created_at) }))
+    .sort((a, b) => a.at - b.at || a.place - b.place);
+
+function fromMessages(ticket: Ticket, said: readonly Message[], business: Business | null): Metrics {
+  const messages = inOrder(said);
+  const talk = messages.filter(({ kind }) => kind === 'inbound' || kind === 'authored');
+  const count = (kind: string) => messages.filter(message => message.kind === kind).length;
+  const replies = talk.filter(({ kind }) => kind === 'authored');
+  const fromCustomer = talk.filter(({ kind }) => kind === 'inbound');
+  const outboundInitiated = talk[0]?.kind === 'authored';
+
+  // Whoever waits does so from the first unanswered message on.
+  const waits: { sinceMs: number; untilMs: number; by: string | null }[] = [];
+  let waitingSince: number | null = null;
+  for (const { kind, at, user_id } of talk) {
+    if (kind === 'inbound') waitingSince ??= at;
+    else if (waitingSince !== null) {
+      waits.push({ sinceMs: waitingSince, untilMs: at, by: user_id });
+      waitingSince = null;
+    }
+  }
+  const first = outboundInitiated ? undefined : waits[0];
+  const firstReply = replies[outboundInitiated ? 1 : 0];
+  const created = timeOf(ticket.created_at);
+  const inBusiness = (sinceMs: number, untilMs: number) => (business === null ? null : business(sinceMs, untilMs));
+  const lasted = waits.map(({ sinceMs, untilMs }) => (untilMs - sinceMs) / 1000);
+  const lastedInBusiness = business === null ? [] : waits.map(({ sinceMs, untilMs }) => business(sinceMs, untilMs));
+  const whole = (all: number[]) => (all.length === 0 ? null : all.reduce((sum, one) => sum + one, 0));
+  const mean = (all: number[]) => (all.length === 0 ? null : whole(all)! / all.length);
+  const most = (all: number[]) => (all.length === 0 ? null : Math.max(...all));
+  return {
+    message_count: messages.length,
+    inbound_count: count('inbound'),
+    authored_count: count('authored'),
+    automatic_count: count('automatic'),
+    note_count: count('note'),
+    other_count: count('other'),
+    attachment_count: messages.reduce((sum, { attachments }) => sum + attachments.length, 0),
+    agents_involved: new Set(
+      messages.filter(m => (m.kind === 'authored' || m.kind === 'note') && m.user_id !== null).map(m => m.user_id),
+    ).size,
+    last_inbound_at: iso(fromCustomer.at(-1)?.at),
+    last_authored_at: iso(replies.at(-1)?.at),
+    is_outbound_initiated: outboundInitiated,
+    is_one_touch: replies.length === 1 && !outboundInitiated && talk.at(-1)!.kind === 'authored',
+    is_unreplied: fromCustomer.length > 0 && replies.length === 0,
+    first_response_seconds: first ? (first.untilMs - first.sinceMs) / 1000 : null,
+    first_response_business_seconds: first ? inBusiness(first.sinceMs, first.untilMs) : null,
+    first_responder_id: first?.by ?? null,
+    first_reply_seconds: firstReply ? (firstReply.at - created) / 1000 : null,
+    first_reply_business_seconds: firstReply ? inBusiness(created, firstReply.at) : null,
+    turns: waits.length,
+    waiting_since: iso(waitingSince),
+    total_wait_seconds: whole(lasted),
+    average_wait_seconds: mean(lasted),
+    longest_wait_seconds: most(lasted),
+    total_wait_business_seconds: whole(lastedInBusiness),
+    average_wait_business_seconds: mean(lastedInBusiness),
+    longest_wait_business_seconds: most(lastedInBusiness),
+  };
+}
+
+interface Period {
+  state: string;
+  user: string | null;
+  from: number;
+  to: number | null;
+  /** The change happened after this time. */
+  after: number | null;
+}
+
+const seen = ({ state, user_id, inbox_id, label_ids, spam, trash }: Ticket) =>
+  JSON.stringify([state, user_id, inbox_id, [...label_ids].sort(), spam, trash]);
+
+/** valid_from = updated_at where it moved, else when it was observed, never before the open row's; an equal one replaces it. */
+function historyOf(looks: readonly Look[]): Period[] {
+  const periods: Period[] = [];
+  for (const [i, { ticket, observedMs }] of looks.entries()) {
+    const before = looks[i - 1];
+    const open = periods.at(-1);
+    const updated = timeOf(ticket.updated_at);
+    const values = { state: ticket.state, user: ticket.user_id };
+    if (!before || !open) {
+      const created = timeOf(ticket.created_at);
+      periods.push({ ...values, from: updated, to: null, after: created <= updated ? created - 1000 : null });
+    } else if (seen(before.ticket) !== seen(ticket)) {
+      const from = Math.max(open.from, ticket.updated_at === before.ticket.updated_at ? observedMs : updated);
+      if (from === open.from) Object.assign(open, values);
+      else {
+        open.to = from;
+        periods.push({ ...values, from, to: null, after: Math.min(before.observedMs, from - 1000) });
+      }
+    }
+  }
+  return periods;
+}
+
+const isResolved = ({ state }: Period) => state === 'closed' || state === 'archived';
+const unknownBefore = ({ from, after }: Period) => (after === null ? null : (from - after) / 1000);
+
+function fromHistory(ticket: Ticket, periods: readonly Period[], business: Business | null): Metrics {
+  const created = timeOf(ticket.created_at);
+  // A state lasts over changes of other things.
+  const states: Period[] = [];
+  for (const period of periods) {
+    const last = states.at(-1);
+    if (last && last.state === period.state) last.to = period.to;
+    else states.push({ ...period });
+  }
+  const closings = states.filter((one, i) => isResolved(one) && (i === 0 || !isResolved(states[i - 1]!)));
+  const [firstClosing, lastClosing] = [closings[0], closings.at(-1)];
+  const resolvedNow = isResolved(states.at(-1)!);
+  const fullClosing = resolvedNow ? lastClosing : undefined;
+  const took = (one: Period | undefined) => (one ? (one.from - created) / 1000 : null);
+  const tookInBusiness = (one: Period | undefined) => (one && business ? business(created, one.from) : null);
+  const error = (one: Period | undefined) => (one ? unknownBefore(one) : null);
+  const sumOf = (all: (number | null)[]) =>
+    all.some(one => one === null) ? null : all.reduce<number>((sum, one) => sum + one!, 0);
+  const metrics: Metrics = {
+    first_closed_at: iso(firstClosing?.from),
+    first_closed_error_seconds: error(firstClosing),
+    last_closed_at: iso(lastClosing?.from),
+    last_closed_error_seconds: error(lastClosing),
+    first_resolution_seconds: took(firstClosing),
+    first_resolution_error_seconds: error(firstClosing),
+    first_resolution_business_seconds: tookInBusiness(firstClosing),
+    full_resolution_seconds: took(fullClosing),
+    full_resolution_error_seconds: error(fullClosing),
+    full_resolution_business_seconds: tookInBusiness(fullClosing),
+    reopen_count: states.filter((one, i) => i > 0 && !isResolved(one) && isResolved(states[i - 1]!)).length,
+    reopen_error_seconds: sumOf(periods.map(unknownBefore)),
+    assignment_count: periods.filter(({ user }, i) => user !== null && user !== (periods[i - 1]?.user ?? null)).length,
+    assignment_error_seconds: sumOf(periods.map(unknownBefore)),
+  };
+  for (const state of ['open', 'hold', 'snoozed', 'closed', 'archived']) {
+    const ended = states.flatMap((one, i) =>
+      one.state === state && one.to !== null ? [{ one, next: states[i + 1]! }] : [],
+    );
+    metrics[`seconds_${state}`] = ended.reduce((sum, { one }) => sum + (one.to! - one.from) / 1000, 0);
+    metrics[`${state}_error_seconds`] = sumOf(
+      ended.flatMap(({ one, next }) => [unknownBefore(one), unknownBefore(next)]),
+    );
+  }
+  return metrics;
+}

@@ -1,0 +1,33 @@
+/** What a ticket in detail makes of the tables, without a request: a reply that the test writes goes the way of every other one. */
+import type pg from 'pg';
+import type { Reply } from '../../src/http/request.ts';
+import { messages } from '../../src/streams/messages.ts';
+import type { Row } from '../../src/streams/stream.ts';
+import { type Detail, writeDetail } from '../../src/sync/detail.ts';
+import { transaction } from '../../src/warehouse/pool.ts';
+
+/** A ticket with its messages, as the source showed it at `asOfMs`. False if the reply was too old to count. */
+export async function told(
+  pool: pg.Pool,
+  account: string,
+  asOfMs: number,
+  record: { id: string },
+  said: readonly unknown[],
+): Promise<boolean> {
+  const whole = { ...record, messages: said };
+  const reply: Reply<Row> = {
+    text: JSON.stringify(whole),
+    records: [whole as unknown as Row],
+    unreadable: [],
+    arrived: 1,
+    asOf: asOfMs,
+    date: asOfMs + 1000,
+    total: undefined,
+  };
+  const wanted = { id: record.id, due: { labels: [], inbox: [] } };
+  const at = { nowMs: asOfMs, asOfMs };
+  const { current } = await transaction(pool, client =>
+    writeDetail(client, { account, run: 1 }, messages as unknown as Detail, reply, wanted, at, 'as it came'),
+  );
+  return current;
+}
