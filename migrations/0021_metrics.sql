@@ -3,15 +3,21 @@
 -- What support teams count. The definitions are stated once, in analytics.ticket_metrics_defined; analytics.ticket_metrics shows
 -- rows that were stored from it in the transaction that brought the ticket, its messages or its history.
 
-create view analytics.message_kinds with (security_barrier) as
-select m.account_id, m.id as message_id, m.ticket_id, k.kind, m.user_id, m.created_at, m.position
-from helpdesk.messages m
-cross join lateral (
+create function analytics.message_kind(type text, direction text, user_id text) returns text
+language sql immutable parallel safe
+begin atomic
   select case
-    when m.type = 'reply' and m.direction = 'in' then 'inbound'
-    when m.type = 'reply' and m.direction = 'out' then case when m.user_id is null then 'automatic' else 'authored' end
-    when m.type = 'note' then 'note'
-    else 'other' end as kind) k
+    when type = 'reply' and direction = 'in' then 'inbound'
+    when type = 'reply' and direction = 'out' then case when user_id is null then 'automatic' else 'authored' end
+    when type = 'note' then 'note'
+    else 'other' end;
+end;
+comment on function analytics.message_kind(text, text, text) is 'What a message counts as: see analytics.message_kinds.kind.';
+
+create view analytics.message_kinds with (security_barrier) as
+select m.account_id, m.id as message_id, m.ticket_id, analytics.message_kind(m.type, m.direction, m.user_id) as kind,
+  m.user_id, m.created_at, m.position
+from helpdesk.messages m
 where m.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.message_kinds is
   'Every message and what it counts as. Order those of a ticket by created_at, then by position: what has no time comes last.';
@@ -24,7 +30,8 @@ comment on column analytics.message_kinds.user_id is 'Who of the team wrote it; 
 comment on column analytics.message_kinds.created_at is 'When the message was created, at the source.';
 comment on column analytics.message_kinds.position is 'Its place within the ticket as the source lists it, from 1.';
 
--- By windows over one ticket each, so that a question about one ticket reads one ticket, and one about all sorts once.
+-- By windows over one ticket each, so that a question about one ticket reads one ticket, and one about all sorts once. The order
+-- within is that of an index: see analytics.keep_metrics.
 create view analytics.reply_turns with (security_barrier) as
 select g.account_id, g.ticket_id,
   row_number() over (partition by g.account_id, g.ticket_id order by g.replies_before)::int as turn,
@@ -47,7 +54,12 @@ from (
       count(*) filter (where k.kind = 'authored') over (
         partition by k.account_id, k.ticket_id order by k.created_at, k.position, k.message_id
         rows between unbounded preceding and 1 preceding) as replies_before
-    from analytics.message_kinds k
+    from (
+      select m.account_id, m.ticket_id, m.id as message_id, analytics.message_kind(m.type, m.direction, m.user_id) as kind,
+        m.user_id, m.created_at, m.position
+      from helpdesk.messages m
+      where m.account_id = any (array(select account_id from sync.readable_accounts))
+      order by m.account_id, m.ticket_id, m.position) k
     where k.kind in ('inbound', 'authored')) o
   group by o.account_id, o.ticket_id, o.replies_before
   -- A reply that nobody waited for is no turn.
@@ -102,7 +114,11 @@ select t.account_id, t.id as ticket_id,
   u.assignment_count, date_part('epoch', u.unseen) as assignment_error_seconds,
   h.seconds_open, h.open_error_seconds, h.seconds_hold, h.hold_error_seconds, h.seconds_snoozed, h.snoozed_error_seconds,
   h.seconds_closed, h.closed_error_seconds, h.seconds_archived, h.archived_error_seconds
-from helpdesk.tickets t
+from (
+  select k.account_id, k.id, k.inbox_id, k.created_at, k._deleted_at, k._deleted_after
+  from helpdesk.tickets k
+  where k.account_id = any (array(select account_id from sync.readable_accounts))
+  order by k.account_id, k.id) t
 cross join lateral (select analytics.calendar_of(t.account_id, t.inbox_id) as calendar offset 0) c
 cross join lateral (
   select count(*)::int as message_count,
@@ -116,12 +132,19 @@ cross join lateral (
     max(k.created_at) filter (where k.kind = 'authored') as last_authored_at,
     array_agg(k.kind order by k.created_at, k.position, k.message_id) filter (where k.kind in ('inbound', 'authored')) as talk,
     array_agg(k.created_at order by k.created_at, k.position, k.message_id) filter (where k.kind = 'authored') as authored_at
-  from analytics.message_kinds k
-  where k.account_id = t.account_id and k.ticket_id = t.id) m
+  from (
+    select m.id as message_id, analytics.message_kind(m.type, m.direction, m.user_id) as kind, m.user_id, m.created_at, m.position
+    from helpdesk.messages m
+    where m.account_id = t.account_id and m.ticket_id = t.id
+    order by m.position) k) m
 -- A ticket that the team has opened is waited for from its second reply on.
 cross join lateral (select m.authored_at[case when m.talk[1] = 'authored' then 2 else 1 end] as first_reply_at) r
 cross join lateral (
-  select count(*)::int as attachment_count from helpdesk.attachments f where f.account_id = t.account_id and f.ticket_id = t.id) a
+  select count(*)::int as attachment_count
+  from (
+    select from helpdesk.attachments f
+    where f.account_id = t.account_id and f.ticket_id >= t.id and f.ticket_id <= t.id
+    order by f.ticket_id) f) a
 cross join lateral (
   select count(*) filter (where q.is_answered)::int as turns,
     nullif(count(q.wait), 0) as timed_turns,
@@ -132,7 +155,7 @@ cross join lateral (
     max(q.business) filter (where q.is_first_response) as first_response_business,
     max(q.user_id) filter (where q.is_first_response) as first_responder_id
   from (
-    select n.*, n.answered_at - n.waiting_since as wait,
+    select n.is_answered, n.is_first_response, n.user_id, n.waiting_since, n.answered_at - n.waiting_since as wait,
       analytics.business_seconds(c.calendar, n.waiting_since, n.answered_at) as business
     from analytics.reply_turns n
     where n.account_id = t.account_id and n.ticket_id = t.id
@@ -181,8 +204,7 @@ cross join lateral (
   from (
     select x.user_id, x.valid_from, x.change_after, lag(x.user_id) over (order by x.valid_from) as user_before
     from helpdesk.ticket_history x
-    where x.account_id = t.account_id and x.ticket_id = t.id) e) u
-where t.account_id = any (array(select account_id from sync.readable_accounts));
+    where x.account_id = t.account_id and x.ticket_id = t.id) e) u;
 comment on view analytics.ticket_metrics_defined is
   'What each metric of a ticket is: analytics.ticket_metrics shows the same, stored. This is worked out anew for each ticket that is asked for; it is here to be read and to be compared with.';
 
@@ -300,8 +322,10 @@ begin
 end
 $$;
 
--- Ticket by ticket, by their keys: a plan that is made while the tables are empty, and kept, reads no table whole later on. A row
--- that is as it was is not written again.
+-- Ticket by ticket. A plan of its own for each ticket would cost ten times what the ticket does, so one is kept; and one that was made
+-- while the tables were empty takes any index for as good as any other. Therefore everything is asked for in the order of the one
+-- index that serves, even a single key ("from this id to this id, in order"), and nothing may be sorted: whoever takes another
+-- index would have to. A row that is as it was is not written again.
 do $$
 declare
   names constant text[] := array(
@@ -314,6 +338,7 @@ create function analytics.keep_metrics(accounts text[], tickets text[]) returns 
 language plpgsql
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_sort = off
 set jit = off
 as $body$
 begin
@@ -321,7 +346,8 @@ begin
   select d.%2$s
   from (select distinct k.account_id, k.ticket_id from unnest(accounts, tickets) as k (account_id, ticket_id)) k
   cross join lateral (
-    select d.* from analytics.ticket_metrics_defined d where d.account_id = k.account_id and d.ticket_id = k.ticket_id
+    select d.* from analytics.ticket_metrics_defined d
+    where d.account_id = k.account_id and d.ticket_id >= k.ticket_id and d.ticket_id <= k.ticket_id
     offset 0) d
   where not exists (
     select from analytics.stored_ticket_metrics s
@@ -383,6 +409,7 @@ create function analytics.keep_metrics_of_history() returns trigger
 language plpgsql
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_sort = off
 set jit = off
 as $$
 declare
@@ -408,11 +435,17 @@ begin
       from (
         select w.account_id, w.ticket_id, w.user_id, w.valid_from, w.state in ('closed', 'archived') as resolved,
           date_part('epoch', w.valid_from - w.change_after) as within, t.created_at, t.inbox_id
-        from news w join helpdesk.tickets t on t.account_id = w.account_id and t.id = w.ticket_id
-        where w.valid_to is null and t._first_seen_at = t._synced_at
+        from news w
+        -- As in analytics.keep_metrics: one by one, and in the order of an index.
+        cross join lateral (
+          select k.created_at, k.inbox_id from helpdesk.tickets k
+          where k.account_id = w.account_id and k.id >= w.ticket_id and k.id <= w.ticket_id and k._first_seen_at = k._synced_at
+          order by k.id limit 1) t
+        where w.valid_to is null
           and w.account_id = any (array(select account_id from sync.readable_accounts))
-          and not exists (
-            select from helpdesk.messages m where m.account_id = w.account_id and m.ticket_id = w.ticket_id offset 0)
+          and (
+            select true from helpdesk.messages m where m.account_id = w.account_id and m.ticket_id = w.ticket_id
+            order by m.position limit 1) is null
         order by w.account_id, w.ticket_id offset 0) n
       left join lateral (
         select n.valid_from as closed_at, n.within as closed_within, date_part('epoch', n.valid_from - n.created_at) as took,
