@@ -71,17 +71,19 @@ $$;
 
 create function sync.contact_forms(value text) returns text[]
 language sql immutable parallel safe
-return case
-  when value like '%@_%' and lower(value) ~ '[^[:space:]<>()",;:@]@[^[:space:]<>()",;:@]' then array(
-    select distinct rtrim(found[1], '.')
-    from regexp_matches(lower(value), '([^[:space:]<>()",;:@]+@[^[:space:]<>()",;:@]+)', 'g') found)
-  when value ~ '^[-0-9+()./[:space:]]+$' and length(regexp_replace(value, '[^0-9]', '', 'g')) >= 6
-    then array[regexp_replace(value, '[^0-9]', '', 'g')]
-  -- Words that stand for no address name nobody.
-  when length(btrim(value, ' @')) >= 3 and lower(btrim(value, ' @')) not in
-    ('null', 'none', 'undefined', 'unknown', 'anonymous', 'nil', 'nan', 'n/a', 'true', 'false')
-    then array[lower(btrim(value, ' @'))]
-  else '{}'::text[]
+begin atomic
+  select case
+    when v.text ~ '[^[:space:]<>()",;:@]@[^[:space:]<>()",;:@]' then array(
+      select distinct rtrim(found[1], '.')
+      from regexp_matches(v.text, '([^[:space:]<>()",;:@]+@[^[:space:]<>()",;:@]+)', 'g') found)
+    when v.text ~ '^[-0-9+()./[:space:]]*$' then
+      case when length(regexp_replace(v.text, '[^0-9]', '', 'g')) >= 6 then array[regexp_replace(v.text, '[^0-9]', '', 'g')] else '{}' end
+    -- Words that stand for no address name nobody.
+    when length(v.text) >= 3 and v.text not in
+      ('null', 'none', 'undefined', 'unknown', 'anonymous', 'nil', 'nan', 'n/a', 'true', 'false') then array[v.text]
+    else '{}'::text[] end
+  -- U+FFFD stands for what could not be stored.
+  from (select lower(btrim(replace(value, U&'\FFFD', ''), ' @')) as text) v;
 end;
 comment on function sync.contact_forms(text) is
   'What a contact value, or a field that holds some, is compared by: each e-mail address in it in lower case; else a phone number as digits, of six at least; else the text in lower case, without @ before it.';
