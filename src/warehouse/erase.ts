@@ -94,15 +94,21 @@ async function formsOf(client: Client, account: string, customers: readonly stri
 const patternsOf = (forms: readonly string[]): string[] =>
   forms.filter(form => form.includes('@')).map(form => `%${form.replaceAll(/[\\%_]/g, found => `\\${found}`)}%`);
 
-/** SQL: whether a field holds one of the forms $2, whose patterns are $3. What cannot is told cheaply: a million fields take a second. */
-const carries = (field: string): string => `(${field} is not null
-    and (lower(${field}) like any ($3::text[]) or ${field} ~ '^[-0-9+()./[:space:]]+$' or lower(btrim(${field}, ' @')) = any ($2::text[]))
-    and sync.contact_forms(${field}) && $2::text[])`;
+/**
+ * SQL: whether a field holds one of the forms $2, whose patterns are $3. What cannot is told first, and cheaply: no index helps,
+ * and there may be millions.
+ */
+function carries(field: string, forms: readonly string[]): string {
+  const may = [`cardinality($3::text[]) > 0 and lower(${field}) like any ($3::text[])`];
+  if (forms.some(form => /^\d+$/.test(form))) may.push(`${field} ~ '^[-0-9+()./[:space:]]+$'`);
+  if (forms.some(form => !/^\d+$|@/.test(form))) may.push(`lower(btrim(${field}, ' @')) = any ($2::text[])`);
+  return `(${field} is not null and (${may.join(' or ')}) and sync.contact_forms(${field}) && $2::text[])`;
+}
 
 async function sharing(client: Client, account: string, forms: readonly string[]): Promise<string[]> {
   if (forms.length === 0) return [];
   const { rows } = await client.query<{ id: string }>(
-    `select distinct customer_id as id from helpdesk.contacts where account_id = $1 and ${carries('value')} order by 1`,
+    `select distinct customer_id as id from helpdesk.contacts where account_id = $1 and ${carries('value', forms)} order by 1`,
     [account, forms, patternsOf(forms)],
   );
   return rows.map(({ id }) => id);
@@ -196,7 +202,7 @@ async function writtenElsewhere(
 ): Promise<string[]> {
   const { rows } = await client.query<{ id: string }>(
     `select m.id from helpdesk.messages m
-     where m.account_id = $1 and m.direction is distinct from 'out' and ${carries('m.from_address')} and m.ticket_id <> all ($4)`,
+     where m.account_id = $1 and m.direction is distinct from 'out' and ${carries('m.from_address', forms)} and m.ticket_id <> all ($4)`,
     [account, forms, patternsOf(forms), tickets],
   );
   return rows.map(({ id }) => id);
@@ -212,14 +218,15 @@ async function reduceFields(
 ): Promise<number> {
   const fields = fieldsThatName[table];
   const sets = fields.flatMap(({ columns }) =>
-    columns.map(name => `${name} = case when ${carries(columns[0])} then null else ${name} end`),
+    columns.map(name => `${name} = case when ${carries(columns[0], forms)} then null else ${name} end`),
   );
   const keys = fields.map(
-    ({ columns: [column], keys }) => `case when ${carries(column)} then '{${keys.join(',')}}'::text[] else '{}' end`,
+    ({ columns: [column], keys }) =>
+      `case when ${carries(column, forms)} then '{${keys.join(',')}}'::text[] else '{}' end`,
   );
   const { rowCount } = await client.query(
     `update helpdesk.${table} set ${sets.join(', ')}, _payload = _payload - (${keys.join(' || ')}), _synced_at = $4
-     where account_id = $1 and (${fields.map(({ columns: [column] }) => carries(column)).join(' or ')})`,
+     where account_id = $1 and (${fields.map(({ columns: [column] }) => carries(column, forms)).join(' or ')})`,
     [account, forms, patternsOf(forms), now],
   );
   return rowCount ?? 0;
