@@ -347,10 +347,11 @@ begin
     where n.nspname in ('helpdesk', 'books', 'sync', 'analytics', 'safe', 'bullmq') and n.nspowner = current_user::regrole
     union all
     -- Sequences of columns, indexes and types of rows go with their tables.
-    select format('%s %s', case c.relkind when 'v' then 'view' when 'm' then 'materialized view' else 'table' end, c.oid::regclass)
+    select format('%s %s', case c.relkind when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' else 'table' end, c.oid::regclass)
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
-    where n.nspname in ('helpdesk', 'books', 'sync', 'analytics', 'safe', 'bullmq') and c.relkind in ('r', 'p', 'v', 'm')
-      and c.relowner = current_user::regrole
+    where n.nspname in ('helpdesk', 'books', 'sync', 'analytics', 'safe', 'bullmq') and c.relkind in ('r', 'p', 'v', 'm', 'S')
+      and c.relowner = current_user::regrole and not (c.relkind = 'S' and exists (
+        select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype in ('a', 'i')))
     union all
     select format('routine %s', p.oid::regprocedure)
     from pg_proc p join pg_namespace n on n.oid = p.pronamespace
@@ -368,3 +369,5 @@ comment on function sync.hand_over(name) is
 revoke execute on function sync.settle_roles(), sync.hand_over(name) from public;
 
 select sync.settle_roles();
+
+comment on table sync.operations is 'What people did to the work, at a terminal or on the page: pauses and their end, runs that they canceled, tried again or started there, customers that they erased, readers that they let in or revoked. One row for each time and account, also where it was refused. What a command reads by itself is in sync.runs.';

@@ -42,6 +42,7 @@ const commands: Record<string, () => Promise<AddCommand>> = {
   db: async () => (await import('./commands/db.ts')).addDb,
   sandbox: async () => (await import('./commands/sandbox.ts')).addSandbox,
   web: async () => (await import('./commands/web.ts')).addWeb,
+  reader: async () => (await import('./commands/reader.ts')).addReader,
   migrate: async () => (await import('./commands/migrate.ts')).addMigrate,
   doctor: async () => (await import('./commands/doctor.ts')).addDoctor,
   health: async () => (await import('./commands/health.ts')).addHealth,

@@ -1,6 +1,7 @@
 /** `migrate`: brings the warehouse to the tables of this version. */
 import type { Command } from 'commander';
 import { exitCodes } from '../errors.ts';
+import { openQueues } from '../queue/queue.ts';
 import { migrate } from '../warehouse/migrate.ts';
 import type { Act, Deps } from './command.ts';
 import { print, printJson } from './terminal.ts';
@@ -13,7 +14,11 @@ export function addMigrate(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {
-        await using warehouse = await warehouseOf(deps.fleet(), deps.signal);
+        const fleet = deps.fleet();
+        await using warehouse = await warehouseOf(fleet, deps.signal);
+        // The queue makes its tables when it is opened, which a worker that only writes may not do.
+        if (fleet.redisUrl === undefined)
+          await (await openQueues({ redisUrl: undefined, databaseUrl: warehouse.url }))[Symbol.asyncDispose]();
         const { applied } = await migrate(warehouse.url);
         if (options.json) printJson({ applied });
         else print(applied.length > 0 ? applied.map(name => `applied ${name}`).join('\n') : 'nothing to do');

@@ -4,11 +4,14 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import {
+  assertSchemaCompatibility,
   createPostgresBackend,
   type Job as Delivery,
+  LATEST_SCHEMA_VERSION,
   type PgPool,
   Queue,
   runMigrations,
+  SchemaMigrationRequiredError,
   Worker,
   type WorkerOptions,
   withBackend,
@@ -165,7 +168,7 @@ async function onPostgres(url: string): Promise<Queues> {
   pool.on('connect', client => client.on('error', () => {})); // While BullMQ has it: see warehouse/pool.ts.
   const client = await pool.connect();
   try {
-    await runMigrations(client);
+    if (!(await isComplete(client))) await runMigrations(client);
   } finally {
     client.release();
   }
@@ -196,6 +199,18 @@ async function onPostgres(url: string): Promise<Queues> {
     },
     [Symbol.asyncDispose]: () => inTime(pool.end()),
   };
+}
+
+/** A worker that may not make tables finds them made: making what is there would be refused as well. */
+async function isComplete(client: pg.PoolClient): Promise<boolean> {
+  try {
+    return (await assertSchemaCompatibility(client)) >= LATEST_SCHEMA_VERSION;
+  } catch (error) {
+    if (error instanceof SchemaMigrationRequiredError) return false;
+    // Schema bullmq without tables, or without the right to use it: making them says what is wrong.
+    if (error instanceof pg.DatabaseError && error.code === '42501') return false;
+    throw error;
+  }
 }
 
 /**

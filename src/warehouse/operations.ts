@@ -10,7 +10,7 @@ import { type Client, transaction } from './pool.ts';
 import { resumeMs } from './ranges.ts';
 import { closeRun, isOpen, lockAccount, openRun, type RunKind, type RunState } from './runs.ts';
 
-export type Action = 'run' | 'pause' | 'resume' | 'retry' | 'cancel' | 'erase';
+export type Action = 'run' | 'pause' | 'resume' | 'retry' | 'cancel' | 'erase' | 'let a reader in' | 'revoke a reader';
 
 export interface Operation {
   readonly account: string;

@@ -19,6 +19,8 @@ export interface ServerFacts {
   readonly closedSchemas: readonly string[];
   readonly closedTables: readonly string[];
   readonly foreignTables: readonly string[];
+  /** It has the rights of shelfdesk_writer, and owns no table: all are there, and others migrate. */
+  readonly isWriter: boolean;
   readonly connections: {
     /** For all programs together: of the server, the database or the role, whichever leaves the least room. */
     readonly most: number;
@@ -65,6 +67,7 @@ interface Row {
   closed_schemas: string[];
   closed_tables: string[];
   foreign_tables: string[];
+  is_writer: boolean;
   most: number;
   others: number;
   fsync: boolean;
@@ -79,7 +82,11 @@ with ours as (
   select c.oid, format('%I.%I', n.nspname, c.relname) as name, c.relowner
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
   where n.nspname in ('helpdesk', 'books', 'sync') and c.relkind in ('r', 'p')),
-me as (select * from pg_roles where rolname = current_user)
+me as (
+  select r.*, exists (
+      select from pg_roles g where g.rolname = 'shelfdesk_writer' and not g.rolcanlogin and pg_has_role(g.oid, 'usage'))
+    and not exists (select from ours o where pg_has_role(o.relowner, 'usage')) as is_writer
+  from pg_roles r where r.rolname = current_user)
 select current_setting('server_version_num')::int as version_number, current_setting('server_version') as version,
   current_user::text as role, current_database()::text as database, me.rolsuper as is_super,
   current_setting('server_encoding') as encoding,
@@ -90,14 +97,17 @@ select current_setting('server_version_num')::int as version_number, current_set
   array(
     select n.nspname::text from pg_namespace n
     where n.nspname in ('helpdesk', 'books', 'sync', 'bullmq')
-      and not (has_schema_privilege(n.oid, 'usage') and has_schema_privilege(n.oid, 'create'))
+      and not (has_schema_privilege(n.oid, 'usage') and (me.is_writer or has_schema_privilege(n.oid, 'create')))
     order by 1) as closed_schemas,
   array(
     select o.name from ours o
     where not (has_table_privilege(o.oid, 'select') and has_table_privilege(o.oid, 'insert')
       and has_table_privilege(o.oid, 'update') and has_table_privilege(o.oid, 'delete'))
+      -- What only the owner writes.
+      and not (me.is_writer and o.name in ('sync.migrations', 'sync.readers', 'sync.secret_salt'))
     order by 1) as closed_tables,
   array(select o.name from ours o where not pg_has_role(o.relowner, 'usage') order by 1) as foreign_tables,
+  me.is_writer,
   narrow.most, narrow.others,
   current_setting('fsync')::boolean as fsync, current_setting('full_page_writes')::boolean as full_page_writes,
   current_setting('autovacuum')::boolean as autovacuum,
@@ -138,6 +148,7 @@ export async function lookAtServer(db: pg.Pool, clock: Clock): Promise<ServerFac
     closedSchemas: row.closed_schemas,
     closedTables: row.closed_tables,
     foreignTables: row.foreign_tables,
+    isWriter: row.is_writer,
     connections: { most: row.most, others: row.others },
     fsync: row.fsync,
     fullPageWrites: row.full_page_writes,

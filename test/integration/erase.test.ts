@@ -296,7 +296,9 @@ test('erased from everything, and kept out: read again, swept, verified, replaye
   const rejects = await command(addRejects, config, 'rejects', 'list', '--all');
   expect(rejects.stdout).toContain('it is of somebody who was erased');
   // Taken back, as docs/ERASURE.md has it.
-  const [undo] = /(?<=```sql\n)delete [\s\S]*?(?=```)/.exec(readFileSync(new URL('../../docs/ERASURE.md', import.meta.url), 'utf8'))!;
+  const [undo] = /(?<=```sql\n)delete [\s\S]*?(?=```)/.exec(
+    readFileSync(new URL('../../docs/ERASURE.md', import.meta.url), 'utf8'),
+  )!;
   await pool.query(undo.replaceAll("'c1'", `'${person}'`));
   await s.run('sweep', both, again);
   expect(await s.rows('select first_name from helpdesk.customers where id = $1', person)).toEqual([

@@ -78,10 +78,10 @@ export const databaseChecks: readonly Check[] = [
     name: 'rights',
     area: 'database',
     of: 'process',
-    looks: 'that the role may make schemas, and owns and may write what is there',
+    looks: 'that the role may make schemas, and owns and may write what is there, or is in shelfdesk_writer',
     needs: ['writable'],
     async run({ server, warehouse }) {
-      const { role, database, mayCreate, closedSchemas, closedTables, foreignTables } = await server();
+      const { role, database, mayCreate, closedSchemas, closedTables, foreignTables, isWriter } = await server();
       // Who may not look into the schema cannot tell what is missing.
       const isClosed = closedSchemas.includes('sync');
       const isComplete = !isClosed && (await pendingMigrations((await warehouse()).pg)).missing.length === 0;
@@ -107,12 +107,16 @@ export const databaseChecks: readonly Check[] = [
             `Let Shelfdesk work as the role that made the tables, or make it their owner: \`reassign owned by <old role> to ${role}\`.`,
           ),
         );
-      else if (foreignTables.length > 0)
+      else if (foreignTables.length > 0 && !isWriter)
         found.push(
           warn(
             `${some(foreignTables)} belong to another role than ${role}: the next upgrade cannot change them`,
             `As a superuser: \`reassign owned by <old role> to ${role}\`.`,
           ),
+        );
+      if (isWriter && found.length === 0)
+        return ok(
+          `role ${role} may read and write; the tables are changed by \`npx shelfdesk migrate\` of their owner`,
         );
       return found.length > 0 ? found : ok(`role ${role} may do what it has to`);
     },

@@ -4,6 +4,7 @@ import type { Check } from './check.ts';
 import { databaseChecks } from './database.ts';
 import { helpdeskChecks } from './helpdesk.ts';
 import { queueChecks } from './queue.ts';
+import { readerChecks } from './readers.ts';
 import { readingChecks } from './readings.ts';
 import { scheduleChecks } from './schedule.ts';
 import { settingsChecks } from './settings.ts';
@@ -12,6 +13,7 @@ import { workChecks } from './work.ts';
 export const checks: readonly Check[] = [
   ...settingsChecks,
   ...databaseChecks,
+  ...readerChecks,
   ...queueChecks,
   ...helpdeskChecks,
   ...readingChecks,

@@ -1,0 +1,36 @@
+/** Whoever reads the warehouse with tools of their own: that each may do what it was let in for, and no more. */
+import { publicMayCreate, readersOf } from '../../warehouse/readers.ts';
+import { type Check, ok, plural, warn } from './check.ts';
+
+export const readerChecks: readonly Check[] = [
+  {
+    name: 'readers',
+    area: 'database',
+    of: 'process',
+    looks: 'that those who were let in to read (`reader create`) can log in, and can make no tables',
+    needs: ['tables'],
+    async run({ warehouse }) {
+      const { pg } = await warehouse();
+      const readers = await readersOf(pg);
+      if (readers.length === 0) return ok('nobody was let in');
+      const found = readers
+        .filter(({ state }) => state !== 'let in')
+        .map(({ reader, state }) =>
+          warn(
+            state === 'gone'
+              ? `the role of reader ${reader} is gone from the server`
+              : `reader ${reader} may not log in, or has lost its rights`,
+            `\`npx shelfdesk reader revoke ${reader}\`; then, if it is to read, \`npx shelfdesk reader create ${reader}\`.`,
+          ),
+        );
+      if (await publicMayCreate(pg))
+        found.push(
+          warn(
+            'everybody who may log in can make tables in schema public of this database, readers as well',
+            'As its owner: `revoke create on schema public from public`.',
+          ),
+        );
+      return found.length > 0 ? found : ok(`${plural(readers.length, 'reader')} let in`);
+    },
+  },
+];
