@@ -65,13 +65,16 @@ export async function withCare<T>(pool: pg.Pool, work: (client: Client, care: Ca
   throw new Error('unreachable: the last care returns or throws');
 }
 
+/** Of one page all are found at once; more come only where others are erased meanwhile. */
+const mostFound = 10;
+
 /** Who is found again under another id is erased by itself, since that takes a lock; what was to be stored is made anew then. */
 async function withoutErased<T>(pool: pg.Pool, work: (client: Client) => Promise<T>): Promise<T> {
-  for (;;) {
+  for (let tries = 1; ; tries++) {
     try {
       return await transaction(pool, work);
     } catch (error) {
-      if (!(error instanceof FoundAgain)) throw error;
+      if (!(error instanceof FoundAgain) || tries === mostFound) throw error;
       await eraseFound(pool, error);
     }
   }

@@ -161,13 +161,18 @@ async function remove(client: Client, account: string, who: Who, now: Date): Pro
     messages: await within('messages', 'ticket_id', tickets),
     attachments: await within('attachments', 'ticket_id', tickets),
   };
-  const written = forms.length === 0 ? [] : await writtenElsewhere(client, account, { forms, tickets });
-  counts['messages elsewhere'] = await within('messages', 'id', written);
+  const named = {
+    messages: await namingThem(client, account, 'messages', forms),
+    tickets: await namingThem(client, account, 'tickets', forms),
+  };
+  // What they wrote in tickets of others goes whole.
+  const written = named.messages.filter(one => one.written).map(({ id }) => id);
+  const restOf = (table: keyof typeof named) => named[table].filter(one => !one.written).map(({ id }) => id);
   counts.attachments! += await within('attachments', 'message_id', written);
-  if (forms.length > 0) {
-    counts['messages elsewhere'] += await reduceFields(client, account, 'messages', forms, now);
-    counts['tickets of others'] = await reduceFields(client, account, 'tickets', forms, now);
-  }
+  counts['messages elsewhere'] =
+    (await within('messages', 'id', written)) +
+    (await reduceFields(client, 'messages', { account, forms, now, ids: restOf('messages') }));
+  counts['tickets of others'] = await reduceFields(client, 'tickets', { account, forms, now, ids: restOf('tickets') });
   counts.changes = await emptyChanges(client, account, { customers, tickets, written, patterns });
   counts.comparisons = await emptyAudit(client, account, { customers, tickets, patterns });
   counts.rejects = await emptyRejects(client, account, patterns);
@@ -194,28 +199,31 @@ async function reduce(
   return rowCount ?? 0;
 }
 
-/** Messages that they wrote in tickets of others. */
-async function writtenElsewhere(
+/** Records of others that name them, when their own are reduced; `written`: messages that they wrote themselves. In one look at each table. */
+async function namingThem(
   client: Client,
   account: string,
-  { forms, tickets }: { forms: readonly string[]; tickets: readonly string[] },
-): Promise<string[]> {
-  const { rows } = await client.query<{ id: string }>(
-    `select m.id from helpdesk.messages m
-     where m.account_id = $1 and m.direction is distinct from 'out' and ${carries('m.from_address', forms)} and m.ticket_id <> all ($4)`,
-    [account, forms, patternsOf(forms), tickets],
+  table: keyof typeof fieldsThatName,
+  forms: readonly string[],
+): Promise<{ id: string; written: boolean }[]> {
+  if (forms.length === 0) return [];
+  const written =
+    table === 'messages' ? `direction is distinct from 'out' and ${carries('from_address', forms)}` : 'false';
+  const { rows } = await client.query<{ id: string; written: boolean }>(
+    `select id, coalesce(${written}, false) as written from helpdesk.${table}
+     where account_id = $1 and (${fieldsThatName[table].map(({ columns: [column] }) => carries(column, forms)).join(' or ')})`,
+    [account, forms, patternsOf(forms)],
   );
-  return rows.map(({ id }) => id);
+  return rows;
 }
 
 /** Of messages that the team wrote, or that were written to them among others, and of tickets: the fields that name them. */
 async function reduceFields(
   client: Client,
-  account: string,
   table: keyof typeof fieldsThatName,
-  forms: readonly string[],
-  now: Date,
+  { account, forms, ids, now }: { account: string; forms: readonly string[]; ids: readonly string[]; now: Date },
 ): Promise<number> {
+  if (ids.length === 0) return 0;
   const fields = fieldsThatName[table];
   const sets = fields.flatMap(({ columns }) =>
     columns.map(name => `${name} = case when ${carries(columns[0], forms)} then null else ${name} end`),
@@ -226,8 +234,8 @@ async function reduceFields(
   );
   const { rowCount } = await client.query(
     `update helpdesk.${table} set ${sets.join(', ')}, _payload = _payload - (${keys.join(' || ')}), _synced_at = $4
-     where account_id = $1 and (${fields.map(({ columns: [column] }) => carries(column, forms)).join(' or ')})`,
-    [account, forms, patternsOf(forms), now],
+     where account_id = $1 and id = any ($5)`,
+    [account, forms, patternsOf(forms), now, ids],
   );
   return rowCount ?? 0;
 }

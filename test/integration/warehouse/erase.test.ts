@@ -4,6 +4,7 @@ import { tickets } from '../../../src/streams/tickets.ts';
 import { users } from '../../../src/streams/users.ts';
 import { singleBatch } from '../../../src/sync/batch.ts';
 import { withCare, writeBatch } from '../../../src/warehouse/commit.ts';
+import { erase as eraseRows } from '../../../src/warehouse/erase.ts';
 import { eraseCustomer } from '../../../src/warehouse/operations.ts';
 import { transaction } from '../../../src/warehouse/pool.ts';
 import { at, iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
@@ -168,6 +169,37 @@ test('each account for itself; where nobody was erased, one question for a batch
   expect(await write(tickets, 'other', ticket('t5'))).toEqual(['select sync.any_erased($1) as any']);
   expect(await write(tickets, 'default', ticket('t6', { customer_id: 'c3' }))).toHaveLength(2);
   expect(await write(users as never, 'default', { id: 'u1' })).toEqual([]);
+});
+
+test('the worker may ask and erase without being the owner; readers see neither hashes nor their key', async () => {
+  await using s = await scripted();
+  s.lists.customers = [customer('c1')];
+  await s.sync('customers');
+  const client = await s.pool.connect();
+  const as = async (role: string, sql: string) => {
+    await client.query(`begin; set local role ${role}`);
+    return client
+      .query(sql)
+      .then(
+        ({ rows }) => rows.length,
+        (error: Error) => error.message,
+      )
+      .finally(() => client.query('rollback'));
+  };
+  expect(await as('shelfdesk_writer', `select sync.any_erased('default'), sync.contact_hash('x')`)).toBe(1);
+  await client.query('begin; set local role shelfdesk_writer');
+  const { customers } = await eraseRows(client, 'default', { customers: ['c1'], tickets: [] }, at(10));
+  await client.query('commit');
+  expect(customers).toEqual(['c1']);
+  expect(await secrets(s)).toEqual([]);
+  for (const role of ['shelfdesk_reader', 'shelfdesk_reader_pii'])
+    for (const sql of [
+      'select from sync.secret_erased',
+      'select from sync.secret_erasure',
+      `select sync.contact_hash('x')`,
+    ])
+      expect(await as(role, sql), `${role}: ${sql}`).toMatch(/permission denied/);
+  client.release();
 });
 
 test('contact values are compared by what they mean; what names nobody is not taken for anybody', async () => {
