@@ -116,7 +116,7 @@ begin atomic
 end;
 comment on function sync.kept_of(jsonb, text[]) is 'Of an object the fields of these names.';
 
-comment on column sync.operations.action is 'What: run, pause, resume, retry, cancel, erase, let a reader in, revoke a reader.';
+comment on column sync.operations.action is 'What: run, pause, resume, retry, cancel, erase, let a reader in, revoke a reader, calendar.';
 comment on column sync.operations.subject is 'To what: a stream, a run, a customer, a reader; empty: the whole account.';
 
 select sync.settle_roles();

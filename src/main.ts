@@ -44,6 +44,7 @@ const commands: Record<string, () => Promise<AddCommand>> = {
   web: async () => (await import('./commands/web.ts')).addWeb,
   reader: async () => (await import('./commands/reader.ts')).addReader,
   migrate: async () => (await import('./commands/migrate.ts')).addMigrate,
+  calendar: async () => (await import('./commands/calendar.ts')).addCalendar,
   doctor: async () => (await import('./commands/doctor.ts')).addDoctor,
   health: async () => (await import('./commands/health.ts')).addHealth,
 };

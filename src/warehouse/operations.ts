@@ -10,14 +10,23 @@ import { type Client, transaction } from './pool.ts';
 import { resumeMs } from './ranges.ts';
 import { closeRun, isOpen, lockAccount, openRun, type RunKind, type RunState } from './runs.ts';
 
-export type Action = 'run' | 'pause' | 'resume' | 'retry' | 'cancel' | 'erase' | 'let a reader in' | 'revoke a reader';
+export type Action =
+  | 'run'
+  | 'pause'
+  | 'resume'
+  | 'retry'
+  | 'cancel'
+  | 'erase'
+  | 'let a reader in'
+  | 'revoke a reader'
+  | 'calendar';
 
 export interface Operation {
   readonly account: string;
   /** User and machine of a terminal, or the role and the address of a browser. */
   readonly who: string;
   readonly action: Action;
-  /** A stream, the number of a run, a customer; empty: the whole account. */
+  /** A stream, the number of a run, a customer, a calendar or its inboxes; empty: the whole account. */
   readonly subject: string;
   /** `done`, perhaps with what came of it, or why it was refused. */
   readonly outcome: string;
