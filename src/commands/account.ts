@@ -80,7 +80,7 @@ export async function openAccountOn(
     ...(config.books && { books: config.books.baseUrl }),
   });
   const lists = listsOf(ctx);
-  await register(ctx.pg, ctx.account, config.sinceMs, lists, new Date(ctx.clock.now()));
+  await register(ctx.pg, ctx.account, config.sinceMs, lists, new Date(ctx.clock.now()), config.lookbackMs);
   if (binds) {
     await forgetLists(ctx.pg, ctx.account, lists);
     await keepTargets(ctx.pg, ctx.account, promisesOf(config));

@@ -155,7 +155,7 @@ async function bury(
   await transaction(ctx.pg, async client => {
     const nothing = { text: '[]', positions: [], all: true, ...at, changedMs, movedMs: changedMs, beforeMs };
     const { deleted } = await shelve(client, key, stream.members.varying, nothing);
-    await buryShelf(client, key, changedMs, at.nowMs);
+    await buryShelf(client, claim, key, changedMs, at.nowMs);
     await keepBooks(client, claim, at, {
       counts: { ...noCounts(), deleted: deleted + 1, credits },
       rejects: [],

@@ -17,7 +17,7 @@ const keyOf = (claim: Key, list: string) => [claim.account, claim.stream, list];
 
 /**
  * Makes the account and its lists known, from `now` on while nothing has been read: a stream is not complete while one of its
- * lists was never read.
+ * lists was never read. How late the source may show something, what is dated in SQL needs as well.
  */
 export async function register(
   db: Queryable,
@@ -25,13 +25,14 @@ export async function register(
   sinceMs: Ms,
   lists: readonly { stream: string; list: string }[],
   now: Date,
+  lookbackMs = 120_000,
 ): Promise<void> {
   await db.query(
-    `insert into sync.accounts (account_id, since, mirrored_since) values ($1, $2, $3)
-     on conflict (account_id) do update set since = excluded.since,
+    `insert into sync.accounts (account_id, since, mirrored_since, lookback) values ($1, $2, $3, $4 * interval '1 millisecond')
+     on conflict (account_id) do update set since = excluded.since, lookback = excluded.lookback,
        mirrored_since = case when ${isRead} then accounts.mirrored_since else excluded.mirrored_since end
-     where accounts.since <> excluded.since or not ${isRead}`,
-    [account, new Date(sinceMs), now],
+     where accounts.since <> excluded.since or accounts.lookback <> excluded.lookback or not ${isRead}`,
+    [account, new Date(sinceMs), now, lookbackMs],
   );
   await db.query(
     `insert into sync.coverage (account_id, stream, list)

@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
-import { without } from './merge.ts';
+import { keepChanges, without } from './merge.ts';
 import type { Client } from './pool.ts';
 
 export interface ShelfKey {
@@ -193,11 +193,18 @@ export async function noteReading(client: Client, key: ShelfKey, { asOfMs, versi
 }
 
 /** The tombstone of a shelf. Were it to come back, it would be read anew: nothing has been on it since. */
-export async function buryShelf(client: Client, key: ShelfKey, asOfMs: Ms, nowMs: Ms): Promise<void> {
+export async function buryShelf(
+  client: Client,
+  { run }: Pick<Claim, 'run'>,
+  key: ShelfKey,
+  asOfMs: Ms,
+  nowMs: Ms,
+): Promise<void> {
   await client.query(
     `update books.shelves set _deleted_at = $4, _synced_at = $5
-     where (account_id, owner_id, id) = ($1, $2, $3) and _deleted_at is null`,
-    [...keyOf(key), new Date(asOfMs), new Date(nowMs)],
+     where (account_id, owner_id, id) = ($1, $2, $3) and _deleted_at is null
+     returning ${keepChanges('$5', 'null', '$6')}`,
+    [...keyOf(key), new Date(asOfMs), new Date(nowMs), run],
   );
   await noteReading(client, key, { asOfMs, version: gone });
 }

@@ -112,7 +112,13 @@ interface Period {
 const seen = ({ state, user_id, inbox_id, label_ids, spam, trash }: Ticket) =>
   JSON.stringify([state, user_id, inbox_id, [...label_ids].sort(), spam, trash]);
 
-/** valid_from = updated_at where it moved, else when it was observed, never before the open row's; an equal one replaces it. */
+/** So late may a copy of the source show what happened (the default of HELPDESK_LOOKBACK_SECONDS). */
+const lookbackMs = 120_000;
+
+/**
+ * valid_from = updated_at where it moved, else when it was observed, never before the open row's; an equal one replaces it. It
+ * happened after the last version, and after what a reading of before it had to show.
+ */
 function historyOf(looks: readonly Look[]): Period[] {
   const periods: Period[] = [];
   for (const [i, { ticket, observedMs }] of looks.entries()) {
@@ -128,7 +134,12 @@ function historyOf(looks: readonly Look[]): Period[] {
       if (from === open.from) Object.assign(open, values);
       else {
         open.to = from;
-        periods.push({ ...values, from, to: null, after: Math.min(before.observedMs, from - 1000) });
+        const known = Math.max(
+          before.observedMs - lookbackMs,
+          timeOf(before.ticket.updated_at) - 1000,
+          open.after ?? 0,
+        );
+        periods.push({ ...values, from, to: null, after: Math.min(known, from - 1000) });
       }
     }
   }

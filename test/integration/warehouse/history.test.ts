@@ -1,4 +1,5 @@
 /** helpdesk.ticket_history: what a ticket was, from when to when, kept by whatever writes over it. */
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { tickets } from '../../../src/streams/tickets.ts';
 import { type Batch, writeBatch } from '../../../src/warehouse/commit.ts';
@@ -25,6 +26,9 @@ async function show(s: Scripted, n: number, records: object[], { account = 'defa
 const bury = (s: Scripted, n: number, id = 't1') =>
   transaction(s.pool, client => buryTicket(client, { account: 'default', run: 1 }, id, second(n), at(n)));
 
+/** So many seconds does the source show things late, at most, where nobody has set it. */
+const lookback = 120;
+
 /** The seconds of the test's time that these columns hold. */
 const seconds = (...columns: string[]) =>
   columns.map(name => `extract(epoch from h.${name} - '2026-01-01T00:00:00Z')::float8 as ${name}`).join(', ');
@@ -44,17 +48,132 @@ async function history(s: Scripted, id = 't1', account = 'default') {
 
 test('each change is a row: dated when the ticket was updated, else when it was seen, and after it was last seen otherwise', async () => {
   await using s = await scripted();
-  await show(s, 100, [ticket('t1', { created_at: iso(10), updated_at: iso(50) })]);
+  const one = (more: Record<string, unknown>) => [ticket('t1', { created_at: iso(10), ...more })];
+  await show(s, 1000, one({ updated_at: iso(50) }));
   expect(await history(s)).toEqual([['open', 50, null, 9]]);
-  // Nothing of it: the subject, and that its messages were read.
-  await show(s, 200, [ticket('t1', { created_at: iso(10), updated_at: iso(150), subject: 'Coffee' })]);
-  expect(await history(s)).toHaveLength(1);
-  await show(s, 300, [ticket('t1', { created_at: iso(10), updated_at: iso(250), state: 'closed' })]);
-  await show(s, 400, [ticket('t1', { created_at: iso(10), updated_at: iso(250), state: 'closed', user_id: 'u1' })]);
+  // What is not of it: the subject, and that its messages were read.
+  await show(s, 2000, one({ updated_at: iso(1950), subject: 'Coffee' }));
+  await s.rows(`update helpdesk.tickets set _messages_as_of = now()`);
+  expect(await history(s)).toEqual([['open', 50, null, 9]]);
+  await show(s, 3000, one({ updated_at: iso(2950), state: 'closed' }));
+  await show(s, 4000, one({ updated_at: iso(2950), state: 'closed', user_id: 'u1' }));
+  await show(s, 5000, one({ updated_at: iso(4999), state: 'closed', user_id: 'u1', trash: true, label_ids: ['l1'] }));
   expect(await history(s)).toEqual([
-    ['open', 50, 250, 9],
-    ['closed', 250, 400, 200],
-    ['closed u1', 400, null, 300],
+    ['open', 50, 2950, 9],
+    // By the second of its version it held all that had happened; and a lookback before each reading.
+    ['closed', 2950, 4000, 1949],
+    ['closed u1', 4000, 4999, 2949],
+    ['closed u1 l1 trash', 4999, null, 4000 - lookback],
+  ]);
+  expect(await s.rows('select count(*) from helpdesk.ticket_history where is_first')).toEqual([{ count: 1 }]);
+});
+
+test('a sweep that read it since proves more, unless it reads a list that does not show it', async () => {
+  await using s = await scripted();
+  const sweep = (list: string, n: number) =>
+    s.rows(
+      `insert into sync.swept (account_id, stream, list, created, as_of, run_id)
+       values ('default', 'tickets', $1, '(,)', $2, 1)`,
+      list,
+      at(n),
+    );
+  await show(
+    s,
+    1000,
+    ['t1', 't2', 't3'].map(id => ticket(id, { spam: id === 't2', state: id === 't3' ? 'closed' : 'open' })),
+  );
+  await sweep('default', 5000);
+  await sweep('open', 6000);
+  await show(
+    s,
+    9000,
+    ['t1', 't2', 't3'].map(id => ticket(id, { spam: id === 't2', state: 'hold' })),
+  );
+  expect(await history(s, 't1')).toEqual([
+    ['open', 0, 9000, -1],
+    ['hold', 9000, null, 6000],
+  ]);
+  expect((await history(s, 't2'))[1]).toEqual(['hold spam', 9000, null, 1000 - lookback]);
+  expect((await history(s, 't3'))[1]).toEqual(['hold', 9000, null, 5000]);
+  expect(await s.rows('select ticket_id, checked_at from sync.checked_tickets order by 1')).toEqual(
+    ['t1', 't2', 't3'].map(ticket_id => ({ ticket_id, checked_at: at(9000) })),
+  );
+});
+
+test('two changes within one second are one row, and nothing stops', async () => {
+  await using s = await scripted();
+  await show(s, 100, [ticket('t1')]);
+  await show(s, 200, [ticket('t1', { updated_at: iso(200), state: 'hold' }), ticket('t2', { updated_at: iso(200) })]);
+  await show(s, 201, [
+    ticket('t1', { updated_at: iso(200), state: 'closed' }),
+    ticket('t2', { updated_at: iso(200), state: 'hold' }),
+  ]);
+  // Read a moment ago, and dated when it had been read before: by a copy that is behind.
+  await show(s, 202, [ticket('t1', { updated_at: iso(201), state: 'open' })]);
+  await show(s, 203, [ticket('t1', { updated_at: iso(200), state: 'closed', user_id: 'u1' })], { forced: true });
+  expect(await history(s)).toEqual([
+    ['open', 0, 200, -1],
+    ['hold', 200, 201, -1],
+    // The page that comes third and the repair are dated no later than that: they take its place, one after the other.
+    ['closed u1', 201, null, 199],
+  ]);
+  expect(await history(s, 't2')).toEqual([
+    ['open', 200, 201, -1],
+    ['hold', 201, null, 199],
+  ]);
+  expect(await s.rows(`select from helpdesk.ticket_history where valid_to is null and ticket_id = 't1'`)).toHaveLength(
+    1,
+  );
+});
+
+test('what a slip of the clock dates in the future is dated when it was seen', async () => {
+  await using s = await scripted();
+  await show(s, 100, [ticket('t1', { updated_at: iso(90_000) }), ticket('t2')]);
+  await show(s, 200, [
+    ticket('t1', { updated_at: iso(150), state: 'closed' }),
+    ticket('t2', { updated_at: iso(90_000), state: 'hold' }),
+  ]);
+  expect(await history(s)).toEqual([
+    ['open', 100, 150, -1],
+    ['closed', 150, null, 99],
+  ]);
+  expect(await history(s, 't2')).toEqual([
+    ['open', 0, 200, -1],
+    ['hold', 200, null, -1],
+  ]);
+});
+
+test('another order of labels is no change; a label more or less is, and so is none against not known', async () => {
+  await using s = await scripted();
+  const shown = [['l1', 'l2'], ['l2', 'l1'], ['l2', 'l1', 'l1'], ['l2'], [], null];
+  for (const [i, label_ids] of shown.entries()) await show(s, 100 * (i + 1), [ticket('t1', { label_ids })]);
+  const rows = await s.rows('select label_ids from helpdesk.ticket_history order by valid_from');
+  expect(rows.map(row => row.label_ids)).toEqual([['l1', 'l2'], ['l2'], [], null]);
+});
+
+test('the same ids in two accounts are two tickets', async () => {
+  await using s = await scripted();
+  await show(s, 100, [ticket('t1')]);
+  await show(s, 100, [ticket('t1', { state: 'hold' })], { account: 'other' });
+  await show(s, 200, [ticket('t1', { state: 'closed' })]);
+  await bury(s, 300);
+  expect(await history(s)).toEqual([
+    ['open', 0, 200, -1],
+    ['closed', 200, 300, -1],
+  ]);
+  expect(await history(s, 't1', 'other')).toEqual([['hold', 0, null, -1]]);
+});
+
+test('a repair writes an older version over what is here: the history goes on, and never back', async () => {
+  await using s = await scripted();
+  await show(s, 1000, [ticket('t1', { updated_at: iso(900), state: 'hold' })]);
+  await s.rows(`update helpdesk.tickets set state = 'mine', updated_at = $1`, at(950));
+  await show(s, 2000, [ticket('t1', { updated_at: iso(900), state: 'hold' })], { forced: true });
+  await show(s, 3000, [ticket('t1', { updated_at: iso(800), state: 'closed' })], { forced: true });
+  expect(await history(s)).toEqual([
+    ['hold', 900, 950, -1],
+    // Dated before it, what came took the place of what a hand had written, and then of that.
+    ['closed', 950, null, 899],
   ]);
 });
 
@@ -69,7 +188,231 @@ test('a tombstone ends the history, and what comes back begins anew: there is a 
   await show(s, 500, [ticket('t1', { updated_at: iso(450), state: 'closed' })]);
   expect(await history(s)).toEqual([
     ['open', 50, 200, -1],
-    ['open', 300, 400, 200],
-    ['closed', 450, null, 400],
+    ['open', 300, 400, 198],
+    ['closed', 450, null, 398],
+  ]);
+  const ends = await s.rows(`select ${seconds('deleted_after')} from helpdesk.ticket_history h order by valid_from`);
+  expect(ends.map(row => row.deleted_after)).toEqual([100, 300, null]);
+});
+
+test('a tombstone dated before the last change ends it a second later: no row is empty, and none is lost', async () => {
+  await using s = await scripted();
+  await show(s, 100, [ticket('t1', { updated_at: iso(50) })]);
+  await s.rows('update helpdesk.tickets set _deleted_at = $1, _deleted_after = $1', at(20));
+  await show(s, 110, [ticket('t1', { updated_at: iso(50), state: 'closed' })]);
+  expect(await history(s)).toEqual([
+    ['open', 50, 51, -1],
+    ['closed', 110, null, 18],
+  ]);
+  // Rows that a hand removes, or that go with their account, leave no history behind.
+  await s.rows('delete from helpdesk.tickets');
+  await show(s, 300, [ticket('t1', { updated_at: iso(50), state: 'hold' })]);
+  expect(await history(s)).toEqual([['hold', 50, null, -1]]);
+});
+
+test('a clock that is set back takes its times with it: the last row stays, from then on', async () => {
+  await using s = await scripted();
+  const all = (more: Record<string, unknown>) => ['t1', 't2', 't3'].map(id => ticket(id, more));
+  await show(s, 100, [...all({ updated_at: iso(50) }).slice(0, 2)]);
+  // An hour ahead.
+  await show(s, 3700, all({ updated_at: iso(3690), state: 'hold' }));
+  await show(s, 3800, all({ updated_at: iso(3790), state: 'closed' }));
+  await bury(s, 3900, 't2');
+  await s.rows(`select sync.void_since('default', 'helpdesk', $1)`, at(200));
+  expect(await history(s)).toEqual([
+    ['open', 50, 200, -1],
+    ['closed', 200, null, 49],
+  ]);
+  expect(await history(s, 't2')).toEqual([
+    ['open', 50, 200, -1],
+    ['closed', 200, 3900, 49],
+  ]);
+  expect(await history(s, 't3')).toEqual([['closed', 200, null, -1]]);
+  await show(s, 300, [ticket('t1', { updated_at: iso(290), state: 'archived' })]);
+  expect(await history(s)).toEqual([
+    ['open', 50, 200, -1],
+    ['closed', 200, 290, 49],
+    ['archived', 290, null, 49],
   ]);
 });
+
+test('states are merged over rows that differ in something else, and a gap is none', async () => {
+  await using s = await scripted();
+  await show(s, 100, [ticket('t1')]);
+  await show(s, 200, [ticket('t1', { updated_at: iso(200), user_id: 'u1' })]);
+  await show(s, 300, [ticket('t1', { updated_at: iso(300), user_id: 'u1', state: 'closed' })]);
+  await bury(s, 400);
+  await show(s, 500, [ticket('t1', { updated_at: iso(450), user_id: 'u1', state: 'closed' })]);
+  await show(s, 600, [ticket('t1', { updated_at: iso(550), user_id: 'u2', state: 'closed' })]);
+  const rows = await s.rows(
+    `select state, ${seconds('valid_from', 'valid_to')}, error_seconds from analytics.ticket_state_intervals h order by h.valid_from`,
+  );
+  expect(rows).toEqual([
+    { state: 'open', valid_from: 0, valid_to: 300, error_seconds: 1 },
+    { state: 'closed', valid_from: 300, valid_to: 400, error_seconds: 101 },
+    { state: 'closed', valid_from: 450, valid_to: null, error_seconds: 52 },
+  ]);
+});
+
+test('whatever happens, and whenever it is seen: no overlap, no gap, and each change happened when its row says', async () => {
+  await using s = await scripted();
+  const step = fc.record({
+    wait: fc.oneof(fc.integer({ min: 0, max: 2500 }), fc.integer({ min: 0, max: 600_000 })),
+    what: fc.constantFrom('change', 'change', 'show', 'show', 'show', 'delete', 'bury', 'restore'),
+    which: fc.integer({ min: 0, max: 1 }),
+    value: fc.integer({ min: 0, max: 5 }),
+    lagMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: lookback * 1000 })),
+    late: fc.boolean(),
+  });
+  let n = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async steps => {
+      const run = n++;
+      // Of the one ticket every change moves updated_at, of the other one none does.
+      const truths = [true, false].map((moves, i) => new Truth(`r${run}-${i}`, moves, second(1000)));
+      let nowMs = second(1000);
+      await showAll(s, truths, nowMs, 0);
+      /** A page that has been read, and that another one overtakes. */
+      let held: (() => Promise<void>) | undefined;
+      for (const { wait, what, which, value, lagMs, late } of steps) {
+        nowMs += wait;
+        const truth = truths[which]!;
+        if (what === 'change') truth.change(nowMs, value);
+        if (what === 'delete') truth.delete(nowMs);
+        if (what === 'restore') truth.restore(nowMs);
+        if (what === 'bury' && truth.isGone) await truth.bury(s, nowMs);
+        if (what !== 'show') continue;
+        const readMs = nowMs;
+        const shown = truths.flatMap(one => one.shownAt(readMs - lagMs, readMs) ?? []);
+        const commit = () => show(s, Math.floor((readMs - second(0)) / 1000), shown);
+        if (late && held === undefined) held = commit;
+        else {
+          await commit();
+          await held?.();
+          held = undefined;
+        }
+      }
+      for (const truth of truths) await truth.judge(s);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+const states = ['open', 'hold', 'closed'];
+
+/** What a ticket really was, and when it became so. */
+class Truth {
+  readonly id: string;
+  readonly #moves: boolean;
+  readonly #spans: { fromMs: number; value: number | undefined; updatedMs: number }[];
+  #buriedMs = Number.NEGATIVE_INFINITY;
+  #shownMs = Number.NEGATIVE_INFINITY;
+
+  constructor(id: string, moves: boolean, fromMs: number) {
+    this.id = id;
+    this.#moves = moves;
+    this.#spans = [{ fromMs, value: 0, updatedMs: fromMs }];
+  }
+
+  get #last() {
+    return this.#spans.at(-1)!;
+  }
+
+  get isGone(): boolean {
+    return this.#last.value === undefined;
+  }
+
+  #become(fromMs: number, value: number | undefined): void {
+    this.#spans.push({ fromMs, value, updatedMs: this.#moves ? fromMs : this.#last.updatedMs });
+  }
+
+  change(ms: number, value: number): void {
+    if (!this.isGone && value !== this.#last.value) this.#become(ms, value);
+  }
+
+  delete(ms: number): void {
+    if (!this.isGone) this.#become(ms, undefined);
+  }
+
+  restore(ms: number): void {
+    if (this.isGone && this.#buriedMs > this.#last.fromMs) this.#become(ms, this.#spans.at(-2)!.value);
+  }
+
+  async bury(s: Scripted, ms: number): Promise<void> {
+    this.#buriedMs = ms;
+    const asOf = Math.floor((ms - second(0)) / 1000);
+    // As the program does it: its second is over when the next one begins.
+    const gone = { byMs: second(asOf + 1), lookbackMs: lookback * 1000 };
+    await transaction(s.pool, client =>
+      buryTicket(client, { account: 'default', run: 1 }, this.id, second(asOf), at(asOf), gone),
+    );
+  }
+
+  /** As a copy shows it that has heard of what happened by `ms`; but what is gone, or was, is not shown again. */
+  shownAt(heardMs: number, readMs: number): object | undefined {
+    // What moves no time and is shown as it was before, later than as it is, nothing could tell from a change back.
+    const ms = this.#moves ? heardMs : Math.max(heardMs, this.#shownMs);
+    this.#shownMs = ms;
+    const span = this.#spans.findLast(one => one.fromMs <= ms);
+    if (span?.value === undefined || (this.isGone && this.#buriedMs <= readMs)) return undefined;
+    if (this.#spans.some(one => one.value === undefined && one.fromMs > ms && one.fromMs <= readMs)) return undefined;
+    const seconds = (at: number) => iso(Math.floor((at - second(0)) / 1000));
+    return ticket(this.id, {
+      created_at: seconds(this.#spans[0]!.fromMs),
+      updated_at: seconds(span.updatedMs),
+      state: states[span.value % 3],
+      user_id: span.value < 3 ? null : 'u1',
+    });
+  }
+
+  async judge(s: Scripted): Promise<void> {
+    const rows = await history(s, this.id);
+    const ends = await s.rows(
+      `select ${seconds('deleted_after')}, is_first from helpdesk.ticket_history h where ticket_id = $1 order by valid_from`,
+      this.id,
+    );
+    const told = JSON.stringify({
+      rows,
+      truth: this.#spans.map(({ fromMs, value }) => [(fromMs - second(0)) / 1000, value]),
+    });
+    const [{ alive, is }] = (await s.rows(
+      `select _deleted_at is null as alive, concat_ws(' ', state, user_id) as is from helpdesk.tickets where id = $1`,
+      this.id,
+    )) as [{ alive: boolean; is: string }];
+    expect(rows.at(-1)![2] === null, told).toBe(alive);
+    if (alive) expect(rows.at(-1)![0], told).toBe(is);
+    expect(
+      ends.map(row => row.is_first),
+      told,
+    ).toEqual(rows.map((_, i) => i === 0));
+    for (const [i, [was, from, to, after]] of (rows as [string, number, number | null, number][]).entries()) {
+      expect(after, told).toBeLessThan(from);
+      if (to !== null) expect(to, told).toBeGreaterThan(from);
+      const next = rows[i + 1];
+      const deletedAfter = ends[i]!.deleted_after as number | null;
+      // A gap only where it was gone.
+      if (deletedAfter === null && next) expect(next[1], told).toBe(to);
+      if (deletedAfter !== null && next) expect(next[1], told).toBeGreaterThanOrEqual(to!);
+      // In the seconds of the source.
+      const became = (value: string | undefined, after: number, by: number) =>
+        this.#spans.some(span => {
+          const at = Math.floor((span.fromMs - second(0)) / 1000);
+          const is =
+            span.value === undefined
+              ? undefined
+              : [states[span.value % 3], ...(span.value < 3 ? [] : ['u1'])].join(' ');
+          return is === value && after < at && at <= by;
+        });
+      expect(became(was, after, from), `${told} ${i}`).toBe(true);
+      if (deletedAfter !== null) expect(became(undefined, deletedAfter, to!), `${told} end of ${i}`).toBe(true);
+    }
+  }
+}
+
+function showAll(s: Scripted, truths: readonly Truth[], ms: number, lagMs: number): Promise<void> {
+  return show(
+    s,
+    Math.floor((ms - second(0)) / 1000),
+    truths.flatMap(one => one.shownAt(ms - lagMs, ms) ?? []),
+  );
+}

@@ -164,36 +164,37 @@ test('a ticket from its first message to its second reopening, every value worke
     total_wait_business_seconds: 8100,
     average_wait_business_seconds: 4050,
     longest_wait_business_seconds: 5400,
-    // Seen closed on Monday 09:00, updated at 08:31; it was last seen open on Friday 15:30: 234,060 s before.
+    // Seen closed on Monday 09:00, updated at 08:31; it was last seen open on Friday 15:30, by a copy
+    // of the source that may be two minutes behind: 234,180 s before.
     first_closed_at: new Date('2026-01-05T08:31:00Z'),
-    first_closed_error_seconds: 234_060,
-    // Closed again at 10:46, and last seen open at 10:05.
+    first_closed_error_seconds: 234_180,
+    // Closed again at 10:46, and last seen open at 10:05, as of 10:03.
     last_closed_at: new Date('2026-01-05T10:46:00Z'),
-    last_closed_error_seconds: 2460,
+    last_closed_error_seconds: 2580,
     // Friday 15:00 to Monday 08:31; in the office 1 h on Friday and 31 min on Monday.
     first_resolution_seconds: 235_860,
-    first_resolution_error_seconds: 234_060,
+    first_resolution_error_seconds: 234_180,
     first_resolution_business_seconds: 5460,
     // It is open.
     full_resolution_seconds: null,
     full_resolution_error_seconds: null,
     full_resolution_business_seconds: null,
     reopen_count: 2,
-    // Nobody looked from 14:59:59 (a second before its creation) to 15:20 on Friday: 1,201 s; then 234,060 s; from 09:00 to
-    // 10:00 on Monday: 3,600 s; 2,460 s; and from Monday 11:00 to Tuesday 20:00: 118,800 s.
-    reopen_error_seconds: 360_121,
+    // Nobody looked from 14:59:59 (a second before its creation) to 15:20 on Friday: 1,201 s; then 234,180 s; from 08:58 to
+    // 10:00 on Monday: 3,720 s; 2,580 s; and from Monday 10:58 to Tuesday 20:00: 118,920 s.
+    reopen_error_seconds: 360_601,
     assignment_count: 2,
-    assignment_error_seconds: 360_121,
+    assignment_error_seconds: 360_601,
     // Friday 15:20 to Monday 08:31 is 234,660 s; 10:00 to 10:46 on Monday is 2,760 s. What began on Tuesday goes on.
     seconds_open: 237_420,
-    open_error_seconds: 1201 + 234_060 + 3600 + 2460,
+    open_error_seconds: 1201 + 234_180 + 3720 + 2580,
     seconds_hold: 0,
     hold_error_seconds: 0,
     seconds_snoozed: 0,
     snoozed_error_seconds: 0,
     // 08:31 to 10:00 is 5,340 s; Monday 10:46 to Tuesday 20:00 is 119,640 s.
     seconds_closed: 124_980,
-    closed_error_seconds: 234_060 + 3600 + 2460 + 118_800,
+    closed_error_seconds: 234_180 + 3720 + 2580 + 118_920,
     seconds_archived: 0,
     archived_error_seconds: 0,
   });
@@ -535,7 +536,7 @@ test('reassignment after close is no reopening, and leaves the time of closing a
     last_closed_at: new Date(begin + 2 * hour * 1000),
     first_resolution_seconds: 2 * hour,
     full_resolution_seconds: 2 * hour,
-    full_resolution_error_seconds: hour - minute,
+    full_resolution_error_seconds: hour + 1,
     reopen_count: 0,
     assignment_count: 3, // u1; u2; and u2 again, after nobody had it.
     seconds_open: hour,
@@ -593,7 +594,7 @@ test('reopened by the customer: the resolution begins anew, the first one stays'
     first_resolution_seconds: 60,
     full_resolution_seconds: 3 * hour,
     // It was last seen open a minute after 11 o'clock, and was closed by 12.
-    full_resolution_error_seconds: hour - minute,
+    full_resolution_error_seconds: hour + 1,
     reopen_count: 1,
     seconds_open: hour,
   });

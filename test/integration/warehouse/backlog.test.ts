@@ -1,0 +1,259 @@
+/** What was so at a time, and how many tickets were open work at the end of each day: both out of the same history. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+// For its parser of bigint, which is set once for all files that share a process.
+import '../../../src/warehouse/pool.ts';
+import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
+
+interface Row {
+  ticket: string;
+  state: string | null;
+  user: string | null;
+  spam: boolean;
+  from: Date;
+  to: Date | null;
+  after: Date | null;
+  deletedAfter?: Date | null;
+  /** When it really became so. */
+  trueMs?: number;
+}
+
+const utc = (text: string) => new Date(`2026-${text}Z`);
+
+async function write(db: TestDatabase, created: ReadonlyMap<string, Date>, rows: readonly Row[]): Promise<void> {
+  await db.pool.query(`insert into sync.accounts (account_id) values ('default') on conflict do nothing`);
+  await db.pool.query('delete from helpdesk.tickets');
+  await db.pool.query(
+    `insert into helpdesk.tickets (account_id, id, number, type, created_at, updated_at, _first_seen_at, _synced_at, _observed_at, _payload)
+     select 'default', id, 1, 'email', at, at, at, at, at, '{}' from unnest($1::text[], $2::timestamptz[]) t (id, at)`,
+    [[...created.keys()], [...created.values()]],
+  );
+  await db.pool.query('delete from helpdesk.ticket_history');
+  const first = new Set<string>();
+  const isFirst = rows.map(({ ticket }) => !first.has(ticket) && first.add(ticket) !== undefined);
+  await db.pool.query(
+    `insert into helpdesk.ticket_history
+       (account_id, ticket_id, state, user_id, inbox_id, label_ids, spam, trash, valid_from, valid_to, change_after, deleted_after, is_first)
+     select 'default', ticket, state, who, 'i1', '{}', spam, false, at, until, after, gone, is_first
+     from unnest($1::text[], $2::text[], $3::text[], $4::boolean[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[],
+       $8::timestamptz[], $9::boolean[]) r (ticket, state, who, spam, at, until, after, gone, is_first)`,
+    [
+      rows.map(row => row.ticket),
+      rows.map(row => row.state),
+      rows.map(row => row.user),
+      rows.map(row => row.spam),
+      rows.map(row => row.from),
+      rows.map(row => row.to),
+      rows.map(row => row.after),
+      rows.map(row => row.deletedAfter ?? null),
+      isFirst,
+    ],
+  );
+}
+
+const row = (
+  ticket: string,
+  state: string,
+  from: string,
+  to: string | null,
+  after: string,
+  more: Partial<Row> = {},
+): Row => ({
+  ...{ ticket, state, user: null, spam: false, from: utc(from), to: to === null ? null : utc(to), after: utc(after) },
+  ...more,
+});
+
+/** Three tickets; a is reopened, b was first seen after it had changed, c is deleted. */
+const created = new Map([
+  ['a', utc('03-27T10:00:00')],
+  ['b', utc('03-27T12:00:00')],
+  ['c', utc('03-28T08:00:00')],
+]);
+const few = [
+  row('a', 'open', '03-27T10:00:00', '03-28T10:00:00', '03-27T09:59:59'),
+  // By Berlin's midnight between the 28th and the 29th, 23:00 UTC, or after it.
+  row('a', 'closed', '03-28T10:00:00', '03-28T23:30:00', '03-28T09:58:00'),
+  row('a', 'open', '03-28T23:30:00', null, '03-28T22:50:00', { user: 'u1' }),
+  row('b', 'hold', '03-28T12:00:00', null, '03-27T11:59:59'),
+  row('c', 'open', '03-28T08:00:00', '03-29T22:30:00', '03-28T07:59:59', { deletedAfter: utc('03-29T21:30:00') }),
+];
+
+test('every ticket as it was, and whether that is certain', async () => {
+  await using db = await freshDatabase();
+  await write(db, created, few);
+  const asOf = async (at: string) =>
+    (
+      await db.pool.query<{ ticket_id: string; state: string | null; certain: boolean }>(
+        'select ticket_id, state, certain from analytics.tickets_as_of($1) order by 1',
+        [utc(at)],
+      )
+    ).rows.map(one => `${one.ticket_id} ${one.state ?? '?'}${one.certain ? '' : ' perhaps'}`);
+  expect(await asOf('03-27T09:59:59')).toEqual([]);
+  expect(await asOf('03-27T10:00:00')).toEqual(['a open']);
+  expect(await asOf('03-27T20:00:00')).toEqual(['a open', 'b ? perhaps']);
+  expect(await asOf('03-28T09:58:00')).toEqual(['a open', 'b ? perhaps', 'c open']);
+  expect(await asOf('03-28T09:58:01')).toEqual(['a open perhaps', 'b ? perhaps', 'c open']);
+  expect(await asOf('03-28T10:00:00')).toEqual(['a closed', 'b ? perhaps', 'c open']);
+  expect(await asOf('03-28T23:00:00')).toEqual(['a closed perhaps', 'b hold', 'c open']);
+  expect(await asOf('03-29T22:00:00')).toEqual(['a open', 'b hold', 'c open perhaps']);
+  expect(await asOf('03-29T22:30:00')).toEqual(['a open', 'b hold']);
+  const { rows } = await db.pool.query(`select * from analytics.tickets_as_of($1) where ticket_id = 'a'`, [
+    utc('04-01T00:00:00'),
+  ]);
+  expect(rows).toEqual([
+    {
+      ...{
+        account_id: 'default',
+        ticket_id: 'a',
+        number: 1,
+        customer_id: null,
+        inbox_id: 'i1',
+        user_id: 'u1',
+        state: 'open',
+      },
+      ...{ type: 'email', label_ids: [], spam: false, trash: false, created_at: utc('03-27T10:00:00') },
+      ...{ valid_from: utc('03-28T23:30:00'), valid_to: null, certain: true },
+    },
+  ]);
+});
+
+test('the backlog at the end of each day of a zone; where the clocks change, a day ends an hour earlier', async () => {
+  await using db = await freshDatabase();
+  await write(db, created, few);
+  const backlog = async (...days: [from: string, to: string, zone?: string]) =>
+    (
+      await db.pool.query(
+        `select day::text, coalesce(state, '?') || coalesce(' ' || user_id, '') as what, tickets, uncertain
+         from analytics.backlog_daily($1, $2${days[2] ? ', $3' : ''}) order by 1, 2`,
+        days,
+      )
+    ).rows.map(one => `${one.day} ${one.what} ${one.tickets} ±${one.uncertain}`);
+  expect(await backlog('2026-03-26', '2026-03-30', 'Europe/Berlin')).toEqual([
+    '2026-03-27 ? 1 ±1',
+    '2026-03-27 open 1 ±0',
+    '2026-03-28 hold 1 ±0',
+    '2026-03-28 open 1 ±0',
+    // It was closed, or with u1 again.
+    '2026-03-28 open u1 0 ±1',
+    // It ended at 22:00 UTC, and the day before at 23:00: c may have been deleted by then.
+    '2026-03-29 hold 1 ±0',
+    '2026-03-29 open 1 ±1',
+    '2026-03-29 open u1 1 ±0',
+    '2026-03-30 hold 1 ±0',
+    '2026-03-30 open u1 1 ±0',
+  ]);
+  expect(await backlog('2026-03-29', '2026-03-29')).toEqual(['2026-03-29 hold 1 ±0', '2026-03-29 open u1 1 ±0']);
+  expect(await backlog('2026-03-30', '2026-03-29')).toEqual([]);
+  await expect(backlog('2026-03-29', '2026-03-29', 'Europe/Berlyn')).rejects.toThrow('not recognized');
+});
+
+const hourMs = 3_600_000;
+const beginMs = Date.UTC(2026, 9, 10);
+const zones = ['UTC', 'Europe/Berlin', 'America/New_York', 'Australia/Lord_Howe', 'Asia/Kathmandu', 'Pacific/Apia'];
+
+/** Up to five changes of a ticket, each seen some hours after it happened, and before the next one. */
+const life = fc.record({
+  createdMs: fc.integer({ min: 0, max: 500 * hourMs }),
+  rows: fc.array(
+    fc.record({
+      state: fc.constantFrom('open', 'hold', 'closed', null),
+      user: fc.constantFrom('u1', 'u2', null),
+      spam: fc.integer({ min: 0, max: 7 }).map(n => n === 0),
+      gaps: fc.tuple(
+        fc.integer({ min: 0, max: 40 * hourMs }),
+        fc.integer({ min: 1, max: 30 * hourMs }),
+        fc.integer({ min: 0, max: 30 * hourMs }),
+      ),
+      gone: fc.integer({ min: 0, max: 7 }).map(n => n === 0),
+    }),
+    { minLength: 1, maxLength: 5 },
+  ),
+});
+
+test('the backlog of any days is what tickets_as_of says of their ends, and the truth is within its bounds', async () => {
+  await using db = await freshDatabase();
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(life, { minLength: 1, maxLength: 12 }),
+      fc.constantFrom(...zones),
+      fc.integer({ min: -3, max: 25 }),
+      fc.integer({ min: 0, max: 12 }),
+      async (lives, zone, day, days) => {
+        const birth = new Map<string, Date>();
+        const rows: (Row & { trueMs: number; trueEndMs: number })[] = [];
+        for (const [i, one] of lives.entries()) {
+          let atMs = beginMs + one.createdMs;
+          birth.set(`t${i}`, new Date(atMs));
+          let last: (typeof rows)[number] | undefined;
+          for (const [n, { gaps, gone, ...more }] of one.rows.entries()) {
+            const afterMs = n === 0 ? atMs - 1000 : atMs + gaps[0];
+            const trueMs = afterMs + gaps[1];
+            const fromMs = trueMs + gaps[2];
+            if (last && last.to === null) {
+              last.to = new Date(fromMs);
+              last.trueEndMs = trueMs;
+            }
+            last = {
+              ...{ ticket: `t${i}`, ...more, from: new Date(fromMs), to: null, after: new Date(afterMs) },
+              ...{ trueMs, trueEndMs: Number.POSITIVE_INFINITY },
+            };
+            rows.push(last);
+            atMs = fromMs + 1000;
+            if (!gone) continue;
+            last.deletedAfter = new Date(atMs);
+            last.trueEndMs = atMs + gaps[1];
+            atMs = last.trueEndMs + gaps[2];
+            last.to = new Date(atMs);
+          }
+        }
+        await write(db, birth, rows);
+        const from = new Date(beginMs + day * 24 * hourMs).toISOString().slice(0, 10);
+        const to = new Date(beginMs + (day + days) * 24 * hourMs).toISOString().slice(0, 10);
+        const key = `concat_ws(' ', coalesce(state, '-'), coalesce(inbox_id, '-'), coalesce(user_id, '-'))`;
+        const { rows: found } = await db.pool.query<{
+          day: string;
+          ends: Date;
+          key: string;
+          tickets: number;
+          uncertain: number;
+        }>(
+          `select day::text, (day + 1)::timestamp at time zone $3 as ends, ${key} as key, tickets, uncertain
+           from analytics.backlog_daily($1, $2, $3) order by 1, 3`,
+          [from, to, zone],
+        );
+        const { rows: expected } = await db.pool.query(
+          `select d::date::text as day, ${key} as key, count(*) as tickets
+           from generate_series($1::date, $2, '1 day') d, analytics.tickets_as_of((d + interval '1 day')::timestamp at time zone $3)
+           where valid_from is null or analytics.is_backlog(state, spam, trash)
+           group by 1, 2 order by 1, 2`,
+          [from, to, zone],
+        );
+        expect(found.filter(one => one.tickets > 0).map(({ day, key, tickets }) => ({ day, key, tickets }))).toEqual(
+          expected,
+        );
+        // Before its first row nobody knows what a ticket was: that is all under its own name, with its bound.
+        const known = (one: Row & { trueMs: number }, atMs: number) =>
+          one.trueMs <= atMs &&
+          (rows.find(({ ticket }) => ticket === one.ticket) !== one || one.from.getTime() <= atMs);
+        for (const ends of new Set(found.map(one => one.ends.getTime()))) {
+          const really = new Map<string, number>();
+          for (const one of rows) {
+            if (!known(one, ends) || one.trueEndMs <= ends || one.spam || one.state === 'closed') continue;
+            const name = `${one.state ?? '-'} i1 ${one.user ?? '-'}`;
+            really.set(name, (really.get(name) ?? 0) + 1);
+          }
+          const said = new Map(found.filter(one => one.ends.getTime() === ends).map(one => [one.key, one]));
+          for (const name of new Set([...really.keys(), ...said.keys()])) {
+            if (name === '- - -') continue;
+            const { tickets = 0, uncertain = 0 } = said.get(name) ?? {};
+            expect(
+              Math.abs((really.get(name) ?? 0) - tickets),
+              JSON.stringify({ name, ends, rows }),
+            ).toBeLessThanOrEqual(uncertain);
+          }
+        }
+      },
+    ),
+    { numRuns: 100 },
+  );
+});
