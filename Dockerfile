@@ -21,6 +21,7 @@ WORKDIR /app
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/package.json /app/LICENSE ./
 COPY --from=build /app/migrations ./migrations
+COPY --from=build /app/docs/queries ./docs/queries
 COPY --from=build /app/jobs ./jobs
 COPY --from=build /app/src ./src
 # All of it belongs to root: this user can read it, and change nothing.

@@ -39,6 +39,8 @@ const commands: Record<string, () => Promise<AddCommand>> = {
   erase: async () => (await import('./commands/erase.ts')).addErase,
   schedule: async () => (await import('./commands/schedule.ts')).addSchedule,
   sql: async () => (await import('./commands/sql.ts')).addSql,
+  schema: async () => (await import('./commands/schema.ts')).addSchema,
+  query: async () => (await import('./commands/query.ts')).addQuery,
   db: async () => (await import('./commands/db.ts')).addDb,
   sandbox: async () => (await import('./commands/sandbox.ts')).addSandbox,
   web: async () => (await import('./commands/web.ts')).addWeb,

@@ -4,7 +4,7 @@
  */
 import type pg from 'pg';
 import { pino } from 'pino';
-import { makeBudget } from '../../src/budget/budget.ts';
+import { type Budget, makeBudget } from '../../src/budget/budget.ts';
 import type { Clock } from '../../src/clock.ts';
 import type { JobContext } from '../../src/context.ts';
 import { Retry } from '../../src/errors.ts';
@@ -35,6 +35,7 @@ export interface Exchange {
 
 export interface InProcess extends AsyncDisposable {
   readonly pool: pg.Pool;
+  readonly url: string;
   readonly services: Services;
   readonly world: World;
   /** May be replaced: with a signal, for one. */
@@ -68,8 +69,10 @@ export async function inProcess(
     lookbackMs?: number;
     /** The mirror begins here. */
     sinceMs?: number;
-    /** The source's clock is watched, by a clock of our own that is so far from it. */
+    /** The source's clock is watched, by a clock of our own that is so far from it; and credits are counted. */
     ours?: () => number;
+    /** With `ours`: asks and settles one after the other, so that nobody has to try again, and the same happens each time. */
+    inTurn?: boolean;
     /** Smaller pages, so that a small world has many of them. */
     paging?: { perPage: number; depth: number };
   } = {},
@@ -97,11 +100,12 @@ export async function inProcess(
       clockToleranceMs: options.lookbackMs ?? lookbackMs,
       now: () => nowMs + ours(),
     });
+  const budget = watching && (options.inTurn ? inTurn(watching) : watching);
   const send = makeSend({
     baseUrl: new URL('https://desk.example/api/v1'),
     dialect: helpdeskDialect,
     token: fixedToken(services.helpdesk.tokens[0]!),
-    budget: watching ?? {
+    budget: budget ?? {
       acquire: async (cost, lane) => {
         await here.between();
         return { id: '', cost, lane };
@@ -162,6 +166,7 @@ export async function inProcess(
 
   const here: InProcess = {
     pool,
+    url: db.url,
     services,
     world: services.helpdesk.world,
     ctx,
@@ -206,4 +211,18 @@ export async function inProcess(
     },
   };
   return here;
+}
+
+function inTurn(budget: Budget): Budget {
+  let before: Promise<unknown> = Promise.resolve();
+  const next = <T>(act: () => Promise<T>): Promise<T> => {
+    const done = before.then(act);
+    before = done.catch(() => {});
+    return done;
+  };
+  return {
+    acquire: (...asked) => next(() => budget.acquire(...asked)),
+    settle: (...said) => next(() => budget.settle(...said)),
+    thaw: () => next(() => budget.thaw()),
+  };
 }

@@ -69,7 +69,15 @@ describe('the image', () => {
     const taken = given('COPY')
       .filter(copy => copy.startsWith('--from=build'))
       .flatMap(copy => [...copy.matchAll(/\/app\/(\S+)/g)].map(([, path]) => path));
-    expect(taken.toSorted()).toEqual(['LICENSE', 'jobs', 'migrations', 'node_modules', 'package.json', 'src']);
+    expect(taken.toSorted()).toEqual([
+      'LICENSE',
+      'docs/queries',
+      'jobs',
+      'migrations',
+      'node_modules',
+      'package.json',
+      'src',
+    ]);
     expect(taken.filter(path => path !== 'node_modules' && !names.includes(path!))).toEqual([]);
   });
 

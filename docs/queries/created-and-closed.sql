@@ -1,0 +1,14 @@
+-- Do we close as many tickets as come in?
+with created as (
+  select d.week_start, count(*) as tickets
+  from analytics.fact_tickets t join analytics.dim_date d on d.date_key = t.created_date
+  where not (t.is_spam or t.is_trash) group by 1),
+closed as (
+  select d.week_start, count(*) as tickets
+  from analytics.fact_tickets t join analytics.dim_date d on d.date_key = t.first_closed_date
+  where not (t.is_spam or t.is_trash) group by 1)
+select week_start as week, coalesce(created.tickets, 0) as created, coalesce(closed.tickets, 0) as first_closed
+from created
+full join closed using (week_start)
+order by week desc
+limit 8;

@@ -1,0 +1,12 @@
+-- How long do customers wait for a first response, by inbox and week?
+-- Hours on the clock, of tickets created in the last 13 weeks that are here; half of them waited less than median_hours.
+select d.week_start as week, i.inbox_name as inbox, count(*) as tickets,
+  round((percentile_cont(0.5) within group (order by t.first_response_seconds) / 3600)::numeric, 1)::float8 as median_hours,
+  round((percentile_cont(0.9) within group (order by t.first_response_seconds) / 3600)::numeric, 1)::float8 as p90_hours
+from analytics.fact_tickets t
+join analytics.dim_date d on d.date_key = t.created_date
+join analytics.dim_inbox i using (inbox_key)
+where t.first_response_seconds is not null and not (t.is_spam or t.is_trash or t.is_deleted)
+  and t.created_at >= (select max(complete_through) - interval '91 days' from analytics.completeness where stream = 'messages')
+group by i.inbox_key, i.inbox_name, d.week_start
+order by week, inbox;

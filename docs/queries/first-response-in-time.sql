@@ -1,0 +1,20 @@
+-- What share of tickets gets its first response within four business hours?
+-- A ticket that still waits counts as late once it has waited longer. Without a calendar there is no business time.
+with asked as (
+  select t.inbox_key, t.first_response_business_seconds as took,
+    case when t.first_response_seconds is null and t.waiting_since is not null then
+      analytics.business_seconds(analytics.calendar_of(t.account_key, i.inbox_id), t.waiting_since, c.complete_through) end as waits
+  from analytics.fact_tickets t
+  join analytics.completeness c on c.account_id = t.account_key and c.stream = 'messages'
+  left join analytics.dim_inbox i using (inbox_key)
+  where t.inbound_count > 0 and not t.is_outbound_initiated and not (t.is_spam or t.is_trash or t.is_deleted)
+    and t.created_at >= c.complete_through - interval '91 days')
+select coalesce(i.inbox_name, 'no inbox') as inbox, count(*) as tickets,
+  count(*) filter (where took <= 4 * 3600) as in_time,
+  count(*) filter (where took > 4 * 3600 or waits > 4 * 3600) as late,
+  round(100.0 * count(*) filter (where took <= 4 * 3600)
+    / nullif(count(*) filter (where took is not null or waits > 4 * 3600), 0), 1)::float8 as percent_in_time
+from asked
+left join analytics.dim_inbox i using (inbox_key)
+group by i.inbox_key, i.inbox_name
+order by inbox;

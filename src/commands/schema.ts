@@ -1,0 +1,37 @@
+/** `schema dictionary`, `erd`, `dbt`: what the tables of the warehouse mean, for people, diagrams and dbt. */
+import { type Command, Option } from 'commander';
+import { exitCodes } from '../errors.ts';
+import { readCatalog, type Schema } from '../schema/catalog.ts';
+import { dbtSources } from '../schema/dbt.ts';
+import { dictionary } from '../schema/dictionary.ts';
+import { type Diagram, diagrams, mermaid } from '../schema/erd.ts';
+import type { Act, Deps } from './command.ts';
+import { print } from './terminal.ts';
+import { requireTables, warehouseOf } from './warehouse.ts';
+
+export function addSchema(program: Command, deps: Deps, act: Act): void {
+  const schema = program.command('schema').description('what the tables mean and how they hang together');
+  const show = async (draw: (schemas: Schema[]) => string): Promise<number> => {
+    await using warehouse = await warehouseOf(deps.fleet(), deps.signal);
+    await requireTables(warehouse.pg);
+    print(draw(await readCatalog(warehouse.pg)).trimEnd());
+    return exitCodes.ok;
+  };
+  schema
+    .command('dictionary')
+    .description('every table, view, column and function with its meaning, as Markdown')
+    .action(act(() => show(dictionary)));
+  schema
+    .command('erd')
+    .description('the tables and what joins them, as a diagram for Mermaid')
+    .addOption(
+      new Option('--of <part>', 'the mirrored tables, or the star for BI tools')
+        .choices(Object.keys(diagrams))
+        .default('mirror'),
+    )
+    .action(act((options: { of: Diagram }) => show(schemas => mermaid(schemas, options.of))));
+  schema
+    .command('dbt')
+    .description('the tables as sources of dbt, with descriptions, freshness and tests, as YAML')
+    .action(act(() => show(dbtSources)));
+}

@@ -1,0 +1,181 @@
+/**
+ * What the warehouse says of itself: relations, columns, keys, and what joins what. The comments say it, which are the
+ * analysts' manual: `joins helpdesk.customers.id` is a sentence for people, and here it is an edge.
+ */
+import type pg from 'pg';
+
+export interface Column {
+  readonly name: string;
+  readonly type: string;
+  /** Undefined in views, of which PostgreSQL does not know it. */
+  readonly nullable: boolean | undefined;
+  readonly comment: string;
+}
+
+export interface Relation {
+  readonly schema: string;
+  readonly name: string;
+  readonly kind: 'table' | 'view';
+  readonly comment: string;
+  readonly columns: readonly Column[];
+  /** Columns that name one row; empty where nobody says so. */
+  readonly key: readonly string[];
+  readonly joins: readonly Join[];
+}
+
+/** Equal columns, pair by pair; the account is one of them wherever both have one. */
+export interface Join {
+  readonly columns: readonly string[];
+  /** `helpdesk.customers` */
+  readonly to: string;
+  readonly fields: readonly string[];
+}
+
+export interface Routine {
+  /** With its arguments. */
+  readonly name: string;
+  readonly gives: string;
+  readonly comment: string;
+}
+
+export interface Schema {
+  readonly name: string;
+  readonly comment: string;
+  readonly relations: readonly Relation[];
+  readonly routines: readonly Routine[];
+}
+
+export const nameOf = (relation: Pick<Relation, 'schema' | 'name'>): string => `${relation.schema}.${relation.name}`;
+
+/** Those first that most people need. */
+const order = ['analytics', 'safe', 'helpdesk', 'books', 'sync'];
+
+/** A view has no key that PostgreSQL knows of. Those of `safe` have the keys of what they show; those of the star begin with theirs. */
+const keysOfViews: Readonly<Record<string, readonly string[]>> = {
+  'analytics.agent_daily': ['account_id', 'day', 'user_id'],
+  'analytics.arrivals_hourly': ['account_id', 'hour'],
+  'analytics.completeness': ['account_id', 'stream'],
+  'analytics.customer_summary': ['account_id', 'customer_id'],
+  'analytics.integrity': ['account_id', 'check_name'],
+  'analytics.metric_definitions': ['metric', 'relation'],
+  'analytics.reply_turns': ['account_id', 'ticket_id', 'turn'],
+  'analytics.ticket_history': ['account_id', 'ticket_id', 'valid_from'],
+  'analytics.ticket_metrics': ['account_id', 'ticket_id'],
+  'analytics.ticket_metrics_defined': ['account_id', 'ticket_id'],
+  'analytics.ticket_state_intervals': ['account_id', 'ticket_id', 'valid_from'],
+};
+
+export const isOfStar = (relation: Pick<Relation, 'schema' | 'name'>): boolean =>
+  relation.schema === 'analytics' && /^(dim|fact)_/.test(relation.name);
+
+interface Row {
+  schema: string;
+  relation: string;
+  kind: 'table' | 'view' | 'function';
+  column_name: string | null;
+  type: string | null;
+  nullable: boolean | null;
+  comment: string | null;
+}
+
+const entries = `
+  select schema, relation, kind, column_name, type, nullable, comment from analytics.data_dictionary
+  order by schema collate "C", relation collate "C", position`;
+const keys = `
+  select conrelid::regclass::text as relation, array(
+    select a.attname::text from unnest(conkey) with ordinality k (attnum, place)
+    join pg_attribute a on a.attrelid = conrelid and a.attnum = k.attnum order by k.place) as columns
+  from pg_constraint where contype = 'p' and conrelid <> 0`;
+const schemata = `
+  select nspname::text as name, obj_description(oid, 'pg_namespace') as comment from pg_namespace`;
+
+/** What whoever asks may read. */
+export async function readCatalog(db: Pick<pg.Pool, 'query'>): Promise<Schema[]> {
+  const { rows } = await db.query<Row>(entries);
+  const { rows: keyed } = await db.query<{ relation: string; columns: string[] }>(keys);
+  const { rows: named } = await db.query<{ name: string; comment: string | null }>(schemata);
+  const known: Known = {
+    keys: new Map(keyed.map(({ relation, columns }) => [relation, columns])),
+    ofAccounts: new Set(
+      rows.filter(row => row.column_name === 'account_id').map(({ schema, relation }) => `${schema}.${relation}`),
+    ),
+  };
+  return order
+    .map(name => ({
+      name,
+      comment: named.find(schema => schema.name === name)?.comment ?? '',
+      relations: relationsOf(
+        rows.filter(row => row.schema === name && row.kind !== 'function'),
+        known,
+      ),
+      routines: rows
+        .filter(row => row.schema === name && row.kind === 'function')
+        .map(row => ({ name: row.relation, gives: row.type ?? '', comment: row.comment ?? '' })),
+    }))
+    .filter(({ relations, routines }) => relations.length + routines.length > 0);
+}
+
+interface Known {
+  readonly keys: ReadonlyMap<string, readonly string[]>;
+  /** Relations with rows of several accounts. */
+  readonly ofAccounts: ReadonlySet<string>;
+}
+
+function relationsOf(rows: readonly Row[], known: Known): Relation[] {
+  const whole = rows.filter(row => row.column_name === null);
+  return whole.map(({ schema, relation: name, kind, comment }) => {
+    const columns = rows
+      .filter(row => row.relation === name && row.column_name !== null)
+      .map(row => ({
+        name: row.column_name!,
+        type: shortType(row.type!),
+        nullable: row.nullable ?? undefined,
+        comment: row.comment ?? '',
+      }));
+    const relation = { schema, name, kind: kind as 'table' | 'view', comment: comment ?? '', columns };
+    return { ...relation, key: keyFor(relation, known), joins: joinsOf(relation, known) };
+  });
+}
+
+function keyFor(relation: Omit<Relation, 'key' | 'joins'>, { keys }: Known): readonly string[] {
+  const name = nameOf(relation);
+  if (isOfStar(relation)) return relation.columns.slice(0, 1).map(column => column.name);
+  const shown = relation.schema === 'safe' ? `helpdesk.${relation.name}` : name;
+  const key = keys.get(shown) ?? keysOfViews[name] ?? [];
+  return key.every(one => relation.columns.some(column => column.name === one)) ? key : [];
+}
+
+const joining = /\bjoins ([a-z]+\.[a-z_]+)\.([a-z_]+)/gi;
+
+/** Columns that join one relation belong together: owner and id of a shelf. */
+function joinsOf(relation: Omit<Relation, 'key' | 'joins'>, { ofAccounts }: Known): Join[] {
+  // An array holds several ids: what one joins can be drawn, and tested, of the table that has a row for each.
+  const single = relation.columns.filter(column => !column.type.endsWith('[]'));
+  const edges = single.flatMap(column =>
+    [...column.comment.matchAll(joining)].map(([, to, field]) => ({ column: column.name, to: to!, field: field! })),
+  );
+  const hasAccount = ofAccounts.has(nameOf(relation));
+  const found: Join[] = [];
+  for (const { column, to, field } of edges) {
+    const partner = found.find(join => join.to === to && !join.fields.includes(field));
+    if (partner) found[found.indexOf(partner)] = { ...partner, ...pair(partner, column, field) };
+    else if (hasAccount && ofAccounts.has(to) && field !== 'account_id' && !field.endsWith('_key'))
+      found.push({ columns: ['account_id', column], to, fields: ['account_id', field] });
+    else found.push({ columns: [column], to, fields: [field] });
+  }
+  return found;
+}
+
+const pair = (join: Join, column: string, field: string) => ({
+  columns: [...join.columns, column],
+  fields: [...join.fields, field],
+});
+
+const shortNames: Readonly<Record<string, string>> = {
+  'timestamp with time zone': 'timestamptz',
+  'double precision': 'float8',
+  'character varying': 'varchar',
+  'time without time zone': 'time',
+};
+
+const shortType = (type: string): string => shortNames[type] ?? type;

@@ -1,0 +1,55 @@
+/** The tables and what joins them as a diagram, in the language of Mermaid, which GitHub and many editors draw. */
+import { isOfStar, type Join, nameOf, type Relation, type Schema } from './catalog.ts';
+
+/** The mirrors, or the star for BI tools: one diagram of both is read by nobody. */
+export const diagrams = {
+  mirror: (relation: Relation) => ['helpdesk', 'books'].includes(relation.schema),
+  star: isOfStar,
+} as const;
+
+export type Diagram = keyof typeof diagrams;
+
+export interface Edge {
+  readonly from: Relation;
+  readonly to: Relation;
+  readonly join: Join;
+}
+
+/** What of the catalog is on it: relations, and the joins between those. */
+export function drawn(schemas: readonly Schema[], diagram: Diagram): { relations: Relation[]; edges: Edge[] } {
+  const relations = schemas.flatMap(schema => schema.relations).filter(diagrams[diagram]);
+  const edges = relations.flatMap(from =>
+    from.joins.flatMap(join => {
+      const to = relations.find(relation => nameOf(relation) === join.to);
+      return to ? [{ from, to, join }] : [];
+    }),
+  );
+  return { relations, edges };
+}
+
+export function mermaid(schemas: readonly Schema[], diagram: Diagram): string {
+  const { relations, edges } = drawn(schemas, diagram);
+  const lines = [
+    '%% Generated: `npx shelfdesk schema erd` prints it.',
+    'erDiagram',
+    ...relations.flatMap(entity),
+    // The one may be missing: rows arrive in any order.
+    ...edges.map(({ from, to, join }) => `  ${id(to)} |o--o{ ${id(from)} : "${named(join)}"`),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+const id = (relation: Relation): string => nameOf(relation).replace('.', '_');
+
+export const named = (join: Join): string => join.columns.filter(column => column !== 'account_id').join(', ');
+
+function entity(relation: Relation): string[] {
+  const rows = relation.columns.map(column => {
+    const marks = [
+      ...(relation.key.includes(column.name) ? ['PK'] : []),
+      ...(relation.joins.some(join => named(join).split(', ').includes(column.name)) ? ['FK'] : []),
+    ];
+    return `    ${column.type.replaceAll(' ', '_')} ${column.name}${marks.length > 0 ? ` ${marks.join(', ')}` : ''}`;
+  });
+  return [`  ${id(relation)}["${nameOf(relation)}"] {`, ...rows, '  }'];
+}

@@ -1,0 +1,127 @@
+/**
+ * The questions of docs/queries and the pictures, asked of a shop's three months (ten days, where CI is not set): by the owner
+ * and by a reader who sees no names, who gets the same answers. `npm run docs` writes docs/QUERIES.md and the pictures anew.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Query, readQueries } from '../../src/commands/query.ts';
+import { isOfStar, nameOf, readCatalog } from '../../src/schema/catalog.ts';
+import { answered } from '../support/answers.ts';
+import { shelfdesk } from '../support/cli.ts';
+import { demoWorld } from '../support/demo-world.ts';
+import type { InProcess } from '../support/in-process.ts';
+import { long } from '../support/long.ts';
+import { draw, pictures } from '../support/pictures.ts';
+import { letReaderIn, type TestReader } from '../support/readers.ts';
+
+const queries: Query[] = await readQueries();
+let here: InProcess;
+let reader: TestReader;
+beforeAll(async () => {
+  here = await demoWorld(process.env.CI ? 92 : 10);
+  reader = await letReaderIn(here);
+}, 900_000);
+afterAll(async () => {
+  await reader?.[Symbol.asyncDispose]();
+  await here?.[Symbol.asyncDispose]();
+});
+
+test('there are twenty and more, each a question of its own', () => {
+  expect(queries.length).toBeGreaterThanOrEqual(20);
+  expect(queries.filter(({ question }) => !/^[A-Z].*\?$/.test(question))).toEqual([]);
+  expect(queries.filter(({ name }) => !/^[a-z]+(-[a-z]+)*$/.test(name))).toEqual([]);
+  expect(new Set(queries.map(({ question }) => question)).size).toBe(queries.length);
+  // What a reader sees depends on no search_path, and what it says on no clock.
+  expect(
+    queries.filter(({ sql }) =>
+      /\b(now\(\)|current_date|current_timestamp)|\b(helpdesk|sync)\./.test(statementOf(sql)),
+    ),
+  ).toEqual([]);
+});
+
+const statementOf = (sql: string): string => sql.replaceAll(/^--.*$/gm, '');
+
+describe('answers, and a reader without names gets the same:', () => {
+  test.for(queries)('$name', async ({ sql }) => {
+    const own = await here.rows(sql);
+    expect(own.length).toBeGreaterThan(0);
+    expect(await reader.rows(sql)).toEqual(own);
+  });
+});
+
+describe('query', () => {
+  const run = (...args: string[]) => shelfdesk(['query', ...args], { DATABASE_URL: here.url }).finished;
+
+  test('list names them all', async () => {
+    const { code, stdout } = await run('list', '--json');
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual(queries);
+  });
+
+  test('run asks one', async () => {
+    const { code, stdout } = await run('run', 'labels', '--json');
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual(await here.rows(queries.find(({ name }) => name === 'labels')!.sql));
+    const shown = await run('run', 'labels.sql');
+    expect(shown.stdout.split('\n')[0]).toMatch(/^label +tickets +replies/);
+    expect(shown.stderr).toContain('What are the tickets about');
+  });
+
+  test('run says what to do where there is none of that name', async () => {
+    expect(await run('run', 'label')).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: 'error: there is no query label\n`npx shelfdesk query list` shows those that there are.\n',
+    });
+  });
+});
+
+describe('the star', () => {
+  test('each of its views has a key, one column for each join, no JSON and no arrays', async () => {
+    const star = (await readCatalog(here.pool)).flatMap(schema => schema.relations).filter(isOfStar);
+    expect(star.length).toBeGreaterThanOrEqual(14);
+    for (const relation of star) {
+      const { columns, key } = relation;
+      expect(
+        columns.filter(({ type }) => /json|\[\]/.test(type)),
+        nameOf(relation),
+      ).toEqual([]);
+      const { rows } = await reader.client.query(
+        `select count(*)::int as rows, count(distinct ${key[0]})::int as keys, count(${key[0]})::int as named from ${nameOf(relation)}`,
+      );
+      expect(rows[0], nameOf(relation)).toEqual({ rows: rows[0].rows, keys: rows[0].rows, named: rows[0].rows });
+      expect(rows[0].rows, nameOf(relation)).toBeGreaterThan(0);
+      for (const join of relation.joins.filter(({ to }) => /^analytics\.(dim|fact)_/.test(to))) {
+        expect(join.columns, nameOf(relation)).toHaveLength(1);
+        const [column, field] = [join.columns[0]!, join.fields[0]!];
+        const lost = await reader.rows(
+          `select ${column} from ${nameOf(relation)} where ${column} not in (select ${field} from ${join.to}) limit 3`,
+        );
+        expect({ relation: nameOf(relation), column, lost }).toEqual({ relation: nameOf(relation), column, lost: [] });
+      }
+    }
+  });
+
+  test('counts what the mirror has', async () => {
+    const [facts] = await here.rows(`
+      select (select count(*)::int from analytics.fact_tickets) as tickets, (select count(*)::int from analytics.fact_messages) as messages,
+        (select count(*)::int from analytics.fact_turns) as turns, (select count(*)::int from analytics.fact_ticket_labels) as labels,
+        (select sum(fresh + backfill + sweep + interactive)::int from analytics.fact_credits where source = 'helpdesk') as credits`);
+    const [mirror] = await here.rows(`
+      select (select count(*)::int from helpdesk.tickets) as tickets, (select count(*)::int from helpdesk.messages) as messages,
+        (select count(*)::int from analytics.reply_turns) as turns, (select count(*)::int from helpdesk.ticket_labels) as labels,
+        (select sum(fresh + backfill + sweep + interactive)::int from sync.credit_minutes where source = 'helpdesk') as credits`);
+    expect(facts).toEqual(mirror);
+  });
+});
+
+test('docs/QUERIES.md shows the answers', long, async () => {
+  await expect(await answered(here.pool, queries)).toMatchFileSnapshot('../../docs/QUERIES.md');
+});
+
+test.for(pictures)('docs/$file shows the answer', long, async picture => {
+  await expect(await draw(here.pool, picture)).toMatchFileSnapshot(`../../docs/${picture.file}`);
+});
+
+test.for(pictures)('a reader may ask what $file shows', async ({ sql }) => {
+  expect((await reader.rows(sql)).length).toBeGreaterThan(0);
+});

@@ -1,0 +1,124 @@
+/**
+ * A warehouse with three months of life in it, for questions and pictures: a small shop's help desk and its shelves, read
+ * three times a day on a clock that only the test moves. The same seed gives the same rows.
+ */
+
+import { fixedToken } from '../../src/http/dialect.ts';
+import { makeSend } from '../../src/http/send.ts';
+import { BOOKS_BASE } from '../../src/sandbox/books/service.ts';
+import { castOf, makeOutbound } from '../../src/sandbox/helpdesk/content.ts';
+import type { Message } from '../../src/sandbox/helpdesk/records.ts';
+import type { WorldTicket } from '../../src/sandbox/helpdesk/rows.ts';
+import { makeRng, type Rng } from '../../src/sandbox/random.ts';
+import { booksDialect } from '../../src/sources/books/dialect.ts';
+import { shelves } from '../../src/streams/shelves.ts';
+import { volumes } from '../../src/streams/volumes.ts';
+import { runStream } from '../../src/sync/run-stream.ts';
+import { readShelves } from '../../src/sync/shelves.ts';
+import { hydrateVolumes } from '../../src/sync/volumes.ts';
+import { type InProcess, inProcess } from './in-process.ts';
+
+const dayMs = 86_400_000;
+/** When the three readings of a day are, in hours after noon. */
+const hours = [0, 6, 20];
+
+/** `days` of it; the questions look back over 90. */
+export async function demoWorld(days = 92): Promise<InProcess> {
+  const here = await inProcess({
+    seed: 8,
+    tickets: 300,
+    activity: 0.02,
+    rhythm: 'office',
+    ours: () => 0,
+    inTurn: true,
+    books: { volumes: 60 },
+  });
+  await here.pool.query(office);
+  withBooks(here);
+  const begun = here.nowMs;
+  const chance = makeRng(8);
+  for (let day = 0; day < days; day++) {
+    for (const hour of hours) {
+      here.nowMs = Math.max(here.nowMs, begun + day * dayMs + hour * 3_600_000);
+      work(here, chance);
+      await here.sync(hour === 0 ? ['users', 'customers', 'tickets', 'messages'] : ['tickets', 'messages']);
+    }
+    if (day % 7 === 0) await readBooks(here);
+    if (day % 7 === 6) await here.run('sweep', ['tickets']);
+  }
+  return here;
+}
+
+/** Nine to six in Berlin, closed on two days. */
+const office = `
+  insert into analytics.calendars (name, time_zone) values ('office', 'Europe/Berlin');
+  insert into analytics.calendar_hours (calendar, weekday, opens, closes)
+  select 'office', day, time '09:00', time '18:00' from generate_series(1, 5) day;
+  insert into analytics.calendar_holidays (calendar, day, name) values ('office', '2026-04-03', 'Good Friday'), ('office', '2026-04-06', 'Easter Monday');
+  insert into analytics.stored_calendar_assignments (account_id, inbox_id, calendar) values ('default', null, 'office')`;
+
+function withBooks(here: InProcess): void {
+  const { services, ctx } = here;
+  const { key } = services.books;
+  const { clock, log } = ctx;
+  const send = makeSend({
+    baseUrl: new URL(`https://books.example${BOOKS_BASE}`),
+    dialect: booksDialect({ apiKey: key, hasToken: true }),
+    token: fixedToken(services.books.tokens.token),
+    budget: { acquire: async (cost, lane) => ({ id: '', cost, lane }), settle: async () => ({}), thaw: async () => {} },
+    clock,
+    random: () => 0,
+    log,
+    fetch: async (url, headers, method) => {
+      here.nowMs += 40;
+      const asked = { method, url: url.pathname + url.search, headers: { ...headers, host: url.host } };
+      const { status, text, headers: said } = services.handle(asked);
+      const lower = Object.fromEntries(Object.entries(said).map(([name, value]) => [name.toLowerCase(), value]));
+      return { status, headers: lower, text };
+    },
+  });
+  here.ctx = {
+    ...ctx,
+    sources: new Set(['helpdesk', 'books']),
+    books: {
+      send,
+      owners: [...services.books.world.users.keys(), 'mylibrary'],
+      shelfAgeMs: dayMs,
+      volumeAgeMs: 90 * dayMs,
+      thaw: async () => {},
+    },
+  };
+}
+
+async function readBooks(here: InProcess): Promise<void> {
+  const run = await here.open('sync', ['shelves', 'volumes']);
+  const work = { account: here.ctx.account, run };
+  await runStream(here.ctx, { ...work, stream: 'shelves' }, { read: (ctx, claim) => readShelves(ctx, claim, shelves) });
+  await runStream(
+    here.ctx,
+    { ...work, stream: 'volumes' },
+    { read: (ctx, claim) => hydrateVolumes(ctx, claim, volumes) },
+  );
+}
+
+const most = 3;
+
+/** The sandbox's people answer whatever they come across; of a shop's it is expected that they answer who waits, and then close. */
+function work({ services, world, nowMs }: InProcess, chance: Rng): void {
+  if ([0, 6].includes(new Date(nowMs).getUTCDay())) return;
+  services.catchUp();
+  const lately = Array.from({ length: 60 }, (_, n) => world.byUpdated.at(world.byUpdated.length - 1 - n));
+  const open = lately.filter(ticket => ticket?.state === 'open').map(ticket => ticket!);
+  const lastOf = (ticket: WorldTicket) => ticket.messages.at(-1);
+  const isInbound = (message: Message | undefined) => message?.type === 'reply' && message.direction === 'in';
+  for (const ticket of open.filter(one => isInbound(lastOf(one))).slice(0, most)) {
+    const customer = world.customers.get(ticket.customer_id);
+    const last = lastOf(ticket);
+    if (!customer || last?.type !== 'reply') continue;
+    const since = Date.parse(last.created_at!) + 60_000;
+    const at = Math.min(nowMs - 1000, since + Math.floor(chance() ** 2 * (nowMs - since)));
+    if (at > since) world.addMessage(ticket.id, makeOutbound(chance, castOf(world), ticket, customer, last), { at });
+  }
+  const done = open.filter(one => !isInbound(lastOf(one)) && Date.parse(one.updated_at) < nowMs - dayMs);
+  for (const ticket of done.slice(0, most)) world.patchTicket(ticket.id, { state: 'closed' });
+}
