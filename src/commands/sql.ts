@@ -32,7 +32,7 @@ export async function ask(db: pg.Pool, query: string): Promise<{ fields: pg.Fiel
   const client = await db.connect();
   try {
     await client.query('begin read only');
-    await client.query('set local search_path = helpdesk, sync, public');
+    await client.query('set local search_path = helpdesk, books, analytics, sync, public');
     // The extended protocol takes one statement: nothing can follow behind a semicolon.
     const statement: pg.QueryArrayConfig & { queryMode: 'extended' } = {
       text: query,
@@ -42,7 +42,8 @@ export async function ask(db: pg.Pool, query: string): Promise<{ fields: pg.Fiel
     return await client.query<Cell[]>(statement);
   } catch (error) {
     if (!(error instanceof pg.DatabaseError)) throw error;
-    const hint = error.hint ?? 'The tables are in the schemas helpdesk and sync; docs/DESIGN.md names them.';
+    const hint =
+      error.hint ?? 'The tables are in the schemas helpdesk, books, analytics and sync; docs/DATA.md names them.';
     throw new ShelfdeskError(`PostgreSQL says: ${error.message}`, hint, exitCodes.failed, error);
   } finally {
     await client.query('rollback').catch(() => {});

@@ -57,15 +57,17 @@ export const pictures: readonly Picture[] = [
     spec: {
       title: {
         text: 'How much work is left undone at the end of each day?',
-        subtitle:
-          'Tickets that are neither closed nor archived, without spam and trash, by their state then; last 90 days',
+        subtitle: [
+          'Tickets that are neither closed nor archived, without spam and trash, by their state then, over 90 days.',
+          'Dashed: of so many a change may have been on either side of that midnight; a weekly sweep settles most',
+        ],
       },
       width: 720,
       height: 320,
       encoding: { x: { field: 'day', type: 'temporal', scale: { type: 'utc' }, ...days } },
       layer: [
         {
-          mark: { type: 'area', line: false, opacity: 0.9 },
+          mark: { type: 'area', line: false, opacity: 0.8 },
           encoding: {
             y: { field: 'tickets', type: 'quantitative', stack: 'zero', title: 'tickets' },
             color: {
@@ -76,6 +78,12 @@ export const pictures: readonly Picture[] = [
             },
             order: { field: 'order', type: 'quantitative' },
           },
+        },
+        // Seen on every colour.
+        {
+          transform: [{ aggregate: [{ op: 'sum', field: 'uncertain', as: 'uncertain' }], groupby: ['day'] }],
+          mark: { type: 'line', color: 'white', strokeWidth: 4 },
+          encoding: { y: { field: 'uncertain', type: 'quantitative' } },
         },
         {
           transform: [{ aggregate: [{ op: 'sum', field: 'uncertain', as: 'uncertain' }], groupby: ['day'] }],
