@@ -21,8 +21,7 @@ comment on view analytics.dim_account is 'One row for each mirrored account.';
 
 create view analytics.dim_inbox with (security_barrier) as
 select i.account_id || '/' || i.id as inbox_key, i.account_id as account_key, i.id as inbox_id, coalesce(i.name, i.id) as inbox_name
-from helpdesk.inboxes i
-where i.account_id = any (array(select account_id from sync.readable_accounts));
+from safe.inboxes i;
 comment on view analytics.dim_inbox is 'One row for each inbox.';
 
 -- Who has left before the mirror began is in no list, and has still answered. Each is looked for by the index: a step for each
@@ -69,8 +68,7 @@ comment on view analytics.dim_customer is
 
 create view analytics.dim_label with (security_barrier) as
 select l.account_id || '/' || l.id as label_key, l.account_id as account_key, l.id as label_id, coalesce(l.name, l.id) as label_name
-from helpdesk.labels l
-where l.account_id = any (array(select account_id from sync.readable_accounts));
+from safe.labels l;
 comment on view analytics.dim_label is 'One row for each label.';
 
 create view analytics.dim_shelf with (security_barrier) as
