@@ -115,7 +115,7 @@ select t.account_id, t.id as ticket_id,
   h.seconds_open, h.open_error_seconds, h.seconds_hold, h.hold_error_seconds, h.seconds_snoozed, h.snoozed_error_seconds,
   h.seconds_closed, h.closed_error_seconds, h.seconds_archived, h.archived_error_seconds
 from (
-  select k.account_id, k.id, k.inbox_id, k.created_at, k._deleted_at, k._deleted_after
+  select k.account_id, k.id, k.inbox_id, k.created_at
   from helpdesk.tickets k
   where k.account_id = any (array(select account_id from sync.readable_accounts))
   order by k.account_id, k.id) t
@@ -189,22 +189,25 @@ cross join lateral (
       -- Where another one follows at once, it ended with that one's beginning; else with the deletion of the ticket.
       s.valid_from - s.change_after + case
         when s.next_from = s.valid_to then s.next_from - s.next_after
-        when s.next_from is null and s.valid_to = t._deleted_at then t._deleted_at - t._deleted_after end as within
+        else (
+          select y.valid_to - y.deleted_after from helpdesk.ticket_history y
+          where y.account_id = t.account_id and y.ticket_id >= t.id and y.ticket_id <= t.id and y.valid_to = s.valid_to
+          order by y.ticket_id, y.valid_from limit 1) end as within
     from (
       select v.state, v.valid_from, v.valid_to, v.change_after, d.resolved,
         lag(d.resolved) over once as was_resolved,
         lead(v.valid_from) over once as next_from, lead(v.change_after) over once as next_after
       from analytics.ticket_state_intervals v
       cross join lateral (select coalesce(v.state in ('closed', 'archived'), false) as resolved) d
-      where v.account_id = t.account_id and v.ticket_id = t.id
-      window once as (order by v.valid_from)) s) i) h
+      where v.account_id = t.account_id and v.ticket_id >= t.id and v.ticket_id <= t.id
+      window once as (partition by v.ticket_id order by v.valid_from)) s) i) h
 cross join lateral (
   select count(*) filter (where e.user_id is not null and e.user_id is distinct from e.user_before)::int as assignment_count,
     case when count(e.change_after) = count(*) then sum(e.valid_from - e.change_after) end as unseen
   from (
-    select x.user_id, x.valid_from, x.change_after, lag(x.user_id) over (order by x.valid_from) as user_before
+    select x.user_id, x.valid_from, x.change_after, lag(x.user_id) over (partition by x.ticket_id order by x.valid_from) as user_before
     from helpdesk.ticket_history x
-    where x.account_id = t.account_id and x.ticket_id = t.id) e) u;
+    where x.account_id = t.account_id and x.ticket_id >= t.id and x.ticket_id <= t.id) e) u;
 comment on view analytics.ticket_metrics_defined is
   'What each metric of a ticket is: analytics.ticket_metrics shows the same, stored. This is worked out anew for each ticket that is asked for; it is here to be read and to be compared with.';
 
@@ -463,7 +466,9 @@ begin
     from news n
     where n.valid_to is null or not exists (
       select from helpdesk.ticket_history h
-      where h.account_id = n.account_id and h.ticket_id = n.ticket_id and h.valid_to is null and h.valid_from >= n.valid_to offset 0);
+      where h.account_id = n.account_id and h.ticket_id >= n.ticket_id and h.ticket_id <= n.ticket_id and h.valid_to is null
+        and h.valid_from >= n.valid_to
+      order by h.ticket_id, h.valid_from offset 0);
   else
     select array_agg(o.account_id), array_agg(o.ticket_id) into accounts, tickets from olds o;
   end if;
@@ -480,7 +485,8 @@ create trigger keep_metrics_updated after update on helpdesk.ticket_history
 create trigger keep_metrics_deleted after delete on helpdesk.ticket_history
   referencing old table as olds for each statement execute function analytics.keep_metrics_of_history();
 
--- What history does not tell: a time of creation, and of a deleted ticket anything. A row trigger costs nothing where this is as it was.
+-- What history does not tell: the time of creation, and the inbox of a ticket that is deleted. A row trigger costs nothing where
+-- these are as they were.
 create function analytics.keep_metrics_of_ticket() returns trigger
 language plpgsql
 as $$
@@ -496,8 +502,8 @@ $$;
 comment on function analytics.keep_metrics_of_ticket() is
   'Brings the metrics of a ticket up to date of which something has changed that history does not tell, and removes those of one whose row is removed.';
 create trigger keep_metrics after update on helpdesk.tickets for each row
-  when (old.created_at is distinct from new.created_at or old._deleted_at = new._deleted_at
-    and (old._deleted_after is distinct from new._deleted_after or old.inbox_id is distinct from new.inbox_id))
+  when (old.created_at is distinct from new.created_at
+    or new._deleted_at is not null and old.inbox_id is distinct from new.inbox_id)
   execute function analytics.keep_metrics_of_ticket();
 create trigger keep_metrics_removed after delete on helpdesk.tickets for each row execute function analytics.keep_metrics_of_ticket();
 

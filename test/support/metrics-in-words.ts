@@ -15,6 +15,9 @@ export type Business = (sinceMs: number, untilMs: number) => number;
 
 export type Metrics = Record<string, string | number | boolean | null>;
 
+/** How late the source may show what has happened. */
+const lookbackMs = 120_000;
+
 const timeOf = (stamp: string) => Date.parse(stamp);
 const iso = (ms: number | null | undefined) => (ms === null || ms === undefined ? null : new Date(ms).toISOString());
 
@@ -112,13 +115,7 @@ interface Period {
 const seen = ({ state, user_id, inbox_id, label_ids, spam, trash }: Ticket) =>
   JSON.stringify([state, user_id, inbox_id, [...label_ids].sort(), spam, trash]);
 
-/** So late may a copy of the source show what happened (the default of HELPDESK_LOOKBACK_SECONDS). */
-const lookbackMs = 120_000;
-
-/**
- * valid_from = updated_at where it moved, else when it was observed, never before the open row's; an equal one replaces it. It
- * happened after the last version, and after what a reading of before it had to show.
- */
+/** valid_from = updated_at where it moved, else when it was observed, never before the open row's; an equal one replaces it. */
 function historyOf(looks: readonly Look[]): Period[] {
   const periods: Period[] = [];
   for (const [i, { ticket, observedMs }] of looks.entries()) {
@@ -133,12 +130,9 @@ function historyOf(looks: readonly Look[]): Period[] {
       const from = Math.max(open.from, ticket.updated_at === before.ticket.updated_at ? observedMs : updated);
       if (from === open.from) Object.assign(open, values);
       else {
+        // A version holds what had happened by the second that it is dated; a reading, all up to a lookback before it.
+        const known = Math.max(timeOf(before.ticket.updated_at) - 1000, before.observedMs - lookbackMs, open.after ?? 0);
         open.to = from;
-        const known = Math.max(
-          before.observedMs - lookbackMs,
-          timeOf(before.ticket.updated_at) - 1000,
-          open.after ?? 0,
-        );
         periods.push({ ...values, from, to: null, after: Math.min(known, from - 1000) });
       }
     }

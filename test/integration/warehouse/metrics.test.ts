@@ -164,11 +164,11 @@ test('a ticket from its first message to its second reopening, every value worke
     total_wait_business_seconds: 8100,
     average_wait_business_seconds: 4050,
     longest_wait_business_seconds: 5400,
-    // Seen closed on Monday 09:00, updated at 08:31; it was last seen open on Friday 15:30, by a copy
-    // of the source that may be two minutes behind: 234,180 s before.
+    // Seen closed on Monday 09:00, updated at 08:31. It was last seen open on Friday 15:30, and a source may show a change two
+    // minutes late: so it was closed after 15:28, within 234,180 s.
     first_closed_at: new Date('2026-01-05T08:31:00Z'),
     first_closed_error_seconds: 234_180,
-    // Closed again at 10:46, and last seen open at 10:05, as of 10:03.
+    // Closed again at 10:46, and last seen open at 10:05: after 10:03.
     last_closed_at: new Date('2026-01-05T10:46:00Z'),
     last_closed_error_seconds: 2580,
     // Friday 15:00 to Monday 08:31; in the office 1 h on Friday and 31 min on Monday.
@@ -180,8 +180,8 @@ test('a ticket from its first message to its second reopening, every value worke
     full_resolution_error_seconds: null,
     full_resolution_business_seconds: null,
     reopen_count: 2,
-    // Nobody looked from 14:59:59 (a second before its creation) to 15:20 on Friday: 1,201 s; then 234,180 s; from 08:58 to
-    // 10:00 on Monday: 3,720 s; 2,580 s; and from Monday 10:58 to Tuesday 20:00: 118,920 s.
+    // Nobody knows when it changed from 14:59:59 (a second before its creation) to 15:20 on Friday: 1,201 s; then 234,180 s;
+    // from 08:58 to 10:00 on Monday: 3,720 s; 2,580 s; and from Monday 10:58 to Tuesday 20:00: 118,920 s.
     reopen_error_seconds: 360_601,
     assignment_count: 2,
     assignment_error_seconds: 360_601,
@@ -536,6 +536,7 @@ test('reassignment after close is no reopening, and leaves the time of closing a
     last_closed_at: new Date(begin + 2 * hour * 1000),
     first_resolution_seconds: 2 * hour,
     full_resolution_seconds: 2 * hour,
+    // It was open in the second of 10 o'clock; what was seen a minute later may lag by two.
     full_resolution_error_seconds: hour + 1,
     reopen_count: 0,
     assignment_count: 3, // u1; u2; and u2 again, after nobody had it.
@@ -593,7 +594,7 @@ test('reopened by the customer: the resolution begins anew, the first one stays'
     last_closed_at: new Date(begin + 3 * hour * 1000),
     first_resolution_seconds: 60,
     full_resolution_seconds: 3 * hour,
-    // It was last seen open a minute after 11 o'clock, and was closed by 12.
+    // It was opened in the second of 11 o'clock, and closed by 12.
     full_resolution_error_seconds: hour + 1,
     reopen_count: 1,
     seconds_open: hour,

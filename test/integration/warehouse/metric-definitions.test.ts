@@ -1,0 +1,216 @@
+/** What is said of the figures, and what does not fit together, in views that analysts read. */
+import { expect, test } from 'vitest';
+import { at, scripted, ticket } from '../../support/scripted.ts';
+import { told } from '../../support/told.ts';
+
+/** Columns of the views that are no figures: what a row is of, and what the ticket itself says. */
+const besides: Record<string, readonly string[]> = {
+  ticket_metrics: [
+    'account_id',
+    'ticket_id',
+    'number',
+    'customer_id',
+    'inbox_id',
+    'user_id',
+    'state',
+    'type',
+    'spam',
+    'trash',
+    'created_at',
+    'updated_at',
+    'deleted_at',
+  ],
+  reply_turns: [
+    'account_id',
+    'ticket_id',
+    'turn',
+    'waiting_since',
+    'answered_at',
+    'user_id',
+    'first_message_id',
+    'reply_message_id',
+    'is_answered',
+    'is_first_response',
+  ],
+  agent_daily: ['account_id', 'day', 'user_id'],
+  arrivals_hourly: ['account_id', 'hour', 'local_weekday', 'local_hour'],
+  customer_summary: [
+    'account_id',
+    'customer_id',
+    'is_mirrored',
+    'waiting_since',
+    'first_ticket_at',
+    'last_ticket_at',
+    'last_inbound_at',
+  ],
+};
+
+test('every figure has a definition, and every definition a figure', async () => {
+  await using s = await scripted();
+  const columns = await s.rows(`select attrelid::regclass::text as relation, attname::text as metric from pg_attribute
+    where attnum > 0 and attrelid in (select oid from pg_class where relnamespace = 'analytics'::regnamespace and relkind = 'v')`);
+  const defined = (await s.rows('select relation, metric, kind, unit from analytics.metric_definitions')) as {
+    relation: string;
+    metric: string;
+    kind: string;
+    unit: string;
+  }[];
+  const of = (relation: string) => defined.filter(one => one.relation === relation).map(one => one.metric);
+  for (const [relation, others] of Object.entries(besides)) {
+    const figures = columns.filter(one => one.relation === `analytics.${relation}`).map(one => String(one.metric));
+    expect({ relation, figures: of(relation).sort() }).toEqual({
+      relation,
+      figures: figures.filter(name => !others.includes(name)).sort(),
+    });
+  }
+  const views = new Set(columns.map(one => `${one.relation}.${one.metric}`));
+  // Of functions, what they return.
+  const returned = await s.rows(`select p.proname || '.' || a.name as name from pg_proc p
+    cross join unnest(p.proargnames) as a (name) where p.pronamespace = 'analytics'::regnamespace`);
+  for (const { name } of returned) views.add(`analytics.${name}`);
+  expect(
+    defined.map(({ relation, metric }) => `analytics.${relation}.${metric}`).filter(name => !views.has(name)),
+  ).toEqual([]);
+
+  // What is observed says how wrong it may be, beside it.
+  const observed = defined
+    .filter(one => one.relation === 'ticket_metrics' && one.kind === 'observed')
+    .map(one => one.metric);
+  const errorOf = (metric: string) =>
+    `${metric
+      .replace(/_business_seconds$/, '_seconds')
+      .replace(/^seconds_/, '')
+      .replace(/(_at|_seconds|_count)$/, '')}_error_seconds`;
+  const lacking = observed.filter(metric => !metric.endsWith('_error_seconds') && !observed.includes(errorOf(metric)));
+  expect(lacking).toEqual([]);
+  expect(observed.length).toBeGreaterThan(20);
+});
+
+test('what is stored has the columns that are defined, in their order', async () => {
+  await using s = await scripted();
+  const columnsOf = (relation: string) =>
+    s.rows(
+      `select attname, atttypid::regtype::text as type from pg_attribute where attrelid = $1::regclass and attnum > 0 order by attnum`,
+      relation,
+    );
+  expect(await columnsOf('analytics.stored_ticket_metrics')).toEqual(
+    await columnsOf('analytics.ticket_metrics_defined'),
+  );
+});
+
+test('what does not fit together is counted, check by check', async () => {
+  await using s = await scripted();
+  const said = [
+    {
+      id: 'm1',
+      type: 'reply',
+      direction: 'out',
+      user_id: 'u1',
+      from_name: null,
+      from: null,
+      to: null,
+      body: '',
+      more_body: null,
+      htmlized: false,
+      created_at: '2026-01-01T00:00:00Z',
+      attachments: [{ id: 'a1', name: 'a', type: 'b', size: 1 }],
+    },
+  ];
+  await told(s.pool, 'default', Date.UTC(2026, 0, 2), ticket('t1', { label_ids: ['l1'], user_id: 'u1' }), said);
+  await s.rows(
+    `insert into helpdesk.customers (account_id, id, _created_after, _created_before, _checked_at, _first_seen_at, _synced_at, _observed_at, _payload)
+    values ('default', 'c1', $1, $1, $1, $1, $1, $1, '{}')`,
+    at(0),
+  );
+  await s.rows(
+    `insert into helpdesk.users (account_id, id, _first_seen_at, _synced_at, _observed_at, _payload) values ('default', 'u1', $1, $1, $1, '{}')`,
+    at(0),
+  );
+  const found = async () =>
+    (await s.rows(`select check_name, found from analytics.integrity where found > 0 order by 1`)).map(
+      row => `${row.found} ${row.check_name}`,
+    );
+  expect(await found()).toEqual([]);
+
+  // Each is broken by itself, and mended again.
+  const breaks: [string, string[]][] = [
+    [`delete from helpdesk.customers`, ['1 tickets without their customer']],
+    [`delete from helpdesk.users`, ['1 messages of a user who is not here', '1 tickets of a user who is not here']],
+    [`delete from helpdesk.inboxes`, ['1 tickets of an inbox that is not here']],
+    [`delete from helpdesk.labels`, ['1 labels of tickets without the label']],
+    [`delete from helpdesk.ticket_labels`, ['1 labels that tickets and ticket_labels tell differently']],
+    [`delete from helpdesk.messages`, ['1 attachments without their message']],
+    [`delete from analytics.stored_ticket_metrics`, ['1 tickets without metrics']],
+    [`update helpdesk.tickets set _messages_as_of = null`, ['1 tickets whose messages are not complete']],
+    [`delete from helpdesk.ticket_history`, ['1 tickets whose history tells otherwise', '1 tickets without history']],
+    [`update helpdesk.ticket_history set state = 'odd'`, ['1 tickets whose history tells otherwise']],
+    [
+      `insert into helpdesk.ticket_history (account_id, ticket_id, valid_from, valid_to)
+       select account_id, ticket_id, valid_from - interval '1 hour', valid_from + interval '1 hour' from helpdesk.ticket_history`,
+      ['1 history that overlaps'],
+    ],
+    [
+      `insert into helpdesk.ticket_history (account_id, ticket_id, valid_from) values ('default', 'nobody', now())`,
+      ['1 history of tickets that are not here'],
+    ],
+    [
+      `insert into helpdesk.contacts (account_id, id, customer_id, _first_seen_at, _synced_at, _observed_at, _payload)
+       values ('default', 'k', 'nobody', now(), now(), now(), '{}')`,
+      ['1 contacts without their customer'],
+    ],
+    [
+      `insert into books.shelf_volumes (account_id, owner_id, shelf_id, volume_id, position, _first_seen_at, _synced_at, _observed_at, _payload)
+       values ('default', 'o', 's', 'v', 0, now(), now(), now(), '{}')`,
+      ['1 volumes on a shelf that are not here', '1 volumes on a shelf that is not here'],
+    ],
+  ];
+  const client = await s.pool.connect();
+  try {
+    for (const [statement, expected] of breaks) {
+      await client.query('begin');
+      await client.query(statement);
+      const { rows } = await client.query(
+        `select found || ' ' || check_name as says from analytics.integrity where found > 0 order by check_name`,
+      );
+      expect({ statement, found: rows.map(row => row.says) }).toEqual({ statement, found: expected });
+      await client.query('rollback');
+    }
+  } finally {
+    client.release();
+  }
+});
+
+test('what a report may rely on is what sync.status says', async () => {
+  await using s = await scripted();
+  s.lists.tickets = [ticket('t1')];
+  s.goTo(100);
+  await s.sync('tickets');
+  const columns = 'account_id, stream, complete_through, holes, waiting, open_rejects, deletes_checked_at, state';
+  const rows = await s.rows(`select ${columns} from analytics.completeness order by 1, 2`);
+  expect(rows.length).toBeGreaterThan(1);
+  expect(rows).toEqual(await s.rows(`select ${columns} from sync.status order by 1, 2`));
+});
+
+test('what happened on the shelves: found, added, moved, removed, and added again', async () => {
+  await using s = await scripted();
+  await s.rows(
+    `insert into books.shelf_volume_history (account_id, owner_id, shelf_id, volume_id, position, valid_from, valid_to, change_after) values
+     ('default', 'o', 's', 'old', 0, $1, null, null),
+     ('default', 'o', 's', 'new', 3, $2, $3, $1),
+     ('default', 'o', 's', 'new', 1, $3, $4, $2),
+     ('default', 'o', 's', 'new', null, $4, $5, $3),
+     ('default', 'o', 's', 'new', 0, $5, null, $4)`,
+    ...[0, 100, 200, 300, 400].map(at),
+  );
+  expect(
+    await s.rows(
+      'select volume_id, event, position, at, change_after from analytics.shelf_events order by volume_id desc, at',
+    ),
+  ).toEqual([
+    { volume_id: 'old', event: 'found', position: 0, at: at(0), change_after: null },
+    { volume_id: 'new', event: 'added', position: 3, at: at(100), change_after: at(0) },
+    { volume_id: 'new', event: 'moved', position: 1, at: at(200), change_after: at(100) },
+    { volume_id: 'new', event: 'removed', position: null, at: at(300), change_after: at(200) },
+    { volume_id: 'new', event: 'added', position: 0, at: at(400), change_after: at(300) },
+  ]);
+});
