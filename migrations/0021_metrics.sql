@@ -371,6 +371,9 @@ comment on function analytics.keep_metrics(text[], text[]) is
 create function analytics.keep_metrics_of_members() returns trigger
 language plpgsql
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_sort = off
+set jit = off
 as $$
 declare
   accounts text[];
@@ -386,7 +389,18 @@ begin
     select array_agg(c.account_id), array_agg(c.ticket_id) into accounts, tickets
     from (select o.account_id, o.ticket_id from olds o union select n.account_id, n.ticket_id from news n) c;
   end if;
-  if accounts is not null then perform analytics.keep_metrics(accounts, tickets); end if;
+  if accounts is null then return null; end if;
+  -- Who writes the messages of a ticket holds its row. Of one that a message was taken from nobody does: whoever reads its messages
+  -- anew at this moment would store, or be stored over by, what was so a moment before.
+  if cardinality(tickets) > 1 then
+    perform from (
+      select k.account_id, k.ticket_id from unnest(accounts, tickets) as k (account_id, ticket_id) order by k.account_id, k.ticket_id) k
+    cross join lateral (
+      select from helpdesk.tickets t
+      where t.account_id = k.account_id and t.id >= k.ticket_id and t.id <= k.ticket_id
+      order by t.id limit 1 for no key update) t;
+  end if;
+  perform analytics.keep_metrics(accounts, tickets);
   return null;
 end
 $$;

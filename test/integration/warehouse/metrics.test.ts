@@ -748,3 +748,35 @@ test('half-mirrored tickets can be told apart, and left out', async () => {
   expect(await metrics(s, 'unread')).toMatchObject({ message_count: 0, is_unreplied: false, turns: 0 });
   await expectDefined(s);
 });
+
+test('a message that is taken from a ticket whose messages are read anew at that moment', async () => {
+  await using s = await scripted();
+  await show(s, [['in', 0]], {}, { id: 'from' });
+  await show(s, [['in', 0]], {}, { id: 'to' });
+  const [taking, reading] = [await s.pool.connect(), await s.pool.connect()];
+  try {
+    const { rows } = await reading.query<{ pid: number }>('select pg_backend_pid() as pid');
+    await taking.query('begin');
+    await taking.query(`update helpdesk.messages set ticket_id = 'to', position = 2 where id = 'from-1'`);
+    const read = (async () => {
+      await reading.query('begin');
+      await reading.query(
+        `update helpdesk.tickets set _messages_as_of = _messages_as_of + interval '1 minute' where id = 'from'`,
+      );
+      await reading.query(`insert into helpdesk.messages (account_id, id, ticket_id, position, type, _first_seen_at, _synced_at, _observed_at, _payload)
+        values ('default', 'new', 'from', 1, 'note', now(), now(), now(), '{}')`);
+      await reading.query('commit');
+    })();
+    await expect
+      .poll(async () => (await s.rows(`select wait_event_type from pg_stat_activity where pid = $1`, rows[0]!.pid))[0])
+      .toEqual({ wait_event_type: 'Lock' });
+    await taking.query('commit');
+    await read;
+  } finally {
+    taking.release();
+    reading.release();
+  }
+  expect(await metrics(s, 'from')).toMatchObject({ message_count: 1, note_count: 1, inbound_count: 0 });
+  expect(await metrics(s, 'to')).toMatchObject({ inbound_count: 2 });
+  await expectDefined(s);
+});
