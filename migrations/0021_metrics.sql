@@ -37,7 +37,8 @@ select g.account_id, g.ticket_id,
   row_number() over (partition by g.account_id, g.ticket_id order by g.replies_before)::int as turn,
   g.waiting_since, g.answered_at,
   date_part('epoch', g.answered_at - g.waiting_since) as wait_seconds,
-  analytics.business_seconds(analytics.calendar_of(g.account_id, t.inbox_id), g.waiting_since, g.answered_at)::float8 as wait_business_seconds,
+  case when exists (select from analytics.stored_calendar_assignments)
+    then analytics.business_seconds(analytics.calendar_of(g.account_id, t.inbox_id), g.waiting_since, g.answered_at)::float8 end as wait_business_seconds,
   g.user_id, g.inbound_messages, g.first_message_id, g.reply_message_id,
   g.reply_message_id is not null as is_answered,
   g.reply_message_id is not null and g.replies_before = 0 as is_first_response
@@ -119,7 +120,9 @@ from (
   from helpdesk.tickets k
   where k.account_id = any (array(select account_id from sync.readable_accounts))
   order by k.account_id, k.id) t
-cross join lateral (select analytics.calendar_of(t.account_id, t.inbox_id) as calendar offset 0) c
+cross join lateral (
+  select case when exists (select from analytics.stored_calendar_assignments)
+    then analytics.calendar_of(t.account_id, t.inbox_id) end as calendar offset 0) c
 cross join lateral (
   select count(*)::int as message_count,
     count(*) filter (where k.kind = 'inbound')::int as inbound_count,
