@@ -131,7 +131,11 @@ function historyOf(looks: readonly Look[]): Period[] {
       if (from === open.from) Object.assign(open, values);
       else {
         // A version holds what had happened by the second that it is dated; a reading, all up to a lookback before it.
-        const known = Math.max(timeOf(before.ticket.updated_at) - 1000, before.observedMs - lookbackMs, open.after ?? 0);
+        const known = Math.max(
+          timeOf(before.ticket.updated_at) - 1000,
+          before.observedMs - lookbackMs,
+          open.after ?? 0,
+        );
         open.to = from;
         periods.push({ ...values, from, to: null, after: Math.min(known, from - 1000) });
       }
