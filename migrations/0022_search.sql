@@ -1,0 +1,135 @@
+-- Up Migration
+
+-- Search: words in messages, and what is written nearly alike in subjects and addresses.
+
+-- Both are trusted, so that whoever may create schemas may create them.
+create extension if not exists btree_gin with schema sync;
+create extension if not exists pg_trgm with schema sync;
+
+-- PostgreSQL's parser of words looks ahead at what may be an address, a path, a tag, a number or a compound: a long row of them
+-- takes it minutes. So the marks of these are spaces, here as in what is asked for: an address is the words in it. However odd a
+-- text is, what comes of it stays below the megabyte that a row may have: 100,000 letters of four bytes, and places as long.
+create function helpdesk.search_words(body text) returns tsvector
+language sql immutable parallel safe
+begin atomic
+  -- One after the other is ten times as fast as translate.
+  select to_tsvector('simple',
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(left(body, 100000), '-', ' '), '_', ' '), '.', ' '), '/', ' '), ':', ' '), '@', ' '), '&', ' '), '<', ' '), '~', ' '), '+', ' '), '#', ' '), '%', ' '), '?', ' '), '=', ' '));
+end;
+comment on function helpdesk.search_words(text) is
+  'The words of a text and their places, in no language: in lower case, none left out, none cut. Of long texts the first 100,000 characters. The index messages_words is made of it.';
+
+create function helpdesk.search_query(query text) returns tsquery
+language sql immutable parallel safe
+begin atomic
+  select websearch_to_tsquery('simple', regexp_replace(
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(query, '_', ' '), '.', ' '), '/', ' '), ':', ' '), '@', ' '), '&', ' '), '<', ' '), '~', ' '), '+', ' '), '#', ' '), '%', ' '), '?', ' '), '=', ' '), '([^\s"])-+', '\1 ', 'g'));
+end;
+comment on function helpdesk.search_query(text) is
+  'What people write into a search box, for helpdesk.search_words: all words, "words in this order", one or the other, -without this one.';
+
+-- With the hour beside the words the newest messages are found without those of years: no posting list is read whole.
+-- A full list of what is still to be sorted in is read by each search, so it is kept short.
+set local maintenance_work_mem = '256MB';
+create index messages_words on helpdesk.messages using gin (
+  account_id sync.text_ops,
+  date_trunc('hour', created_at at time zone 'UTC') sync.timestamp_ops,
+  helpdesk.search_words(body_text)) with (gin_pending_list_limit = 512);
+
+-- What a row-level policy lets a reader see is looked at before an index that could tell more: a search would read every message.
+-- So these functions have the rights of their owner, and ask themselves which accounts whoever calls them may read.
+create function sync.searched_accounts(relation text) returns text[]
+language plpgsql stable
+as $$
+declare
+  -- Who asks, also where a function has its owner's rights: the role that was set, or who has logged in.
+  asker constant name := coalesce(nullif(current_setting('role'), 'none'), session_user);
+begin
+  if not has_table_privilege(asker, relation, 'select') then
+    raise insufficient_privilege using message = format('permission denied for table %s', relation),
+      hint = 'A reader with --pii may search (npx shelfdesk reader create).';
+  end if;
+  return array(
+    select a.account_id from sync.accounts a
+    where has_table_privilege(asker, 'sync.readers', 'select')
+      or exists (select from sync.readers r where r.role_name = asker and (r.accounts is null or a.account_id = any (r.accounts)))
+    order by 1);
+end
+$$;
+comment on function sync.searched_accounts(text) is
+  'The accounts in which whoever asks may search, as sync.readable_accounts has it; for functions with the rights of their owner. An error if the table may not be read.';
+
+create function helpdesk.search_messages(query text, at_most int default 20)
+returns table (
+  account_id text, message_id text, ticket_id text, number bigint, subject text, created_at timestamptz, type text, direction text, excerpt text)
+language plpgsql stable security definer rows 20
+set search_path = ''
+-- Tables that were never analysed tell nothing of how rare a word is.
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  asked constant tsquery := helpdesk.search_query(query);
+  -- To show where it stands: the first of the words.
+  word constant text := lower((regexp_match(asked::text, '''((?:[^'']|'''')+)'''))[1]);
+  wanted constant int := greatest(coalesce(at_most, 20), 0);
+  accounts constant text[] := sync.searched_accounts('helpdesk.messages');
+  account text;
+  newest timestamptz;
+  older timestamptz;
+  since timestamp;
+  step interval;
+  found text[];
+  found_accounts text[] := '{}';
+  found_ids text[] := '{}';
+begin
+  if asked is null or numnode(asked) = 0 or wanted = 0 then return; end if;
+  foreach account in array accounts loop
+    -- A word that is everywhere is found among the newest messages; a rare one by the index alone. What is between is looked for
+    -- in eight times as much each time. A hundred messages of the future are no reason to go wrong.
+    found := null;
+    select m.created_at into newest from helpdesk.messages m
+    where m.account_id = account and m.created_at is not null order by m.created_at desc offset 100 limit 1;
+    select m.created_at into older from helpdesk.messages m
+    where m.account_id = account and m.created_at is not null order by m.created_at desc offset 200 limit 1;
+    if older is not null then
+      step := greatest(newest - older, interval '1 hour');
+      since := date_trunc('hour', newest at time zone 'UTC');
+      for round in 1..4 loop
+        found := array(
+          select f.id from (
+            -- Apart from the order: an index that has the one, but not the words, would have all texts looked at.
+            select m.id, m.created_at from helpdesk.messages m
+            where m.account_id = account and date_trunc('hour', m.created_at at time zone 'UTC') >= since
+              and helpdesk.search_words(m.body_text) @@ asked
+            offset 0) f
+          order by f.created_at desc, f.id limit wanted);
+        exit when cardinality(found) = wanted;
+        found := null;
+        step := step * 8;
+        since := since - step;
+      end loop;
+    end if;
+    if found is null then
+      found := array(
+        select f.id from (
+          select m.id, m.created_at from helpdesk.messages m
+          where m.account_id = account and helpdesk.search_words(m.body_text) @@ asked
+          offset 0) f
+        order by f.created_at desc nulls last, f.id limit wanted);
+    end if;
+    found_ids := found_ids || found;
+    found_accounts := found_accounts || array_fill(account, array[cardinality(found)]);
+  end loop;
+  return query
+    select m.account_id, m.id, m.ticket_id, t.number, t.subject, m.created_at, m.type, m.direction,
+      btrim(regexp_replace(substr(left(m.body_text, 100000), greatest(position(word in lower(left(m.body_text, 100000))) - 60, 1), 160), '\s+', ' ', 'g'))
+    from unnest(found_accounts, found_ids) f (account_id, id)
+    join helpdesk.messages m on m.account_id = f.account_id and m.id = f.id
+    left join helpdesk.tickets t on t.account_id = m.account_id and t.id = m.ticket_id
+    order by m.created_at desc nulls last, m.account_id, m.id
+    limit wanted;
+end
+$$;
+comment on function helpdesk.search_messages(text, int) is
+  'Messages with these words, the newest first: what helpdesk.search_query takes, in all accounts that whoever asks may read. Messages of removed tickets are among them.';
