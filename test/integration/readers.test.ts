@@ -107,9 +107,9 @@ test('what cannot be a reader is refused with what to do instead, and nothing is
 
 test('a role that somebody has dropped, shut out or given more to is told, and revoked as far as that goes', async () => {
   await using db = await freshDatabase();
-  const [gone, shut, rich] = [aName('gone'), aName('shut'), aName('rich')];
+  const [gone, shut, rich, dumper] = [aName('gone'), aName('shut'), aName('rich'), aName('dumper')];
   const reader = (...args: string[]) => command(addReader, configFor(db.url, nowhere), 'reader', ...args);
-  await withRoles(db.pool, [gone, shut, rich], async () => {
+  await withRoles(db.pool, [gone, shut, rich, dumper], async () => {
     for (const name of [gone, shut, rich]) expect((await reader('create', name)).code).toBe(0);
     await db.pool.query(
       `drop role ${gone}; alter role ${shut} nologin; create table public.given (a int); grant select on public.given to ${rich}`,
@@ -122,8 +122,24 @@ test('a role that somebody has dropped, shut out or given more to is told, and r
         [shut, 'shut out'],
       ].sort(),
     );
+    await db.pool.query(
+      `grant create on schema public to public; create role ${dumper} login in role pg_read_all_data`,
+    );
+    const doctor = async () => {
+      const { stdout } = await shelfdesk(['doctor', '--json'], settingsFor(db.url, nowhere)).finished;
+      const { results } = JSON.parse(stdout) as { results: { name: string; state: string; says: string }[] };
+      return results.filter(one => one.name === 'readers').map(({ state, says }) => `${state}: ${says}`);
+    };
+    expect((await doctor()).sort()).toEqual([
+      'warn: everybody who may log in can make tables in schema public of this database, readers as well',
+      `warn: reader ${shut} may not log in, or has lost its rights`,
+      `warn: role ${dumper} may read everything, but row-level security stops its pg_dump`,
+      `warn: the role of reader ${gone} is gone from the server`,
+    ]);
+    await db.pool.query(`revoke create on schema public from public; alter role ${dumper} bypassrls`);
     expect((await reader('revoke', gone)).code).toBe(0);
     expect((await reader('revoke', shut)).code).toBe(0);
+    expect(await doctor()).toEqual(['ok: 1 reader let in']);
     const kept = await reader('revoke', rich);
     expect(kept).toMatchObject({
       code: 1,

@@ -1,5 +1,5 @@
 /** Whoever reads the warehouse with tools of their own: that each may do what it was let in for, and no more. */
-import { publicMayCreate, readersOf } from '../../warehouse/readers.ts';
+import { publicMayCreate, readersOf, stoppedDumpers } from '../../warehouse/readers.ts';
 import { type Check, ok, plural, warn } from './check.ts';
 
 export const readerChecks: readonly Check[] = [
@@ -7,12 +7,11 @@ export const readerChecks: readonly Check[] = [
     name: 'readers',
     area: 'database',
     of: 'process',
-    looks: 'that those who were let in to read (`reader create`) can log in, and can make no tables',
+    looks: 'that those who were let in to read can log in and make no tables, and that roles for backups can dump',
     needs: ['tables'],
     async run({ warehouse }) {
       const { pg } = await warehouse();
       const readers = await readersOf(pg);
-      if (readers.length === 0) return ok('nobody was let in');
       const found = readers
         .filter(({ state }) => state !== 'let in')
         .map(({ reader, state }) =>
@@ -23,14 +22,22 @@ export const readerChecks: readonly Check[] = [
             `\`npx shelfdesk reader revoke ${reader}\`; then, if it is to read, \`npx shelfdesk reader create ${reader}\`.`,
           ),
         );
-      if (await publicMayCreate(pg))
+      for (const name of await stoppedDumpers(pg))
+        found.push(
+          warn(
+            `role ${name} may read everything, but row-level security stops its pg_dump`,
+            `If it makes backups, as a superuser: \`alter role ${name} bypassrls\`.`,
+          ),
+        );
+      if (readers.length > 0 && (await publicMayCreate(pg)))
         found.push(
           warn(
             'everybody who may log in can make tables in schema public of this database, readers as well',
             'As its owner: `revoke create on schema public from public`.',
           ),
         );
-      return found.length > 0 ? found : ok(`${plural(readers.length, 'reader')} let in`);
+      if (found.length > 0) return found;
+      return ok(readers.length === 0 ? 'nobody was let in' : `${plural(readers.length, 'reader')} let in`);
     },
   },
 ];
