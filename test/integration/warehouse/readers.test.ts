@@ -3,33 +3,33 @@ import { expect, test } from 'vitest';
 import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 import { aName, letReaderIn, sessionOf } from '../../support/readers.ts';
 
-/** The same ids in two accounts; whatever holds `theirs` is of the one that the reader does not see. */
+/** The same ids in two accounts; whatever holds `umbra` is of the one that the reader does not see. */
 async function twoAccounts(): Promise<TestDatabase> {
   const db = await freshDatabase();
   await db.pool.query(`
-    insert into sync.accounts (account_id) values ('theirs'), ('ours');
+    insert into sync.accounts (account_id) values ('umbra'), ('acme');
     insert into helpdesk.users (account_id, id, first_name, email, _first_seen_at, _synced_at, _observed_at, _payload)
       select a, u, a || '-user-' || u, a || u || '@desk.example', '2026-01-01', '2026-01-01', '2026-01-01', jsonb_build_object('of', a)
-      from unnest('{theirs,ours}'::text[]) a, unnest('{u1,u2}'::text[]) u;
+      from unnest('{umbra,acme}'::text[]) a, unnest('{u1,u2}'::text[]) u;
     insert into helpdesk.tickets (account_id, id, number, customer_id, user_id, inbox_id, label_ids, state, subject, created_at, updated_at, _messages_as_of, _first_seen_at, _synced_at, _observed_at, _payload)
       select a, t, 1, 'c1', 'u1', 'i1', '{l1}', 'open', 'about ' || a, '2026-01-01', '2026-01-02', '2026-01-02', '2026-01-02', '2026-01-02', '2026-01-02', jsonb_build_object('of', a)
-      from unnest('{theirs,ours}'::text[]) a, unnest('{t1,t2}'::text[]) t;
+      from unnest('{umbra,acme}'::text[]) a, unnest('{t1,t2}'::text[]) t;
     insert into helpdesk.messages (account_id, id, ticket_id, position, type, direction, from_name, from_address, body, body_text, created_at, _first_seen_at, _synced_at, _observed_at, _payload)
       select a, 'm1', 't1', 1, 'reply', 'in', a, a || '@mail.example', 'from ' || a, 'from ' || a, '2026-01-01', '2026-01-02', '2026-01-02', '2026-01-02', '{}'
-      from unnest('{theirs,ours}'::text[]) a;
+      from unnest('{umbra,acme}'::text[]) a;
     insert into books.volumes (account_id, id, title, _first_seen_at, _synced_at, _observed_at, _payload)
-      select a, 'v1', 'of ' || a, '2026-01-01', '2026-01-01', '2026-01-01', '{}' from unnest('{theirs,ours}'::text[]) a;
+      select a, 'v1', 'of ' || a, '2026-01-01', '2026-01-01', '2026-01-01', '{}' from unnest('{umbra,acme}'::text[]) a;
     insert into sync.coverage (account_id, stream, list, covered)
-      select a, 'tickets', 'default', '{[-infinity,"2026-01-02")}' from unnest('{theirs,ours}'::text[]) a;
-    insert into sync.stored_runs (account_id, kind, state, started_at) select a, 'sync', 'completed', '2026-01-01' from unnest('{theirs,ours}'::text[]) a;
+      select a, 'tickets', 'default', '{[-infinity,"2026-01-02")}' from unnest('{umbra,acme}'::text[]) a;
+    insert into sync.stored_runs (account_id, kind, state, started_at) select a, 'sync', 'completed', '2026-01-01' from unnest('{umbra,acme}'::text[]) a;
     insert into sync.stored_run_streams (run_id, account_id, stream, state) select id, account_id, 'tickets', 'completed' from sync.stored_runs;
-    insert into sync.changes (account_id, table_name, record_id, seen_at, as_of, changes) values ('theirs', 'users', 'u1', '2026-01-01', '2026-01-01', '{}');
+    insert into sync.changes (account_id, table_name, record_id, seen_at, as_of, changes) values ('umbra', 'users', 'u1', '2026-01-01', '2026-01-01', '{}');
     insert into sync.rejects (account_id, stream, key, reason, payload, replayable, first_seen_at, last_seen_at)
-      values ('theirs', 'users', 'k', 'theirs', '{}', false, '2026-01-01', '2026-01-01')`);
+      values ('umbra', 'users', 'k', 'umbra', '{}', false, '2026-01-01', '2026-01-01')`);
   return db;
 }
 
-/** Tables and views that PostgreSQL lets it read, in any schema of ours. */
+/** Tables and views that PostgreSQL lets it read, in any schema of acme. */
 const readable = `
   select n.nspname || '.' || c.relname as name, exists (
       select from pg_attribute a where a.attrelid = c.oid and a.attname = 'account_id' and not a.attisdropped) as of_account
@@ -41,7 +41,7 @@ const readable = `
 for (const pii of [false, true]) {
   test(`a reader ${pii ? 'of everything' : 'of what is masked'} sees nothing of an account that it was not let into, in nothing that it may read`, async () => {
     await using db = await twoAccounts();
-    await using reader = await letReaderIn(db, { pii, accounts: ['ours'] });
+    await using reader = await letReaderIn(db, { pii, accounts: ['acme'] });
     const relations = await reader.rows<{ name: string; of_account: boolean }>(readable);
     const names = relations.map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(['safe.tickets', 'analytics.ticket_history', 'books.volumes']));
@@ -52,24 +52,24 @@ for (const pii of [false, true]) {
 
     for (const { name } of relations) {
       const found = await reader.rows<{ row: string }>(`select to_jsonb(r)::text as row from ${name} r`);
-      expect({ name, theirs: found.filter(({ row }) => row.includes('theirs')) }).toEqual({ name, theirs: [] });
+      expect({ name, umbra: found.filter(({ row }) => row.includes('umbra')) }).toEqual({ name, umbra: [] });
     }
-    expect(await reader.rows('select distinct account_id from safe.users')).toEqual([{ account_id: 'ours' }]);
+    expect(await reader.rows('select distinct account_id from safe.users')).toEqual([{ account_id: 'acme' }]);
     expect((await reader.rows('select id from books.volumes')).length).toBe(1);
     expect((await reader.rows('select * from analytics.ticket_metrics')).length).toBe(2);
     if (!pii) return;
     expect(await reader.rows('select account_id, stream from sync.status order by stream')).toMatchObject([
-      { account_id: 'ours', stream: 'messages' },
-      { account_id: 'ours', stream: 'tickets' },
+      { account_id: 'acme', stream: 'messages' },
+      { account_id: 'acme', stream: 'tickets' },
     ]);
     const through = 'select sync.complete_through($1, $2) is null as unknown';
-    expect(await reader.rows(through, 'theirs', 'tickets')).toEqual([{ unknown: true }]);
-    expect(await reader.rows(through, 'ours', 'tickets')).toEqual([{ unknown: false }]);
+    expect(await reader.rows(through, 'umbra', 'tickets')).toEqual([{ unknown: true }]);
+    expect(await reader.rows(through, 'acme', 'tickets')).toEqual([{ unknown: false }]);
   });
 
   test(`a reader ${pii ? 'of everything' : 'of what is masked'} writes nothing, and makes nothing that outlives its session`, async () => {
     await using db = await twoAccounts();
-    await using reader = await letReaderIn(db, { pii, accounts: ['ours'] });
+    await using reader = await letReaderIn(db, { pii, accounts: ['acme'] });
     const { rows: relations } = await db.pool.query<{ name: string }>(
       `select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
        where n.nspname in ('helpdesk', 'books', 'sync', 'analytics', 'safe', 'bullmq') and c.relkind in ('r', 'p', 'v', 'm')`,
@@ -111,8 +111,8 @@ for (const pii of [false, true]) {
       `alter role ${reader.name} bypassrls`,
       'select sync.settle_roles()',
       `select sync.hand_over('${reader.name}')`,
-      `select sync.void_since('ours', 'helpdesk', '2026-01-01')`,
-      `call analytics.recompute('ours')`,
+      `select sync.void_since('acme', 'helpdesk', '2026-01-01')`,
+      `call analytics.recompute('acme')`,
       'reindex table helpdesk.users',
       `copy safe.users to program 'cat'`,
       `copy safe.users to '/tmp/users'`,
@@ -127,7 +127,7 @@ for (const pii of [false, true]) {
 
 test("what is masked leads nowhere else: no other schema, no salt, no statistics, nobody else's statements", async () => {
   await using db = await twoAccounts();
-  await using reader = await letReaderIn(db, { accounts: ['ours'] });
+  await using reader = await letReaderIn(db, { accounts: ['acme'] });
   await db.pool.query('analyze');
   for (const name of [
     'helpdesk.users',
@@ -139,7 +139,7 @@ test("what is masked leads nowhere else: no other schema, no salt, no statistics
     'bullmq.job',
   ])
     expect([name, await reader.refused(`table ${name}`)]).toEqual([name, expect.stringContaining('permission denied')]);
-  expect(await reader.refused('select sync.complete_through($$ours$$, $$tickets$$)')).toContain('permission denied');
+  expect(await reader.refused('select sync.complete_through($$acme$$, $$tickets$$)')).toContain('permission denied');
   for (const name of ['pg_authid', 'pg_statistic', 'pg_largeobject'])
     expect(await reader.refused(`table ${name}`)).toContain('permission denied');
   const schemas = `schemaname in ('helpdesk', 'books', 'sync', 'analytics', 'safe')`;
@@ -154,15 +154,15 @@ test("what is masked leads nowhere else: no other schema, no salt, no statistics
     ),
   ).toEqual([]);
   await using other = { ...(await sessionOf(db.url)), [Symbol.asyncDispose]: async () => other.client.end() };
-  await other.rows(`select 'of theirs'`);
+  await other.rows(`select 'of umbra'`);
   expect(
-    await reader.rows(`select query from pg_stat_activity where query like '%theirs%' and pid <> pg_backend_pid()`),
+    await reader.rows(`select query from pg_stat_activity where query like '%umbra%' and pid <> pg_backend_pid()`),
   ).toEqual([]);
   // In plans stand names, and how many rows there may be: no value of them.
   const plan = await reader.rows(
     `explain (analyze, verbose, costs off) select * from safe.users where first_name <> ''`,
   );
-  expect(JSON.stringify(plan)).not.toContain('theirs');
+  expect(JSON.stringify(plan)).not.toContain('umbra');
   const salt = (await db.pool.query(`select encode(inner_key, 'hex') as salt from sync.secret_salt`)).rows[0].salt;
   await reader.rows('set debug_print_plan = on; set debug_print_rewritten = on; set client_min_messages = log');
   await reader.rows('select * from safe.users');
@@ -181,7 +181,7 @@ const leaks = `
 for (const pii of [false, true]) {
   test(`functions that tell what they are shown are shown nothing but what a reader ${pii ? 'of everything ' : ''}may see`, async () => {
     await using db = await twoAccounts();
-    await using reader = await letReaderIn(db, { pii, accounts: ['ours'] });
+    await using reader = await letReaderIn(db, { pii, accounts: ['acme'] });
     await reader.client.query(leaks);
     // An index on the account would hide what a filter lets through.
     await reader.client.query(
@@ -191,7 +191,7 @@ for (const pii of [false, true]) {
     for (const { name } of relations.filter(one => one.of_account)) {
       await reader.rows(`select 1 from ${name} r where pg_temp.leak(to_jsonb(r)::text)`);
       await reader.rows(`select 1 from ${name} r where account_id operator(pg_temp.===) 'x'`);
-      await reader.rows(`select 1 from ${name} r, (values ('theirs')) v (a) where pg_temp.leaked(r.account_id, v.a)`);
+      await reader.rows(`select 1 from ${name} r, (values ('umbra')) v (a) where pg_temp.leaked(r.account_id, v.a)`);
       await reader.rows(
         `select max(case when pg_temp.leak(r.account_id) then 1 end) from ${name} r group by account_id having pg_temp.leak(account_id)`,
       );
@@ -199,16 +199,16 @@ for (const pii of [false, true]) {
       const said = await reader.refused(
         `select 1 from ${name} r where account_id::int = 1 or account_id::date > now()`,
       );
-      expect([name, said ?? '']).toEqual([name, expect.not.stringContaining('theirs')]);
+      expect([name, said ?? '']).toEqual([name, expect.not.stringContaining('umbra')]);
     }
-    expect(reader.notices.filter(text => text.includes('ours')).length).toBeGreaterThan(50);
-    expect(reader.notices.filter(text => text.includes('leaked: theirs') || text.includes('of theirs'))).toEqual([]);
-    expect(reader.notices.filter(text => text.includes('theirs'))).toEqual([]);
+    expect(reader.notices.filter(text => text.includes('acme')).length).toBeGreaterThan(50);
+    expect(reader.notices.filter(text => text.includes('leaked: umbra') || text.includes('of umbra'))).toEqual([]);
+    expect(reader.notices.filter(text => text.includes('umbra'))).toEqual([]);
   });
 
   test(`a reader ${pii ? 'of everything ' : ''}becomes nobody else: by no role, no path, no function of its own`, async () => {
     await using db = await twoAccounts();
-    await using reader = await letReaderIn(db, { pii, accounts: ['ours'] });
+    await using reader = await letReaderIn(db, { pii, accounts: ['acme'] });
     const group = pii ? 'shelfdesk_reader_pii' : 'shelfdesk_reader';
     const { rows: owner } = await db.pool.query('select current_user as name');
     for (const role of [
@@ -238,20 +238,20 @@ for (const pii of [false, true]) {
     await reader.rows('reset row_security');
     // What stands in front of everything in the path is not what a view means: that was bound when it was made.
     await reader.client.query(`
-      create temp table accounts as select 'theirs' as account_id;
+      create temp table accounts as select 'umbra' as account_id;
       create temp table readers as select current_user::name as role_name, null::text[] as accounts;
-      create temp table readable_accounts as select 'theirs' as account_id;
+      create temp table readable_accounts as select 'umbra' as account_id;
       create temp table users (id text);
       create function pg_temp.has_table_privilege(name, regclass, text) returns boolean language sql as 'select true';
       create function pg_temp.masked(text, text, bytea, bytea) returns text language sql as 'select $2';
       set search_path = pg_temp, safe, analytics, books, pg_catalog`);
-    expect(await reader.rows('select distinct account_id from safe.users')).toEqual([{ account_id: 'ours' }]);
-    expect(await reader.rows('select distinct account_id from books.volumes')).toEqual([{ account_id: 'ours' }]);
+    expect(await reader.rows('select distinct account_id from safe.users')).toEqual([{ account_id: 'acme' }]);
+    expect(await reader.rows('select distinct account_id from books.volumes')).toEqual([{ account_id: 'acme' }]);
     expect(await reader.rows('select distinct account_id from analytics.ticket_metrics')).toEqual([
-      { account_id: 'ours' },
+      { account_id: 'acme' },
     ]);
     expect(await reader.rows('select distinct account_id from analytics.completeness')).toEqual([
-      { account_id: 'ours' },
+      { account_id: 'acme' },
     ]);
   });
 }
