@@ -261,9 +261,7 @@ async function emptyChanges(
   }: Pick<Who, 'customers' | 'tickets'> & Record<'written' | 'patterns', readonly string[]>,
 ): Promise<number> {
   const { rowCount } = await client.query(
-    `with of_tickets as (
-       select m.id from helpdesk.messages m where m.account_id = $1 and (m.ticket_id = any ($3) or m.id = any ($4))),
-     emptied as (
+    `with emptied as (
        select c.id, sync.kept_of(c.changes, case c.table_name when 'customers' then $6::text[] when 'contacts' then $6
          when 'tickets' then $7 when 'messages' then $8 when 'attachments' then $9 else $10 end) as left
        from sync.changes c
@@ -272,7 +270,8 @@ async function emptyChanges(
          or c.table_name = 'contacts' and c.parent_id = any ($2)
          or c.table_name = 'tickets' and c.record_id = any ($3)
          or c.table_name = 'messages' and (c.parent_id = any ($3) or c.record_id = any ($4))
-         or c.table_name = 'attachments' and (c.parent_id = any ($3) or c.parent_id in (select o.id from of_tickets o))
+         or c.table_name = 'attachments' and (c.parent_id = any ($3) or c.changes -> 'message_id' ->> 0 = any ($4)
+           or exists (select from helpdesk.attachments f where f.account_id = $1 and f.id = c.record_id and f.message_id = any ($4)))
          or lower(c.changes::text) like any ($5)))
      update sync.changes c set changes = e.left from emptied e where c.id = e.id and c.changes <> e.left`,
     [

@@ -156,7 +156,10 @@ test('erased from everything, and kept out: read again, swept, verified, replaye
   const removed = world.addMessage(one.id, { ...reply, body: 'quasten-removed' });
   const note = world.addNote(one.id, { body: 'quasten-note' });
   // In a ticket of somebody else: what she wrote, what was written to her, and a copy to her.
-  world.addMessage(other.id, { ...reply, from: 'Zerlinde <ZERLINDE.Q@flosser.example>', body: 'quasten-elsewhere' });
+  world.addMessage(other.id, {
+    ...{ ...reply, from: 'Zerlinde <ZERLINDE.Q@flosser.example>', body: 'quasten-elsewhere' },
+    attachments: [{ id: 'file', name: 'quasten-file.pdf', size: 1, type: 'pdf' }],
+  });
   world.addMessage(other.id, {
     direction: 'out',
     from: 'help@example.org',
