@@ -117,7 +117,7 @@ const talker = ({ world }: InProcess): string => {
 };
 
 test('erased from everything, and kept out: read again, swept, verified, replayed, and under another id', async () => {
-  await using s = await inProcess({ tickets: 60, customers: 12, seed: 5 });
+  await using s = await inProcess({ tickets: 24, customers: 6, seed: 5 });
   const { world, pool } = s;
   const config = configOf(s);
   const person = talker(s);
