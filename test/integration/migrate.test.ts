@@ -5,10 +5,12 @@ import { join } from 'node:path';
 import { inspect, promisify } from 'node:util';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
+import { tickets } from '../../src/streams/tickets.ts';
 import { migrate, pendingMigrations } from '../../src/warehouse/migrate.ts';
-// For its parser of bigint, which is set once for all files that share a process.
-import '../../src/warehouse/pool.ts';
+import { makePool, transaction } from '../../src/warehouse/pool.ts';
+import { buryTicket } from '../../src/warehouse/waiting.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
+import { at, iso, second, ticket } from '../support/scripted.ts';
 
 const first = '0001_schemas';
 const migrations = new URL('../../migrations/', import.meta.url);
@@ -139,6 +141,119 @@ test('a database from before the catalog keeps what it knows of the help desk, a
   await db.pool.query(`
     insert into sync.budget (account_id, source, state) values ('default', 'books', '{}');
     insert into sync.credit_minutes (account_id, source, minute, credit_limit) values ('default', 'books', '${minute}', 1)`);
+});
+
+/** What befalls three tickets, page by page and with their tombstones, as the program writes it. */
+async function live(url: string): Promise<void> {
+  await using pool = Object.assign(makePool(url), { [Symbol.asyncDispose]: () => pool.end() });
+  await pool.query(`insert into sync.accounts (account_id) values ('default') on conflict do nothing`);
+  // The statement itself: what else a program of today writes with it, the tables of then do not know.
+  const show = (n: number, ...records: object[]) =>
+    transaction(pool, client =>
+      client.query(tickets.merge.upsert, [JSON.stringify(records), 'default', at(n), at(n), 1]),
+    );
+  const bury = (id: string, n: number) =>
+    transaction(pool, client => buryTicket(client, { account: 'default', run: 1 }, id, second(n), at(n)));
+  await show(
+    1000,
+    ticket('quiet', { updated_at: iso(900) }),
+    ticket('busy', { created_at: iso(500), updated_at: iso(800) }),
+  );
+  await show(2000, ticket('busy', { created_at: iso(500), updated_at: iso(1900), subject: 'Coffee' }));
+  await show(
+    3000,
+    ticket('busy', { created_at: iso(500), updated_at: iso(2900), state: 'hold', label_ids: ['l1', 'l2'] }),
+  );
+  await show(
+    4000,
+    ticket('busy', { created_at: iso(500), updated_at: iso(2900), state: 'hold', label_ids: ['l2', 'l1'] }),
+  );
+  await show(4100, ticket('busy', { created_at: iso(500), updated_at: iso(2900), state: 'closed', label_ids: ['l2'] }));
+  // Dated before what was seen last: it takes its place.
+  await show(
+    4200,
+    ticket('busy', { created_at: iso(500), updated_at: iso(4050), state: 'open', label_ids: [], user_id: 'u1' }),
+  );
+  // In the future.
+  await show(
+    5000,
+    ticket('busy', { created_at: iso(500), updated_at: iso(95_000), state: 'closed', label_ids: [], spam: true }),
+  );
+  await show(1500, ticket('gone', { updated_at: iso(1400), state: 'hold' }));
+  await bury('gone', 6000);
+  await show(7000, ticket('gone', { updated_at: iso(1400), state: 'hold' }));
+  await show(8000, ticket('gone', { updated_at: iso(7500), state: 'closed' }));
+  await bury('gone', 9000);
+}
+
+/** Rows of a table, as text. */
+const rowsOf = (pool: pg.Pool, table: string, columns: string) =>
+  names(pool, `select row(${columns})::text as name from ${table} order by 1`);
+
+test('a database from before the history gets all that was kept; nothing is lost, and views of before work still', async () => {
+  await using fresh = await freshDatabase();
+  await live(fresh.url);
+  await using db = await emptyDatabase();
+  const older = await folderWith({});
+  const files = await readdir(migrations);
+  for (const file of files.filter(name => name < '0018')) await copyFile(new URL(file, migrations), join(older, file));
+  await migrate(db.url, older);
+  await live(db.url);
+  await db.pool.query(`create schema reports;
+    create view reports.open as
+      select t.*, c.checked_at, s.complete_through, h.changes
+      from helpdesk.tickets t left join sync.checked_tickets c on (c.account_id, c.ticket_id) = (t.account_id, t.id)
+      left join sync.status s on s.account_id = t.account_id and s.stream = 'tickets'
+      left join sync.changes h on (h.account_id, h.record_id) = (t.account_id, t.id)`);
+  const kept = async () => ({
+    tickets: await rowsOf(
+      db.pool,
+      'helpdesk.tickets',
+      'account_id, id, state, label_ids, updated_at, _observed_at, _deleted_at, _payload',
+    ),
+    changes: await rowsOf(db.pool, 'sync.changes', 'id, account_id, table_name, record_id, as_of, changes'),
+    view: await rowsOf(db.pool, 'reports.open', 'id, state, checked_at, changes'),
+  });
+  const before = await kept();
+  expect(before.changes.length).toBeGreaterThan(8);
+  expect(await migrate(db.url)).toEqual({
+    applied: files
+      .map(file => file.replace('.sql', ''))
+      .filter(name => name >= '0018')
+      .sort(),
+  });
+  expect(await kept()).toEqual(before);
+
+  const history = async (pool: pg.Pool) =>
+    (
+      await pool.query(
+        `select ticket_id, state, user_id, inbox_id, label_ids, spam, trash, valid_from, valid_to, deleted_after, is_first, change_after
+         from helpdesk.ticket_history order by ticket_id, valid_from`,
+      )
+    ).rows.map(({ change_after, ...row }) => ({ row, after: change_after as Date }));
+  const [expected, found] = [await history(fresh.pool), await history(db.pool)];
+  // What the triggers would have written. Only when the old values were last seen is not so well known.
+  expect(expected).toHaveLength(8);
+  expect(found.map(({ row }) => row)).toEqual(expected.map(({ row }) => row));
+  for (const [i, { after, row }] of found.entries()) {
+    expect(after.getTime(), JSON.stringify(row)).toBeLessThanOrEqual(expected[i]!.after.getTime());
+    expect(after.getTime(), JSON.stringify(row)).toBeGreaterThanOrEqual(second(-1));
+  }
+  expect(await names(db.pool, 'select ticket_id as name from analytics.ticket_metrics order by 1')).toEqual([
+    'busy',
+    'gone',
+    'quiet',
+  ]);
+  // And it goes on from there.
+  await db.pool.query(
+    `update helpdesk.tickets set state = 'archived', updated_at = $1, _observed_at = $1 where id = 'quiet'`,
+    [at(9999)],
+  );
+  expect((await history(db.pool)).at(-1)!.row).toMatchObject({
+    ticket_id: 'quiet',
+    state: 'archived',
+    valid_from: at(9999),
+  });
 });
 
 test('a database that cannot be reached is named without its password', async () => {
