@@ -7,7 +7,8 @@ import { joinEmbedded } from '../src/embedded/postgres.ts';
 import { migrate } from '../src/warehouse/migrate.ts';
 import { removeServer } from '../test/support/global.ts';
 
-export async function openDatabase(): Promise<{ url: string; pool: pg.Pool } & AsyncDisposable> {
+/** With all tables, or with nothing in it. */
+export async function openDatabase({ empty = false } = {}): Promise<{ url: string; pool: pg.Pool } & AsyncDisposable> {
   await using stack = new AsyncDisposableStack();
   const folder = mkdtempSync(join(tmpdir(), 'shelfdesk-bench-'));
   stack.defer(() => rmSync(folder, { recursive: true, force: true }));
@@ -16,7 +17,7 @@ export async function openDatabase(): Promise<{ url: string; pool: pg.Pool } & A
   stack.defer(() => removeServer(home));
   const { url, release } = await joinEmbedded({ folder: home });
   stack.defer(release);
-  await migrate(url);
+  if (!empty) await migrate(url);
   const pool = new pg.Pool({ connectionString: url });
   stack.defer(() => pool.end());
   const opened = stack.move();
