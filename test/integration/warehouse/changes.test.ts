@@ -216,3 +216,57 @@ test('of two who write the same ticket at once the second one tells what the fir
     [3, ['two', 'three']],
   ]);
 });
+
+test('of every other table too: attachments, names, shelves, volumes; not where something stands, nor what was only a list', async () => {
+  await using s = await scripted();
+  const own = `now(), now(), now()`;
+  await s.rows(`insert into helpdesk.attachments (account_id, id, message_id, ticket_id, name, _first_seen_at, _synced_at, _observed_at, _payload)
+    values ('default', 'a1', 'm1', 't1', 'tea.pdf', ${own}, '{"id": "a1", "name": "tea.pdf"}')`);
+  for (const table of ['labels', 'inboxes'])
+    await s.rows(`insert into helpdesk.${table} (account_id, id, name, _first_seen_at, _synced_at, _payload)
+      values ('default', 'new', null, now(), now(), null), ('default', 'old', 'Tea', now(), now(), '{"id": "old", "name": "Tea"}')`);
+  await s.rows(`insert into books.shelves (account_id, owner_id, id, title, _first_seen_at, _synced_at, _observed_at, _payload)
+    values ('default', 'ada', '1', 'Read', ${own}, '{"title": "Read"}')`);
+  await s.rows(`insert into books.volumes (account_id, id, title, _detail, _first_seen_at, _synced_at, _observed_at, _payload)
+    values ('default', 'full', 'One', 'full', ${own}, '{"n": 1}'), ('default', 'listed', 'One', 'list', ${own}, '{"n": 1}')`);
+  await s.rows(`insert into books.shelf_volumes (account_id, owner_id, shelf_id, volume_id, position, _first_seen_at, _synced_at, _observed_at, _payload)
+    values ('default', 'ada', '1', 'full', 1, ${own}, '{"n": 1}')`);
+  await transaction(s.pool, async client => {
+    const merge = { seen_at: iso(10), as_of: iso(9), run: 5 };
+    await client.query(`select set_config('shelfdesk.merge', $1, true)`, [JSON.stringify(merge)]);
+    await client.query(
+      `update helpdesk.attachments set name = 'coffee.pdf', _payload = '{"id": "a1", "name": "coffee.pdf"}'`,
+    );
+    await client.query('delete from helpdesk.attachments');
+    for (const table of ['labels', 'inboxes'])
+      await client.query(
+        `update helpdesk.${table} set name = 'Coffee', _payload = jsonb_build_object('id', id, 'name', 'Coffee')`,
+      );
+    await client.query(`update books.shelves set title = 'Unread', _payload = '{"title": "Unread"}'`);
+    await client.query(`update books.volumes set title = 'Two', thumbnail = 'x', _payload = '{"n": 2}'`);
+    await client.query(`update books.volumes set _checked_at = now(), _waits_since = now()`);
+    await client.query(`update books.shelf_volumes set position = 0`);
+    await client.query(`update books.shelf_volumes set position = 1, _payload = '{"n": 2}'`);
+  });
+  const found = await s.rows('select table_name, record_id, parent_id, changes from sync.changes order by id');
+  const of = (table_name: string, record_id: string, parent_id: string | null, changes: object) => ({
+    table_name,
+    record_id,
+    parent_id,
+    changes,
+  });
+  expect(found).toEqual([
+    of('attachments', 'a1', 't1', { name: ['tea.pdf', 'coffee.pdf'] }),
+    of('attachments', 'a1', 't1', {
+      id: ['a1', null],
+      message_id: ['m1', null],
+      ticket_id: ['t1', null],
+      name: ['coffee.pdf', null],
+    }),
+    of('labels', 'old', null, { name: ['Tea', 'Coffee'] }),
+    of('inboxes', 'old', null, { name: ['Tea', 'Coffee'] }),
+    of('shelves', '1', 'ada', { title: ['Read', 'Unread'] }),
+    of('volumes', 'full', null, { title: ['One', 'Two'], n: [1, 2] }),
+    of('shelf_volumes', 'full', 'ada/1', { n: [1, 2] }),
+  ]);
+});
