@@ -64,8 +64,9 @@ returns table (
   account_id text, message_id text, ticket_id text, number bigint, subject text, created_at timestamptz, type text, direction text, excerpt text)
 language plpgsql stable security definer rows 20
 set search_path = ''
--- Tables that were never analysed tell nothing of how rare a word is.
+-- Tables that were never analysed tell nothing of how rare a word is, nor that an index has the newest first.
 set enable_seqscan = off
+set enable_sort = off
 as $$
 #variable_conflict use_column
 declare
@@ -133,3 +134,89 @@ end
 $$;
 comment on function helpdesk.search_messages(text, int) is
   'Messages with these words, the newest first: what helpdesk.search_query takes, in all accounts that whoever asks may read. Messages of removed tickets are among them.';
+
+set local maintenance_work_mem = '256MB';
+create index tickets_subject_alike on helpdesk.tickets using gin (lower(subject) sync.gin_trgm_ops)
+  with (gin_pending_list_limit = 512);
+create index contacts_value_alike on helpdesk.contacts using gin (lower(value_normalized) sync.gin_trgm_ops)
+  with (gin_pending_list_limit = 512);
+
+-- To compare with everything takes seconds. What two slips of the pen leave untouched is one third of a text at least: so it is
+-- enough to compare with what has one of its thirds, for which the index needs letters that stand together.
+create function sync.thirds(value text) returns text[]
+language sql immutable parallel safe
+begin atomic
+  select coalesce(array_agg('%' || regexp_replace(t.piece, '([\\%_])', '\\\1', 'g') || '%'), '{}')
+  from (
+    select distinct case when length(value) < 9 then value
+      else substr(value, 1 + (i * length(value)) / 3, ((i + 1) * length(value)) / 3 - (i * length(value)) / 3) end as piece
+    from generate_series(0, 2) i) t
+  where t.piece ~ '[[:alnum:]]{3}';
+end;
+comment on function sync.thirds(text) is
+  'The thirds of a text as patterns for LIKE: what has one of them may be nearly alike. Of short texts the whole. Only such as have three letters or digits in a row: the index knows no others.';
+
+create function helpdesk.similar_subjects(like_this text, at_most int default 20)
+returns table (account_id text, ticket_id text, number bigint, subject text, state text, created_at timestamptz, similarity real)
+language plpgsql stable security definer rows 20
+set search_path = ''
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  accounts constant text[] := sync.searched_accounts('helpdesk.tickets');
+  -- Without what answering and forwarding have put before it.
+  meant constant text := lower(btrim(regexp_replace(left(like_this, 500), '^(\s*(re|fw|fwd|aw|wg|sv|tr|rv)\s*:)+', '', 'i')));
+begin
+  return query
+    select t.account_id, t.id, t.number, t.subject, t.state, t.created_at, c.alike
+    from (
+      select distinct on (f.account_id, f.id) f.account_id, f.id, sync.similarity(lower(f.subject), meant) as alike
+      from unnest(sync.thirds(meant)) p (pattern)
+      cross join lateral (
+        select x.account_id, x.id, x.subject from helpdesk.tickets x
+        -- Not by an index of accounts, which may hold all there is.
+        where lower(x.subject) like p.pattern and x.account_id || '' = any (accounts) and x._deleted_at is null
+        -- Of what is written a thousand times some are enough.
+        limit 300) f) c
+    join helpdesk.tickets t on t.account_id = c.account_id and t.id = c.id
+    where c.alike >= 0.3
+    order by c.alike desc, t.created_at desc nulls last, t.account_id, t.id
+    limit greatest(coalesce(at_most, 20), 0);
+end
+$$;
+comment on function helpdesk.similar_subjects(text, int) is
+  'Tickets whose subject is written nearly like this, the most similar first: similarity is the share of groups of three letters that both have. '
+  'Found is what has at least one third of it unchanged; of what very many have, 300.';
+
+create function helpdesk.similar_contacts(address text, at_most int default 20)
+returns table (account_id text, contact_id text, customer_id text, type text, value text, similarity real)
+language plpgsql stable security definer rows 20
+set search_path = ''
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  accounts constant text[] := sync.searched_accounts('helpdesk.contacts');
+  meant constant text := lower(btrim(left(address, 500)));
+  -- Of addresses what stands before the @: half of all people are at the same few hosts.
+  own constant text := coalesce(nullif(split_part(meant, '@', 1), ''), meant);
+begin
+  return query
+    select k.account_id, k.id, k.customer_id, k.type, k.value, c.alike
+    from (
+      select distinct on (f.account_id, f.id) f.account_id, f.id, sync.similarity(lower(f.value_normalized), meant) as alike
+      from unnest(sync.thirds(own)) p (pattern)
+      cross join lateral (
+        select x.account_id, x.id, x.value_normalized from helpdesk.contacts x
+        where lower(x.value_normalized) like p.pattern and x.account_id || '' = any (accounts)
+        limit 300) f) c
+    join helpdesk.contacts k on k.account_id = c.account_id and k.id = c.id
+    where c.alike >= 0.3
+    order by c.alike desc, k.account_id, k.id
+    limit greatest(coalesce(at_most, 20), 0);
+end
+$$;
+comment on function helpdesk.similar_contacts(text, int) is
+  'Addresses of customers that are written nearly like this, the most similar first: similarity is the share of groups of three letters that both have. '
+  'Found is what has at least one third of what stands before the @ unchanged.';

@@ -213,3 +213,65 @@ test('no text stops a message, however long and odd it is', async () => {
     client.release(true);
   }
 });
+
+test('subjects and addresses are found that are written nearly alike, the most similar first, of whoever may read them', async () => {
+  await using db = await freshDatabase();
+  await accounts(db.pool, 'acme', 'other');
+  const times = "'2026-01-01', '2026-01-01', '2026-01-01'";
+  await db.pool.query(`
+    insert into helpdesk.tickets (account_id, id, number, subject, state, created_at, updated_at, _deleted_at, _first_seen_at, _synced_at, _observed_at, _payload)
+    select a, id, 1, subject, 'open', '2026-01-01', '2026-01-01', gone, ${times}, '{}' from (values
+      ('acme', 't1', 'Refund for order 4711', null::timestamptz), ('acme', 't2', 'Re: refund for order 4712', null), ('acme', 't3', 'Where is my parcel?', null),
+      ('acme', 't4', 'Refund for order 4711', '2026-01-02'), ('acme', 't5', null, null), ('acme', 't6', '', null), ('acme', 't7', '100%_sure', null),
+      ('other', 't1', 'Refund for order 4711!', null)) t (a, id, subject, gone)`);
+  await db.pool.query(`
+    insert into helpdesk.contacts (account_id, id, customer_id, type, value, _first_seen_at, _synced_at, _observed_at, _payload)
+    select a, id, 'c', type, value, ${times}, '{}' from (values
+      ('acme', 'k1', 'email', 'Anna.Schmidt@example.com'), ('acme', 'k2', 'email', 'anna.schmitt@example.com'), ('acme', 'k3', 'email', 'tom@example.com'),
+      ('acme', 'k4', 'phone', '+49 151 2345678'), ('other', 'k1', 'email', 'anna.schmidt@example.org')) k (a, id, type, value)`);
+  const subjects = async (like: string, on: Pick<pg.ClientBase, 'query'> = db.pool) =>
+    (await on.query("select account_id || ' ' || ticket_id as id from helpdesk.similar_subjects($1)", [like])).rows.map(
+      row => row.id,
+    );
+  const contacts = async (like: string, on: Pick<pg.ClientBase, 'query'> = db.pool) =>
+    (
+      await on.query("select account_id || ' ' || contact_id as id from helpdesk.similar_contacts($1)", [like])
+    ).rows.map(row => row.id);
+  expect(await subjects('AW: Re: refund for order 4711')).toEqual(['acme t1', 'other t1', 'acme t2']);
+  expect(await subjects('Refund for ordr 4711')).toEqual(['acme t1', 'other t1', 'acme t2']);
+  expect(await subjects('where is my parcl')).toEqual(['acme t3']);
+  // Marks of patterns are letters like others.
+  expect(await subjects('100%_sure')).toEqual(['acme t7']);
+  expect(await contacts('anna.schmidt@example.com')).toEqual(['acme k1', 'acme k2', 'other k1']);
+  expect(await contacts('ana.schmidt@example.com')).toEqual(['acme k1', 'acme k2', 'other k1']);
+  expect(await contacts('+491512345679')).toEqual(['acme k4']);
+  for (const odd of [
+    '',
+    ' ',
+    'a',
+    '%',
+    '_%_',
+    '\\',
+    "'",
+    '@',
+    'Re:',
+    '👩‍👩‍👧‍👦',
+    'x'.repeat(100_000),
+    'nothing of the kind',
+  ])
+    expect({ odd, found: [...(await subjects(odd)), ...(await contacts(odd))] }).toEqual({ odd, found: [] });
+  const client = await db.pool.connect();
+  try {
+    await client.query("insert into sync.readers values ('shelfdesk_reader_pii', '{other}', true, '2026-01-01', 'me')");
+    await client.query('set role shelfdesk_reader_pii');
+    expect(await subjects('Refund for order 4711', client)).toEqual(['other t1']);
+    expect(await contacts('anna.schmidt@example.com', client)).toEqual(['other k1']);
+    await client.query('reset role; set role shelfdesk_reader');
+    await expect(subjects('Refund', client)).rejects.toThrow('permission denied');
+    await expect(client.query("select sync.searched_accounts('helpdesk.contacts')")).rejects.toThrow(
+      'permission denied',
+    );
+  } finally {
+    client.release(true);
+  }
+});
