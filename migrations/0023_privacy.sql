@@ -80,7 +80,7 @@ from helpdesk.ticket_labels t
 where t.account_id = any (array(select account_id from sync.readable_accounts));
 
 create view safe.ticket_history with (security_barrier) as
-select t.account_id, t.ticket_id, t.state, t.user_id, t.inbox_id, t.label_ids, t.spam, t.trash, t.valid_from, t.valid_to, t.change_after
+select t.account_id, t.ticket_id, t.state, t.user_id, t.inbox_id, t.label_ids, t.spam, t.trash, t.valid_from, t.valid_to, t.change_after, t.is_first, t.deleted_after
 from helpdesk.ticket_history t
 where t.account_id = any (array(select account_id from sync.readable_accounts));
 

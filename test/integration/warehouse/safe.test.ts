@@ -122,7 +122,7 @@ test('hashes join and count as the values do', async () => {
     'select array_agg(name order by id) as names from mirror.inboxes',
     'select count(*), sum(array_length(label_ids, 1)) from mirror.tickets',
     'select count(*) from mirror.ticket_labels',
-    'select md5(string_agg(h::text, $$,$$ order by h::text)) from mirror.ticket_history h',
+    'select md5(string_agg(to_jsonb(h)::text, $$,$$ order by to_jsonb(h)::text)) from mirror.ticket_history h',
   ]) {
     const [open, masked] = await both(sql);
     expect([sql, masked]).toEqual([sql, open]);
