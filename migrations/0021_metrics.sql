@@ -683,12 +683,13 @@ comment on column analytics.customer_summary.average_first_response_seconds is
 comment on column analytics.customer_summary.reopens is 'How often their tickets were seen to be reopened.';
 
 -- What sync.status says is worked out by functions that read what readers may not, and a function runs as whoever asks: so this
--- one runs as its owner, and looks itself who asked.
+-- one runs as its owner, and looks itself who asked. Unless it is named, pg_temp comes first in a path, for types as well: so
+-- whoever calls such a function could put a domain of theirs in the place of `name`, and have its check run by the owner.
 create function analytics.stream_completeness()
 returns table (account_id text, stream text, complete_through timestamptz, holes bigint, waiting bigint, open_rejects bigint,
   deletes_checked_at timestamptz, state text)
 language sql stable security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select s.account_id, s.stream, s.complete_through, s.holes, s.waiting, s.open_rejects, s.deletes_checked_at, s.state
   from (select case current_setting('role') when 'none' then session_user else current_setting('role')::name end as name) asks

@@ -63,7 +63,7 @@ create function helpdesk.search_messages(query text, at_most int default 20)
 returns table (
   account_id text, message_id text, ticket_id text, number bigint, subject text, created_at timestamptz, type text, direction text, excerpt text)
 language plpgsql stable security definer rows 20
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 -- Tables that were never analysed tell nothing of how rare a word is, nor that an index has the newest first.
 set enable_seqscan = off
 set enable_sort = off
@@ -159,7 +159,7 @@ comment on function sync.thirds(text) is
 create function helpdesk.similar_subjects(like_this text, at_most int default 20)
 returns table (account_id text, ticket_id text, number bigint, subject text, state text, created_at timestamptz, similarity real)
 language plpgsql stable security definer rows 20
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as $$
 #variable_conflict use_column
@@ -192,7 +192,7 @@ comment on function helpdesk.similar_subjects(text, int) is
 create function helpdesk.similar_contacts(address text, at_most int default 20)
 returns table (account_id text, contact_id text, customer_id text, type text, value text, similarity real)
 language plpgsql stable security definer rows 20
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as $$
 #variable_conflict use_column

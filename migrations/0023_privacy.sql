@@ -57,10 +57,10 @@ comment on function sync.masked_contact(text, bytea, bytea) is
 create function sync.masked_title(name text, inner_key bytea, outer_key bytea) returns text
 language sql immutable parallel safe
 begin atomic
-  select case when name ~ '@|[0-9]{6}' then sync.masked('title', name, inner_key, outer_key) else name end;
+  select case when regexp_replace(normalize(name, nfkc), '[^[:alnum:]@]', '', 'g') ~ '@|[[:digit:]]{6}' then sync.masked('title', name, inner_key, outer_key) else name end;
 end;
 comment on function sync.masked_title(text, bytea, bytea) is
-  'The name of an inbox or a label: as it is, but hashed where it holds an @ or six digits in a row, as addresses and numbers do.';
+  'The name of an inbox or a label: as it is, but hashed where it holds an @ or six digits, also with spaces or marks between them, as addresses and numbers do.';
 
 create view safe.tickets with (security_barrier) as
 select t.account_id, t.id, t.number, t.customer_id, t.user_id, t.inbox_id, t.label_ids, t.state, t.type,
@@ -150,8 +150,8 @@ comment on view safe.attachments is 'helpdesk.attachments with the hash of the f
 comment on view safe.customers is 'helpdesk.customers with hashes of names and summary.';
 comment on view safe.contacts is 'helpdesk.contacts with hashes of the addresses: equal to those in safe.messages, safe.tickets and safe.users where the address is the same.';
 comment on view safe.users is 'helpdesk.users with hashes of names and address.';
-comment on view safe.labels is 'helpdesk.labels. A name that holds an @ or six digits in a row is hashed.';
-comment on view safe.inboxes is 'helpdesk.inboxes. A name that holds an @ or six digits in a row is hashed.';
+comment on view safe.labels is 'helpdesk.labels. A name that holds an @ or six digits, also with spaces or marks between them, is hashed.';
+comment on view safe.inboxes is 'helpdesk.inboxes. A name that holds an @ or six digits, also with spaces or marks between them, is hashed.';
 comment on column safe.messages.body_length is 'How many characters body_text has.';
 comment on column safe.attachments.type is 'MIME type, without its parameters.';
 -- What is shown as it is, its table tells of.
@@ -212,8 +212,10 @@ end;
 comment on function sync.wanted_rights() is
   'What each role of Shelfdesk may do with each table, view and sequence. Readers see no table of analytics whose name begins with stored_, nor who the readers are, nor a table of sync whose name begins with secret_.';
 
+-- A path of its own: nobody who may make functions somewhere can have one of theirs run by whoever migrates.
 create function sync.settle_roles() returns text[]
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   one record;
@@ -300,6 +302,17 @@ begin
     end loop;
   end if;
 
+  -- Default privileges of a database may have given these to those who read its other tables: keys, and who may see what.
+  for one in
+    select distinct c.oid::regclass as relation, a.grantee, case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end as name
+    from pg_class c cross join aclexplode(c.relacl) a
+    where c.relnamespace = 'sync'::regnamespace and c.relkind in ('r', 'p') and (c.relname = 'readers' or starts_with(c.relname, 'secret_'))
+      and pg_has_role(c.relowner, 'usage') and a.grantee <> c.relowner
+      and a.grantee <> all (array(select r.oid from pg_roles r where r.rolname = 'shelfdesk_writer' and 'shelfdesk_writer' = any (groups)))
+  loop
+    execute format('revoke all on table %s from %s cascade', one.relation, one.name);
+  end loop;
+
   for one in
     select n.nspname as schema, g.name as role
     from pg_namespace n
@@ -338,6 +351,7 @@ comment on function sync.settle_roles() is
 
 create function sync.hand_over(heir name) returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   one record;

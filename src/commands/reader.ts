@@ -1,7 +1,8 @@
 /** `reader create | list | revoke`: who may read the warehouse with tools of their own, and which accounts. */
 import type { Command } from 'commander';
+import pg from 'pg';
 import { systemClock } from '../clock.ts';
-import { exitCodes, UsageError } from '../errors.ts';
+import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
 import { accountNames } from '../ops/figures.ts';
 import { letIn, type Reader, readersOf, revoke } from '../warehouse/readers.ts';
 import type { Act, Deps } from './command.ts';
@@ -31,22 +32,18 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
         await requireTables(warehouse.pg);
         const known = [...fleet.accounts.map(one => one.account), ...(await accountNames(warehouse.pg))];
         const accounts = chosen(named ?? account, known);
-        const { password, mayCreate } = await letIn(
+        lineFor(warehouse.url, name, 'x'); // Before there is a login that nobody could be told of.
+        const password = await letIn(
           warehouse.pg,
           { name, pii, accounts, who: operator() },
           new Date(systemClock.now()),
         );
-        const url = new URL(warehouse.url);
-        [url.username, url.password] = [name, password];
-        if (json) printJson({ reader: name, pii, accounts, url: url.href });
-        else print(url.href);
+        const url = lineFor(warehouse.url, name, password);
+        if (json) printJson({ reader: name, pii, accounts, url });
+        else print(url);
         say(`It sees ${seen(pii)} of ${accounts === null ? 'all accounts' : accounts.join(', ')}.`);
         say('Nobody can show this line again: it holds the password. `npx shelfdesk reader revoke` takes it back.');
         if (warehouse.folder) say('The embedded server runs while a command of Shelfdesk does: `npx shelfdesk db`.');
-        if (mayCreate)
-          say(
-            'In schema public of this database everybody may make tables: `revoke create on schema public from public`.',
-          );
         return exitCodes.ok;
       }),
     );
@@ -80,6 +77,40 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
         return exitCodes.ok;
       }),
     );
+}
+
+/** What says who connects, as whom it goes on, or what it is called: of the owner none of it is told. */
+const personal = [
+  'user',
+  'password',
+  'passfile',
+  'service',
+  'role',
+  'sslcert',
+  'sslkey',
+  'sslpassword',
+  'application_name',
+];
+
+/** As this command itself connects, with another name and password. */
+export function lineFor(owners: string, name: string, password: string): string {
+  const url = new URL(owners);
+  for (const key of personal) url.searchParams.delete(key);
+  // Some servers are told by it which database is meant (endpoint=…); settings of a session begin with a hyphen.
+  if (/(^|\s)-/.test(url.searchParams.get('options') ?? '')) url.searchParams.delete('options');
+  [url.username, url.password] = [name, password];
+  // Of a server that is reached by a socket the line has no place for them but here.
+  if (url.username !== name || url.password !== password) {
+    url.searchParams.set('user', name);
+    url.searchParams.set('password', password);
+  }
+  const told = new pg.Client({ connectionString: url.href });
+  if (told.user === name && told.password === password) return url.href;
+  throw new ShelfdeskError(
+    'from DATABASE_URL no line can be made that connects as somebody else',
+    'Write it as `postgres://user:password@host:port/database`, and run the same again. Nothing has been changed.',
+    exitCodes.failed,
+  );
 }
 
 /** Null: all of them. */

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { ownNames } from './pool.ts';
 
 const ownFolder = fileURLToPath(new URL('../../migrations/', import.meta.url));
 /** 'SHMI': one migration at a time in a database. */
@@ -63,7 +64,7 @@ async function settleRoles(client: pg.Client): Promise<void> {
 }
 
 async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url, application_name: 'shelfdesk: migrates' });
+  const client = new pg.Client({ connectionString: url, application_name: 'shelfdesk: migrates', options: ownNames });
   client.on('error', () => {}); // The query in flight fails with the same loss, and says more.
   try {
     await client.connect();

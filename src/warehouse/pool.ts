@@ -14,6 +14,12 @@ export type Client = pg.ClientBase;
 export const givesUp =
   '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c idle_in_transaction_session_timeout=10s';
 
+/**
+ * Names without a schema are PostgreSQL's own, in the bodies of triggers too: what somebody may have made in schema public
+ * is never called with our rights. pg_temp comes first unless it is named.
+ */
+export const ownNames = '-c search_path=pg_catalog,pg_temp';
+
 /** A process has at most eight jobs of an account at work, and looks after its runs and its schedule beside them. */
 const poolLeast = 10;
 /** However many accounts there are: who finds none free waits for one, each in turn. */
@@ -44,7 +50,7 @@ function poolOf(url: string, more: pg.PoolConfig): pg.Pool {
     // commits: rows and the coverage they prove go together, so it is read again, and no position is ahead of its rows.
     // Views of many parts look dear to the planner, who then has them compiled: sync.problems of an empty warehouse took 8.5 s
     // so (PostgreSQL 15 of Debian, on a busy machine), and takes 24 ms without.
-    options: `-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_custom_plan -c jit=off ${givesUp}`,
+    options: `-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_custom_plan -c jit=off ${ownNames} ${givesUp}`,
     ...more,
   });
   // An idle connection that breaks is replaced; the query that needs it next says what is wrong.

@@ -40,12 +40,8 @@ const groupOf = (pii: boolean) => (pii ? 'shelfdesk_reader_pii' : 'shelfdesk_rea
 const searchPathOf = (pii: boolean) => (pii ? 'helpdesk, books, analytics, sync' : 'safe, analytics, books');
 const id = pg.escapeIdentifier;
 
-/** Makes the login. Answers with its password, and whether it could make tables of its own, as anybody in that server. */
-export async function letIn(
-  db: pg.Pool,
-  { name, pii, accounts, who }: NewReader,
-  now: Date,
-): Promise<{ password: string; mayCreate: boolean }> {
+/** Makes the login. Answers with its password. */
+export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader, now: Date): Promise<string> {
   if (!nameLike.test(name) || reserved.test(name))
     throw new UsageError(
       `'${name}' cannot be the name of a reader`,
@@ -53,9 +49,15 @@ export async function letIn(
     );
   const password = randomBytes(24).toString('base64url');
   const group = groupOf(pii);
-  const mayCreate = await allowed(db, group, () =>
+  await allowed(db, group, () =>
     transaction(db, async client => {
       await requireGroup(client, group);
+      if (await publicMayCreate(client))
+        throw new ShelfdeskError(
+          'in schema public of this database everybody who may log in can make tables: a reader could write there',
+          'As its owner: `revoke create on schema public from public`. Then run the same again.',
+          exitCodes.failed,
+        );
       const { rowCount } = await client.query('select from pg_roles where rolname = $1', [name]);
       if (rowCount !== 0)
         throw new UsageError(
@@ -83,10 +85,9 @@ export async function letIn(
       );
       const told = `done: ${pii ? 'sees names, addresses and texts' : 'sees what is masked'}`;
       await note(client, { who, action: 'let a reader in', subject: name, outcome: told }, accounts, now);
-      return publicMayCreate(client);
     }),
   );
-  return { password, mayCreate };
+  return password;
 }
 
 export async function readersOf(db: pg.Pool): Promise<Reader[]> {
@@ -109,6 +110,17 @@ export async function stoppedDumpers(db: Pick<pg.ClientBase, 'query'>): Promise<
      from pg_roles r, pg_class c
      where c.oid = 'helpdesk.tickets'::regclass and c.relrowsecurity and r.rolcanlogin and not r.rolsuper and not r.rolbypassrls
        and pg_has_role(r.oid, 'pg_read_all_data', 'usage') and not pg_has_role(r.oid, c.relowner, 'usage')
+     order by 1`,
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** Views that show every account to whoever was let read them by hand, as before there were readers: so no reader may. */
+export async function unfilteredViews(db: Pick<pg.ClientBase, 'query'>): Promise<string[]> {
+  const { rows } = await db.query<{ name: string }>(
+    `select c.oid::regclass::text as name from pg_class c
+     where c.relnamespace in ('helpdesk'::regnamespace, 'books'::regnamespace, 'sync'::regnamespace) and c.relkind = 'v'
+       and c.oid <> 'sync.readable_accounts'::regclass and not coalesce('security_invoker=true' = any (c.reloptions), false)
      order by 1`,
   );
   return rows.map(({ name }) => name);
@@ -178,6 +190,11 @@ async function drop(client: Client, name: string): Promise<void> {
       [name],
     );
     if (rows[0]!.granted) await client.query(`revoke all on database ${id(rows[0]!.database)} from ${id(name)}`);
+    // Everybody may make large objects, and who has some cannot be removed.
+    await client.query(
+      `select lo_unlink(l.oid) from pg_largeobject_metadata l join pg_roles r on r.oid = l.lomowner where r.rolname = $1`,
+      [name],
+    );
     await client.query(`drop role ${id(name)}`);
   } catch (error) {
     if (!(error instanceof pg.DatabaseError) || error.code !== '2BP01') throw error;

@@ -48,10 +48,10 @@ test('eight programs that start at once on an empty database apply each migratio
 
 test('an older program refuses a newer database and changes nothing', async () => {
   await using db = await emptyDatabase();
-  const newer = await folderWith({ '0002_future.sql': '-- Up Migration\ncreate table future ();\n' });
+  const newer = await folderWith({ '0002_future.sql': '-- Up Migration\ncreate table public.future ();\n' });
   await migrate(db.url, newer);
 
-  const older = await folderWith({ '0003_own.sql': '-- Up Migration\ncreate table own ();\n' });
+  const older = await folderWith({ '0003_own.sql': '-- Up Migration\ncreate table public.own ();\n' });
   await expect(migrate(db.url, older)).rejects.toMatchObject({
     message: 'the database has been migrated by a newer Shelfdesk: this one does not know 0002_future',
     remedy: expect.stringContaining('Upgrade Shelfdesk'),
@@ -65,9 +65,9 @@ test('an older program refuses a newer database and changes nothing', async () =
 test('a migration that fails names itself and its line, and leaves nothing of itself behind', async () => {
   await using db = await emptyDatabase();
   const broken = {
-    '0002_good.sql': "-- Up Migration\ncreate table good (tags text[] default '{}', name text);\n",
-    '0003_broken.sql': '-- Up Migration\ncreate table half ();\n\nselect * from not_there;\n',
-    '0004_later.sql': '-- Up Migration\ncreate table later ();\n',
+    '0002_good.sql': "-- Up Migration\ncreate table public.good (tags text[] default '{}', name text);\n",
+    '0003_broken.sql': '-- Up Migration\ncreate table public.half ();\n\nselect * from not_there;\n',
+    '0004_later.sql': '-- Up Migration\ncreate table public.later ();\n',
   };
   await expect(migrate(db.url, await folderWith(broken))).rejects.toMatchObject({
     message: 'migration 0003_broken failed, line 4: relation "not_there" does not exist',
@@ -75,7 +75,7 @@ test('a migration that fails names itself and its line, and leaves nothing of it
   expect(await publicTables(db.pool)).toEqual(['good']);
   expect(await appliedTo(db.pool)).toEqual([first, '0002_good']);
 
-  const mended = { ...broken, '0003_broken.sql': '-- Up Migration\ncreate table half ();\n' };
+  const mended = { ...broken, '0003_broken.sql': '-- Up Migration\ncreate table public.half ();\n' };
   expect(await migrate(db.url, await folderWith(mended))).toEqual({ applied: ['0003_broken', '0004_later'] });
   expect(await publicTables(db.pool)).toEqual(['good', 'half', 'later']);
 });
@@ -84,7 +84,7 @@ test('a migration that comes before one already applied is refused', async () =>
   await using db = await emptyDatabase();
   await migrate(db.url, await folderWith({ '0003_second.sql': '-- Up Migration\nselect 1;\n' }));
   const late = await folderWith({
-    '0002_late.sql': '-- Up Migration\ncreate table late ();\n',
+    '0002_late.sql': '-- Up Migration\ncreate table public.late ();\n',
     '0003_second.sql': '-- Up Migration\nselect 1;\n',
   });
   await expect(migrate(db.url, late)).rejects.toThrow('0002_late');

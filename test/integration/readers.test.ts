@@ -1,7 +1,7 @@
 /** `reader create | list | revoke` at a terminal, and a worker that may write and change no table. */
 import type pg from 'pg';
 import { expect, test } from 'vitest';
-import { addReader } from '../../src/commands/reader.ts';
+import { addReader, lineFor } from '../../src/commands/reader.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { stoppedDumpers } from '../../src/warehouse/readers.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
@@ -91,6 +91,39 @@ test('a reader is let in, is told how to connect once, and is revoked with its s
   });
 });
 
+test('the line of a reader has nothing of its owner, whichever way that one connects', () => {
+  const rows: [string, string][] = [
+    ['postgres://owner:secret@h:5433/db?sslmode=require', 'postgres://ada:pw@h:5433/db?sslmode=require'],
+    ['postgres://h/db?user=owner&password=secret', 'postgres://ada:pw@h/db'],
+    ['postgres://owner@h/db?password=secret&application_name=x', 'postgres://ada:pw@h/db'],
+    ['postgres://owner:secret@h/db?options=-c%20role%3Downer', 'postgres://ada:pw@h/db'],
+    ['postgres://owner:secret@h/db?options=endpoint%3Dcool', 'postgres://ada:pw@h/db?options=endpoint%3Dcool'],
+    ['postgresql://owner@%2Frun%2Fpostgresql/db', 'postgresql://ada:pw@%2Frun%2Fpostgresql/db'],
+    ['postgres:///db?host=/run/postgresql', 'postgres:///db?host=%2Frun%2Fpostgresql&user=ada&password=pw'],
+  ];
+  for (const [owners, line] of rows) expect(lineFor(owners, 'ada', 'pw')).toBe(line);
+});
+
+test('nobody is let in where everybody may make tables, and large objects of a reader go with it', async () => {
+  await using db = await freshDatabase();
+  const ada = aName('ada');
+  const reader = (...args: string[]) => command(addReader, configFor(db.url, nowhere), 'reader', ...args);
+  await withRoles(db.pool, [ada], async () => {
+    await db.pool.query('grant create on schema public to public');
+    expect(await reader('create', ada)).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining('revoke create on schema public from public'),
+    });
+    await db.pool.query('revoke create on schema public from public');
+    const session = await sessionOf((await reader('create', ada)).stdout.trim());
+    await session.rows(`select lo_from_bytea(0, 'kept')`);
+    expect(await reader('revoke', ada)).toMatchObject({ code: 0 });
+    expect((await db.pool.query('select from pg_largeobject_metadata')).rowCount).toBe(0);
+    expect((await db.pool.query('select from pg_roles where rolname = $1', [ada])).rowCount).toBe(0);
+  });
+});
+
 test('what cannot be a reader is refused with what to do instead, and nothing is left of it', async () => {
   await using db = await freshDatabase();
   await db.pool.query(`insert into sync.accounts (account_id) values ('acme')`);
@@ -141,7 +174,7 @@ test('a role that somebody has dropped, shut out or given more to is told, and r
     const kept = await reader('revoke', rich);
     expect(kept).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/can log in no more, but its role cannot be removed.*table given/),
+      stderr: expect.stringMatching(/can log in no more, but its role cannot be removed.*table public.given/),
     });
     expect((await db.pool.query('select rolcanlogin from pg_roles where rolname = $1', [rich])).rows).toEqual([
       { rolcanlogin: false },

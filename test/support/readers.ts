@@ -22,7 +22,7 @@ export async function letReaderIn(
 ): Promise<TestReader> {
   const name = aName('reader');
   const at = new Date('2026-01-01T00:00:00Z');
-  const { password } = await letIn(db.pool, { name, pii, accounts, who: 'a test' }, at);
+  const password = await letIn(db.pool, { name, pii, accounts, who: 'a test' }, at);
   const url = new URL(db.url);
   [url.username, url.password] = [name, password];
   const session = await sessionOf(url.href);

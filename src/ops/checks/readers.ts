@@ -1,5 +1,5 @@
 /** Whoever reads the warehouse with tools of their own: that each may do what it was let in for, and no more. */
-import { publicMayCreate, readersOf, stoppedDumpers } from '../../warehouse/readers.ts';
+import { publicMayCreate, readersOf, stoppedDumpers, unfilteredViews } from '../../warehouse/readers.ts';
 import { type Check, ok, plural, warn } from './check.ts';
 
 export const readerChecks: readonly Check[] = [
@@ -27,6 +27,14 @@ export const readerChecks: readonly Check[] = [
           warn(
             `role ${name} may read everything, but row-level security stops its pg_dump`,
             `If it makes backups, as a superuser: \`alter role ${name} bypassrls\`.`,
+          ),
+        );
+      const unfiltered = readers.some(({ pii }) => pii) ? await unfilteredViews(pg) : [];
+      if (unfiltered.length > 0)
+        found.push(
+          warn(
+            `readers with --pii cannot read ${unfiltered.join(', ')}`,
+            'Others were given these, and see every account in them. As their owner: `alter view … set (security_invoker = true)` for each, then `npx shelfdesk migrate`.',
           ),
         );
       if (readers.length > 0 && (await publicMayCreate(pg)))

@@ -181,6 +181,11 @@ test('it is HMAC-SHA-256 with the key of this warehouse, and an address is one h
     ['Schools & Libraries', true],
     ['help@desk.example', false],
     ['Tel 030123456', false],
+    ['call +49 30 12 34 56', false],
+    ['030-1234-567', false],
+    ['１２３ ４５６', false],
+    ['ada＠x.org', false],
+    ['Top 100 of 2025', true],
   ])
     expect([name, await rows(names, name)]).toEqual([name, [{ shown }]]);
 });
