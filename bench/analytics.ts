@@ -55,8 +55,6 @@ async function backlog(tickets: number): Promise<unknown> {
   await db.pool.query(`
     alter table helpdesk.tickets disable trigger user;
     alter table helpdesk.ticket_history disable trigger user;
-    -- It costs who writes, and nobody who reads.
-    alter table helpdesk.ticket_history drop constraint ticket_history_no_overlap;
     insert into helpdesk.tickets (account_id, id, number, created_at, updated_at, _first_seen_at, _synced_at, _observed_at, _payload)
       select 'default', id, n, created_at, created_at, created_at, created_at, created_at, '{}' from world;
     insert into helpdesk.ticket_history
@@ -69,8 +67,7 @@ async function backlog(tickets: number): Promise<unknown> {
       order by created_at + k * interval '18 hours';
     analyze helpdesk.tickets, helpdesk.ticket_history`);
   const ask = (sql: string) => best(() => db.pool.query(sql));
-  return {
-    tickets,
+  const seen = {
     backlog_of_90_days_ms: await ask(
       `select * from analytics.backlog_daily('2025-08-24', '2025-11-21', 'Europe/Berlin')`,
     ),
@@ -82,6 +79,17 @@ async function backlog(tickets: number): Promise<unknown> {
       `select * from analytics.ticket_state_intervals where account_id = 'default' and ticket_id = 't77'`,
     ),
   };
+  // As after an outage, or with nightly looks only: of a third of the tickets nobody knows on which day they changed.
+  await db.pool.query(`
+    update helpdesk.ticket_history set change_after = valid_from - interval '2 days' where hashtext(ticket_id) % 3 = 0 and not is_first;
+    analyze helpdesk.ticket_history`);
+  const uncertain = {
+    backlog_of_90_days_ms: await ask(
+      `select * from analytics.backlog_daily('2025-08-24', '2025-11-21', 'Europe/Berlin')`,
+    ),
+    tickets_as_of_ms: await ask(`select count(*) from analytics.tickets_as_of('2025-10-01') where certain`),
+  };
+  return { tickets, seen, uncertain };
 }
 
 /** The same pages into empty tables by the merge of the program, with and without what hangs on it. */
@@ -133,7 +141,7 @@ async function firstLoad(tickets: number): Promise<unknown> {
   return { tickets: pages * 100, ms: took };
 }
 
-/** From the tables before the history on, with two messages and three kept changes of every ticket. */
+/** From the tables before the history on, with two messages and three kept changes of every ticket; one in ten is deleted. */
 async function migration(tickets: number): Promise<unknown> {
   await using db = await openDatabase({ empty: true });
   const folder = await mkdtemp(join(tmpdir(), 'shelfdesk-bench-migrations-'));
@@ -143,9 +151,10 @@ async function migration(tickets: number): Promise<unknown> {
   await world(db.pool, tickets);
   await db.pool.query(`
     insert into helpdesk.tickets (account_id, id, number, customer_id, user_id, inbox_id, label_ids, state, type, subject, spam, trash,
-        created_at, updated_at, _messages_as_of, _first_seen_at, _synced_at, _observed_at, _payload)
+        created_at, updated_at, _deleted_at, _deleted_after, _messages_as_of, _first_seen_at, _synced_at, _observed_at, _payload)
       select 'default', id, n, 'c' || n % 50000, 'u' || n % 30, 'i' || n % 5, '{l1}', case when n % 20 = 0 then 'open' else 'closed' end,
-        'email', 'Subject ' || n, n % 50 = 0, false, created_at, created_at + interval '3 days', now(), now(), now(),
+        'email', 'Subject ' || n, n % 50 = 0, false, created_at, created_at + interval '3 days',
+        case when n % 10 = 0 then created_at + interval '5 days' end, case when n % 10 = 0 then created_at + interval '4 days' end, now(), now(), now(),
         created_at + interval '3 days 1 minute', jsonb_build_object('id', id, 'subject', 'Subject ' || n, 'summary', repeat('x', 200))
       from world;
     insert into helpdesk.messages (account_id, id, ticket_id, position, type, direction, user_id, body, body_text, created_at,
@@ -163,6 +172,8 @@ async function migration(tickets: number): Promise<unknown> {
   const begun = performance.now();
   const { applied } = await migrate(db.url);
   const seconds = Math.round((performance.now() - begun) / 100) / 10;
-  const { rows } = await db.pool.query(`select count(*) as rows from helpdesk.ticket_history`);
+  const { rows } = await db.pool.query(
+    `select count(*) as rows, count(valid_to) as ended, count(deleted_after) as deleted from helpdesk.ticket_history`,
+  );
   return { tickets, seconds, applied, history: rows[0] };
 }

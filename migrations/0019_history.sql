@@ -22,9 +22,10 @@ create table helpdesk.ticket_history (
   check (valid_from < valid_to),
   check (change_after < valid_from),
   -- Of rows that have ended only: a first load has none, and pays nothing. By a hash first, since GiST finds its way among
-  -- numbers and not among texts (200,000 rows in 12 s, not in 60).
+  -- numbers and not among texts (200,000 rows in 12 s, not in 60). And no column is bare: a question for a ticket whose row ended
+  -- at some time would be answered with this index, without the hash, so that each look-up reads all of it.
   constraint ticket_history_no_overlap exclude using gist (hashtextextended(ticket_id, 0) with =,
-    account_id with =, ticket_id with =, tstzrange(valid_from, valid_to) with &&) where (valid_to is not null)
+    (account_id || '/' || ticket_id) with =, tstzrange(valid_from, valid_to) with &&) where (valid_to is not null)
 );
 create unique index ticket_history_open on helpdesk.ticket_history (account_id, ticket_id) where valid_to is null;
 comment on table helpdesk.ticket_history is
@@ -38,11 +39,11 @@ comment on column helpdesk.ticket_history.label_ids is 'Labels on the ticket; ea
 comment on column helpdesk.ticket_history.spam is 'True while the ticket was marked as spam.';
 comment on column helpdesk.ticket_history.trash is 'True while the ticket was in the trash.';
 comment on column helpdesk.ticket_history.valid_from is
-  'From then on: updated_at, if that has moved; else when the change was seen. Of the first row: updated_at as it was when the ticket was first seen here; what it was before that nobody can tell.';
+  'From then on: updated_at, if that has moved; else when the change was seen. Of the first row: updated_at as it was when the ticket was first seen here; what it was before that nobody can tell. updated_at is that of the version which showed the change: where something else had moved it, and the change itself did not, it happened later, by the reading of that version at the latest.';
 comment on column helpdesk.ticket_history.valid_to is
   'Up to then, without; null if it is so still. Where the ticket was deleted, tickets._deleted_at: by then it was gone.';
 comment on column helpdesk.ticket_history.change_after is
-  'The change happened after this time and by valid_from, in the seconds of the source: it was seen to have the values before still at this time; of a first row, a second before it was created. Null where that is not known.';
+  'The change happened after this time and by valid_from, in the seconds of the source: it was seen to have the values before still at this time; of a first row, a second before it was created. Null where that is not known. "By valid_from" holds for changes that move updated_at: see valid_from. What was changed and changed back since is not known.';
 comment on column helpdesk.ticket_history.deleted_after is
   'Where the row ended because the ticket was deleted: after this time, and by valid_to. Null otherwise, and where that is not known.';
 comment on column helpdesk.ticket_history.is_first is
@@ -250,7 +251,7 @@ before as (
   from change c
   window w as (partition by c.account_id, c.ticket_id order by c.id)),
 version as (
-  select t.account_id, t.id as ticket_id, b.id, b.seen_at, b.over_at, p.*, t.created_at
+  select t.account_id, t.id as ticket_id, b.id, b.seen_at, b.over_at, p.*, t.created_at, t._first_seen_at as first_seen_at
   from before b
   join helpdesk.tickets t on t.account_id = b.account_id and t.id = b.ticket_id
   cross join lateral jsonb_to_record(jsonb_build_object('state', t.state, 'user_id', t.user_id, 'inbox_id', t.inbox_id,
@@ -260,13 +261,15 @@ version as (
       _deleted_at timestamptz, _deleted_after timestamptz)
   union all
   select t.account_id, t.id, null, coalesce(b.as_of, t._observed_at), null, t.state, t.user_id, t.inbox_id, t.label_ids, t.spam,
-    t.trash, t.updated_at, t._deleted_at, t._deleted_after, t.created_at
+    t.trash, t.updated_at, t._deleted_at, t._deleted_after, t.created_at, t._first_seen_at
   from helpdesk.tickets t
   left join (select c.account_id, c.ticket_id, max(c.as_of) as as_of from change c group by 1, 2) b
     on b.account_id = t.account_id and b.ticket_id = t.id),
 beside as (
   select v.*, row_number() over w = 1 as is_first, lag(v._deleted_at) over w as was_deleted_at,
     lag(v.updated_at) over w as was_updated_at, lag(v.seen_at) over w as was_seen_at,
+    -- Of the first one nobody noted when it was shown: no later than it was written here.
+    lag(coalesce(v.seen_at, least(v.over_at, v.first_seen_at))) over w as was_shown_by,
     lag(v.state) over w is distinct from v.state or lag(v.user_id) over w is distinct from v.user_id
       or lag(v.inbox_id) over w is distinct from v.inbox_id or lag(v.spam) over w is distinct from v.spam
       or lag(v.trash) over w is distinct from v.trash or not sync.same_set(lag(v.label_ids) over w, v.label_ids) as differs
@@ -276,14 +279,14 @@ event as (
   select b.*, e.alive, e.place,
     case
       when not e.alive then b._deleted_at
-      when b.is_first then sync.dated(b.updated_at, coalesce(b.seen_at, b.over_at))
+      when b.is_first then sync.dated(b.updated_at, coalesce(b.seen_at, least(b.over_at, b.first_seen_at)))
       when b.updated_at <> b.was_updated_at and (b.was_deleted_at is null or b.updated_at > b.was_deleted_at)
         then sync.dated(b.updated_at, b.seen_at)
       else b.seen_at
     end as dated,
     case
       when b.was_deleted_at is not null then b.was_deleted_at - interval '2 seconds'
-      else greatest(sync.dated(b.was_updated_at, b.was_seen_at) - interval '1 second', b.was_seen_at - k.lookback)
+      else greatest(sync.dated(b.was_updated_at, b.was_shown_by) - interval '1 second', b.was_seen_at - k.lookback)
     end as before_at
   from beside b
   left join sync.accounts k on k.account_id = b.account_id
@@ -347,18 +350,20 @@ create view analytics.ticket_state_intervals with (security_barrier) as
 select i.account_id, i.ticket_id, i.state, i.valid_from,
   case when i.ends then i.valid_to else i.next_valid_to end as valid_to,
   i.change_after,
-  extract(epoch from i.valid_from - i.change_after)::float8 as error_seconds
+  extract(epoch from i.valid_from - i.change_after)::float8 as error_seconds,
+  case when i.ends then i.deleted_after else i.next_deleted_after end as deleted_after
 from (
   -- Of each run of rows the first and the last are left: the one has its begin, the other its end.
-  select b.*, lead(b.valid_to) over (partition by b.account_id, b.ticket_id order by b.valid_from) as next_valid_to
+  select b.*, lead(b.valid_to) over once as next_valid_to, lead(b.deleted_after) over once as next_deleted_after
   from (
-    select h.account_id, h.ticket_id, h.state, h.valid_from, h.valid_to, h.change_after,
+    select h.account_id, h.ticket_id, h.state, h.valid_from, h.valid_to, h.change_after, h.deleted_after,
       lag(h.valid_to) over w is distinct from h.valid_from or lag(h.state) over w is distinct from h.state as begins,
       lead(h.valid_from) over w is distinct from h.valid_to or lead(h.state) over w is distinct from h.state as ends
     from helpdesk.ticket_history h
     where h.account_id = any (array(select r.account_id from sync.readable_accounts r))
     window w as (partition by h.account_id, h.ticket_id order by h.valid_from)) b
-  where b.begins or b.ends) i
+  where b.begins or b.ends
+  window once as (partition by b.account_id, b.ticket_id order by b.valid_from)) i
 where i.begins;
 comment on view analytics.ticket_state_intervals is
   'In which state each ticket was, from when to when: helpdesk.ticket_history, a row for each change of state.';
@@ -371,6 +376,8 @@ comment on column analytics.ticket_state_intervals.change_after is
   'It came into this state after this time, and by valid_from; null where that is not known.';
 comment on column analytics.ticket_state_intervals.error_seconds is
   'By how much too late valid_from may be, in seconds: valid_from − change_after.';
+comment on column analytics.ticket_state_intervals.deleted_after is
+  'Where it ended because the ticket was deleted: after this time, and by valid_to. Null otherwise, and where that is not known.';
 
 create view analytics.ticket_basics with (security_barrier) as
 select t.account_id, t.id as ticket_id, t.number, t.customer_id, t.type, t.created_at, t.updated_at, t._first_seen_at as first_seen_at,
@@ -408,21 +415,23 @@ language sql stable
 begin atomic
   select t.account_id, t.ticket_id, t.number, t.customer_id, h.inbox_id, h.user_id, h.state, t.type, h.label_ids, h.spam, h.trash,
     t.created_at, h.valid_from, h.valid_to,
-    h.valid_from is not null and n.ticket_id is null and coalesce(h.deleted_after >= tickets_as_of.at, true)
+    h.valid_from is not null and case
+      when h.valid_to is null then true
+      when n.ticket_id is null then coalesce(h.deleted_after >= tickets_as_of.at, false)
+      else coalesce(n.change_after >= tickets_as_of.at, false) and coalesce(h.deleted_after >= tickets_as_of.at, true) end
   from analytics.ticket_basics t
   left join analytics.ticket_history h
     on h.account_id = t.account_id and h.ticket_id = t.ticket_id
       and h.valid_from <= tickets_as_of.at and (h.valid_to is null or h.valid_to > tickets_as_of.at)
-  -- The row that follows on it, if its change may have happened by then.
+  -- The row that follows on it at once; where there is none, the ticket was deleted.
   left join analytics.ticket_history n
     on n.account_id = h.account_id and n.ticket_id = h.ticket_id and n.valid_from = h.valid_to
-      and n.valid_from > tickets_as_of.at and (n.change_after is null or n.change_after < tickets_as_of.at)
   where coalesce(t.created_at <= tickets_as_of.at, h.valid_from is not null) and (h.valid_from is not null or exists (
     select from analytics.ticket_history f
     where f.account_id = t.account_id and f.ticket_id = t.ticket_id and f.is_first and f.valid_from > tickets_as_of.at));
 end;
 comment on function analytics.tickets_as_of(timestamptz) is
-  'Every ticket that was there at a time, as it was then. certain is false where it may have been otherwise: where the change that ended the row may have happened by then; and where nobody can tell what it was, since it was first seen, or had changed, later: then its values are null. Times after analytics.completeness says are as far as the mirror knows.';
+  'Every ticket that was there at a time, as it was then. certain is false where it may have been otherwise: where the change that ended the row may have happened by then; and where nobody can tell what it was, since it was first seen, or had changed, later: then its values are null. Certain is so as far as changes were seen: what was changed and changed back between two readings left no trace. Times after analytics.completeness says are as far as the mirror knows.';
 
 create function analytics.backlog_daily(from_day date, to_day date, time_zone text default 'UTC')
 returns table (account_id text, day date, state text, inbox_id text, user_id text, tickets bigint, uncertain bigint)
@@ -431,10 +440,13 @@ begin atomic
   with days as materialized (
     select g.n::int as n, from_day + g.n::int - 1 as day
     from generate_series(1, to_day - from_day + 1) g (n)),
-  -- When they end, a microsecond later: so the number of a time is how many days have ended before it.
+  -- When they end, a microsecond later: so the number of a time is how many days have ended before it. Where clocks go back to
+  -- midnight there are two, of which PostgreSQL takes the later one: the day ends with the first.
   ends as materialized (
-    select array_agg(((d.day + 1)::timestamp at time zone time_zone) + interval '1 microsecond' order by d.n) as at
-    from days d),
+    select array_agg(m.at - case
+      when (m.at - interval '1 hour') at time zone time_zone >= (d.day + 1)::timestamp then interval '1 hour'
+      else interval '0' end + interval '1 microsecond' order by d.n) as at
+    from days d cross join lateral (select (d.day + 1)::timestamp at time zone time_zone as at) m),
   -- The ends of days after the first number, up to the second one.
   span as (
     select h.account_id, h.state, h.inbox_id, h.user_id, width_bucket(h.valid_from, (select e.at from ends e)) as after,
@@ -459,11 +471,13 @@ begin atomic
       where not h.is_first and h.valid_from >= (select e.at[1] from ends e)
         and coalesce(h.change_after < (select e.at[cardinality(e.at)] from ends e), true)) n
     left join lateral (
-      select h.state, h.inbox_id, h.user_id, analytics.is_backlog(h.state, h.spam, h.trash) as counts,
+      select h.state, h.inbox_id, h.user_id, h.valid_to, analytics.is_backlog(h.state, h.spam, h.trash) as counts,
         width_bucket(h.valid_from, (select e.at from ends e)) as after
       from analytics.ticket_history h
-      where h.account_id = n.account_id and h.ticket_id = n.ticket_id and h.valid_to = n.valid_from
-      limit 1) o on true
+      -- By the primary key.
+      where h.account_id = n.account_id and h.ticket_id = n.ticket_id and h.valid_from < n.valid_from
+      order by h.valid_from desc
+      limit 1) o on o.valid_to = n.valid_from
     cross join lateral (
       select o.state, o.inbox_id, o.user_id where o.counts
       union all
@@ -496,7 +510,7 @@ begin atomic
   where t.tickets > 0 or t.uncertain > 0;
 end;
 comment on function analytics.backlog_daily(date, date, text) is
-  'How many tickets were open work at the end of each day of a time zone, by state, inbox and user: as analytics.tickets_as_of tells for that midnight, without spam, trash, closed and archived ones. Under state null: tickets that were there, and of which nobody can tell what they were. uncertain: the true number may differ by so many; of so many tickets the change that brought them in or took them out may have happened on either side of that midnight, or nothing is known. A day that is not over shows what is known so far.';
+  'How many tickets were open work at the end of each day of a time zone, by state, inbox and user: as analytics.tickets_as_of tells for that midnight, without spam, trash, closed and archived ones. Under state null: tickets that were there, and of which nobody can tell what they were. uncertain: the true number may differ by so many; of so many tickets the change that brought them in or took them out may have happened on either side of that midnight, or nothing is known. So it may be more than tickets. What was changed and changed back between two readings is in neither; a deletion of which deleted_after is not known counts as of valid_to. A day that is not over shows what is known so far.';
 
 -- The clock of the source was set back: what it dated later than that is of no time that was. Of such rows the last one stays,
 -- from then on.

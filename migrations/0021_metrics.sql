@@ -37,8 +37,11 @@ select g.account_id, g.ticket_id,
   row_number() over (partition by g.account_id, g.ticket_id order by g.replies_before)::int as turn,
   g.waiting_since, g.answered_at,
   date_part('epoch', g.answered_at - g.waiting_since) as wait_seconds,
-  case when exists (select from analytics.stored_calendar_assignments)
-    then analytics.business_seconds(analytics.calendar_of(g.account_id, t.inbox_id), g.waiting_since, g.answered_at)::float8 end as wait_business_seconds,
+  -- As analytics.calendar_of has it, which would ask for each turn which accounts may be read.
+  analytics.business_seconds((
+    select a.calendar from analytics.stored_calendar_assignments a
+    where a.account_id = g.account_id and (a.inbox_id = t.inbox_id or a.inbox_id is null)
+    order by a.inbox_id nulls last limit 1), g.waiting_since, g.answered_at)::float8 as wait_business_seconds,
   g.user_id, g.inbound_messages, g.first_message_id, g.reply_message_id,
   g.reply_message_id is not null as is_answered,
   g.reply_message_id is not null and g.replies_before = 0 as is_first_response
@@ -192,12 +195,9 @@ cross join lateral (
       -- Where another one follows at once, it ended with that one's beginning; else with the deletion of the ticket.
       s.valid_from - s.change_after + case
         when s.next_from = s.valid_to then s.next_from - s.next_after
-        else (
-          select y.valid_to - y.deleted_after from helpdesk.ticket_history y
-          where y.account_id = t.account_id and y.ticket_id >= t.id and y.ticket_id <= t.id and y.valid_to = s.valid_to
-          order by y.ticket_id, y.valid_from limit 1) end as within
+        else s.valid_to - s.deleted_after end as within
     from (
-      select v.state, v.valid_from, v.valid_to, v.change_after, d.resolved,
+      select v.state, v.valid_from, v.valid_to, v.change_after, v.deleted_after, d.resolved,
         lag(d.resolved) over once as was_resolved,
         lead(v.valid_from) over once as next_from, lead(v.change_after) over once as next_after
       from analytics.ticket_state_intervals v
@@ -305,9 +305,9 @@ begin
       ('full_resolution_error_seconds', 'It was at most so much shorter; null: how much is not known, or there is none.'),
       ('full_resolution_business_seconds', 'full_resolution_seconds in business hours; null without a calendar. Wrong by full_resolution_error_seconds at most.'),
       ('reopen_count', 'How often it was seen to be unresolved again.'),
-      ('reopen_error_seconds', 'For so long in all nobody knows when it changed: what was undone within that time was not counted. Null: for how long is not known.'),
+      ('reopen_error_seconds', 'For so long in all nobody knows when it changed: what was undone within that time was not counted, nor what was undone between two readings that showed no change. Null: for how long is not known.'),
       ('assignment_count', 'How often it was seen to be assigned to one of the team who did not have it before.'),
-      ('assignment_error_seconds', 'For so long in all nobody knows when it changed: what was undone within that time was not counted. Null: for how long is not known.'),
+      ('assignment_error_seconds', 'For so long in all nobody knows when it changed: what was undone within that time was not counted, nor what was undone between two readings that showed no change. Null: for how long is not known.'),
       ('seconds_open', 'How long it was open, in all times that have ended. One that goes on is in analytics.ticket_state_intervals.'),
       ('open_error_seconds', 'seconds_open is wrong by so much at most; null: by how much is not known.'),
       ('seconds_hold', 'How long it was on hold, in all times that have ended.'),
@@ -524,6 +524,43 @@ create trigger keep_metrics after update on helpdesk.tickets for each row
   execute function analytics.keep_metrics_of_ticket();
 create trigger keep_metrics_removed after delete on helpdesk.tickets for each row execute function analytics.keep_metrics_of_ticket();
 
+-- Business times are stored with the hours of a moment: who changes these notes it in the same transaction, and so it is known
+-- if the one that was to work them out anew was killed.
+create table analytics.stored_recomputes (
+  account_id text primary key,
+  asked int not null default 1
+);
+comment on table analytics.stored_recomputes is
+  'Accounts whose calendars have changed since analytics.recompute last went through: see analytics.integrity.';
+comment on column analytics.stored_recomputes.account_id is 'The account.';
+comment on column analytics.stored_recomputes.asked is 'How often they have changed since: so that what changes while it is at work is not forgotten.';
+
+create function analytics.ask_for_recompute() returns trigger
+language plpgsql
+as $$
+begin
+  if tg_table_name = 'stored_calendar_assignments' then
+    insert into analytics.stored_recomputes (account_id)
+    select case tg_op when 'DELETE' then old.account_id else new.account_id end
+    on conflict (account_id) do update set asked = stored_recomputes.asked + 1;
+  else
+    insert into analytics.stored_recomputes (account_id)
+    select distinct a.account_id from analytics.stored_calendar_assignments a
+    where a.calendar in (select s.calendar from changed s) order by 1
+    on conflict (account_id) do update set asked = stored_recomputes.asked + 1;
+  end if;
+  return null;
+end
+$$;
+comment on function analytics.ask_for_recompute() is
+  'Notes in analytics.stored_recomputes whose business times are those of before.';
+create trigger ask_for_recompute after insert or update or delete on analytics.stored_calendar_assignments
+  for each row execute function analytics.ask_for_recompute();
+create trigger ask_for_recompute_written after insert on analytics.calendar_spans
+  referencing new table as changed for each statement execute function analytics.ask_for_recompute();
+create trigger ask_for_recompute_removed after delete on analytics.calendar_spans
+  referencing old table as changed for each statement execute function analytics.ask_for_recompute();
+
 -- In batches, so that nobody waits for long; under the lock of the tickets, so that what is written meanwhile is not written over.
 create procedure analytics.recompute(account text default null, batch int default 500)
 language plpgsql
@@ -532,8 +569,14 @@ declare
   one text;
   last text;
   ids text[];
+  before int;
 begin
-  for one in select a.account_id from sync.accounts a where recompute.account is null or a.account_id = recompute.account order by 1 loop
+  for one in
+    select k.account_id from (
+      select a.account_id from sync.accounts a union select q.account_id from analytics.stored_recomputes q) k
+    where recompute.account is null or k.account_id = recompute.account order by 1
+  loop
+    before := (select q.asked from analytics.stored_recomputes q where q.account_id = one);
     last := '';
     loop
       select array_agg(k.id) into ids
@@ -545,6 +588,8 @@ begin
       last := ids[cardinality(ids)];
       commit;
     end loop;
+    delete from analytics.stored_recomputes q where q.account_id = one and q.asked = before;
+    commit;
   end loop;
 end
 $$;
@@ -576,7 +621,13 @@ from (
   where k.kind in ('authored', 'note') and k.user_id is not null and k.created_at is not null
   union all
   select r.account_id, (r.answered_at at time zone z.time_zone)::date, r.user_id, r.ticket_id,
-    0, 0, r.is_first_response::int, 1, r.wait_seconds, r.wait_business_seconds
+    0, 0, r.is_first_response::int, 1, r.wait_seconds,
+    -- Not that of reply_turns: that would be worked out of every turn, whatever days are asked for.
+    analytics.business_seconds((
+      select a.calendar from analytics.stored_calendar_assignments a
+      where a.account_id = r.account_id and (a.inbox_id is null or a.inbox_id = (
+        select t.inbox_id from helpdesk.tickets t where t.account_id = r.account_id and t.id = r.ticket_id))
+      order by a.inbox_id nulls last limit 1), r.waiting_since, r.answered_at)
   from analytics.reply_turns r join analytics.account_zones z using (account_id)
   where r.answered_at is not null) d
 group by d.account_id, d.day, d.user_id;
@@ -655,9 +706,9 @@ from (
 full join (
   select m.account_id, m.customer_id,
     count(*) as tickets,
-    count(*) filter (where m.state in ('open', 'hold', 'snoozed')) as open_tickets,
-    count(m.waiting_since) filter (where m.state in ('open', 'hold', 'snoozed')) as waiting_tickets,
-    min(m.waiting_since) filter (where m.state in ('open', 'hold', 'snoozed')) as waiting_since,
+    count(*) filter (where analytics.is_backlog(m.state, m.spam, m.trash)) as open_tickets,
+    count(m.waiting_since) filter (where analytics.is_backlog(m.state, m.spam, m.trash)) as waiting_tickets,
+    min(m.waiting_since) filter (where analytics.is_backlog(m.state, m.spam, m.trash)) as waiting_since,
     min(m.created_at) as first_ticket_at, max(m.created_at) as last_ticket_at,
     sum(m.inbound_count) as inbound_messages, sum(m.authored_count) as replies, max(m.last_inbound_at) as last_inbound_at,
     avg(m.first_response_seconds) as average_first_response_seconds, sum(m.reopen_count) as reopens
@@ -670,8 +721,8 @@ comment on column analytics.customer_summary.account_id is 'The operator''s name
 comment on column analytics.customer_summary.customer_id is 'The customer; joins helpdesk.customers.id.';
 comment on column analytics.customer_summary.is_mirrored is 'True if the customer is in the mirror, and not deleted at the source.';
 comment on column analytics.customer_summary.tickets is 'Tickets of theirs.';
-comment on column analytics.customer_summary.open_tickets is 'Of these, open, held or snoozed ones.';
-comment on column analytics.customer_summary.waiting_tickets is 'Of these, those in which they wait for a reply.';
+comment on column analytics.customer_summary.open_tickets is 'Of these, those that are work to be done still: neither closed nor archived, as analytics.is_backlog has it.';
+comment on column analytics.customer_summary.waiting_tickets is 'Of open_tickets, those in which they wait for a reply.';
 comment on column analytics.customer_summary.waiting_since is 'Since when they wait in one of these; null if they do not.';
 comment on column analytics.customer_summary.first_ticket_at is 'When their first ticket was created.';
 comment on column analytics.customer_summary.last_ticket_at is 'When their last ticket was created.';
@@ -780,7 +831,8 @@ cross join lateral (values
       and not exists (
         select from helpdesk.ticket_history h
         where h.account_id = a.account_id and h.ticket_id = t.id and h.valid_to is null
-          and (h.state, h.user_id, h.inbox_id, h.spam, h.trash) is not distinct from (t.state, t.user_id, t.inbox_id, t.spam, t.trash))),
+          and (h.state, h.user_id, h.inbox_id, h.spam, h.trash) is not distinct from (t.state, t.user_id, t.inbox_id, t.spam, t.trash)
+          and sync.same_set(h.label_ids, t.label_ids))),
     'The open row of its history is what the ticket is now: there should be none.'),
   ('history of tickets that are not here',
     (select count(*) from helpdesk.ticket_history h where h.account_id = a.account_id
@@ -796,6 +848,9 @@ cross join lateral (values
     (select count(*) from helpdesk.tickets t where t.account_id = a.account_id
       and not exists (select from analytics.stored_ticket_metrics s where s.account_id = a.account_id and s.ticket_id = t.id)),
     'Metrics are written with the ticket: there should be none. If there are, call analytics.recompute.'),
+  ('business times that are not worked out anew',
+    (select count(*) from analytics.stored_recomputes q where q.account_id = a.account_id),
+    'A calendar has changed, and analytics.recompute has not gone through since: business times of some tickets are those of before. Call it, or run npx shelfdesk calendar set again.'),
   ('metrics of tickets that are not here',
     (select count(*) from analytics.stored_ticket_metrics s where s.account_id = a.account_id
       and not exists (select from helpdesk.tickets t where t.account_id = a.account_id and t.id = s.ticket_id)),
@@ -824,17 +879,17 @@ comment on column analytics.integrity.means is 'What it means, and whether there
 
 create table analytics.metric_definitions (
   relation text not null,
-  metric text not null,
+  name text not null,
   unit text not null,
   kind text not null check (kind in ('exact', 'observed')),
   formula text not null,
   other_vendors text,
-  primary key (relation, metric)
+  primary key (relation, name)
 );
 comment on table analytics.metric_definitions is
   'What each figure of this schema is, word by word, and what others call by that name.';
 comment on column analytics.metric_definitions.relation is 'The view or function of analytics that has it.';
-comment on column analytics.metric_definitions.metric is 'Its column there.';
+comment on column analytics.metric_definitions.name is 'Its column there.';
 comment on column analytics.metric_definitions.unit is 'seconds, messages, tickets and so on; time, flag or id where it is no figure.';
 comment on column analytics.metric_definitions.kind is
   'exact: it follows from messages, which carry their time. observed: the source keeps no history, so it follows from what was seen of it, and a column beside it says how wrong it may be.';
@@ -843,7 +898,7 @@ comment on column analytics.metric_definitions.formula is
 comment on column analytics.metric_definitions.other_vendors is
   'How other help desks define what they call so, as their manuals say it; null where none has it, or all mean the same.';
 
-insert into analytics.metric_definitions (relation, metric, unit, kind, formula, other_vendors) values
+insert into analytics.metric_definitions (relation, name, unit, kind, formula, other_vendors) values
   ('ticket_metrics', 'first_response_seconds', 'seconds', 'exact',
     'First authored message after the first inbound one − the first inbound one. Null while there is none, and if an authored message came before the first inbound one.',
     'Zendesk (first reply time): creation of the ticket to the first public comment of an agent. Freshdesk: creation to the first public reply of an agent. Help Scout: the customer''s first message to the first reply of a user, automatic replies left out. Front: the first inbound message to the first reply of a teammate. Intercom: the customer''s first message, or the hand-over by a bot, to the first reply of a teammate.'),
@@ -913,7 +968,7 @@ insert into analytics.metric_definitions (relation, metric, unit, kind, formula,
     'How often closed or archived was followed by another state.',
     'Zendesk (reopens) and Freshdesk: solved back to open, told by the event. Help Scout: closed conversations that a customer answers.'),
   ('ticket_metrics', 'reopen_error_seconds', 'seconds', 'observed',
-    'Sum of valid_from − change_after over all rows of the ticket''s history: for so long it was not looked at when it changed, and what changed back within that time was not seen.', null),
+    'Sum of valid_from − change_after over all rows of the ticket''s history: for so long it was not looked at when it changed, and what changed back within that time was not seen. Only times that ended with a change count: what changed, and changed back, between two other readings left no trace.', null),
   ('ticket_metrics', 'assignment_count', 'times', 'observed',
     'How often user_id became a user who was not there in the row before. The first row counts if it has a user.',
     'Zendesk (assignee stations): changes of the assignee, told by the event.'),
@@ -946,18 +1001,30 @@ insert into analytics.metric_definitions (relation, metric, unit, kind, formula,
   ('arrivals_hourly', 'tickets_created', 'tickets', 'exact', 'Tickets whose created_at lies in the hour.', null),
   ('arrivals_hourly', 'inbound_messages', 'messages', 'exact', 'Inbound messages whose created_at lies in the hour.', null),
   ('customer_summary', 'tickets', 'tickets', 'exact', 'Tickets of the customer that are not deleted, spam or trash.', null),
-  ('customer_summary', 'open_tickets', 'tickets', 'exact', 'Of these, those that are open, on hold or snoozed now.', null),
-  ('customer_summary', 'waiting_tickets', 'tickets', 'exact', 'Of these, those with a waiting_since.', null),
+  ('customer_summary', 'open_tickets', 'tickets', 'exact', 'Of these, those that are neither closed nor archived now: open, on hold, snoozed, or in a state that is new. As backlog_daily counts.', null),
+  ('customer_summary', 'waiting_tickets', 'tickets', 'exact', 'Of open_tickets, those with a waiting_since.', null),
   ('customer_summary', 'inbound_messages', 'messages', 'exact', 'Sum of inbound_count of the tickets.', null),
   ('customer_summary', 'replies', 'messages', 'exact', 'Sum of authored_count of the tickets.', null),
   ('customer_summary', 'average_first_response_seconds', 'seconds', 'exact', 'Average of first_response_seconds of the tickets that have one.', null),
   ('customer_summary', 'reopens', 'times', 'observed', 'Sum of reopen_count of the tickets; each has its reopen_error_seconds.', null),
   ('backlog_daily', 'tickets', 'tickets', 'observed',
-    'At the end of each local day: tickets that were neither closed nor archived, neither spam nor trash, and not deleted.',
+    'At the end of each local day: tickets that were neither closed nor archived, neither spam nor trash, and not deleted. Under state null also those that were there, and of which nobody can tell what they were: those may have been closed.',
     'Zendesk (backlog, unsolved tickets): the same, of states new, open, pending and on hold.'),
-  ('backlog_daily', 'uncertain', 'tickets', 'observed', 'How many of them may have been otherwise at that time: it lies between change_after and valid_from of a change.', null);
+  ('backlog_daily', 'uncertain', 'tickets', 'observed', 'By how many the true number may differ: changes, into this group or out of it, that may have happened on either side of that midnight, since it lies between change_after and valid_from (of a deletion between deleted_after and valid_to); and tickets of which nothing is known. Tickets that are not among "tickets" count too, so it may be more than these. What was changed and changed back between two readings does not count.', null),
+  ('tickets_as_of', 'certain', 'flag', 'observed',
+    'True if the time lies before change_after of the row that follows, before deleted_after of a deletion, or in a row that has not ended. False also where the ticket was there, and its history begins later. As far as changes were seen: what was changed and changed back between two readings left no trace.', null),
+  ('shelf_events', 'event', 'kind', 'observed',
+    'From one row of books.shelf_volume_history to the next: no place to a place is added, place to place moved, place to none removed; a first row that has a place and no change_after is found.', null),
+  ('shelf_events', 'at', 'time', 'observed', 'valid_from of that row: by then it had happened. What came and went between two readings is not here.', null),
+  ('shelf_events', 'change_after', 'time', 'observed', 'It happened after this time; null where nothing is known of the time before.', null),
+  ('reply_turns', 'is_answered', 'flag', 'exact', 'There is an authored message after the burst.', null),
+  ('reply_turns', 'is_first_response', 'flag', 'exact', 'It is answered, and no authored message came before the burst.', null),
+  ('customer_summary', 'is_mirrored', 'flag', 'exact', 'The customer has a row in helpdesk.customers, and is not deleted there.', null),
+  ('customer_summary', 'waiting_since', 'time', 'exact', 'The earliest waiting_since of waiting_tickets.', 'Intercom (waiting since), of a conversation.');
 
 -- What is here already.
 set local jit = off;
+-- Most rows of history are new to the planner here, which takes them for few.
+analyze helpdesk.ticket_history;
 insert into analytics.stored_ticket_metrics select * from analytics.ticket_metrics_defined;
 analyze analytics.stored_ticket_metrics;

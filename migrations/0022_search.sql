@@ -107,7 +107,8 @@ begin
           order by f.created_at desc, f.id limit wanted);
         exit when cardinality(found) = wanted;
         found := null;
-        step := step * 8;
+        -- Where few messages come, eight times as much four times is before time began.
+        step := least(step * 8, interval '500 years');
         since := since - step;
       end loop;
     end if;

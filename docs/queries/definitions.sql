@@ -1,5 +1,5 @@
 -- How is it counted here, and how do others count it?
-select metric, kind, left(formula, 100) as formula, left(other_vendors, 100) as others
+select name, kind, left(formula, 100) as formula, left(other_vendors, 100) as others
 from analytics.metric_definitions
-where metric in ('first_response_seconds', 'first_reply_seconds', 'full_resolution_seconds', 'is_one_touch', 'reopen_count')
-order by metric, relation;
+where name in ('first_response_seconds', 'first_reply_seconds', 'full_resolution_seconds', 'is_one_touch', 'reopen_count')
+order by name, relation;

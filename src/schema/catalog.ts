@@ -57,7 +57,7 @@ const keysOfViews: Readonly<Record<string, readonly string[]>> = {
   'analytics.completeness': ['account_id', 'stream'],
   'analytics.customer_summary': ['account_id', 'customer_id'],
   'analytics.integrity': ['account_id', 'check_name'],
-  'analytics.metric_definitions': ['metric', 'relation'],
+  'analytics.metric_definitions': ['name', 'relation'],
   'analytics.reply_turns': ['account_id', 'ticket_id', 'turn'],
   'analytics.ticket_history': ['account_id', 'ticket_id', 'valid_from'],
   'analytics.ticket_metrics': ['account_id', 'ticket_id'],

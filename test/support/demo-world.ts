@@ -34,6 +34,7 @@ export async function demoWorld(days = 92): Promise<InProcess> {
     books: { volumes: 60 },
   });
   await here.pool.query(office);
+  await here.pool.query('call analytics.recompute()');
   withBooks(here);
   const begun = here.nowMs;
   const chance = makeRng(8);

@@ -1,8 +1,7 @@
 /** What was so at a time, and how many tickets were open work at the end of each day: both out of the same history. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-// For its parser of bigint, which is set once for all files that share a process.
-import '../../../src/warehouse/pool.ts';
+import { makePool } from '../../../src/warehouse/pool.ts';
 import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 
 interface Row {
@@ -115,6 +114,34 @@ test('every ticket as it was, and whether that is certain', async () => {
       ...{ valid_from: utc('03-28T23:30:00'), valid_to: null, certain: true },
     },
   ]);
+});
+
+test('a deletion of which nobody knows when is not certain', async () => {
+  await using db = await freshDatabase();
+  await write(db, new Map([['d', utc('03-28T08:00:00')]]), [
+    row('d', 'open', '03-28T08:00:00', '03-29T08:00:00', '03-28T07:59:59'),
+    row('d', 'hold', '03-29T08:00:00', '03-30T08:00:00', '03-29T07:00:00'),
+  ]);
+  const asOf = async (at: string) =>
+    (await db.pool.query('select state, certain from analytics.tickets_as_of($1)', [utc(at)])).rows;
+  expect(await asOf('03-29T06:00:00')).toEqual([{ state: 'open', certain: true }]);
+  expect(await asOf('03-29T09:00:00')).toEqual([{ state: 'hold', certain: false }]);
+});
+
+test('where clocks go back to midnight, the day ends with the first one', async () => {
+  await using db = await freshDatabase();
+  // On the Azores the 26th of October 2025 begins at 00:00 UTC; at 01:00 UTC it is midnight again.
+  const at = (text: string) => new Date(`2025-10-${text}Z`);
+  await write(db, new Map([['e', at('25T08:00:00')]]), [
+    row('e', 'open', '01-01T00:00:00', null, '01-01T00:00:00', {
+      ...{ from: at('25T08:00:00'), to: at('26T00:30:00'), after: at('25T07:59:59') },
+    }),
+    row('e', 'closed', '01-01T00:00:00', null, '01-01T00:00:00', { from: at('26T00:30:00'), after: at('26T00:29:00') }),
+  ]);
+  const { rows } = await db.pool.query(
+    `select day::text, state, tickets, uncertain from analytics.backlog_daily('2025-10-24', '2025-10-27', 'Atlantic/Azores')`,
+  );
+  expect(rows).toEqual([{ day: '2025-10-25', state: 'open', tickets: 1, uncertain: 0 }]);
 });
 
 test('the backlog at the end of each day of a zone; where the clocks change, a day ends an hour earlier', async () => {
@@ -256,4 +283,43 @@ test('the backlog of any days is what tickets_as_of says of their ends, and the 
     ),
     { numRuns: 100 },
   );
+});
+
+/** Rows that have ended, and nightly looks only: thousands of changes may be of either day. */
+test('no question is answered with the index that forbids overlaps: each look-up would read all of it', async () => {
+  await using db = await freshDatabase();
+  await using pool = Object.assign(makePool(db.url), { [Symbol.asyncDispose]: () => pool.end() });
+  pool.options.max = 1;
+  await pool.query(`
+    insert into sync.accounts (account_id) values ('default');
+    alter table helpdesk.tickets disable trigger user;
+    alter table helpdesk.ticket_history disable trigger user;
+    insert into helpdesk.tickets (account_id, id, number, created_at, updated_at, _deleted_at, _first_seen_at, _synced_at, _observed_at, _payload)
+      select 'default', 't' || n, n, at, at, case when n % 10 = 0 then at + interval '6 days' end, at, at, at, '{}'
+      from generate_series(1, 3000) n, lateral (select timestamptz '2026-01-01' as at) a;
+    insert into helpdesk.ticket_history (account_id, ticket_id, state, user_id, valid_from, valid_to, change_after, deleted_after, is_first)
+      select 'default', 't' || n, case when k = 3 then 'closed' else 'open' end, 'u' || k, first + k * interval '1 day',
+        case when k < 3 or n % 10 = 0 then first + (k + 1) * interval '1 day' end, first + (k - 1) * interval '1 day',
+        case when k = 3 and n % 10 = 0 then first + k * interval '1 day' end, k = 1
+      from generate_series(1, 3000) n, generate_series(1, 3) k, lateral (select timestamptz '2026-01-01' + n * interval '1 minute' as first) f;
+    analyze helpdesk.tickets, helpdesk.ticket_history`);
+  const given = async () => {
+    await pool.query('select pg_stat_force_next_flush()');
+    const { rows } = await pool.query<{ n: number }>(
+      `select idx_tup_read::float8 as n from pg_stat_user_indexes where indexrelname = 'ticket_history_no_overlap'`,
+    );
+    return rows[0]!.n;
+  };
+  const before = await given();
+  for (const question of [
+    'select * from analytics.ticket_metrics_defined',
+    `select * from analytics.ticket_metrics_defined where account_id = 'default' and ticket_id = 't10'`,
+    `select * from analytics.backlog_daily('2026-01-01', '2026-01-06')`,
+    `select * from analytics.tickets_as_of('2026-01-03T12:00:00Z')`,
+    `select * from analytics.ticket_history where account_id = 'default' and ticket_id = 't10' and valid_to > '2026-01-03'`,
+    `select * from helpdesk.ticket_history where account_id = 'default' and ticket_id = 't10' and valid_to = '2026-01-03'`,
+  ]) {
+    await pool.query(question);
+    expect({ question, read: (await given()) - before }).toEqual({ question, read: 0 });
+  }
 });

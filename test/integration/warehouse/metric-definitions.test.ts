@@ -1,6 +1,6 @@
 /** What is said of the figures, and what does not fit together, in views that analysts read. */
 import { expect, test } from 'vitest';
-import { at, scripted, ticket } from '../../support/scripted.ts';
+import { at, message, scripted, ticket } from '../../support/scripted.ts';
 import { told } from '../../support/told.ts';
 
 /** Columns of the views that are no figures: what a row is of, and what the ticket itself says. */
@@ -29,53 +29,44 @@ const besides: Record<string, readonly string[]> = {
     'user_id',
     'first_message_id',
     'reply_message_id',
-    'is_answered',
-    'is_first_response',
   ],
   agent_daily: ['account_id', 'day', 'user_id'],
+  shelf_events: ['account_id', 'owner_id', 'shelf_id', 'volume_id', 'position'],
   arrivals_hourly: ['account_id', 'hour', 'local_weekday', 'local_hour'],
-  customer_summary: [
-    'account_id',
-    'customer_id',
-    'is_mirrored',
-    'waiting_since',
-    'first_ticket_at',
-    'last_ticket_at',
-    'last_inbound_at',
-  ],
+  customer_summary: ['account_id', 'customer_id', 'first_ticket_at', 'last_ticket_at', 'last_inbound_at'],
 };
 
 test('every figure has a definition, and every definition a figure', async () => {
   await using s = await scripted();
-  const columns = await s.rows(`select attrelid::regclass::text as relation, attname::text as metric from pg_attribute
+  const columns = await s.rows(`select attrelid::regclass::text as relation, attname::text as name from pg_attribute
     where attnum > 0 and attrelid in (select oid from pg_class where relnamespace = 'analytics'::regnamespace and relkind = 'v')`);
-  const defined = (await s.rows('select relation, metric, kind, unit from analytics.metric_definitions')) as {
+  const defined = (await s.rows('select relation, name, kind, unit from analytics.metric_definitions')) as {
     relation: string;
-    metric: string;
+    name: string;
     kind: string;
     unit: string;
   }[];
-  const of = (relation: string) => defined.filter(one => one.relation === relation).map(one => one.metric);
+  const of = (relation: string) => defined.filter(one => one.relation === relation).map(one => one.name);
   for (const [relation, others] of Object.entries(besides)) {
-    const figures = columns.filter(one => one.relation === `analytics.${relation}`).map(one => String(one.metric));
+    const figures = columns.filter(one => one.relation === `analytics.${relation}`).map(one => String(one.name));
     expect({ relation, figures: of(relation).sort() }).toEqual({
       relation,
       figures: figures.filter(name => !others.includes(name)).sort(),
     });
   }
-  const views = new Set(columns.map(one => `${one.relation}.${one.metric}`));
+  const views = new Set(columns.map(one => `${one.relation}.${one.name}`));
   // Of functions, what they return.
   const returned = await s.rows(`select p.proname || '.' || a.name as name from pg_proc p
     cross join unnest(p.proargnames) as a (name) where p.pronamespace = 'analytics'::regnamespace`);
   for (const { name } of returned) views.add(`analytics.${name}`);
-  expect(
-    defined.map(({ relation, metric }) => `analytics.${relation}.${metric}`).filter(name => !views.has(name)),
-  ).toEqual([]);
+  expect(defined.map(({ relation, name }) => `analytics.${relation}.${name}`).filter(name => !views.has(name))).toEqual(
+    [],
+  );
 
   // What is observed says how wrong it may be, beside it.
   const observed = defined
     .filter(one => one.relation === 'ticket_metrics' && one.kind === 'observed')
-    .map(one => one.metric);
+    .map(one => one.name);
   const errorOf = (metric: string) =>
     `${metric
       .replace(/_business_seconds$/, '_seconds')
@@ -144,6 +135,8 @@ test('what does not fit together is counted, check by check', async () => {
     [`update helpdesk.tickets set _messages_as_of = null`, ['1 tickets whose messages are not complete']],
     [`delete from helpdesk.ticket_history`, ['1 tickets whose history tells otherwise', '1 tickets without history']],
     [`update helpdesk.ticket_history set state = 'odd'`, ['1 tickets whose history tells otherwise']],
+    [`update helpdesk.ticket_history set label_ids = '{l2}'`, ['1 tickets whose history tells otherwise']],
+    [`insert into analytics.stored_recomputes values ('default')`, ['1 business times that are not worked out anew']],
     [
       `insert into helpdesk.ticket_history (account_id, ticket_id, valid_from, valid_to)
        select account_id, ticket_id, valid_from - interval '1 hour', valid_from + interval '1 hour' from helpdesk.ticket_history`,
@@ -213,4 +206,54 @@ test('what happened on the shelves: found, added, moved, removed, and added agai
     { volume_id: 'new', event: 'removed', position: null, at: at(300), change_after: at(200) },
     { volume_id: 'new', event: 'added', position: 0, at: at(400), change_after: at(300) },
   ]);
+});
+
+test('business time is worked out for what is asked for, and not for every turn there is', async () => {
+  await using s = await scripted();
+  await s.rows(`insert into analytics.calendars values ('office', 'UTC')`);
+  await s.rows(
+    `insert into analytics.calendar_hours select 'office', n, '09:00', '17:00' from generate_series(1, 7) n`,
+  );
+  await s.rows(`insert into analytics.stored_calendar_assignments values ('default', null, 'office')`);
+  for (const [i, day] of ['05', '06', '07'].entries()) {
+    const said = ['10', '11'].map(hour =>
+      message(`m${day}-${hour}`, {
+        ...{ direction: hour === '10' ? 'in' : 'out', user_id: hour === '10' ? null : 'u1' },
+        created_at: `2026-01-${day}T${hour}:00:00Z`,
+      }),
+    );
+    await told(
+      s.pool,
+      'default',
+      Date.UTC(2026, 0, 8),
+      ticket(`t${i}`, { created_at: `2026-01-${day}T10:00:00Z` }),
+      said,
+    );
+  }
+  const client = await s.pool.connect();
+  try {
+    await client.query(`set track_functions = 'pl'`);
+    const calls = async () => {
+      await client.query('select pg_stat_force_next_flush()');
+      const { rows } = await client.query<{ name: string; calls: number }>(
+        `select funcname as name, calls::float8 as calls from pg_stat_user_functions where schemaname = 'analytics'`,
+      );
+      return (name: string) => rows.find(row => row.name === name)?.calls ?? 0;
+    };
+    const [before, asked] = [
+      await calls(),
+      await client.query(
+        `select wait_seconds, wait_business_seconds from analytics.agent_daily where day = '2026-01-06'`,
+      ),
+    ];
+    expect(asked.rows).toEqual([{ wait_seconds: 3600, wait_business_seconds: 3600 }]);
+    const ofDay = await calls();
+    expect(ofDay('business_seconds') - before('business_seconds')).toBe(1);
+    await client.query('select wait_business_seconds from analytics.reply_turns');
+    const ofAll = await calls();
+    expect(ofAll('business_seconds') - ofDay('business_seconds')).toBe(3);
+    expect(ofAll('calendar_of') - before('calendar_of')).toBe(0);
+  } finally {
+    client.release(true);
+  }
 });

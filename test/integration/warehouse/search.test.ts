@@ -275,3 +275,17 @@ test('subjects and addresses are found that are written nearly alike, the most s
     client.release(true);
   }
 });
+
+test('where few messages come, one in nine days, they are searched like any others', async () => {
+  await using db = await freshDatabase();
+  await accounts(db.pool, 'acme');
+  const days = Array.from({ length: 320 }, (_, i) => ({
+    id: `m${i}`,
+    text: i % 100 ? 'often' : 'rarely',
+    at: i * 9 * 1440,
+  }));
+  await keep(db.pool, ...days);
+  expect(await found(db.pool, 'nowhere')).toEqual([]);
+  expect(await found(db.pool, 'rarely')).toEqual(['m300', 'm200', 'm100', 'm0']);
+  expect(await found(db.pool, 'often', 1)).toEqual(['m319']);
+});
