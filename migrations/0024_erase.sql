@@ -73,20 +73,29 @@ create function sync.contact_forms(value text) returns text[]
 language sql immutable parallel safe
 begin atomic
   select case
-    when v.text ~ '[^[:space:]<>()",;:@]@[^[:space:]<>()",;:@]' then array(
-      select distinct rtrim(found[1], '.')
-      from regexp_matches(v.text, '([^[:space:]<>()",;:@]+@[^[:space:]<>()",;:@]+)', 'g') found)
-    when v.text ~ '^[-0-9+()./[:space:]]*$' then
-      case when length(regexp_replace(v.text, '[^0-9]', '', 'g')) >= 6 then array[regexp_replace(v.text, '[^0-9]', '', 'g')] else '{}' end
+    when v.text ~ '[^][{}`?<>()",;:@[:space:]]@[^][{}`?<>()",;:@[:space:]]' then array(
+      select distinct e.mail
+      from regexp_matches(v.text, '([^][{}`?<>()",;:@[:space:]]+@[^][{}`?<>()",;:@[:space:]]+)', 'g') found,
+        lateral (select btrim(found[1], '.''!*')) e (mail)
+      -- Addresses that many write from are nobody's.
+      where e.mail !~ '^((no|do-?not)[-_.]?reply|mailer-daemon|postmaster|nobody|null|none|unknown|undefined|anonymous)([-_.+][^@]*)?@')
+    when v.text ~ '^([a-z]+:)?[-0-9+()./,;[:space:]]*$' then array(
+      select distinct d.digits
+      from regexp_split_to_table(v.text, '[,;]') part,
+        lateral (select regexp_replace(part, '[^0-9]', '', 'g')) d (digits)
+      -- One digit again and again, and those that are in a row, are filled in where there is no number.
+      where length(d.digits) >= 7 and d.digits <> repeat(left(d.digits, 1), length(d.digits))
+        and strpos('012345678901234567890', d.digits) = 0 and strpos('098765432109876543210', d.digits) = 0)
     -- Words that stand for no address name nobody.
-    when length(v.text) >= 3 and v.text not in
-      ('null', 'none', 'undefined', 'unknown', 'anonymous', 'nil', 'nan', 'n/a', 'true', 'false') then array[v.text]
+    when length(v.text) >= 3 and regexp_replace(v.text, '[^a-z0-9]', '', 'g') not in
+      ('null', 'none', 'undefined', 'unknown', 'anonymous', 'nobody', 'nil', 'nan', 'na', 'test', 'true', 'false') then array[v.text]
     else '{}'::text[] end
-  -- U+FFFD stands for what could not be stored.
-  from (select lower(btrim(replace(value, U&'\FFFD', ''), ' @')) as text) v;
+  -- Spaces and hyphens of other kinds; what nobody sees; and U+FFFD, which stands for what could not be stored.
+  from (select lower(btrim(
+    translate(value, U&'\00A0\202F\2011\200B\200C\200D\2060\FEFF\00AD\FFFD', '  -'), ' @')) as text) v;
 end;
 comment on function sync.contact_forms(text) is
-  'What a contact value, or a field that holds some, is compared by: each e-mail address in it in lower case; else a phone number as digits, of six at least; else the text in lower case, without @ before it.';
+  'What a contact value, or a field that holds some, is compared by: each e-mail address in it in lower case; else each phone number as digits, of seven at least; else the text in lower case, without @ before it. Nothing for words, numbers and addresses that name nobody, such as unknown, 0000000 and noreply@shop.example.';
 
 create function sync.contact_hash(form text) returns text
 language sql stable parallel safe
@@ -101,11 +110,21 @@ as $$
 begin
   -- 'SHER': whoever erases waits for the commits under way, and those that come wait for it. Looked up after the lock is there.
   perform pg_advisory_xact_lock_shared(1397245266, hashtext(account));
-  return exists (select from sync.erased e where e.account_id = account);
+  if not exists (select from sync.erased e where e.account_id = account) then return false; end if;
+  if not exists (select from sync.secret_erasure) then
+    raise exception 'the key in sync.secret_erasure is gone: nobody who was erased would be known again, so nothing is stored in account %', account
+      using hint = 'Bring its one row back from the dump that the database was restored from: docs/ERASURE.md.';
+  end if;
+  return true;
 end
 $$;
 comment on function sync.any_erased(text) is
   'Whether somebody was erased in this account. Until the transaction ends nobody else is: what is stored in it was looked at before.';
+
+-- By these is found what is here of somebody: also while others are stored, so it must not take long.
+create index changes_given on sync.changes (account_id, record_id) where table_name = 'tickets' and changes ? 'customer_id';
+create index rejects_of_record on sync.rejects (account_id, stream, record_id);
+create index rejects_asked on sync.rejects (account_id, stream, ask_id);
 
 create function sync.kept_of(payload jsonb, kept text[]) returns jsonb
 language sql immutable parallel safe
@@ -116,6 +135,8 @@ begin atomic
 end;
 comment on function sync.kept_of(jsonb, text[]) is 'Of an object the fields of these names.';
 
+comment on column sync.operations.who is
+  'Who: user and machine of a terminal, or the role and the address of a browser; the worker, where it erases by itself who was erased before and comes again.';
 comment on column sync.operations.action is 'What: run, pause, resume, retry, cancel, erase, let a reader in, revoke a reader, calendar.';
 comment on column sync.operations.subject is 'To what: a stream, a run, a customer, a reader; empty: the whole account.';
 

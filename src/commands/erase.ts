@@ -1,12 +1,20 @@
 /** `erase --customer <id>`: removes what is here of a person, and keeps it out. */
 import type { Command } from 'commander';
 import { systemClock } from '../clock.ts';
-import { exitCodes } from '../errors.ts';
+import { exitCodes, UsageError } from '../errors.ts';
 import { eraseCustomer, wouldErase } from '../warehouse/operations.ts';
 import type { Act, Deps } from './command.ts';
 import { operator } from './operator.ts';
-import { print, printJson, say, table } from './terminal.ts';
+import { askToType, print, printJson, say, table } from './terminal.ts';
 import { requireTables, warehouseOf } from './warehouse.ts';
+
+interface Options {
+  readonly customer: string;
+  readonly dryRun?: boolean;
+  readonly withShared?: boolean;
+  readonly yes?: boolean;
+  readonly json?: boolean;
+}
 
 export function addErase(program: Command, deps: Deps, act: Act): void {
   program
@@ -15,17 +23,23 @@ export function addErase(program: Command, deps: Deps, act: Act): void {
       "remove a person's data from mirror, history, rejects and samples, and keep it out when it comes again",
     )
     .requiredOption('--customer <id>', 'their id at the help desk')
-    .option('--dry-run', 'say what would be removed, and whom else it would concern')
+    .option(
+      '--dry-run',
+      'say what would be removed, and whom else it would concern, and undo it; workers wait meanwhile',
+    )
+    .option('--with-shared', 'also if many other customers share a contact value with them, who are erased too')
+    .option('--yes', 'do not ask')
     .option('--json', 'print one JSON document on stdout')
     .action(
-      act(async ({ customer, dryRun = false, json }: { customer: string; dryRun?: boolean; json?: boolean }) => {
+      act(async ({ customer, dryRun = false, withShared = false, yes = false, json }: Options) => {
         const { account, ...config } = deps.config();
+        if (!dryRun && !yes) await confirm(account, customer, deps.signal);
         await using warehouse = await warehouseOf(config, deps.signal);
         await requireTables(warehouse.pg);
         const now = new Date(systemClock.now());
         const { customers, rows } = dryRun
           ? await wouldErase(warehouse.pg, account, customer, now)
-          : await eraseCustomer(warehouse.pg, { account, customer, who: operator() }, now);
+          : await eraseCustomer(warehouse.pg, { account, customer, who: operator(), withShared }, now);
         if (json) printJson({ account, erased: !dryRun, customers, rows });
         else print(table([dryRun ? 'would be erased' : 'erased', 'rows'], Object.entries(rows)));
         const others = customers.filter(id => id !== customer);
@@ -39,4 +53,18 @@ export function addErase(program: Command, deps: Deps, act: Act): void {
         return exitCodes.ok;
       }),
     );
+}
+
+async function confirm(account: string, customer: string, signal: AbortSignal): Promise<void> {
+  const typed = await askToType(
+    `What is here of customer ${customer} in account ${account} will be removed for good. Type the id again to go on: `,
+    signal,
+  );
+  if (typed === customer) return;
+  throw new UsageError(
+    typed === undefined
+      ? 'an erasure cannot be undone, and nobody is here to be asked'
+      : 'nothing was erased: that is another id',
+    'See what it would remove with --dry-run; add --yes to do it without being asked.',
+  );
 }

@@ -1,4 +1,5 @@
 /** What commands say and print. Results go to stdout, everything else to stderr, so that stdout can be piped. */
+import { createInterface } from 'node:readline/promises';
 import { styleText } from 'node:util';
 
 /** A line for people. */
@@ -13,6 +14,17 @@ export function print(text: string): void {
 
 export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2));
+}
+
+/** What a person types; undefined where nobody sits at a terminal. */
+export async function askToType(question: string, signal: AbortSignal): Promise<string | undefined> {
+  if (process.stdin.isTTY !== true || process.stderr.isTTY !== true) return undefined;
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return (await terminal.question(question, { signal })).trim();
+  } finally {
+    terminal.close();
+  }
 }
 
 /** Colour only where a person looks on; node honours NO_COLOR. */

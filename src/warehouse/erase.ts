@@ -2,11 +2,10 @@
  * Removes what is here of people: rows stay as redact.ts would leave them, had they come now, so that a sync changes nothing
  * of them. Nobody stores anything in the account meanwhile; whoever did before has committed.
  */
-import type pg from 'pg';
-import { concerning, type FoundAgain } from './erased.ts';
-import { type Client, transaction } from './pool.ts';
-import { type Clues, kept, naming, type Personal } from './redact.ts';
-import { ofErased } from './rejects.ts';
+import { carries, carriesAddress, formsIn, formsOf, patternsOf } from './forms.ts';
+import type { Client } from './pool.ts';
+import { type Clues, kept, naming } from './redact.ts';
+import { changesNaming, emptyAudit, emptyChanges, emptyDrift, emptyRejects, givenAway, type Theirs } from './traces.ts';
 
 export interface Removed {
   /** Who was erased: the one that was asked for, then those that share a contact value. */
@@ -24,25 +23,6 @@ const cleared = {
 } as const;
 type Reduced = keyof typeof cleared;
 
-/** Of old and new values, and of what comparisons found. */
-const besides = [
-  ...[
-    '_deleted_at',
-    '_deleted_after',
-    '_messages_as_of',
-    '_messages_by',
-    '_removed_at',
-    'row',
-    'contacts.row',
-    'attachments.row',
-  ],
-  ...['ticket_id', 'message_id', 'position', 'ticket_labels', 'attachments.message_id', 'attachments.ticket_id'],
-];
-const keptOf = (table: Reduced) => [...kept[table], ...besides];
-
-/** Rejects that are looked through at once. */
-const batchSize = 200;
-
 /** Who is asked for, everybody who shares a contact value with them, and their tickets. */
 export async function erase(
   client: Client,
@@ -54,55 +34,25 @@ export async function erase(
   const forms = await formsOf(client, account, asked.customers);
   const same = await sharing(client, account, forms);
   const customers = [...asked.customers, ...same.filter(id => !asked.customers.includes(id))];
-  await note(client, account, { customers, asked: asked.customers, forms }, now);
-  return remove(client, account, { customers, tickets: asked.tickets, forms }, now);
+  const kept = await note(client, account, { customers, asked: asked.customers, forms }, now);
+  return remove(client, account, { customers, tickets: asked.tickets, forms, kept }, now);
 }
 
-/** Who came again under another id. Other contact values of theirs are not kept out: else a shared one would reach ever further. */
-export async function eraseFound(pool: pg.Pool, { account, found, nowMs }: FoundAgain): Promise<void> {
-  const now = new Date(nowMs);
-  await transaction(pool, async client => {
-    await alone(client, account);
-    await note(client, account, { customers: found.customers, asked: [], forms: [] }, now);
-    await remove(client, account, { ...found, forms: [] }, now);
-  });
+/**
+ * Who came again: customers and tickets under other ids, and further contact values of who was asked for. Contact values of who was found
+ * only are not kept out: else a shared one would reach ever further.
+ */
+export async function eraseMore(client: Client, account: string, found: Clues, now: Date): Promise<Removed> {
+  await alone(client, account);
+  const forms = await formsIn(client, found.contacts);
+  const customers = [...new Set([...found.customers, ...(await sharing(client, account, forms))])];
+  const kept = await note(client, account, { customers, asked: [], forms }, now);
+  return remove(client, account, { customers, tickets: found.tickets, forms, kept }, now);
 }
 
 /** The other side of sync.any_erased. */
 async function alone(client: Client, account: string): Promise<void> {
   await client.query('select pg_advisory_xact_lock(1397245266, hashtext($1))', [account]);
-}
-
-/** Of the contact values that they have, or had as far as is known. */
-async function formsOf(client: Client, account: string, customers: readonly string[]): Promise<string[]> {
-  const { rows } = await client.query<{ forms: string[] }>(
-    `select array(
-       select distinct f.form
-       from (
-         select k.value from helpdesk.contacts k where k.account_id = $1 and k.customer_id = any ($2)
-         union all
-         select v.value from sync.changes c,
-           jsonb_array_elements_text(case when jsonb_typeof(c.changes -> 'value') = 'array' then c.changes -> 'value' end) v (value)
-         where c.account_id = $1 and c.table_name = 'contacts' and c.parent_id = any ($2)) one,
-         unnest(sync.contact_forms(one.value)) f (form)) as forms`,
-    [account, customers],
-  );
-  return rows[0]!.forms;
-}
-
-/** LIKE patterns of the e-mail addresses among them. */
-const patternsOf = (forms: readonly string[]): string[] =>
-  forms.filter(form => form.includes('@')).map(form => `%${form.replaceAll(/[\\%_]/g, found => `\\${found}`)}%`);
-
-/**
- * SQL: whether a field holds one of the forms $2, whose patterns are $3. What cannot is told first, and cheaply: no index helps,
- * and there may be millions.
- */
-function carries(field: string, forms: readonly string[]): string {
-  const may = [`cardinality($3::text[]) > 0 and lower(${field}) like any ($3::text[])`];
-  if (forms.some(form => /^\d+$/.test(form))) may.push(`${field} ~ '^[-0-9+()./[:space:]]+$'`);
-  if (forms.some(form => !/^\d+$|@/.test(form))) may.push(`lower(btrim(${field}, ' @')) = any ($2::text[])`);
-  return `(${field} is not null and (${may.join(' or ')}) and sync.contact_forms(${field}) && $2::text[])`;
 }
 
 async function sharing(client: Client, account: string, forms: readonly string[]): Promise<string[]> {
@@ -114,38 +64,42 @@ async function sharing(client: Client, account: string, forms: readonly string[]
   return rows.map(({ id }) => id);
 }
 
+/** Answers how many contact values are kept out from now on. */
 async function note(
   client: Client,
   account: string,
   { customers, asked, forms }: { customers: readonly string[]; asked: readonly string[]; forms: readonly string[] },
   now: Date,
-): Promise<void> {
+): Promise<number> {
   await client.query(
     `insert into sync.erased (account_id, customer_id, erased_at, found_again)
      select $1, w.id, $3, w.id <> all ($4) from unnest($2::text[]) w (id) on conflict do nothing`,
     [account, customers, now, asked],
   );
-  await client.query(
+  const { rowCount } = await client.query(
     `insert into sync.secret_erased (account_id, contact_hash, erased_at)
      select $1, sync.contact_hash(w.form), $3 from unnest($2::text[]) w (form) on conflict do nothing`,
     [account, forms, now],
   );
+  return rowCount ?? 0;
 }
 
 interface Who extends Pick<Clues, 'customers' | 'tickets'> {
   readonly forms: readonly string[];
+  /** How many of them are new. */
+  readonly kept: number;
 }
 
 async function remove(client: Client, account: string, who: Who, now: Date): Promise<Removed> {
   const { customers, forms } = who;
-  const patterns = patternsOf(forms);
+  const given = await givenAway(client, account, customers);
   const { rows } = await client.query<{ id: string }>(
     `insert into sync.erased_tickets as e (account_id, ticket_id, erased_at)
      select $1, t.id, $4::timestamptz from helpdesk.tickets t where t.account_id = $1 and t.customer_id = any ($2)
      union select $1, w.id, $4::timestamptz from unnest($3::text[]) w (id)
      on conflict (account_id, ticket_id) do update set erased_at = e.erased_at
      returning e.ticket_id as id`,
-    [account, customers, who.tickets, now],
+    [account, customers, [...who.tickets, ...given], now],
   );
   const tickets = rows.map(({ id }) => id);
   const within = (table: Reduced, column: string, ids: readonly string[]) =>
@@ -173,10 +127,13 @@ async function remove(client: Client, account: string, who: Who, now: Date): Pro
     (await within('messages', 'id', written)) +
     (await reduceFields(client, 'messages', { account, forms, now, ids: restOf('messages') }));
   counts['tickets of others'] = await reduceFields(client, 'tickets', { account, forms, now, ids: restOf('tickets') });
-  counts.changes = await emptyChanges(client, account, { customers, tickets, written, patterns });
-  counts.comparisons = await emptyAudit(client, account, { customers, tickets, patterns });
-  counts.rejects = await emptyRejects(client, account, patterns);
-  counts['samples of drift'] = await emptyDrift(client, account);
+  const old = await changesNaming(client, account, forms);
+  const theirs: Theirs = { customers, tickets, messages: [...new Set([...written, ...old.messages])], forms };
+  counts.changes = await emptyChanges(client, account, theirs, old.changes);
+  counts.comparisons = await emptyAudit(client, account, theirs);
+  counts.rejects = await emptyRejects(client, account, theirs);
+  counts['samples of drift'] = await emptyDrift(client, account, forms);
+  counts['contact values kept out'] = who.kept;
   return { customers, rows: counts };
 }
 
@@ -189,11 +146,21 @@ async function reduce(
 ): Promise<number> {
   if (ids.length === 0) return 0;
   const columns = cleared[table];
+  const all = `sync.kept_of(t._payload, $3)`;
+  // The type of a file may hold its name.
+  const [payload, sets, more] =
+    table === 'attachments'
+      ? [
+          `(case when strpos(t.type, ';') > 0 then jsonb_set(${all}, '{type}', to_jsonb(split_part(t.type, ';', 1)), false) else ${all} end)`,
+          [`type = split_part(t.type, ';', 1)`],
+          ` or strpos(t.type, ';') > 0`,
+        ]
+      : [all, [], ''];
   const { rowCount } = await client.query(
-    `update helpdesk.${table} t set ${columns.map(name => `${name} = null`).join(', ')},
-       _payload = sync.kept_of(t._payload, $3), _synced_at = $4
+    `update helpdesk.${table} t set ${[...columns.map(name => `${name} = null`), ...sets].join(', ')},
+       _payload = ${payload}, _synced_at = $4
      where t.account_id = $1 and t.${column} = any ($2)
-       and (num_nonnulls(${columns.map(name => `t.${name}`).join(', ')}) > 0 or t._payload <> sync.kept_of(t._payload, $3))`,
+       and (num_nonnulls(${columns.map(name => `t.${name}`).join(', ')}) > 0 or t._payload <> ${all}${more})`,
     [account, ids, kept[table], now],
   );
   return rowCount ?? 0;
@@ -203,15 +170,15 @@ async function reduce(
 async function namingThem(
   client: Client,
   account: string,
-  table: keyof typeof fieldsThatName,
+  table: 'messages' | 'tickets',
   forms: readonly string[],
 ): Promise<{ id: string; written: boolean }[]> {
   if (forms.length === 0) return [];
   const written =
     table === 'messages' ? `direction is distinct from 'out' and ${carries('from_address', forms)}` : 'false';
+  const named = fieldsThatName(forms)[table].map(({ when }) => when);
   const { rows } = await client.query<{ id: string; written: boolean }>(
-    `select id, coalesce(${written}, false) as written from helpdesk.${table}
-     where account_id = $1 and (${fieldsThatName[table].map(({ columns: [column] }) => carries(column, forms)).join(' or ')})`,
+    `select id, coalesce(${written}, false) as written from helpdesk.${table} where account_id = $1 and (${named.join(' or ')})`,
     [account, forms, patternsOf(forms)],
   );
   return rows;
@@ -220,18 +187,13 @@ async function namingThem(
 /** Of messages that the team wrote, or that were written to them among others, and of tickets: the fields that name them. */
 async function reduceFields(
   client: Client,
-  table: keyof typeof fieldsThatName,
+  table: 'messages' | 'tickets',
   { account, forms, ids, now }: { account: string; forms: readonly string[]; ids: readonly string[]; now: Date },
 ): Promise<number> {
   if (ids.length === 0) return 0;
-  const fields = fieldsThatName[table];
-  const sets = fields.flatMap(({ columns }) =>
-    columns.map(name => `${name} = case when ${carries(columns[0], forms)} then null else ${name} end`),
-  );
-  const keys = fields.map(
-    ({ columns: [column], keys }) =>
-      `case when ${carries(column, forms)} then '{${keys.join(',')}}'::text[] else '{}' end`,
-  );
+  const fields = fieldsThatName(forms)[table];
+  const sets = fields.map(({ column, when }) => `${column} = case when ${when} then null else ${column} end`);
+  const keys = fields.map(({ key, when }) => `case when ${when} then '{${key}}'::text[] else '{}' end`);
   const { rowCount } = await client.query(
     `update helpdesk.${table} set ${sets.join(', ')}, _payload = _payload - (${keys.join(' || ')}), _synced_at = $4
      where account_id = $1 and id = any ($5)`,
@@ -240,110 +202,15 @@ async function reduceFields(
   return rowCount ?? 0;
 }
 
-/** The first column tells; the fields of `_payload` are those of redact.ts. */
-const fieldsThatName = {
+/** Columns that go, fields of `_payload` with them, and when: as redact.ts has it. */
+const fieldsThatName = (forms: readonly string[]) => ({
   messages: [
-    { columns: ['from_address', 'from_name'], keys: naming.messages.from },
-    { columns: ['to_address'], keys: naming.messages.to },
+    { column: 'from_address', key: 'from', when: carries('from_address', forms) },
+    {
+      ...{ column: 'from_name', key: 'from_name' },
+      when: `(${carries('from_address', forms)} or ${carriesAddress('from_name', forms)})`,
+    },
+    { column: 'to_address', key: 'to', when: carries('to_address', forms) },
   ],
-  tickets: naming.tickets.map(field => ({ columns: [field], keys: [field] })),
-} as const satisfies Record<string, readonly { columns: readonly [string, ...string[]]; keys: readonly string[] }[]>;
-
-/** Also of whatever holds their address in other old values. */
-async function emptyChanges(
-  client: Client,
-  account: string,
-  {
-    customers,
-    tickets,
-    written,
-    patterns,
-  }: Pick<Who, 'customers' | 'tickets'> & Record<'written' | 'patterns', readonly string[]>,
-): Promise<number> {
-  const { rowCount } = await client.query(
-    `with emptied as (
-       select c.id, sync.kept_of(c.changes, case c.table_name when 'customers' then $6::text[] when 'contacts' then $6
-         when 'tickets' then $7 when 'messages' then $8 when 'attachments' then $9 else $10 end) as left
-       from sync.changes c
-       where c.account_id = $1 and (
-         c.table_name = 'customers' and c.record_id = any ($2)
-         or c.table_name = 'contacts' and c.parent_id = any ($2)
-         or c.table_name = 'tickets' and c.record_id = any ($3)
-         or c.table_name = 'messages' and (c.parent_id = any ($3) or c.record_id = any ($4))
-         or c.table_name = 'attachments' and (c.parent_id = any ($3) or c.changes -> 'message_id' ->> 0 = any ($4)
-           or exists (select from helpdesk.attachments f where f.account_id = $1 and f.id = c.record_id and f.message_id = any ($4)))
-         or lower(c.changes::text) like any ($5)))
-     update sync.changes c set changes = e.left from emptied e where c.id = e.id and c.changes <> e.left`,
-    [
-      ...[account, customers, tickets, written, patterns],
-      ...[keptOf('customers'), keptOf('tickets'), keptOf('messages'), keptOf('attachments'), besides],
-    ],
-  );
-  return rowCount ?? 0;
-}
-
-/** That they differed stays, since it is counted; what with is gone. */
-async function emptyAudit(
-  client: Client,
-  account: string,
-  { customers, tickets, patterns }: Pick<Who, 'customers' | 'tickets'> & { patterns: readonly string[] },
-): Promise<number> {
-  const { rowCount } = await client.query(
-    `with emptied as (
-       select a.account_id, a.id, (
-         select jsonb_object_agg(d.key, case when d.key = any ($5) then d.value else '["erased", "erased"]' end)
-         from jsonb_each(a.differences) d) as left
-       from sync.audit a
-       where a.account_id = $1 and a.differences <> '{}' and (
-         a.stream = 'customers' and a.record_id = any ($2)
-         or a.stream in ('tickets', 'messages') and a.record_id = any ($3)
-         or lower(a.differences::text) like any ($4)))
-     update sync.audit a set differences = e.left from emptied e
-     where (a.account_id, a.id) = (e.account_id, e.id) and a.differences <> e.left`,
-    [account, customers, tickets, patterns, [...kept.tickets, ...kept.messages, ...besides]],
-  );
-  return rowCount ?? 0;
-}
-
-async function emptyRejects(client: Client, account: string, patterns: readonly string[]): Promise<number> {
-  let emptied = 0;
-  for (const stream of ['customers', 'tickets', 'messages'] satisfies Personal[]) {
-    for (let after = 0; ; ) {
-      const { rows } = await client.query<{
-        id: number;
-        record_id: string | null;
-        ask_id: string | null;
-        payload: string;
-        named: boolean;
-      }>(
-        `select id, record_id, ask_id, payload, lower(payload || reason) like any ($5) as named from sync.rejects
-         where account_id = $1 and stream = $2 and id > $3 and payload is not null order by id limit $4`,
-        [account, stream, after, batchSize, patterns],
-      );
-      if (rows.length === 0) break;
-      const all = rows.map(({ payload, record_id, ask_id }) => ({
-        text: payload,
-        of: [ask_id ?? undefined, stream === 'messages' ? undefined : (record_id ?? undefined)],
-      }));
-      const theirs = await concerning(client, account, stream, all);
-      const ids = rows.filter(({ named }, i) => named || theirs.has(i)).map(({ id }) => id);
-      await client.query(
-        'update sync.rejects set payload = null, replayable = false, reason = $2 where id = any ($1)',
-        [ids, ofErased],
-      );
-      emptied += ids.length;
-      after = rows.at(-1)!.id;
-    }
-  }
-  return emptied;
-}
-
-/** A sample is cut, so that nobody can tell whose it is: the next record that differs gives another one. */
-async function emptyDrift(client: Client, account: string): Promise<number> {
-  const { rowCount } = await client.query(
-    `update sync.drift set sample = null
-     where account_id = $1 and stream in ('customers', 'tickets', 'messages') and sample is not null`,
-    [account],
-  );
-  return rowCount ?? 0;
-}
+  tickets: naming.tickets.map(field => ({ column: field, key: field, when: carries(field, forms) })),
+});

@@ -5,17 +5,27 @@
 import type pg from 'pg';
 import type { Ms } from '../reading/reading.ts';
 import { cleanText } from './clean.ts';
-import { type Clues, cluesIn, cluesOf, concerns, type Erased, foundIn, nobody, type Personal } from './redact.ts';
+import {
+  type Clues,
+  cluesIn,
+  cluesOf,
+  concerns,
+  contactsOfAsked,
+  type Erased,
+  foundIn,
+  nobody,
+  type Personal,
+} from './redact.ts';
 
 type Queryable = Pick<pg.ClientBase, 'query'>;
 
 /** The page shows erased people under ids that are not known: what is here of them goes first, then it is stored anew. */
 export class FoundAgain extends Error {
   readonly account: string;
-  readonly found: Pick<Clues, 'customers' | 'tickets'>;
+  readonly found: Clues;
   readonly nowMs: Ms;
 
-  constructor(account: string, found: Pick<Clues, 'customers' | 'tickets'>, nowMs: Ms) {
+  constructor(account: string, found: Clues, nowMs: Ms) {
     super('the page shows somebody who was erased, under another id');
     this.account = account;
     this.found = found;
@@ -35,8 +45,37 @@ export async function screen(
   const page = text();
   const erased = await lookUp(client, account, cluesIn(stream, page));
   const found = foundIn(stream, page, erased);
-  if (found.customers.length + found.tickets.length > 0) throw new FoundAgain(account, found, nowMs);
-  return erased;
+  const further = stream === 'customers' ? contactsOfAsked(page, erased) : nothing;
+  const here = found.tickets.length > 0 ? await noteNew(client, account, found.tickets, nowMs) : [];
+  const customers = [...found.customers, ...further.customers];
+  if (customers.length + here.length > 0)
+    throw new FoundAgain(account, { customers, tickets: here, contacts: further.contacts }, nowMs);
+  return { ...erased, tickets: new Set([...erased.tickets, ...found.tickets]) };
+}
+
+const nothing = { customers: [], tickets: [], contacts: [] };
+
+/** Tickets of which nothing is here are only noted, with what is stored: a person who writes often must not stop the others. */
+async function noteNew(client: Queryable, account: string, tickets: readonly string[], nowMs: Ms): Promise<string[]> {
+  const clean = [...new Set(tickets.map(id => cleanText(id).text))].toSorted();
+  const { rows } = await client.query<{ id: string }>({
+    name: 'note new erased',
+    text: `with asked as (
+        select w.id, exists (select from helpdesk.tickets t where t.account_id = $1 and t.id = w.id)
+          or exists (select from helpdesk.messages m where m.account_id = $1 and m.ticket_id = w.id)
+          or exists (select from sync.changes c where c.account_id = $1 and c.table_name = 'tickets' and c.record_id = w.id)
+          or exists (select from sync.changes c where c.account_id = $1 and c.table_name = 'messages' and c.parent_id = w.id)
+          or exists (select from sync.audit a where a.account_id = $1 and a.stream in ('tickets', 'messages') and a.record_id = w.id)
+          or exists (select from sync.rejects r where r.account_id = $1 and r.stream in ('tickets', 'messages') and r.ask_id = w.id)
+          or exists (select from sync.rejects r where r.account_id = $1 and r.stream = 'tickets' and r.record_id = w.id) as here
+        from unnest($2::text[]) w (id)),
+      noted as (
+        insert into sync.erased_tickets (account_id, ticket_id, erased_at)
+        select $1, a.id, $3 from asked a where not a.here order by a.id on conflict do nothing)
+      select a.id from asked a where a.here`,
+    values: [account, clean, new Date(nowMs)],
+  });
+  return rows.map(({ id }) => id);
 }
 
 /** A text beside the record that it belongs to: ids, of its own or of its ticket. */
@@ -81,17 +120,23 @@ async function anyErased(client: Queryable, account: string): Promise<boolean> {
 
 async function lookUp(client: Queryable, account: string, clues: Clues): Promise<Erased> {
   const clean = (all: readonly string[]) => [...new Set(all.map(text => cleanText(text).text))];
-  const { rows } = await client.query<Record<keyof Clues, string[]>>({
+  const { rows } = await client.query<Record<keyof Erased, string[]>>({
     name: 'look up erased',
     text: `select
         array(select e.customer_id from sync.erased e where e.account_id = $1 and e.customer_id = any ($2)) as customers,
+        array(select e.customer_id from sync.erased e where e.account_id = $1 and e.customer_id = any ($2) and not e.found_again) as asked,
         array(select e.ticket_id from sync.erased_tickets e where e.account_id = $1 and e.ticket_id = any ($3)) as tickets,
-        array(select c.value from unnest($4::text[]) c (value)
-          where exists (
-            select from unnest(sync.contact_forms(c.value)) f (form)
-            join sync.secret_erased e on e.account_id = $1 and e.contact_hash = sync.contact_hash(f.form))) as contacts`,
+        coalesce(array_agg(distinct c.value) filter (where c.known), '{}') as contacts,
+        coalesce(array_agg(distinct c.value) filter (where not c.known), '{}') as further
+      from (
+        select v.value, exists (
+          select from sync.secret_erased e where e.account_id = $1 and e.contact_hash = sync.contact_hash(f.form)) as known
+        from unnest($4::text[]) v (value), unnest(sync.contact_forms(v.value)) f (form)) c`,
     values: [account, clean(clues.customers), clean(clues.tickets), clean(clues.contacts)],
   });
-  const [{ customers, tickets, contacts }] = rows as [Record<keyof Clues, string[]>];
-  return { customers: new Set(customers), tickets: new Set(tickets), contacts: new Set(contacts) };
+  const { customers, asked, tickets, contacts, further } = rows[0]!;
+  return {
+    ...{ customers: new Set(customers), asked: new Set(asked), tickets: new Set(tickets) },
+    ...{ contacts: new Set(contacts), further: new Set(further) },
+  };
 }

@@ -118,14 +118,27 @@ export async function resume(
   });
 }
 
-/** What is here of a person, and keeps it out. Refused where nothing is. */
+/** More than these are no family, but a value that names nobody. */
+const mostSharing = 5;
+
+/** What is here of a person, and keeps it out. Refused where nothing is, or where it would reach many others. */
 export async function eraseCustomer(
   db: pg.Pool,
-  { account, customer, who }: Deed & { customer: string },
+  { account, customer, who, withShared = false }: Deed & { customer: string; withShared?: boolean },
   now: Date,
 ): Promise<Removed> {
   const noted = { account, who, action: 'erase', subject: `customer ${customer}` } as const;
-  return deed(db, noted, now, client => eraseKnown(client, account, customer, now), toldOf);
+  const work = async (client: Client) => {
+    const removed = await eraseKnown(client, account, customer, now);
+    const others = removed.customers.length - 1;
+    if (others > mostSharing && !withShared)
+      throw new UsageError(
+        `${others} other customers share a contact value with customer ${customer}, and would be erased too`,
+        `See who with ${command(account, `erase --customer ${customer} --dry-run`)}. Remove the value from the customer at the help desk and run ${command(account, 'sync customers')}; or add --with-shared, if they are all meant.`,
+      );
+    return removed;
+  };
+  return deed(db, noted, now, work, toldOf);
 }
 
 /** The same, undone again: what it would remove. */
@@ -158,7 +171,8 @@ async function eraseKnown(client: Client, account: string, customer: string, now
   return erase(client, account, { customers: [customer], tickets: [] }, now);
 }
 
-const toldOf = ({ customers, rows }: Removed): string => {
+/** What was removed, in one line. */
+export const toldOf = ({ customers, rows }: Removed): string => {
   const others = customers.length > 1 ? ` with ${customers.slice(1).join(', ')}, of the same contact values` : '';
   return `done${others}: ${Object.entries(rows)
     .map(([what, n]) => `${n} ${what}`)

@@ -20,8 +20,8 @@ export const kept = {
 /** Fields of other people's records that name somebody: they go where they name an erased one. */
 export const naming = {
   tickets: ['reply_to', 'reply_cc'],
-  /** Who wrote, in as far as the team did; who was written to. */
-  messages: { from: ['from', 'from_name'], to: ['to'] },
+  /** Who wrote, in as far as the team did; who was written to. A name, where it is an address. */
+  messages: { from: ['from', 'from_name'], name: ['from_name'], to: ['to'] },
 } as const;
 
 /** By what somebody may be known. */
@@ -38,9 +38,14 @@ export interface Erased {
   readonly tickets: ReadonlySet<string>;
   /** Without characters that PostgreSQL cannot store. */
   readonly contacts: ReadonlySet<string>;
+  /** Of the customers those that somebody asked for. */
+  readonly asked: ReadonlySet<string>;
+  /** Contact values that are of nobody erased as far as is known, or hold one of such. */
+  readonly further: ReadonlySet<string>;
 }
 
-export const nobody: Erased = { customers: new Set(), tickets: new Set(), contacts: new Set() };
+const none: ReadonlySet<string> = new Set();
+export const nobody: Erased = { customers: none, tickets: none, contacts: none, asked: none, further: none };
 
 export const personal = (name: string): name is Personal =>
   name === 'customers' || name === 'tickets' || name === 'messages';
@@ -54,6 +59,10 @@ const texts = (...values: unknown[]): string[] =>
 
 const contactsOf = (customer: Json): string[] => arrayIn(customer.contacts).flatMap(one => texts(objectIn(one).value));
 
+/** A name is one too where it holds an address: lists that pass mail on write so. */
+const addressesOf = ({ from, to, from_name }: Json): string[] => texts(from, to, ...texts(from_name).filter(isAddress));
+const isAddress = (name: unknown): boolean => typeof name === 'string' && name.includes('@');
+
 /** What a text that goes to the merge of this stream may be known by: an array of records, or a ticket with its messages. */
 export function cluesIn(stream: Personal, text: string): Clues {
   const parsed: unknown = JSON.parse(text);
@@ -66,7 +75,7 @@ export function cluesIn(stream: Personal, text: string): Clues {
     tickets: records.flatMap(({ id }) => texts(id)),
     contacts: [
       ...(stream === 'tickets' ? records.flatMap(one => texts(one.reply_to, one.reply_cc)) : []),
-      ...members.flatMap(({ from, to }) => texts(from, to)),
+      ...members.flatMap(addressesOf),
     ],
   };
 }
@@ -79,11 +88,7 @@ export function cluesOf(stream: Personal, text: string | undefined, of: readonly
   return {
     customers: [...(stream === 'customers' ? ids : []), ...texts(record.customer_id)],
     tickets: stream === 'customers' ? [] : ids,
-    contacts: [
-      ...contactsOf(record),
-      ...texts(record.reply_to, record.reply_cc),
-      ...members.flatMap(({ from, to }) => texts(from, to)),
-    ],
+    contacts: [...contactsOf(record), ...texts(record.reply_to, record.reply_cc), ...members.flatMap(addressesOf)],
   };
 }
 
@@ -105,6 +110,17 @@ export function foundIn(stream: Personal, text: string, erased: Erased): Pick<Cl
       : !erased.tickets.has(one.id as string) && erased.customers.has(one.customer_id as string);
   const ids = records.filter(isNew).flatMap(({ id }) => texts(id));
   return { customers: stream === 'customers' ? ids : [], tickets: stream === 'tickets' ? ids : [] };
+}
+
+/** Contact values that customers who were asked for have beside those that are kept out, and who they are. */
+export function contactsOfAsked(text: string, { asked, further }: Erased): Clues {
+  const theirs = (JSON.parse(text) as unknown[])
+    .map(objectIn)
+    .filter(({ id }) => asked.has(id as string))
+    .map(one => ({ id: one.id as string, contacts: contactsOf(one).map(value => cleanText(value).text) }))
+    .map(({ id, contacts }) => ({ id, contacts: contacts.filter(value => further.has(value)) }))
+    .filter(({ contacts }) => contacts.length > 0);
+  return { customers: theirs.map(({ id }) => id), tickets: [], contacts: theirs.flatMap(({ contacts }) => contacts) };
 }
 
 /** The same text without what must not be stored. */
@@ -131,10 +147,11 @@ export function redact(stream: Personal, text: string, erased: Erased): string {
 
 /** Of somebody else's ticket: what an erased person wrote is theirs; what was written to them keeps its text. */
 function message(text: string, erased: Erased): string {
-  const { from, to, direction } = objectIn(JSON.parse(text));
+  const { from, from_name, to, direction } = objectIn(JSON.parse(text));
   if (carries(erased, from) && direction !== 'out') return bareMessage(text);
   return without(text, [
     ...(carries(erased, from) ? naming.messages.from : []),
+    ...(isAddress(from_name) && carries(erased, from_name) ? naming.messages.name : []),
     ...(carries(erased, to) ? naming.messages.to : []),
   ]);
 }
@@ -145,9 +162,21 @@ function bareMessage(text: string): string {
   if (attachments?.startsWith('['))
     bare.set(
       'attachments',
-      eachOf(attachments, one => only(one, kept.attachments)),
+      eachOf(attachments, one => typeOnly(only(one, kept.attachments))),
     );
   return objectOf(bare);
+}
+
+/** After the type of a file there may be its name: `application/pdf; name="ada.pdf"`. */
+function typeOnly(attachment: string): string {
+  const { type } = objectIn(JSON.parse(attachment));
+  if (typeof type !== 'string' || !type.includes(';')) return attachment;
+  return objectOf(
+    [...fieldsOf(attachment)].map(([field, json]) => [
+      field,
+      field === 'type' ? JSON.stringify(type.split(';')[0]) : json,
+    ]),
+  );
 }
 
 const eachOf = (json: string, change: (one: string) => string): string => `[${elementsOf(json).map(change).join(',')}]`;

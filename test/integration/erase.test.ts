@@ -207,7 +207,9 @@ test('erased from everything, and kept out: read again, swept, verified, replaye
   expect(await holding(s, texts())).toEqual(before);
   expect(await s.rows('select from sync.erased')).toEqual([]);
   s.nowMs += 60_000;
-  const done = await command(addErase, config, 'erase', '--customer', person, '--json');
+  await expect(command(addErase, config, 'erase', '--customer', person)).resolves.toMatchObject({ code: 2 });
+  expect(await s.rows('select from sync.erased')).toEqual([]);
+  const done = await command(addErase, config, 'erase', '--customer', person, '--yes', '--json');
   expect(JSON.parse(done.stdout)).toEqual({ ...JSON.parse(dry.stdout), erased: true });
   expect(JSON.parse(done.stdout).rows).toMatchObject({
     ...{
@@ -312,7 +314,7 @@ test('erased from everything, and kept out: read again, swept, verified, replaye
   expect(await s.rows('select subject from helpdesk.tickets where id = $1', later.id)).toEqual([
     { subject: 'quasten-again' },
   ]);
-  await expect(command(addErase, config, 'erase', '--customer', 'nobody')).resolves.toMatchObject({ code: 2 });
+  await expect(command(addErase, config, 'erase', '--customer', 'nobody', '--yes')).resolves.toMatchObject({ code: 2 });
 });
 
 /** What they write says whose it is. */

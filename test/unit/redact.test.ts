@@ -15,6 +15,8 @@ const erased = (more: Partial<Record<keyof Erased, string[]>>): Erased => ({
   customers: new Set(more.customers),
   tickets: new Set(more.tickets),
   contacts: new Set(more.contacts),
+  asked: new Set(more.asked),
+  further: new Set(more.further),
 });
 const redacted = (stream: Personal, value: unknown, who: Erased): unknown =>
   JSON.parse(redact(stream, JSON.stringify(value), who));
