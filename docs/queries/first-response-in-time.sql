@@ -1,5 +1,6 @@
 -- What share of tickets gets its first response within four business hours?
--- A ticket that still waits counts as late once it has waited longer. Without a calendar there is no business time.
+-- A ticket that still waits counts as late once it has waited longer. Without a calendar (`npx shelfdesk calendar set`, then
+-- `assign`) there is no business time: then neither is anything in time, nor late.
 with asked as (
   select t.inbox_key, t.first_response_business_seconds as took,
     case when t.first_response_seconds is null and t.waiting_since is not null then

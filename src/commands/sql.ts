@@ -27,6 +27,11 @@ export function addSql(program: Command, deps: Deps, act: Act): void {
     );
 }
 
+/** A day, and a time without a zone, as they stand there: node-postgres makes instants of them, by the clock of this machine. */
+const asTheyStand: ReadonlySet<number> = new Set([pg.types.builtins.DATE, pg.types.builtins.TIMESTAMP]);
+const parserOf: pg.CustomTypesConfig['getTypeParser'] = (type, format) =>
+  asTheyStand.has(type) ? String : pg.types.getTypeParser(type, format);
+
 /** In a read-only transaction: the mirror is written by the worker alone. */
 export async function ask(db: pg.Pool, query: string): Promise<{ fields: pg.FieldDef[]; rows: Cell[][] }> {
   const client = await db.connect();
@@ -38,6 +43,7 @@ export async function ask(db: pg.Pool, query: string): Promise<{ fields: pg.Fiel
       text: query,
       rowMode: 'array',
       queryMode: 'extended',
+      types: { getTypeParser: parserOf },
     };
     return await client.query<Cell[]>(statement);
   } catch (error) {

@@ -12,6 +12,7 @@ import { demoWorld } from '../support/demo-world.ts';
 import type { InProcess } from '../support/in-process.ts';
 import { long } from '../support/long.ts';
 import { draw, pictures } from '../support/pictures.ts';
+import { freshDatabase } from '../support/postgres.ts';
 import { letReaderIn, type TestReader } from '../support/readers.ts';
 
 const queries: Query[] = await readQueries();
@@ -67,6 +68,16 @@ describe('query', () => {
     expect(shown.stderr).toContain('What are the tickets about');
   });
 
+  test('run shows days as they are, wherever it is asked', async () => {
+    for (const TZ of ['Europe/Berlin', 'America/New_York']) {
+      const asked = shelfdesk(['query', 'run', 'created-and-closed', '--json'], { DATABASE_URL: here.url, TZ });
+      const weeks: { week: string }[] = JSON.parse((await asked.finished).stdout);
+      expect(weeks.map(({ week }) => [week, new Date(`${week}T00:00:00Z`).getUTCDay()])).toEqual(
+        weeks.map(() => [expect.stringMatching(/^\d{4}-\d\d-\d\d$/), 1]),
+      );
+    }
+  });
+
   test('run says what to do where there is none of that name', async () => {
     expect(await run('run', 'label')).toMatchObject({
       code: 2,
@@ -100,6 +111,16 @@ describe('the star', () => {
         expect({ relation: nameOf(relation), column, lost }).toEqual({ relation: nameOf(relation), column, lost: [] });
       }
     }
+  });
+
+  test('knows who has left and once had a ticket, as the backlog of that time does', async () => {
+    await using db = await freshDatabase();
+    await db.pool.query(`
+      insert into sync.accounts (account_id) values ('acme');
+      insert into helpdesk.ticket_history (account_id, ticket_id, state, user_id, label_ids, spam, trash, valid_from, valid_to, is_first)
+      values ('acme', 't1', 'open', 'gone', '{}', false, false, '2026-01-01', '2026-01-02', true)`);
+    const { rows } = await db.pool.query('select agent_key, is_mirrored from analytics.dim_agent');
+    expect(rows).toEqual([{ agent_key: 'acme/gone', is_mirrored: false }]);
   });
 
   test('counts what the mirror has', async () => {
