@@ -33,7 +33,7 @@ const isPhone = (form: string): boolean => /^\d+$/.test(form);
 export const patternsOf = (forms: readonly string[]): string[] =>
   forms.filter(form => form.includes('@')).map(form => `%${escaped(form)}%`);
 
-/** LIKE patterns of their phone numbers, for a text of which nothing but the digits is left. */
+/** LIKE patterns of their phone numbers, for a text without the signs between digits. */
 export const digitsOf = (forms: readonly string[]): string[] => forms.filter(isPhone).map(form => `%${form}%`);
 
 /** LIKE patterns of JSON in which one of the ids is a value. */

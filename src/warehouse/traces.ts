@@ -53,7 +53,7 @@ export async function changesNaming(
            (select m.direction from helpdesk.messages m where (m.account_id, m.id) = (c.account_id, c.record_id))) is distinct from 'out'
        then c.record_id end as message
      from sync.changes c
-     where c.account_id = $1 and (cardinality($3::text[]) > 0 and lower(c.changes::text) like any ($3)
+     where c.account_id = $1 and (cardinality($3::text[]) > 0 and strpos(c.changes::text, '@') > 0 and lower(c.changes::text) like any ($3)
        or c.changes ?| $4::text[] and exists (
          select from unnest($4::text[]) f (name), ${valuesOf('f.name')} v (value) where ${carries('v.value', forms)}))`,
     [account, forms, patternsOf(forms), addressed],
@@ -169,12 +169,15 @@ export async function emptyRejects(client: Client, account: string, theirs: Thei
         payload: string | null;
         named: boolean;
       }>(
-        `select id, record_id, ask_id, payload, lower(t.text) like any ($5) or regexp_replace(t.text, '[^0-9]', '', 'g') like any ($6)
+        `select id, record_id, ask_id, payload, lower(t.text) like any ($5) or translate(t.text, ' ()+-./', '') like any ($6)
            or stream = 'messages' and record_id = any ($9) as named
-         from sync.rejects, lateral (select concat(payload, ' ', reason) as text) t
-         where account_id = $1 and stream = $2 and id > $3 and (payload is not null or reason <> $10)
-           and (cardinality($11::text[]) > 0 or record_id = any ($7) or ask_id = any ($7) or payload like any ($8))
-         order by id limit $4`,
+         -- What is looked at closely is only what is taken.
+         from (
+           select id, stream, record_id, ask_id, payload, reason from sync.rejects
+           where account_id = $1 and stream = $2 and id > $3 and (payload is not null or reason <> $10)
+             and (cardinality($11::text[]) > 0 or record_id = any ($7) or ask_id = any ($7) or payload like any ($8))
+           order by id limit $4) r, lateral (select concat(payload, ' ', reason) as text) t
+         order by id`,
         [
           ...[account, stream, after, batchSize, patternsOf(forms), digitsOf(forms)],
           ...[ids, holdingOf(customers), messages, ofErased, forms],

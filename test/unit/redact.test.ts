@@ -4,6 +4,7 @@ import {
   cluesIn,
   cluesOf,
   concerns,
+  contactsOfAsked,
   type Erased,
   foundIn,
   nobody,
@@ -78,6 +79,27 @@ describe('messages', () => {
       ],
     });
   });
+});
+
+test('the name of a file goes also where it stands beside its type, and a name that is an address of theirs', () => {
+  const file = { id: 'a1', type: 'application/pdf; name="ada.pdf"', size: 3 };
+  const message = { id: 'm1', from: 'list@x', from_name: 'A@x', body: 'Hi', attachments: [file] };
+  const bare = { id: 'm1', attachments: [{ ...file, type: 'application/pdf' }] };
+  const page = { id: 't1', messages: [message] };
+  expect(redacted('messages', page, erased({ tickets: ['t1'] }))).toEqual({ id: 't1', messages: [bare] });
+  expect(cluesIn('messages', JSON.stringify(page)).contacts).toEqual(['list@x', 'A@x']);
+  const { from_name: _, ...unnamed } = message;
+  expect(redacted('messages', page, erased({ contacts: ['A@x'] }))).toEqual({ id: 't1', messages: [unnamed] });
+});
+
+test('further contact values of who was asked for are told, of who was found they are not', () => {
+  const customers = JSON.stringify([
+    { id: 'c1', contacts: [{ value: 'a@x' }, { value: 'n\0@x' }] },
+    { id: 'c2', contacts: [{ value: 'a@x' }, { value: 'b@x' }] },
+    { id: 'c3', contacts: [{ value: 'a@x' }] },
+  ]);
+  const who = erased({ customers: ['c1', 'c2', 'c3'], asked: ['c1', 'c3'], further: ['n\ufffd@x', 'b@x'] });
+  expect(contactsOfAsked(customers, who)).toEqual({ customers: ['c1'], tickets: [], contacts: ['n\ufffd@x'] });
 });
 
 test('who is known by something else than his own id is found', () => {
