@@ -123,8 +123,9 @@ comment on function sync.any_erased(text) is
 
 -- By these is found what is here of somebody: also while others are stored, so it must not take long.
 create index changes_given on sync.changes (account_id, record_id) where table_name = 'tickets' and changes ? 'customer_id';
-create index rejects_of_record on sync.rejects (account_id, stream, record_id);
-create index rejects_asked on sync.rejects (account_id, stream, ask_id);
+-- The id comes first, so that no question about all rejects of a stream takes them; one that is too long for an index has none.
+create index rejects_of_record on sync.rejects (record_id, account_id, stream) where length(record_id) <= 500;
+create index rejects_asked on sync.rejects (ask_id, account_id, stream);
 
 create function sync.kept_of(payload jsonb, kept text[]) returns jsonb
 language sql immutable parallel safe

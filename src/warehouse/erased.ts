@@ -67,7 +67,7 @@ async function noteNew(client: Queryable, account: string, tickets: readonly str
           or exists (select from sync.changes c where c.account_id = $1 and c.table_name = 'messages' and c.parent_id = w.id)
           or exists (select from sync.audit a where a.account_id = $1 and a.stream in ('tickets', 'messages') and a.record_id = w.id)
           or exists (select from sync.rejects r where r.account_id = $1 and r.stream in ('tickets', 'messages') and r.ask_id = w.id)
-          or exists (select from sync.rejects r where r.account_id = $1 and r.stream = 'tickets' and r.record_id = w.id) as here
+          or exists (select from sync.rejects r where r.account_id = $1 and r.stream = 'tickets' and r.record_id = w.id and length(r.record_id) <= 500) as here
         from unnest($2::text[]) w (id)),
       noted as (
         insert into sync.erased_tickets (account_id, ticket_id, erased_at)
