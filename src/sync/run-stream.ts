@@ -45,7 +45,7 @@ export async function runStream(ctx: JobContext, work: Work, reads: Reads): Prom
 async function once(ctx: JobContext, work: Work, { read, isDone }: Reads): Promise<void> {
   const { pg } = ctx;
   const time = () => new Date(ctx.clock.now());
-  const up = await takeUp(pg, work, ctx.claimant, time());
+  const up = await takeUp(pg, work, ctx.claimant, time);
   if ('over' in up) return;
   if ('busy' in up) {
     const done = await isDone?.(ctx, work);

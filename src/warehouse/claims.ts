@@ -42,9 +42,11 @@ export type TakenUp =
  * queue delivers a job again only when its worker has stalled. Of itself a process knows that it lives, also while nobody
  * sees it: under another job it takes nothing from itself.
  */
-export async function takeUp(db: pg.Pool, key: Work, by: Claimant, now: Date): Promise<TakenUp> {
+export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => Date): Promise<TakenUp> {
   return transaction(db, async client => {
     await lockAccount(client, key.account);
+    // Whoever had it may have ended while the lock was waited for: what comes after it begins later.
+    const now = time();
     const { rows } = await client.query(
       `select s.state, r.kind, r.again,
          s.state = 'running' and s.job is distinct from $3 and (s.worker = $4 or sync.is_alive(s.worker)) as held,

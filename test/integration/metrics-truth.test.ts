@@ -91,7 +91,14 @@ async function readAll(url: string, world: World, touched: Map<string, number>):
 
 const worlds = [
   { tickets: 250, changes: 200, rounds: 2, way: 'by HTTP', takes: {} },
-  { tickets: 20_000, changes: 3000, rounds: 3, way: 'ticket by ticket', takes: { ...long, timeout: 1_200_000 } },
+  // TRUTH_TICKETS=20000 takes seven minutes.
+  {
+    tickets: Number(process.env.TRUTH_TICKETS || 2000),
+    changes: 1000,
+    rounds: 3,
+    way: 'ticket by ticket',
+    takes: { ...long, timeout: 1_200_000 },
+  },
 ];
 
 describe.each(worlds)(

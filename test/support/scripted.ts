@@ -206,7 +206,7 @@ export const open = (
 
 /** Takes the stream up, as a job that is delivered; throws if it is over or in other hands. */
 export async function take(pool: pg.Pool, work: Omit<Claim, 'token' | 'kind' | 'again'>, now: Date): Promise<Claim> {
-  const up = await takeUp(pool, work, { worker: 0, job: 'job' }, now);
+  const up = await takeUp(pool, work, { worker: 0, job: 'job' }, () => now);
   if ('taken' in up) return up.taken;
   throw new Error(`not taken up: ${JSON.stringify(up)}`);
 }

@@ -113,7 +113,7 @@ test('nobody gets a job for it or takes it up, who has it hears of it, and what 
   ]);
   // Whoever has it may be dead: then it is in nobody's way either.
   expect(await waitingWork(s.pool, 'default', 1)).toMatchObject([{ stream: 'tickets' }]);
-  expect(await takeUp(s.pool, work, { ...by, job: 'job' }, at(2))).toEqual({ over: true });
+  expect(await takeUp(s.pool, work, { ...by, job: 'job' }, () => at(2))).toEqual({ over: true });
   expect(
     await s.rows(`select state, token, worker, job from sync.stored_run_streams where stream = 'customers'`),
   ).toEqual([{ state: 'waiting', token: 1, worker: null, job: null }]);
@@ -126,8 +126,8 @@ test('nobody gets a job for it or takes it up, who has it hears of it, and what 
   await resume(s.pool, me, at(4));
   await goOn(s, 'customers', 'tickets');
   expect(await next()).toEqual(['customers']);
-  expect(await takeUp(s.pool, work, by, at(5))).toMatchObject({ taken: { token: 2 } });
+  expect(await takeUp(s.pool, work, by, () => at(5))).toMatchObject({ taken: { token: 2 } });
   await cancelRun(s.pool, { ...me, run }, at(6));
-  expect(await takeUp(s.pool, work, by, at(7))).toEqual({ over: true });
+  expect(await takeUp(s.pool, work, by, () => at(7))).toEqual({ over: true });
   expect(await next()).toEqual([]);
 });

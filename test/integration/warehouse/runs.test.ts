@@ -102,16 +102,16 @@ test('whoever takes a stream up raises its token, until the stream is over', asy
   const key = { account: 'default', run, stream: 'tickets' };
   const me = { worker: 0, job: 'job' };
   const claim = (token: number) => ({ ...key, kind: 'sync', again: false, token });
-  expect(await takeUp(s.pool, key, me, at(1))).toEqual({ taken: claim(1) });
-  expect(await takeUp(s.pool, key, me, at(2))).toEqual({ taken: claim(2) });
+  expect(await takeUp(s.pool, key, me, () => at(1))).toEqual({ taken: claim(1) });
+  expect(await takeUp(s.pool, key, me, () => at(2))).toEqual({ taken: claim(2) });
   expect(await s.rows('select stream, token, state, started_at from sync.stored_run_streams order by 1')).toEqual([
     { stream: 'tickets', token: 2, state: 'running', started_at: at(1) },
     { stream: 'users', token: 0, state: 'waiting', started_at: null },
   ]);
   await finish(s.pool, { ...key, kind: 'sync', again: false, token: 2 }, at(3), { credits: 4 });
-  expect(await takeUp(s.pool, key, me, at(4))).toEqual({ over: true });
-  expect(await takeUp(s.pool, { ...key, stream: 'customers' }, me, at(4))).toEqual({ over: true });
-  expect(await takeUp(s.pool, { ...key, run: run + 1 }, me, at(4))).toEqual({ over: true });
+  expect(await takeUp(s.pool, key, me, () => at(4))).toEqual({ over: true });
+  expect(await takeUp(s.pool, { ...key, stream: 'customers' }, me, () => at(4))).toEqual({ over: true });
+  expect(await takeUp(s.pool, { ...key, run: run + 1 }, me, () => at(4))).toEqual({ over: true });
 });
 
 const ends = [
@@ -437,7 +437,7 @@ describe('who is alive', () => {
 describe('who takes up what', () => {
   const work = (run: number, stream = 'tickets') => ({ account: 'default', run, stream });
   const up = async (s: Scripted, run: number, by: Claimant, stream?: string) => {
-    const got = await takeUp(s.pool, work(run, stream), by, at(1));
+    const got = await takeUp(s.pool, work(run, stream), by, () => at(1));
     return 'taken' in got ? got.taken.token : got;
   };
   const held = { over: true };
@@ -491,7 +491,7 @@ describe('who takes up what', () => {
     expect(await up(s, second, by('b'), 'users')).toBe(1);
     await s.rows(`insert into sync.accounts (account_id, source) values ('other', '') on conflict do nothing`);
     const elsewhere = await open(s.pool, ['tickets'], at(0), { account: 'other' });
-    const theirs = await takeUp(s.pool, { ...work(elsewhere), account: 'other' }, by('e'), at(1));
+    const theirs = await takeUp(s.pool, { ...work(elsewhere), account: 'other' }, by('e'), () => at(1));
     expect(theirs).toMatchObject({ taken: { token: 1 } });
 
     // Who has waited takes it up when the reader has ended, or died.
@@ -625,7 +625,9 @@ describe('runs whose processes died', () => {
     const opener = await present(s, { works: false });
     const worker = await present(s, { works: false });
     const id = await open(s.pool, ['tickets', 'users'], at(0), { opener: opener.id });
-    await takeUp(s.pool, { account: 'default', run: id, stream: 'tickets' }, { worker: worker.id, job: 'a' }, at(1));
+    await takeUp(s.pool, { account: 'default', run: id, stream: 'tickets' }, { worker: worker.id, job: 'a' }, () =>
+      at(1),
+    );
     const now = (run: string, tickets: string) => [
       { id, run, stream: 'tickets', state: tickets },
       { id, run, stream: 'users', state: 'waiting' },
@@ -649,7 +651,7 @@ describe('runs whose processes died', () => {
     await using one = await present(s);
     const begin = async (more: Parameters<typeof open>[3], worker: number, account = 'default') => {
       const run = await open(s.pool, ['tickets', 'users'], at(0), { account, ...more });
-      await takeUp(s.pool, { account, run, stream: 'users' }, { worker, job: `job ${run}` }, at(1));
+      await takeUp(s.pool, { account, run, stream: 'users' }, { worker, job: `job ${run}` }, () => at(1));
       return run;
     };
     await s.rows(`insert into sync.accounts (account_id, source) values ('other', '') on conflict do nothing`);
