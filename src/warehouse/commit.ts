@@ -15,7 +15,7 @@ import { noteCrowd } from './crowds.ts';
 import { FoundAgain, screen } from './erased.ts';
 import { eraseFound } from './found-again.ts';
 import { type Merge, shortName } from './merge.ts';
-import { type Client, isDataException, transaction } from './pool.ts';
+import { type Client, isDataException, transaction, withKeptPlans } from './pool.ts';
 import { type Erased, nobody, personal, redact } from './redact.ts';
 import { type Drift, type Reject, settleRejects, writeDrift } from './rejects.ts';
 import type { Counts } from './runs.ts';
@@ -72,7 +72,7 @@ const mostFound = 10;
 async function withoutErased<T>(pool: pg.Pool, work: (client: Client) => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
-      return await transaction(pool, work);
+      return await transaction(pool, work, withKeptPlans);
     } catch (error) {
       if (!(error instanceof FoundAgain) || tries === mostFound) throw error;
       await eraseFound(pool, error);

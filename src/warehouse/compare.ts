@@ -55,7 +55,7 @@ function build({ declared: { root, others, mentions } }: Merge): string {
     'given as (select $2::text as account, $3::text[] as parents, $4::text, $5::text)',
     rowCte(root),
     // What hangs on the records is asked of those that are written: here, of all.
-    `${short}_written as (select id from ${short}_row)`,
+    `${short}_written as (select * from ${short}_row)`,
     ...others.map(rowCte),
     ...sets.map(mention => `${nameOf(mention)}_shown as materialized (${mention.rows})`),
   ];

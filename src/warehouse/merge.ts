@@ -52,8 +52,10 @@ export interface Table {
 /** Rows that are only a relation (`ticket_labels`) or a mere id (`labels` before their name is known). */
 export interface Mention {
   readonly name: string;
-  /** SQL for the rows: selects the key columns; `$2` is the account. */
+  /** SQL for the rows, of what was written of its table: selects the key columns; `$2` is the account. */
   readonly rows: string;
+  /** The columns that it takes for that. */
+  readonly of: readonly string[];
   readonly key: readonly string[];
   /** True for tables that carry `_first_seen_at` and `_synced_at`. */
   readonly dated: boolean;
@@ -147,7 +149,12 @@ export const keepChanges = (now: string, asOf: string, run: string): string =>
 export function buildMerge(root: Table, others: readonly Table[] = [], mentions: readonly Mention[] = []): Merge {
   const short = shortName(root);
   const upsert = (forced: boolean) => {
-    const ctes = [root, ...others].flatMap(table => upsertCtes(table, forced)).concat(mentions.map(mentionCte));
+    const shown = [...new Set(mentions.flatMap(({ of }) => of))];
+    const ctes = [
+      ...upsertCtes(root, forced, shown),
+      ...others.flatMap(table => upsertCtes(table, forced, [])),
+      ...mentions.map(mentionCte),
+    ];
     return `with ${ctes.join(',\n')}
 select ${keepChanges('$3', '$4', '$5')}, (select count(*) from ${short}_row)::int as seen,
   (select count(*) from ${short}_written where inserted)::int as inserted,
@@ -170,14 +177,19 @@ select ${keepChanges('$3', '$4', '$5')}, (select count(*) from ${short}_row)::in
 function changedMs(root: Table): string {
   if (root.version === undefined) return 'null';
   return `(select array_agg(extract(epoch from w.changed_at)::float8 * 1000) from ${shortName(root)}_written w
-    where w.changed_at > (select mirrored_since from sync.accounts where account_id = $2) and not exists (
-      select from ${root.name} t
-      where t.account_id = $2 and t.id = w.id and t.${root.version} >= w.changed_at and t._deleted_at is null
-      offset 0))`;
+    where w.changed_at > (select mirrored_since from sync.accounts where account_id = $2) and (
+      select t.${root.version} >= w.changed_at and t._deleted_at is null from ${root.name} t
+      where ${sameKey(['id'], 'w')}
+      ${inKeyOrder(['id'])}) is not true)`;
 }
 
-/** `tickets_row` (the page's rows, the last of each id), `tickets_changed` (without no-ops), `tickets_written`. */
-function upsertCtes(table: Table, forced: boolean): string[] {
+/**
+ * `tickets_row` (the page's rows, the last of each id), `tickets_there` (with what is here already), `tickets_written`.
+ *
+ * What is new is inserted without asking anew whether it is there (a sixth of the work of a first load). If somebody else
+ * stores it at this very moment, the key is refused, and the transaction is made again: see pool.ts.
+ */
+function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): string[] {
   const short = shortName(table);
   const names = table.columns.map(column => column.name);
   const first = Object.entries(table.atFirst ?? {});
@@ -187,28 +199,35 @@ function upsertCtes(table: Table, forced: boolean): string[] {
     .map(({ name }) => `\n      and t.${name} is not distinct from r.${name}`)
     .join('');
   const key = keyOf(table);
-  const same = key.map(name => `t.${name} = r.${name}`).join(' and ');
   const passOver = table.passOver ? ` or ${table.passOver}` : '';
   // By force also a row that is equal counts as written, if others hang on it: a relation may be what differs.
   const unchanged =
     forced && table.parent === undefined
       ? 'false'
       : `(t._payload = r._payload and t._deleted_at is null${apartEqual}${passOver})`;
-  return [
-    rowCte(table),
-    // "offset 0" keeps the look-up by key: as an anti join, a plan made on an empty table scans it whole for each page.
-    `${short}_changed as (
-  select * from ${short}_row r
-  where not exists (
-    select from ${table.name} t
-    where t.account_id = $2 and ${same} and ${unchanged}
-    offset 0)
-)`,
-    `${short}_written as (
-  insert into ${table.name} as t (account_id, ${[...names, ...first.map(([name]) => name)].join(', ')},
+  const insert = (
+    where: string,
+  ) => `insert into ${table.name} as t (account_id, ${[...names, ...first.map(([name]) => name)].join(', ')},
     _first_seen_at, _synced_at, _observed_at, _payload)
   select $2, ${[...names, ...first.map(([, sql]) => sql)].join(', ')}, $3, $3, $4, _payload
-  from ${short}_changed
+  from ${short}_there where ${where}`;
+  const returning = ['id', ...shown].map(name => `t.${name}`).join(', ');
+  const changedAt = table.version ? `, t.${table.version} as changed_at` : '';
+  return [
+    rowCte(table),
+    `${short}_there as materialized (
+  select r.*, t.is_same
+  from ${short}_row r left join lateral (
+    select coalesce(${unchanged}, false) as is_same from ${table.name} t
+    where ${sameKey(key, 'r')}
+    ${inKeyOrder(key)}) t on true
+)`,
+    `${short}_new as (
+  ${insert('is_same is null')}
+  returning ${returning}${changedAt}
+)`,
+    `${short}_again as (
+  ${insert('not is_same')}
   on conflict (account_id, ${key.join(', ')}) do update set
     ${names
       .filter(name => !key.includes(name))
@@ -221,10 +240,27 @@ function upsertCtes(table: Table, forced: boolean): string[] {
       .join('\n    ')}
     _payload = excluded._payload
   where ${forced ? 't._observed_at <= excluded._observed_at' : isNewer(table)}
-  returning t.id, t.xmax = 0 as inserted${table.version ? `, t.${table.version} as changed_at` : ''}
+  returning ${returning}${changedAt}
+)`,
+    `${short}_written as (
+  select *, true as inserted from ${short}_new
+  union all
+  select *, false from ${short}_again
 )`,
   ];
 }
+
+/**
+ * The row of `t` with this key. The last part of the key is given as a range and as an order: no other index has both, so that
+ * a plan made while the tables are empty, where all indexes look alike, finds rows by their key ever after.
+ */
+const sameKey = (key: readonly string[], row: string): string =>
+  [
+    't.account_id = $2',
+    ...key.slice(0, -1).map(name => `t.${name} = ${row}.${name}`),
+    `t.${key.at(-1)} >= ${row}.${key.at(-1)} and t.${key.at(-1)} <= ${row}.${key.at(-1)}`,
+  ].join(' and ');
+const inKeyOrder = (key: readonly string[]): string => `order by t.${key.at(-1)} limit 1`;
 
 const keyOf = ({ key = ['id'] }: Table) => key;
 
@@ -302,7 +338,7 @@ where ctid = any (array(
 /** A removal is limited to its parents by `$3`, so every row of the page may stand for a written one. */
 function pageAsWritten(root: Table): string {
   const short = shortName(root);
-  return `${rowCte(root)},\n${short}_written as (select id from ${short}_row)`;
+  return `${rowCte(root)},\n${short}_written as (select * from ${short}_row)`;
 }
 
 export function shortName(table: Pick<Table, 'name'>): string {

@@ -44,8 +44,8 @@ function poolOf(url: string, more: pg.PoolConfig): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'shelfdesk',
-    // Plans are made for each execution: one that is frozen while the tables are empty reads whole tables from then on,
-    // and planning costs 2 ms a page (100,000 tickets in 4.5 s, against 8.1 s with frozen plans).
+    // Plans are made for each execution: one that is frozen while the tables are empty reads whole tables from then on. Where
+    // that costs too much see withKeptPlans.
     // Times without an offset are UTC wherever the server stands. A crash of the server may lose the last half second of
     // commits: rows and the coverage they prove go together, so it is read again, and no position is ahead of its rows.
     // Views of many parts look dear to the planner, who then has them compiled: sync.problems of an empty warehouse took 8.5 s
@@ -60,26 +60,40 @@ function poolOf(url: string, more: pg.PoolConfig): pg.Pool {
   return pool;
 }
 
-/** Two transactions that wait for each other's rows: PostgreSQL ends one, which is simply made again. */
-const deadlock = '40P01';
-const mostDeadlocks = 10;
+/**
+ * Two transactions that wait for each other's rows: PostgreSQL ends one. Or another one has stored the same new row first. The
+ * transaction is simply made again.
+ */
+const again = new Set(['40P01', '23505']);
+const mostTries = 10;
+
+/**
+ * Begins a transaction whose statements are prepared once and planned once in a session: planning a merge anew for each page
+ * costs as much as the merge itself. Such a plan may have been made while the tables were empty. So nothing may be read but by
+ * an index, and the statements see to it that only one index will do (merge.ts).
+ */
+export const withKeptPlans = [
+  'begin',
+  'set local plan_cache_mode = force_generic_plan',
+  ...['seqscan', 'bitmapscan', 'sort', 'memoize'].map(way => `set local enable_${way} = off`),
+].join('; ');
 
 /** `work` may be done again from the beginning: it keeps nothing outside of the transaction. */
-export async function transaction<T>(pool: pg.Pool, work: (client: Client) => Promise<T>): Promise<T> {
+export async function transaction<T>(pool: pg.Pool, work: (client: Client) => Promise<T>, begin = 'begin'): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await once(pool, work);
+      return await once(pool, begin, work);
     } catch (error) {
-      if (!(error instanceof pg.DatabaseError) || error.code !== deadlock || attempt === mostDeadlocks) throw error;
+      if (!(error instanceof pg.DatabaseError) || !again.has(error.code ?? '') || attempt === mostTries) throw error;
     }
   }
 }
 
-async function once<T>(pool: pg.Pool, work: (client: Client) => Promise<T>): Promise<T> {
+async function once<T>(pool: pg.Pool, begin: string, work: (client: Client) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
   try {
-    await client.query('begin');
+    await client.query(begin);
     const result = await work(client);
     await client.query('commit');
     return result;
