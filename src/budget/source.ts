@@ -7,6 +7,8 @@ import type { RateHeaders, Reply, Rules, Source, State } from './ledger.ts';
 export const secondMs = 1000;
 /** How long others are remembered, and a source that was seen to slide. */
 const memoryPeriods = 5;
+/** What others used is kept once for each tenth of a period. */
+const cellsPerPeriod = 10;
 /** A reset is known to a second either way; one that has not moved after this does not slide. */
 const standsStillMs = 5000;
 /** A 429 that asks for more than this is a mistake. */
@@ -44,12 +46,18 @@ export function countedFromMs(state: State, grantedMs: number): number {
   return state.source?.fixed ? Math.max(state.source.resetFromMs - 1, grantedMs) : grantedMs;
 }
 
+/**
+ * The most of the last periods is asked for: what is less than what came later says nothing any more, and of the rest a few
+ * a period will do.
+ */
 export function addOthers(others: State['others'], atMs: number, credits: number, periodMs: number): State['others'] {
   if (credits === 0) return others;
   const untilMs = atMs + memoryPeriods * periodMs;
-  const last = others.at(-1);
-  if (!last || Math.floor(last[0] / periodMs) < Math.floor(untilMs / periodMs)) return [...others, [untilMs, credits]];
-  return [...others.slice(0, -1), [Math.max(last[0], untilMs), Math.max(last[1], credits)]];
+  const cell = (ms: number) => Math.floor(ms / (periodMs / cellsPerPeriod));
+  const more = others.filter(([, before]) => before > credits);
+  const last = more.at(-1);
+  if (last && cell(last[0]) === cell(untilMs)) return [...more.slice(0, -1), [untilMs, last[1]]];
+  return [...more, [untilMs, credits]];
 }
 
 /**

@@ -183,6 +183,27 @@ test('others are what the limit lacks and we have not used, and our share gives 
   expect(open(ledger.state, broad).at(301_000).drain()).toBeGreaterThan(50);
 });
 
+test('the most that others used is forgotten after five periods, though they used less since', () => {
+  const ledger = open(empty, broad);
+  ledger.reply(ledger.ask(1).id, { limit: 100, remaining: 59, used: 1, resetSeconds: 1 });
+  ledger.at(30_000).reply(ledger.ask(1).id, { limit: 100, remaining: 78, used: 1, resetSeconds: 60 });
+  const most = (ms: number) => {
+    const later = open(ledger.state, broad).at(ms);
+    later.ask(1);
+    return Math.max(0, ...later.state.others.map(([, credits]) => credits));
+  };
+  expect([most(300_000), most(302_000), most(331_000)]).toEqual([40, 20, 0]);
+});
+
+test('what others use less and less is kept in few numbers', () => {
+  const ledger = open(empty, { ...broad, credits: 1e6 });
+  for (let i = 0; i < 5000; i++) {
+    const { id } = ledger.at(i * 50).ask(1, 'interactive');
+    ledger.reply(id, { limit: 1e6, remaining: 5e5 + i * 10, used: 1, resetSeconds: 60 });
+  }
+  expect(ledger.state.others.length).toBeLessThanOrEqual(51);
+});
+
 test('while others are about, one request is in flight, and the next one keeps its distance', () => {
   const ledger = open();
   const first = ledger.ask(1);
@@ -190,6 +211,22 @@ test('while others are about, one request is in flight, and the next one keeps i
   const second = ledger.grantedAt(1); // 59 credits are left for 60 s.
   expect(second).toBe(1017);
   expect(ledger.at(second + 5000).ask(1).waitMs).toBe(200);
+});
+
+test('while others are about and the period slides, what slow replies held up is made up for', () => {
+  const ledger = open();
+  ledger.reply(ledger.ask(1).id, { limit: 100, remaining: 59, used: 1, resetSeconds: 60 });
+  ledger.at(10_000).reply(ledger.ask(1).id, { limit: 100, remaining: 58, used: 1, resetSeconds: 20 });
+  expect(ledger.state.slidingUntilMs).toBeGreaterThan(begin);
+  // 50 are left to us, one in 1.2 s: while a reply took 3.2 s two more would have gone.
+  const slow = ledger.at(20_000).ask(1).id;
+  ledger.at(23_200).reply(slow);
+  const waits = ['a', 'b', 'c', 'd'].map(id => {
+    const { waitMs } = ledger.ask(1, 'fresh', id);
+    if (waitMs === 0) ledger.reply(id);
+    return waitMs;
+  });
+  expect(waits).toEqual([0, 0, 0, 100]);
 });
 
 /** One credit a second, so that the pace is in whole seconds; another reply has just come. */
