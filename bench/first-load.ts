@@ -1,6 +1,6 @@
 /**
- * A first load at no limit, in real processes: sandbox, sync, embedded PostgreSQL in a folder of their own. Prints credits
- * against the least possible, and the peak memory of the sync.
+ * A first load at no limit, in real processes: sandbox, sync, embedded PostgreSQL in a folder of their own. Prints the peak
+ * memory of the sync.
  *
  *   node bench/first-load.ts [tickets, default 10000]
  */
@@ -25,7 +25,7 @@ const sandbox = spawn(
   },
 );
 try {
-  const world = await new Promise<{ url: string; token: string; customers: number }>(resolve => {
+  const world = await new Promise<{ url: string; token: string }>(resolve => {
     let text = '';
     sandbox.stdout.on('data', chunk => {
       text += chunk;
@@ -35,7 +35,7 @@ try {
   const started = performance.now();
   const sync = spawn(process.execPath, [...shelfdesk, 'sync', '--json'], {
     cwd: folder,
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'ignore', 'inherit'],
     env: {
       PATH: process.env.PATH,
       HELPDESK_BASE_URL: world.url,
@@ -49,23 +49,13 @@ try {
     const status = readFileSync(`/proc/${sync.pid}/status`, 'utf8');
     peakKb = Math.max(peakKb, Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0));
   }, 50);
-  let output = '';
-  sync.stdout.on('data', chunk => {
-    output += chunk;
-  });
   const code = await new Promise(resolve => sync.on('close', resolve));
   clearInterval(watch);
   const seconds = (performance.now() - started) / 1000;
-  const result = JSON.parse(output) as { streams: { credits: number }[] };
-  const credits = result.streams.reduce((sum, stream) => sum + stream.credits, 0);
-  const least = tickets / 100 + world.customers / 100 + 2 * tickets + 1;
   console.log({
     code,
     tickets,
     seconds: Math.round(seconds),
-    credits,
-    least: Math.ceil(least),
-    ratio: Number((credits / least).toFixed(4)),
     peak_mb: Math.round(peakKb / 1024),
   });
 } finally {

@@ -1,4 +1,6 @@
 /** What `npm run bench` measures, in this order. */
 import type { Section } from '../report.ts';
+import { credits } from './credits.ts';
+import { spending } from './spending.ts';
 
-export const sections: readonly Section[] = [];
+export const sections: readonly Section[] = [credits, spending];
