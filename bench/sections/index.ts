@@ -1,7 +1,11 @@
 /** What `npm run bench` measures, in this order. */
 import type { Section } from '../report.ts';
+import { analytics } from './analytics.ts';
 import { credits } from './credits.ts';
+import { freshness } from './freshness.ts';
 import { peers } from './peers.ts';
+import { plan } from './plan.ts';
+import { sandbox } from './sandbox.ts';
 import { spending } from './spending.ts';
 
-export const sections: readonly Section[] = [peers, credits, spending];
+export const sections: readonly Section[] = [peers, credits, spending, freshness, analytics, plan, sandbox];

@@ -12,7 +12,7 @@ import { startWorker } from '../support/workers.ts';
 /**
  * The one bound of time in the tests, because the issue judges it: "in Postgres within 5 s at p95". Half of that is what
  * must be waited for (a slot of the schedule, and until a reply can be known to be later than the change); as a rule 95 of
- * 100 are there after 2.5 s. `bench/fresh-during-backfill.ts` measures it at length.
+ * 100 are there after 2.5 s. The section freshness of the bench measures it at length.
  */
 const judgedMs = 5000;
 

@@ -2,13 +2,14 @@
  * Three workers, kill -9 of a random one every three seconds for two minutes, a world that changes: do the tables end
  * equal, is nothing refused, and what was paid for twice? Figures beside their limits; ends with 1 where one is missed.
  *
- *   node bench/kill-random.ts [seed] [tickets] [seconds]
+ *   node test/soak/kill-random.ts [seed] [tickets] [seconds]
  *
  * REDIS_URL puts the queue there.
  */
-import { killWorkers } from '../test/support/killing.ts';
-import type { Again } from '../test/support/workers.ts';
-import { openDatabase, secondsOf } from './lab.ts';
+
+import { openDatabase, secondsOf } from '../../bench/lab.ts';
+import { killWorkers } from '../support/killing.ts';
+import type { Again } from '../support/workers.ts';
 
 const [seed, tickets, seconds] = [1, 6000, 120].map((usual, i) => Number(process.argv[2 + i] ?? usual));
 const { REDIS_URL } = process.env;
