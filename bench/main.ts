@@ -1,17 +1,18 @@
 /**
  * All measurements, side by side in one run: `npm run bench`, or some of them: `npm run bench -- load credits`. Starts what it
- * needs, prints min, median and max of the rounds, writes its sections of bench/RESULTS.md, and ends with 1 where a figure is
- * not what was asked for. `--quick` takes a tenth of the sizes and writes nothing.
+ * needs, prints min, median and max of the rounds, writes its sections of bench/RESULTS.md and the headlines of the README, and
+ * ends with 1 where a figure is not what was asked for. `--quick` takes a tenth of the sizes and writes nothing.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { type Figure, isMet, lineOf, type Section, tableOf } from './report.ts';
+import { type Figure, isMet, lineOf, type Section, tableOf, withHeadlines } from './report.ts';
 import { sections } from './sections/index.ts';
 
 const results = fileURLToPath(new URL('RESULTS.md', import.meta.url));
+const readme = fileURLToPath(new URL('../README.md', import.meta.url));
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { quick: { type: 'boolean', default: false } },
@@ -72,8 +73,7 @@ function write({ name, title }: Section, text: string): void {
   }
   parts.set(title, `## ${title}\n\n\`npm run bench -- ${name}\` · ${text}\n\n`);
   const all = sections.flatMap(section => parts.get(section.title) ?? []);
-  writeFileSync(
-    results,
-    `# Measured\n\nBy \`npm run bench\`, which writes this page. The median is held to what is asked; each section says when, where and by which command it was measured.\n\n${all.join('').trimEnd()}\n`,
-  );
+  const page = `# Measured\n\nBy \`npm run bench\`, which writes this page. The median is held to what is asked; each section says when, where and by which command it was measured.\n\n${all.join('').trimEnd()}\n`;
+  writeFileSync(results, page);
+  writeFileSync(readme, withHeadlines(readFileSync(readme, 'utf8'), page));
 }

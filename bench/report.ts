@@ -13,6 +13,8 @@ export interface Figure extends Asked {
   readonly unit: string;
   /** One value for each round. */
   readonly rounds: readonly number[];
+  /** Stands in the README as well; in bold in bench/RESULTS.md. */
+  readonly headline?: boolean;
 }
 
 export interface Report {
@@ -83,8 +85,50 @@ export const lineOf = (figure: Figure): string => {
 
 const heads = ['figure', 'min', 'median', 'max', 'unit', 'asked', 'met'];
 
+/** With its columns aligned, as the formatter has it. Numbers stand on the right. */
+function aligned(rows: readonly (readonly string[])[], numbers: readonly number[]): string {
+  const widths = rows[0]!.map((_, column) => Math.max(3, ...rows.map(cells => cells[column]!.length)));
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  const [first, ...others] = rows.map(cells =>
+    line(cells.map((cell, i) => (numbers.includes(i) ? cell.padStart(widths[i]!) : cell.padEnd(widths[i]!)))),
+  );
+  const rule = line(widths.map((width, i) => (numbers.includes(i) ? `${'-'.repeat(width - 1)}:` : '-'.repeat(width))));
+  return [first, rule, ...others].join('\n');
+}
+
 /** For RESULTS.md. */
 export const tableOf = (figures: readonly Figure[]): string =>
-  [heads, ['---', '--:', '--:', '--:', '---', '---', '---'], ...figures.map(cellsOf)]
-    .map(cells => `| ${cells.join(' | ')} |`)
-    .join('\n');
+  aligned(
+    [
+      heads,
+      ...figures.map(figure => {
+        const [what, ...cells] = cellsOf(figure);
+        return [figure.headline ? `**${what}**` : what!, ...cells];
+      }),
+    ],
+    [1, 2, 3],
+  );
+
+/** As GitHub makes it of a heading. */
+export const anchorOf = (title: string): string =>
+  title
+    .toLowerCase()
+    .replaceAll(/[^\w\- ]/g, '')
+    .replaceAll(' ', '-');
+
+const block = /(<!-- figures: .*-->\n)[\s\S]*?(<!-- \/figures -->)/;
+
+/** The README with the figures in it that are in bold in RESULTS.md, and with no others. */
+export function withHeadlines(readme: string, results: string): string {
+  if (!block.test(readme)) throw new Error('the README has no place for figures');
+  const rows = results.split(/^## /m).flatMap(section => {
+    const [title = ''] = section.split('\n');
+    return [...section.matchAll(/^\| \*\*(.+?)\*\* +\| (.+) \|$/gm)].map(([, what, rest]) => {
+      const [, median, , unit, asked, met] = rest!.split(' | ').map(cell => cell.trim());
+      const link = `[${title}](bench/RESULTS.md#${anchorOf(title)})`;
+      return [what!, `${median} ${unit}`.trim(), met === '**no**' ? `${asked}: missed` : asked!, link];
+    });
+  });
+  const table = aligned([['what', 'median', 'asked', 'section'], ...rows], [1]);
+  return readme.replace(block, (_, from, to) => `${from}\n${table}\n\n${to}`);
+}
