@@ -120,6 +120,22 @@ describe('with another client, who uses a third', () => {
     );
   });
 
+  test('of what one that asks evenly leaves, 98 % are used, however slow the replies, and nobody is refused', () => {
+    const sluggish = (random: () => number) => 100 + 1100 * random();
+    const even = fc.constantFrom(20, 30, 40);
+    fc.assert(
+      fc.property(seed, withHeaders, even, (seed, server, perMinute) => {
+        const { utilisation, refusedAtMs, otherRefused } = play({
+          ...{ seed, server, hours: 2, workers: crowd(1, 2), latencyMs: sluggish },
+          other: () => ({ afterMs: 60_000 / perMinute, cost: 1 }),
+        });
+        expect((utilisation * 90) / (90 - perMinute)).toBeGreaterThan(0.98);
+        expect([refusedAtMs.length, otherRefused]).toEqual([0, 0]);
+      }),
+      draws(10),
+    );
+  });
+
   test('one that uses up everything leaves us one request a period', () => {
     const greedy = () => ({ afterMs: 500, cost: 1 });
     for (const window of ['fixed', 'sliding'] as const) {
