@@ -9,8 +9,8 @@ import { apart, bigint, boolean, buildMerge, derived, elements, text, time } fro
 import type { DetailStream } from './stream.ts';
 import { tickets } from './tickets.ts';
 
-/** As a subselect it is taken out of the text once, not once for each message. */
-const ticketId = derived('ticket_id', `(select $1::jsonb ->> 'id')`);
+/** Read from text once: with "offset 0" it is not read anew wherever it is named. */
+const ticket = '(select $1::jsonb as ticket offset 0) s';
 
 export const messages: DetailStream<TicketInDetail, Message> = {
   kind: 'detail',
@@ -27,12 +27,12 @@ export const messages: DetailStream<TicketInDetail, Message> = {
   merge: buildMerge(
     {
       name: 'helpdesk.messages',
-      from: `${elements(`$1::jsonb -> 'messages'`)} with ordinality as e (record, n)`,
+      from: `${ticket}, ${elements(`ticket -> 'messages'`)} with ordinality as e (record, n)`,
       parent: 'ticket_id',
       leftOut: ['body', 'more_body', 'attachments'],
       columns: [
         text('id'),
-        ticketId,
+        derived('ticket_id', `ticket ->> 'id'`),
         derived('position', '($7::int[])[n]'),
         text('type'),
         text('direction'),
@@ -51,17 +51,13 @@ export const messages: DetailStream<TicketInDetail, Message> = {
     [
       {
         name: 'helpdesk.attachments',
-        from: `(select m.record ->> 'id' as message_id, a.record, row_number() over (order by m.n, a.n) as n
-      from (
-        select distinct on (record ->> 'id') record, n
-        from ${elements(`$1::jsonb -> 'messages'`)} with ordinality as m (record, n)
-        order by record ->> 'id', n desc) m,
-        ${elements(`m.record -> 'attachments'`)} with ordinality as a (record, n)) e`,
+        from: `(select m.id as message_id, m.ticket_id, a.record, row_number() over (order by m.n, a.n) as n
+      from messages_row m, ${elements(`m.record -> 'attachments'`)} with ordinality as a (record, n)) e`,
         parent: 'ticket_id',
         columns: [
           text('id'),
           derived('message_id', 'message_id'),
-          ticketId,
+          derived('ticket_id', 'ticket_id'),
           text('name'),
           text('type'),
           bigint('size'),

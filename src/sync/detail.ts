@@ -64,7 +64,7 @@ export async function commitDetail(
 }
 
 /** The record whose members are wanted. */
-export type Wanted = Pick<Waiting, 'id' | 'due'> & { first?: boolean };
+export type Wanted = Pick<Waiting, 'id' | 'due'>;
 
 export interface WrittenDetail {
   /** Its members are those of the reply now. */
@@ -99,9 +99,10 @@ export async function writeDetail(
     refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
     counts.cleaned += parent.counts.cleaned;
     const claimed = { id: record.id, updatedMs: stream.version(record), asOfMs: reply.asOf };
-    current = await claimMessages(client, writer, claimed, at.nowMs, at.sourceMs);
-    if (current) {
-      const batch = ticket.first ? { ...found.batch, parents: [] } : found.batch;
+    const taken = await claimMessages(client, writer, claimed, at.nowMs, at.sourceMs);
+    current = taken !== undefined;
+    if (taken) {
+      const batch = taken.first ? { ...found.batch, parents: [] } : found.batch;
       const written = await writeBatch(client, writer, batch, at, care);
       add(counts, written.counts);
       refused.push(...written.rejects.map(reject => ({ ...reject, askId: ticket.id })));

@@ -48,6 +48,8 @@ const mostReadings = 10;
 
 /** So many tickets are looked up at once, and for no longer than so long: then what is most urgent may be another. */
 const batch = { tickets: 100, maxAgeMs: 5000 };
+/** While so many replies of a reader are on their way to the tables, it asks for no further one. */
+const mostUnderWay = 2;
 /** How often fresh changes are looked for while a backlog is at work. */
 const lookMs = 500;
 /** A run that nobody has asked for ends after this: then what failed is asked for again, and its counts are told. */
@@ -145,32 +147,80 @@ async function readBoth(ctx: Context, shared: Omit<Reading, 'ctx'>): Promise<voi
   };
   const first = await nextBacklog(reading);
   if (first.length === 0) backlogDone.abort();
-  const backlog = readAll(reading, 'backfill', backlogOf(reading, first)).finally(() => backlogDone.abort());
-  const fresh = readAll(reading, 'fresh', freshOf(reading, backlogDone.signal));
-  await Promise.allSettled([stopping(backlog), stopping(fresh)]);
+  const backlog = readAll(reading, 'backfill', commits => backlogOf(reading, first, commits));
+  const fresh = readAll(reading, 'fresh', commits => freshOf(reading, backlogDone.signal, commits));
+  await Promise.allSettled([stopping(backlog.finally(() => backlogDone.abort())), stopping(fresh)]);
   failed.signal.throwIfAborted();
 }
 
-async function readAll(reading: Reading, lane: Lane, tickets: AsyncIterable<Waiting>): Promise<void> {
+/** The next ticket is asked for while the reply about the last one goes to the tables; `tickets` are looked up when all have gone there. */
+async function readAll(
+  reading: Reading,
+  lane: Lane,
+  ticketsOf: (commits: Commits) => AsyncIterable<Waiting>,
+): Promise<void> {
   const { ctx, claim, stream, readings, freshened } = reading;
-  for await (const ticket of tickets) {
-    if (lane === 'fresh') freshened.add(ticket.id);
-    else if (freshened.has(ticket.id)) continue;
-    const times = (readings.get(ticket.id) ?? 0) + 1;
-    readings.set(ticket.id, times);
-    try {
-      if (times > mostReadings) throw new Retry(`ticket ${ticket.id} changes faster than it can be read`);
-      const reply = await ask(ctx, claim, stream, ticket, { lane, tries: fewTries });
-      const first = ticket.first && (lane === 'fresh' || !freshened.has(ticket.id));
-      if (reply && (await commitDetail(ctx, claim, stream, reply, { ...ticket, first }))) readings.delete(ticket.id);
-      reading.failures = 0;
-    } catch (error) {
-      if (error instanceof Gone) await noteGone(ctx, claim, ticket.id, error);
-      else if (!(error instanceof Retry)) throw error;
-      else if (times <= mostReadings && ++reading.failures >= mostFailures) throw error;
-      else await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
+  const commits = makeCommits();
+  try {
+    for await (const ticket of ticketsOf(commits)) {
+      if (lane === 'fresh') freshened.add(ticket.id);
+      else if (freshened.has(ticket.id)) continue;
+      const times = (readings.get(ticket.id) ?? 0) + 1;
+      readings.set(ticket.id, times);
+      try {
+        if (times > mostReadings) throw new Retry(`ticket ${ticket.id} changes faster than it can be read`);
+        await commits.room();
+        const reply = await ask(ctx, claim, stream, ticket, { lane, tries: fewTries });
+        if (reply)
+          commits.begin(async () => {
+            if (await commitDetail(ctx, claim, stream, reply, ticket)) readings.delete(ticket.id);
+          });
+        reading.failures = 0;
+      } catch (error) {
+        if (error instanceof Gone) await noteGone(ctx, claim, ticket.id, error);
+        else if (!(error instanceof Retry)) throw error;
+        else if (times <= mostReadings && ++reading.failures >= mostFailures) throw error;
+        else await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
+      }
     }
+  } finally {
+    // What was paid for is stored, however the reading ended.
+    await commits.done();
   }
+}
+
+/** Commits of one reader that are under way. The first one that fails ends the reading. */
+interface Commits {
+  begin(work: () => Promise<void>): void;
+  /** Waits until there is a place for one more. */
+  room(): Promise<void>;
+  done(): Promise<void>;
+}
+
+function makeCommits(): Commits {
+  const underWay = new Set<Promise<void>>();
+  let failed: { error: unknown } | undefined;
+  const check = () => {
+    if (failed) throw failed.error;
+  };
+  return {
+    begin(work) {
+      const one = work()
+        .catch(error => {
+          failed ??= { error };
+        })
+        .finally(() => underWay.delete(one));
+      underWay.add(one);
+    },
+    async room() {
+      while (underWay.size >= mostUnderWay) await Promise.race(underWay);
+      check();
+    },
+    async done() {
+      await Promise.all(underWay);
+      check();
+    },
+  };
 }
 
 /** Older changes that the run wants, newest first; then, for a backfill that reads again, what it has not read again yet. */
@@ -182,15 +232,16 @@ async function nextBacklog({ ctx, claim, wanted, startedMs, freshened }: Reading
   return tickets.length === 0 && claim.again ? nextAgain(ctx.pg, claim, when, batch.tickets) : tickets;
 }
 
-async function* backlogOf(reading: Reading, first: Waiting[]): AsyncGenerator<Waiting> {
+async function* backlogOf(reading: Reading, first: Waiting[], commits: Commits): AsyncGenerator<Waiting> {
   for (let tickets = first; tickets.length > 0; tickets = await nextBacklog(reading)) {
     yield* forAWhile(reading, tickets);
+    await commits.done();
     if (await reading.isOver()) return;
   }
 }
 
 /** Changes of the last hour as they come, until the backlog is done and none that is wanted waits. */
-async function* freshOf(reading: Reading, backlogDone: AbortSignal): AsyncGenerator<Waiting> {
+async function* freshOf(reading: Reading, backlogDone: AbortSignal, commits: Commits): AsyncGenerator<Waiting> {
   const { ctx, claim } = reading;
   const untilDone = AbortSignal.any([ctx.signal, backlogDone]);
   for (;;) {
@@ -199,6 +250,7 @@ async function* freshOf(reading: Reading, backlogDone: AbortSignal): AsyncGenera
     const scope = { fromMs: freshFrom(ctx) };
     const tickets = await nextWaiting(ctx.pg, claim, when, batch.tickets, scope);
     yield* forAWhile(reading, tickets);
+    await commits.done();
     const mine = { ...reading.wanted, fromMs: Math.max(reading.wanted.fromMs ?? 0, scope.fromMs) };
     if (done && ((await reading.isOver()) || !(await anyWaiting(ctx.pg, claim, when, mine)))) return;
     if (tickets.length > 0) continue;

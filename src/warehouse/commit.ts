@@ -166,14 +166,14 @@ async function removeVanished(
   text: string,
   parents: readonly string[],
 ): Promise<number> {
-  if (parents.length === 0) return 0;
-  let deleted = 0;
-  for (const [i, removal] of batch.merge.removals.entries()) {
-    const values = [text, claim.account, parents];
-    const { rowCount } = await client.query({ name: `remove ${batch.name} ${i}`, text: removal, values });
-    deleted += rowCount ?? 0;
-  }
-  return deleted;
+  const { removal } = batch.merge;
+  if (parents.length === 0 || removal === undefined) return 0;
+  const { rows } = await client.query<{ deleted: number }>({
+    name: `remove ${batch.name}`,
+    text: removal,
+    values: [text, claim.account, parents],
+  });
+  return rows[0]!.deleted;
 }
 
 const personalIn = (batch: Batch) => {

@@ -70,8 +70,8 @@ export interface Merge {
   readonly upsert: string;
   /** The same, written over rows that differ from their own `_payload` too, whatever their version, if no later reply wrote them: for what is repaired. */
   readonly forced: string;
-  /** Removes what vanished from the sets of the parents `$3` (text[]), given the page `$1` and the account `$2`. */
-  readonly removals: readonly string[];
+  /** Removes what vanished from the sets of the parents `$3` (text[]), given the page `$1` and the account `$2`; answers one row: deleted. */
+  readonly removal: string | undefined;
   readonly declared: Declared;
 }
 
@@ -166,10 +166,7 @@ select ${keepChanges('$3', '$4', '$5')}, (select count(*) from ${short}_row)::in
     declared: { root, others, mentions },
     upsert: upsert(false),
     forced: upsert(true),
-    removals: [
-      ...[root, ...others].filter(table => table.parent !== undefined).map(table => removal(root, table)),
-      ...mentions.filter(mention => mention.parent !== undefined).map(mention => mentionRemoval(root, mention)),
-    ],
+    removal: removal(root, others, mentions),
   };
 }
 
@@ -307,21 +304,33 @@ function mentionCte(mention: Mention): string {
 }
 
 /** Rows of the parents `$3` that the page does not show. Only what the comparison needs is taken out of the page. */
-function removal(root: Table, table: Table): string {
-  const needed = table.columns.filter(({ name }) => name === 'id' || name === table.parent);
-  const rows = rowCte({ ...table, columns: needed });
-  return `with ${table.from.includes(`${shortName(root)}_written`) ? `${pageAsWritten(root)},\n` : ''}${rows}
-${deleteBut(table.name, table.parent!, ['id', table.parent!], `${shortName(table)}_row`)}`;
-}
-
-function mentionRemoval(root: Table, mention: Mention): string {
-  return `with ${pageAsWritten(root)}
-${deleteBut(mention.name, mention.parent!, mention.key, `(${mention.rows})`)}`;
+function removal(root: Table, others: readonly Table[], mentions: readonly Mention[]): string | undefined {
+  const short = shortName(root);
+  const sets = [root, ...others].filter(table => table.parent !== undefined);
+  const removed = [
+    ...sets.map(table => deleteBut(table.name, table.parent!, ['id', table.parent!], `${shortName(table)}_row`)),
+    ...mentions
+      .filter(({ parent }) => parent !== undefined)
+      .map(({ name, parent, key, rows }) => deleteBut(name, parent!, key, `(${rows})`)),
+  ];
+  if (removed.length === 0) return undefined;
+  const needed = (table: Table) => ({
+    ...table,
+    columns: table.columns.filter(({ name }) => name === 'id' || name === table.parent),
+  });
+  const rows = [
+    rowCte(root.parent === undefined ? root : needed(root)),
+    // It is limited to its parents by `$3`, so every row of the page may stand for a written one.
+    `${short}_written as (select * from ${short}_row)`,
+    ...sets.filter(table => table !== root).map(table => rowCte(needed(table))),
+  ];
+  return `with ${[...rows, ...removed.map((sql, i) => `removed_${i} as (${sql}\nreturning 1)`)].join(',\n')}
+select (${removed.map((_, i) => `(select count(*) from removed_${i})`).join(' + ')})::int as deleted`;
 }
 
 /**
- * Parent by parent, by their index, and then by place: where nothing is known of a table, the planner takes an account
- * for a small part of it, and would read the whole account in search of these parents.
+ * Parent by parent, in the order of their index (see sameKey), and then by place: where nothing is known of a table, the
+ * planner takes an account for a small part of it, and would read the whole account in search of these parents.
  */
 function deleteBut(table: string, parent: string, key: readonly string[], shown: string): string {
   return `delete from ${table}
@@ -330,15 +339,9 @@ where ctid = any (array(
   from unnest($3::text[]) as p (id)
   cross join lateral (
     select t.ctid as place, ${key.map(name => `t.${name}`).join(', ')}
-    from ${table} t where t.account_id = $2 and t.${parent} = p.id
-    offset 0) k
+    from ${table} t where t.account_id = $2 and t.${parent} >= p.id and t.${parent} <= p.id
+    order by t.${parent} offset 0) k
   where not exists (select from ${shown} s where ${key.map(name => `s.${name} = k.${name}`).join(' and ')})))`;
-}
-
-/** A removal is limited to its parents by `$3`, so every row of the page may stand for a written one. */
-function pageAsWritten(root: Table): string {
-  const short = shortName(root);
-  return `${rowCte(root)},\n${short}_written as (select * from ${short}_row)`;
 }
 
 export function shortName(table: Pick<Table, 'name'>): string {

@@ -18,8 +18,6 @@ const waits = `t.account_id = $1 and (t._messages_as_of is null or t._messages_a
 export interface Waiting {
   id: string;
   updatedMs: Ms;
-  /** Its messages have never been read, so that none of them can have vanished. */
-  first: boolean;
   /** What the ticket mentions and nobody has asked the name of, or not for a while (renames are not announced). */
   due: { labels: string[]; inbox: string[] };
 }
@@ -71,15 +69,13 @@ const valuesOf = (claim: Pick<Claim, 'account' | 'stream'>, when: When) => [
 interface Found {
   id: string;
   updated_ms: number;
-  first: boolean;
   labels: string[];
   inbox: string[];
 }
 
-const waitingOf = ({ id, updated_ms, first, labels, inbox }: Found): Waiting => ({
+const waitingOf = ({ id, updated_ms, labels, inbox }: Found): Waiting => ({
   id,
   updatedMs: updated_ms,
-  first,
   due: { labels, inbox },
 });
 
@@ -110,7 +106,7 @@ export async function nextWaiting(
         t as (
           select * from (select * from young union all select * from recent union all select * from open union all select * from rest) w
           order by rank, place limit $7)
-      select t.id, ${updatedMs}, t._messages_as_of is null as first, ${due}
+      select t.id, ${updatedMs}, ${due}
       from t order by t.rank, t.place`,
     values: [
       ...valuesOf(claim, when),
@@ -139,7 +135,7 @@ function waitingPart(rank: number, which: string, order: 'asc' | 'desc' = 'desc'
 export async function nextAgain(db: pg.Pool, claim: Claim, when: When, limit: number): Promise<Waiting[]> {
   const { rows } = await db.query<Found>({
     name: 'next again',
-    text: `select t.id, ${updatedMs}, false as first, ${due}
+    text: `select t.id, ${updatedMs}, ${due}
       from sync.stored_runs r join helpdesk.tickets t using (account_id)
       where r.id = $8 and t.account_id = $1 and t._deleted_at is null
         and t.updated_at >= coalesce(r.since, '-infinity') and t.updated_at < coalesce(r.until, $3) and t.updated_at <= $2
@@ -242,7 +238,8 @@ export async function countWaiting(
 }
 
 /**
- * Takes the messages of a ticket as of now for its own. False if the reply is older than what is known: an older
+ * Takes the messages of a ticket as of now for its own, and answers whether none were known of it, so that none can have
+ * vanished. Undefined if the reply is older than what is known: an older
  * ticket, an older as_of, or one from before its tombstone, replaces nothing. When they were read before, and by which run, is kept in sync.changes.
  * Where that brings what waited for it, and `sourceMs`, the source's time, is told, its age is noted.
  */
@@ -252,22 +249,32 @@ export async function claimMessages(
   ticket: { id: string; updatedMs: Ms; asOfMs: Ms },
   nowMs: Ms,
   sourceMs?: Ms,
-): Promise<boolean> {
-  const { rows } = await client.query<{ arrived: boolean }>({
-    name: 'claim messages',
-    text: `with before as (
-        select t.id, t._messages_as_of from helpdesk.tickets t where t.account_id = $1 and t.id = $2)
-      update helpdesk.tickets t set _messages_as_of = $4, _messages_by = $5::bigint
-      from before
-      where t.account_id = $1 and t.id = $2 and date_trunc('milliseconds', t.updated_at) <= $3
-        and (t._messages_as_of is null or t._messages_as_of <= $4) and t._deleted_at is null
-      returning ${keepChanges('$6', '$4', '$5')}, t.updated_at > (select mirrored_since from sync.accounts where account_id = $1)
-        and t.updated_at <= $4 and (before._messages_as_of is null or before._messages_as_of < t.updated_at) as arrived`,
-    values: [account, ticket.id, new Date(ticket.updatedMs), new Date(ticket.asOfMs), run, new Date(nowMs)],
-  });
-  if (rows[0]?.arrived && sourceMs !== undefined)
+): Promise<{ first: boolean } | undefined> {
+  const claim = () =>
+    client.query<{ arrived: boolean; first: boolean }>({
+      name: 'claim messages',
+      // By the key, whatever the plan was made for (see sameKey), and then by place. Locked, so that it is not the row of before
+      // another reply about it.
+      text: `with before as (
+          select t.ctid as place, t._messages_as_of from helpdesk.tickets t
+          where t.account_id = $1 and t.id >= $2 and t.id <= $2
+          order by t.id limit 1 for no key update)
+        update helpdesk.tickets t set _messages_as_of = $4, _messages_by = $5::bigint
+        from before
+        where t.ctid = before.place and date_trunc('milliseconds', t.updated_at) <= $3
+          and (t._messages_as_of is null or t._messages_as_of <= $4) and t._deleted_at is null
+        returning ${keepChanges('$6', '$4', '$5')}, before._messages_as_of is null as first,
+          t.updated_at > (select mirrored_since from sync.accounts where account_id = $1)
+            and t.updated_at <= $4 and (before._messages_as_of is null or before._messages_as_of < t.updated_at) as arrived`,
+      values: [account, ticket.id, new Date(ticket.updatedMs), new Date(ticket.asOfMs), run, new Date(nowMs)],
+    });
+  let { rows } = await claim();
+  // What another transaction wrote of it while the first one waited for the lock, only a second one sees.
+  if (rows.length === 0) ({ rows } = await claim());
+  const [claimed] = rows;
+  if (claimed?.arrived && sourceMs !== undefined)
     await noteAges(client, { account, stream: 'messages' }, [ticket.updatedMs], sourceMs);
-  return rows.length === 1;
+  return claimed && { first: claimed.first };
 }
 
 /** As of when the messages of a ticket were read; nobody reads them anew before the transaction ends. */

@@ -429,7 +429,7 @@ describe.concurrent('--again', () => {
     expect(rows).toEqual([]);
   });
 
-  test('for messages goes on after kill -9: at most the ticket in flight is paid for a third time', async () => {
+  test('for messages goes on after kill -9: at most the tickets in flight are paid for a third time', async () => {
     await using desk = await openDesk({ hours: 80 });
     await syncOnce(configOf(desk));
     desk.wait(60_000);
@@ -457,7 +457,8 @@ describe.concurrent('--again', () => {
     expect(JSON.parse(stdout)).toMatchObject({ state: 'completed', exitCode: 0, streams: [{ stream: 'messages' }] });
     const asked = desk.asked();
     expect(new Set(asked)).toEqual(new Set(upFrom(20, 70)));
-    expect(asked.length).toBeLessThanOrEqual(51);
+    // One is asked for, and two are on their way to the tables.
+    expect(asked.length).toBeLessThanOrEqual(50 + 3);
   });
 });
 

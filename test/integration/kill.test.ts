@@ -57,7 +57,10 @@ async function killAndRerun(seed: number, queue: Record<string, string>): Promis
     // the team has no top that could be extended, so its page is asked for anew, once a minute at most.
     const teamAtMs = sandbox.requests.filter(({ path }) => path === '/users').map(({ at }) => at);
     const readAnew = teamAtMs.filter((at, i) => i > 0 && at - teamAtMs[i - 1]! > carryMs).length;
-    expect(twice.length - searchedAnew - readAnew, twice.join('\n')).toBeLessThanOrEqual(kills);
+    // Of tickets in detail one is asked for while two are on their way to the tables.
+    const inDetail = twice.filter(one => /^\/tickets\/[^?]/.test(one)).length;
+    expect(twice.length - inDetail - searchedAnew - readAnew, twice.join('\n')).toBeLessThanOrEqual(kills);
+    expect(inDetail, twice.join('\n')).toBeLessThanOrEqual(3 * kills);
     const { rows } = await db.pool.query(
       `select state, count(*)::int as n from sync.runs group by state order by state`,
     );
@@ -70,7 +73,7 @@ async function killAndRerun(seed: number, queue: Record<string, string>): Promis
   }
 }
 
-describe('eight kill -9 at random points of a first load: equal tables, only the page in flight fetched twice', () => {
+describe('eight kill -9 at random points of a first load: equal tables, only what was in flight fetched twice', () => {
   test('with the queue in PostgreSQL', () => killAndRerun(11, {}));
 });
 

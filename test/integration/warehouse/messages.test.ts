@@ -288,17 +288,42 @@ test.for(claims)('messages are claimed by: $says', async ({ id = 't1', updated, 
   shows(s, 't1', 50, [message('m1')]);
   await read(s, 100);
   const claimed = { id, updatedMs: second(updated), asOfMs: second(asOfSecond) };
-  expect(await transaction(s.pool, client => claimMessages(client, { account: 'default', run: 9 }, claimed, 0))).toBe(
-    taken,
-  );
+  expect(
+    await transaction(s.pool, client => claimMessages(client, { account: 'default', run: 9 }, claimed, 0)),
+  ).toEqual(taken ? { first: false } : undefined);
   expect(await asOf(s)).toEqual([{ id: 't1', _messages_as_of: at(taken ? asOfSecond : 99) }]);
   const kept = await s.rows(
     `select run_id, changes -> '_messages_by' as by from sync.changes where table_name = 'tickets'`,
   );
   expect(kept).toEqual(taken ? [{ run_id: 9, by: [2, 9] }] : []);
-  expect(await transaction(s.pool, client => claimMessages(client, { account: 'other', run: 1 }, claimed, 0))).toBe(
-    false,
-  );
+  expect(
+    await transaction(s.pool, client => claimMessages(client, { account: 'other', run: 1 }, claimed, 0)),
+  ).toBeUndefined();
+});
+
+test('a claim that waits for another writer of the ticket sees what that one wrote', async () => {
+  await using s = await scripted();
+  shows(s, 't1', 50, [message('m1')]);
+  await read(s, 100);
+  const other = await s.pool.connect();
+  await other.query(`begin; update helpdesk.tickets set subject = 'Coffee' where id = 't1'`);
+  let waiter: number | undefined;
+  const claimed = transaction(s.pool, async client => {
+    const { rows } = await client.query('select pg_backend_pid() as pid');
+    waiter = rows[0].pid;
+    return claimMessages(
+      client,
+      { account: 'default', run: 9 },
+      { id: 't1', updatedMs: second(50), asOfMs: second(100) },
+      0,
+    );
+  });
+  await expect
+    .poll(async () => (await s.rows('select cardinality(pg_blocking_pids($1)) as n', waiter ?? 0))[0]!.n)
+    .toBe(1);
+  await other.query('commit');
+  other.release();
+  expect(await claimed).toEqual({ first: false });
 });
 
 test('a reply older than the ticket replaces nothing: the ticket goes on waiting', async () => {
@@ -344,7 +369,7 @@ test('a ticket that is gone takes its messages along; when it comes back, so do 
   // A reply that was on its way when it was buried brings nothing of it in.
   const inFlight = { id: 't1', updatedMs: second(15), asOfMs: second(899) };
   const claimed = await transaction(s.pool, c => claimMessages(c, { account: 'default', run: 9 }, inFlight, 0));
-  expect([claimed, await asOf(s)]).toEqual([false, [{ id: 't1', _messages_as_of: null }]]);
+  expect([claimed, await asOf(s)]).toEqual([undefined, [{ id: 't1', _messages_as_of: null }]]);
 
   s.lists.tickets = [];
   shows(s, 't1', 15, [message('m2')], { state: 'closed' });
