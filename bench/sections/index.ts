@@ -3,9 +3,21 @@ import type { Section } from '../report.ts';
 import { analytics } from './analytics.ts';
 import { credits } from './credits.ts';
 import { freshness } from './freshness.ts';
+import { loadCustomers } from './load-customers.ts';
+import { loadMessages } from './load-messages.ts';
 import { peers } from './peers.ts';
 import { plan } from './plan.ts';
 import { sandbox } from './sandbox.ts';
 import { spending } from './spending.ts';
 
-export const sections: readonly Section[] = [peers, credits, spending, freshness, analytics, plan, sandbox];
+export const sections: readonly Section[] = [
+  loadMessages,
+  loadCustomers,
+  peers,
+  credits,
+  spending,
+  freshness,
+  analytics,
+  plan,
+  sandbox,
+];
