@@ -52,7 +52,7 @@ The changes are spread over a day: half of them replies, the rest new tickets, n
       for (const changed of [0, 10]) await night(report, hidden, changed, ', spam and trash hidden');
     }
     await using many = await open({ tickets: size / 4, customers: report.quick ? 11_000 : 25_000 });
-    await load(report, many);
+    await load(report, many, ', more of them than paging reaches');
   },
 };
 
@@ -91,20 +91,16 @@ async function load(report: Report, desk: Desk, more = ''): Promise<void> {
     );
   });
   const of = `${tickets.size.toLocaleString('en-US')} tickets, ${customers.size.toLocaleString('en-US')} customers`;
-  tell(report, 'first load', `first load, ${of}${more}`, used, least + hiddenPages(desk, 0));
+  tell(report, { kind: 'first load', what: `first load, ${of}`, more }, used, least + hiddenPages(desk, 0));
 }
 
 async function night(report: Report, desk: Desk, changed: number, more = ''): Promise<void> {
   change(desk, changed);
   const least = await leastOfNight(desk);
+  const used = await spent(desk, () => runNight(desk));
   const of = desk.services.helpdesk.world.tickets.size.toLocaleString('en-US');
-  tell(
-    report,
-    'nightly',
-    `nightly, ${changed.toLocaleString('en-US')} of ${of} tickets changed${more}`,
-    await spent(desk, () => runNight(desk)),
-    least,
-  );
+  const what = `nightly, ${changed.toLocaleString('en-US')} of ${of} tickets changed`;
+  tell(report, { kind: 'nightly', what, more }, used, least);
 }
 
 /** Renames are not announced, so names are asked for again when they are a week old. */
@@ -119,13 +115,20 @@ async function weekLater(report: Report, desk: Desk): Promise<void> {
   });
 }
 
-function tell(report: Report, kind: keyof typeof asked, what: string, used: number, least: number): void {
+function tell(
+  report: Report,
+  run: { kind: keyof typeof asked; what: string; more: string },
+  used: number,
+  least: number,
+): void {
+  const what = run.what + run.more;
   report.figure({ what: `${what}: credits`, unit: 'credits', rounds: [used] });
   report.figure({
-    what: `${what}: over the least, ${least.toLocaleString('en-US')}`,
+    what: `${what}: credits, over the least (${least.toLocaleString('en-US')})`,
     unit: '×',
     rounds: [used / least],
-    atMost: asked[kind],
+    atMost: asked[run.kind],
+    headline: run.more === '',
   });
 }
 

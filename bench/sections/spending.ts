@@ -49,6 +49,14 @@ five fresh changes a minute. Then the worker itself: a first load whose messages
     const refused = { alone: rounds.map(() => 0), evenly: rounds.map(() => 0), 'at random': rounds.map(() => 0) };
     await using database = await openDatabase();
     for (const window of ['fixed', 'sliding'] as const) {
+      const tell = (how: string, shares: number[], headline = false) =>
+        report.figure({
+          what: `of what is allowed, used in a ${window} window, ${how}`,
+          unit: '%',
+          rounds: shares,
+          atLeast: 98,
+          headline,
+        });
       for (const other of [undefined, 'evenly', 'at random'] as const) {
         const beside = other ? `beside a client at ${perMinute} a minute, ${other}` : 'alone';
         for (const latency of Object.keys(replies) as Replies[]) {
@@ -58,20 +66,20 @@ five fresh changes a minute. Then the worker itself: a first load whose messages
             shares.push(share);
             refused[other ?? 'alone'][round]! += other ? theirs : ours;
           }
-          report.figure({ what: `${window} window, ${beside}, ${latency}`, unit: '%', rounds: shares, atLeast: 98 });
+          tell(`${beside}, ${latency}`, shares, other === 'evenly');
         }
       }
       const { share, ours } = await work(database.url, { window, forMs });
-      report.figure({ what: `${window} window, alone, the whole worker`, unit: '%', rounds: [share], atLeast: 98 });
+      tell('alone, by the whole worker', [share], true);
       refused.alone[0]! += ours;
     }
     const kinds = [
-      ['refused of us, alone, in all of these', refused.alone, 0],
-      [`refused of a client at ${perMinute} a minute, evenly`, refused.evenly, 0],
-      [`refused of a client at ${perMinute} a minute, at random`, refused['at random'], undefined],
+      ['our requests refused, alone, in all of these', refused.alone, 0],
+      [`requests refused of a client at ${perMinute} a minute, evenly`, refused.evenly, 0],
+      [`requests refused of a client at ${perMinute} a minute, at random`, refused['at random'], undefined],
     ] as const;
     for (const [what, counts, atMost] of kinds)
-      report.figure({ what, unit: 'requests', rounds: counts, ...(atMost !== undefined && { atMost }) });
+      report.figure({ what, unit: '', rounds: counts, ...(atMost !== undefined && { atMost, headline: true }) });
     report.note(
       `One whose requests come at random goes, now and then, beyond the most of its last five minutes by more than the reserve of ${limits.reserve}: then it meets the limit. And of the minute that goes on nobody knows yet how much it will use: what it used in the end is taken off what was allowed, so that the share may be above 100 %.`,
     );
