@@ -3,6 +3,7 @@ import type { Section } from '../report.ts';
 import { analytics } from './analytics.ts';
 import { credits } from './credits.ts';
 import { freshness } from './freshness.ts';
+import { growth } from './growth.ts';
 import { loadCustomers } from './load-customers.ts';
 import { loadMessages } from './load-messages.ts';
 import { peers } from './peers.ts';
@@ -13,6 +14,7 @@ import { spending } from './spending.ts';
 export const sections: readonly Section[] = [
   loadMessages,
   loadCustomers,
+  growth,
   peers,
   credits,
   spending,
