@@ -1,10 +1,10 @@
 /** From a reply to what goes to the warehouse: pure. */
-
+import { isDeepStrictEqual } from 'node:util';
 import { check, type Reply, type Unreadable } from '../http/request.ts';
 import type { Ask, Page } from '../reading/reading.ts';
 import type { DetailStream, ListStream, Stream } from '../streams/stream.ts';
-import { cleanJson, elementsOf, fieldsOf, objectOf } from '../warehouse/clean.ts';
-import type { Batch } from '../warehouse/commit.ts';
+import { cleanJson, elementsOf, fieldsOf, objectOf, withoutFirst } from '../warehouse/clean.ts';
+import type { Batch, Care } from '../warehouse/commit.ts';
 import type { Merge } from '../warehouse/merge.ts';
 import { type Drift, type Reject, storable } from '../warehouse/rejects.ts';
 
@@ -33,6 +33,29 @@ export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: 
     record: place => all()[place]!,
     parameters: () => stream.parameters?.(ask, reply.date) ?? [],
   };
+}
+
+/**
+ * The page without its first records, where they are those of the page before, word for word: these are on their way to the
+ * tables. Undefined where it shows others of that page, or shows them differently.
+ */
+export function batchBehind<T extends { id: string }>(
+  before: Reply<T> | undefined,
+  stream: ListStream<T>,
+  ask: Ask,
+  reply: Reply<T>,
+): Batch | undefined {
+  const batch = listBatch(stream, ask, reply);
+  const earlier = new Map(before?.records.map(record => [record.id, record]));
+  const shown = reply.records.filter(({ id }) => earlier.has(id));
+  if (shown.length === 0) return batch;
+  const isSame = (record: T, i: number) =>
+    record === reply.records[i] && isDeepStrictEqual(record, earlier.get(record.id));
+  if (reply.unreadable.length > 0 || !shown.every(isSame)) return undefined;
+  const records = batch.records.slice(shown.length);
+  const text = (places: readonly number[], care: Care) =>
+    places.length === records.length ? withoutFirst(reply.text, shown.length) : batch.text(places, care);
+  return { ...batch, records, text };
 }
 
 /** One record that was asked for by id: a page of one. */

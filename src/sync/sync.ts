@@ -19,8 +19,9 @@ import { rangeOf } from '../warehouse/ranges.ts';
 import { dueRejects, openSince } from '../warehouse/rejects.ts';
 import { clearSuspects, suspectLate } from '../warehouse/suspects.ts';
 import { farFuture } from '../warehouse/waiting.ts';
-import { driftOf, listBatch, pageOf, rejectOf, singleBatch } from './batch.ts';
+import { batchBehind, driftOf, listBatch, pageOf, rejectOf, singleBatch } from './batch.ts';
 import { noteFailure } from './failures.ts';
+import { type Turn, Turns } from './turns.ts';
 
 /** What could not be had, in words; undefined if nothing is missing. */
 export interface Outcome {
@@ -148,22 +149,43 @@ async function readPart<T extends Row>(
   let seen = 0;
   let asOf = Infinity;
   let claimed: Range | undefined;
-  for (let step = reading.next(); !step.done; ) {
-    ctx.signal.throwIfAborted();
-    const { ask } = step.value;
-    const reply = await requestPage(ctx, claim, stream, list, ask);
-    step = reading.next(pageOf(stream, reply, ask.order));
-    const proven = step.done ? step.value : step.value.proof;
-    const proof = added(proven, claimed);
-    claimed = proven.covered ?? claimed;
-    asOf = reply.asOf;
-    // What a count takes in that is not of the list's own order has partly been seen.
-    const expected = reply.total === undefined || ask.order ? undefined : seen + reply.total;
-    await commitPage(ctx, claim, stream, { list, ask, reply, proof, expected, until: untilMs });
-    if (proof.hole) holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
-    seen += reply.arrived;
+  let before: Reply<T> | undefined;
+  const told = new Set<string>();
+  const turns = new Turns();
+  try {
+    for (let step = reading.next(); !step.done; ) {
+      ctx.signal.throwIfAborted();
+      const { ask } = step.value;
+      const reply = await requestPage(ctx, claim, stream, list, ask);
+      step = reading.next(pageOf(stream, reply, ask.order));
+      const proven = step.done ? step.value : step.value.proof;
+      const proof = added(proven, claimed);
+      claimed = proven.covered ?? claimed;
+      asOf = reply.asOf;
+      // What a count takes in that is not of the list's own order has partly been seen.
+      const expected = reply.total === undefined || ask.order ? undefined : seen + reply.total;
+      const redundant = list === stream.lists[0].name ? shownFirst(stream, reply.records, told) : [];
+      const page = { list, reply, proof, redundant, expected, until: untilMs };
+      const batch = batchBehind(before, stream, ask, reply);
+      // What both show and not alike is stored in its order.
+      if (batch === undefined) await turns.end();
+      await turns.begin(turn => commitPage(ctx, claim, stream, batch ?? listBatch(stream, ask, reply), page, turn));
+      before = reply;
+      if (proof.hole) holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
+      seen += reply.arrived;
+    }
+    await turns.end();
+  } finally {
+    await turns.settled();
   }
   return { holes, asOf };
+}
+
+/** Lists that these records show to be redundant: each is told once. */
+function shownFirst<T extends Row>(stream: ListStream<T>, records: readonly T[], told: Set<string>): string[] {
+  const shown = stream.lists.filter(({ name, shows }) => shows && !told.has(name) && records.some(shows));
+  for (const { name } of shown) told.add(name);
+  return shown.map(({ name }) => name);
 }
 
 /** What a proof adds to what was claimed before: what another run has taken back meanwhile is not claimed again. */
@@ -194,9 +216,9 @@ export async function requestPage<T extends Row>(
 
 interface ListPage<T> {
   list: string;
-  ask: Ask;
   reply: Reply<T>;
   proof: Proof;
+  redundant: readonly string[];
   expected: number | undefined;
   until: Ms | undefined;
 }
@@ -205,16 +227,17 @@ async function commitPage<T extends Row>(
   ctx: Context,
   claim: Claim,
   stream: ListStream<T>,
-  { list, ask, reply, proof, expected, until }: ListPage<T>,
+  batch: Batch,
+  { list, reply, proof, redundant, expected, until }: ListPage<T>,
+  turn: Turn,
 ): Promise<void> {
-  const shown =
-    list === stream.lists[0].name ? stream.lists.filter(other => reply.records.some(r => other.shows?.(r))) : [];
-  await commitRecords(ctx, claim, stream, reply, listBatch(stream, ask, reply), {
+  await commitRecords(ctx, claim, stream, reply, batch, {
     list,
     proof,
-    redundant: shown.map(({ name }) => name),
+    redundant,
     expected,
     until,
+    turn,
   });
 }
 
@@ -230,10 +253,12 @@ export async function commitRecords<T extends Row>(
   batch: Batch,
   {
     more,
+    turn,
     ...books
   }: Pick<Bookkeeping, 'list' | 'proof' | 'redundant' | 'expected' | 'until'> & {
     /** What follows from the rows, in their transaction; done again where that is made again. `stored`: their ids. */
     more?: (client: Client, stored: readonly string[]) => Promise<void>;
+    turn?: Turn;
   },
   passedOver: (unreadable: Unreadable) => boolean = () => false,
 ): Promise<void> {
@@ -245,6 +270,7 @@ export async function commitRecords<T extends Row>(
   await withCare(ctx.pg, async (client, care) => {
     const { counts, rejects } =
       batch.records.length > 0 ? await writeBatch(client, claim, batch, at, care) : { counts: noCounts(), rejects: [] };
+    await turn?.();
     const refused = [...unreadable, ...rejects];
     const ids = batch.records.map(({ id }) => id);
     await clearSuspects(client, claim, [...ids, ...reply.unreadable.flatMap(({ id }) => id ?? [])], reply.asOf);
@@ -257,7 +283,14 @@ export async function commitRecords<T extends Row>(
     if (isLate(ctx, reply))
       await suspectLate(client, claim, ids, { asOfMs: reply.asOf, lookbackMs: ctx.helpdesk.lookbackMs });
     await keepBooks(client, claim, at, {
-      counts: { ...counts, seen: reply.arrived, rejected: refused.length, credits },
+      counts: {
+        ...counts,
+        seen: reply.arrived,
+        // What the page before shows alike is not stored again.
+        unchanged: counts.unchanged + reply.records.length - batch.records.length,
+        rejected: refused.length,
+        credits,
+      },
       rejects: refused,
       stored: ids,
       drift: [

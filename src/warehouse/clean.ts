@@ -35,6 +35,13 @@ export function elementsOf(json: string): string[] {
   return [...slices(json)].map(([from, to]) => json.slice(from, to).trim());
 }
 
+/** An array without its first elements; it is read no further than them. */
+export function withoutFirst(json: string, elements: number): string {
+  let left = elements;
+  for (const [, to] of slices(json)) if (--left === 0) return json[to] === ',' ? `[${json.slice(to + 1)}` : '[]';
+  return json;
+}
+
 /** The fields of an object, and the texts of their values. Of a field that comes twice the last one counts. */
 export function fieldsOf(json: string): Map<string, string> {
   const fields = new Map<string, string>();

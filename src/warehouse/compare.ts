@@ -6,7 +6,7 @@
  * where it holds members; $6… the table's own.
  */
 import type { Mention, Merge, Table } from './merge.ts';
-import { rowCte, shortName } from './merge.ts';
+import { rowCte, sameKey, shortName } from './merge.ts';
 import type { Client } from './pool.ts';
 
 /** One field in which a record and what is here of it differ. */
@@ -78,7 +78,7 @@ function differing(table: Table): string {
   return `select r.${table.parent ?? 'id'} as root, '${short}' as of, r.id, d.at, d.field, d.ours, d.theirs
 from ${short}_row r
 left join lateral (
-  select * from ${table.name} o where o.account_id = $2 and o.id = r.id and o._deleted_at is null offset 0) t on true
+  select * from ${table.name} t where ${sameKey(['id'], 'r')} and t._deleted_at is null order by t.id offset 0) t on true
 cross join lateral (
   select 'row' as at, 'row' as field, null::jsonb as ours, r._payload as theirs where t.id is null
   union all
@@ -96,19 +96,20 @@ function vanished(table: Table, parents: string): string {
   return `select t.${table.parent} as root, '${short}' as of, t.id, 'row' as at, 'row' as field, t._payload as ours, null::jsonb as theirs
 from ${parents}
 cross join lateral (
-  select * from ${table.name} o
-  where o.account_id = $2 and o.${table.parent} = p.id and o._deleted_at is null offset 0) t
+  select * from ${table.name} t
+  where ${sameKey([table.parent!], 'p', ['id'])} and t._deleted_at is null order by t.${table.parent} offset 0) t
 where not exists (select from ${short}_row r where r.id = t.id)`;
 }
 
 function relation(mention: Mention, parents: string): string {
   const other = mention.key.find(name => name !== mention.parent)!;
   const all = (from: string) =>
-    `(select coalesce(jsonb_agg(distinct x.${other} order by x.${other}), '[]') as ids from ${from} x where x.${mention.parent} = p.id`;
+    `(select coalesce(jsonb_agg(distinct x.${other} order by x.${other}), '[]') as ids from ${from} x`;
+  const here = `(select * from ${mention.name} t where ${sameKey([mention.parent!], 'p', ['id'])} order by t.${mention.parent} offset 0)`;
   return `select p.id as root, '${nameOf(mention)}' as of, p.id, 'set' as at, '${nameOf(mention)}' as field, o.ids as ours, s.ids as theirs
 from ${parents}
-cross join lateral ${all(mention.name)} and x.account_id = $2) o
-cross join lateral ${all(`${nameOf(mention)}_shown`)}) s
+cross join lateral ${all(here)}) o
+cross join lateral ${all(`${nameOf(mention)}_shown`)} where x.${mention.parent} = p.id) s
 where o.ids <> s.ids`;
 }
 

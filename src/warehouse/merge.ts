@@ -248,14 +248,15 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
 }
 
 /**
- * The row of `t` with this key. The last part of the key is given as a range and as an order: no other index has both, so that
- * a plan made while the tables are empty, where all indexes look alike, finds rows by their key ever after.
+ * Rows of `t` with this key, which `row` has (under other names). The last part of it is given as a range, and to be asked for in
+ * its order: no other index has both, so that a plan made while the tables are empty, where all indexes look alike, finds rows by
+ * their key ever after.
  */
-const sameKey = (key: readonly string[], row: string): string =>
+export const sameKey = (key: readonly string[], row: string, names = key): string =>
   [
     't.account_id = $2',
-    ...key.slice(0, -1).map(name => `t.${name} = ${row}.${name}`),
-    `t.${key.at(-1)} >= ${row}.${key.at(-1)} and t.${key.at(-1)} <= ${row}.${key.at(-1)}`,
+    ...key.slice(0, -1).map((name, i) => `t.${name} = ${row}.${names[i]}`),
+    `t.${key.at(-1)} >= ${row}.${names.at(-1)} and t.${key.at(-1)} <= ${row}.${names.at(-1)}`,
   ].join(' and ');
 const inKeyOrder = (key: readonly string[]): string => `order by t.${key.at(-1)} limit 1`;
 
@@ -339,8 +340,8 @@ where ctid = any (array(
   from unnest($3::text[]) as p (id)
   cross join lateral (
     select t.ctid as place, ${key.map(name => `t.${name}`).join(', ')}
-    from ${table} t where t.account_id = $2 and t.${parent} >= p.id and t.${parent} <= p.id
-    order by t.${parent} offset 0) k
+    from ${table} t where ${sameKey([parent], 'p', ['id'])} order by t.${parent}
+    offset 0) k
   where not exists (select from ${shown} s where ${key.map(name => `s.${name} = k.${name}`).join(' and ')})))`;
 }
 
