@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type pg from 'pg';
 import { type Logger, pino } from 'pino';
 import { Agent } from 'undici';
+import { type Bell, makeBell } from './bell.ts';
 import { makeBudget } from './budget/budget.ts';
 import { type Clock, systemClock } from './clock.ts';
 import type { AuditConfig, BooksConfig, Config, SweepConfig } from './config.ts';
@@ -37,6 +38,8 @@ export interface Context {
     readonly lookbackMs: number;
     readonly sweep: SweepConfig;
     readonly audit: AuditConfig;
+    /** Rings where this process has stored tickets that may wait for their messages. */
+    readonly stored: Bell;
   };
   readonly books: Books;
 }
@@ -155,6 +158,7 @@ export function openContext(
       lookbackMs: config.lookbackMs,
       sweep: config.sweep,
       audit: config.audit,
+      stored: makeBell(),
     },
     books: openBooks(config, given),
     [Symbol.asyncDispose]: () => agent.close(),

@@ -2,6 +2,7 @@
 import type { Section } from '../report.ts';
 import { analytics } from './analytics.ts';
 import { credits } from './credits.ts';
+import { fleet } from './fleet.ts';
 import { freshness } from './freshness.ts';
 import { growth } from './growth.ts';
 import { loadCustomers } from './load-customers.ts';
@@ -19,6 +20,7 @@ export const sections: readonly Section[] = [
   credits,
   spending,
   freshness,
+  fleet,
   analytics,
   plan,
   sandbox,

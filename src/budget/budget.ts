@@ -67,6 +67,8 @@ interface Row {
 }
 interface Change {
   state: State;
+  /** It is as it was, but for the time: nothing is written. */
+  unmarked?: number | undefined;
   settled?: Settled | null;
   betweenMs?: number | undefined;
 }
@@ -165,6 +167,10 @@ export function makeBudget(deps: BudgetDeps): Budget {
       const row: Row = last ?? (await read());
       const now = time.now();
       const done = step(row.state, now);
+      if (done.unmarked !== undefined) {
+        last = row;
+        return { done, now };
+      }
       last = undefined;
       if (await write(row.version, done, now, attempt > 0)) {
         last = { state: done.state, version: row.version + 1 };
@@ -188,8 +194,8 @@ export function makeBudget(deps: BudgetDeps): Budget {
     return ask;
   }
 
-  async function granted(ask: ledger.Ask, signal: AbortSignal | undefined): Promise<void> {
-    for (;;) {
+  async function granted(first: ledger.Ask, signal: AbortSignal | undefined): Promise<void> {
+    for (let ask = first; ; ) {
       signal?.throwIfAborted();
       const { done, now } = await unlessAborted(
         exclusive(() => attempt(ask, signal)),
@@ -197,6 +203,7 @@ export function makeBudget(deps: BudgetDeps): Budget {
       );
       if (done.granted) return;
       if (done.tooLong) throw spent(done.waitUntilMs, now);
+      if (done.unmarked !== undefined) ask = { ...first, sinceMs: done.unmarked };
       await clock.sleep(Math.max(1, done.waitUntilMs - now.earliestMs), signal);
     }
   }

@@ -59,19 +59,23 @@ export interface Moment {
   earliestMs: number;
   latestMs: number;
 }
-export interface Ask {
+interface Wanted {
   id: string;
   lane: Lane;
   cost: number;
 }
+export interface Ask extends Wanted {
+  /** When it was first asked for, where no mark says so: see `Acquired`. */
+  sinceMs?: number;
+}
 /** A request on its way. Its sender may have died: from the deadline on it counts as answered then. */
-interface Flight extends Ask {
+interface Flight extends Wanted {
   grantedMs: number;
   deadlineMs: number;
   waitedMs: number;
 }
 /** Somebody waits. The mark is renewed at each try and expires by itself. */
-interface Wait extends Ask {
+interface Wait extends Wanted {
   sinceMs: number;
   untilMs: number;
 }
@@ -163,16 +167,22 @@ const sendingMs = 1000;
 /** What was not granted for so long may be made up for at once: replies and resets come late. */
 const catchUpMs = 3500;
 
-/** `tooLong`: nobody waits for that, and nothing is kept of who has asked. */
+/** Backfill and sweep wait for so long without a mark, once for each request: at an even pace they do so before each of them. */
+const unmarkedMs = 2000;
+
+/**
+ * `tooLong`: nobody waits for that, and nothing is kept of who has asked. `unmarked`: the state need not be written, and it
+ * is asked again with this as `sinceMs`.
+ */
 export type Acquired =
   | { state: State; granted: true }
-  | { state: State; granted: false; waitUntilMs: number; tooLong?: true };
+  | { state: State; granted: false; waitUntilMs: number; tooLong?: true; unmarked?: number };
 
 /** Grants what is asked, or says when to ask again (with the same id: the place in the queue is kept). */
 export function acquire(before: State, now: Moment, ask: Ask, rules: Rules): Acquired {
   const state = advance(before, now, rules);
   const nowMs = Math.floor(now.earliestMs);
-  const sinceMs = state.waits.find(wait => wait.id === ask.id)?.sinceMs ?? nowMs;
+  const sinceMs = state.waits.find(wait => wait.id === ask.id)?.sinceMs ?? ask.sinceMs ?? nowMs;
   const waits = state.waits.filter(wait => wait.id !== ask.id);
   const freeMs = freeAtMs(state, nowMs, { ...ask, sinceMs, untilMs: 0 }, rules);
   if (freeMs <= nowMs) {
@@ -189,6 +199,9 @@ export function acquire(before: State, now: Moment, ask: Ask, rules: Rules): Acq
     const waitUntilMs = Math.min(freeMs, nowMs + rules.periodMs + rules.timeoutMs);
     return { state: { ...state, waits }, granted: false, waitUntilMs, tooLong: true };
   }
+  // At an even pace all but the last moment would be written twice for each request. Who comes meanwhile goes first, once.
+  if (isSlow(ask.lane) && sinceMs === nowMs && freeMs - nowMs <= unmarkedMs)
+    return { state: before, granted: false, waitUntilMs: freeMs, unmarked: sinceMs };
   const waitUntilMs = Math.min(freeMs, nowMs + patienceMs);
   const mark = { id: ask.id, lane: ask.lane, cost: ask.cost, sinceMs, untilMs: waitUntilMs + graceMs };
   return { state: { ...state, waits: [...waits, mark] }, granted: false, waitUntilMs };

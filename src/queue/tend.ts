@@ -14,7 +14,7 @@ import { wakeBackfills } from '../warehouse/ranges.ts';
 import { dueRejects } from '../warehouse/rejects.ts';
 import { isNext, isResting, lockAccount, openRun, type RunKind, waitingWork, wokenStreams } from '../warehouse/runs.ts';
 import { dueVolumes, nextVolumes } from '../warehouse/volumes.ts';
-import { nextWaiting } from '../warehouse/waiting.ts';
+import { firstWaiting, isRipe } from '../warehouse/waiting.ts';
 import type { JobQueue } from './queue.ts';
 import type { Jobs } from './worker.ts';
 
@@ -120,8 +120,8 @@ async function messagesWait(ctx: Context, key: Key): Promise<boolean> {
   const nowMs = ctx.clock.now();
   const sourceMs = ctx.helpdesk.send.sourceNow() ?? nowMs;
   const when = { ripeMs: sourceMs, futureMs: sourceMs + ctx.helpdesk.lookbackMs, startedMs: nowMs, namesMs: 0 };
-  const waiting = await nextWaiting(ctx.pg, key, when, 1);
-  return waiting.length > 0 || (await dueRejects(ctx.pg, key, new Date(nowMs))).length > 0;
+  const first = await firstWaiting(ctx.pg, key, when);
+  return isRipe(first, when) || (await dueRejects(ctx.pg, key, new Date(nowMs))).length > 0;
 }
 
 async function volumesWait(ctx: Context, key: Key): Promise<boolean> {

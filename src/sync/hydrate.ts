@@ -18,9 +18,10 @@ import {
   anyWaiting,
   countWaiting,
   farFuture,
+  firstWaiting,
   isOlder,
+  isRipe,
   nextAgain,
-  nextRipe,
   nextWaiting,
   type Scope,
   ticketsForNames,
@@ -50,8 +51,10 @@ const mostReadings = 10;
 const batch = { tickets: 100, maxAgeMs: 5000 };
 /** While so many replies of a reader are on their way to the tables, it asks for no further one. */
 const mostUnderWay = 2;
-/** How often fresh changes are looked for while a backlog is at work. */
-const lookMs = 500;
+/** In a backlog nothing becomes urgent: what changes is fresh. At a credit limit of 100 a minute one look does for a minute. */
+const backlogMaxAgeMs = 60_000;
+/** How often fresh changes are looked for while a backlog is at work. What this process itself stores, rings. */
+const lookMs = 5000;
 /** A run that nobody has asked for ends after this: then what failed is asked for again, and its counts are told. */
 const longestMs = 10 * 60_000;
 /** A sync ends when all is read that had changed when it began, and then once more what changed meanwhile. */
@@ -233,10 +236,14 @@ async function nextBacklog({ ctx, claim, wanted, startedMs, freshened }: Reading
 }
 
 async function* backlogOf(reading: Reading, first: Waiting[], commits: Commits): AsyncGenerator<Waiting> {
+  const { clock } = reading.ctx;
   for (let tickets = first; tickets.length > 0; tickets = await nextBacklog(reading)) {
-    yield* forAWhile(reading, tickets);
-    await commits.done();
-    if (await reading.isOver()) return;
+    const untilMs = clock.monotonic() + backlogMaxAgeMs;
+    for (let left = tickets; left.length > 0 && clock.monotonic() < untilMs; ) {
+      left = yield* forAWhile(reading, left);
+      await commits.done();
+      if (await reading.isOver()) return;
+    }
   }
 }
 
@@ -246,17 +253,19 @@ async function* freshOf(reading: Reading, backlogDone: AbortSignal, commits: Com
   const untilDone = AbortSignal.any([ctx.signal, backlogDone]);
   for (;;) {
     const done = backlogDone.aborted;
+    const rung = ctx.helpdesk.stored.next();
     const when = moments(ctx, reading.startedMs);
     const scope = { fromMs: freshFrom(ctx) };
-    const tickets = await nextWaiting(ctx.pg, claim, when, batch.tickets, scope);
+    const first = await firstWaiting(ctx.pg, claim, when, scope);
+    const tickets = isRipe(first, when) ? await nextWaiting(ctx.pg, claim, when, batch.tickets, scope) : [];
     yield* forAWhile(reading, tickets);
     await commits.done();
     const mine = { ...reading.wanted, fromMs: Math.max(reading.wanted.fromMs ?? 0, scope.fromMs) };
     if (done && ((await reading.isOver()) || !(await anyWaiting(ctx.pg, claim, when, mine)))) return;
     if (tickets.length > 0) continue;
-    const ripe = await nextRipe(ctx.pg, claim, when, scope);
-    const pauseMs = ripe === undefined ? lookMs : Math.min(lookMs, Math.max(100, ripe - when.ripeMs));
-    await ctx.clock.sleep(pauseMs, done ? ctx.signal : untilDone).catch(() => ctx.signal.throwIfAborted());
+    const pauseMs = first === undefined ? lookMs : Math.min(lookMs, Math.max(100, first - when.ripeMs));
+    const awake = AbortSignal.any([done ? ctx.signal : untilDone, rung]);
+    await ctx.clock.sleep(pauseMs, awake).catch(() => ctx.signal.throwIfAborted());
   }
 }
 
@@ -265,14 +274,16 @@ function freshFrom(ctx: Context): Ms {
   return (ctx.helpdesk.send.sourceNow() ?? ctx.clock.now()) - freshMs;
 }
 
-async function* forAWhile({ ctx, asked }: Reading, tickets: readonly Waiting[]): AsyncGenerator<Waiting> {
+/** Returns those for which there was no time. */
+async function* forAWhile({ ctx, asked }: Reading, tickets: Waiting[]): AsyncGenerator<Waiting, Waiting[]> {
   const untilMs = ctx.clock.monotonic() + batch.maxAgeMs;
-  for (const ticket of tickets) {
+  for (const [n, ticket] of tickets.entries()) {
     ctx.signal.throwIfAborted();
     const due = { labels: unasked(ticket.due.labels, asked), inbox: unasked(ticket.due.inbox, asked) };
     yield { ...ticket, due };
-    if (ctx.clock.monotonic() > untilMs) return;
+    if (ctx.clock.monotonic() > untilMs) return tickets.slice(n + 1);
   }
+  return [];
 }
 
 /** The reply about this ticket; undefined if the source answered with another one (a merge): that is a failure of it. */

@@ -300,6 +300,7 @@ export async function commitRecords<T extends Row>(
       ...(clockMoved === undefined ? books : {}),
     });
   });
+  if (stream.name === 'tickets') ctx.helpdesk.stored.ring();
   // What a reading has proven is as of one clock, so it ends here.
   if (clockMoved !== undefined) throw new ClockMoved(clockMoved);
 }

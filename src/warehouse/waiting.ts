@@ -204,23 +204,29 @@ export async function placeInQueue(
   return rows[0];
 }
 
-/** The earliest change that is not ripe yet; undefined if none is about to be. */
-export async function nextRipe(
+/** The earliest change that waits, ripe or not; undefined if none does. Cheap: it is asked for all the time. */
+export async function firstWaiting(
   db: pg.Pool,
   claim: Pick<Claim, 'account' | 'stream'>,
   when: When,
   scope: Scope = {},
 ): Promise<Ms | undefined> {
-  const { rows } = await db.query<{ updated_ms: number }>(
-    `select ${updatedMs} from helpdesk.tickets t
-     where ${waits} and t.updated_at > $2 and t.updated_at <= $3 and ${notFailing}
-       and t.updated_at >= $6 and t.updated_at < $7
+  const [from, to] = bounds(scope);
+  const { rows } = await db.query<{ updated_ms: number }>({
+    name: 'first waiting',
+    text: `select ${updatedMs} from helpdesk.tickets t
+     where ${waits} and (t.updated_at <= $3 or t._messages_as_of is null) and ${notFailing}
+       and t.updated_at >= $2 and t.updated_at < $6
      order by t.updated_at
      limit 1`,
-    [...valuesOf(claim, when), ...bounds(scope)],
-  );
+    values: [claim.account, from, new Date(when.futureMs), claim.stream, new Date(when.startedMs), to],
+  });
   return rows[0]?.updated_ms;
 }
+
+/** Whether what `firstWaiting` has found may be asked for. */
+export const isRipe = (first: Ms | undefined, { ripeMs, futureMs }: When): boolean =>
+  first !== undefined && (first <= ripeMs || first > futureMs);
 
 /** Without what only a date beyond `futureMs` keeps waiting. */
 export async function countWaiting(

@@ -176,7 +176,7 @@ test('each source has credits of its own; what takes too long is told at once', 
   for (const lane of ['backfill', 'fresh'] as const) await books.settle(await books.acquire(1, lane), answered);
   await expect(books.acquire(1, 'fresh')).rejects.toThrow(Spent);
   const { rows } = await db.pool.query(
-    `select source, jsonb_array_length(state -> 'waits') as waits, (select sum(fresh + backfill)::int
+    `select source, json_array_length(state -> 'waits') as waits, (select sum(fresh + backfill)::int
        from sync.credit_minutes m where m.source = b.source) as credits from sync.budget b order by source`,
   );
   expect(rows).toEqual([

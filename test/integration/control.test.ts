@@ -31,7 +31,7 @@ async function waitsForCredits(desk: Desk, run: number) {
     expect((await desk.progress(run)).streams.messages).toMatchObject({ state: 'running' });
     expect(details(desk).length).toBeGreaterThan(0);
     const { rows } = await desk.pool.query(
-      `select jsonb_array_length(state -> 'waits') as waits, state from sync.budget where source = 'helpdesk'`,
+      `select json_array_length(state -> 'waits') as waits, state from sync.budget where source = 'helpdesk'`,
     );
     expect(rows[0].waits, JSON.stringify(rows[0].state)).toBeGreaterThan(0);
   });

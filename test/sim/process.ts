@@ -1,5 +1,7 @@
 /** A process of Shelfdesk within the simulation, as `start` is one: it tends runs, opens some, and takes jobs. */
+
 import { pino } from 'pino';
+import { makeBell } from '../../src/bell.ts';
 import { makeBudget } from '../../src/budget/budget.ts';
 import type { Clock } from '../../src/clock.ts';
 import type { Context } from '../../src/context.ts';
@@ -92,6 +94,7 @@ export class Process {
         lookbackMs,
         sweep: { ageMs: 0, mostDeleted: 1 },
         audit: { ticketsPerHour: 0, messagesAgeMs: undefined },
+        stored: makeBell(),
       },
       books: { send: noCatalog, owners: [], shelfAgeMs: 0, volumeAgeMs: 0, thaw: async () => {} },
     };

@@ -2,8 +2,10 @@
  * A whole help desk of the sandbox, read by the real jobs into a real warehouse, in one process without sockets, on a
  * clock that moves only as the test and the requests move it. What goes wrong is told by rules.
  */
+
 import type pg from 'pg';
 import { pino } from 'pino';
+import { makeBell } from '../../src/bell.ts';
 import { type Budget, makeBudget } from '../../src/budget/budget.ts';
 import type { Clock } from '../../src/clock.ts';
 import type { JobContext } from '../../src/context.ts';
@@ -149,6 +151,7 @@ export async function inProcess(
       lookbackMs: options.lookbackMs ?? lookbackMs,
       sweep: options.sweep ?? { ageMs: 7 * 86_400_000, mostDeleted: 0.2 },
       audit: { ticketsPerHour: 0, messagesAgeMs: undefined },
+      stored: makeBell(),
     },
     books: {
       send: makeNoSend(() => new Retry('no catalog here')),

@@ -2,8 +2,10 @@
  * A source whose every reply the test writes, read by the real program into a real warehouse, on a clock that stands
  * still until the test moves it. For what no sandbox would say: pages from the past, broken records, odd numbers.
  */
+
 import type pg from 'pg';
 import { pino } from 'pino';
+import { makeBell } from '../../src/bell.ts';
 import type { Clock } from '../../src/clock.ts';
 import type { JobContext } from '../../src/context.ts';
 import { fixedToken } from '../../src/http/dialect.ts';
@@ -146,6 +148,7 @@ export async function scripted(options: { lookbackMs?: number } = {}): Promise<S
       lookbackMs: options.lookbackMs ?? neverCovered,
       sweep: { ageMs: 7 * 86_400_000, mostDeleted: 0.2 },
       audit: { ticketsPerHour: 0, messagesAgeMs: undefined },
+      stored: makeBell(),
     },
     books: {
       send: makeNoSend(() => new Error('no catalog here') as never),

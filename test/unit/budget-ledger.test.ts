@@ -23,6 +23,7 @@ const begin = 1_700_000_000_000;
 function open(state: State = empty, own = rules) {
   let atMs = begin;
   let ids = 0;
+  const unmarked = new Map<string, number>();
   const now = () => ({ earliestMs: atMs, latestMs: atMs });
   return {
     at(ms: number) {
@@ -33,8 +34,11 @@ function open(state: State = empty, own = rules) {
       return state;
     },
     ask(cost: number, lane: Lane = 'fresh', id = `${ids++}`): { id: string; waitMs: number } {
-      const done = acquire(state, now(), { id, lane, cost } satisfies Ask, own);
+      const sinceMs = unmarked.get(id);
+      const wanted = { id, lane, cost, ...(sinceMs !== undefined && { sinceMs }) } satisfies Ask;
+      const done = acquire(state, now(), wanted, own);
       state = done.state;
+      if (!done.granted && done.unmarked !== undefined) unmarked.set(id, done.unmarked);
       return { id, waitMs: done.granted ? 0 : done.waitUntilMs - atMs };
     },
     reply(id: string, headers: RateHeaders = {}, refused = false, more: Partial<Reply> = {}) {
@@ -280,10 +284,25 @@ test('what waits for the pace keeps its order', () => {
   const ledger = slow();
   grants(ledger, 8, 'backfill');
   expect(ledger.ask(3, 'backfill', 'first').waitMs).toBe(1000);
-  expect(ledger.ask(1, 'backfill', 'second').waitMs).toBe(4000);
+  expect(ledger.at(4700).ask(3, 'backfill', 'first').waitMs).toBe(800);
+  expect(ledger.ask(1, 'backfill', 'second').waitMs).toBe(3800);
   expect(ledger.at(6000).ask(1, 'backfill', 'second').waitMs).toBe(2500);
   expect(ledger.ask(3, 'backfill', 'first').waitMs).toBe(0);
   expect(ledger.ask(1, 'backfill', 'second').waitMs).toBe(2500);
+});
+
+test('a short wait of backfill changes nothing, once; a long one, and one of another lane, leaves a mark', () => {
+  const ledger = slow();
+  grants(ledger, 8, 'backfill');
+  const before = ledger.state;
+  expect(ledger.ask(1, 'backfill', 'short').waitMs).toBe(1000);
+  expect(ledger.state).toBe(before);
+  ledger.at(4600).ask(1, 'backfill', 'short');
+  expect(ledger.state.waits).toMatchObject([{ id: 'short', sinceMs: begin + 4500 }]);
+  const used = open(empty, { ...broad, credits: 70 });
+  used.drain();
+  used.at(59_000).ask(1, 'fresh', 'urgent');
+  expect(used.state.waits).toMatchObject([{ id: 'urgent' }]);
 });
 
 test('a source that slides is known to, as long as its resets move, however evenly', () => {

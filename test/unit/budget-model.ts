@@ -144,10 +144,13 @@ export function play(scene: Scene): Outcome {
 
   let ids = 0;
   const once = new Set<Worker>();
-  const ask = (worker: Worker, id: string, sinceMs: number) => (nowMs: number) => {
-    const done = step.acquire(out.state, moment(nowMs), { id, lane: worker.lane, cost: worker.cost }, limits);
+  const ask = (worker: Worker, id: string, sinceMs: number, unmarked?: number) => (nowMs: number) => {
+    const wanted = { id, lane: worker.lane, cost: worker.cost, ...(unmarked !== undefined && { sinceMs: unmarked }) };
+    const done = step.acquire(out.state, moment(nowMs), wanted, limits);
     out.state = done.state;
-    if (!done.granted) return at(Math.max(done.waitUntilMs, nowMs + 1), ask(worker, id, sinceMs));
+    if (!done.granted) {
+      return at(Math.max(done.waitUntilMs, nowMs + 1), ask(worker, id, sinceMs, done.unmarked ?? unmarked));
+    }
     out.longestWaitMs[worker.lane] = Math.max(out.longestWaitMs[worker.lane], nowMs - sinceMs);
     if (once.has(worker)) out.waitsMs.push(nowMs - sinceMs);
     send(worker, id, nowMs);

@@ -13,7 +13,7 @@ import { users } from '../../../src/streams/users.ts';
 import type { Claim } from '../../../src/warehouse/claims.ts';
 import { type Batch, writeBatch } from '../../../src/warehouse/commit.ts';
 import { makePool, transaction } from '../../../src/warehouse/pool.ts';
-import { claimMessages, nameThem, nextRipe, nextWaiting } from '../../../src/warehouse/waiting.ts';
+import { claimMessages, firstWaiting, nameThem, nextWaiting } from '../../../src/warehouse/waiting.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 import { at, iso, message, second, ticket } from '../../support/scripted.ts';
 
@@ -163,7 +163,7 @@ test('waiting tickets are found by their index, however many wait or do not, and
     // Prepared on nothing, and often enough for a generic plan.
     for (let i = 0; i < 12; i++) {
       await next(100);
-      await nextRipe(pool, claim, when);
+      await firstWaiting(pool, claim, when);
       await transaction(pool, c => claimMessages(c, claim, { id: 'none', updatedMs: 0, asOfMs: 0 }, 0));
     }
     await pool.query(
@@ -183,7 +183,7 @@ test('waiting tickets are found by their index, however many wait or do not, and
       expect((await next(1)).map(({ id }) => id)).toEqual(['t4000']);
     });
     await expectReads(pool, 100, async () => {
-      expect(await nextRipe(pool, claim, { ...when, ripeMs: second(-9), futureMs: second(9) })).toBe(second(1));
+      expect(await firstWaiting(pool, claim, { ...when, futureMs: second(9) })).toBe(second(1));
     });
     await expectReads(pool, 100, () =>
       transaction(pool, async c => {
