@@ -83,7 +83,7 @@ async function measure({ quick, figure }: Report): Promise<void> {
   }
   const [part, all] = [100_000 * scale, 1_000_000 * scale];
   figure({
-    what: `the rate at the millionth ticket, of that of the first 100,000`,
+    what: 'first load: the rate at the millionth ticket, of that of the first 100,000',
     unit: '×',
     rounds: [msOf(first, 0, part) / msOf(first, all - part, all)],
     ...{ atLeast: 0.85, headline: true },
@@ -92,7 +92,7 @@ async function measure({ quick, figure }: Report): Promise<void> {
   await pool.query(`update sync.coverage set covered = '{}'`);
   const again = await readTickets();
   figure({
-    what: `the same, unchanged`,
+    what: 'read again, unchanged: the rate at the millionth ticket, of that of the first 100,000',
     unit: '×',
     rounds: [msOf([again.pages], 0, part) / msOf([again.pages], all - part, all)],
     ...{ atLeast: 0.85, headline: true },

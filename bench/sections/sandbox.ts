@@ -64,10 +64,10 @@ async function readPages({ quick, figure }: Report): Promise<void> {
     await tell('bulk');
     await look();
     const { peakMb } = await tell('memory');
-    figure({ what: 'start of a large world', unit: 's', rounds: [served.startMs / 1000] });
-    figure({ what: 'its memory, at most', unit: 'MB', rounds: [peakMb], atMost: 2000, headline: true });
+    figure({ what: 'a million tickets: start', unit: 's', rounds: [served.startMs / 1000] });
+    figure({ what: 'a million tickets: memory, at most', unit: 'MB', rounds: [peakMb], atMost: 2000, headline: true });
     figure({
-      what: `its first pages: the slowest median of ${medians.length}`,
+      what: `a million tickets: first pages, the slowest median of ${medians.length}`,
       unit: 'ms',
       rounds: [Math.max(...medians)],
       atMost: 50,
