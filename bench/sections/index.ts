@@ -7,6 +7,7 @@ import { freshness } from './freshness.ts';
 import { growth } from './growth.ts';
 import { loadCustomers } from './load-customers.ts';
 import { loadMessages } from './load-messages.ts';
+import { metrics } from './metrics.ts';
 import { peers } from './peers.ts';
 import { plan } from './plan.ts';
 import { sandbox } from './sandbox.ts';
@@ -15,6 +16,7 @@ import { spending } from './spending.ts';
 export const sections: readonly Section[] = [
   loadMessages,
   loadCustomers,
+  metrics,
   growth,
   peers,
   credits,

@@ -4,7 +4,7 @@ import type { Reply } from '../../src/http/request.ts';
 import { messages } from '../../src/streams/messages.ts';
 import type { Row } from '../../src/streams/stream.ts';
 import { type Detail, writeDetail } from '../../src/sync/detail.ts';
-import { transaction } from '../../src/warehouse/pool.ts';
+import { transaction, withKeptPlans } from '../../src/warehouse/pool.ts';
 
 /** A ticket with its messages, as the source showed it at `asOfMs`. False if the reply was too old to count. */
 export async function told(
@@ -26,8 +26,10 @@ export async function told(
   };
   const wanted = { id: record.id, due: { labels: [], inbox: [] } };
   const at = { nowMs: asOfMs, asOfMs };
-  const { current } = await transaction(pool, client =>
-    writeDetail(client, { account, run: 1 }, messages as unknown as Detail, reply, wanted, at, 'as it came'),
+  const { current } = await transaction(
+    pool,
+    client => writeDetail(client, { account, run: 1 }, messages as unknown as Detail, reply, wanted, at, 'as it came'),
+    withKeptPlans,
   );
   return current;
 }
