@@ -13,6 +13,7 @@ import { users } from '../../../src/streams/users.ts';
 import type { Claim } from '../../../src/warehouse/claims.ts';
 import { type Batch, writeBatch } from '../../../src/warehouse/commit.ts';
 import { makePool, transaction } from '../../../src/warehouse/pool.ts';
+import { forgetKnown } from '../../../src/warehouse/suspects.ts';
 import { claimMessages, firstWaiting, nameThem, nextWaiting } from '../../../src/warehouse/waiting.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 import { at, iso, message, second, ticket } from '../../support/scripted.ts';
@@ -265,3 +266,25 @@ test('customers, contacts and users: a page into 15,000 rows reads what a page h
     });
     await expectReads(pool, most, () => write(pool, team(7, 'B'), 4));
   }));
+
+test('of thousands that a sweep suspects, and that were shown since, each is looked up once', async () => {
+  await untouched(async pool => {
+    const many = 2000;
+    await pool.query(
+      `insert into helpdesk.tickets (account_id, id, updated_at, _first_seen_at, _synced_at, _observed_at, _payload)
+       select 'default', 't' || n, $1, $1, $1, $1, '{}' from generate_series(1, ${many}) n`,
+      [at(0)],
+    );
+    await pool.query(
+      `insert into sync.suspects (account_id, stream, record_id, suspected_at, alive_at)
+       select 'default', 'tickets', 't' || n, case when n % 2 = 0 then $1::timestamptz else $2 end, $2 from generate_series(1, ${many}) n`,
+      [at(100), at(-100)],
+    );
+    const all = async () => [...(await reads(pool)).values()].reduce((sum, { seq, index }) => sum + seq + index, 0);
+    const before = await all();
+    await forgetKnown(pool, claim);
+    expect((await all()) - before).toBeLessThan(10 * many);
+    const { rows } = await pool.query('select count(*)::int as left from sync.suspects');
+    expect(rows).toEqual([{ left: many / 2 }]);
+  });
+});
