@@ -37,7 +37,8 @@ The least of a **first load** of T tickets and C customers:
 The least of a **nightly run** (the schedule's, with the messages that wait after it, and without the sweep, which has a share of its own): ⌊(U+d)/100⌋ + 1 for U
 changed tickets, ⌊(C+d)/100⌋ + 1 for C new customers, where d of each are shown again, because they lie in the lookback of two minutes before what was
 claimed; 2·M for the M tickets whose messages are to be read again, which is all of U; new names; 1 for the users; and hidden spam and trash as above.
-The changes are spread over a day: half of them replies, the rest new tickets, notes and states; for ten of them a new customer, for a hundred a new label.`,
+The changes are spread over a day: half of them replies, the rest new tickets, notes and states; for ten of them a new customer, for a hundred a new label. Snoozes end by
+themselves: those tickets come on top, and are in U.`,
   run: async report => {
     const size = report.quick ? 1000 : 10_000;
     {
