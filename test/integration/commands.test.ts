@@ -96,7 +96,7 @@ const details = (sandbox: Sandbox) => sandbox.requests.filter(({ path }) => path
 
 // Most of the time goes by with processes that start: two at once are faster, and none knows of another.
 describe.concurrent('commands', () => {
-  test('demo: ends by itself with 0, and leaves what it says', { timeout: 300_000 }, async () => {
+  test('demo: ends by itself with 0, and leaves what it says', async () => {
     await using folder = await emptyFolder();
     const demo = await run(['demo'], {}, folder.path);
     expect(demo.code, demo.stderr).toBe(0);

@@ -132,7 +132,7 @@ beforeAll(async () => {
     SCHEDULE_FRESH: '',
     SCHEDULE_NIGHTLY: '',
   };
-}, 120_000);
+});
 afterAll(() => opened.disposeAsync());
 
 test('there are blocks to run', () => {

@@ -18,7 +18,7 @@ export const emptyDatabase = (): Promise<TestDatabase> => make('template0');
 async function make(template: string): Promise<TestDatabase> {
   const { url, prefix } = inject('postgres');
   const name = `${prefix}${randomBytes(6).toString('hex')}`;
-  await administer(url, `create database ${name} template ${template}`);
+  await administer(url, `create database ${name} template ${template} strategy file_copy`);
   const own = new URL(url);
   own.pathname = name;
   const pool = new pg.Pool({ connectionString: own.href });

@@ -221,8 +221,7 @@ describe('what is promised', () => {
     const spec = read('docs/SPEC.md');
     const parts = spec.split(/^## /m).slice(1);
     const numbers = parts.map(part => Number(/^I(\d+) /.exec(part)?.[1]));
-    expect(numbers.slice(0, 20)).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
-    expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
+    expect(numbers).toEqual(parts.map((_, i) => i + 1));
     for (const part of parts) {
       const [title] = part.split('\n');
       expect(part, title).toMatch(/^- Enforced by /m);
@@ -234,7 +233,7 @@ describe('what is promised', () => {
   test('DECISIONS are numbered and have their four parts', () => {
     const parts = read('docs/DECISIONS.md').split(/^## /m).slice(1);
     const numbers = parts.map(part => Number.parseInt(part, 10));
-    expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
+    expect(numbers).toEqual(parts.map((_, i) => i + 1));
     for (const part of parts) {
       const said = [...part.matchAll(/^- \*\*(.+?)\*\*: /gm)].map(([, what]) => what);
       expect(said, part.split('\n')[0]).toEqual(['What', 'Why', 'Weighed', 'Follows']);

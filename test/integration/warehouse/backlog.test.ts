@@ -214,7 +214,8 @@ test('the backlog of any days is what tickets_as_of says of their ends, and the 
           let last: (typeof rows)[number] | undefined;
           for (const [n, { gaps, gone, ...more }] of one.rows.entries()) {
             const afterMs = n === 0 ? atMs - 1000 : atMs + gaps[0];
-            const trueMs = afterMs + gaps[1];
+            // Of a first row that is a second before it was created, and it was nothing yet.
+            const trueMs = Math.max(atMs, afterMs + gaps[1]);
             const fromMs = trueMs + gaps[2];
             if (last && last.to === null) {
               last.to = new Date(fromMs);

@@ -8,7 +8,7 @@ import { freshDatabase } from '../../support/postgres.ts';
 
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
-const pairs = 100_000;
+const pairs = process.env.CI ? 100_000 : 10_000;
 
 interface Hours {
   weekday: number;
@@ -116,12 +116,16 @@ function reference({ zone, hours, holidays = [] }: Calendar, from: number, to: n
   for (const { weekday, opens, closes } of hours)
     for (let m = minuteOf(opens); m < minuteOf(closes); m++) open.add(weekday * 1440 + m);
   const clock = wall(zone);
-  let ahead = 0;
+  const aheadAt = (at: number) => clock(at) - at;
+  let ahead = aheadAt(from);
+  let isDayOfChange = false;
   for (let i = 0; i < minutes; i++) {
     const at = from + i * minuteMs;
-    if (i % 15 === 0) {
-      const now = clock(at) - at;
-      if (i > 0 && now !== ahead) changes.push(at);
+    // A day that begins and ends at the same distance from UTC has no change in it.
+    if (i % 1440 === 0) isDayOfChange = aheadAt(at + dayMs) !== ahead;
+    if (isDayOfChange && i % 15 === 0) {
+      const now = aheadAt(at);
+      if (now !== ahead) changes.push(at);
       ahead = now;
     }
     const local = at + ahead;
@@ -151,7 +155,7 @@ function chance(seed: number): () => number {
   };
 }
 
-test('100,000 random pairs of instants have as many business seconds as a look at every minute finds', async () => {
+test(`${pairs} random pairs of instants have as many business seconds as a look at every minute finds`, async () => {
   await using db = await freshDatabase();
   const random = chance(8);
   const asked: { calendar: string; since: Date; until: Date; expected: number }[] = [];
