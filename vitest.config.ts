@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { NotRun } from './test/support/not-run.ts';
-import { WaitingFirst } from './test/support/order.ts';
+import { LongestFirst } from './test/support/order.ts';
 
 /** Within one process, and they leave nothing behind in it: so several files share one, which loads the program once. */
 const inProcess = ['test/unit/**/*.test.ts', 'test/sandbox/**/*.test.ts'];
@@ -38,7 +38,7 @@ export default defineConfig({
       { test: { name: 'with servers, sharing a process', include: sharing, isolate: false, ...timeouts } },
     ],
     globalSetup: ['test/support/global.ts'],
-    sequence: { sequencer: WaitingFirst },
+    sequence: { sequencer: LongestFirst },
     reporters: ['default', new NotRun()],
     // On two cores: a third one while others wait for their servers; more only make those slower.
     maxWorkers: 3,

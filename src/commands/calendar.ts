@@ -17,7 +17,7 @@ import {
 import type { Act, Deps } from './command.ts';
 import { operator } from './operator.ts';
 import { print, printJson, say, table } from './terminal.ts';
-import { requireTables, warehouseOf } from './warehouse.ts';
+import { tablesOf } from './warehouse.ts';
 
 const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
 
@@ -35,8 +35,7 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
     .description('business hours for the metrics, and which inbox keeps which');
   const open = async () => {
     const { fleet, account } = deps.asked();
-    const warehouse = await warehouseOf(fleet, deps.signal);
-    await requireTables(warehouse.pg);
+    const warehouse = await tablesOf(fleet, deps.signal);
     const now = new Date(systemClock.now());
     return {
       ...{ db: warehouse.pg, now, who: operator(), account: () => account ?? deps.config().account },

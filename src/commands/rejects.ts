@@ -8,7 +8,7 @@ import { command } from '../warehouse/paused.ts';
 import { listRejects, readReject, type StoredReject } from '../warehouse/rejects.ts';
 import type { Act, Deps } from './command.ts';
 import { cellText, print, printJson, say, table } from './terminal.ts';
-import { requireTables, warehouseOf } from './warehouse.ts';
+import { tablesOf } from './warehouse.ts';
 
 export interface Replayed {
   id: number;
@@ -22,8 +22,7 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
   const rejects = program.command('rejects').description('records that were set aside, and why');
   const open = async () => {
     const config = deps.config();
-    const warehouse = await warehouseOf(config, deps.signal);
-    await requireTables(warehouse.pg);
+    const warehouse = await tablesOf(config, deps.signal);
     return { ...config, warehouse, [Symbol.asyncDispose]: () => warehouse[Symbol.asyncDispose]() };
   };
   rejects

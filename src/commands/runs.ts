@@ -13,7 +13,7 @@ import type { Act, Deps } from './command.ts';
 import { followRun, type RunResult, report, thawFor } from './follow.ts';
 import { operator } from './operator.ts';
 import { amount, type Cell, cellText, duration, print, printJson, say, table } from './terminal.ts';
-import { requireTables, warehouseOf } from './warehouse.ts';
+import { tablesOf, warehouseOf } from './warehouse.ts';
 
 const defaultLimit = 20;
 
@@ -28,8 +28,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
   const runs = program.command('runs').description('runs: what was started, by whom, and what became of it');
   const open = async () => {
     const config = deps.config();
-    const warehouse = await warehouseOf(config, deps.signal);
-    await requireTables(warehouse.pg);
+    const warehouse = await tablesOf(config, deps.signal);
     const { account } = config;
     return { account, db: warehouse.pg, [Symbol.asyncDispose]: () => warehouse[Symbol.asyncDispose]() };
   };

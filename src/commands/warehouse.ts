@@ -16,6 +16,15 @@ export async function warehouseOf(
   return warehouse;
 }
 
+/** The same, released at once where tables are missing: else a command that has said so would never end. */
+export async function tablesOf(...asked: Parameters<typeof warehouseOf>): Promise<Warehouse> {
+  await using stack = new AsyncDisposableStack();
+  const warehouse = stack.use(await warehouseOf(...asked));
+  await requireTables(warehouse.pg);
+  stack.move();
+  return warehouse;
+}
+
 /** For commands that only look. */
 export async function requireTables(db: pg.Pool): Promise<void> {
   const { missing } = await pendingMigrations(db);

@@ -96,7 +96,7 @@ const details = (sandbox: Sandbox) => sandbox.requests.filter(({ path }) => path
 
 // Most of the time goes by with processes that start: two at once are faster, and none knows of another.
 describe.concurrent('commands', () => {
-  test('demo: ends by itself with 0, and leaves what it says', async () => {
+  test('demo: ends by itself with 0, and leaves what it says', long, async () => {
     await using folder = await emptyFolder();
     const demo = await run(['demo'], {}, folder.path);
     expect(demo.code, demo.stderr).toBe(0);
@@ -365,6 +365,10 @@ describe.concurrent('commands', () => {
     expect((await run(['sql', 'select 1 as one', '--json'], {}, folder.path)).stdout).toBe(
       '[\n  {\n    "one": 1\n  }\n]\n',
     );
+
+    // There are no tables: it says so, lets go of the server, and ends.
+    const untold = await run(['runs', 'list'], {}, folder.path);
+    expect(untold).toMatchObject({ code: 1, stderr: expect.stringContaining('the tables are not there yet') });
 
     expect((await one.interrupt()).code).toBe(0);
     const client = new pg.Client({ connectionString: at.url });

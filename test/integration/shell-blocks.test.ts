@@ -2,7 +2,7 @@
  * Every shell block of the README and of docs/, run line by line as people would, in a folder that looks like a checkout:
  * beside a sandbox, on a database of its own. What serves until somebody ends it is ended as soon as it says that it serves.
  *
- * Blocks with Docker run where an engine answers. `npm` scripts are looked up only: .ci/run runs the tests and
+ * Those of docs/ run where CI is set, and blocks with Docker where an engine answers. `npm` scripts are looked up only: .ci/run runs the tests and
  * test/integration/commands.test.ts the demo, and the soak takes minutes.
  */
 import { execFile, execFileSync } from 'node:child_process';
@@ -23,6 +23,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { settingsFor } from '../support/cli.ts';
 import { root } from '../support/docker.ts';
+import { long } from '../support/long.ts';
 import { configFor, syncOnce } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -143,7 +144,9 @@ test('there are blocks to run', () => {
 describe('runs as it stands:', () => {
   for (const { name, text } of blocks) {
     const need = needOf(text);
-    test(name, { skip: need !== undefined && !need.there, meta: need?.lacks ?? {} }, async () => {
+    const takes = name.startsWith('README.md') ? {} : long;
+    const lacks = need !== undefined && !need.there ? { skip: true, meta: need.lacks } : takes;
+    test(name, lacks, async () => {
       let script = text;
       for (const [from, to] of placeholders) script = script.replaceAll(from, to);
       const ran = run('bash', ['--norc', '-eu', '-c', script], { cwd: folder, env: environment });

@@ -3,6 +3,7 @@
  * and some places to die at.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { draws } from '../support/long.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { tryCrashes } from './crash.ts';
 import { Database } from './database.ts';
@@ -23,14 +24,6 @@ afterAll(async () => {
   await fresh.drop();
 });
 
-test('the same seed gives the same history, effect for effect', async () => {
-  const first = await simulate(33, { database, traced: true });
-  await simulate(34, { database });
-  const again = await simulate(33, { database, traced: true });
-  expect(first.steps).toBeGreaterThan(100);
-  expect(again.trace).toEqual(first.trace);
-});
-
 /** Everything that the seed stands for, in a smaller world and for a shorter time: `npm run sim` takes them whole. */
 const smaller = ({ tickets, turmoilSteps, turmoilMs }: Plan): Partial<Plan> => ({
   tickets: Math.min(tickets, 8),
@@ -38,16 +31,27 @@ const smaller = ({ tickets, turmoilSteps, turmoilMs }: Plan): Partial<Plan> => (
   turmoilMs: Math.min(turmoilMs, 60_000),
 });
 
-test('twenty seeds: nothing lost, nothing stale, nothing wrongly deleted, no invariant broken', async () => {
+test('the same seed gives the same history, effect for effect', async () => {
+  const plan = smaller(planOf(33));
+  const first = await simulate(33, { database, plan, traced: true });
+  await simulate(34, { database, plan: smaller(planOf(34)) });
+  const again = await simulate(33, { database, plan, traced: true });
+  expect(first.steps).toBeGreaterThan(100);
+  expect(again.trace).toEqual(first.trace);
+});
+
+const seeds = draws(20).numRuns;
+
+test(`${seeds} seeds: nothing lost, nothing stale, nothing wrongly deleted, no invariant broken`, async () => {
   const complaints: string[] = [];
   let looks = 0;
-  for (let seed = 1; seed <= 20; seed++) {
+  for (let seed = 1; seed <= seeds; seed++) {
     const told = await simulate(seed, { database, plan: smaller(planOf(seed)) });
     complaints.push(...told.complaints.map(what => `seed ${seed}: ${what}`));
     looks += told.checks;
   }
   expect(complaints).toEqual([]);
-  expect(looks).toBeGreaterThan(200);
+  expect(looks).toBeGreaterThan(10 * seeds);
 });
 
 /** What the product does otherwise one day moves the moment at which a defect shows: a few seeds more find it again. */
@@ -66,7 +70,7 @@ test.for(Object.entries(defects))('caught: %s', async ([, { defect, by, recorded
 });
 
 test('died before and after effects of a short script: all end alike', async () => {
-  const { points, failed } = await tryCrashes(database, { every: 150 });
+  const { points, failed } = await tryCrashes(database, { every: process.env.CI ? 150 : 450 });
   expect(failed).toEqual([]);
-  expect(points).toBeGreaterThan(4);
+  expect(points).toBeGreaterThan(process.env.CI ? 4 : 1);
 });

@@ -1,16 +1,30 @@
 /**
- * In which order test files run. Vitest begins with the largest, but two small ones mostly wait: for a clock that says
- * when credits come back, and for changes that come one a second. They go first, so that nobody waits for them at the end.
+ * In which order test files run. Vitest begins with the largest, but some small ones wait (for a clock that says when credits
+ * come back, for changes that come one a second), and others take minutes. They go first, so that nobody waits for one of them at the end.
  */
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-const WAITING = ['integration/fresh.test.ts', 'integration/limits.test.ts'];
+const FIRST = [
+  'integration/fresh',
+  'integration/limits',
+  'integration/queries',
+  'integration/workers',
+  'integration/metrics-truth',
+  'integration/sync',
+  'integration/fleet',
+  'sim/sim',
+  'integration/kill',
+  'integration/odd-sources',
+  'integration/backfill',
+].map(name => `/test/${name}.test.ts`);
 
-const waits = ({ moduleId }: TestSpecification): boolean => WAITING.some(file => moduleId.endsWith(file));
+const place = ({ moduleId }: TestSpecification): number => {
+  const found = FIRST.findIndex(file => moduleId.endsWith(file));
+  return found < 0 ? FIRST.length : found;
+};
 
-export class WaitingFirst extends BaseSequencer {
+export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const sorted = await super.sort(files);
-    return [...sorted.filter(waits), ...sorted.filter(file => !waits(file))];
+    return (await super.sort(files)).sort((a, b) => place(a) - place(b));
   }
 }
