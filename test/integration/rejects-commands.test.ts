@@ -64,7 +64,9 @@ test('replay stores what the database refused, where it belongs; what is unreada
   ]);
 
   const listed = await json('list');
-  expect(listed.map((one: Record<string, unknown>) => [one.stream, one.key, one.ask_id, one.place])).toEqual([
+  // Two tickets at a time are on their way to the tables.
+  const held = listed.map((one: Record<string, unknown>) => [one.stream, one.key, one.ask_id, one.place]);
+  expect([...held.slice(0, 3), ...held.slice(3).sort()]).toEqual([
     ['customers', 'c1', 'c1', 1],
     ['tickets', 't4', 't4', 1],
     ['tickets', 'bad5', 'bad5', 1],
@@ -94,7 +96,7 @@ test('replay stores what the database refused, where it belongs; what is unreada
   );
   expect(first[0].reason).toBe('too much for bad7');
   expect(first[1].reason).toMatch(/^user_id: /);
-  expect(first[5].reason).toBe('too much for bad8');
+  expect(first.find((one: { record: string }) => one.record === 't3').reason).toBe('too much for bad8');
   expect(await mirror()).toEqual(known);
 
   // The database takes it. t2 has been read anew meanwhile, and everything was swept.
