@@ -38,6 +38,9 @@ export const startSandbox = (tickets: number): Promise<Source> =>
     ...['--credits', '1000000000', '--requests-per-second', '1000000'],
   ]);
 
+/** All is read once more. */
+export const forget = `update sync.coverage set covered = '{}'`;
+
 export interface Cost {
   readonly seconds: number;
   /** Seconds of CPU: of our process, and of all of PostgreSQL. */

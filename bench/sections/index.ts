@@ -7,6 +7,7 @@ import { freshness } from './freshness.ts';
 import { growth } from './growth.ts';
 import { loadCustomers } from './load-customers.ts';
 import { loadMessages } from './load-messages.ts';
+import { loadTickets } from './load-tickets.ts';
 import { metrics } from './metrics.ts';
 import { peers } from './peers.ts';
 import { plan } from './plan.ts';
@@ -14,6 +15,7 @@ import { sandbox } from './sandbox.ts';
 import { spending } from './spending.ts';
 
 export const sections: readonly Section[] = [
+  loadTickets,
   loadMessages,
   loadCustomers,
   metrics,

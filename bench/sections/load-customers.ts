@@ -1,13 +1,11 @@
 /** Customers with their contacts from HTTP to committed rows, against COPY of the same rows. */
 import { openDatabase } from '../lab.ts';
-import { copyInto, deadIn, runOurs, startSandbox } from '../load.ts';
+import { copyInto, deadIn, forget, runOurs, startSandbox } from '../load.ts';
 import type { Section } from '../report.ts';
 
 const tickets = 100_000;
 const rounds = 3;
 const tables = ['helpdesk.customers', 'helpdesk.contacts'];
-const forget = `update sync.coverage set covered = '{}' where stream = 'customers'`;
-
 export const loadCustomers: Section = {
   name: 'load-customers',
   title: 'Customers with contacts from HTTP to committed rows',
