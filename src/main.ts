@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=2 --heap-growing-percent=20
+#!/usr/bin/env -S node --max-semi-space-size=8 --heap-growing-percent=20
 /**
  * Command line in, exit code out. The composition root, and the only file that knows the jobs.
  *

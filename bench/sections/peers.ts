@@ -59,7 +59,7 @@ const ours: Loader = {
   install: async () => {},
   async load({ source, database, folder }) {
     // The flags of the first line of main.ts.
-    const node = ['--max-semi-space-size=2', '--heap-growing-percent=20'];
+    const node = ['--max-semi-space-size=8', '--heap-growing-percent=20'];
     const env = { PATH, HOME, ...settingsFor(database, source) };
     await outputOf(process.execPath, [...node, fileOf('../../src/main.ts'), 'sync', 'tickets'], { cwd: folder, env });
     const [load] = await ask<Load>(
@@ -97,13 +97,6 @@ const others: readonly Peer[] = [
     load: lab => loadWith(lab, process.execPath, '../peers/load-with-stripe-engine.ts'),
     table: 'stripe.reviews',
   },
-  {
-    name: 'pages as one statement of values',
-    asked: { 'first load': 1.8, unchanged: 3.5 },
-    install: async () => {},
-    load: lab => loadWith(lab, process.execPath, '../peers/load-in-batches.ts'),
-    table: 'batches.tickets',
-  },
 ];
 
 const loaders = [ours, ...others];
@@ -114,10 +107,8 @@ export const peers: Section = {
   about: [
     `${tickets.toLocaleString('en-US')} tickets from the sandbox over HTTP at no limit, 100 a page, into one PostgreSQL server`,
     '(embedded, as it comes): by ours (`shelfdesk sync tickets`, with history, coverage and metrics), by dlt (a merge by id, with its',
-    "defaults), by Stripe's sync engine (its own migration and `upsertManyWithTimestampProtection`, 20 pages at a time as its 20",
-    'workers would; one of its resources is told to have the properties of a ticket, since its own reader knows one service only),',
-    'and by the statement that its repository has in its place but no registry does, in our words (100 rows of values, JSON with',
-    'generated columns, nothing where nothing changed; one page is read while one is written).',
+    "defaults), and by Stripe's sync engine (its own migration and `upsertManyWithTimestampProtection`, 20 pages at a time as its 20",
+    'workers would; one of its resources is told to have the properties of a ticket, since its own reader knows one service only).',
     'The newest of each is installed for the run, in a folder that goes with it. A first load begins in an empty database;',
     'unchanged: all tickets are read once more. Each load is a process of its own, and its seconds are those from the first request',
     'to the last commit: starting the process is not among them. In each round one follows the other, and ratios are of one round.',
