@@ -12,6 +12,7 @@ import { metrics } from './metrics.ts';
 import { peers } from './peers.ts';
 import { plan } from './plan.ts';
 import { sandbox } from './sandbox.ts';
+import { scale } from './scale.ts';
 import { spending } from './spending.ts';
 
 export const sections: readonly Section[] = [
@@ -25,6 +26,7 @@ export const sections: readonly Section[] = [
   spending,
   freshness,
   fleet,
+  scale,
   analytics,
   plan,
   sandbox,
