@@ -337,7 +337,7 @@ test('while the world changes and a fifth of the requests fails, only what nothi
   const { found, states } = await verify(s, { sample: null, repair: true });
   expect(states).toEqual(states.map(() => 'completed'));
   expect(found.length).toBeGreaterThan(0);
-  expect(found.filter(({ kind }) => !['customer edited', 'deleted'].includes(kind))).toEqual([]);
+  expect(found.filter(({ kind }) => !['customer edited', 'deleted', 'renamed'].includes(kind))).toEqual([]);
   expect(found.filter(({ repaired_at }) => repaired_at === null)).toEqual([]);
 });
 

@@ -70,7 +70,7 @@ test.for(Object.entries(defects))('caught: %s', async ([, { defect, by, recorded
 });
 
 test('died before and after effects of a short script: all end alike', async () => {
-  const { points, failed } = await tryCrashes(database, { every: process.env.CI ? 150 : 450 });
+  const { points, failed } = await tryCrashes(database, { every: process.env.CI ? 150 : 300 });
   expect(failed).toEqual([]);
   expect(points).toBeGreaterThan(process.env.CI ? 4 : 1);
 });
