@@ -3,7 +3,7 @@
  * and some places to die at.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { draws } from '../support/long.ts';
+import { draws, long } from '../support/long.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { tryCrashes } from './crash.ts';
 import { Database } from './database.ts';
@@ -57,7 +57,7 @@ test(`${seeds} seeds: nothing lost, nothing stale, nothing wrongly deleted, no i
 /** What the product does otherwise one day moves the moment at which a defect shows: a few seeds more find it again. */
 const fewSeeds = 25;
 
-test.for(Object.entries(defects))('caught: %s', async ([, { defect, by, recorded }]) => {
+test.for(Object.entries(defects))('caught: %s', long, async ([, { defect, by, recorded }]) => {
   let caught = false;
   for (let { seed } = recorded; !caught && seed < recorded.seed + fewSeeds; seed++) {
     const plan = recorded.sharpened?.(planOf(seed)) ?? {};
