@@ -170,6 +170,8 @@ async function readPart<T extends Row>(
       // What both show and not alike is stored in its order.
       if (batch === undefined) await turns.end();
       await turns.begin(turn => commitPage(ctx, claim, stream, batch ?? listBatch(stream, ask, reply), page, turn));
+      // The stream ends here: nothing more is asked for.
+      if (reply.clockMovedMs !== undefined) await turns.end();
       before = reply;
       if (proof.hole) holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
       seen += reply.arrived;

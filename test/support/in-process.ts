@@ -2,7 +2,7 @@
  * A whole help desk of the sandbox, read by the real jobs into a real warehouse, in one process without sockets, on a
  * clock that moves only as the test and the requests move it. What goes wrong is told by rules.
  */
-
+import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { pino } from 'pino';
 import { makeBell } from '../../src/bell.ts';
@@ -88,6 +88,9 @@ export async function inProcess(
     now: () => nowMs,
     monotonic: () => nowMs - begun,
     sleep: async (ms, signal) => {
+      signal?.throwIfAborted();
+      // Whoever looks again every few seconds must not make minutes of the moment in which others store a page.
+      if (ms >= 1000) await delay(5);
       signal?.throwIfAborted();
       nowMs += Math.ceil(ms);
     },
