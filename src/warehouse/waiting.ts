@@ -269,7 +269,10 @@ export async function claimMessages(
         from before
         where t.ctid = before.place and date_trunc('milliseconds', t.updated_at) <= $3
           and (t._messages_as_of is null or t._messages_as_of <= $4) and t._deleted_at is null
-        returning ${keepChanges('$6', '$4', '$5')}, before._messages_as_of is null as first,
+        returning ${keepChanges('$6', '$4', '$5')}, before._messages_as_of is null and (
+            -- Of one that came back there may be some from before its tombstone.
+            select true from helpdesk.messages m where m.account_id = $1 and m.ticket_id >= $2 and m.ticket_id <= $2
+            order by m.ticket_id, m.position limit 1) is null as first,
           t.updated_at > (select mirrored_since from sync.accounts where account_id = $1)
             and t.updated_at <= $4 and (before._messages_as_of is null or before._messages_as_of < t.updated_at) as arrived`,
       values: [account, ticket.id, new Date(ticket.updatedMs), new Date(ticket.asOfMs), run, new Date(nowMs)],

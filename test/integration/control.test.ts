@@ -123,7 +123,8 @@ describe.concurrent('with the queue in PostgreSQL', () => {
     const run = await desk.open(['tickets']);
     const canceled = Promise.withResolvers<unknown>();
     desk.onRequest = () => {
-      if (desk.sandbox.totals.requests !== 1) return;
+      // Two pages may be on their way to the tables while the next one is asked for: by the fourth request the first one is there.
+      if (desk.sandbox.totals.requests !== 3) return;
       desk.slow = true;
       desk.onRequest = () => {};
       canceled.resolve(cancelRun(desk.pool, { ...me, run }, now()));
@@ -134,7 +135,8 @@ describe.concurrent('with the queue in PostgreSQL', () => {
       (await desk.rows('select count(*) as n from helpdesk.tickets'))[0]!.n,
     ];
     const before = await counted();
-    expect(before[0]).toBe(100);
+    expect(before[0]).toBeGreaterThanOrEqual(100);
+    expect(before[0]).toBeLessThan(400);
     await isClean(desk);
     expect(await counted()).toEqual(before);
     expect((await desk.progress(run)).state).toBe('interrupted');

@@ -55,6 +55,21 @@ type Content = typeof content extends fc.Arbitrary<infer T> ? T : never;
 
 const start = 10_000;
 
+/** It was gone, is shown again, and a message of before is not. */
+const plain: Content = {
+  ...{ id: 't1', account: 'other', later: 0, updatedBefore: 0, created: 0 },
+  ...{ state: 'open', user_id: null, inbox_id: 'i1', spam: false },
+};
+const cameBackWithoutIts: Step[] = [
+  {
+    kind: 'detail',
+    content: plain,
+    said: [{ n: 1, type: 'reply', direction: 'in', user_id: null, created: 0, files: 0 }],
+  },
+  { kind: 'gone', content: plain },
+  { kind: 'detail', content: plain, said: [] },
+];
+
 const recordOf = ({ id, updatedBefore, created, ...one }: Content, now: number) =>
   ticket(id, {
     updated_at: iso(now - updatedBefore),
@@ -139,7 +154,7 @@ test('what is stored is what is defined, after whatever has happened; and what i
         and check_name not like '%messages%' and check_name not like '%attachments%'`;
       expect(await s.rows(checks)).toEqual([]);
     }),
-    { numRuns },
+    { numRuns, examples: [[cameBackWithoutIts]] },
   );
   // It was about something.
   expect(told).toBeGreaterThan(7 * numRuns);
