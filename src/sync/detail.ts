@@ -41,7 +41,7 @@ export async function commitDetail(
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, sourceMs };
   const credits = ctx.helpdesk.send.takeCredits();
   return withCare(ctx.pg, async (client, care) => {
-    const { current, seen, counts, refused, members, unreadable } = await writeDetail(
+    const { current, seen, counts, refused, members, unreadable, mayClear } = await writeDetail(
       client,
       claim,
       stream,
@@ -54,7 +54,7 @@ export async function commitDetail(
       counts: { ...counts, seen, rejected: refused.length, credits },
       rejects: refused,
       // A reply that replaced nothing settles nothing.
-      stored: current ? [ticket.id] : [],
+      stored: current && mayClear ? [ticket.id] : [],
       drift: driftOf(stream, members, unreadable, counts.cleaned).map(one => ({ ...one, of: ticket.id })),
     });
     if (claim.again) await beginAgain(client, claim, reply.asOf);
@@ -75,6 +75,8 @@ export interface WrittenDetail {
   readonly refused: readonly Reject[];
   readonly members: readonly Row[];
   readonly unreadable: readonly Unreadable[];
+  /** Whether there may be rejects of the members, which what was stored clears. */
+  readonly mayClear: boolean;
 }
 
 /** The rows of it, without the books. */
@@ -94,6 +96,7 @@ export async function writeDetail(
   const counts = noCounts();
   const refused = unreadable.map(one => rejectOf(one, found?.batch ?? whole, ticket.id));
   let current = false;
+  let mayClear = true;
   if (record && found) {
     const parent = await writeBatch(client, writer, parentBatch(stream, reply, care), at, care);
     refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
@@ -106,6 +109,7 @@ export async function writeDetail(
       const written = await writeBatch(client, writer, batch, at, care);
       add(counts, written.counts);
       refused.push(...written.rejects.map(reject => ({ ...reject, askId: ticket.id })));
+      mayClear = written.mayClear.rejects;
     }
     for (const name of stream.names) {
       if (ticket.due[name.embed].length === 0) continue;
@@ -119,7 +123,7 @@ export async function writeDetail(
     }
   }
   const seen = found ? found.members.length + found.unreadable.length : 0;
-  return { current, seen, counts, refused, members: found?.members ?? [], unreadable };
+  return { current, seen, counts, refused, members: found?.members ?? [], unreadable, mayClear };
 }
 
 /** The record without its members and names, where they might be what PostgreSQL refuses. */

@@ -10,7 +10,15 @@ import type { Reply, Unreadable } from '../http/request.ts';
 import type { Ask, Ms, Proof, Range, Walk } from '../reading/reading.ts';
 import type { ListStream, Row } from '../streams/stream.ts';
 import type { Claim, Work } from '../warehouse/claims.ts';
-import { type Batch, type Bookkeeping, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
+import {
+  type Batch,
+  type Bookkeeping,
+  keepBooks,
+  mayClearAll,
+  noCounts,
+  withCare,
+  writeBatch,
+} from '../warehouse/commit.ts';
 import { nextHole, readPosition } from '../warehouse/coverage.ts';
 import { copiesDiffer, hasRipe, settleCrowds, takenBack } from '../warehouse/crowds.ts';
 import { knownCuts } from '../warehouse/cuts.ts';
@@ -270,12 +278,16 @@ export async function commitRecords<T extends Row>(
   const unreadable = reply.unreadable.filter(one => !passedOver(one)).map(one => rejectOf(one, batch));
   const clockMoved = reply.clockMovedMs === undefined ? undefined : spanOf(reply.clockMovedMs);
   await withCare(ctx.pg, async (client, care) => {
-    const { counts, rejects } =
-      batch.records.length > 0 ? await writeBatch(client, claim, batch, at, care) : { counts: noCounts(), rejects: [] };
+    const { counts, rejects, mayClear } =
+      batch.records.length > 0
+        ? await writeBatch(client, claim, batch, at, care)
+        : { counts: noCounts(), rejects: [], mayClear: mayClearAll };
     await turn?.();
     const refused = [...unreadable, ...rejects];
     const ids = batch.records.map(({ id }) => id);
-    await clearSuspects(client, claim, [...ids, ...reply.unreadable.flatMap(({ id }) => id ?? [])], reply.asOf);
+    if (mayClear.suspects) {
+      await clearSuspects(client, claim, [...ids, ...reply.unreadable.flatMap(({ id }) => id ?? [])], reply.asOf);
+    }
     const failed = new Set(rejects.map(({ recordId }) => recordId));
     if (clockMoved === undefined)
       await more?.(
@@ -294,7 +306,7 @@ export async function commitRecords<T extends Row>(
         credits,
       },
       rejects: refused,
-      stored: ids,
+      stored: mayClear.rejects ? ids : [],
       drift: [
         ...driftOf(stream, reply.records, reply.unreadable, counts.cleaned),
         ...(clockMoved === undefined ? [] : [{ kind: 'clock' as const, path: '', value: clockMoved, seen: 1 }]),

@@ -51,7 +51,10 @@ const cares: readonly Care[] = ['as it came', 'cleaned', 'one by one'];
 export interface Written {
   readonly counts: Omit<Counts, 'credits'>;
   readonly rejects: readonly Reject[];
+  /** Whether the stream may have open rejects and suspects, which what was stored clears. */
+  readonly mayClear: { readonly rejects: boolean; readonly suspects: boolean };
 }
+export const mayClearAll = { rejects: true, suspects: true };
 
 /** Runs the transaction with growing care, until PostgreSQL takes its values. */
 export async function withCare<T>(pool: pg.Pool, work: (client: Client, care: Care) => Promise<T>): Promise<T> {
@@ -91,9 +94,26 @@ export async function writeBatch(
   care: Care,
 ): Promise<Written> {
   const places = batch.records.map(record => record.place);
+  // Mostly nobody was erased: then the merge has found so itself, and nothing was asked before it.
+  const isForced = batch.merge.upsert === batch.merge.forced;
+  if (care === 'as it came' && !isForced && personalIn(batch) !== undefined) {
+    const unscreened = {
+      ...batch,
+      name: `${batch.name}, unscreened`,
+      merge: { ...batch.merge, upsert: batch.merge.unscreened },
+    };
+    const { erased, counts, mayClear } = await mergeOnce(client, claim, unscreened, {
+      where: places,
+      at,
+      care,
+      erased: nobody,
+    });
+    if (!erased) return { counts, rejects: [], mayClear };
+  }
   const erased = await erasedIn(client, claim.account, batch, at.nowMs);
-  const merge = (what: Batch, where: readonly number[]) => mergeOnce(client, claim, what, { where, at, care, erased });
-  if (care !== 'one by one') return { counts: await merge(batch, places), rejects: [] };
+  const merge = async (what: Batch, where: readonly number[]) =>
+    (await mergeOnce(client, claim, what, { where, at, care, erased })).counts;
+  if (care !== 'one by one') return { counts: await merge(batch, places), rejects: [], mayClear: mayClearAll };
 
   const total = noCounts();
   const rejects: Reject[] = [];
@@ -115,7 +135,7 @@ export async function writeBatch(
       batch.parents,
     );
   }
-  return { counts: { ...total, rejected: rejects.length, seen: places.length }, rejects };
+  return { counts: { ...total, rejected: rejects.length, seen: places.length }, rejects, mayClear: mayClearAll };
 }
 
 /** What PostgreSQL refuses for a value is undone alone, and the refusal is answered. */
@@ -137,7 +157,7 @@ async function mergeOnce(
   claim: Writer,
   batch: Batch,
   { where, at, care, erased }: { where: readonly number[]; at: Moment; care: Care; erased: Erased },
-): Promise<Omit<Counts, 'credits'>> {
+): Promise<Pick<Written, 'counts' | 'mayClear'> & { erased: boolean }> {
   const { text, parameters, cleaned } = textOf(batch, where, care, erased);
   const { rows } = await client.query<{
     seen: number;
@@ -145,18 +165,25 @@ async function mergeOnce(
     updated: number;
     updated_ids: string[];
     changed_ms: number[] | null;
+    erased?: boolean;
+    rejects?: boolean;
+    suspects?: boolean;
   }>({
     name: `merge ${batch.name}`,
     text: batch.merge.upsert,
     values: [text, claim.account, new Date(at.nowMs), new Date(at.asOfMs), claim.run, ...parameters],
   });
-  const { seen, inserted, updated, updated_ids, changed_ms } = rows[0]!;
+  const { seen, inserted, updated, updated_ids, changed_ms, ...asked } = rows[0]!;
+  const { rejects = true, suspects = true } = asked;
+  const mayClear = { rejects, suspects };
+  if (asked.erased) return { counts: noCounts(), mayClear, erased: true };
   if (changed_ms !== null && at.sourceMs !== undefined) {
     const stream = shortName(batch.merge.declared.root);
     await noteAges(client, { account: claim.account, stream }, changed_ms, at.sourceMs);
   }
   const deleted = await removeVanished(client, claim, batch, text, batch.parents ?? updated_ids);
-  return { seen, inserted, updated, unchanged: seen - inserted - updated, deleted, rejected: 0, cleaned };
+  const unchanged = seen - inserted - updated;
+  return { counts: { seen, inserted, updated, unchanged, deleted, rejected: 0, cleaned }, mayClear, erased: false };
 }
 
 async function removeVanished(

@@ -1,6 +1,6 @@
 /**
  * Who of a page was erased: asked in the transaction that stores it, and under a lock that keeps everybody from being erased
- * until it ends. One question where nobody was erased in the account; else what the page holds is looked up as well.
+ * until it ends. Where nobody was erased in the account the merge finds so itself (commit.ts); else what the page holds is looked up.
  */
 import type pg from 'pg';
 import type { Ms } from '../reading/reading.ts';

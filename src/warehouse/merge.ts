@@ -68,6 +68,11 @@ export interface Merge {
    * newer version, after the mirror began, or null.
    */
   readonly upsert: string;
+  /**
+   * The same for a text that nobody has looked through for people who were erased: where somebody of the account was, it stores
+   * nothing, and answers `erased`. For a stream, also whether it has `rejects` that are open, and `suspects`.
+   */
+  readonly unscreened: string;
   /** The same, written over rows that differ from their own `_payload` too, whatever their version, if no later reply wrote them: for what is repaired. */
   readonly forced: string;
   /** Removes what vanished from the sets of the parents `$3` (text[]), given the page `$1` and the account `$2`; answers one row: deleted. */
@@ -148,10 +153,15 @@ export const keepChanges = (now: string, asOf: string, run: string): string =>
 /** The merge of a page: first its own table, then what hangs on it. */
 export function buildMerge(root: Table, others: readonly Table[] = [], mentions: readonly Mention[] = []): Merge {
   const short = shortName(root);
-  const upsert = (forced: boolean) => {
+  const upsert = (forced: boolean, screened: boolean) => {
     const shown = [...new Set(mentions.flatMap(({ of }) => of))];
     const ctes = [
-      ...upsertCtes(root, forced, shown),
+      ...(screened ? [] : ['asked as materialized (select sync.any_erased($2) as erased)']),
+      ...upsertCtes(
+        screened ? root : { ...root, from: `${root.from} where not (select erased from asked)` },
+        forced,
+        shown,
+      ),
       ...others.flatMap(table => upsertCtes(table, forced, [])),
       ...mentions.map(mentionCte),
     ];
@@ -160,15 +170,21 @@ select ${keepChanges('$3', '$4', '$5')}, (select count(*) from ${short}_row)::in
   (select count(*) from ${short}_written where inserted)::int as inserted,
   (select count(*) from ${short}_written where not inserted)::int as updated,
   (select coalesce(array_agg(id), '{}') from ${short}_written where not inserted) as updated_ids,
-  ${changedMs(root)} as changed_ms`;
+  ${changedMs(root)} as changed_ms${screened ? '' : `, (select erased from asked) as erased, ${standing(short)}`}`;
   };
   return {
     declared: { root, others, mentions },
-    upsert: upsert(false),
-    forced: upsert(true),
+    upsert: upsert(false, true),
+    unscreened: upsert(false, false),
+    forced: upsert(true, true),
     removal: removal(root, others, mentions),
   };
 }
+
+/** What there may be to clear: mostly nothing, and then nobody asks for it by ids. */
+const standing = (stream: string): string => `exists (
+    select from sync.rejects j where j.account_id = $2 and j.stream = '${stream}' and j.cleared_at is null) as rejects,
+  exists (select from sync.suspects s where s.account_id = $2 and s.stream = '${stream}') as suspects`;
 
 /** The statement sees the rows as they were before it: a change that was here already came another time. */
 function changedMs(root: Table): string {
