@@ -4,12 +4,12 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type pg from 'pg';
 import { settingsFor } from '../test/support/cli.ts';
+import { cpuOf, serverCpu } from './cpu.ts';
 import type { openDatabase } from './lab.ts';
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
@@ -82,7 +82,7 @@ async function cpuUntilExit(child: ChildProcess): Promise<number> {
     errors += chunk;
   });
   const look = setInterval(() => {
-    seconds = Math.max(seconds, cpuOf(child.pid!).own);
+    seconds = Math.max(seconds, cpuOf(child.pid!));
   }, 20);
   const [code] = await once(child, 'close');
   clearInterval(look);
@@ -129,9 +129,10 @@ async function costOf(db: Database, work: () => Promise<Pick<Cost, 'node' | 'sec
         `select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 / 1e6 as mb`,
       )
     ).rows[0]!.mb;
-  const [wal, postgres] = [await place(), await cpuOfServer(db.pool)];
+  const server = await serverCpu(db.pool);
+  const [wal, postgres] = [await place(), server()];
   const cost = await work();
-  return { ...cost, postgres: (await cpuOfServer(db.pool)) - postgres, wal: (await place()) - wal };
+  return { ...cost, postgres: server() - postgres, wal: (await place()) - wal };
 }
 
 /** Rows that were written over or removed: each leaves a dead one. Of sessions that have ended. */
@@ -142,29 +143,4 @@ export async function deadIn(db: Database, tables: readonly string[]): Promise<n
     [tables],
   );
   return rows[0]!.dead;
-}
-
-/** Hundredths of a second, as Linux counts them. */
-const tick = 100;
-
-function cpuOf(pid: number): { own: number; ofTheDead: number; parent: number } {
-  let stat: string;
-  try {
-    stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  } catch {
-    return { own: 0, ofTheDead: 0, parent: 0 };
-  }
-  const fields = stat
-    .slice(stat.lastIndexOf(')') + 2)
-    .split(' ')
-    .map(Number);
-  return { own: (fields[11]! + fields[12]!) / tick, ofTheDead: (fields[13]! + fields[14]!) / tick, parent: fields[1]! };
-}
-
-/** Seconds of CPU of the server, its sessions and what works beside them, also of those that have ended. */
-async function cpuOfServer(pool: pg.Pool): Promise<number> {
-  const { rows } = await pool.query<{ pid: number }>('select pid from pg_stat_activity union select pg_backend_pid()');
-  const { parent } = cpuOf(rows[0]!.pid);
-  const { own, ofTheDead } = cpuOf(parent);
-  return rows.reduce((sum, { pid }) => sum + cpuOf(pid).own, own + ofTheDead);
 }

@@ -29,7 +29,7 @@ export interface Context {
   /** Chance: 0 to 1, without 1. */
   readonly random: () => number;
   readonly log: Logger;
-  /** Aborts with `Interrupted`, `Paused` or `FencedOff`: the page in flight is committed, if it may be, then the work ends. */
+  /** Aborts with `Interrupted`, `Paused` or `FencedOff`: what is in flight is committed, if it may be, then the work ends. */
   readonly signal: AbortSignal;
   /** Those that are configured; of the others `send` fails, and says what to set. */
   readonly sources: ReadonlySet<SourceName>;

@@ -88,14 +88,14 @@ export class ClockMoved extends ShelfdeskError {
   }
 }
 
-/** People told it to wait: the page in flight is committed, and the stream waits until they resume it. */
+/** People told it to wait: what is in flight is committed, and the stream waits until they resume it. */
 export class Paused extends ShelfdeskError {
   constructor(what: string) {
     super(`${what} is paused`, 'It goes on when somebody resumes it.');
   }
 }
 
-/** The person at the terminal, or the machine, asked us to stop; the page in flight is committed. */
+/** The person at the terminal, or the machine, asked us to stop; what is in flight is committed. */
 export class Interrupted extends ShelfdeskError {
   constructor() {
     super('interrupted', 'Run the same command again: it goes on where this one stopped.', exitCodes.interrupted);

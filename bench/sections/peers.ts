@@ -1,6 +1,5 @@
 /** Beside dlt and Stripe's sync engine, the newest of each: the same list of tickets, the same PostgreSQL. */
-import { type ExecFileOptions, execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { type ExecFileOptions, execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +8,8 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { settingsFor } from '../../test/support/cli.ts';
 import { openDatabase } from '../lab.ts';
-import { type Source, writeTickets } from '../peers/source.ts';
+import { type Source, startSandbox } from '../load.ts';
+import { writeTickets } from '../peers/source.ts';
 import type { Section } from '../report.ts';
 
 /** Enough that what a process does once is small even in a load of ours. */
@@ -132,7 +132,7 @@ export const peers: Section = {
     }
     const count = quick ? tickets / 10 : tickets;
     const server = stack.use(await openDatabase({ empty: true }));
-    const source = await openSource(stack, count);
+    const source = stack.use(await startSandbox(count));
     // It makes a ticket when it is first asked for it: the first of the round is not to pay for that.
     for (let time = 0; time < 2; time++) await writeTickets(source, 1, async () => {});
 
@@ -205,25 +205,6 @@ async function loadWith({ source, database, folder }: Lab, command: string, scri
   const env = { PATH, HOME: folder, DLT_DATA_DIR: folder, RUNTIME__DLTHUB_TELEMETRY: 'false' };
   const args = [fileOf(script), database, source.url, source.token];
   return JSON.parse(await outputOf(command, args, { cwd: folder, env }));
-}
-
-/** The sandbox in a process of its own. */
-async function openSource(stack: AsyncDisposableStack, count: number): Promise<Source> {
-  const unlimited = ['--credits', '1000000000', '--requests-per-second', '1000000'];
-  const args = ['sandbox', '--port', '0', '--json', '--tickets', String(count), ...unlimited];
-  const sandbox = spawn(process.execPath, [fileOf('../../src/main.ts'), ...args], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  stack.defer(async () => {
-    sandbox.kill();
-    await once(sandbox, 'close');
-  });
-  let said = '';
-  for await (const chunk of sandbox.stdout) {
-    said += chunk;
-    if (said.includes('}')) break;
-  }
-  return JSON.parse(said) as Source;
 }
 
 async function ask<T extends pg.QueryResultRow>(database: string, sql: string): Promise<T[]> {

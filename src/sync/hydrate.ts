@@ -28,6 +28,7 @@ import {
   type Waiting,
   type When,
 } from '../warehouse/waiting.ts';
+import { Commits } from './commits.ts';
 import { bury, commitDetail, type Detail } from './detail.ts';
 import { noteFailure } from './failures.ts';
 import type { Outcome } from './sync.ts';
@@ -49,8 +50,6 @@ const mostReadings = 10;
 
 /** So many tickets are looked up at once, and for no longer than so long: then what is most urgent may be another. */
 const batch = { tickets: 100, maxAgeMs: 5000 };
-/** While so many replies of a reader are on their way to the tables, it asks for no further one. */
-const mostUnderWay = 2;
 /** In a backlog nothing becomes urgent: what changes is fresh. At a credit limit of 100 a minute one look does for a minute. */
 const backlogMaxAgeMs = 60_000;
 /** How often fresh changes are looked for while a backlog is at work. What this process itself stores, rings. */
@@ -163,7 +162,7 @@ async function readAll(
   ticketsOf: (commits: Commits) => AsyncIterable<Waiting>,
 ): Promise<void> {
   const { ctx, claim, stream, readings, freshened } = reading;
-  const commits = makeCommits();
+  const commits = new Commits();
   try {
     for await (const ticket of ticketsOf(commits)) {
       if (lane === 'fresh') freshened.add(ticket.id);
@@ -190,40 +189,6 @@ async function readAll(
     // What was paid for is stored, however the reading ended.
     await commits.done();
   }
-}
-
-/** Commits of one reader that are under way. The first one that fails ends the reading. */
-interface Commits {
-  begin(work: () => Promise<void>): void;
-  /** Waits until there is a place for one more. */
-  room(): Promise<void>;
-  done(): Promise<void>;
-}
-
-function makeCommits(): Commits {
-  const underWay = new Set<Promise<void>>();
-  let failed: { error: unknown } | undefined;
-  const check = () => {
-    if (failed) throw failed.error;
-  };
-  return {
-    begin(work) {
-      const one = work()
-        .catch(error => {
-          failed ??= { error };
-        })
-        .finally(() => underWay.delete(one));
-      underWay.add(one);
-    },
-    async room() {
-      while (underWay.size >= mostUnderWay) await Promise.race(underWay);
-      check();
-    },
-    async done() {
-      await Promise.all(underWay);
-      check();
-    },
-  };
 }
 
 /** Older changes that the run wants, newest first; then, for a backfill that reads again, what it has not read again yet. */

@@ -28,8 +28,8 @@ import { dueRejects, openSince } from '../warehouse/rejects.ts';
 import { clearSuspects, suspectLate } from '../warehouse/suspects.ts';
 import { farFuture } from '../warehouse/waiting.ts';
 import { batchBehind, driftOf, listBatch, pageOf, rejectOf, singleBatch } from './batch.ts';
+import { Commits, type Turn } from './commits.ts';
 import { noteFailure } from './failures.ts';
-import { type Turn, Turns } from './turns.ts';
 
 /** What could not be had, in words; undefined if nothing is missing. */
 export interface Outcome {
@@ -159,7 +159,7 @@ async function readPart<T extends Row>(
   let claimed: Range | undefined;
   let before: Reply<T> | undefined;
   const told = new Set<string>();
-  const turns = new Turns();
+  const commits = new Commits();
   try {
     for (let step = reading.next(); !step.done; ) {
       ctx.signal.throwIfAborted();
@@ -176,17 +176,17 @@ async function readPart<T extends Row>(
       const page = { list, reply, proof, redundant, expected, until: untilMs };
       const batch = batchBehind(before, stream, ask, reply);
       // What both show and not alike is stored in its order.
-      if (batch === undefined) await turns.end();
-      await turns.begin(turn => commitPage(ctx, claim, stream, batch ?? listBatch(stream, ask, reply), page, turn));
+      if (batch === undefined) await commits.done();
+      await commits.room();
+      commits.begin(turn => commitPage(ctx, claim, stream, batch ?? listBatch(stream, ask, reply), page, turn));
       // The stream ends here: nothing more is asked for.
-      if (reply.clockMovedMs !== undefined) await turns.end();
+      if (reply.clockMovedMs !== undefined) await commits.done();
       before = reply;
       if (proof.hole) holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
       seen += reply.arrived;
     }
-    await turns.end();
   } finally {
-    await turns.settled();
+    await commits.done();
   }
   return { holes, asOf };
 }

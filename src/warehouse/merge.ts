@@ -199,7 +199,7 @@ function changedMs(root: Table): string {
 /**
  * `tickets_row` (the page's rows, the last of each id), `tickets_there` (with what is here already), `tickets_written`.
  *
- * What is new is inserted without asking anew whether it is there (a sixth of the work of a first load). If somebody else
+ * What is new is inserted without asking anew whether it is there. If somebody else
  * stores it at this very moment, the key is refused, and the transaction is made again: see pool.ts.
  */
 function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): string[] {

@@ -69,7 +69,7 @@ const mostTries = 10;
 
 /**
  * Begins a transaction whose statements are prepared once and planned once in a session: planning a merge anew for each page
- * costs as much as the merge itself. Such a plan may have been made while the tables were empty. So nothing may be read but by
+ * can cost nearly as much as the merge of what has not changed. Such a plan may have been made while the tables were empty. So nothing may be read but by
  * an index, and the statements see to it that only one index will do (merge.ts).
  */
 export const withKeptPlans = [

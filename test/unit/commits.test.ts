@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
-import { Turns } from '../../src/sync/turns.ts';
+import { Commits } from '../../src/sync/commits.ts';
 
 /** Time goes on when told. */
 class TestClock implements Clock {
@@ -18,23 +18,25 @@ class TestClock implements Clock {
 }
 
 test('two are at work at once, and end in their order', async () => {
-  const turns = new Turns(new TestClock());
+  const commits = new Commits(new TestClock());
   const said: string[] = [];
   const first = Promise.withResolvers<void>();
-  const page = (name: string, rows: Promise<void> | undefined) =>
-    turns.begin(async turn => {
+  const page = async (name: string, rows: Promise<void> | undefined) => {
+    await commits.room();
+    commits.begin(async turn => {
       said.push(`${name} begins`);
       await rows;
       await turn();
       said.push(`${name} is proven`);
     });
+  };
   await page('first', first.promise);
   await page('second', undefined);
   const third = page('third', undefined);
   expect(said).toEqual(['first begins', 'second begins']);
   first.resolve();
   await third;
-  await turns.end();
+  await commits.done();
   expect(said.filter(text => text.endsWith('proven'))).toEqual([
     'first is proven',
     'second is proven',
@@ -43,28 +45,27 @@ test('two are at work at once, and end in their order', async () => {
 });
 
 test('what follows a page that could not be committed is not proven, and the failure is told', async () => {
-  const turns = new Turns(new TestClock());
+  const commits = new Commits(new TestClock());
   const said: string[] = [];
-  await turns.begin(async () => {
+  commits.begin(async () => {
     throw new Error('no room');
   });
-  await turns.begin(async turn => {
+  commits.begin(async turn => {
     await turn();
     said.push('proven');
   });
-  await expect(turns.end()).rejects.toThrow('no room');
-  await turns.settled();
+  await expect(commits.done()).rejects.toThrow('no room');
   expect(said).toEqual([]);
 });
 
 test('who waits too long lets go of its rows, and is done again when the page before is there', async () => {
   const clock = new TestClock();
-  const turns = new Turns(clock);
+  const commits = new Commits(clock);
   const first = Promise.withResolvers<void>();
   const letGo = Promise.withResolvers<void>();
   let tries = 0;
-  await turns.begin(() => first.promise);
-  await turns.begin(async turn => {
+  commits.begin(() => first.promise);
+  commits.begin(async turn => {
     tries++;
     try {
       await turn();
@@ -77,6 +78,6 @@ test('who waits too long lets go of its rows, and is done again when the page be
   await letGo.promise;
   expect(tries).toBe(1);
   first.resolve();
-  await turns.end();
+  await commits.done();
   expect(tries).toBe(2);
 });
