@@ -147,7 +147,7 @@ describe.concurrent('holes', () => {
     expect(upFrom(100, 900).filter(id => !ids.has(id))).toEqual([]);
   });
 
-  test('that HELPDESK_SINCE leaves when it is set earlier are shown, and filled without bounds', async () => {
+  test('that HELPDESK_SINCE leaves when it is set earlier are shown, and filled without bounds', long, async () => {
     await using desk = await openDesk({ hours: 140 });
     await syncOnce(configOf(desk, 105));
     expect((await idsOf(desk, 'tickets')).size).toBe(35);
@@ -319,7 +319,7 @@ describe.concurrent('messages', () => {
 });
 
 describe.concurrent('--again', () => {
-  test('for tickets reads the lists of the range, covered or not, and no ticket by its id', async () => {
+  test('for tickets reads the lists of the range, covered or not, and no ticket by its id', long, async () => {
     await using desk = await openDesk({ hours: 130 });
     await syncOnce(configOf(desk));
     desk.wait(60_000);

@@ -45,7 +45,7 @@ describe.concurrent('a catalog that changes with every second request', () => {
 });
 
 describe.concurrent('a shelf that changes while it is read', () => {
-  test.for([2, 3, 5])('with every %ith request a volume is put in front: settled, it is right', async every => {
+  test.for([2, 3, 5])('with every %ith request a volume is put in front: settled, it is right', long, async every => {
     await using catalog = await openCatalog({ config: { library: false } });
     const { world } = catalog;
     addShelf(world, 'ada', 1, 45);

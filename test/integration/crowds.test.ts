@@ -6,11 +6,12 @@
 import { expect, test } from 'vitest';
 import { Interrupted } from '../../src/errors.ts';
 import { inProcess } from '../support/in-process.ts';
+import { long } from '../support/long.ts';
 
 const size = 10_300;
 const at = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}Z`;
 
-test('more than ten thousand of one second of update, and as many of one second of creation too', async () => {
+test('more than ten thousand of one second of update, and as many of one second of creation too', long, async () => {
   await using s = await inProcess({ tickets: 30, customers: 10, seed: 21 });
   const { world, ctx } = s;
   const users = [null, ...world.users.keys()];

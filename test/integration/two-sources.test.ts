@@ -8,6 +8,7 @@ import { openBackfill } from '../../src/warehouse/ranges.ts';
 import type { NewRun } from '../../src/warehouse/runs.ts';
 import { addShelf, bookDifferences, booksConfig } from '../support/books.ts';
 import { type Desk, type DeskOptions, eventually, openDesk } from '../support/desk.ts';
+import { long } from '../support/long.ts';
 import { differences } from '../support/mirror.ts';
 
 const all = ['users', 'customers', 'tickets', 'messages', 'shelves', 'volumes'];
@@ -103,7 +104,7 @@ describe.concurrent('one run of both', () => {
     await isEqual(both);
   });
 
-  test('the help desk does not wait for a catalog that is slow', async () => {
+  test('the help desk does not wait for a catalog that is slow', long, async () => {
     await using both = await openBoth();
     both.catalog.slow = true;
     await both.worker({ tends: true });

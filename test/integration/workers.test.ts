@@ -194,7 +194,7 @@ function watching(queue: Env): void {
     });
   });
 
-  test('two commands at once without a worker share the work, and pay for no history twice', async () => {
+  test('two commands at once without a worker share the work, and pay for no history twice', long, async () => {
     await given({}, queue, async ({ pool, env, sandbox, asked, ids }) => {
       const both = await Promise.all([1, 2].map(() => shelfdesk(['sync', '--json'], env).finished));
       for (const { code, stderr } of both) expect(code, stderr).toBe(0);

@@ -1,5 +1,5 @@
 /**
- * Tests that take long, and that show on another queue, world or seed what a shorter one beside them shows as well. They
+ * Tests that take long, and that show on another queue, world, size or seed what a shorter one shows as well. They
  * run where CI is set; elsewhere the run says at its end how many did not (see not-run.ts).
  */
 import type {} from 'vitest';

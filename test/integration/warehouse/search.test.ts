@@ -1,6 +1,7 @@
 /** What is searched for is found, the newest first; no text is too odd or too long to be kept. */
 import type pg from 'pg';
 import { expect, test } from 'vitest';
+import { long } from '../../support/long.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 
 interface Message {
@@ -188,7 +189,7 @@ const odd: Record<string, string> = {
   marks: '\u0001\u200b\u2028\u202e\ufeff\uffff\u0301'.repeat(50_000),
 };
 
-test('no text stops a message, however long and odd it is', async () => {
+test('no text stops a message, however long and odd it is', long, async () => {
   await using db = await freshDatabase();
   await accounts(db.pool, 'acme');
   const client = await db.pool.connect();
