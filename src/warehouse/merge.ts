@@ -197,7 +197,7 @@ function changedMs(root: Table): string {
 }
 
 /**
- * `tickets_row` (the page's rows, the last of each id), `tickets_there` (with what is here already), `tickets_written`.
+ * `tickets_row` (what names and compares the rows of the page, the last of each id), `tickets_there` (with what is here already), `tickets_written`.
  *
  * What is new is inserted without asking anew whether it is there. If somebody else
  * stores it at this very moment, the key is refused, and the transaction is made again: see pool.ts.
@@ -212,6 +212,9 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
     .map(({ name }) => `\n      and t.${name} is not distinct from r.${name}`)
     .join('');
   const key = keyOf(table);
+  // What `_payload` tells is taken out of the record only where it is written.
+  const compared = table.columns.filter(column => forced || column.apart || key.includes(column.name));
+  const values = table.columns.map(column => (compared.includes(column) ? column.name : column.sql));
   const passOver = table.passOver ? ` or ${table.passOver}` : '';
   // By force also a row that is equal counts as written, if others hang on it: a relation may be what differs.
   const unchanged =
@@ -222,12 +225,12 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
     where: string,
   ) => `insert into ${table.name} as t (account_id, ${[...names, ...first.map(([name]) => name)].join(', ')},
     _first_seen_at, _synced_at, _observed_at, _payload)
-  select $2, ${[...names, ...first.map(([, sql]) => sql)].join(', ')}, $3, $3, $4, _payload
+  select $2, ${[...values, ...first.map(([, sql]) => sql)].join(',\n    ')}, $3, $3, $4, _payload
   from ${short}_there where ${where}`;
   const returning = ['id', ...shown].map(name => `t.${name}`).join(', ');
   const changedAt = table.version ? `, t.${table.version} as changed_at` : '';
   return [
-    rowCte(table),
+    rowCte({ ...table, columns: compared }),
     `${short}_there as materialized (
   select r.*, t.is_same
   from ${short}_row r left join lateral (
