@@ -193,11 +193,13 @@ export function driftOf(
     const { seen, sample } = found.get(key) ?? { seen: 0, sample: sampleOf(record) };
     found.set(key, { kind, path, value, seen: seen + 1, ...(sample !== undefined && { sample }) });
   };
+  const enumerations = Object.entries(stream.enumerations).map(
+    ([path, known]) => [path, path.split('.'), new Set(known)] as const,
+  );
   for (const record of records) {
-    for (const field of Object.keys(record)) if (!stream.fields.has(field)) note('unknown_field', record, field);
-    for (const [path, known] of Object.entries(stream.enumerations)) {
-      for (const value of valuesAt(record, path))
-        if (!known.includes(value)) note('unknown_value', record, path, value);
+    for (const field in record) if (!stream.fields.has(field)) note('unknown_field', record, field);
+    for (const [path, names, known] of enumerations) {
+      for (const value of valuesAt(record, names)) if (!known.has(value)) note('unknown_value', record, path, value);
     }
     for (const { path } of stream.expected?.safeParse(record).error?.issues ?? [])
       note('wrong_type', record, path.join('.'));
@@ -223,10 +225,9 @@ function sampleOf(record: unknown): string | undefined {
 const brief = (text: string) => storable(text.slice(0, 100));
 
 /** The text at `a`, or at `a.b`, or in every element of `a` at `a.b`. */
-function valuesAt(record: object, path: string): string[] {
-  const [head = '', ...rest] = path.split('.');
-  const value = (record as Record<string, unknown>)[head];
-  if (rest.length === 0) return typeof value === 'string' ? [value] : [];
+function valuesAt(record: object, names: readonly string[], at = 0): string[] {
+  const value = (record as Record<string, unknown>)[names[at]!];
+  if (at === names.length - 1) return typeof value === 'string' ? [value] : [];
   const within = Array.isArray(value) ? value : [value];
-  return within.flatMap(one => (typeof one === 'object' && one !== null ? valuesAt(one, rest.join('.')) : []));
+  return within.flatMap(one => (typeof one === 'object' && one !== null ? valuesAt(one, names, at + 1) : []));
 }

@@ -17,10 +17,13 @@ const flag = z.boolean().nullish();
 /** UTC, ISO 8601. Offsets and fractions are understood, a time without an offset is UTC; what no calendar has is refused. */
 const time = z.string().refine(value => !Number.isNaN(timeOf(value)), { error: 'not an ISO 8601 time' });
 
+const withOffset = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)$/i;
+const withoutOffset = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?$/i;
+
 /** ms since 1970; NaN for what is no time. */
 export function timeOf(text: string): number {
-  const form = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?$/i.exec(text);
-  return form === null ? Number.NaN : Date.parse(form[2] === undefined ? `${text}Z` : text);
+  if (withOffset.test(text)) return Date.parse(text);
+  return withoutOffset.test(text) ? Date.parse(`${text}Z`) : Number.NaN;
 }
 
 export const ticket = z.looseObject({
