@@ -3,8 +3,8 @@ import { openDatabase } from '../lab.ts';
 import { copyInto, deadIn, forget, runOurs, startSandbox } from '../load.ts';
 import type { Section } from '../report.ts';
 
-const tickets = 50_000;
-const rounds = 5;
+const tickets = 100_000;
+const rounds = 3;
 const tables = ['helpdesk.tickets'];
 const load = ['sync', 'tickets'];
 
