@@ -143,6 +143,19 @@ test('a database from before the catalog keeps what it knows of the help desk, a
     insert into sync.credit_minutes (account_id, source, minute, credit_limit) values ('default', 'books', '${minute}', 1)`);
 });
 
+test('long texts are kept in lz4 where the server has it', async () => {
+  await using db = await freshDatabase();
+  const { rows } = await db.pool.query(
+    `select c.relname || '.' || a.attname as name, a.attcompression = 'l' as is_lz4, (
+       select 'lz4' = any (enumvals) from pg_settings where name = 'default_toast_compression') as has
+     from pg_attribute a join pg_class c on c.oid = a.attrelid
+     where c.relkind = 'r' and c.relnamespace = any ('{helpdesk,books}'::regnamespace[])
+       and a.attname in ('_payload', 'body', 'more_body', 'body_text')`,
+  );
+  expect(rows.map(({ name }) => name)).toEqual(expect.arrayContaining(['messages.body', 'volumes._payload']));
+  expect(rows.filter(({ is_lz4, has }) => is_lz4 !== has)).toEqual([]);
+});
+
 /** What befalls three tickets, page by page and with their tombstones, as the program writes it. */
 async function live(url: string): Promise<void> {
   await using pool = Object.assign(makePool(url), { [Symbol.asyncDispose]: () => pool.end() });
