@@ -36,8 +36,8 @@ export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: 
 }
 
 /**
- * The page without its first records, where they are those of the page before, word for word: these are on their way to the
- * tables. Undefined where it shows others of that page, or shows them differently.
+ * The page without its first records, where they are those of the page before, value by value: these are on their way to the
+ * tables. Undefined where it shows others of that page, or shows them differently, or where that page had some set aside.
  */
 export function batchBehind<T extends { id: string }>(
   before: Reply<T> | undefined,
@@ -51,7 +51,8 @@ export function batchBehind<T extends { id: string }>(
   if (shown.length === 0) return batch;
   const isSame = (record: T, i: number) =>
     record === reply.records[i] && isDeepStrictEqual(record, earlier.get(record.id));
-  if (reply.unreadable.length > 0 || !shown.every(isSame)) return undefined;
+  const unreadable = reply.unreadable.length + before!.unreadable.length;
+  if (unreadable > 0 || !shown.every(isSame)) return undefined;
   const records = batch.records.slice(shown.length);
   const text = (places: readonly number[], care: Care) =>
     places.length === records.length ? withoutFirst(reply.text, shown.length) : batch.text(places, care);

@@ -7,7 +7,7 @@ import { type Clock, systemClock } from '../clock.ts';
 /** To be awaited in the transaction, between the rows and what they prove. */
 export type Turn = () => Promise<void>;
 
-/** The page before may be waiting for a row of this one, which no server can see: then this one lets go of its rows. */
+/** The page before may be waiting for a row of this one, which no server can see: whoever waits for long lets go of its rows. */
 class GaveWay extends Error {}
 
 const patienceMs = 1000;
@@ -24,6 +24,11 @@ export class Commits {
   /** Of the machine, whatever time the run has: databases keep no other. */
   constructor(clock: Pick<Clock, 'sleep'> = systemClock) {
     this.#clock = clock;
+  }
+
+  /** Whether all that was begun has ended. */
+  get idle(): boolean {
+    return this.#underWay.size === 0;
   }
 
   /** Waits until there is a place for one more; rejects if an earlier one could not be committed. */
@@ -66,7 +71,12 @@ export class Commits {
       () => false,
     );
     try {
-      if (await Promise.race([before.then(() => false), late])) throw new GaveWay('the page before is not committed');
+      // Also where it has failed: that is no failure of this transaction's own.
+      const ended = before.then(
+        () => false,
+        () => true,
+      );
+      if (await Promise.race([ended, late])) throw new GaveWay('the page before is not committed');
     } finally {
       stop.abort();
     }

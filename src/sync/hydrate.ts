@@ -155,7 +155,7 @@ async function readBoth(ctx: Context, shared: Omit<Reading, 'ctx'>): Promise<voi
   failed.signal.throwIfAborted();
 }
 
-/** The next ticket is asked for while the reply about the last one goes to the tables; `tickets` are looked up when all have gone there. */
+/** The next ticket is asked for while the reply about the last one goes to the tables; those of `ticketsOf` are looked up when all have gone there. */
 async function readAll(
   reading: Reading,
   lane: Lane,
@@ -185,10 +185,12 @@ async function readAll(
         else await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
       }
     }
-  } finally {
+  } catch (error) {
     // What was paid for is stored, however the reading ended.
-    await commits.done();
+    await commits.done().catch(() => {});
+    throw error;
   }
+  await commits.done();
 }
 
 /** Older changes that the run wants, newest first; then, for a backfill that reads again, what it has not read again yet. */

@@ -173,21 +173,27 @@ async function readPart<T extends Row>(
       // What a count takes in that is not of the list's own order has partly been seen.
       const expected = reply.total === undefined || ask.order ? undefined : seen + reply.total;
       const redundant = list === stream.lists[0].name ? shownFirst(stream, reply.records, told) : [];
-      const page = { list, reply, proof, redundant, expected, until: untilMs };
-      const batch = batchBehind(before, stream, ask, reply);
+      const credits = ctx.helpdesk.send.takeCredits();
+      const page = { list, proof, redundant, expected, until: untilMs, credits };
+      const batch = commits.idle ? listBatch(stream, ask, reply) : batchBehind(before, stream, ask, reply);
       // What both show and not alike is stored in its order.
       if (batch === undefined) await commits.done();
       await commits.room();
-      commits.begin(turn => commitPage(ctx, claim, stream, batch ?? listBatch(stream, ask, reply), page, turn));
+      commits.begin(turn =>
+        commitRecords(ctx, claim, stream, reply, batch ?? listBatch(stream, ask, reply), { ...page, turn }),
+      );
       // The stream ends here: nothing more is asked for.
       if (reply.clockMovedMs !== undefined) await commits.done();
       before = reply;
       if (proof.hole) holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
       seen += reply.arrived;
     }
-  } finally {
-    await commits.done();
+  } catch (error) {
+    // That is why the reading ended, whatever becomes of the pages that are on their way.
+    await commits.done().catch(() => {});
+    throw error;
   }
+  await commits.done();
   return { holes, asOf };
 }
 
@@ -224,33 +230,6 @@ export async function requestPage<T extends Row>(
   }
 }
 
-interface ListPage<T> {
-  list: string;
-  reply: Reply<T>;
-  proof: Proof;
-  redundant: readonly string[];
-  expected: number | undefined;
-  until: Ms | undefined;
-}
-
-async function commitPage<T extends Row>(
-  ctx: Context,
-  claim: Claim,
-  stream: ListStream<T>,
-  batch: Batch,
-  { list, reply, proof, redundant, expected, until }: ListPage<T>,
-  turn: Turn,
-): Promise<void> {
-  await commitRecords(ctx, claim, stream, reply, batch, {
-    list,
-    proof,
-    redundant,
-    expected,
-    until,
-    turn,
-  });
-}
-
 /**
  * The rows of a batch with everything that is written down beside them. Where the source's clock has moved only the rows
  * count, and it throws when they are there: the stream ends.
@@ -264,17 +243,19 @@ export async function commitRecords<T extends Row>(
   {
     more,
     turn,
+    credits = ctx.helpdesk.send.takeCredits(),
     ...books
   }: Pick<Bookkeeping, 'list' | 'proof' | 'redundant' | 'expected' | 'until'> & {
     /** What follows from the rows, in their transaction; done again where that is made again. `stored`: their ids. */
     more?: (client: Client, stored: readonly string[]) => Promise<void>;
     turn?: Turn;
+    /** What the reply cost; what was used since anybody last asked unless told. */
+    credits?: number;
   },
   passedOver: (unreadable: Unreadable) => boolean = () => false,
 ): Promise<void> {
   const sourceMs = reply.clockMovedMs === undefined ? ctx.helpdesk.send.sourceNow() : undefined;
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, sourceMs };
-  const credits = ctx.helpdesk.send.takeCredits();
   const unreadable = reply.unreadable.filter(one => !passedOver(one)).map(one => rejectOf(one, batch));
   const clockMoved = reply.clockMovedMs === undefined ? undefined : spanOf(reply.clockMovedMs);
   await withCare(ctx.pg, async (client, care) => {
@@ -286,7 +267,8 @@ export async function commitRecords<T extends Row>(
     const refused = [...unreadable, ...rejects];
     const ids = batch.records.map(({ id }) => id);
     if (mayClear.suspects) {
-      await clearSuspects(client, claim, [...ids, ...reply.unreadable.flatMap(({ id }) => id ?? [])], reply.asOf);
+      const shown = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
+      await clearSuspects(client, claim, shown, reply.asOf);
     }
     const failed = new Set(rejects.map(({ recordId }) => recordId));
     if (clockMoved === undefined)

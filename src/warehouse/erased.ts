@@ -59,7 +59,6 @@ const nothing = { customers: [], tickets: [], contacts: [] };
 async function noteNew(client: Queryable, account: string, tickets: readonly string[], nowMs: Ms): Promise<string[]> {
   const clean = [...new Set(tickets.map(id => cleanText(id).text))].toSorted();
   const { rows } = await client.query<{ id: string }>({
-    name: 'note new erased',
     text: `with asked as (
         select w.id, exists (select from helpdesk.tickets t where t.account_id = $1 and t.id = w.id)
           or exists (select from helpdesk.messages m where m.account_id = $1 and m.ticket_id = w.id)

@@ -54,7 +54,6 @@ export async function suspectTickets(client: Client, claim: Claim, proven: Prove
     ? 't.created_at >= $6 and t.created_at < $7'
     : 't.created_at is null and $6 is distinct from $7';
   const { rowCount } = await client.query({
-    name: `suspect tickets, ${list}`,
     text: `insert into sync.suspects as s (account_id, stream, record_id, suspected_at, alive_at)
       select $1, $2, t.id, $3, greatest(${aliveAt('greatest(t._observed_at, t._messages_as_of)')},
         case when o.record_id is null then w.as_of else o.alive_at end)

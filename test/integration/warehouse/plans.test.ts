@@ -12,7 +12,7 @@ import { tickets } from '../../../src/streams/tickets.ts';
 import { users } from '../../../src/streams/users.ts';
 import type { Claim } from '../../../src/warehouse/claims.ts';
 import { type Batch, writeBatch } from '../../../src/warehouse/commit.ts';
-import { makePool, transaction } from '../../../src/warehouse/pool.ts';
+import { makePool, transaction, withKeptPlans } from '../../../src/warehouse/pool.ts';
 import { forgetKnown } from '../../../src/warehouse/suspects.ts';
 import { claimMessages, firstWaiting, nameThem, nextWaiting } from '../../../src/warehouse/waiting.ts';
 import { freshDatabase } from '../../support/postgres.ts';
@@ -80,7 +80,11 @@ function batch(stream: typeof tickets | typeof customers | typeof users, ids: re
   };
 }
 const write = (pool: pg.Pool, one: Batch, n: number) =>
-  transaction(pool, client => writeBatch(client, claim, one, { nowMs: second(n), asOfMs: second(n) }, 'as it came'));
+  transaction(
+    pool,
+    client => writeBatch(client, claim, one, { nowMs: second(n), asOfMs: second(n) }, 'as it came'),
+    withKeptPlans,
+  );
 
 /**
  * Makes a table ten times as large, by copies of its rows: merging them all takes ten times as long, and says no more.
@@ -165,7 +169,7 @@ test('waiting tickets are found by their index, however many wait or do not, and
     for (let i = 0; i < 12; i++) {
       await next(100);
       await firstWaiting(pool, claim, when);
-      await transaction(pool, c => claimMessages(c, claim, { id: 'none', updatedMs: 0, asOfMs: 0 }, 0));
+      await transaction(pool, c => claimMessages(c, claim, { id: 'none', updatedMs: 0, asOfMs: 0 }, 0), withKeptPlans);
     }
     await pool.query(
       `insert into helpdesk.tickets (account_id, id, updated_at, _messages_as_of, label_ids, inbox_id, _first_seen_at, _synced_at, _observed_at, _payload)
@@ -187,9 +191,13 @@ test('waiting tickets are found by their index, however many wait or do not, and
       expect(await firstWaiting(pool, claim, { ...when, futureMs: second(9) })).toBe(second(1));
     });
     await expectReads(pool, 100, () =>
-      transaction(pool, async c => {
-        expect(await claimMessages(c, claim, { id: 't7', updatedMs: second(7), asOfMs: second(9) }, 0)).toBeTruthy();
-      }),
+      transaction(
+        pool,
+        async c => {
+          expect(await claimMessages(c, claim, { id: 't7', updatedMs: second(7), asOfMs: second(9) }, 0)).toBeTruthy();
+        },
+        withKeptPlans,
+      ),
     );
   }));
 
@@ -233,7 +241,7 @@ test('messages, attachments and names: a ticket into 10,000 messages reads what 
       at: { nowMs: second(5), asOfMs: second(5) },
     };
     await expectReads(pool, 200, () =>
-      transaction(pool, c => nameThem(c, 'default', messages.names[0]!.upsert, named)),
+      transaction(pool, c => nameThem(c, 'default', messages.names[0]!.upsert, named), withKeptPlans),
     );
   }));
 
