@@ -76,11 +76,10 @@ const triggers = (pool: pg.Pool, on: boolean, table: string, names: string) =>
     for t in select tgname from pg_trigger where tgrelid = '${table}'::regclass and not tgisinternal and tgname ~ '${names}'
     loop execute format('alter table ${table} ${on ? 'enable' : 'disable'} trigger %I', t); end loop; end $$`);
 
-/** Measured in turn, so that no way has the smaller table. */
+/** Measured in turn, so that no way has the smaller table. The first metrics of a ticket are written with its first row of history. */
 const ways = [
-  { what: 'without', history: false, metrics: false },
-  { what: 'with history', history: true, metrics: false },
-  { what: 'with history and metrics', history: true, metrics: true },
+  { what: 'without', on: false },
+  { what: 'with history and metrics', on: true },
 ];
 
 export const metrics: Section = {
@@ -109,15 +108,11 @@ export const metrics: Section = {
     const load = async () => {
       for (let i = 0; i < pages; i++, next += perPage) await writePage(pool, next);
     };
-    const switchTo = async ({ history, metrics: on }: (typeof ways)[number]) => {
-      await triggers(pool, history, 'helpdesk.tickets', 'history');
-      await triggers(pool, on, 'helpdesk.ticket_history', 'metrics');
-    };
     await load();
     const found = ways.map(() => [] as number[]);
     for (let round = 0; round < rounds; round++)
-      for (const [i, way] of ways.entries()) {
-        await switchTo(way);
+      for (const [i, { on }] of ways.entries()) {
+        await triggers(pool, on, 'helpdesk.tickets', 'history');
         found[i]!.push((await costOf(load)) / pages);
       }
     for (const [i, { what }] of ways.entries())
