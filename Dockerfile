@@ -28,7 +28,7 @@ COPY --from=build /app/src ./src
 USER node
 STOPSIGNAL SIGTERM
 # The flags are those of the first line of src/main.ts, which says why; Alpine's env does not take that line.
-ENTRYPOINT ["node", "--max-semi-space-size=16", "--heap-growing-percent=40", "/app/src/main.ts"]
+ENTRYPOINT ["node", "--max-semi-space-size=8", "--heap-growing-percent=30", "/app/src/main.ts"]
 CMD ["start"]
 # 0 if the warehouse answers and a worker of this container is alive.
 HEALTHCHECK --interval=15s --timeout=10s --start-period=60s --retries=4 CMD ["node", "/app/src/main.ts", "health"]

@@ -56,7 +56,7 @@ export async function runOurs(db: Database, source: Source, args: readonly strin
   try {
     return await costOf(db, async () => {
       // The flags of the first line of main.ts.
-      const flags = ['--max-semi-space-size=16', '--heap-growing-percent=40'];
+      const flags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
       const { PATH = '', HOME = '' } = process.env;
       const child = spawn(process.execPath, [...flags, main, ...args], {
         cwd: folder,

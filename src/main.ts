@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=16 --heap-growing-percent=40
+#!/usr/bin/env -S node --max-semi-space-size=8 --heap-growing-percent=30
 /**
  * Command line in, exit code out. The composition root, and the only file that knows the jobs.
  *

@@ -59,7 +59,7 @@ const ours: Loader = {
   install: async () => {},
   async load({ source, database, folder }) {
     // The flags of the first line of main.ts.
-    const node = ['--max-semi-space-size=16', '--heap-growing-percent=40'];
+    const node = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
     const env = { PATH, HOME, ...settingsFor(database, source) };
     await outputOf(process.execPath, [...node, fileOf('../../src/main.ts'), 'sync', 'tickets'], { cwd: folder, env });
     const [load] = await ask<Load>(

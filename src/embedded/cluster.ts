@@ -133,6 +133,10 @@ export async function start(place: Place, settings: Settings): Promise<Outcome> 
   await removeStalePidFile(place);
   const log = join(place.home, 'log');
   const all: Settings = {
+    // For a machine that has other things to do: more than PostgreSQL's own defaults, which are for a very small one. A first load
+    // writes much, and pages that a checkpoint lies behind are written whole.
+    shared_buffers: '256MB',
+    max_wal_size: '4GB',
     ...settings,
     listen_addresses: '127.0.0.1',
     port: String(await freePort()),
