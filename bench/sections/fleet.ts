@@ -40,9 +40,8 @@ async function atFullBudget(report: Report): Promise<void> {
   const roundMs = report.quick ? 10_000 : 25_000;
   await using stack = new AsyncDisposableStack();
   const served = await serveMany({ accounts, tickets: 400, changes: 1 }, stack);
-  await served.until(
-    `select distinct account_id from sync.stored_run_streams where stream = 'messages' and state = 'running'`,
-  );
+  // Where the machine is too small for so many, they are never all at work at one moment.
+  await served.until(`select distinct account_id from sync.stored_run_streams where stream = 'messages'`);
   // What was spent at once in the first minute is back, and is spent evenly from now on.
   await delay(report.quick ? 10_000 : 40_000);
   const looks = [await served.look()];
