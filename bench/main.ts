@@ -71,9 +71,9 @@ function write({ name, title }: Section, text: string): void {
       .slice(1))
       parts.set(/^## (.*)$/m.exec(part)![1]!, part);
   }
-  parts.set(title, `## ${title}\n\n\`npm run bench -- ${name}\` · ${text}\n\n`);
-  const all = sections.flatMap(section => parts.get(section.title) ?? []);
-  const page = `# Measured\n\nBy \`npm run bench\`, which writes this page. The median is held to what is asked; each section says when, where and by which command it was measured.\n\n${all.join('').trimEnd()}\n`;
+  parts.set(title, `## ${title}\n\n\`npm run bench -- ${name}\` · ${text}`);
+  const all = sections.flatMap(section => parts.get(section.title)?.trim() ?? []);
+  const page = `# Measured\n\nBy \`npm run bench\`, which writes this page. The median is held to what is asked; each section says when, where and by which command it was measured.\n\n${all.join('\n\n')}\n`;
   writeFileSync(results, page);
   writeFileSync(readme, withHeadlines(readFileSync(readme, 'utf8'), page));
 }

@@ -10,7 +10,8 @@ export type Turn = () => Promise<void>;
 /** The page before may be waiting for a row of this one, which no server can see: whoever waits for long lets go of its rows. */
 class GaveWay extends Error {}
 
-const patienceMs = 1000;
+/** Longer than a busy server takes for a page, and less than what a session may sleep in a transaction: see pool.ts. */
+const patienceMs = 4000;
 /** While so many are on their way, no further one is begun. */
 const most = 2;
 

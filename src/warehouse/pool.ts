@@ -10,7 +10,7 @@ export type Client = pg.ClientBase;
 /**
  * What a session holds is free again when its process can no longer say so: after 25 s when the machine has vanished, and
  * after 10 s when it sleeps in a transaction. No transaction of ours waits for anything but the
- * database; that of a page waits for a second at most until the one before is committed.
+ * database; that of a page waits for some seconds at most until the one before is committed.
  */
 export const givesUp =
   '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c idle_in_transaction_session_timeout=10s';
