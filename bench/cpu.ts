@@ -57,3 +57,12 @@ export async function serverCpu(pool: pg.Pool): Promise<() => number> {
 /** MB that a process holds now. */
 export const memoryOf = (pid: number): number =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024;
+
+/** The most that it ever held, in MB; 0 if it has ended. */
+export function peakOf(pid: number): number {
+  try {
+    return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
+  } catch {
+    return 0;
+  }
+}

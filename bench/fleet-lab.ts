@@ -2,9 +2,10 @@
 import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { DesksCounts, DesksOptions } from './desks.ts';
+import { byFirstLine } from './load.ts';
 
 const file = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
@@ -36,12 +37,11 @@ export async function startWorker(
   });
   const fleetFile = join(folder, 'fleet.json');
   writeFileSync(fleetFile, JSON.stringify({ accounts: Object.fromEntries(all) }));
-  // By its first line, with the flags that keep the heap small.
   const child = spawn(file('../src/main.ts'), ['start'], {
     cwd: folder,
     stdio: ['ignore', 'ignore', 'pipe'],
     env: {
-      ...{ PATH: `${dirname(process.execPath)}:${process.env.PATH}`, HOME: process.env.HOME },
+      ...byFirstLine,
       ...{ ...env, SHELFDESK_CONFIG: fleetFile },
     },
   });

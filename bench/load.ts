@@ -6,13 +6,18 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { settingsFor } from '../test/support/cli.ts';
-import { cpuOf, serverCpu } from './cpu.ts';
+import { cpuOf, peakOf, serverCpu } from './cpu.ts';
 import type { openDatabase } from './lab.ts';
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
+/** For what is started by the first line of main.ts, with its flags. */
+export const byFirstLine = {
+  PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
+  HOME: process.env.HOME ?? '',
+};
 export type Database = Awaited<ReturnType<typeof openDatabase>>;
 
 export interface Source extends Disposable {
@@ -46,6 +51,8 @@ export interface Cost {
   /** Seconds of CPU: of our process, and of all of PostgreSQL. */
   readonly node: number;
   readonly postgres: number;
+  /** Megabytes; the most that our process held. */
+  readonly memory: number;
   /** Megabytes. */
   readonly wal: number;
 }
@@ -55,39 +62,37 @@ export async function runOurs(db: Database, source: Source, args: readonly strin
   const folder = mkdtempSync(join(tmpdir(), 'shelfdesk-bench-'));
   try {
     return await costOf(db, async () => {
-      // The flags of the first line of main.ts.
-      const flags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
-      const { PATH = '', HOME = '' } = process.env;
-      const child = spawn(process.execPath, [...flags, main, ...args], {
+      const child = spawn(main, args, {
         cwd: folder,
-        env: { PATH, HOME, ...settingsFor(db.url, source) },
+        env: { ...byFirstLine, ...settingsFor(db.url, source) },
         stdio: ['ignore', 'ignore', 'pipe'],
       });
-      const node = await cpuUntilExit(child);
+      const used = await usedUntilExit(child);
       const { rows } = await db.pool.query<{ seconds: number }>(
         `select extract(epoch from finished_at - started_at)::float8 as seconds
          from sync.stored_run_streams where state = 'completed' order by run_id desc, finished_at desc limit 1`,
       );
-      return { node, seconds: rows[0]!.seconds };
+      return { ...used, seconds: rows[0]!.seconds };
     });
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-async function cpuUntilExit(child: ChildProcess): Promise<number> {
-  let seconds = 0;
+async function usedUntilExit(child: ChildProcess): Promise<Pick<Cost, 'node' | 'memory'>> {
+  const used = { node: 0, memory: 0 };
   let errors = '';
   child.stderr!.on('data', chunk => {
     errors += chunk;
   });
   const look = setInterval(() => {
-    seconds = Math.max(seconds, cpuOf(child.pid!));
+    used.node = Math.max(used.node, cpuOf(child.pid!));
+    used.memory = Math.max(used.memory, peakOf(child.pid!));
   }, 20);
   const [code] = await once(child, 'close');
   clearInterval(look);
   if (code !== 0) throw new Error(`exit ${code}: ${errors}`);
-  return seconds;
+  return used;
 }
 
 /** COPY into empty copies of these tables, from files of the server's. Answers its cost, and forgets the copies. */
@@ -113,7 +118,7 @@ export async function copyInto(db: Database, tables: readonly string[]): Promise
     const cost = await costOf(db, async () => {
       const begun = performance.now();
       for (const { copy, file, columns } of copies) await db.pool.query(`copy ${copy} (${columns}) from '${file}'`);
-      return { node: 0, seconds: (performance.now() - begun) / 1000 };
+      return { node: 0, memory: 0, seconds: (performance.now() - begun) / 1000 };
     });
     for (const { copy } of copies) await db.pool.query(`drop table ${copy}`);
     return cost;
@@ -122,7 +127,7 @@ export async function copyInto(db: Database, tables: readonly string[]): Promise
   }
 }
 
-async function costOf(db: Database, work: () => Promise<Pick<Cost, 'node' | 'seconds'>>): Promise<Cost> {
+async function costOf(db: Database, work: () => Promise<Pick<Cost, 'node' | 'memory' | 'seconds'>>): Promise<Cost> {
   const place = async () =>
     (
       await db.pool.query<{ mb: number }>(

@@ -1,7 +1,7 @@
 -- Up Migration
 
--- Long texts are compressed when they are stored. Where the server was built with lz4, that takes a fraction of the processor; what is
--- stored already stays as it is, and is read as before.
+-- Long texts are compressed when they are stored: by lz4, where the server was built with it, which is made to take less of the
+-- processor than PostgreSQL's own way. What is stored already stays as it is, and is read as before.
 do $$
 declare
   one record;

@@ -1,13 +1,15 @@
 /** Whether what a page takes, and the memory of the process, grow with the history. */
-import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { settingsFor } from '../../test/support/cli.ts';
+import { memoryOf, peakOf } from '../cpu.ts';
 import type { Order, Page, Told } from '../growing-desk.ts';
 import { openDatabase } from '../lab.ts';
+import { byFirstLine } from '../load.ts';
 import type { Report, Section } from '../report.ts';
 
 const sizes = [10_000, 100_000, 1_000_000];
@@ -122,11 +124,11 @@ function watched(folder: string, settings: Record<string, string>, args: readonl
   const child = spawn(main, args, {
     cwd: folder,
     stdio: 'ignore',
-    env: { PATH: `${dirname(process.execPath)}:${process.env.PATH}`, HOME: process.env.HOME, ...settings },
+    env: { ...byFirstLine, ...settings },
   });
   let peak = 0;
   const watch = setInterval(() => {
-    peak = Math.max(peak, memoryMb(child, 'VmHWM'));
+    peak = Math.max(peak, peakOf(child.pid!));
   }, 50);
   const ended = once(child, 'close').then(() => {
     clearInterval(watch);
@@ -140,13 +142,7 @@ async function idleMb(): Promise<number> {
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   await once(child.stdout!, 'data');
-  const mb = memoryMb(child, 'VmRSS');
+  const mb = memoryOf(child.pid!);
   child.kill();
   return mb;
-}
-
-function memoryMb({ pid, exitCode }: ChildProcess, which: 'VmHWM' | 'VmRSS'): number {
-  if (exitCode !== null) return 0;
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  return Number(new RegExp(`${which}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1024;
 }

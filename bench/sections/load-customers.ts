@@ -20,6 +20,7 @@ export const loadCustomers: Section = {
     const rates = { first: [] as number[], copy: [] as number[], unchanged: [] as number[], changed: [] as number[] };
     const found = {
       node: [] as number[],
+      memory: [] as number[],
       postgres: [] as number[],
       copying: [] as number[],
       dead: [] as number[],
@@ -34,6 +35,7 @@ export const loadCustomers: Section = {
       rates.first.push(all / first.seconds);
       rates.copy.push(all / copy.seconds);
       found.node.push((first.node / all) * 100_000);
+      found.memory.push(first.memory);
       found.postgres.push((first.postgres / all) * 100_000);
       found.copying.push((copy.postgres / all) * 100_000);
       const dead = await deadIn(db, tables);
@@ -54,6 +56,7 @@ export const loadCustomers: Section = {
     figure({ what: 'COPY of the same rows', unit: 'rows/s', rounds: rates.copy });
     figure({ what: 'first load to COPY', unit: '×', rounds: ratio(rates.first), atLeast: 0.5 });
     figure({ what: 'first load: CPU of Node, 100,000 rows', unit: 's', rounds: found.node });
+    figure({ what: 'first load: memory of Node, at most', unit: 'MB', rounds: found.memory });
     figure({ what: 'first load: CPU of PostgreSQL, 100,000 rows', unit: 's', rounds: found.postgres });
     figure({ what: 'COPY: CPU of PostgreSQL, 100,000 rows', unit: 's', rounds: found.copying });
     figure({ what: 'unchanged', unit: 'rows/s', rounds: rates.unchanged });

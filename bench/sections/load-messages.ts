@@ -27,6 +27,7 @@ export const loadMessages: Section = {
       rate: [] as number[],
       copied: [] as number[],
       node: [] as number[],
+      memory: [] as number[],
       postgres: [] as number[],
       copying: [] as number[],
     };
@@ -40,6 +41,7 @@ export const loadMessages: Section = {
       found.rate.push(all / first.seconds);
       found.copied.push(all / copy.seconds);
       found.node.push((first.node / all) * 100_000);
+      found.memory.push(first.memory);
       found.postgres.push((first.postgres / all) * 100_000);
       found.copying.push((copy.postgres / all) * 100_000);
       const dead = await deadIn(db, tables);
@@ -58,6 +60,7 @@ export const loadMessages: Section = {
     figure({ what: 'COPY of the same rows', unit: 'rows/s', rounds: found.copied });
     figure({ what: 'first load to COPY', unit: '×', rounds: ratio(found.rate), atLeast: 0.6 });
     figure({ what: 'first load: CPU of Node, 100,000 rows', unit: 's', rounds: found.node });
+    figure({ what: 'first load: memory of Node, at most', unit: 'MB', rounds: found.memory });
     figure({ what: 'first load: CPU of PostgreSQL, 100,000 rows', unit: 's', rounds: found.postgres });
     figure({ what: 'COPY: CPU of PostgreSQL, 100,000 rows', unit: 's', rounds: found.copying });
     figure({ what: 'unchanged', unit: 'rows/s', rounds: unchanged.rate });

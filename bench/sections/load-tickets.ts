@@ -70,6 +70,11 @@ export const loadTickets: Section = {
       figure({ what: `${what}: CPU of Node, 100,000 rows`, unit: 's', rounds: each(of, 'node') });
       figure({ what: `${what}: CPU of PostgreSQL, 100,000 rows`, unit: 's', rounds: each(of, 'postgres') });
     }
+    figure({
+      what: 'first load: memory of Node, at most',
+      unit: 'MB',
+      rounds: costs.whole.map(({ memory }) => memory),
+    });
     figure({ what: 'COPY: CPU of PostgreSQL, 100,000 rows', unit: 's', rounds: each('copy', 'postgres') });
     figure({ what: 'first load: WAL, 100,000 rows', unit: 'MB', rounds: each('whole', 'wal') });
     figure({ what: 'COPY: WAL, 100,000 rows', unit: 'MB', rounds: each('copy', 'wal') });

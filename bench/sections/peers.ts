@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { settingsFor } from '../../test/support/cli.ts';
 import { openDatabase } from '../lab.ts';
-import { type Source, startSandbox } from '../load.ts';
+import { byFirstLine, type Source, startSandbox } from '../load.ts';
 import { writeTickets } from '../peers/source.ts';
 import type { Section } from '../report.ts';
 
@@ -52,16 +52,14 @@ const kinds = ['first load', 'unchanged'] as const;
 type Kind = (typeof kinds)[number];
 
 const fileOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
-const { PATH = '', HOME = '' } = process.env;
+const { PATH = '' } = process.env;
 
 const ours: Loader = {
   name: 'ours',
   install: async () => {},
   async load({ source, database, folder }) {
-    // The flags of the first line of main.ts.
-    const node = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
-    const env = { PATH, HOME, ...settingsFor(database, source) };
-    await outputOf(process.execPath, [...node, fileOf('../../src/main.ts'), 'sync', 'tickets'], { cwd: folder, env });
+    const env = { ...byFirstLine, ...settingsFor(database, source) };
+    await outputOf(fileOf('../../src/main.ts'), ['sync', 'tickets'], { cwd: folder, env });
     const [load] = await ask<Load>(
       database,
       `select extract(epoch from finished_at - started_at)::float8 as seconds

@@ -197,10 +197,11 @@ function changedMs(root: Table): string {
 }
 
 /**
- * `tickets_row` (what names and compares the rows of the page, the last of each id), `tickets_there` (with what is here already), `tickets_written`.
+ * `tickets_row` (what names and compares the rows of the page, the last of each id), `tickets_there` (with what is here already),
+ * `tickets_written`.
  *
- * What is new is inserted without asking anew whether it is there. If somebody else
- * stores it at this very moment, the key is refused, and the transaction is made again: see pool.ts.
+ * What is new is inserted without asking anew whether it is there. If somebody else stores it at this very moment, the key is
+ * refused, and the transaction is made again: see pool.ts.
  */
 function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): string[] {
   const short = shortName(table);

@@ -9,8 +9,8 @@ export type Client = pg.ClientBase;
 
 /**
  * What a session holds is free again when its process can no longer say so: after 25 s when the machine has vanished, and
- * after 10 s when it sleeps in a transaction. No transaction of ours waits for anything but the
- * database; that of a page waits for some seconds at most until the one before is committed.
+ * after 10 s when it sleeps in a transaction. No transaction of ours waits for anything but the database; that of a page waits
+ * for some seconds at most until the one before is committed.
  */
 export const givesUp =
   '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c idle_in_transaction_session_timeout=10s';
@@ -69,9 +69,9 @@ const again = new Set(['40P01', '23505']);
 const mostTries = 10;
 
 /**
- * Begins a transaction whose statements are prepared once and planned once in a session: planning a merge anew for each page
- * can cost nearly as much as the merge of what has not changed. Such a plan may have been made while the tables were empty. So nothing may be read but by
- * an index, and the statements see to it that only one index will do (merge.ts).
+ * Begins a transaction whose statements are prepared once and planned once in a session: planning a merge anew for each page can
+ * cost nearly as much as the merge of what has not changed. Such a plan may have been made while the tables were empty. So nothing
+ * may be read but by an index, and the statements see to it that only one index will do (merge.ts).
  */
 export const withKeptPlans = [
   'begin',

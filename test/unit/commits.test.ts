@@ -81,3 +81,23 @@ test('who waits too long lets go of its rows, and is done again when the page be
   await commits.done();
   expect(tries).toBe(2);
 });
+
+test('the failure of a page is no failure of the next one, which only gives way', async () => {
+  const commits = new Commits(new TestClock());
+  const failure = new Error('no room');
+  let met: unknown;
+  commits.begin(async () => {
+    throw failure;
+  });
+  commits.begin(turn =>
+    turn().catch(error => {
+      met = error;
+      throw error;
+    }),
+  );
+  expect(commits.idle).toBe(false);
+  await expect(commits.done()).rejects.toBe(failure);
+  expect(met).toBeInstanceOf(Error);
+  expect(met).not.toBe(failure);
+  expect(commits.idle).toBe(true);
+});
