@@ -1,6 +1,7 @@
 /** `backfill` against the sandbox: which holes are read in which order, what is claimed, and what is paid for, once. */
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../src/errors.ts';
+import type { Fault } from '../../src/sandbox/faults.ts';
 import { World } from '../../src/sandbox/helpdesk/world.ts';
 import { type Sandbox, type SandboxOptions, type SeenRequest, startSandbox } from '../../src/sandbox/server.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
@@ -348,6 +349,20 @@ describe.concurrent('--again', () => {
     expect(await backfillOnce(configOf(desk), ['messages'], range(20, 40, true))).toMatchObject({ exitCode: 0 });
     expect(desk.asked()).toEqual(upFrom(20, 40).reverse());
     expect(desk.sandbox.totals.credits - before).toBe(40);
+  });
+
+  test('for messages pays once also for what a reply proved less of than the first one did', async () => {
+    let ahead = 0;
+    const fault = ({ path }: SeenRequest): Fault | undefined =>
+      path.startsWith('/tickets/') && ++ahead % 60 === 7
+        ? { kind: 'headers', set: { Date: new Date(desk.world.clock.now() - 3000).toUTCString() } }
+        : undefined;
+    await using desk = await openDesk({ hours: 60, fault });
+    await syncOnce(configOf(desk));
+    desk.wait(60_000);
+    desk.asked();
+    expect(await backfillOnce(configOf(desk), ['messages'], range(20, 40, true))).toMatchObject({ exitCode: 0 });
+    expect(desk.asked()).toEqual(upFrom(20, 40).reverse());
   });
 
   test('for messages goes on after Ctrl-C, and pays for nothing a third time', async () => {
