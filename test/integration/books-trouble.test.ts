@@ -6,6 +6,7 @@ import type { Fault } from '../../src/sandbox/server.ts';
 import { transaction } from '../../src/warehouse/pool.ts';
 import { wakeBackfills } from '../../src/warehouse/ranges.ts';
 import { addShelf, addVolumes, bookDifferences, type Catalog, dayMs, openCatalog, placesOf } from '../support/books.ts';
+import { long } from '../support/long.ts';
 import { backfillOnce, differences, syncOnce } from '../support/mirror.ts';
 
 const rejects = (catalog: Catalog) =>
@@ -93,7 +94,7 @@ describe.concurrent('a volume that cannot be had', () => {
     expect(await catalog.differences()).toEqual([]);
   });
 
-  test('so many dead ids in a row hold up nobody', async () => {
+  test('so many dead ids in a row hold up nobody', long, async () => {
     await using catalog = await openCatalog();
     addShelf(catalog.world, 'ada', 1, 1);
     await catalog.sync();
@@ -185,35 +186,39 @@ describe.concurrent('the requests of a day', () => {
     },
   );
 
-  test('a backfill that reads again goes on each day where it was, by hand and by itself, and asks for each volume once', async () => {
-    await using catalog = await openCatalog({ requestsPerDay: 5, config: { library: false } });
-    const { world, sandbox, pool } = catalog;
-    addShelf(world, 'ada', 1, 11);
-    const nextDay = () => sandbox.books.beginNewDay();
-    for (; (await catalog.sync()).exitCode !== 0; ) nextDay();
-    nextDay();
-    catalog.pass();
-    catalog.asked();
-    const again = () => backfillOnce(catalog.config(), ['volumes'], { again: true });
-    const first = await again();
-    expect(first).toMatchObject({ state: 'partly', exitCode: 3 });
-    nextDay();
-    expect(await again()).toMatchObject({ run: first.run, state: 'partly' });
-    // A worker looks for it; here its run is only opened again.
-    await pool.query(
-      `update sync.stored_run_streams set sleeps_until = now() - interval '1 minute' where run_id = $1`,
-      [first.run],
-    );
-    await transaction(pool, client => wakeBackfills(client, 'default', 0, new Date()));
-    expect(
-      await catalog.rows('select state, sleeps_until from sync.stored_run_streams where run_id = $1', [first.run]),
-    ).toEqual([{ state: 'waiting', sleeps_until: null }]);
-    nextDay();
-    expect(await again()).toMatchObject({ run: first.run, state: 'completed' });
-    const asked = catalog.asked();
-    expect([asked.length, new Set(asked).size]).toEqual([11 + 2, 11]);
-    expect((await again()).run).not.toBe(first.run);
-  });
+  test(
+    'a backfill that reads again goes on each day where it was, by hand and by itself, and asks for each volume once',
+    long,
+    async () => {
+      await using catalog = await openCatalog({ requestsPerDay: 5, config: { library: false } });
+      const { world, sandbox, pool } = catalog;
+      addShelf(world, 'ada', 1, 11);
+      const nextDay = () => sandbox.books.beginNewDay();
+      for (; (await catalog.sync()).exitCode !== 0; ) nextDay();
+      nextDay();
+      catalog.pass();
+      catalog.asked();
+      const again = () => backfillOnce(catalog.config(), ['volumes'], { again: true });
+      const first = await again();
+      expect(first).toMatchObject({ state: 'partly', exitCode: 3 });
+      nextDay();
+      expect(await again()).toMatchObject({ run: first.run, state: 'partly' });
+      // A worker looks for it; here its run is only opened again.
+      await pool.query(
+        `update sync.stored_run_streams set sleeps_until = now() - interval '1 minute' where run_id = $1`,
+        [first.run],
+      );
+      await transaction(pool, client => wakeBackfills(client, 'default', 0, new Date()));
+      expect(
+        await catalog.rows('select state, sleeps_until from sync.stored_run_streams where run_id = $1', [first.run]),
+      ).toEqual([{ state: 'waiting', sleeps_until: null }]);
+      nextDay();
+      expect(await again()).toMatchObject({ run: first.run, state: 'completed' });
+      const asked = catalog.asked();
+      expect([asked.length, new Set(asked).size]).toEqual([11 + 2, 11]);
+      expect((await again()).run).not.toBe(first.run);
+    },
+  );
 
   test('as long as volumes sleep, status says that they take longer than that', async () => {
     await using catalog = await openCatalog({ config: { library: false } });

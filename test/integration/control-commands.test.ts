@@ -9,6 +9,7 @@ import { cancelRun, pause, resume } from '../../src/warehouse/operations.ts';
 import { claimSlot } from '../../src/warehouse/slots.ts';
 import { command } from '../support/command.ts';
 import { eventually, openDesk } from '../support/desk.ts';
+import { long } from '../support/long.ts';
 import { configFor, differences, jobs, syncOnce } from '../support/mirror.ts';
 import { at, open, scripted, take } from '../support/scripted.ts';
 
@@ -82,7 +83,7 @@ test('runs are listed, shown, and canceled; streams are paused and resumed', asy
 });
 
 describe('a command whose run is', () => {
-  test('paused says so and waits; canceled, it ends with 130, says so, and leaves no job behind', async () => {
+  test('paused says so and waits; canceled, it ends with 130, says so, and leaves no job behind', long, async () => {
     await using desk = await openDesk({ redisUrl: undefined, tickets: 60 });
     const few = { HELPDESK_CREDITS: '40', HELPDESK_PERIOD_SECONDS: '3600' };
     const sync = await desk.process(['sync', '--json'], few);

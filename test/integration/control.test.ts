@@ -5,6 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import { cancelRun, pause, resume, retryRun } from '../../src/warehouse/operations.ts';
 import { type Desk, eventually, openDesk } from '../support/desk.ts';
+import { long } from '../support/long.ts';
 import { differences, noLimits } from '../support/mirror.ts';
 import { describeOnRedis } from '../support/redis.ts';
 
@@ -40,36 +41,44 @@ async function waitsForCredits(desk: Desk, run: number) {
 function conformance(redisUrl: string | undefined): void {
   const deskOf = (tickets = 30) => openDesk({ redisUrl, tickets });
 
-  test('paused while it waits for credits: it stops, asks for nothing more, and goes on there when it is resumed', async () => {
-    await using desk = await deskOf();
-    const worker = await desk.worker({ tends: true, settings: poor });
-    const run = await desk.open();
-    await waitsForCredits(desk, run);
-    await pause(desk.pool, me, now());
-    await eventually(async () =>
-      expect((await desk.progress(run)).streams.messages).toMatchObject({ state: 'waiting', worker: null, job: null }),
-    );
-    await isClean(desk);
-    const asked = desk.sandbox.totals.requests;
-    // Neither what is looked after nor what a job asks for all the same.
-    const other = await desk.open(['users']);
-    await desk.addJobs();
-    await desk.watcher.queue.add('sync-stream', 'by hand', { account: 'default', run: other, stream: 'users' });
-    await isClean(desk);
-    expect((await desk.progress(other)).streams.users).toMatchObject({ state: 'waiting', token: 0 });
-    expect(desk.sandbox.totals.requests).toBe(asked);
+  test(
+    'paused while it waits for credits: it stops, asks for nothing more, and goes on there when it is resumed',
+    long,
+    async () => {
+      await using desk = await deskOf();
+      const worker = await desk.worker({ tends: true, settings: poor });
+      const run = await desk.open();
+      await waitsForCredits(desk, run);
+      await pause(desk.pool, me, now());
+      await eventually(async () =>
+        expect((await desk.progress(run)).streams.messages).toMatchObject({
+          state: 'waiting',
+          worker: null,
+          job: null,
+        }),
+      );
+      await isClean(desk);
+      const asked = desk.sandbox.totals.requests;
+      // Neither what is looked after nor what a job asks for all the same.
+      const other = await desk.open(['users']);
+      await desk.addJobs();
+      await desk.watcher.queue.add('sync-stream', 'by hand', { account: 'default', run: other, stream: 'users' });
+      await isClean(desk);
+      expect((await desk.progress(other)).streams.users).toMatchObject({ state: 'waiting', token: 0 });
+      expect(desk.sandbox.totals.requests).toBe(asked);
 
-    await worker.leave();
-    await resume(desk.pool, me, now());
-    await desk.worker({ tends: true });
-    const streams = await ended(desk, run, 'completed');
-    await ended(desk, other, 'completed');
-    expect(streams.messages).toMatchObject({ token: 2 });
-    const paths = details(desk).map(({ path }) => path);
-    expect(new Set(paths).size).toBe(paths.length);
-    await isClean(desk);
-    await isEqual(desk);
-  });
+      await worker.leave();
+      await resume(desk.pool, me, now());
+      await desk.worker({ tends: true });
+      const streams = await ended(desk, run, 'completed');
+      await ended(desk, other, 'completed');
+      expect(streams.messages).toMatchObject({ token: 2 });
+      const paths = details(desk).map(({ path }) => path);
+      expect(new Set(paths).size).toBe(paths.length);
+      await isClean(desk);
+      await isEqual(desk);
+    },
+  );
 
   test('canceled while it waits for credits: it stops, and writes no further page', async () => {
     await using desk = await deskOf();

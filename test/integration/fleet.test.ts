@@ -7,6 +7,7 @@ import type { SandboxOptions } from '../../src/sandbox/server.ts';
 import { attend, liveWorkers } from '../../src/warehouse/workers.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { type Fleet, openFleet } from '../support/fleet.ts';
+import { long } from '../support/long.ts';
 import { differences, noSandboxLimits } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { describeOnRedis } from '../support/redis.ts';
@@ -180,51 +181,59 @@ test('a session that is lost and made again is there for all accounts again, but
 });
 
 function shared(queue: Record<string, string>): void {
-  test('two processes, one killed: the other one goes on with all accounts, within the budget of each, and the large one holds up nobody', async () => {
-    // The large one has so few credits that its first load goes on after all is over.
-    const limits = (name: string) => ({ credits: name === 'big' ? 60 : 400, requestsPerSecond: 400, periodSeconds: 5 });
-    await given(
-      ['big', 'ada', 'ben'],
-      {
-        env: queue,
-        world: name => ({ ...limits(name), tickets: name === 'big' ? 2000 : 20 }),
-        settings: name => ({
-          HELPDESK_CREDITS: String(limits(name).credits),
-          HELPDESK_PERIOD_SECONDS: '5',
-          HELPDESK_REQUESTS_PER_SECOND: '400',
-        }),
-      },
-      async ({ pool, fleet, equal }) => {
-        const processes = [fleet.start(), fleet.start()];
-        await Promise.all(processes.map(({ begun }) => begun));
-        await eventually(async () => {
-          const { rows } = await pool.query(
-            `select count(distinct w.pid)::int as processes from sync.stored_run_streams s join sync.workers w on w.id = s.worker`,
-          );
-          expect(rows).toEqual([{ processes: 2 }]);
-        });
-        processes[0]!.kill('SIGKILL');
-        await processes[0]!.finished;
-        const [ada, ben] = ['ada', 'ben'].map(name => fleet.sandboxes.get(name)!.world);
-        ada!.addTicket({ subject: 'Behind the kill' });
-        ben!.addMessage(ben!.byUpdated.at(0)!.id, { body: 'Behind the kill' });
-        await Promise.all([equal('ada'), equal('ben')]);
-        const waits = `select count(*)::int as n from helpdesk.tickets where account_id = 'big' and _messages_as_of is null`;
-        await eventually(async () => expect((await pool.query(waits)).rows[0].n).toBeGreaterThan(0));
-        // What the dead one had in hand of it is the other one's.
-        await eventually(async () => {
-          const { rows } = await pool.query(
-            `select distinct w.pid from sync.stored_run_streams s join sync.workers w on w.id = s.worker
+  test(
+    'two processes, one killed: the other one goes on with all accounts, within the budget of each, and the large one holds up nobody',
+    long,
+    async () => {
+      // The large one has so few credits that its first load goes on after all is over.
+      const limits = (name: string) => ({
+        credits: name === 'big' ? 60 : 400,
+        requestsPerSecond: 400,
+        periodSeconds: 5,
+      });
+      await given(
+        ['big', 'ada', 'ben'],
+        {
+          env: queue,
+          world: name => ({ ...limits(name), tickets: name === 'big' ? 2000 : 20 }),
+          settings: name => ({
+            HELPDESK_CREDITS: String(limits(name).credits),
+            HELPDESK_PERIOD_SECONDS: '5',
+            HELPDESK_REQUESTS_PER_SECOND: '400',
+          }),
+        },
+        async ({ pool, fleet, equal }) => {
+          const processes = [fleet.start(), fleet.start()];
+          await Promise.all(processes.map(({ begun }) => begun));
+          await eventually(async () => {
+            const { rows } = await pool.query(
+              `select count(distinct w.pid)::int as processes from sync.stored_run_streams s join sync.workers w on w.id = s.worker`,
+            );
+            expect(rows).toEqual([{ processes: 2 }]);
+          });
+          processes[0]!.kill('SIGKILL');
+          await processes[0]!.finished;
+          const [ada, ben] = ['ada', 'ben'].map(name => fleet.sandboxes.get(name)!.world);
+          ada!.addTicket({ subject: 'Behind the kill' });
+          ben!.addMessage(ben!.byUpdated.at(0)!.id, { body: 'Behind the kill' });
+          await Promise.all([equal('ada'), equal('ben')]);
+          const waits = `select count(*)::int as n from helpdesk.tickets where account_id = 'big' and _messages_as_of is null`;
+          await eventually(async () => expect((await pool.query(waits)).rows[0].n).toBeGreaterThan(0));
+          // What the dead one had in hand of it is the other one's.
+          await eventually(async () => {
+            const { rows } = await pool.query(
+              `select distinct w.pid from sync.stored_run_streams s join sync.workers w on w.id = s.worker
              where s.account_id = 'big' and s.state = 'running' and sync.is_alive(s.worker)`,
-          );
-          expect(rows).toEqual([{ pid: processes[1]!.pid }]);
-        });
-        processes[1]!.kill('SIGTERM');
-        expect((await processes[1]!.finished).code).toBe(0);
-        for (const [name, { totals }] of fleet.sandboxes) expect([name, totals.refused]).toEqual([name, 0]);
-      },
-    );
-  });
+            );
+            expect(rows).toEqual([{ pid: processes[1]!.pid }]);
+          });
+          processes[1]!.kill('SIGTERM');
+          expect((await processes[1]!.finished).code).toBe(0);
+          for (const [name, { totals }] of fleet.sandboxes) expect([name, totals.refused]).toEqual([name, 0]);
+        },
+      );
+    },
+  );
 }
 
 describe('a fleet, with the queue in PostgreSQL', () => shared({}));

@@ -227,86 +227,97 @@ function conformance(redisUrl: string | undefined): void {
     });
 
     if (redisUrl === undefined) {
-      test('messages: a run for which nothing is left ends at once, and says who has read them', async () => {
-        await using desk = await deskOf({ tickets: 40 });
-        await desk.worker({ tends: true });
-        await desk.worker();
-        desk.onRequest = ({ path }) => {
-          if (path.startsWith('/tickets/')) desk.slow = true;
-        };
-        const first = await desk.open();
-        await desk.addJobs();
-        await eventually(() => expect(details(desk)).not.toHaveLength(0));
-        const hydration = await desk.open(['messages'], { kind: 'hydrate' });
-        const longAgo = { since: null, until: new Date(0), again: false };
-        const backfill = await desk.open(['messages'], { kind: 'backfill', range: longAgo });
-        const later = await desk.open(['messages']);
-        await desk.addJobs();
-        for (const run of [hydration, backfill]) {
-          expect((await completed(desk, run)).streams.messages).toMatchObject({
-            carried_from: first,
-            waits_for: null,
-            seen: 0,
-            credits: 0,
-            token: 1,
-            exit_code: 0,
-          });
-        }
-        await eventually(async () =>
-          expect((await desk.progress(later)).streams.messages).toMatchObject({ state: 'waiting', waits_for: first }),
-        );
-        expect((await desk.progress(first)).streams.messages!.state).toBe('running');
-        desk.onRequest = () => {};
-        desk.slow = false;
-        await completed(desk, first);
-        await completed(desk, later);
-        const asked = details(desk).map(({ path }) => path);
-        expect(new Set(asked).size).toBe(asked.length);
-        await eventually(async () => expect(await desk.counts()).toEqual(nothing));
-        await isEqual(desk);
-      });
+      test(
+        'messages: a run for which nothing is left ends at once, and says who has read them',
+        longOnRedis,
+        async () => {
+          await using desk = await deskOf({ tickets: 40 });
+          await desk.worker({ tends: true });
+          await desk.worker();
+          desk.onRequest = ({ path }) => {
+            if (path.startsWith('/tickets/')) desk.slow = true;
+          };
+          const first = await desk.open();
+          await desk.addJobs();
+          await eventually(() => expect(details(desk)).not.toHaveLength(0));
+          const hydration = await desk.open(['messages'], { kind: 'hydrate' });
+          const longAgo = { since: null, until: new Date(0), again: false };
+          const backfill = await desk.open(['messages'], { kind: 'backfill', range: longAgo });
+          const later = await desk.open(['messages']);
+          await desk.addJobs();
+          for (const run of [hydration, backfill]) {
+            expect((await completed(desk, run)).streams.messages).toMatchObject({
+              carried_from: first,
+              waits_for: null,
+              seen: 0,
+              credits: 0,
+              token: 1,
+              exit_code: 0,
+            });
+          }
+          await eventually(async () =>
+            expect((await desk.progress(later)).streams.messages).toMatchObject({ state: 'waiting', waits_for: first }),
+          );
+          expect((await desk.progress(first)).streams.messages!.state).toBe('running');
+          desk.onRequest = () => {};
+          desk.slow = false;
+          await completed(desk, first);
+          await completed(desk, later);
+          const asked = details(desk).map(({ path }) => path);
+          expect(new Set(asked).size).toBe(asked.length);
+          await eventually(async () => expect(await desk.counts()).toEqual(nothing));
+          await isEqual(desk);
+        },
+      );
     }
   });
 
   describe.concurrent('failures', () => {
-    test('a stream that fails is in the failed set and in its run; what waits again gets a job of a new name', async () => {
-      await using desk = await deskOf();
-      desk.fault = ({ path }) => (path === '/customers' ? { kind: 'status', status: 400 } : undefined);
-      await desk.worker({ tends: true });
-      const run = await desk.open();
-      const { streams } = await eventually(async () => {
-        const progress = await desk.progress(run);
-        expect(progress.state).toBe('failed');
-        return progress;
-      });
-      // The run says so before the queue does; the others were read all the same.
-      expect(
-        Object.values(streams)
-          .map(({ stream, state }) => `${stream}: ${state}`)
-          .toSorted(),
-      ).toEqual(['customers: failed', 'messages: completed', 'tickets: completed', 'users: completed']);
-      expect(streams.customers).toMatchObject({ error: expect.stringContaining('400'), exit_code: 1, token: 1 });
-      await eventually(async () =>
-        expect(await desk.stand(`run-${run}-customers-0`)).toEqual({
-          state: 'failed',
-          attemptsMade: 1,
-          failedReason: expect.stringMatching(/^customers: .*400/),
-        }),
-      );
-      await eventually(async () => expect(await desk.counts()).toEqual({ ...nothing, failed: 1 }));
+    test(
+      'a stream that fails is in the failed set and in its run; what waits again gets a job of a new name',
+      longOnRedis,
+      async () => {
+        await using desk = await deskOf();
+        desk.fault = ({ path }) => (path === '/customers' ? { kind: 'status', status: 400 } : undefined);
+        await desk.worker({ tends: true });
+        const run = await desk.open();
+        const { streams } = await eventually(async () => {
+          const progress = await desk.progress(run);
+          expect(progress.state).toBe('failed');
+          return progress;
+        });
+        // The run says so before the queue does; the others were read all the same.
+        expect(
+          Object.values(streams)
+            .map(({ stream, state }) => `${stream}: ${state}`)
+            .toSorted(),
+        ).toEqual(['customers: failed', 'messages: completed', 'tickets: completed', 'users: completed']);
+        expect(streams.customers).toMatchObject({ error: expect.stringContaining('400'), exit_code: 1, token: 1 });
+        await eventually(async () =>
+          expect(await desk.stand(`run-${run}-customers-0`)).toEqual({
+            state: 'failed',
+            attemptsMade: 1,
+            failedReason: expect.stringMatching(/^customers: .*400/),
+          }),
+        );
+        await eventually(async () => expect(await desk.counts()).toEqual({ ...nothing, failed: 1 }));
 
-      // As a backfill does that is asked for again.
-      desk.fault = () => undefined;
-      await desk.rows(
-        `update sync.stored_run_streams set state = 'waiting' where run_id = $1 and stream = 'customers'`,
-        run,
-      );
-      await desk.rows(`update sync.stored_runs set state = 'running' where id = $1`, run);
-      await desk.addJobs();
-      expect((await completed(desk, run)).streams.customers).toMatchObject({ token: 2, job: `run-${run}-customers-1` });
-      await eventually(async () => expect(await desk.counts()).toEqual({ ...nothing, failed: 1 }));
-      await isEqual(desk);
-    });
+        // As a backfill does that is asked for again.
+        desk.fault = () => undefined;
+        await desk.rows(
+          `update sync.stored_run_streams set state = 'waiting' where run_id = $1 and stream = 'customers'`,
+          run,
+        );
+        await desk.rows(`update sync.stored_runs set state = 'running' where id = $1`, run);
+        await desk.addJobs();
+        expect((await completed(desk, run)).streams.customers).toMatchObject({
+          token: 2,
+          job: `run-${run}-customers-1`,
+        });
+        await eventually(async () => expect(await desk.counts()).toEqual({ ...nothing, failed: 1 }));
+        await isEqual(desk);
+      },
+    );
 
     if (redisUrl === undefined) {
       const strangers = [
@@ -391,7 +402,7 @@ function conformance(redisUrl: string | undefined): void {
   });
 
   describe.concurrent('workers that die or stall', () => {
-    test('killed at work: another one takes the job up within 15 s, by the queue alone', async () => {
+    test('killed at work: another one takes the job up within 15 s, by the queue alone', longOnRedis, async () => {
       await using desk = await deskOf({ tickets: 10, customers: 1500 });
       desk.slow = true;
       const victim = await desk.process();

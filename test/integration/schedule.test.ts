@@ -319,43 +319,47 @@ describe('keepSchedule on a clock of the test', () => {
     expect([await slotsOf(source), await runsOf(source)]).toEqual([[], []]);
   });
 
-  test('replicas that look at random times and are started anew take what a single watchful one would', async () => {
-    await using source = await scripted();
-    const times = { fresh: '*/10 * * * *', nightly: '0 2 * * *', timeZone: 'Europe/Berlin' };
-    const rng = makeRng(5);
-    const replicas = [1, 2, 3].map(opener => keep(source, times, opener));
-    const expected: Record<string, number[]> = { fresh: [], nightly: [] };
-    let n = 0;
-    for (let i = 0; i < 150; i++) {
-      n += between(rng, 1, pick(rng, [60, 900, 90_000]));
-      source.goTo(n);
-      if (rng() < 0.2) {
-        const gone = between(rng, 0, replicas.length - 1);
-        await replicas[gone]![Symbol.asyncDispose]();
-        replicas[gone] = keep(source, times, 10 + i);
+  test(
+    'replicas that look at random times and are started anew take what a single watchful one would',
+    long,
+    async () => {
+      await using source = await scripted();
+      const times = { fresh: '*/10 * * * *', nightly: '0 2 * * *', timeZone: 'Europe/Berlin' };
+      const rng = makeRng(5);
+      const replicas = [1, 2, 3].map(opener => keep(source, times, opener));
+      const expected: Record<string, number[]> = { fresh: [], nightly: [] };
+      let n = 0;
+      for (let i = 0; i < 150; i++) {
+        n += between(rng, 1, pick(rng, [60, 900, 90_000]));
+        source.goTo(n);
+        if (rng() < 0.2) {
+          const gone = between(rng, 0, replicas.length - 1);
+          await replicas[gone]![Symbol.asyncDispose]();
+          replicas[gone] = keep(source, times, 10 + i);
+        }
+        const looking = replicas.filter(() => rng() < 0.6);
+        await Promise.all(looking.map(replica => replica.look()));
+        await endAll(source);
+        if (looking.length === 0) continue;
+        for (const { plan, lastDue } of timetables(times)) {
+          const taken = expected[plan.schedule]!;
+          const slot = lastDue(at(n).getTime(), taken.at(-1) ?? 0);
+          if (slot !== undefined) taken.push(slot);
+        }
       }
-      const looking = replicas.filter(() => rng() < 0.6);
-      await Promise.all(looking.map(replica => replica.look()));
-      await endAll(source);
-      if (looking.length === 0) continue;
-      for (const { plan, lastDue } of timetables(times)) {
-        const taken = expected[plan.schedule]!;
-        const slot = lastDue(at(n).getTime(), taken.at(-1) ?? 0);
-        if (slot !== undefined) taken.push(slot);
+      for (const replica of replicas) await replica[Symbol.asyncDispose]();
+      const slots = await slotsOf(source);
+      for (const schedule of ['fresh', 'nightly'] as const) {
+        const taken = slots.filter(slot => slot.schedule === schedule).map(({ slot }) => (slot as Date).getTime());
+        expect([schedule, ...taken]).toEqual([schedule, ...expected[schedule]!]);
       }
-    }
-    for (const replica of replicas) await replica[Symbol.asyncDispose]();
-    const slots = await slotsOf(source);
-    for (const schedule of ['fresh', 'nightly'] as const) {
-      const taken = slots.filter(slot => slot.schedule === schedule).map(({ slot }) => (slot as Date).getTime());
-      expect([schedule, ...taken]).toEqual([schedule, ...expected[schedule]!]);
-    }
-    // One run for each slot that was not skipped, and none besides.
-    const runs = await source.rows(`select id from sync.stored_runs where kind in ('fresh', 'nightly') order by id`);
-    const opened = slots.filter(({ skipped }) => skipped === null).map(({ run_id }) => run_id as number);
-    expect(opened.sort((a, b) => a - b)).toEqual(runs.map(({ id }) => id));
-    expect(expected.nightly!.length).toBeGreaterThan(20);
-  });
+      // One run for each slot that was not skipped, and none besides.
+      const runs = await source.rows(`select id from sync.stored_runs where kind in ('fresh', 'nightly') order by id`);
+      const opened = slots.filter(({ skipped }) => skipped === null).map(({ run_id }) => run_id as number);
+      expect(opened.sort((a, b) => a - b)).toEqual(runs.map(({ id }) => id));
+      expect(expected.nightly!.length).toBeGreaterThan(20);
+    },
+  );
 });
 
 interface House extends AsyncDisposable {

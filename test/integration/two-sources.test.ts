@@ -90,7 +90,7 @@ const runsOf = (desk: Desk, ...kinds: string[]) =>
   );
 
 describe.concurrent('one run of both', () => {
-  test('the catalog does not wait for a help desk that is slow, and the run ends when both have', async () => {
+  test('the catalog does not wait for a help desk that is slow, and the run ends when both have', long, async () => {
     await using both = await openBoth({ tickets: 60 });
     both.slow = true;
     await both.worker({ tends: true });
@@ -227,7 +227,7 @@ describe.concurrent('of its own accord', () => {
     expect(await runsOf(both, 'hydrate', 'fresh')).toEqual([{ kind: 'hydrate', streams: ['volumes'] }]);
   });
 
-  test('a quota that is spent in the middle: the run says until when, and another one goes on then', async () => {
+  test('a quota that is spent in the middle: the run says until when, and another one goes on then', long, async () => {
     await using both = await openBoth();
     let left = 2;
     both.catalog.fault = ({ path }) =>

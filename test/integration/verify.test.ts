@@ -16,6 +16,7 @@ import { readProgress } from '../../src/warehouse/runs.ts';
 import { type Asked, openVerification, readCounts, readFindings } from '../../src/warehouse/verifications.ts';
 import { buryTicket } from '../../src/warehouse/waiting.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
+import { long } from '../support/long.ts';
 import { configFor, differences, noSandboxLimits, syncOnce, verifyOnce } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -325,21 +326,25 @@ test('interrupted, it goes on where it was, and nothing is paid for twice', asyn
   expect(credits).toBe(expected);
 });
 
-test('while the world changes and a fifth of the requests fails, only what nothing announces differs', async () => {
-  await using s = await inProcess({ tickets: 40, seed: 4, activity: 120, paging });
-  await s.sync();
-  s.nowMs += 20_000;
-  s.rules.set([
-    { share: 0.07, seed: 1, fault: { kind: 'status', status: 503 } },
-    { share: 0.07, seed: 2, fault: { kind: 'reset', after: 'half' } },
-    { share: 0.06, seed: 3, fault: { kind: 'truncate' } },
-  ]);
-  const { found, states } = await verify(s, { sample: null, repair: true });
-  expect(states).toEqual(states.map(() => 'completed'));
-  expect(found.length).toBeGreaterThan(0);
-  expect(found.filter(({ kind }) => !['customer edited', 'deleted', 'renamed'].includes(kind))).toEqual([]);
-  expect(found.filter(({ repaired_at }) => repaired_at === null)).toEqual([]);
-});
+test(
+  'while the world changes and a fifth of the requests fails, only what nothing announces differs',
+  long,
+  async () => {
+    await using s = await inProcess({ tickets: 40, seed: 4, activity: 120, paging });
+    await s.sync();
+    s.nowMs += 20_000;
+    s.rules.set([
+      { share: 0.07, seed: 1, fault: { kind: 'status', status: 503 } },
+      { share: 0.07, seed: 2, fault: { kind: 'reset', after: 'half' } },
+      { share: 0.06, seed: 3, fault: { kind: 'truncate' } },
+    ]);
+    const { found, states } = await verify(s, { sample: null, repair: true });
+    expect(states).toEqual(states.map(() => 'completed'));
+    expect(found.length).toBeGreaterThan(0);
+    expect(found.filter(({ kind }) => !['customer edited', 'deleted', 'renamed'].includes(kind))).toEqual([]);
+    expect(found.filter(({ repaired_at }) => repaired_at === null)).toEqual([]);
+  },
+);
 
 const lag = { kind: 'lag', seconds: 110 } as const;
 
