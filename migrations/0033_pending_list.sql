@@ -4,5 +4,3 @@
 -- by the half megabyte they took more of the processor, and of the log, than all else of a message. What a search reads of those
 -- kept aside is little beside what it reads of the rest.
 alter index helpdesk.messages_words set (gin_pending_list_limit = 4096);
-alter index helpdesk.tickets_subject_alike set (gin_pending_list_limit = 4096);
-alter index helpdesk.contacts_value_alike set (gin_pending_list_limit = 4096);
