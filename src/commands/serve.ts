@@ -63,7 +63,7 @@ export async function serve(
 function reporter(ctx: Context, worker: number, whose: string): () => Promise<void> {
   let since = new Date(ctx.clock.now());
   return async () => {
-    const runs = await finishedSince(ctx.pg, worker, since);
+    const runs = await finishedSince(ctx.pg, ctx.account, worker, since);
     for (const {
       run,
       kind,

@@ -358,19 +358,19 @@ export interface Finished extends Counts {
   remedy: string | null;
 }
 
-/** Runs that ended after `since`, and that this process had a part in: with the sums of their streams. */
-export async function finishedSince(db: pg.Pool, worker: number, since: Date): Promise<Finished[]> {
+/** Runs of the account that ended after `since`, and that this process had a part in: with the sums of their streams. */
+export async function finishedSince(db: pg.Pool, account: string, worker: number, since: Date): Promise<Finished[]> {
   const { rows } = await db.query<Finished>(
     `select r.id as run, r.kind, r.state, r.finished_at, t.*
      from sync.stored_runs r cross join lateral (
        select sum(seen)::int8 as seen, sum(inserted)::int8 as inserted, sum(updated)::int8 as updated,
          sum(unchanged)::int8 as unchanged, sum(deleted)::int8 as deleted, sum(rejected)::int8 as rejected,
          sum(cleaned)::int8 as cleaned, sum(credits)::int8 as credits, max(error) as error, max(remedy) as remedy,
-         bool_or(worker = $1) as ours
+         bool_or(worker = $2) as ours
        from sync.stored_run_streams s where s.run_id = r.id) t
-     where r.finished_at > $2 and t.ours
+     where r.account_id = $1 and r.finished_at > $3 and t.ours
      order by r.finished_at`,
-    [worker, since],
+    [account, worker, since],
   );
   return rows;
 }

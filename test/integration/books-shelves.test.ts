@@ -40,7 +40,7 @@ describe.concurrent('a catalog that changes with every second request', () => {
     expect(catalog.asked().length).toBe(3);
     expect(await placesOf(pool)).toEqual(before);
   };
-  test('is equal after a quiet second sync', () => isEqual(5));
+  test('is equal after a quiet second sync', long, () => isEqual(5));
   test('is equal with another seed, too', long, () => isEqual(6));
 });
 
@@ -173,7 +173,7 @@ describe.concurrent('a shelf that is not in the list any more', () => {
     expect((await historyOf(catalog, 's1001-0')).map(row => row.split(' ')[0])).toEqual(['0', 'null', '1']);
   });
 
-  test('one that has become private is gone from what is public, and stays in the own library', async () => {
+  test('one that has become private is gone from what is public, and stays in the own library', long, async () => {
     await using catalog = await openCatalog({
       config: { users: ['me', 'ada'] },
       world: now => {

@@ -7,6 +7,7 @@ import { Interrupted } from '../../src/errors.ts';
 import { generateBooks } from '../../src/sandbox/books/generate.ts';
 import { LAST_RESERVED_ID } from '../../src/sandbox/books/records.ts';
 import { addShelf, bookDifferences, openCatalog, ownersOf, placesOf } from '../support/books.ts';
+import { long } from '../support/long.ts';
 import { backfillOnce, differences, syncOnce } from '../support/mirror.ts';
 
 const users = ['118446744073709551615', '42'];
@@ -16,42 +17,46 @@ const readings = (volumes: number, says: boolean) =>
   volumes === 0 ? 1 : 2 * Math.ceil(volumes / 40) + 1 + (says ? 1 : 2);
 
 describe.concurrent.for([true, false])('lists of shelves say when: %s', shelfDates => {
-  test('a first load is equal and costs what it must; nothing new costs a request for each list and writes nothing', async () => {
-    await using catalog = await openCatalog({
-      shelfDates,
-      config: { users },
-      world: now => generateBooks({ now, volumes: 90, seed: 4 }),
-    });
-    const { world, sandbox, pool } = catalog;
-    const owners = ownersOf(catalog.config());
-    const visible = [
-      ...world.user(world.me).shelves.values(),
-      ...users.flatMap(user => [...world.user(user).shelves.values()].filter(({ access }) => access === 'PUBLIC')),
-    ];
-    const volumes = new Set(visible.flatMap(shelf => shelf.volumes));
-    expect(world.shelf(world.me, LAST_RESERVED_ID + 1).volumes.length).toBeGreaterThan(40);
+  test(
+    'a first load is equal and costs what it must; nothing new costs a request for each list and writes nothing',
+    shelfDates ? {} : long,
+    async () => {
+      await using catalog = await openCatalog({
+        shelfDates,
+        config: { users },
+        world: now => generateBooks({ now, volumes: 90, seed: 4 }),
+      });
+      const { world, sandbox, pool } = catalog;
+      const owners = ownersOf(catalog.config());
+      const visible = [
+        ...world.user(world.me).shelves.values(),
+        ...users.flatMap(user => [...world.user(user).shelves.values()].filter(({ access }) => access === 'PUBLIC')),
+      ];
+      const volumes = new Set(visible.flatMap(shelf => shelf.volumes));
+      expect(world.shelf(world.me, LAST_RESERVED_ID + 1).volumes.length).toBeGreaterThan(40);
 
-    const first = await catalog.sync();
-    expect(first).toMatchObject({ state: 'completed', exitCode: 0 });
-    expect(await bookDifferences(pool, world, owners, { shelfDates })).toEqual([]);
-    const asked = catalog.asked();
-    const least = owners.length + visible.reduce((sum, shelf) => sum + readings(shelf.volumes.length, shelfDates), 0);
-    expect(asked.length).toBe(least + volumes.size);
-    // Each volume once, on however many shelves it is.
-    expect(new Set(asked.filter(path => path.startsWith('/volumes/'))).size).toBe(volumes.size);
-    expect(first.streams.reduce((sum, { credits }) => sum + credits, 0)).toBe(sandbox.books.totals.requests);
+      const first = await catalog.sync();
+      expect(first).toMatchObject({ state: 'completed', exitCode: 0 });
+      expect(await bookDifferences(pool, world, owners, { shelfDates })).toEqual([]);
+      const asked = catalog.asked();
+      const least = owners.length + visible.reduce((sum, shelf) => sum + readings(shelf.volumes.length, shelfDates), 0);
+      expect(asked.length).toBe(least + volumes.size);
+      // Each volume once, on however many shelves it is.
+      expect(new Set(asked.filter(path => path.startsWith('/volumes/'))).size).toBe(volumes.size);
+      expect(first.streams.reduce((sum, { credits }) => sum + credits, 0)).toBe(sandbox.books.totals.requests);
 
-    catalog.pass();
-    const before = await placesOf(pool);
-    const second = await catalog.sync();
-    expect(second.streams.map(s => [s.stream, s.inserted, s.updated, s.deleted])).toEqual([
-      ['shelves', 0, 0, 0],
-      ['volumes', 0, 0, 0],
-    ]);
-    expect(await placesOf(pool)).toEqual(before);
-    const looks = shelfDates ? 0 : visible.filter(shelf => shelf.volumes.length > 0).length;
-    expect(catalog.asked().length).toBe(owners.length + looks);
-  });
+      catalog.pass();
+      const before = await placesOf(pool);
+      const second = await catalog.sync();
+      expect(second.streams.map(s => [s.stream, s.inserted, s.updated, s.deleted])).toEqual([
+        ['shelves', 0, 0, 0],
+        ['volumes', 0, 0, 0],
+      ]);
+      expect(await placesOf(pool)).toEqual(before);
+      const looks = shelfDates ? 0 : visible.filter(shelf => shelf.volumes.length > 0).length;
+      expect(catalog.asked().length).toBe(owners.length + looks);
+    },
+  );
 });
 
 test.concurrent('what is odd about a volume: every column, exactly', async () => {
@@ -168,54 +173,58 @@ test.concurrent('what is odd about a volume: every column, exactly', async () =>
 });
 
 describe.concurrent('the list of a shelf, and the volume itself', () => {
-  test('a row of a list never goes over the full record, and if it has changed, the volume is asked for once more', async () => {
-    await using catalog = await openCatalog();
-    const { world, pool } = catalog;
-    const { volumes } = addShelf(world, 'ada', 1, 3);
-    world.createShelf(world.me, { id: 1, volumes });
-    await catalog.sync();
-    catalog.asked();
-    const full = await placesOf(pool, `name = 'volumes'`);
+  test(
+    'a row of a list never goes over the full record, and if it has changed, the volume is asked for once more',
+    long,
+    async () => {
+      await using catalog = await openCatalog();
+      const { world, pool } = catalog;
+      const { volumes } = addShelf(world, 'ada', 1, 3);
+      world.createShelf(world.me, { id: 1, volumes });
+      await catalog.sync();
+      catalog.asked();
+      const full = await placesOf(pool, `name = 'volumes'`);
 
-    // Etags and links are others each time that the shelf is read: they say nothing.
-    catalog.pass();
-    expect((await catalog.sync({ shelfAgeMs: 0 })).exitCode).toBe(0);
-    expect(catalog.asked().filter(path => path.startsWith('/volumes/'))).toEqual([]);
-    expect(await placesOf(pool, `name = 'volumes'`)).toEqual(full);
+      // Etags and links are others each time that the shelf is read: they say nothing.
+      catalog.pass();
+      expect((await catalog.sync({ shelfAgeMs: 0 })).exitCode).toBe(0);
+      expect(catalog.asked().filter(path => path.startsWith('/volumes/'))).toEqual([]);
+      expect(await placesOf(pool, `name = 'volumes'`)).toEqual(full);
 
-    // Behind the place where lists cut the description: nobody can see it there.
-    const { description } = world.volume('s1-0').info;
-    world.changeVolume('s1-0', { description: `${description} The end.` });
-    world.changeVolume('s1-1', { subtitle: 'A changed one' });
-    catalog.pass();
-    await catalog.sync({ shelfAgeMs: 0 }, ['shelves']);
-    catalog.asked();
-    expect(
-      await catalog.rows('select id, subtitle, description, language, _detail from books.volumes order by id'),
-    ).toEqual(
-      ['s1-0', 's1-1', 's1-2'].map(id => ({
-        ...{ id, subtitle: null, language: 'en', _detail: 'full' },
-        description: `All about ${id}. `.repeat(30),
-      })),
-    );
-    expect(await catalog.rows(`select id from sync.waiting_volumes`)).toEqual([{ id: 's1-1' }]);
-    await catalog.sync();
-    expect(catalog.asked()).toEqual(['/users/ada/bookshelves', '/mylibrary/bookshelves', '/volumes/s1-1']);
-    catalog.pass();
-    await catalog.sync({ shelfAgeMs: 0 });
-    expect(catalog.asked().filter(path => path.startsWith('/volumes/'))).toEqual([]);
-    expect(await catalog.differences()).toEqual([expect.stringContaining('volumes s1-0: ')]);
+      // Behind the place where lists cut the description: nobody can see it there.
+      const { description } = world.volume('s1-0').info;
+      world.changeVolume('s1-0', { description: `${description} The end.` });
+      world.changeVolume('s1-1', { subtitle: 'A changed one' });
+      catalog.pass();
+      await catalog.sync({ shelfAgeMs: 0 }, ['shelves']);
+      catalog.asked();
+      expect(
+        await catalog.rows('select id, subtitle, description, language, _detail from books.volumes order by id'),
+      ).toEqual(
+        ['s1-0', 's1-1', 's1-2'].map(id => ({
+          ...{ id, subtitle: null, language: 'en', _detail: 'full' },
+          description: `All about ${id}. `.repeat(30),
+        })),
+      );
+      expect(await catalog.rows(`select id from sync.waiting_volumes`)).toEqual([{ id: 's1-1' }]);
+      await catalog.sync();
+      expect(catalog.asked()).toEqual(['/users/ada/bookshelves', '/mylibrary/bookshelves', '/volumes/s1-1']);
+      catalog.pass();
+      await catalog.sync({ shelfAgeMs: 0 });
+      expect(catalog.asked().filter(path => path.startsWith('/volumes/'))).toEqual([]);
+      expect(await catalog.differences()).toEqual([expect.stringContaining('volumes s1-0: ')]);
 
-    // After a while each is asked for again, and only what has changed is written.
-    const before = await placesOf(pool, `name <> 'volumes'`);
-    catalog.pass();
-    await catalog.sync({ volumeAgeMs: 1000 });
-    expect(catalog.asked().slice(2).sort()).toEqual(['/volumes/s1-0', '/volumes/s1-1', '/volumes/s1-2']);
-    expect(await catalog.differences()).toEqual([]);
-    expect(await placesOf(pool, `name <> 'volumes'`)).toEqual(before);
-    await catalog.sync({ volumeAgeMs: 60_000 });
-    expect(catalog.asked()).toEqual(['/users/ada/bookshelves', '/mylibrary/bookshelves']);
-  });
+      // After a while each is asked for again, and only what has changed is written.
+      const before = await placesOf(pool, `name <> 'volumes'`);
+      catalog.pass();
+      await catalog.sync({ volumeAgeMs: 1000 });
+      expect(catalog.asked().slice(2).sort()).toEqual(['/volumes/s1-0', '/volumes/s1-1', '/volumes/s1-2']);
+      expect(await catalog.differences()).toEqual([]);
+      expect(await placesOf(pool, `name <> 'volumes'`)).toEqual(before);
+      await catalog.sync({ volumeAgeMs: 60_000 });
+      expect(catalog.asked()).toEqual(['/users/ada/bookshelves', '/mylibrary/bookshelves']);
+    },
+  );
 
   test('newest shelves first, there by their places; what has left its shelf before is not asked for', async () => {
     await using catalog = await openCatalog();

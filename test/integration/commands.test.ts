@@ -358,7 +358,7 @@ describe.concurrent('commands', () => {
     expect(stderr).toContain('1 requests, 1 credits, 0 refused.');
   });
 
-  test('db: others join the embedded server, and the last one out stops it', async () => {
+  test('db: others join the embedded server, and the last one out stops it', long, async () => {
     await using folder = await emptyFolder();
     await using one = start(['db', '--json'], {}, folder.path);
     const at = JSON.parse(await one.said('json'));

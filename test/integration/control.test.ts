@@ -80,7 +80,7 @@ function conformance(redisUrl: string | undefined): void {
     },
   );
 
-  test('canceled while it waits for credits: it stops, and writes no further page', async () => {
+  test('canceled while it waits for credits: it stops, and writes no further page', long, async () => {
     await using desk = await deskOf();
     await desk.worker({ tends: true, settings: poor });
     const run = await desk.open();
@@ -109,7 +109,7 @@ function conformance(redisUrl: string | undefined): void {
 describe.concurrent('with the queue in PostgreSQL', () => {
   conformance(undefined);
 
-  test('a stream that is paused holds up no other one of its run, which ends when it is resumed', async () => {
+  test('a stream that is paused holds up no other one of its run, which ends when it is resumed', long, async () => {
     await using desk = await openDesk({ redisUrl: undefined, tickets: 30 });
     await desk.worker({ tends: true });
     await pause(desk.pool, { ...me, stream: 'customers' }, now());
@@ -151,7 +151,7 @@ describe.concurrent('with the queue in PostgreSQL', () => {
     expect((await desk.progress(run)).state).toBe('interrupted');
   });
 
-  test('a run that failed is retried: what failed in it is read, and nothing else', async () => {
+  test('a run that failed is retried: what failed in it is read, and nothing else', long, async () => {
     await using desk = await openDesk({ redisUrl: undefined, tickets: 30 });
     desk.fault = ({ path }) => (path === '/customers' ? { kind: 'status', status: 400 } : undefined);
     await desk.worker({ tends: true });

@@ -441,7 +441,7 @@ function conformance(redisUrl: string | undefined): void {
 
     test(
       'killed at work, and the queue emptied: whoever looks after the runs takes it up within 15 s',
-      longOnRedis,
+      long,
       async () => {
         await using desk = await deskOf();
         desk.onRequest = ({ path }) => {
@@ -479,7 +479,7 @@ function conformance(redisUrl: string | undefined): void {
 
     test(
       'stopped with a page in flight, and continued when another one is at work: that page is not written',
-      longOnRedis,
+      long,
       async () => {
         await using desk = await deskOf();
         const sleeper = await desk.process();

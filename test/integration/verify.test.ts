@@ -289,31 +289,35 @@ async function verify(s: InProcess, asked: Asked, interruptAt = Number.POSITIVE_
   };
 }
 
-test('whatever a list hides and `since` includes, and however deep it is: what is equal is equal, at the price that was told', async () => {
-  const hidden = { spamListed: false, trashListed: false, archivedListed: false, snoozedListed: false };
-  for (const options of [{}, { ...hidden, sinceInclusive: false }]) {
-    await using s = await inProcess({ tickets: 55, seed: 9, ...options, paging });
-    await s.sync();
-    s.nowMs += 600_000;
-    const first = await verify(s, { sample: null, repair: false });
-    expect({ found: first.found, credits: first.credits }).toEqual({ found: [], credits: first.expected });
-    expect(first.counts.every(one => one.ours === one.theirs_least && one.ours === one.theirs_most)).toBe(true);
-    expect(first.counts.length).toBe('spamListed' in options ? 4 : 2);
-    if (!('archivedListed' in options)) continue;
-    // Once listed, then archived: here it is, and no list shows it.
-    const listed = [...s.world.tickets.values()].filter(one => !one.spam && !one.trash && one.state !== 'snoozed');
-    for (const { id } of listed.slice(0, 12)) s.world.archive(id);
-    await s.sync();
-    s.nowMs += 600_000;
-    for (const sample of [null, 5]) {
-      const { expected, credits, found, counts, states } = await verify(s, { sample, repair: false });
-      expect({ found, credits }).toEqual({ found: [], credits: expected });
-      expect(states).toEqual(states.map(() => 'completed'));
-      expect(counts.some(one => one.ours! > one.theirs_most!)).toBe(true);
-      expect(areEqual(counts, {})).toBe(true);
+test(
+  'whatever a list hides and `since` includes, and however deep it is: what is equal is equal, at the price that was told',
+  long,
+  async () => {
+    const hidden = { spamListed: false, trashListed: false, archivedListed: false, snoozedListed: false };
+    for (const options of [{}, { ...hidden, sinceInclusive: false }]) {
+      await using s = await inProcess({ tickets: 55, seed: 9, ...options, paging });
+      await s.sync();
+      s.nowMs += 600_000;
+      const first = await verify(s, { sample: null, repair: false });
+      expect({ found: first.found, credits: first.credits }).toEqual({ found: [], credits: first.expected });
+      expect(first.counts.every(one => one.ours === one.theirs_least && one.ours === one.theirs_most)).toBe(true);
+      expect(first.counts.length).toBe('spamListed' in options ? 4 : 2);
+      if (!('archivedListed' in options)) continue;
+      // Once listed, then archived: here it is, and no list shows it.
+      const listed = [...s.world.tickets.values()].filter(one => !one.spam && !one.trash && one.state !== 'snoozed');
+      for (const { id } of listed.slice(0, 12)) s.world.archive(id);
+      await s.sync();
+      s.nowMs += 600_000;
+      for (const sample of [null, 5]) {
+        const { expected, credits, found, counts, states } = await verify(s, { sample, repair: false });
+        expect({ found, credits }).toEqual({ found: [], credits: expected });
+        expect(states).toEqual(states.map(() => 'completed'));
+        expect(counts.some(one => one.ours! > one.theirs_most!)).toBe(true);
+        expect(areEqual(counts, {})).toBe(true);
+      }
     }
-  }
-});
+  },
+);
 
 test('interrupted, it goes on where it was, and nothing is paid for twice', async () => {
   await using s = await inProcess({ tickets: 30, seed: 9, paging });

@@ -174,7 +174,7 @@ function watching(queue: Env): void {
     });
   });
 
-  test('a command whose only worker is killed goes on by itself', async () => {
+  test('a command whose only worker is killed goes on by itself', long, async () => {
     await given({}, queue, async ({ pool, env, sandbox, ids, at, start }) => {
       const worker = start();
       const number = await worker.id;
