@@ -101,12 +101,12 @@ export async function joinAgain(db: pg.Pool, { account, run, stream }: Claim): P
 }
 
 /**
- * From the first replies of a backfill that reads again: what was read before them is to be read, and what follows is not. Of two
- * that were on their way at once, the one that proves more may be stored before the other.
+ * From the first reply of what reads again that is stored: what was read before it is to be read. What such a run has read itself
+ * is not, even if its reply proves less than that one: see readAgain in waiting.ts.
  */
 export async function beginAgain(client: Client, claim: Claim, asOfMs: Ms): Promise<void> {
-  await client.query(
-    'update sync.stored_runs set again_before = $2 where id = $1 and (again_before is null or again_before > $2)',
-    [claim.run, new Date(asOfMs)],
-  );
+  await client.query('update sync.stored_runs set again_before = $2 where id = $1 and again_before is null', [
+    claim.run,
+    new Date(asOfMs),
+  ]);
 }

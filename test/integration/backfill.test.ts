@@ -355,7 +355,7 @@ describe.concurrent('--again', () => {
     let ahead = 0;
     const fault = ({ path }: SeenRequest): Fault | undefined =>
       path.startsWith('/tickets/') && ++ahead % 60 === 7
-        ? { kind: 'headers', set: { Date: new Date(desk.world.clock.now() - 3000).toUTCString() } }
+        ? { kind: 'headers', set: { Date: new Date(desk.world.clock.now() - 30_000).toUTCString() } }
         : undefined;
     await using desk = await openDesk({ hours: 60, fault });
     await syncOnce(configOf(desk));

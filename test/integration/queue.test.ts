@@ -227,48 +227,44 @@ function conformance(redisUrl: string | undefined): void {
     });
 
     if (redisUrl === undefined) {
-      test(
-        'messages: a run for which nothing is left ends at once, and says who has read them',
-        longOnRedis,
-        async () => {
-          await using desk = await deskOf({ tickets: 40 });
-          await desk.worker({ tends: true });
-          await desk.worker();
-          desk.onRequest = ({ path }) => {
-            if (path.startsWith('/tickets/')) desk.slow = true;
-          };
-          const first = await desk.open();
-          await desk.addJobs();
-          await eventually(() => expect(details(desk)).not.toHaveLength(0));
-          const hydration = await desk.open(['messages'], { kind: 'hydrate' });
-          const longAgo = { since: null, until: new Date(0), again: false };
-          const backfill = await desk.open(['messages'], { kind: 'backfill', range: longAgo });
-          const later = await desk.open(['messages']);
-          await desk.addJobs();
-          for (const run of [hydration, backfill]) {
-            expect((await completed(desk, run)).streams.messages).toMatchObject({
-              carried_from: first,
-              waits_for: null,
-              seen: 0,
-              credits: 0,
-              token: 1,
-              exit_code: 0,
-            });
-          }
-          await eventually(async () =>
-            expect((await desk.progress(later)).streams.messages).toMatchObject({ state: 'waiting', waits_for: first }),
-          );
-          expect((await desk.progress(first)).streams.messages!.state).toBe('running');
-          desk.onRequest = () => {};
-          desk.slow = false;
-          await completed(desk, first);
-          await completed(desk, later);
-          const asked = details(desk).map(({ path }) => path);
-          expect(new Set(asked).size).toBe(asked.length);
-          await eventually(async () => expect(await desk.counts()).toEqual(nothing));
-          await isEqual(desk);
-        },
-      );
+      test('messages: a run for which nothing is left ends at once, and says who has read them', async () => {
+        await using desk = await deskOf({ tickets: 40 });
+        await desk.worker({ tends: true });
+        await desk.worker();
+        desk.onRequest = ({ path }) => {
+          if (path.startsWith('/tickets/')) desk.slow = true;
+        };
+        const first = await desk.open();
+        await desk.addJobs();
+        await eventually(() => expect(details(desk)).not.toHaveLength(0));
+        const hydration = await desk.open(['messages'], { kind: 'hydrate' });
+        const longAgo = { since: null, until: new Date(0), again: false };
+        const backfill = await desk.open(['messages'], { kind: 'backfill', range: longAgo });
+        const later = await desk.open(['messages']);
+        await desk.addJobs();
+        for (const run of [hydration, backfill]) {
+          expect((await completed(desk, run)).streams.messages).toMatchObject({
+            carried_from: first,
+            waits_for: null,
+            seen: 0,
+            credits: 0,
+            token: 1,
+            exit_code: 0,
+          });
+        }
+        await eventually(async () =>
+          expect((await desk.progress(later)).streams.messages).toMatchObject({ state: 'waiting', waits_for: first }),
+        );
+        expect((await desk.progress(first)).streams.messages!.state).toBe('running');
+        desk.onRequest = () => {};
+        desk.slow = false;
+        await completed(desk, first);
+        await completed(desk, later);
+        const asked = details(desk).map(({ path }) => path);
+        expect(new Set(asked).size).toBe(asked.length);
+        await eventually(async () => expect(await desk.counts()).toEqual(nothing));
+        await isEqual(desk);
+      });
     }
   });
 

@@ -1,6 +1,6 @@
 /**
- * Tests that take long, and that show on another queue, world, size or seed what a shorter one shows as well. They
- * run where CI is set; elsewhere the run says at its end how many did not (see not-run.ts).
+ * Tests that take long: most show on another queue, world, size or seed what a shorter one shows as well, or in whole processes
+ * what others show of the parts. They run where CI is set; elsewhere the run says at its end how many did not (see not-run.ts).
  */
 import type {} from 'vitest';
 
