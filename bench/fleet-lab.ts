@@ -40,10 +40,7 @@ export async function startWorker(
   const child = spawn(file('../src/main.ts'), ['start'], {
     cwd: folder,
     stdio: ['ignore', 'ignore', 'pipe'],
-    env: {
-      ...byFirstLine,
-      ...{ ...env, SHELFDESK_CONFIG: fleetFile },
-    },
+    env: { ...byFirstLine, ...env, SHELFDESK_CONFIG: fleetFile },
   });
   const ended = once(child, 'close');
   stack.defer(async () => {

@@ -102,7 +102,7 @@ export async function joinAgain(db: pg.Pool, { account, run, stream }: Claim): P
 
 /**
  * From the first reply of what reads again that is stored: what was read before it is to be read. What such a run has read itself
- * is not, even if its reply proves less than that one: see readAgain in waiting.ts.
+ * is not, even if its reply proves less than that one: see notAgain in waiting.ts.
  */
 export async function beginAgain(client: Client, claim: Claim, asOfMs: Ms): Promise<void> {
   await client.query('update sync.stored_runs set again_before = $2 where id = $1 and again_before is null', [

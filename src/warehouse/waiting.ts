@@ -132,25 +132,27 @@ function waitingPart(rank: number, which: string, order: 'asc' | 'desc' = 'desc'
 }
 
 /**
- * Beside a run `r`: the runs that read again from the same moment on, which are itself, those that it goes on with, and those that
- * it joined. What they have read is read, also where one of two replies on their way at once proves less than the first one stored.
+ * Beside a run `r` that reads again: the runs that do so from the same moment on, which are itself, what it goes on with, and the
+ * earliest that it joined.
  */
-const readAgain = `cross join lateral (
+const besideAgain = `cross join lateral (
   select array(
     select o.id from sync.stored_runs o
-    where o.account_id = r.account_id and o.kind = r.kind and o.again and o.again_before = r.again_before) as runs
+    where r.again and o.account_id = r.account_id and o.kind = r.kind and o.again and o.again_before = r.again_before) as runs
   offset 0) a`;
+
+/** Was read before that, and not by them: of two replies on their way at once, one may prove less than the first one stored. */
+const notAgain = `t._messages_as_of < coalesce(r.again_before, 'infinity') and coalesce(t._messages_by <> all (a.runs), true)`;
 
 /** What a backfill of messages reads again: of the tickets in its range those that it has not read again yet. */
 export async function nextAgain(db: pg.Pool, claim: Claim, when: When, limit: number): Promise<Waiting[]> {
   const { rows } = await db.query<Found>({
     name: 'next again',
     text: `select t.id, ${updatedMs}, ${due}
-      from sync.stored_runs r ${readAgain} join helpdesk.tickets t using (account_id)
+      from sync.stored_runs r ${besideAgain} join helpdesk.tickets t using (account_id)
       where r.id = $8 and t.account_id = $1 and t._deleted_at is null
         and t.updated_at >= coalesce(r.since, '-infinity') and t.updated_at < coalesce(r.until, $3) and t.updated_at <= $2
-        and t._messages_as_of < coalesce(r.again_before, 'infinity') and coalesce(t._messages_by <> all (a.runs), true)
-        and ${notFailing}
+        and ${notAgain} and ${notFailing}
       order by t.updated_at desc
       limit $7`,
     values: [...valuesOf(claim, when), new Date(when.namesMs), limit, claim.run],
@@ -180,12 +182,11 @@ export async function anyWaiting(
 export async function countLeft(db: pg.Pool, run: number): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
     `select count(*) as n
-     from sync.stored_runs r ${readAgain} join helpdesk.tickets t using (account_id)
+     from sync.stored_runs r ${besideAgain} join helpdesk.tickets t using (account_id)
      where r.id = $1 and t._deleted_at is null
        and (r.since is null or t.updated_at >= r.since) and (r.until is null or t.updated_at < r.until)
        and (t._messages_as_of is null or t._messages_as_of < t.updated_at
-         or (r.again and t._messages_as_of < coalesce(r.again_before, 'infinity')
-           and coalesce(t._messages_by <> all (a.runs), true)))`,
+         or (r.again and ${notAgain}))`,
     [run],
   );
   return rows[0]!.n;
