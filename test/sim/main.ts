@@ -1,5 +1,5 @@
 /**
- * `npm run sim -- --seeds 1000 [--from n] [--workers n]`: many seeds, on as many databases as there are workers.
+ * `npm run sim -- --seeds 1000 [--from n] [--workers n]`: many seeds, on as many servers as there are workers.
  * `SEED=n npm run sim`: one of them, with all that happens in it.
  * `npm run sim -- --defects`: mistakes that were planted on purpose, and the seed that catches each of them.
  * `npm run sim -- --crash [--workers n]`: one short script, cut off before and after everything that it does.
@@ -49,17 +49,18 @@ async function workOff(url: string): Promise<void> {
   process.disconnect();
 }
 
-/** On as many databases as there are workers. */
+/** Each with a server of its own. */
 async function inWorkers<T>(argsOf: (n: number) => readonly string[], told: (one: T) => void): Promise<void> {
-  await using server = await startServer(workers);
-  const beginOne = (url: string, n: number) =>
-    new Promise<void>((resolve, reject) => {
-      const args = ['--url', url, '--step', String(workers), ...argsOf(n)];
+  const beginOne = async (n: number) => {
+    await using server = await startServer();
+    const args = ['--url', server.url, '--step', String(workers), ...argsOf(n)];
+    await new Promise<void>((resolve, reject) => {
       const child = fork(fileURLToPath(import.meta.url), args);
       child.on('message', one => told(one as T));
       child.on('exit', code => (code === 0 ? resolve() : reject(new Error(`a worker ended with ${code}`))));
     });
-  await Promise.all(server.urls.map(beginOne));
+  };
+  await Promise.all(Array.from({ length: workers }, (_, n) => beginOne(n)));
 }
 
 async function many(): Promise<void> {
@@ -91,8 +92,8 @@ async function many(): Promise<void> {
 }
 
 async function replay(seed: number): Promise<void> {
-  await using server = await startServer(1);
-  const database = await Database.open(server.urls[0]!);
+  await using server = await startServer();
+  const database = await Database.open(server.url);
   const { trace = [], complaints, hash } = await simulate(seed, { database, traced: true });
   for (const line of trace) console.log(line);
   console.log(`seed ${seed}, trace ${hash.toString(16)}: ${complaints.length === 0 ? 'all is well' : ''}`);
@@ -102,8 +103,8 @@ async function replay(seed: number): Promise<void> {
 }
 
 async function plant(): Promise<void> {
-  await using server = await startServer(1);
-  const database = await Database.open(server.urls[0]!);
+  await using server = await startServer();
+  const database = await Database.open(server.url);
   for (const [name, planted] of Object.entries(defects)) {
     if (!name.includes(asked.only)) continue;
     const caught = await firstCaught(database, planted);

@@ -1,16 +1,18 @@
-/** A PostgreSQL for the simulation, with a migrated database for each worker: nothing in it needs to survive. */
-import { randomBytes } from 'node:crypto';
+/**
+ * A PostgreSQL of its own for each simulation: which dead rows are cleared away while others come hangs on the oldest transaction
+ * of the whole server, and with it the order of rows of one rank, and the story that a seed tells. Nothing in it needs to survive.
+ */
 import { chmodSync, mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
 import { joinEmbedded } from '../../src/embedded/postgres.ts';
 import { migrate } from '../../src/warehouse/migrate.ts';
 import { removeServer } from '../support/global.ts';
 
 export interface Server extends AsyncDisposable {
-  /** One migrated database each. */
-  readonly urls: readonly string[];
+  /** Of its migrated database. */
+  readonly url: string;
 }
 
 const fast = {
@@ -24,26 +26,17 @@ const fast = {
   checkpoint_timeout: '1d',
 };
 
-export async function startServer(databases: number): Promise<Server> {
+export async function startServer(): Promise<Server> {
   await using stack = new AsyncDisposableStack();
-  const folder = mkdtempSync(join(tmpdir(), `shelfdesk-sim-${process.pid}-`));
+  // By this name the next run of the tests finds it after a kill (support/global.ts).
+  const folder = mkdtempSync(join(tmpdir(), `shelfdesk-tests-${process.pid}-`));
   chmodSync(folder, 0o755); // Root's PostgreSQL runs as another user, who has to get in here.
+  stack.defer(() => rm(folder, { recursive: true, force: true }));
   const home = join(folder, 'postgres');
   stack.defer(() => removeServer(home));
-  const embedded = await joinEmbedded({ folder: home, settings: fast });
-  stack.defer(() => embedded.release());
-  const urls: string[] = [];
-  for (let n = 0; n < databases; n++) {
-    const name = `sim_${randomBytes(4).toString('hex')}`;
-    const admin = new pg.Client({ connectionString: embedded.url });
-    await admin.connect();
-    await admin.query(`create database ${name}${n > 0 ? ` template ${new URL(urls[0]!).pathname.slice(1)}` : ''}`);
-    await admin.end();
-    const url = new URL(embedded.url);
-    url.pathname = name;
-    if (n === 0) await migrate(url.href);
-    urls.push(url.href);
-  }
+  const { url, release } = await joinEmbedded({ folder: home, settings: fast });
+  stack.defer(release);
+  await migrate(url);
   const opened = stack.move();
-  return { urls, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  return { url, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }

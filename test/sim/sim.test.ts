@@ -4,24 +4,24 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { draws, long } from '../support/long.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { tryCrashes } from './crash.ts';
 import { Database } from './database.ts';
 import { defects } from './defects/index.ts';
 import { type Plan, planOf } from './plan.ts';
+import { type Server, startServer } from './server.ts';
 import { simulate } from './simulate.ts';
 
-let fresh: TestDatabase;
+let server: Server;
 let database: Database;
 
 beforeAll(async () => {
-  fresh = await freshDatabase();
-  database = await Database.open(fresh.url);
+  server = await startServer();
+  database = await Database.open(server.url);
 });
 
 afterAll(async () => {
-  await database.close();
-  await fresh.drop();
+  await database?.close();
+  await server?.[Symbol.asyncDispose]();
 });
 
 /** Everything that the seed stands for, in a smaller world and for a shorter time: `npm run sim` takes them whole. */

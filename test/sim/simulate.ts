@@ -396,15 +396,14 @@ class Simulation {
     else if (kind === 'fresh') this.#ask('fresh', ['customers', 'tickets']);
     else if (kind === 'hydrate') this.#ask('hydrate', ['messages']);
     else if (kind === 'sync') this.#ask('sync', names);
-    else if (kind === 'sweep')
-      this.#ask('sweep', pick(this.#chance, [['tickets'], ['customers'], ['customers', 'tickets']]));
+    else if (kind === 'sweep') this.#ask('sweep', this.#someOf([['tickets'], ['customers'], ['customers', 'tickets']]));
     else if (kind === 'night') this.#ask('sweep', ['customers', 'tickets'], false);
-    else
-      this.#ask(
-        'backfill',
-        pick(this.#chance, [['tickets'], ['customers'], ['tickets', 'messages']]),
-        kind === 'again',
-      );
+    else this.#ask('backfill', this.#someOf([['tickets'], ['customers'], ['tickets', 'messages']]), kind === 'again');
+  }
+
+  /** A script asks for the most of them: what it comes by does not hang on a draw. */
+  #someOf(choices: readonly (readonly string[])[]): readonly string[] {
+    return this.#script === undefined ? pick(this.#chance, choices) : choices.at(-1)!;
   }
 
   #ask(kind: RunKind, asked: readonly string[], again?: boolean): void {
