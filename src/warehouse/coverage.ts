@@ -8,6 +8,7 @@ import type { Ms, Range, Walk } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
 import { command } from './paused.ts';
 import type { Client } from './pool.ts';
+import { wasBeside } from './runs.ts';
 
 type Queryable = Pick<pg.ClientBase, 'query'>;
 type Key = Pick<Claim, 'account' | 'stream'>;
@@ -145,7 +146,7 @@ export async function nextHole(
   await settleList(db, claim, list);
   const { rows } = await db.query(
     `with asked as (
-       select c.covered, r.again, r.started_at, least(l.until, $6) as until,
+       select c.covered, r.again, r.id, r.beside, least(l.until, $6) as until,
          coalesce(r.since, case when $5 then '1970-01-01T00:00:00Z' else a.since end) as since
        from sync.stored_runs r
        join sync.run_lists l on l.run_id = r.id
@@ -157,7 +158,7 @@ export async function nextHole(
            select range_agg(part) from sync.run_lists k
            join sync.stored_runs o on o.id = k.run_id, unnest(k.covered) part
            where k.account_id = $2 and k.stream = $3 and k.list = $4
-             and (o.id = $1 or o.finished_at is null or o.finished_at >= asked.started_at)), '{}')
+             and (o.id = asked.id or ${wasBeside('o', 'asked')})), '{}')
          else covered end as covered
        from asked),
      holes as (

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
 import { type Client, transaction } from './pool.ts';
-import { lockAccount, type NewRun, openRun, type Range, type RunKind, type RunState } from './runs.ts';
+import { lockAccount, type NewRun, openRun, type Range, type RunKind, type RunState, wasBeside } from './runs.ts';
 import type { Scope } from './waiting.ts';
 
 /** A backfill that ended like this, or sleeps over the quota of a day, is gone on with by the same command, */
@@ -93,8 +93,7 @@ export async function joinAgain(db: pg.Pool, { account, run, stream }: Claim): P
   await db.query(
     `update sync.stored_runs r set again_before = (
        select min(o.again_before) from sync.stored_runs o join sync.stored_run_streams s on s.run_id = o.id
-       where o.account_id = $1 and o.again and o.id <> r.id and s.stream = $3
-         and (o.finished_at is null or o.finished_at >= r.started_at))
+       where o.account_id = $1 and o.again and s.stream = $3 and ${wasBeside('o', 'r')})
      where id = $2 and again_before is null`,
     [account, run, stream],
   );

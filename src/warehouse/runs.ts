@@ -73,8 +73,10 @@ export async function openRun(
 ): Promise<number> {
   const { rows } = await client.query<{ id: number }>(
     `with opened as (
-       insert into sync.stored_runs (account_id, kind, started_at, opened_by, since, until, again)
-       values ($1, $2, $3, $4, $5, $6, $7) returning id, account_id),
+       insert into sync.stored_runs (account_id, kind, started_at, opened_by, since, until, again, beside)
+       values ($1, $2, $3, $4, $5, $6, $7, case when $7 then array(
+         select o.id from sync.stored_runs o where o.account_id = $1 and o.finished_at is null order by o.id) else '{}' end)
+       returning id, account_id),
      streams as (
        insert into sync.stored_run_streams (run_id, account_id, stream)
        select o.id, o.account_id, w.stream from opened o, unnest($8::text[]) w (stream))
@@ -83,6 +85,12 @@ export async function openRun(
   );
   return rows[0]!.id;
 }
+
+/**
+ * SQL: the run `o` was at work when `r`, which reads again, was asked for, or was opened since. By the order of runs: clocks of
+ * those who open and end them differ.
+ */
+export const wasBeside = (o: string, r: string): string => `(${o}.id > ${r}.id or ${o}.id = any(${r}.beside))`;
 
 /** Whoever opens runs or takes them up does so one after the other. */
 export async function lockAccount(client: Client, account: string): Promise<void> {

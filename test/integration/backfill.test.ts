@@ -367,6 +367,23 @@ describe.concurrent('--again', () => {
     expect(desk.asked()).toEqual(upFrom(20, 40).reverse());
   });
 
+  test('after another one that ended by a clock that was ahead, reads all of it again', async () => {
+    await using desk = await openDesk({ hours: 60 });
+    await syncOnce(configOf(desk));
+    const streams = ['tickets', 'messages'];
+    const read = async () => {
+      desk.wait(60_000);
+      desk.listed();
+      desk.asked();
+      expect(await backfillOnce(configOf(desk), streams, range(20, 40, true))).toMatchObject({ state: 'completed' });
+      return { listed: desk.listed(), asked: desk.asked() };
+    };
+    const first = await read();
+    expect(first.asked).toEqual(upFrom(20, 40).reverse());
+    await desk.db.pool.query(`update sync.stored_runs set finished_at = finished_at + interval '100 days' where again`);
+    expect(await read()).toEqual(first);
+  });
+
   test('for messages goes on after Ctrl-C, and pays for nothing a third time', async () => {
     await using desk = await openDesk({ hours: 80 });
     await syncOnce(configOf(desk));
@@ -404,6 +421,27 @@ describe.concurrent('--again', () => {
     // One page is asked for from the second in which the last one ended, as always.
     expect(listed).toEqual([...new Set(listed)]);
     expect(listed.length).toBeLessThanOrEqual(pagesOf(900) + 1);
+  });
+
+  test('for tickets goes on without what another one has read since', async () => {
+    await using desk = await openDesk();
+    await syncOnce(configOf(desk), ['tickets']);
+    desk.wait(60_000);
+    const { signal, interrupt } = interruption();
+    desk.listed();
+    let n = 0;
+    desk.onRequest = () => {
+      if (++n === 4) interrupt();
+    };
+    const first = await backfillOnce(configOf(desk), ['tickets'], range(0, 900, true), signal);
+    desk.onRequest = () => {};
+    const here = desk.listed();
+    await backfillOnce(configOf(desk), ['tickets'], range(500, 900, true));
+    expect(Math.max(...here)).toBeLessThan(Math.min(...desk.listed()));
+    expect(await backfillOnce(configOf(desk), ['tickets'], range(0, 900, true))).toMatchObject({ run: first.run });
+    const rest = desk.listed();
+    expect(rest.length).toBeGreaterThan(0);
+    expect(Math.max(...rest)).toBeLessThan(500);
   });
 
   test('for customers goes on after kill -9 where its walk was', long, async () => {
