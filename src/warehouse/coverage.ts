@@ -134,7 +134,7 @@ async function settleList(db: Queryable, claim: Claim, list: string): Promise<vo
 /**
  * The newest hole of a backfill's range that begins before `beforeMs`, and where a walk that an earlier job began in it
  * stands. Without bounds the range is everything that the account wants, up to what is covered: what is newer is a sync's.
- * With `again` a hole is what this run has not read yet, nor another one that was at work when this one was asked for.
+ * With `again` a hole is what this run has not read yet, nor another one beside it.
  */
 export async function nextHole(
   db: Queryable,

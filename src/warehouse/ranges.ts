@@ -88,7 +88,7 @@ export async function rangeOf(
   return { fromMs: from_ms ?? undefined, toMs: to_ms ?? undefined, startedMs: started_ms, kind, again };
 }
 
-/** What another backfill that was at work when this one was asked for has read again, is not read for this one as well. */
+/** What another backfill beside this one has read again, is not read for this one as well. */
 export async function joinAgain(db: pg.Pool, { account, run, stream }: Claim): Promise<void> {
   await db.query(
     `update sync.stored_runs r set again_before = (

@@ -87,10 +87,11 @@ export async function openRun(
 }
 
 /**
- * SQL: the run `o` was at work when `r`, which reads again, was asked for, or was opened since. By the order of runs: clocks of
- * those who open and end them differ.
+ * SQL: what the run `o` has read again need not be read for `r` as well: it was open when `r` was asked for, or was opened since. By the
+ * order of runs: clocks of those who open and end them differ. One that tries another run again also has what that one had read, before `r`.
  */
-export const wasBeside = (o: string, r: string): string => `(${o}.id > ${r}.id or ${o}.id = any(${r}.beside))`;
+export const wasBeside = (o: string, r: string): string =>
+  `(${o}.id > ${r}.id and ${o}.retries is null or ${o}.id = any(${r}.beside))`;
 
 /** Whoever opens runs or takes them up does so one after the other. */
 export async function lockAccount(client: Client, account: string): Promise<void> {

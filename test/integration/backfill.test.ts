@@ -4,6 +4,7 @@ import { Interrupted } from '../../src/errors.ts';
 import type { Fault } from '../../src/sandbox/faults.ts';
 import { World } from '../../src/sandbox/helpdesk/world.ts';
 import { type Sandbox, type SandboxOptions, type SeenRequest, startSandbox } from '../../src/sandbox/server.ts';
+import { retryRun } from '../../src/warehouse/operations.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { long } from '../support/long.ts';
 import { backfillOnce, configFor, differences, noSandboxLimits, syncOnce } from '../support/mirror.ts';
@@ -423,25 +424,49 @@ describe.concurrent('--again', () => {
     expect(listed.length).toBeLessThanOrEqual(pagesOf(900) + 1);
   });
 
+  /** One that is interrupted at its nth request. */
+  const interrupted = async (desk: Desk, bounds: ReturnType<typeof range>, n: number) => {
+    const { signal, interrupt } = interruption();
+    desk.onRequest = () => {
+      if (--n === 0) interrupt();
+    };
+    const result = await backfillOnce(configOf(desk), ['tickets'], bounds, signal);
+    desk.onRequest = () => {};
+    expect(result).toMatchObject({ state: 'interrupted' });
+    return result;
+  };
+
   test('for tickets goes on without what another one has read since', async () => {
     await using desk = await openDesk();
     await syncOnce(configOf(desk), ['tickets']);
     desk.wait(60_000);
-    const { signal, interrupt } = interruption();
     desk.listed();
-    let n = 0;
-    desk.onRequest = () => {
-      if (++n === 4) interrupt();
-    };
-    const first = await backfillOnce(configOf(desk), ['tickets'], range(0, 900, true), signal);
-    desk.onRequest = () => {};
+    const { run } = await interrupted(desk, range(0, 900, true), 4);
     const here = desk.listed();
     await backfillOnce(configOf(desk), ['tickets'], range(500, 900, true));
     expect(Math.max(...here)).toBeLessThan(Math.min(...desk.listed()));
-    expect(await backfillOnce(configOf(desk), ['tickets'], range(0, 900, true))).toMatchObject({ run: first.run });
+    expect(await backfillOnce(configOf(desk), ['tickets'], range(0, 900, true))).toMatchObject({ run });
     const rest = desk.listed();
     expect(rest.length).toBeGreaterThan(0);
     expect(Math.max(...rest)).toBeLessThan(500);
+  });
+
+  test('for tickets does not take for read what a retry has of the run that it tries again', async () => {
+    await using desk = await openDesk();
+    await syncOnce(configOf(desk), ['tickets']);
+    desk.wait(60_000);
+    const early = await interrupted(desk, range(0, 900, true), 6);
+    const { run } = await interrupted(desk, range(0, 600, true), 1);
+    const retry = await retryRun(
+      desk.db.pool,
+      { account: 'default', run: early.run, who: 'ada', opener: 0 },
+      new Date(),
+    );
+    desk.listed();
+    expect(await backfillOnce(configOf(desk), ['tickets'], range(0, 900, true))).toMatchObject({ run: retry });
+    expect(Math.min(...desk.listed())).toBeGreaterThan(200);
+    expect(await backfillOnce(configOf(desk), ['tickets'], range(0, 600, true))).toMatchObject({ run });
+    expect(desk.listed().length).toBeGreaterThan(4);
   });
 
   test('for customers goes on after kill -9 where its walk was', long, async () => {

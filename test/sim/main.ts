@@ -60,7 +60,9 @@ async function inWorkers<T>(argsOf: (n: number) => readonly string[], told: (one
       child.on('exit', code => (code === 0 ? resolve() : reject(new Error(`a worker ended with ${code}`))));
     });
   };
-  await Promise.all(Array.from({ length: workers }, (_, n) => beginOne(n)));
+  // One that fails leaves no server of another one behind.
+  const ends = await Promise.allSettled(Array.from({ length: workers }, (_, n) => beginOne(n)));
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
 }
 
 async function many(): Promise<void> {

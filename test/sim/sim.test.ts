@@ -20,8 +20,11 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await database?.close();
-  await server?.[Symbol.asyncDispose]();
+  try {
+    await database?.close();
+  } finally {
+    await server?.[Symbol.asyncDispose]();
+  }
 });
 
 /** Everything that the seed stands for, in a smaller world and for a shorter time: `npm run sim` takes them whole. */
