@@ -20,9 +20,10 @@ const sharing = [
     'two-sources',
   ].map(name => `test/integration/${name}.test.ts`),
 ];
+/** Twenty times what the longest takes on a quiet machine: one that is busy with others fails none. */
+const timeouts = { testTimeout: 300_000, hookTimeout: 300_000 };
 const common = {
-  /** Twenty times what the longest takes on a quiet machine: one that is busy with others fails none. */
-  ...{ testTimeout: 300_000, hookTimeout: 300_000 },
+  ...timeouts,
   setupFiles: ['test/support/properties.ts'],
 };
 

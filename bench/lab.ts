@@ -1,23 +1,11 @@
 /** What the measurements share: a PostgreSQL of their own, in a folder that goes with them. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import pg from 'pg';
-import { joinEmbedded } from '../src/embedded/postgres.ts';
-import { migrate } from '../src/warehouse/migrate.ts';
-import { removeServer } from '../test/support/global.ts';
+import { startOwnServer } from '../test/support/own-server.ts';
 
 /** With all tables, or with nothing in it. */
 export async function openDatabase({ empty = false } = {}): Promise<{ url: string; pool: pg.Pool } & AsyncDisposable> {
   await using stack = new AsyncDisposableStack();
-  const folder = mkdtempSync(join(tmpdir(), 'shelfdesk-bench-'));
-  stack.defer(() => rmSync(folder, { recursive: true, force: true }));
-  const home = join(folder, 'postgres');
-  // Root's server keeps its data elsewhere, where its own user can enter.
-  stack.defer(() => removeServer(home));
-  const { url, release } = await joinEmbedded({ folder: home });
-  stack.defer(release);
-  if (!empty) await migrate(url);
+  const { url } = stack.use(await startOwnServer({ empty }));
   const pool = new pg.Pool({ connectionString: url });
   stack.defer(() => pool.end());
   const opened = stack.move();

@@ -4,14 +4,15 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { draws, long } from '../support/long.ts';
+import type { OwnServer } from '../support/own-server.ts';
 import { tryCrashes } from './crash.ts';
 import { Database } from './database.ts';
 import { defects } from './defects/index.ts';
 import { type Plan, planOf } from './plan.ts';
-import { type Server, startServer } from './server.ts';
+import { startServer } from './server.ts';
 import { simulate } from './simulate.ts';
 
-let server: Server;
+let server: OwnServer;
 let database: Database;
 
 beforeAll(async () => {
