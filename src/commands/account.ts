@@ -13,6 +13,7 @@ import { forgetLists, register } from '../warehouse/coverage.ts';
 import { migrate } from '../warehouse/migrate.ts';
 import { keepTargets } from '../warehouse/targets.ts';
 import { type Attendance, attend, type Presence } from '../warehouse/workers.ts';
+import { sayTrusted } from './migrate.ts';
 import { promisesOf } from './promises.ts';
 
 /** What all accounts of a process have in common. */
@@ -29,7 +30,7 @@ export async function openGround(
   warehouse: Warehouse,
 ): Promise<Ground> {
   await using stack = new AsyncDisposableStack();
-  await migrate(warehouse.url);
+  sayTrusted((await migrate(warehouse.url)).trusted);
   const queues = stack.use(await openQueues({ redisUrl, databaseUrl: warehouse.url }));
   const attendance = stack.use(await attend(warehouse.url, systemClock));
   const opened = stack.move();

@@ -4,7 +4,7 @@ import { exitCodes } from '../errors.ts';
 import { openQueues } from '../queue/queue.ts';
 import { migrate } from '../warehouse/migrate.ts';
 import type { Act, Deps } from './command.ts';
-import { print, printJson } from './terminal.ts';
+import { print, printJson, say } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
 
 export function addMigrate(program: Command, deps: Deps, act: Act): void {
@@ -19,10 +19,20 @@ export function addMigrate(program: Command, deps: Deps, act: Act): void {
         // The queue makes its tables when it is opened, which a worker that only writes may not do.
         if (fleet.redisUrl === undefined)
           await (await openQueues({ redisUrl: undefined, databaseUrl: warehouse.url }))[Symbol.asyncDispose]();
-        const { applied } = await migrate(warehouse.url);
+        const { applied, trusted } = await migrate(warehouse.url);
         if (options.json) printJson({ applied });
         else print(applied.length > 0 ? applied.map(name => `applied ${name}`).join('\n') : 'nothing to do');
+        sayTrusted(trusted);
         return exitCodes.ok;
       }),
     );
+}
+
+/** Once in the life of a database that is older than the checksums. */
+export function sayTrusted(trusted: readonly string[] = []): void {
+  if (trusted.length === 0) return;
+  const [first, last] = [trusted[0], trusted.at(-1)];
+  say(
+    `${trusted.length} migrations (${first} to ${last}) were applied before checksums were kept: those of this version's files are kept for them now, unchecked.`,
+  );
 }

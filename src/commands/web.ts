@@ -12,6 +12,7 @@ import { migrate } from '../warehouse/migrate.ts';
 import { makeLookingPool } from '../warehouse/pool.ts';
 import type { Ground } from './account.ts';
 import type { Act, Deps } from './command.ts';
+import { sayTrusted } from './migrate.ts';
 import { say } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
 
@@ -30,7 +31,7 @@ export function addWeb(program: Command, deps: Deps, act: Act): void {
         const port = options.port === undefined ? (web.port ?? defaultPort) : portOf(options.port);
         demandSafe(web);
         await using warehouse = await warehouseOf(fleet, deps.signal);
-        await migrate(warehouse.url);
+        sayTrusted((await migrate(warehouse.url)).trusted);
         await using queues = await openQueues({ redisUrl: fleet.redisUrl, databaseUrl: warehouse.url });
         const ground = { warehouse, queues, log: openLog(fleet) };
         await using page = await openPage(ground, { web, port, version: program.version()!, fleet: deps.fleet });

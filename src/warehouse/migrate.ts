@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { keepChecksums, refuseIfEdited } from './checksums.ts';
 import { ownNames } from './pool.ts';
 
 const ownFolder = fileURLToPath(new URL('../../migrations/', import.meta.url));
@@ -21,18 +22,25 @@ const silent = { info: () => {}, warn: () => {}, error: () => {} };
 
 type Queryable = Pick<pg.ClientBase, 'query'>;
 
+export interface Migrated {
+  readonly applied: string[];
+  /** Applied before there were checksums: they were taken from this program's files, unseen. Left out where there are none. */
+  readonly trusted?: string[];
+}
+
 /** Applies what is missing. `folder` is another one in tests only. */
-export async function migrate(url: string, folder: string = ownFolder): Promise<{ applied: string[] }> {
+export async function migrate(url: string, folder: string = ownFolder): Promise<Migrated> {
   const client = await connect(url);
   try {
     // Limits that the role may have for everyday work: waiting for the others, or an index, may take longer.
     await client.query('set statement_timeout = 0; set lock_timeout = 0');
     await client.query('select pg_advisory_lock($1)', [lockKey]);
     await refuseIfOlder(client, folder);
+    await refuseIfEdited(client, folder);
     // A worker that may not change tables finds nothing to change.
     if ((await pendingMigrations(client, folder)).missing.length === 0) {
       await settleRoles(client);
-      return { applied: [] };
+      return withTrusted([], await keepChecksums(client, folder));
     }
     const { runner } = await import('node-pg-migrate'); // Whoever only asks what is missing does without.
     const done = await runner({
@@ -45,14 +53,30 @@ export async function migrate(url: string, folder: string = ownFolder): Promise<
       singleTransaction: false,
       noLock: true, // We hold a lock already, from before the check above.
       logger: silent,
+    }).catch(async error => {
+      // Of those before the one that failed.
+      await client
+        .query('rollback')
+        .then(() => keepChecksums(client, folder))
+        .catch(() => {});
+      throw error;
     });
     await settleRoles(client);
-    return { applied: done.map(({ name }) => name) };
+    return withTrusted(
+      done.map(({ name }) => name),
+      await keepChecksums(client, folder),
+    );
   } catch (error) {
     throw error instanceof ShelfdeskError ? error : await explain(error as pg.DatabaseError, url, folder);
   } finally {
     await client.end().catch(() => {}); // Ends an open transaction and the lock with it.
   }
+}
+
+/** Of those whose checksum was missing, what this program has just applied needs no trust. */
+function withTrusted(applied: string[], missing: readonly string[]): Migrated {
+  const trusted = missing.filter(name => !applied.includes(name));
+  return { applied, ...(trusted.length > 0 && { trusted }) };
 }
 
 /** What the roles lack is given by whoever owns the tables: of new tables, and where the roles were made, or lost, meanwhile. */

@@ -9,6 +9,7 @@ import { tickets } from '../../src/streams/tickets.ts';
 import { migrate, pendingMigrations } from '../../src/warehouse/migrate.ts';
 import { makePool, transaction } from '../../src/warehouse/pool.ts';
 import { buryTicket } from '../../src/warehouse/waiting.ts';
+import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
 import { at, iso, second, ticket } from '../support/scripted.ts';
 
@@ -89,6 +90,78 @@ test('a migration that comes before one already applied is refused', async () =>
   });
   await expect(migrate(db.url, late)).rejects.toThrow('0002_late');
   expect(await publicTables(db.pool)).toEqual([]);
+});
+
+const checksums = async (pool: pg.Pool) =>
+  (
+    await pool.query<{ name: string; checksum: string | null }>(
+      'select name, checksum from sync.migrations order by id',
+    )
+  ).rows;
+
+test('an applied migration that was edited is refused by its name, and nothing is changed', async () => {
+  await using db = await emptyDatabase();
+  const released = {
+    '0002_one.sql': '-- Up Migration\ncreate table public.one ();\n',
+    '0003_two.sql': '-- Up Migration\ncreate table public.two ();\n',
+  };
+  await migrate(db.url, await folderWith(released));
+  const before = await checksums(db.pool);
+  expect(before.map(({ checksum }) => checksum)).toEqual(Array(3).fill(expect.stringMatching(/^[0-9a-f]{64}$/)));
+
+  const edited = {
+    ...released,
+    '0002_one.sql': '-- Up Migration\ncreate table public.one (a int);\n',
+    '0004_three.sql': '-- Up Migration\ncreate table public.three ();\n',
+  };
+  await expect(migrate(db.url, await folderWith(edited))).rejects.toMatchObject({
+    message: 'edited after it was applied to this database: migration 0002_one',
+    remedy: expect.stringContaining('Put the file back'),
+    exitCode: 1,
+  });
+  expect(await publicTables(db.pool)).toEqual(['one', 'two']);
+  // Also where nothing else is to be done; and of several each is named.
+  const { '0004_three.sql': _, ...both } = { ...edited, '0003_two.sql': `${released['0003_two.sql']}-- said later\n` };
+  await expect(migrate(db.url, await folderWith(both))).rejects.toThrow('migration 0002_one, 0003_two');
+  expect(await checksums(db.pool)).toEqual(before);
+
+  // Ends of lines are no edit.
+  const windows = Object.fromEntries(
+    Object.entries(released).map(([name, sql]) => [name, sql.replaceAll('\n', '\r\n')]),
+  );
+  expect(await migrate(db.url, await folderWith(windows))).toEqual({ applied: [] });
+});
+
+test('a database that was migrated before there were checksums takes them as they are, says so once, and is held to them', async () => {
+  await using db = await emptyDatabase();
+  const older = { '0002_one.sql': '-- Up Migration\ncreate table public.one ();\n' };
+  const folder = await folderWith(older);
+  await migrate(db.url, folder);
+  const kept = await checksums(db.pool);
+  await db.pool.query('alter table sync.migrations drop column checksum');
+  const newer = { ...older, '0003_two.sql': '-- Up Migration\ncreate table public.two ();\n' };
+  expect(await migrate(db.url, await folderWith(newer))).toEqual({
+    applied: ['0003_two'],
+    trusted: [first, '0002_one'],
+  });
+  expect((await checksums(db.pool)).slice(0, 2)).toEqual(kept);
+  expect(await migrate(db.url, await folderWith(newer))).toEqual({ applied: [] });
+  await expect(
+    migrate(db.url, await folderWith({ ...newer, '0002_one.sql': '-- Up Migration\nselect 1;\n' })),
+  ).rejects.toThrow('0002_one');
+});
+
+test('`migrate` tells of checksums that were taken unseen', async () => {
+  await using db = await freshDatabase();
+  await db.pool.query('update sync.migrations set checksum = null');
+  const env = settingsFor(db.url, { url: 'https://desk.example/api/v1', token: 'none' });
+  const all = (await readdir(migrations)).length;
+  expect(await shelfdesk(['migrate'], env).finished).toMatchObject({
+    code: 0,
+    stdout: 'nothing to do\n',
+    stderr: expect.stringMatching(new RegExp(`^${all} migrations \\(0001_schemas to \\w+\\) were applied before`)),
+  });
+  expect(await shelfdesk(['migrate'], env).finished).toMatchObject({ code: 0, stderr: '' });
 });
 
 test('a database from before the catalog keeps what it knows of the help desk, and says where it stands', async () => {
@@ -313,6 +386,6 @@ test('the table of migrations explains itself', async () => {
     `select attname, col_description(attrelid, attnum) as comment from pg_attribute
      where attrelid = 'sync.migrations'::regclass and attnum >= 0`,
   );
-  expect(rows.map(row => row.attname)).toEqual(['id', 'name', 'run_on']);
+  expect(rows.map(row => row.attname)).toEqual(['id', 'name', 'run_on', 'checksum']);
   expect(rows.filter(row => !row.comment)).toEqual([]);
 });
