@@ -10,13 +10,16 @@ export type Turn = () => Promise<void>;
 /** The page before may be waiting for a row of this one, which no server can see: whoever waits for long lets go of its rows. */
 class GaveWay extends Error {}
 
-/** Longer than a busy server takes for a page, and less than what a session may sleep in a transaction: see pool.ts. */
-const patienceMs = 4000;
 /** While so many are on their way, no further one is begun. */
 const most = 2;
 
 /** The first one that fails ends the reading. */
 export class Commits {
+  /**
+   * Wait for the page before. Longer than a busy server needs for a page, and shorter than a session may idle in a
+   * transaction (pool.ts). The simulation shortens the wait: it runs one transaction at a time, so nobody can end one meanwhile.
+   */
+  static patienceMs = 4000;
   readonly #clock: Pick<Clock, 'sleep'>;
   readonly #underWay = new Set<Promise<void>>();
   #last: Promise<void> = Promise.resolve();
@@ -67,7 +70,7 @@ export class Commits {
 
   async #turn(before: Promise<void>): Promise<void> {
     const stop = new AbortController();
-    const late = this.#clock.sleep(patienceMs, stop.signal).then(
+    const late = this.#clock.sleep(Commits.patienceMs, stop.signal).then(
       () => true,
       () => false,
     );

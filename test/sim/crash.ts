@@ -1,6 +1,7 @@
 /**
- * Crash at every step: one short script, and each effect in it is a place where its process may die: before it, or after it
- * and without hearing of it. Each of them is tried, and all have to end alike.
+ * Crash at every write: one short script, and its process dies before and after each effect that writes to the database or
+ * speaks to the queue. After the effect, the process never hears of the result. All runs must end with the same tables.
+ * An effect that only reads changes nothing that outlives the process, so a death beside it repeats a death beside a write.
  */
 import type { Database } from './database.ts';
 import type { Plan } from './plan.ts';
@@ -32,26 +33,42 @@ const events = [
 const needed = ['suspects', 'swept', 'tombstones', 'walks'];
 
 export interface Crashes {
-  /** Where a process did die; the steps of nobody, such as those of the queue, are none. */
+  /** Deaths tried so far. */
   readonly points: number;
+  /** Deaths to try. */
+  readonly of: number;
   readonly failed: readonly string[];
 }
 
-/** `every`: each so manieth place only, beginning at the step `from`. */
-export async function tryCrashes(database: Database, { every = 1, from = 1 } = {}): Promise<Crashes> {
+/** Tries each `every`th death, from number `from`. `tell` hears of each. */
+export async function tryCrashes(
+  database: Database,
+  { every = 1, from = 1, tell = async () => {} }: CrashOptions = {},
+): Promise<Crashes> {
   const plan = { ...script, readings: { ...readings, depth: script.depth! } };
   const calm = await simulate(seed, { database, plan, script: events });
   const failed = calm.complaints.map(what => `nobody dies: ${what}`);
   failed.push(...needed.filter(what => !calm.wrote.includes(what)).map(what => `the script writes no ${what}`));
+  const deaths = calm.writes.flatMap(step => [
+    { step, when: 'before' as const },
+    { step, when: 'after' as const },
+  ]);
+  const tried = deaths.filter((_, n) => n >= from - 1 && (n - from + 1) % every === 0);
   let points = 0;
-  for (const when of ['before', 'after'] as const) {
-    for (let step = from; step <= calm.wildSteps; step += every) {
-      const { complaints, deaths } = await simulate(seed, { database, plan, script: events, dieAt: { step, when } });
-      points += deaths;
-      failed.push(...complaints.map(what => `dies ${when} effect ${step}: ${what}`));
-    }
+  for (const dieAt of tried) {
+    const told = await simulate(seed, { database, plan, script: events, dieAt });
+    points += told.deaths;
+    failed.push(...told.complaints.map(what => `dies ${dieAt.when} effect ${dieAt.step}: ${what}`));
+    if (told.deaths === 0) failed.push(`effect ${dieAt.step}: no process died ${dieAt.when} it`);
+    await tell({ points, of: tried.length, failed });
   }
-  return { points, failed };
+  return { points, of: tried.length, failed };
+}
+
+interface CrashOptions {
+  readonly every?: number;
+  readonly from?: number;
+  readonly tell?: (soFar: Crashes) => Promise<void>;
 }
 
 const readings = {

@@ -2,7 +2,7 @@
  * `npm run sim -- --seeds 1000 [--from n] [--workers n]`: many seeds, on as many servers as there are workers.
  * `SEED=n npm run sim`: one of them, with all that happens in it.
  * `npm run sim -- --defects`: mistakes that were planted on purpose, and the seed that catches each of them.
- * `npm run sim -- --crash [--workers n]`: one short script, cut off before and after everything that it does.
+ * `npm run sim -- --crash [--workers n]`: one short script, whose process dies before and after each write.
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -39,7 +39,7 @@ async function workOff(url: string): Promise<void> {
   const database = await Database.open(url);
   const tell = (told: object) =>
     new Promise<void>(resolve => process.send!(told, undefined, undefined, () => resolve()));
-  if (asked.crash) await tell(await tryCrashes(database, { every: step, from }));
+  if (asked.crash) await tryCrashes(database, { every: step, from, tell });
   else
     for (let seed = from; seed < from + seeds; seed += step) {
       const { trace: _, ...told } = await simulate(seed, { database });
@@ -50,13 +50,16 @@ async function workOff(url: string): Promise<void> {
 }
 
 /** Each with a server of its own. */
-async function inWorkers<T>(argsOf: (n: number) => readonly string[], told: (one: T) => void): Promise<void> {
+async function inWorkers<T>(
+  argsOf: (n: number) => readonly string[],
+  told: (one: T, n: number) => void,
+): Promise<void> {
   const beginOne = async (n: number) => {
     await using server = await startServer();
     const args = ['--url', server.url, '--step', String(workers), ...argsOf(n)];
     await new Promise<void>((resolve, reject) => {
       const child = fork(fileURLToPath(import.meta.url), args);
-      child.on('message', one => told(one as T));
+      child.on('message', one => told(one as T, n));
       child.on('exit', code => (code === 0 ? resolve() : reject(new Error(`a worker ended with ${code}`))));
     });
   };
@@ -129,19 +132,31 @@ async function firstCaught(database: Database, { defect, by }: Planted) {
   return undefined;
 }
 
+/** Says each half minute how far it is. */
 async function crash(): Promise<void> {
   const beganMs = performance.now();
-  let points = 0;
+  const soFar = new Map<number, Crashes>();
   const failed = new Set<string>();
+  let saidMs = beganMs;
+  const sum = (key: 'points' | 'of') => [...soFar.values()].reduce((all, one) => all + one[key], 0);
+  console.log('One script. Its process dies before and after each write. All runs must end with the same tables.');
   await inWorkers<Crashes>(
     n => ['--crash', '--from', String(1 + n)],
-    told => {
-      points += told.points;
-      for (const what of told.failed) failed.add(what);
+    (told, n) => {
+      soFar.set(n, told);
+      for (const what of told.failed.filter(what => !failed.has(what))) {
+        failed.add(what);
+        console.log(`  ${what}`);
+      }
+      if (performance.now() - saidMs < 30_000 || soFar.size < workers) return;
+      saidMs = performance.now();
+      const left = Math.round((seconds(beganMs) * (sum('of') - sum('points'))) / sum('points'));
+      console.log(
+        `${sum('points')} of ${sum('of')} deaths, ${failed.size} failed, ${seconds(beganMs)} s, about ${left} s left`,
+      );
     },
   );
-  console.log(`${points} places to die at: ${failed.size} ended otherwise, ${seconds(beganMs)} s.`);
-  for (const one of failed) console.log(`  ${one}`);
+  console.log(`${sum('points')} deaths: ${failed.size} failed, ${seconds(beganMs)} s.`);
   if (failed.size > 0) process.exitCode = 1;
 }
 

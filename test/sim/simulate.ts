@@ -8,6 +8,7 @@ import { between, makeRng, pick, type Rng } from '../../src/sandbox/random.ts';
 import { Rules } from '../../src/sandbox/rules.ts';
 import { openServices, type Services } from '../../src/sandbox/services.ts';
 import { streams } from '../../src/streams/index.ts';
+import { Commits } from '../../src/sync/commits.ts';
 import { bindAccount } from '../../src/warehouse/accounts.ts';
 import { register } from '../../src/warehouse/coverage.ts';
 import { transaction } from '../../src/warehouse/pool.ts';
@@ -36,10 +37,10 @@ export interface Told {
   readonly changes: number;
   readonly requests: number;
   readonly deaths: number;
-  /** Effects before everything was right. */
-  readonly wildSteps: number;
   /** What was written until then, of what a script has to come by. */
   readonly wrote: readonly string[];
+  /** Effects of a script's processes that wrote to the database or spoke to the queue. */
+  readonly writes: readonly number[];
 }
 
 export interface SimulateOptions {
@@ -69,6 +70,9 @@ export async function simulate(seed: number, options: SimulateOptions): Promise<
   await database.empty();
   const simulation = new Simulation(plan, options);
   const undo = setPaging(plan);
+  const patienceMs = Commits.patienceMs;
+  // Real time, and the page before cannot commit in it: the one connection is in a transaction.
+  Commits.patienceMs = 1;
   const uninstall = options.defect?.install?.();
   try {
     await simulation.begin();
@@ -77,6 +81,7 @@ export async function simulate(seed: number, options: SimulateOptions): Promise<
   } catch (error) {
     simulation.check.complain(`it came to no end: ${error instanceof Error ? (error.stack ?? error.message) : error}`);
   } finally {
+    Commits.patienceMs = patienceMs;
     undo();
     uninstall?.();
   }
@@ -115,7 +120,6 @@ class Simulation {
   #wild = false;
   #named = 0;
   #deaths = 0;
-  #wildSteps = 0;
   /** Streams that said that a part of them cannot be read. */
   readonly #unreadable = new Set<string>();
   /** How far the source's clock has jumped. */
@@ -124,6 +128,9 @@ class Simulation {
   #furthestMs = 0;
   readonly #script: SimulateOptions['script'];
   readonly #wrote = new Set<string>();
+  readonly #writes: number[] = [];
+  /** Of PostgreSQL's log. */
+  #position = '';
   /** The last sweep that was asked for goes on with one that was broken off. */
   #goesOn = false;
   /** Some run may be over. */
@@ -169,8 +176,13 @@ class Simulation {
       if (this.#wild && rowCount) this.#wrote.add(wroteBy(statement.text));
       if (statement.text.includes('update sync.stored_runs')) this.#mayHaveEnded = true;
     };
-    scheduler.afterwards = () => check.look();
+    let who = '';
+    scheduler.afterwards = async label => {
+      await check.look();
+      if (this.#wild && script !== undefined) await this.#noteWrite(who, label);
+    };
     scheduler.border = (step, by, when) => {
+      who = by.name;
       const dies = this.#wild && step === dieAt?.step && when === dieAt.when;
       return dies ? this.#dieIfProcess(by.name) : this.#border(by.name);
     };
@@ -199,7 +211,6 @@ class Simulation {
     for (const [atMs, label, act] of events) scheduler.at(atMs, this.#director, label, act);
     await scheduler.run(() => scheduler.nowMs >= endMs || scheduler.steps >= endStep);
     this.#wild = false;
-    this.#wildSteps = scheduler.steps;
     this.#rules.clear();
     for (const process of this.#processes) await process.kill();
     scheduler.kill(this.#director);
@@ -259,9 +270,19 @@ class Simulation {
       changes: history.changes,
       requests: services.helpdesk.totals.requests,
       deaths: this.#deaths,
-      wildSteps: this.#wildSteps,
       wrote: [...this.#wrote],
+      writes: this.#writes,
     };
+  }
+
+  /** Counts an effect as a write when PostgreSQL's log has grown: at worst too often. */
+  async #noteWrite(by: string, label: string): Promise<void> {
+    const { rows } = await this.#database.client.query('select pg_current_wal_insert_lsn()::text as position');
+    const { position } = rows[0];
+    const isProcess = this.#processes.some(one => one.by.name === by);
+    if (isProcess && (position !== this.#position || label.startsWith('queue:')))
+      this.#writes.push(this.scheduler.steps);
+    this.#position = position;
   }
 
   // --- what goes wrong ----------------------------------------------------------------------------------------------
