@@ -465,6 +465,9 @@ function wrongSetting(name: Name, message: string, given: Given): UsageError {
 
 const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);
 
+/** Whether this process was started by `npx`: through a shell that does not pass signals on. */
+export const startedByNpx = (): boolean => process.env.npm_command === 'exec';
+
 function readEnvFile(folder: string): Record<string, string | undefined> {
   const file = join(folder, '.env');
   if (!existsSync(file)) return {};

@@ -16,8 +16,8 @@ import { sweepStream } from '../jobs/sweep-stream.ts';
 import { syncStream } from '../jobs/sync-stream.ts';
 import { verifyStream } from '../jobs/verify-stream.ts';
 import type { Act, AddCommand, Deps } from './commands/command.ts';
-import { say, style } from './commands/terminal.ts';
-import { chooseAccount, oneAccount, readFleet } from './config.ts';
+import { allowClosedPipes, say, style } from './commands/terminal.ts';
+import { chooseAccount, oneAccount, readFleet, startedByNpx } from './config.ts';
 import { exitCodes, Interrupted, ShelfdeskError } from './errors.ts';
 
 /** Each with what it needs, which nobody waits for who asks for another one. */
@@ -62,6 +62,7 @@ const jobs = [
 ];
 
 const lingerMs = 1000;
+const parentLookMs = 250;
 
 const exitCodeHelp = `
 Exit codes: 0 ok, 1 failed, 2 wrong usage or configuration, 3 partly, 4 refused by the source (401, 403),
@@ -107,7 +108,10 @@ const act: Act =
     process.exitCode = await action(...args);
   };
 
-/** The first Ctrl-C or SIGTERM asks for an end at the next page; the second one ends at once. */
+/**
+ * The first Ctrl-C or SIGTERM asks for an end at the next page; the second one ends at once. A SIGTERM to `npx` reaches
+ * npm and its shell only. The shell dies of it, which this process sees by its parent: a new one.
+ */
 function interruption(): AbortSignal {
   const controller = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -115,6 +119,11 @@ function interruption(): AbortSignal {
       if (controller.signal.aborted) process.exit(exitCodes.interrupted);
       controller.abort(new Interrupted());
     });
+  }
+  if (startedByNpx()) {
+    const { ppid } = process;
+    const look = () => process.ppid !== ppid && controller.abort(new Interrupted());
+    setInterval(look, parentLookMs).unref();
   }
   return controller.signal;
 }
@@ -132,4 +141,5 @@ function explain(error: unknown): number {
   return exitCodes.failed;
 }
 
+allowClosedPipes();
 await main(process.argv.slice(2));

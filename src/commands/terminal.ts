@@ -2,6 +2,15 @@
 import { createInterface } from 'node:readline/promises';
 import { styleText } from 'node:util';
 
+/** A reader may end before the output does, as `head` does: the rest is not written, and the command goes on as ever. */
+export function allowClosedPipes(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error;
+    });
+  }
+}
+
 /** A line for people. */
 export function say(line = ''): void {
   process.stderr.write(`${line}\n`);

@@ -1,0 +1,78 @@
+/** The program between other programs: behind a pipe whose reader has gone, and below `npx`, which is told to end. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { shelfdesk } from '../support/cli.ts';
+import { long } from '../support/long.ts';
+import { freshDatabase } from '../support/postgres.ts';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+/** The reader closes its end before the program has written anything. */
+async function unread(args: readonly string[], stream: 'stdout' | 'stderr', env: Record<string, string> = {}) {
+  const { process: child, finished } = shelfdesk(args, env, '/');
+  child[stream]!.destroy();
+  const { code, stdout, stderr } = await finished;
+  return { code, said: stdout + stderr };
+}
+
+describe('a reader that has gone', () => {
+  test.each(['--help', 'sandbox --help', '--version', 'query list --json'])('of %s', async words => {
+    expect(await unread(words.split(' '), 'stdout')).toEqual({ code: 0, said: '' });
+  });
+
+  test('errors that nobody reads keep their exit code', async () => {
+    expect(await unread(['--no-such-option'], 'stderr')).toEqual({ code: 2, said: '' });
+  });
+
+  test('does not mind a long answer of the warehouse', async () => {
+    await using database = await freshDatabase();
+    const many = "select n, repeat('x', 60) as text from generate_series(1, 3000) as n";
+    const { url: DATABASE_URL } = database;
+    for (const format of [[], ['--json']]) {
+      const { code, said } = await unread(['sql', many, ...format], 'stdout', { DATABASE_URL });
+      expect([code, said]).toEqual([0, format.length > 0 ? '' : '3000 rows\n']);
+    }
+    // One that reads a part of it.
+    const head = spawn('bash', ['-c', `set -o pipefail; "$0" src/main.ts sql "$1" | head -3`, process.execPath, many], {
+      cwd: root,
+      env: { ...process.env, DATABASE_URL },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let said = '';
+    for (const stream of [head.stdout, head.stderr]) stream.on('data', chunk => (said += chunk));
+    expect(await once(head, 'close')).toEqual([0, null]);
+    expect(said.split('\n')).toHaveLength(5);
+    expect(said).toMatch(/^ *n {2}text/);
+  });
+
+  test('of the help of every command', long, async () => {
+    const { stdout } = await shelfdesk(['--help'], {}, '/').finished;
+    const names = [...stdout.split('\nCommands:')[1]!.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name!);
+    expect(names.length).toBeGreaterThan(20);
+    for (const name of names) expect(await unread([name, '--help'], 'stdout'), name).toEqual({ code: 0, said: '' });
+  });
+});
+
+test('SIGTERM to npx ends the program below its shell', async ({ signal }) => {
+  // A group of their own, so that whatever is left of them can be ended.
+  const npx = spawn('npx', ['--no-install', 'shelfdesk', 'sandbox', '--port', '0', '--tickets', '1', '--json'], {
+    cwd: root,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  try {
+    const [first] = await once(npx.stdout, 'data', { signal });
+    expect(String(first)).toContain('http://127.0.0.1:');
+    npx.kill('SIGTERM');
+    // The program has the other end of this pipe, whoever of its parents is there.
+    await once(npx.stdout.resume(), 'end', { signal });
+  } finally {
+    try {
+      process.kill(-npx.pid!, 'SIGKILL');
+    } catch {
+      // None is left.
+    }
+  }
+});
