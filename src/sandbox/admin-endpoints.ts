@@ -118,7 +118,7 @@ export const ADMIN_ENDPOINTS: readonly AdminEndpoint[] = [
   {
     method: 'POST',
     path: '/clock',
-    says: 'lets the clock of both services, or of one, jump by so many seconds; limits go by another clock',
+    says: 'lets the clock of both services, or of one, jump by so many seconds; snoozes and waiting uploads end by it, limits go by another clock',
     takes: '{"seconds": -30, "service": "helpdesk"}',
     answer: jump,
   },

@@ -8,13 +8,16 @@ import { Refusal } from './refusal.ts';
 
 const DEEPEST = 100;
 
-/** Undefined for a body that is empty; `untyped`: whether such a one may do without a content type. */
+/**
+ * Undefined for a body that is empty. `untyped`: whether an empty body may do without a content type, or else why not
+ * and what lets it.
+ */
 export function jsonBody(
   { headers, body, tooLong }: Asked,
-  { untyped, most }: { untyped: boolean; most: number },
+  { untyped, most }: { untyped: boolean | string; most: number },
 ): unknown {
   const empty = !tooLong && !body?.length;
-  if (!(empty && untyped)) demandJson(headers['content-type']);
+  if (!empty || untyped !== true) demandJson(headers['content-type'], empty && untyped ? `. ${untyped}` : '');
   if (empty) return undefined;
   if (body === undefined || body.length > most) {
     throw new Refusal(413, `Payload Too Large: the body has more than ${most} bytes`);
@@ -24,14 +27,14 @@ export function jsonBody(
   return parsed(textOf(body));
 }
 
-function demandJson(header: string | string[] | undefined): void {
+function demandJson(header: string | string[] | undefined, more: string): void {
   const [type = '', ...parameters] = String(header ?? '')
     .split(';')
     .map(part => part.trim().toLowerCase());
   const charset = parameters.find(parameter => parameter.startsWith('charset='))?.slice('charset='.length);
   const utf8 = charset === undefined || /^"?utf-?8"?$/.test(charset);
   if (type === 'application/json' && utf8) return;
-  throw new Refusal(415, 'Unsupported Media Type: the Content-Type has to be application/json, in UTF-8');
+  throw new Refusal(415, `Unsupported Media Type: the Content-Type has to be application/json, in UTF-8${more}`);
 }
 
 function textOf(body: Buffer): string {

@@ -328,7 +328,7 @@ describe('what can be seen', () => {
     const said = world.addMessage('t', { id: 'm', body: 'hello' });
     const file = world.addAttachment('t', 'm', { id: 'a', name: 'x.pdf' });
     const waiting = { id: 'b', name: 'y.pdf', size: 1, type: 'application/pdf' };
-    world.uploads.add(waiting, world.clock.steady());
+    world.uploads.add(waiting, world.clock.now());
     const made = await sandbox({ world, books: { volumes: 5 } });
     const truth = async (kind: string) => records((await admin(made, 'GET', `/truth/${kind}`)).text);
     const { created_at } = world.ticket('t');

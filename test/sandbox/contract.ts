@@ -1,8 +1,8 @@
 /**
  * Holds a reply of the sandbox to its interface document (src/sandbox/openapi.yaml): is there such an operation, does it
  * have this status, these headers and this body? Beyond what a document can say: embedded types and `Total-Count` are
- * there if and only if they were asked for, a request that succeeds uses the credits it says, `fields` lets required
- * ones go, and what is inside an envelope is held to the same as if it were not.
+ * there if and only if they were asked for, a request that succeeds uses the credits it says, the shape that `fields`
+ * leaves comes only with `fields`, and what is inside an envelope is held to the same as if it were not.
  */
 
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
@@ -88,7 +88,7 @@ interface Place {
 const ref = (name: string) => ({ $ref: `#/components/responses/${name}` });
 
 /** What holds for verbs and paths that the document does not have, since credentials and limits come first. */
-const ELSEWHERE: Record<Service, Record<string, unknown>> = {
+const BEFORE: Record<Service, Record<string, unknown>> = {
   desk: {
     401: ref('Unauthorized'),
     403: ref('Forbidden'),
@@ -104,31 +104,22 @@ const ELSEWHERE: Record<Service, Record<string, unknown>> = {
   },
   token: {},
 };
-const NO_SUCH_PATH = { desk: ref('NotFound'), books: ref('BooksNotFound'), token: undefined };
-const NO_SUCH_VERB = {
-  desk: ref('MethodNotAllowed'),
-  books: ref('BooksMethodNotAllowed'),
-  token: ref('TokenMethodNotAllowed'),
-};
 /** What browsers and curious clients ask; it has no place in the document. */
 const OPTIONS = { 204: { headers: { Allow: { $ref: '#/components/headers/Allow' } } } };
 
 function place(asked: Asking, service: Service, path: string): Place {
   const found = contract().paths.find(({ pattern }) => pattern.test(path));
+  const elsewhere = contract().elsewhere[service];
   if (found === undefined) {
-    return { service, operation: undefined, responses: { ...ELSEWHERE[service], 404: NO_SUCH_PATH[service] } };
+    return { service, operation: undefined, responses: { ...BEFORE[service], 404: elsewhere[404] } };
   }
   const verb = verbOf(asked, service);
   const operation = found.operations[verb.toLowerCase()];
   // Only a form that stands for the query of a GET can be too long for the catalog.
-  const form = verb === 'GET' && asked.method === 'POST' ? { 413: ref('BooksContentTooLarge') } : {};
+  const form = verb === 'GET' && asked.method === 'POST' ? { 413: elsewhere[413] } : {};
   if (operation) return { service, operation, responses: { ...operation.responses, ...form } };
   const options = verb === 'OPTIONS' && service === 'books' ? OPTIONS : {};
-  return {
-    service,
-    operation: undefined,
-    responses: { ...ELSEWHERE[service], 405: NO_SUCH_VERB[service], ...options },
-  };
+  return { service, operation: undefined, responses: { ...BEFORE[service], 405: elsewhere[405], ...options } };
 }
 
 /** The catalog answers HEAD as GET, and lets a POST stand for GET too. */
@@ -145,10 +136,10 @@ function breachesOf({ service, operation, responses }: Place, query: URLSearchPa
   const known = responses[reply.status] ?? responses[`${String(reply.status)[0]}XX`];
   if (known === undefined) return [`status ${reply.status} is not documented`];
   const response = resolved(known) as Response;
-  const masked = query.get('fields') && reply.status < 400 ? service : undefined;
+  const shortened = Boolean(query.get('fields')) && reply.status < 400;
   const forPages = (name: string) => service === 'books' && /^(access-control-|vary$)/i.test(name);
   const visible = Object.fromEntries(Object.entries(reply.headers).filter(([name]) => !forPages(name)));
-  const wrong = against(response, reply, visible, masked);
+  const wrong = against(response, reply, visible, shortened);
   if (wrong.length > 0 || operation === undefined || reply.status >= 300) return wrong;
   return beyondSchemas(operation, query, reply);
 }
@@ -167,7 +158,7 @@ function against(
   response: Response,
   { text, status }: Replied,
   headers: Replied['headers'],
-  masked?: Service,
+  shortened = false,
 ): string[] {
   const sent = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
   const documented = Object.entries(response.headers ?? {});
@@ -186,7 +177,7 @@ function against(
   const schema = type === undefined ? undefined : response.content[type]?.schema;
   if (schema === undefined) return [...wrong, `Content-Type ${type} is not documented for ${status}`];
   try {
-    return [...wrong, ...aboutBody(schema, JSON.parse(text), masked)];
+    return [...wrong, ...aboutBody(schema, JSON.parse(text), shortened)];
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     return [...wrong, `the body is not JSON: ${error.message}`];
@@ -202,12 +193,19 @@ function aboutHeader(name: string, header: Json, value: string | undefined): str
   return failures(compiled(schema), read).map(failure => `header ${name}: ${failure}`);
 }
 
-function aboutBody(schema: Json, body: unknown, masked?: Service): string[] {
-  // Without `envelope=true` an envelope would be wrong, though the document has it as another shape.
-  const shapes = schema.oneOf as Json[] | undefined;
-  const plain = shapes?.filter(({ $ref }) => $ref !== 'Envelope');
-  const bare = plain?.length === 1 ? plain[0]! : schema;
-  return failures(masked ? compiledMasked(bare, masked) : compiled(bare), body);
+/**
+ * Of the shapes that the document has for a body, the one that was asked for: an envelope without `envelope=true` would
+ * be wrong, and so would a part without `fields`.
+ */
+function aboutBody(schema: Json, body: unknown, shortened: boolean): string[] {
+  const shapes = schema.anyOf as Json[] | undefined;
+  const wanted = shapes?.find(shape => shape.$ref !== 'Envelope' && isPart(shape) === shortened);
+  return failures(compiled(wanted ?? schema), body);
+}
+
+/** What `fields` leaves of a record, or a list of such. */
+function isPart({ $ref, items }: Json): boolean {
+  return /Part$/.test(String($ref ?? (items as Json | undefined)?.$ref));
 }
 
 /** Credits, `Total-Count` and embedded types, by what was asked. */
@@ -250,6 +248,7 @@ interface Contract {
   ajv: Ajv2020;
   components: Record<string, Record<string, Json>>;
   paths: Path[];
+  elsewhere: Record<Service, Record<number, unknown>>;
   /** Types that a ticket can bring along. */
   embeds: string[];
 }
@@ -265,18 +264,20 @@ function contract(): Contract {
 /** Schemas of the document go by their bare names, so that each is compiled once and not for every place that uses it. */
 function readContract(): Contract {
   const text = JSON.stringify(inject('openapi')).replaceAll('"#/components/schemas/', '"');
-  const { components, paths } = JSON.parse(text) as Pick<Contract, 'components'> & { paths: Record<string, object> };
+  const document = JSON.parse(text);
+  const { components, 'x-elsewhere': elsewhere } = document;
+  const paths: Record<string, object> = document.paths;
   const ajv = new Ajv2020({ strict: true, meta: false, validateSchema: false });
   addFormats.default(ajv, ['date-time', 'uri']);
   ajv.addVocabulary(['discriminator', 'example', 'x-sandbox']);
-  for (const [name, schema] of Object.entries(components.schemas!)) ajv.addSchema(schema, name);
+  for (const [name, schema] of Object.entries(components.schemas!)) ajv.addSchema(schema as Json, name);
   const all = Object.entries(paths).map(([path, operations]) => ({
     pattern: new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`),
     operations: operations as Path['operations'],
   }));
   const embed = (paths['/api/v1/tickets/{ticket_id}'] as Path['operations']).get!.parameters as Parameter[];
   const embeds = embed.find(({ name }) => name === 'embed')?.schema.items?.enum ?? [];
-  return { ajv, components, paths: all, embeds };
+  return { ajv, components, paths: all, elsewhere, embeds };
 }
 
 function resolved(node: unknown): Json {
@@ -285,35 +286,12 @@ function resolved(node: unknown): Json {
   return kind === undefined ? (node as Json) : contract().components[kind]![name!]!;
 }
 
-const whole = new Map<Json, ValidateFunction>();
-const masks = new Map<Json, ValidateFunction>();
+const known = new Map<Json, ValidateFunction>();
 
 function compiled(schema: Json): ValidateFunction {
-  const known = whole.get(schema) ?? contract().ajv.compile(schema);
-  whole.set(schema, known);
-  return known;
-}
-
-/** The help desk's `fields` names those of a record, the catalog's of every level below. */
-function compiledMasked(schema: Json, service: Service): ValidateFunction {
-  const known = masks.get(schema) ?? contract().ajv.compile(unrequired(schema, service === 'books'));
-  masks.set(schema, known);
-  return known;
-}
-
-function unrequired(schema: Json, deep: boolean): Json {
-  const { $ref, required: _, not: __, oneOf, discriminator: ___, ...rest } = schema;
-  if (typeof $ref === 'string') return unrequired(contract().components.schemas![$ref]!, deep);
-  const below = (part: unknown) => unrequired(part as Json, deep);
-  const { items, properties } = rest as { items?: Json; properties?: Record<string, Json> };
-  return {
-    ...rest,
-    ...(items && { items: below(items) }),
-    // With fewer fields a note and a reply can look the same.
-    ...(Array.isArray(oneOf) && { anyOf: oneOf.map(below) }),
-    ...(properties &&
-      deep && { properties: Object.fromEntries(Object.entries(properties).map(([n, part]) => [n, below(part)])) }),
-  };
+  const validate = known.get(schema) ?? contract().ajv.compile(schema);
+  known.set(schema, validate);
+  return validate;
 }
 
 function failures(validate: ValidateFunction, value: unknown): string[] {

@@ -9,11 +9,12 @@ type Operation = Partial<Record<'requestBody' | 'x-method-override', unknown>> &
 
 const { paths } = inject('openapi') as { paths: Record<string, Record<string, Operation>> };
 
-const operations = Object.entries(paths).flatMap(([path, item]) =>
+const all = Object.entries(paths).flatMap(([path, item]) =>
   ['get', 'put', 'post', 'delete', 'patch']
-    .filter(verb => item[verb] && !item[verb]['x-method-override'])
+    .filter(verb => item[verb])
     .map(verb => ({ path, verb: verb.toUpperCase(), ...item[verb]! })),
 );
+const operations = all.filter(one => !one['x-method-override']);
 const below = (base: string) => operations.filter(({ path }) => path.startsWith(base));
 /** What a path names is in no world. */
 const filled = (path: string) => path.replaceAll(/\{\w+\}/g, 'x');
@@ -63,12 +64,14 @@ describe('the help desk', () => {
     const { ask } = asking(emptyWorld().world);
     for (const verb of ['GET', 'PUT', 'POST', 'PATCH', 'DELETE'].filter(verb => !has(path, verb))) {
       const got = ask(verb, filled(path).slice('/api/v1'.length), json, '{}');
-      expect([got.status, got.headers.Allow?.split(', ').every(other => has(path, other))]).toEqual([405, true]);
+      expect([got.status, got.headers.Allow?.split(', ').sort()]).toEqual([405, verbsOf(path)]);
     }
   });
 });
 
 const has = (path: string, verb: string) => operations.some(one => one.path === path && one.verb === verb);
+/** With the POST that stands for another verb. */
+const verbsOf = (path: string) => [...new Set(all.filter(one => one.path === path).map(({ verb }) => verb))].sort();
 
 describe('the book catalog', () => {
   const REFUSALS: [status: number, options: BooksServiceOptions, path: string][] = [

@@ -37,12 +37,14 @@ interface Operation {
   description: string;
   parameters?: Parameter[];
   requestBody?: { content: Record<string, { schema: Schema }> };
-  responses: Record<string, object>;
+  responses: Record<string, { $ref?: string; content?: Record<string, { schema: Schema & { anyOf?: Schema[] } }> }>;
+  security?: object[];
   'x-method-override'?: true;
   'x-credits'?: { base: number; count?: number; embed?: number };
 }
 interface Document {
   tags: { name: string }[];
+  security: object[];
   paths: Record<string, Record<string, Operation> & { parameters?: Parameter[] }>;
   components: Record<string, Record<string, object>> & { schemas: Record<string, Schema> };
 }
@@ -137,14 +139,34 @@ describe('the document', () => {
   });
 
   test('has no part that nobody uses', () => {
-    const text = JSON.stringify(document);
-    // Verbs that an address does not have, and those that stand for others: no operation can say that.
-    const elsewhere = ['BooksMethodNotAllowed', 'BooksContentTooLarge', 'TokenMethodNotAllowed'];
-    const { securitySchemes: _, ...rest } = document.components;
-    const unused = Object.entries(rest).flatMap(([kind, parts]) =>
-      Object.keys(parts).filter(name => !text.includes(`"#/components/${kind}/${name}"`)),
+    const { components, paths, security } = document;
+    // What an operation reaches; the extension for what no operation has is none.
+    const reached = new Set<string>();
+    const reach = (node: unknown): void => {
+      for (const [, { $ref }] of objectsIn(node)) {
+        if (typeof $ref !== 'string' || reached.has($ref)) continue;
+        reached.add($ref);
+        reach(resolved({ $ref }));
+      }
+    };
+    reach(paths);
+    const required = [{ security }, ...operations.map(({ operation }) => operation)].flatMap(one => one.security ?? []);
+    const schemes = required.flatMap(Object.keys).map(name => `#/components/securitySchemes/${name}`);
+    const parts = Object.entries(components).flatMap(([kind, names]) =>
+      Object.keys(names).map(name => `#/components/${kind}/${name}`),
     );
-    expect(unused.sort()).toEqual(elsewhere.sort());
+    expect(parts.length).toBeGreaterThan(80);
+    expect(parts.filter(part => !reached.has(part) && !schemes.includes(part))).toEqual([]);
+  });
+
+  test('has a name for every shape among several, of which clients make classes', () => {
+    const nameless = [...objectsIn(document.components.schemas), ...objectsIn(document.paths)].flatMap(
+      ([names, { anyOf, oneOf }]) =>
+        ([anyOf, oneOf].flat() as (Record<string, unknown> | undefined)[])
+          .filter(shape => shape?.properties !== undefined || shape?.required !== undefined)
+          .map(() => names.join('/')),
+    );
+    expect(nameless).toEqual([]);
   });
 
   test('is served without credentials, as it is written and as JSON', () => {
@@ -222,6 +244,110 @@ describe('the document and the sandbox', () => {
   });
 });
 
+describe('what `fields` leaves', () => {
+  const { schemas } = document.components;
+  const parts = Object.keys(schemas).filter(name => name.endsWith('Part'));
+  const nameOf = ({ $ref, items }: Schema) => ($ref ?? items?.$ref ?? '').split('/').at(-1)!;
+
+  test('has a shape of its own in every reply with fields', () => {
+    const shapes = operations.flatMap(({ operation, parameters }) =>
+      parameters.some(({ name }) => name === 'fields')
+        ? Object.entries(operation.responses).flatMap(([status, response]) => {
+            const schema = resolved(response).content?.['application/json']?.schema;
+            return status.startsWith('2') && schema ? [(schema.anyOf ?? [schema]).map(nameOf)] : [];
+          })
+        : [],
+    );
+    expect(shapes.length).toBeGreaterThan(20);
+    for (const [whole, ...others] of shapes) {
+      // An envelope, and {}, have nothing that could be left out.
+      if (whole === 'Envelope' || whole === '') expect(others).toEqual([]);
+      else expect(others.at(-1)).toBe(`${whole}Part`);
+    }
+  });
+
+  /** Texts are no part of it. On all levels only in the catalog; embedded records of the help desk come whole. */
+  function leftOf(schema: Record<string, unknown>, deep: boolean): object {
+    const { required: _, not: __, description: ___, examples: ____, properties, items, $ref, ...rest } = schema;
+    const left = (part: unknown) => leftOf(part as Record<string, unknown>, deep);
+    const below = deep ? left : (part: unknown) => withoutTexts(part as object);
+    const part = deep && typeof $ref === 'string' && parts.includes(`${nameOf({ $ref })}Part`) ? `${$ref}Part` : $ref;
+    return {
+      ...rest,
+      ...(part !== undefined && { $ref: part }),
+      ...(items !== undefined && { items: below(items) }),
+      ...(properties !== undefined && {
+        properties: Object.fromEntries(Object.entries(properties as object).map(([name, one]) => [name, below(one)])),
+      }),
+    };
+  }
+  const withoutTexts = ({ description: _, ...rest }: { description?: string }) => rest;
+
+  test.each(parts.filter(name => name !== 'MessagePart'))(
+    '%s has all that its whole has, and requires nothing',
+    name => {
+      const catalog = /\(field notes/.test((schemas[name] as { description: string }).description);
+      const whole = schemas[name.slice(0, -'Part'.length)] as Record<string, unknown>;
+      expect(withoutTexts(schemas[name] as object)).toEqual(leftOf(whole, catalog));
+    },
+  );
+
+  test('MessagePart has all that a reply or a note has', () => {
+    const { properties, ...rest } = leftOf(schemas.Reply as never, false) as { properties: Record<string, object> };
+    const both = { ...properties, type: { type: 'string', enum: ['reply', 'note'] } };
+    expect(withoutTexts(schemas.MessagePart as object)).toEqual({ ...rest, properties: both });
+    expect(Object.keys(both)).toEqual(
+      expect.arrayContaining(Object.keys((schemas.Note as { properties: object }).properties)),
+    );
+  });
+
+  test.each(operations.filter(({ verb }) => verb === 'GET').map(one => [one.operation.operationId, one] as const))(
+    '%s: each field alone is as the served document has it',
+    (_, { path, operation }) => {
+      const schema = resolved(operation.responses['200']!).content!['application/json']!.schema;
+      const ajv = new Ajv2020({ strict: false });
+      addFormats.default(ajv);
+      const validate = ajv.compile({ ...schema, components: document.components });
+      const { desk, books } = askedWorlds();
+      const at = path.replaceAll(/\{(\w+)\}/g, (_, id) => ({ shelf: '1001', userId: ME })[id as string] ?? 'x');
+      const get = (query: string): Got => {
+        const below = `${at.replace(/^\/\w+\/v1/, '')}?${path === '/books/v1/volumes' ? 'q=book&' : ''}${query}`;
+        return path.startsWith(BASE) ? desk.get(below) : books.get(below);
+      };
+      const body = get('').json;
+      const record = Array.isArray(body) ? body[0] : body;
+      const fields = [
+        ...Object.keys(record),
+        'flavour',
+        ...(record.items ? ['items/volumeInfo/title', 'items/id'] : []),
+        ...(record.volumeInfo ? ['volumeInfo/title', 'accessInfo(pdf)'] : []),
+      ];
+      expect(fields.length).toBeGreaterThan(3);
+      for (const field of fields) {
+        const got = get(`fields=${field}`);
+        expect(got.status, field).toBe(200);
+        expect(validate(got.json) ? [] : validate.errors, field).toEqual([]);
+        const enveloped = path.startsWith(BASE) ? get(`fields=${field}&envelope=true`).json : got.json;
+        expect(validate(enveloped) ? [] : validate.errors, field).toEqual([]);
+      }
+    },
+  );
+});
+
+/** With one of everything, named x. */
+function askedWorlds() {
+  const { world } = emptyWorld();
+  world.customers.add({ id: 'x' });
+  world.addUser({ id: 'x' });
+  world.addTicket({ id: 'x', customer_id: 'x' });
+  world.addMessage('x', { id: 'x' });
+  world.addAttachment('x', 'x', { id: 'x' });
+  const shelves = emptyBooks().world;
+  shelves.addVolume({ id: 'x' });
+  shelves.createShelf(ME, { id: 1001, access: 'PUBLIC', volumes: ['x'] });
+  return { desk: asking(world, { beyondDepth: 'empty' }), books: askingBooks(shelves) };
+}
+
 /** Values that the document allows, and values that it does not. */
 function valuesOf(schema: Schema): { right: string[]; wrong: string[] } {
   const { type, enum: words, minimum, maximum, format, pattern, items } = resolved(schema);
@@ -238,14 +364,7 @@ function valuesOf(schema: Schema): { right: string[]; wrong: string[] } {
 }
 
 describe('every parameter takes what the document says, and nothing else', () => {
-  const { world } = emptyWorld();
-  world.addTicket({ id: 'x', customer_id: 'x' });
-  world.customers.add({ id: 'x' });
-  const desk = asking(world, { beyondDepth: 'empty' });
-  const shelves = emptyBooks().world;
-  shelves.addVolume({ id: 'x' });
-  shelves.createShelf(ME, { id: 1001, access: 'PUBLIC', volumes: ['x'] });
-  const books = askingBooks(shelves);
+  const { desk, books } = askedWorlds();
 
   const cases = operations
     .filter(({ verb, path }) => verb === 'GET' && !path.includes('attachment'))

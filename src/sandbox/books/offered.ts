@@ -7,10 +7,10 @@ import { BOOKS_ROUTES, type BooksAnswer } from './routes.ts';
 
 export type Answer = BooksAnswer & { headers?: Record<string, string> };
 
-/** The verbs of a path, as Allow says them; none where there is nothing. */
+/** The verbs of a path, as Allow says them; none where there is nothing. A POST is taken in the place of a GET. */
 function offeredAt(path: string): string {
   const verbs = ['GET', 'POST'].filter(method => typeof findAmong(BOOKS_ROUTES, method, path) !== 'string');
-  return verbs.map(method => (method === 'GET' ? 'GET, HEAD, OPTIONS' : `${method}, OPTIONS`)).join(', ');
+  return verbs.map(method => (method === 'GET' ? 'GET, HEAD, POST, OPTIONS' : `${method}, OPTIONS`)).join(', ');
 }
 
 export function notOffered(method: string, path: string): BooksError {

@@ -73,10 +73,11 @@ export function findRoute(method: string, path: string): { route: Route; names: 
   return found;
 }
 
-/** HTTP wants them in `Allow` beside a 405. */
+/** HTTP wants them in `Allow` beside a 405. A POST is taken in the place of any verb but GET. */
 function verbsAt(path: string): string[] {
   const verbs = new Set(ROUTES.map(({ method }) => method));
-  return [...verbs].filter(verb => typeof findAmong(ROUTES, verb, path) !== 'string');
+  const offered = [...verbs].filter(verb => typeof findAmong(ROUTES, verb, path) !== 'string');
+  return offered.some(verb => verb !== 'GET') && !offered.includes('POST') ? [...offered, 'POST'] : offered;
 }
 
 /** One credit, one more for each type embedded, one more for counting. */

@@ -137,7 +137,7 @@ export class Service {
   /** Of a POST, PUT or PATCH, also where a POST stands for it. */
   #bodyOf(asked: Asked, method: string): unknown {
     if (method !== 'POST' && method !== 'PUT' && method !== 'PATCH') return undefined;
-    const untyped = method === 'PUT' && this.readings.emptyPut === 'accepted';
+    const untyped = method === 'PUT' && (this.readings.emptyPut === 'accepted' || TYPED_PUT);
     return jsonBody(asked, { untyped, most: this.readings.mostBodyBytes });
   }
 
@@ -162,6 +162,9 @@ export class Service {
     return written(answer, headers, seen.query);
   }
 }
+
+/** Said to a PUT that has neither a body nor a type. */
+const TYPED_PUT = 'A PUT without a body needs it too, unless the sandbox is started with --empty-put accepted';
 
 /** As Bearer, or as the user name of Basic with any password; '' is nobody's. */
 function tokenOf({ headers }: Pick<Asked, 'headers'>): string {

@@ -1,8 +1,7 @@
 /**
- * Attachments between their upload and the message that takes them (help desk 2): a message can take each of them, but
- * only one message can, and those that none has taken in time are deleted, by the steady clock: however the service's own
- * one is set meanwhile, each waits equally long. Of a content only the size is kept, since nothing in the interface gives
- * it back.
+ * Attachments between their upload and the message that takes them (help desk 2). A message can take each of them, but
+ * only one message can. An attachment that no message takes in time is deleted, by the clock that the service shows, as
+ * snoozes end. Of a content only the size is kept, since nothing in the interface gives it back.
  */
 import type { Attachment } from './records.ts';
 
@@ -10,8 +9,9 @@ const HOUR = 3_600_000;
 
 export class Uploads {
   readonly #lives_ms: number;
-  /** In the order of their ends, since all of them live equally long. */
   readonly #waiting = new Map<string, { attachment: Attachment; until: number }>();
+  /** No attachment ends before this time. */
+  #earliest = Number.POSITIVE_INFINITY;
 
   /** After 0 hours nothing is deleted. */
   constructor(hours: number) {
@@ -22,9 +22,11 @@ export class Uploads {
     return this.#waiting.size;
   }
 
-  /** `steady`: by which clock, here and below. */
-  add(attachment: Attachment, steady: number): void {
-    this.#waiting.set(attachment.id, { attachment, until: steady + this.#lives_ms });
+  /** `now`: what the service believes the time to be, here and below. */
+  add(attachment: Attachment, now: number): void {
+    const until = now + this.#lives_ms;
+    this.#waiting.set(attachment.id, { attachment, until });
+    this.#earliest = Math.min(this.#earliest, until);
   }
 
   *values(): Generator<Attachment> {
@@ -43,10 +45,13 @@ export class Uploads {
     return attachment;
   }
 
-  settle(steady: number): void {
+  /** A clock that was set back lets later uploads end earlier, so all of them are looked at once one is due. */
+  settle(now: number): void {
+    if (now < this.#earliest) return;
+    this.#earliest = Number.POSITIVE_INFINITY;
     for (const [id, { until }] of this.#waiting) {
-      if (until > steady) return;
-      this.#waiting.delete(id);
+      if (until <= now) this.#waiting.delete(id);
+      else this.#earliest = Math.min(this.#earliest, until);
     }
   }
 }

@@ -272,7 +272,7 @@ export class World {
   /** Lets happen what has become due by now: has to come before whatever looks at the world or changes it. */
   settle(): void {
     this.tickets.deadlines.settle(this);
-    this.uploads.settle(this.clock.steady());
+    this.uploads.settle(this.clock.now());
     this.past.forget();
   }
 

@@ -130,7 +130,7 @@ function upload(call: Call): Answer {
   const { world } = call;
   const { name, size, type } = read(call.body, bodies.attachment);
   const attachment: Attachment = { id: world.newId(), name, size, type };
-  world.uploads.add(attachment, world.clock.steady());
+  world.uploads.add(attachment, world.clock.now());
   return created(call, ['attachments', attachment.id], attachment);
 }
 
