@@ -91,7 +91,7 @@ export function addDemo(program: Command, deps: Deps, act: Act): void {
           report(result);
           if (result.exitCode !== exitCodes.ok) return result.exitCode;
           for (const { title, sql } of questions) {
-            const { fields, rows } = await ask(warehouse.pg, sql);
+            const { fields, rows } = await ask(warehouse, sql);
             print(`\n${style('bold', title, process.stdout)}`);
             print(
               table(

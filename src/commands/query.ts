@@ -52,7 +52,7 @@ export function addQuery(program: Command, deps: Deps, act: Act): void {
         const chosen = choose(await readQueries(), name);
         await using warehouse = await warehouseOf(deps.fleet(), deps.signal);
         await requireTables(warehouse.pg);
-        const { fields, rows } = await ask(warehouse.pg, chosen.sql);
+        const { fields, rows } = await ask(warehouse, chosen.sql);
         const names = fields.map(field => field.name);
         if (options.json) printJson(rows.map(row => Object.fromEntries(names.map((column, i) => [column, row[i]]))));
         else {

@@ -1,7 +1,10 @@
 /** `sql "select …"`: the answer of the warehouse as a table. Reads only. */
 import type { Command } from 'commander';
 import pg from 'pg';
-import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { systemClock } from '../clock.ts';
+import type { Warehouse } from '../context.ts';
+import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
+import { openAsker } from '../warehouse/asker.ts';
 import type { Act, Deps } from './command.ts';
 import { type Cell, print, printJson, say, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
@@ -15,7 +18,7 @@ export function addSql(program: Command, deps: Deps, act: Act): void {
     .action(
       act(async (query: string, options: { json?: boolean }) => {
         await using warehouse = await warehouseOf(deps.fleet(), deps.signal);
-        const { fields, rows } = await ask(warehouse.pg, query);
+        const { fields, rows } = await ask(warehouse, query);
         const names = fields.map(field => field.name);
         if (options.json) printJson(rows.map(row => Object.fromEntries(names.map((name, i) => [name, row[i]]))));
         else {
@@ -32,20 +35,29 @@ const asTheyStand: ReadonlySet<number> = new Set([pg.types.builtins.DATE, pg.typ
 const parserOf: pg.CustomTypesConfig['getTypeParser'] = (type, format) =>
   asTheyStand.has(type) ? String : pg.types.getTypeParser(type, format);
 
-/** In a read-only transaction: the mirror is written by the worker alone. */
-export async function ask(db: pg.Pool, query: string): Promise<{ fields: pg.FieldDef[]; rows: Cell[][] }> {
-  const client = await db.connect();
+/**
+ * Asks as a login that can only read (warehouse/asker.ts), in a transaction that only reads as well. The extended protocol takes
+ * one statement: nothing can follow behind a semicolon.
+ */
+export async function ask(
+  warehouse: Pick<Warehouse, 'pg' | 'url'>,
+  query: string,
+): Promise<{ fields: pg.FieldDef[]; rows: Cell[][] }> {
+  await using asker = await openAsker(warehouse, new Date(systemClock.now()));
+  if (asker.warning !== undefined) say(asker.warning);
+  const { client } = asker;
   try {
     await client.query('begin read only');
     await client.query('set local search_path = helpdesk, books, analytics, sync, public');
-    // The extended protocol takes one statement: nothing can follow behind a semicolon.
     const statement: pg.QueryArrayConfig & { queryMode: 'extended' } = {
       text: query,
       rowMode: 'array',
       queryMode: 'extended',
       types: { getTypeParser: parserOf },
     };
-    return await client.query<Cell[]>(statement);
+    const { command, fields, rows } = await client.query<Cell[]>(statement);
+    if (fields.length === 0 && command !== 'SELECT') throw noQuestion(command);
+    return { fields, rows };
   } catch (error) {
     if (!(error instanceof pg.DatabaseError)) throw error;
     const hint =
@@ -53,6 +65,12 @@ export async function ask(db: pg.Pool, query: string): Promise<{ fields: pg.Fiel
     throw new ShelfdeskError(`PostgreSQL says: ${error.message}`, hint, exitCodes.failed, error);
   } finally {
     await client.query('rollback').catch(() => {});
-    client.release();
   }
 }
+
+/** PostgreSQL names no command where there is no statement. */
+const noQuestion = (command: string | null) =>
+  new UsageError(
+    command ? `${command} has no rows to show: nothing was changed` : 'the statement is empty',
+    'Write a statement that asks: select, values, table, with, show or explain.',
+  );

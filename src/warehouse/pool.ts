@@ -41,17 +41,19 @@ export const makePool = (url: string, accounts = 1): pg.Pool => poolOf(url, { ma
 export const makeLookingPool = (url: string): pg.Pool =>
   poolOf(url, { max: lookersMost, query_timeout: silentMs, connectionTimeoutMillis: connectMs });
 
+// Plans are made for each execution: one that is frozen while the tables are empty reads whole tables from then on. Where
+// that costs too much see withKeptPlans.
+// Times without an offset are UTC wherever the server stands. A crash of the server may lose the last half second of
+// commits: rows and the coverage they prove go together, so it is read again, and no position is ahead of its rows.
+// Views of many parts look dear to the planner, who then has them compiled: sync.problems of an empty warehouse took 8.5 s
+// so (PostgreSQL 15 of Debian, on a busy machine), and takes 24 ms without.
+export const sessionOptions = `-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_custom_plan -c jit=off ${ownNames} ${givesUp}`;
+
 function poolOf(url: string, more: pg.PoolConfig): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'shelfdesk',
-    // Plans are made for each execution: one that is frozen while the tables are empty reads whole tables from then on. Where
-    // that costs too much see withKeptPlans.
-    // Times without an offset are UTC wherever the server stands. A crash of the server may lose the last half second of
-    // commits: rows and the coverage they prove go together, so it is read again, and no position is ahead of its rows.
-    // Views of many parts look dear to the planner, who then has them compiled: sync.problems of an empty warehouse took 8.5 s
-    // so (PostgreSQL 15 of Debian, on a busy machine), and takes 24 ms without.
-    options: `-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_custom_plan -c jit=off ${ownNames} ${givesUp}`,
+    options: sessionOptions,
     ...more,
   });
   // An idle connection that breaks is replaced; the query that needs it next says what is wrong.

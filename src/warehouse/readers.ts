@@ -47,7 +47,7 @@ export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader
       `'${name}' cannot be the name of a reader`,
       'Choose small letters, digits and _, a letter first; not pg_… nor shelfdesk_….',
     );
-  const password = randomBytes(24).toString('base64url');
+  const password = newPassword();
   const group = groupOf(pii);
   await allowed(db, group, () =>
     transaction(db, async client => {
@@ -208,7 +208,7 @@ async function drop(client: Client, name: string): Promise<void> {
 }
 
 /** PostgreSQL 16 lets a member have the rights of a group without being able to become it. */
-async function join(client: Client, group: string, member: string): Promise<void> {
+export async function join(client: Client, group: string, member: string): Promise<void> {
   const { rows } = await client.query(`select current_setting('server_version_num')::int >= 160000 as told`);
   await client.query(`grant ${id(group)} to ${id(member)}${rows[0].told ? ' with inherit true, set false' : ''}`);
 }
@@ -223,7 +223,7 @@ async function requireGroup(client: Client, group: string): Promise<void> {
   throw new ShelfdeskError(
     rows[0]!.missing.find(one => one.includes(`${group},`) || one.startsWith(`${group} `)) ??
       `there is no role ${group}`,
-    'As a superuser: `create role shelfdesk_owner; create role shelfdesk_writer; create role shelfdesk_reader; create role shelfdesk_reader_pii`. Then run `npx shelfdesk migrate` and the same again.',
+    'As a superuser: `create role shelfdesk_owner; create role shelfdesk_writer; create role shelfdesk_reader; create role shelfdesk_reader_pii; create role shelfdesk_sql`. Then run `npx shelfdesk migrate` and the same again.',
     exitCodes.failed,
   );
 }
@@ -259,8 +259,10 @@ async function allowed<T>(db: pg.Pool, group: string, work: () => Promise<T>): P
   }
 }
 
+export const newPassword = (): string => randomBytes(24).toString('base64url');
+
 /** What PostgreSQL keeps of a password: RFC 5803. */
-function verifierOf(password: string): string {
+export function verifierOf(password: string): string {
   const rounds = 4096;
   const salt = randomBytes(16);
   const salted = pbkdf2Sync(password, salt, rounds, 32, 'sha256');

@@ -200,12 +200,16 @@ describe.concurrent('commands', () => {
       ),
     });
     // The same without a process of its own.
-    expect((await ask(db.pool, 'select id from tickets')).rows).toEqual([]);
-    await expect(ask(db.pool, `insert into sync.accounts values ('other')`)).rejects.toMatchObject({
-      message: expect.stringContaining('read-only transaction'),
-      exitCode: 1,
-    });
-    await expect(ask(db.pool, `commit; insert into sync.accounts values ('other')`)).rejects.toMatchObject({
+    expect((await ask({ pg: db.pool, url: db.url }, 'select id from tickets')).rows).toEqual([]);
+    await expect(ask({ pg: db.pool, url: db.url }, `insert into sync.accounts values ('other')`)).rejects.toMatchObject(
+      {
+        message: expect.stringContaining('read-only transaction'),
+        exitCode: 1,
+      },
+    );
+    await expect(
+      ask({ pg: db.pool, url: db.url }, `commit; insert into sync.accounts values ('other')`),
+    ).rejects.toMatchObject({
       message: expect.stringContaining('multiple commands'),
       exitCode: 1,
     });
