@@ -50,6 +50,7 @@ export const customers: ListStream<Customer> = {
       },
     ],
   ),
+  sets: ['id', 'contacts.id'],
   fields: new Set(Object.keys(customer.shape)),
   enumerations: { 'contacts.type': known.contacts.type },
 };

@@ -2,11 +2,11 @@
  * Messages and attachments: read as the embed of one ticket, 2 credits each, and replaced as a set, since notes can be
  * edited and removed. The names of labels and inboxes ride along while one is unknown.
  */
-import { compile } from 'html-to-text';
 import { getTicketInDetail } from '../sources/helpdesk/endpoints.ts';
-import { known, type Message, message, type TicketInDetail, timeOf } from '../sources/helpdesk/records.ts';
+import { known, type Message, message, name, type TicketInDetail, timeOf } from '../sources/helpdesk/records.ts';
 import { apart, bigint, boolean, buildMerge, derived, elements, text, time } from '../warehouse/merge.ts';
-import type { DetailStream } from './stream.ts';
+import { plainTextOf } from './plain-text.ts';
+import type { Derived, DetailStream } from './stream.ts';
 import { tickets } from './tickets.ts';
 
 /** Read from text once: with "offset 0" it is not read anew wherever it is named. */
@@ -22,7 +22,8 @@ export const messages: DetailStream<TicketInDetail, Message> = {
   members: record => record.messages,
   membersField: 'messages',
   member: message,
-  parameters: (members, places) => [members.map(plainText), places.map(place => place + 1)],
+  derive: textOf,
+  parameters: (texts, places) => [texts, places.map(place => place + 1)],
   version: record => timeOf(record.updated_at),
   merge: buildMerge(
     {
@@ -69,14 +70,19 @@ export const messages: DetailStream<TicketInDetail, Message> = {
     {
       embed: 'labels',
       mentioned: record => record.label_ids ?? [],
+      shown: ({ labels }) => (Array.isArray(labels) ? labels : []),
+      record: name,
       upsert: upsertNames('helpdesk.labels', elements(`$1::jsonb -> 'labels'`)),
     },
     {
       embed: 'inbox',
       mentioned: record => (record.inbox_id ? [record.inbox_id] : []),
+      shown: ({ inbox }) => (inbox === null || inbox === undefined ? [] : [inbox]),
+      record: name,
       upsert: upsertNames('helpdesk.inboxes', elements(`jsonb_build_array($1::jsonb -> 'inbox')`)),
     },
   ],
+  sets: ['id', 'attachments.id'],
   fields: new Set(Object.keys(message.shape)),
   enumerations: known.messages,
 };
@@ -89,7 +95,7 @@ function upsertNames(table: string, shown: string): string {
   return `insert into ${table} as t (account_id, id, name, _first_seen_at, _synced_at, _observed_at, _payload)
 select $2, id, s.record ->> 'name', $3, $3, $4, s.record
 from unnest($5::text[]) as asked (id)
-full join (select distinct on (1) record ->> 'id' as id, record from ${shown} as e (record) where jsonb_typeof(record) = 'object') s using (id)
+full join (select distinct on (1) record ->> 'id' as id, record from ${shown} as e (record) where jsonb_typeof(record -> 'id') = 'string') s using (id)
 where id is not null
 on conflict (account_id, id) do update set
   name = coalesce(excluded.name, t.name),
@@ -99,18 +105,10 @@ on conflict (account_id, id) do update set
 where t._observed_at is null or t._observed_at < excluded._observed_at`;
 }
 
-// Once: to understand the selectors costs more than a message does.
-const readable = compile({
-  wordwrap: false,
-  selectors: [
-    { selector: 'a', options: { ignoreHref: true } },
-    { selector: 'img', format: 'skip' },
-  ],
-});
-
 /** HTML as people read it; other text as it is. */
-function plainText({ body, htmlized }: Message): string | null {
-  if (body === null || body === undefined) return null;
-  if (!htmlized) return body;
-  return readable(body);
+async function textOf({ body, htmlized }: Message): Promise<Derived> {
+  if (body === null || body === undefined) return { value: null };
+  if (!htmlized) return { value: body };
+  const { text, simplified } = await plainTextOf(body);
+  return { value: text, ...(simplified && { drift: { kind: 'simplified_html', path: 'body' } as const }) };
 }

@@ -48,6 +48,7 @@ export const shelves: ShelfStream<Shelf, Volume> = {
   },
   merge: buildMerge(table),
   ifAbsent: buildMerge({ ...table, passOver: 'true' }),
+  sets: ['id'],
   fields: shelfFields,
   expected: shelfExpected,
   enumerations: { access: known.access },

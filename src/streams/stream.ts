@@ -26,6 +26,8 @@ interface Described {
   readonly fields: ReadonlySet<string>;
   /** Values that the specification names, by field; any other is drift: kept as it is, and counted. */
   readonly enumerations: Readonly<Record<string, readonly string[]>>;
+  /** Where a record has ids that come once: its own, and those of what hangs on it. */
+  readonly sets: readonly string[];
   /** Types that are only expected: what differs is drift as well. Those that a record cannot do without are in its request. */
   readonly expected?: z.ZodType;
 }
@@ -58,13 +60,26 @@ export interface ListStream<T extends Row> extends Described {
   parameters?(ask: Pick<Ask, 'since'>, date: Ms): unknown[];
 }
 
+export interface Named extends Row {
+  name?: string | null | undefined;
+}
+
 /** Something that has no endpoint: its name rides along with a detail, for a credit. */
 export interface Name<P> {
   readonly embed: 'labels' | 'inbox';
   /** The ids that the record mentions: for these a reply that shows no name is the answer. */
   mentioned(record: P): readonly string[];
+  /** Names that the record shows, readable or not. */
+  shown(record: P): readonly unknown[];
+  readonly record: z.ZodType<Named>;
   /** $1 the record, $2 account, $3 now, $4 as_of, $5 the ids that were asked about and that the record mentions. */
   readonly upsert: string;
+}
+
+/** A value that is worked out of a record, and what is to be told of that. */
+export interface Derived {
+  readonly value: unknown;
+  readonly drift?: { readonly kind: 'simplified_html'; readonly path: string };
 }
 
 /** Read by asking for one record of another stream in detail: its members are replaced as a set. */
@@ -77,8 +92,10 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
   /** The field of the record that holds them. */
   readonly membersField: string;
   readonly member: z.ZodType<T>;
-  /** Further parameters of the merge ($6…), from the members in their order, and their places in the record, from 0. */
-  parameters(members: readonly T[], places: readonly number[]): unknown[];
+  /** Works out of a member what costs time. It gives the event loop its turn. */
+  derive(member: T): Promise<Derived>;
+  /** Further parameters of the merge ($6…), from the derived values of the members, and their places in the record, from 0. */
+  parameters(derived: readonly unknown[], places: readonly number[]): unknown[];
   readonly names: readonly Name<P>[];
   version(record: P): Ms;
 }

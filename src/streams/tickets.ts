@@ -99,6 +99,7 @@ export const tickets: ListStream<Ticket> = {
       },
     ],
   ),
+  sets: ['id', 'label_ids'],
   fields: new Set([...Object.keys(ticket.shape), ...Object.keys(ticketInDetail.shape)]),
   enumerations: { state: known.tickets.state, type: known.tickets.type },
 };

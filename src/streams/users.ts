@@ -22,6 +22,7 @@ export const users: ListStream<User> = {
     from: page,
     columns: [text('id'), text('first_name'), text('last_name'), text('email')],
   }),
+  sets: ['id'],
   fields: new Set(Object.keys(user.shape)),
   enumerations: {},
 };

@@ -70,6 +70,7 @@ export const volumes: VolumeStream<Volume> = {
   of: 'shelves',
   request: getVolume,
   merge: buildMerge(table),
+  sets: ['id'],
   fields: volumeFields,
   expected: volumeExpected,
   enumerations: {

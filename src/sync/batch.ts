@@ -2,10 +2,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { check, type Reply, type Unreadable } from '../http/request.ts';
 import type { Ask, Page } from '../reading/reading.ts';
-import type { DetailStream, ListStream, Stream } from '../streams/stream.ts';
-import { cleanJson, elementsOf, fieldsOf, objectOf, withoutFirst } from '../warehouse/clean.ts';
+import type { Derived, DetailStream, ListStream, Name, Row, Stream } from '../streams/stream.ts';
+import { cleanJson, elementsOf, fieldsOf, jsonOf, objectOf, withoutFirst } from '../warehouse/clean.ts';
 import type { Batch, Care } from '../warehouse/commit.ts';
-import type { Merge } from '../warehouse/merge.ts';
+import { type Merge, shortName } from '../warehouse/merge.ts';
+import { isOfRecord } from '../warehouse/pool.ts';
 import { type Drift, type Reject, storable } from '../warehouse/rejects.ts';
 
 /** What the reading of a list needs to know of a reply to a request of this order. */
@@ -49,14 +50,23 @@ export function batchBehind<T extends { id: string }>(
   const earlier = new Map(before?.records.map(record => [record.id, record]));
   const shown = reply.records.filter(({ id }) => earlier.has(id));
   if (shown.length === 0) return batch;
-  const isSame = (record: T, i: number) =>
-    record === reply.records[i] && isDeepStrictEqual(record, earlier.get(record.id));
+  const isSame = (record: T, i: number) => record === reply.records[i] && isEqual(record, earlier.get(record.id));
   const unreadable = reply.unreadable.length + before!.unreadable.length;
   if (unreadable > 0 || !shown.every(isSame)) return undefined;
   const records = batch.records.slice(shown.length);
   const text = (places: readonly number[], care: Care) =>
     places.length === records.length ? withoutFirst(reply.text, shown.length) : batch.text(places, care);
   return { ...batch, records, text };
+}
+
+/** False also of what is nested too deep to be compared. */
+function isEqual(one: unknown, other: unknown): boolean {
+  try {
+    return isDeepStrictEqual(one, other);
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
 }
 
 /** One record that was asked for by id: a page of one. */
@@ -114,26 +124,41 @@ export function idsBatch(stream: { name: string; ifAbsent: Merge }, batch: Batch
 }
 
 /** The members of a record in detail, each checked on its own. */
-export function detailBatch<P extends { id: string }, T extends { id: string }>(
+export interface Members {
+  readonly batch: Batch;
+  readonly members: readonly Row[];
+  readonly unreadable: readonly Unreadable[];
+  readonly drift: readonly Drift[];
+}
+
+/** Comes before the transaction: what is worked out of the members may take a while. */
+export async function detailBatch<P extends { id: string }, T extends { id: string }>(
   stream: DetailStream<P, T>,
   parent: P,
   text: string,
-): { batch: Batch; members: readonly T[]; unreadable: readonly Unreadable[] } {
-  const checked = stream.members(parent).map((raw, place) => check(stream.member, raw, place));
-  const members = new Map<number, T>();
-  const unreadable: Unreadable[] = [];
-  checked.forEach((one, place) => {
-    if ('readable' in one) members.set(place, one.readable);
-    else unreadable.push(one);
-  });
+): Promise<Members> {
   const all = once(() => elementsOf(fieldsOf(text).get(stream.membersField) ?? '[]'));
+  const members = new Map<number, { member: T; derived: Derived }>();
+  const unreadable: Unreadable[] = [];
+  const raw = stream.members(parent);
+  for (const [place, one] of raw.entries()) {
+    const checked = check(stream.member, one, place);
+    if (!('readable' in checked)) unreadable.push(checked);
+    else
+      try {
+        members.set(place, { member: checked.readable, derived: await stream.derive(checked.readable) });
+      } catch (error) {
+        if (!isOfRecord(error)) throw error;
+        unreadable.push({ place, id: checked.readable.id, raw: one, reason: error.message, path: '' });
+      }
+  }
   const only = (places: readonly number[]) => arrayOf(places.map(place => all()[place]!));
   const batch: Batch = {
     name: stream.name,
     merge: stream.merge,
-    records: [...members].map(([place, { id }]) => ({ place, id })),
+    records: [...members].map(([place, { member }]) => ({ place, id: member.id })),
     text: (places, care) =>
-      care === 'as it came' && places.length === checked.length
+      care === 'as it came' && places.length === raw.length
         ? text
         : objectOf([
             ['id', JSON.stringify(parent.id)],
@@ -142,13 +167,28 @@ export function detailBatch<P extends { id: string }, T extends { id: string }>(
     record: place => all()[place]!,
     parameters: places =>
       stream.parameters(
-        places.map(place => members.get(place)!),
+        places.map(place => members.get(place)!.derived.value),
         places,
       ),
     // With an unreadable member the set is not known, and nothing of it is taken for vanished.
     parents: unreadable.length === 0 ? [parent.id] : [],
   };
-  return { batch, members: [...members.values()], unreadable };
+  const readable = [...members.values()];
+  const drift = [...readable.flatMap(derivedDrift), ...stream.names.flatMap(name => driftOfNames(name, parent))];
+  return { batch, members: readable.map(({ member }) => member), unreadable, drift };
+}
+
+/** A name that cannot be read costs nothing but itself. */
+function driftOfNames<P>({ embed, shown, record }: Name<P>, parent: P): Drift[] {
+  const checked = shown(parent).map((one, place) => check(record, one, place));
+  const named = checked.flatMap(one => ('readable' in one ? [one.readable] : []));
+  const unreadable = checked.flatMap(one => ('readable' in one ? [] : [one]));
+  const described = { fields: new Set(named.flatMap(one => Object.keys(one))), enumerations: {}, sets: ['id'] };
+  return driftOf(described, named, unreadable, 0).map(one => ({ ...one, path: brief(`${embed}.${one.path}`) }));
+}
+
+function derivedDrift({ member, derived: { drift } }: { member: Row; derived: Derived }): Drift[] {
+  return drift === undefined ? [] : [{ ...drift, value: '', seen: 1, ...sampleOf(member) }];
 }
 
 /** Readable records keep their places: the unreadable ones are gaps between them. */
@@ -180,19 +220,23 @@ function once<T>(make: () => T): () => T {
   };
 }
 
-/** Where records differ from the specification (fields, values, types), and characters that could not be stored. */
+/** So many kinds of difference are told of one reply by their names. The rest is counted as one. */
+const mostKinds = 100;
+
+/** Where records differ from the specification (fields, values, types), ids that come twice, and characters that could not be stored. */
 export function driftOf(
-  stream: Pick<Stream, 'fields' | 'enumerations' | 'expected'>,
+  stream: Pick<Stream, 'fields' | 'enumerations' | 'expected' | 'sets'>,
   records: readonly object[],
   unreadable: readonly Unreadable[],
   cleaned: number,
 ): Drift[] {
   const found = new Map<string, Drift>();
   const note = (kind: Drift['kind'], record: unknown, wholePath: string, wholeValue = '') => {
-    const [path, value] = [brief(wholePath), brief(wholeValue)];
-    const key = `${kind} ${path} ${value}`;
-    const { seen, sample } = found.get(key) ?? { seen: 0, sample: sampleOf(record) };
-    found.set(key, { kind, path, value, seen: seen + 1, ...(sample !== undefined && { sample }) });
+    const told = JSON.stringify([kind, brief(wholePath), brief(wholeValue)]);
+    const key = found.has(told) || found.size < mostKinds ? told : JSON.stringify([kind, '…', '']);
+    const [, path, value] = JSON.parse(key) as [string, string, string];
+    const before = found.get(key);
+    found.set(key, before ? { ...before, seen: before.seen + 1 } : { kind, path, value, seen: 1, ...sampleOf(record) });
   };
   const enumerations = Object.entries(stream.enumerations).map(
     ([path, known]) => [path, path.split('.'), new Set(known)] as const,
@@ -206,21 +250,46 @@ export function driftOf(
       note('wrong_type', record, path.join('.'));
   }
   for (const { path, raw } of unreadable) note('wrong_type', raw, path);
+  for (const path of stream.sets) for (const record of repeated(records, path)) note('repeated_id', record, path);
   if (cleaned > 0) {
-    const sample = records.map(sampleOf).find(text => text !== undefined && cleanJson(text).cleaned > 0);
+    const sample = records.map(jsonOf).find(text => text !== undefined && cleanJson(text).cleaned > 0);
     found.set('', { kind: 'unstorable', path: '', value: '', seen: cleaned, ...(sample !== undefined && { sample }) });
   }
   return [...found.values()];
 }
 
+/** Rows that another record had before. */
+export function driftOfTaken(
+  { merge }: { readonly merge: Merge },
+  takenOver: Readonly<Record<string, number>>,
+): Drift[] {
+  const root = shortName(merge.declared.root);
+  return Object.entries(takenOver)
+    .filter(([, seen]) => seen > 0)
+    .map(([table, seen]) => ({
+      kind: 'repeated_id',
+      path: table === root ? 'id' : `${table}.id`,
+      value: 'of another record',
+      seen,
+    }));
+}
+
+/** Records with an id that came before, at this path: only the last record of an id is stored. */
+function repeated(records: readonly object[], path: string): object[] {
+  const met = new Set<string>();
+  const names = path.split('.');
+  return records.filter(record => {
+    const ids = valuesAt(record, names);
+    const isRepeated = new Set(ids).size < ids.length || ids.some(id => met.has(id));
+    for (const id of ids) met.add(id);
+    return isRepeated;
+  });
+}
+
 /** None of a record that is nested too deep to be written. */
-function sampleOf(record: unknown): string | undefined {
-  try {
-    return JSON.stringify(record);
-  } catch (error) {
-    if (error instanceof RangeError) return undefined;
-    throw error;
-  }
+function sampleOf(record: unknown): { sample?: string } {
+  const sample = jsonOf(record);
+  return sample === undefined ? {} : { sample };
 }
 
 const brief = (text: string) => storable(text.slice(0, 100));

@@ -5,7 +5,7 @@
  */
 import type { Context } from '../context.ts';
 import { Gone, Retry } from '../errors.ts';
-import type { Reply } from '../http/request.ts';
+import { check, type Reply } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { DetailStream, ListStream, Row } from '../streams/stream.ts';
 import {
@@ -157,7 +157,7 @@ export async function examineRecords(look: Look, given: Given): Promise<Examined
   });
 }
 
-/** What PostgreSQL refuses for a value cannot be compared. */
+/** What fails for a value cannot be compared. */
 async function differingOf(
   client: Client,
   claim: Claim,
@@ -166,18 +166,18 @@ async function differingOf(
   { nowMs }: Pick<Moment, 'nowMs'>,
 ): Promise<{ found: Differing[]; refused: number }> {
   const { name, merge, parents } = batch;
-  const erased = await erasedIn(client, claim.account, batch, nowMs);
-  const places = batch.records.map(({ place }) => place);
-  const key = { account: claim.account, parents };
-  if (care !== 'one by one')
-    return { found: await compare(client, { name, merge }, key, textOf(batch, places, care, erased)), refused: 0 };
+  const differing = async (what: Batch, of: readonly string[] | undefined) => {
+    const erased = await erasedIn(client, claim.account, what, nowMs);
+    const places = what.records.map(({ place }) => place);
+    const key = { account: claim.account, parents: of };
+    return compare(client, { name, merge }, key, textOf(what, places, care, erased));
+  };
+  if (care !== 'one by one') return { found: await differing(batch, parents), refused: 0 };
   const found: Differing[] = [];
   let refused = 0;
-  for (const place of places) {
+  for (const record of batch.records) {
     const refusal = await attempt(client, async () => {
-      found.push(
-        ...(await compare(client, { name, merge }, { account: claim.account }, textOf(batch, [place], care, erased))),
-      );
+      found.push(...(await differing({ ...batch, records: [record] }, undefined)));
     });
     if (refusal) refused++;
   }
@@ -293,7 +293,7 @@ async function examineMessages(
 ): Promise<boolean> {
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
   const credits = ctx.helpdesk.send.takeCredits();
-  const { batch, members, unreadable } = detailBatch(stream, record, reply.text);
+  const { batch, members, unreadable } = await detailBatch(stream, record, reply.text);
   const notes = new Set(members.filter(member => (member as { type?: unknown }).type === 'note').map(({ id }) => id));
   return withCare(ctx.pg, async (client, care) => {
     const key = { account: claim.account, stream: 'tickets' };
@@ -356,11 +356,14 @@ async function examineNames(
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
   await withCare(ctx.pg, async (client, care) => {
     for (const embed of embeds) {
-      const shown = [(record as Row & Record<string, unknown>)[embed] ?? []].flat() as { id: string; name?: string }[];
+      const name = stream.names.find(one => one.embed === embed)!;
       const table = embed === 'labels' ? 'labels' : 'inboxes';
+      const shown = name.shown(record).flatMap((one, place) => {
+        const checked = check(name.record, one, place);
+        return 'readable' in checked ? [checked.readable] : [];
+      });
       const names = shown.map(({ id, name }) => ({ id, name: name && cleanText(name).text }));
       const differing = await differingNames(client, claim.account, table, names);
-      const name = stream.names.find(one => one.embed === embed)!;
       if (repair && differing.length > 0) {
         const asked = differing.map(({ id }) => id);
         const text = care === 'as it came' ? reply.text : cleanJson(reply.text).text;

@@ -4,7 +4,7 @@ import type { Reply, Unreadable } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { DetailStream, Name, Row } from '../streams/stream.ts';
 import type { Claim } from '../warehouse/claims.ts';
-import { cleanJson, fieldsOf, objectOf } from '../warehouse/clean.ts';
+import { cleanJson, cleanText, fieldsOf, objectOf } from '../warehouse/clean.ts';
 import {
   add,
   attempt,
@@ -14,6 +14,7 @@ import {
   type Moment,
   noCounts,
   type Writer,
+  type Written,
   withCare,
   writeBatch,
 } from '../warehouse/commit.ts';
@@ -22,7 +23,7 @@ import { beginAgain } from '../warehouse/ranges.ts';
 import type { Reject } from '../warehouse/rejects.ts';
 import type { Counts } from '../warehouse/runs.ts';
 import { buryTicket, claimMessages, nameThem, type Waiting } from '../warehouse/waiting.ts';
-import { detailBatch, driftOf, rejectOf, singleBatch } from './batch.ts';
+import { detailBatch, driftOf, driftOfTaken, type Members, rejectOf, singleBatch } from './batch.ts';
 
 export type Detail = DetailStream<Row, Row>;
 
@@ -40,22 +41,21 @@ export async function commitDetail(
   const sourceMs = reply.clockMovedMs === undefined ? ctx.helpdesk.send.sourceNow() : undefined;
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, sourceMs };
   const credits = ctx.helpdesk.send.takeCredits();
+  const found = await membersOf(stream, reply);
   return withCare(ctx.pg, async (client, care) => {
-    const { current, seen, counts, refused, members, unreadable, mayClear } = await writeDetail(
-      client,
-      claim,
-      stream,
-      reply,
-      ticket,
-      at,
-      care,
-    );
+    const written = await writeDetail(client, claim, stream, { reply, found }, ticket, at, care);
+    const { current, seen, counts, refused, members, unreadable, takenOver, mayClear } = written;
+    const drift = [
+      ...(found?.drift ?? []),
+      ...driftOf(stream, members, unreadable, counts.cleaned),
+      ...driftOfTaken(stream, takenOver),
+    ];
     await keepBooks(client, claim, at, {
       counts: { ...counts, seen, rejected: refused.length, credits },
       rejects: refused,
       // A reply that replaced nothing settles nothing.
       stored: current && mayClear ? [ticket.id] : [],
-      drift: driftOf(stream, members, unreadable, counts.cleaned).map(one => ({ ...one, of: ticket.id })),
+      drift: drift.map(one => ({ ...one, of: ticket.id })),
     });
     if (claim.again) await beginAgain(client, claim, reply.asOf);
     const [record] = reply.records;
@@ -75,8 +75,14 @@ export interface WrittenDetail {
   readonly refused: readonly Reject[];
   readonly members: readonly Row[];
   readonly unreadable: readonly Unreadable[];
+  readonly takenOver: Written['takenOver'];
   /** Whether there may be rejects of the members, which what was stored clears. */
   readonly mayClear: boolean;
+}
+
+/** The members that a reply shows, if its record can be read. */
+export async function membersOf(stream: Detail, { records: [record], text }: Reply<Row>): Promise<Members | undefined> {
+  return record && detailBatch(stream, record, text);
 }
 
 /** The rows of it, without the books. */
@@ -84,18 +90,18 @@ export async function writeDetail(
   client: Client,
   writer: Writer,
   stream: Detail,
-  reply: Reply<Row>,
+  { reply, found }: { readonly reply: Reply<Row>; readonly found: Members | undefined },
   ticket: Wanted,
   at: Moment,
   care: Care,
 ): Promise<WrittenDetail> {
   const [record] = reply.records;
-  const found = record && detailBatch(stream, record, reply.text);
   const whole = singleBatch(stream.of, reply);
   const unreadable = [...reply.unreadable, ...(found?.unreadable ?? [])];
   const counts = noCounts();
   const refused = unreadable.map(one => rejectOf(one, found?.batch ?? whole, ticket.id));
   let current = false;
+  let takenOver: Written['takenOver'] = {};
   let mayClear = true;
   if (record && found) {
     const parent = await writeBatch(client, writer, parentBatch(stream, reply, care), at, care);
@@ -109,11 +115,12 @@ export async function writeDetail(
       const written = await writeBatch(client, writer, batch, at, care);
       add(counts, written.counts);
       refused.push(...written.rejects.map(reject => ({ ...reject, askId: ticket.id })));
+      takenOver = written.takenOver;
       mayClear = written.mayClear.rejects;
     }
     for (const name of stream.names) {
       if (ticket.due[name.embed].length === 0) continue;
-      const mentioned = name.mentioned(record);
+      const mentioned = name.mentioned(record).map(id => cleanText(id).text);
       const asked = ticket.due[name.embed].filter(id => mentioned.includes(id));
       const { text, cleaned } = nameText(name, reply, care);
       const give = () => nameThem(client, writer.account, name.upsert, { text, asked, at });
@@ -123,7 +130,7 @@ export async function writeDetail(
     }
   }
   const seen = found ? found.members.length + found.unreadable.length : 0;
-  return { current, seen, counts, refused, members: found?.members ?? [], unreadable, mayClear };
+  return { current, seen, counts, refused, members: found?.members ?? [], unreadable, takenOver, mayClear };
 }
 
 /** The record without its members and names, where they might be what PostgreSQL refuses. */

@@ -1,4 +1,5 @@
 /** What kind of difference it is: whether the source announced it, whether a hand made it here. Pure. */
+import { jsonOf } from '../warehouse/clean.ts';
 import type { Differing } from '../warehouse/compare.ts';
 import type { Merge, Table } from '../warehouse/merge.ts';
 
@@ -35,10 +36,15 @@ export function differencesOf(merge: Merge, found: readonly Differing[]): Differ
 /** Of a row that one side lacks it says which. */
 function brief(value: unknown, at: Differing['at']): unknown {
   if (at === 'row') return value === null ? null : 'there';
-  if (typeof value === 'string') return value.length > longestValue ? `${value.slice(0, longestValue)}…` : value;
-  const text = JSON.stringify(value ?? null);
-  return text.length > longestValue ? `${text.slice(0, longestValue)}…` : (value ?? null);
+  if (typeof value === 'string') return shortened(value);
+  const text = jsonOf(value ?? null);
+  if (text === undefined) return 'nested too deep to be shown';
+  return text.length > longestValue ? shortened(text) : (value ?? null);
 }
+
+/** A letter of two halves is not cut in the middle: PostgreSQL takes no half of one. */
+const shortened = (text: string): string =>
+  text.length > longestValue ? `${text.slice(0, longestValue).toWellFormed()}…` : text;
 
 const short = ({ name }: Pick<Table, 'name'>) => name.replace(/^.*\./, '');
 const tableOf = ({ declared: { root, others } }: Merge, { of }: Differing) =>

@@ -8,12 +8,12 @@ import { check, isObject, type Reply } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { DetailStream, ListStream, Row, Stream } from '../streams/stream.ts';
 import { type Batch, type Care, type Moment, type Writer, withCare, writeBatch } from '../warehouse/commit.ts';
-import type { Client } from '../warehouse/pool.ts';
+import { type Client, isOfRecord } from '../warehouse/pool.ts';
 import { clearReject, lockReject, type StoredReject } from '../warehouse/rejects.ts';
 import { suspectLate } from '../warehouse/suspects.ts';
 import { lockMessages } from '../warehouse/waiting.ts';
 import { detailBatch, singleBatch } from './batch.ts';
-import { writeDetail } from './detail.ts';
+import { membersOf, writeDetail } from './detail.ts';
 
 /** So much later than its as_of a reply was written at most: a request and its rounding. */
 const longestMs: Ms = 60_000;
@@ -52,7 +52,7 @@ export async function replay(
     });
     return undefined;
   } catch (error) {
-    if (error instanceof NotStored) return error.message;
+    if (error instanceof NotStored || isOfRecord(error)) return error.message;
     throw error;
   }
 }
@@ -80,7 +80,8 @@ async function store(
   if (isObject(raw) && stream.membersField in raw) {
     const ticket = { id: reject.ask_id ?? '', due: { labels: [], inbox: [] } };
     const reply = replyOf(stream.request(ticket.id, []).record, reject);
-    const { refused, current } = await writeDetail(client, writer, stream, reply, ticket, reject.at, care);
+    const came = { reply, found: await membersOf(stream, reply) };
+    const { refused, current } = await writeDetail(client, writer, stream, came, ticket, reject.at, care);
     if (refused[0]) throw new NotStored(refused[0].reason);
     if (!current) throw new NotStored('what is there is newer; it is asked for again');
     return undefined;
@@ -112,9 +113,10 @@ async function memberBatch(
     throw new NotStored(`ticket ${ask_id} shows another reading; it is asked for again`);
   const parent = { id: ask_id, [stream.membersField]: [raw] };
   const text = `{"id":${JSON.stringify(ask_id)},${JSON.stringify(stream.membersField)}:[${payload}]}`;
-  const { batch, members, unreadable } = detailBatch(stream, parent, text);
+  const { batch, unreadable } = await detailBatch(stream, parent, text);
   if (unreadable[0]) throw new NotStored(unreadable[0].reason);
-  return { ...batch, parents: [], parameters: () => stream.parameters(members, [place - 1]) };
+  const [value] = batch.parameters([0]) as [unknown[]];
+  return { ...batch, parents: [], parameters: () => stream.parameters(value, [place - 1]) };
 }
 
 const recordOf = (stream: ListStream<Row>) => stream.request(stream.lists[0].name, { page: 1, perPage: 1 }).record;

@@ -27,7 +27,7 @@ import { rangeOf } from '../warehouse/ranges.ts';
 import { dueRejects, openSince } from '../warehouse/rejects.ts';
 import { clearSuspects, suspectLate } from '../warehouse/suspects.ts';
 import { farFuture } from '../warehouse/waiting.ts';
-import { batchBehind, driftOf, listBatch, pageOf, rejectOf, singleBatch } from './batch.ts';
+import { batchBehind, driftOf, driftOfTaken, listBatch, pageOf, rejectOf, singleBatch } from './batch.ts';
 import { Commits, type Turn } from './commits.ts';
 import { noteFailure } from './failures.ts';
 
@@ -259,10 +259,10 @@ export async function commitRecords<T extends Row>(
   const unreadable = reply.unreadable.filter(one => !passedOver(one)).map(one => rejectOf(one, batch));
   const clockMoved = reply.clockMovedMs === undefined ? undefined : spanOf(reply.clockMovedMs);
   await withCare(ctx.pg, async (client, care) => {
-    const { counts, rejects, mayClear } =
+    const { counts, rejects, takenOver, mayClear } =
       batch.records.length > 0
         ? await writeBatch(client, claim, batch, at, care)
-        : { counts: noCounts(), rejects: [], mayClear: mayClearAll };
+        : { counts: noCounts(), rejects: [], takenOver: {}, mayClear: mayClearAll };
     await turn?.();
     const refused = [...unreadable, ...rejects];
     const ids = batch.records.map(({ id }) => id);
@@ -291,6 +291,7 @@ export async function commitRecords<T extends Row>(
       stored: mayClear.rejects ? ids : [],
       drift: [
         ...driftOf(stream, reply.records, reply.unreadable, counts.cleaned),
+        ...driftOfTaken(stream, takenOver),
         ...(clockMoved === undefined ? [] : [{ kind: 'clock' as const, path: '', value: clockMoved, seen: 1 }]),
       ],
       ...(clockMoved === undefined ? books : {}),

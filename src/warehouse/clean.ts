@@ -16,8 +16,21 @@ export function cleanText(text: string): { text: string; cleaned: number } {
   return { text: clean, cleaned };
 }
 
+/** Of ids that a reply shows those that a row may have: no table holds another one. */
+export const storableIds = (ids: readonly string[]): string[] => ids.filter(id => cleanText(id).cleaned === 0);
+
 /** A surrogate pair, else what must go, else any other escape (so that the u in `\\u0000` is not taken for one). */
 const escapes = /\\u(d[89ab]..\\ud[c-f]..)|\\u(0000|d[89a-f]..)|\\./gi;
+
+/** JSON text; undefined for what is nested too deep to be written. */
+export function jsonOf(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
 
 /** The same JSON with clean strings and keys. In JSON what must go is written as an escape. */
 export function cleanJson(json: string): { text: string; cleaned: number } {

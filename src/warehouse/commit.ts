@@ -15,7 +15,7 @@ import { noteCrowd } from './crowds.ts';
 import { FoundAgain, screen } from './erased.ts';
 import { eraseFound } from './found-again.ts';
 import { type Merge, shortName } from './merge.ts';
-import { type Client, isDataException, transaction, withKeptPlans } from './pool.ts';
+import { type Client, isOfRecord, transaction, withKeptPlans } from './pool.ts';
 import { type Erased, nobody, personal, redact } from './redact.ts';
 import { type Drift, type Reject, settleRejects, writeDrift } from './rejects.ts';
 import type { Counts } from './runs.ts';
@@ -51,6 +51,8 @@ const cares: readonly Care[] = ['as it came', 'cleaned', 'one by one'];
 export interface Written {
   readonly counts: Omit<Counts, 'credits'>;
   readonly rejects: readonly Reject[];
+  /** By table how many rows another record had before: an id that comes in two of them. */
+  readonly takenOver: Readonly<Record<string, number>>;
   /** Whether the stream may have open rejects and suspects, which what was stored clears. */
   readonly mayClear: { readonly rejects: boolean; readonly suspects: boolean };
 }
@@ -62,7 +64,7 @@ export async function withCare<T>(pool: pg.Pool, work: (client: Client, care: Ca
     try {
       return await withoutErased(pool, client => work(client, care));
     } catch (error) {
-      if (care === 'one by one' || !isDataException(error)) throw error;
+      if (care === 'one by one' || !isOfRecord(error)) throw error;
     }
   }
   throw new Error('unreachable: the last care returns or throws');
@@ -102,49 +104,59 @@ export async function writeBatch(
       name: `${batch.name}, unscreened`,
       merge: { ...batch.merge, upsert: batch.merge.unscreened },
     };
-    const { erased, counts, mayClear } = await mergeOnce(client, claim, unscreened, {
+    const { erased, ...written } = await mergeOnce(client, claim, unscreened, {
       where: places,
       at,
       care,
       erased: nobody,
     });
-    if (!erased) return { counts, rejects: [], mayClear };
+    if (!erased) return { ...written, rejects: [] };
   }
-  const erased = await erasedIn(client, claim.account, batch, at.nowMs);
-  const merge = async (what: Batch, where: readonly number[]) =>
-    (await mergeOnce(client, claim, what, { where, at, care, erased })).counts;
-  if (care !== 'one by one') return { counts: await merge(batch, places), rejects: [], mayClear: mayClearAll };
+  const merge = async (what: Batch) => {
+    const where = what.records.map(({ place }) => place);
+    const erased = await erasedIn(client, claim.account, what, at.nowMs);
+    return mergeOnce(client, claim, what, { where, at, care, erased });
+  };
+  if (care !== 'one by one') {
+    const { counts, takenOver } = await merge(batch);
+    return { counts, takenOver, rejects: [], mayClear: mayClearAll };
+  }
 
   const total = noCounts();
+  const takenOver: Record<string, number> = {};
   const rejects: Reject[] = [];
   // A set is replaced only with all members in hand: a removal for one of them alone would take its siblings away.
   const alone = batch.parents === undefined ? batch : { ...batch, parents: [] };
-  for (const { place, id } of batch.records) {
+  for (const record of batch.records) {
+    const { place, id } = record;
     const refusal = await attempt(client, async () => {
-      add(total, await merge(alone, [place]));
+      const { counts, takenOver: taken } = await merge({ ...alone, records: [record] });
+      add(total, counts);
+      for (const [table, n] of Object.entries(taken)) takenOver[table] = (takenOver[table] ?? 0) + n;
     });
     if (refusal)
       rejects.push({ recordId: id, askId: id, reason: refusal.message, payload: batch.record(place), place });
   }
   if (rejects.length === 0 && batch.parents) {
-    total.deleted += await removeVanished(
-      client,
-      claim,
-      batch,
-      textOf(batch, places, care, erased).text,
-      batch.parents,
-    );
+    const erased = await erasedIn(client, claim.account, batch, at.nowMs);
+    const { text } = textOf(batch, places, care, erased);
+    total.deleted += await removeVanished(client, claim, batch, text, batch.parents);
   }
-  return { counts: { ...total, rejected: rejects.length, seen: places.length }, rejects, mayClear: mayClearAll };
+  return {
+    counts: { ...total, rejected: rejects.length, seen: places.length },
+    takenOver,
+    rejects,
+    mayClear: mayClearAll,
+  };
 }
 
-/** What PostgreSQL refuses for a value is undone alone, and the refusal is answered. */
+/** What fails for a value is undone alone, and the reason is answered. */
 export async function attempt(client: Client, work: () => Promise<void>): Promise<Error | undefined> {
   await client.query('savepoint attempt');
   try {
     await work();
   } catch (error) {
-    if (!isDataException(error)) throw error;
+    if (!isOfRecord(error)) throw error;
     await client.query('rollback to savepoint attempt');
     return error;
   }
@@ -157,7 +169,7 @@ async function mergeOnce(
   claim: Writer,
   batch: Batch,
   { where, at, care, erased }: { where: readonly number[]; at: Moment; care: Care; erased: Erased },
-): Promise<Pick<Written, 'counts' | 'mayClear'> & { erased: boolean }> {
+): Promise<Omit<Written, 'rejects'> & { erased: boolean }> {
   const { text, parameters, cleaned } = textOf(batch, where, care, erased);
   const { rows } = await client.query<{
     seen: number;
@@ -165,6 +177,7 @@ async function mergeOnce(
     updated: number;
     updated_ids: string[];
     changed_ms: number[] | null;
+    taken_over: Record<string, number>;
     erased?: boolean;
     rejects?: boolean;
     suspects?: boolean;
@@ -173,17 +186,18 @@ async function mergeOnce(
     text: batch.merge.upsert,
     values: [text, claim.account, new Date(at.nowMs), new Date(at.asOfMs), claim.run, ...parameters],
   });
-  const { seen, inserted, updated, updated_ids, changed_ms, ...asked } = rows[0]!;
+  const { seen, inserted, updated, updated_ids, changed_ms, taken_over: takenOver, ...asked } = rows[0]!;
   const { rejects = true, suspects = true } = asked;
   const mayClear = { rejects, suspects };
-  if (asked.erased) return { counts: noCounts(), mayClear, erased: true };
+  if (asked.erased) return { counts: noCounts(), takenOver, mayClear, erased: true };
   if (changed_ms !== null && at.sourceMs !== undefined) {
     const stream = shortName(batch.merge.declared.root);
     await noteAges(client, { account: claim.account, stream }, changed_ms, at.sourceMs);
   }
   const deleted = await removeVanished(client, claim, batch, text, batch.parents ?? updated_ids);
   const unchanged = seen - inserted - updated;
-  return { counts: { seen, inserted, updated, unchanged, deleted, rejected: 0, cleaned }, mayClear, erased: false };
+  const counts = { seen, inserted, updated, unchanged, deleted, rejected: 0, cleaned };
+  return { counts, takenOver, mayClear, erased: false };
 }
 
 async function removeVanished(

@@ -170,7 +170,7 @@ select ${keepChanges('$3', '$4', '$5')}, (select count(*) from ${short}_row)::in
   (select count(*) from ${short}_written where inserted)::int as inserted,
   (select count(*) from ${short}_written where not inserted)::int as updated,
   (select coalesce(array_agg(id), '{}') from ${short}_written where not inserted) as updated_ids,
-  ${changedMs(root)} as changed_ms${screened ? '' : `, (select erased from asked) as erased, ${standing(short)}`}`;
+  ${changedMs(root)} as changed_ms, ${takenOver([root, ...others])} as taken_over${screened ? '' : `, (select erased from asked) as erased, ${standing(short)}`}`;
   };
   return {
     declared: { root, others, mentions },
@@ -185,6 +185,14 @@ select ${keepChanges('$3', '$4', '$5')}, (select count(*) from ${short}_row)::in
 const standing = (stream: string): string => `exists (
     select from sync.rejects j where j.account_id = $2 and j.stream = '${stream}' and j.cleared_at is null) as rejects,
   exists (select from sync.suspects s where s.account_id = $2 and s.stream = '${stream}') as suspects`;
+
+/** By table how many rows were another record's, and are of this one now. */
+function takenOver(tables: readonly Table[]): string {
+  const counts = tables
+    .filter(({ parent }) => parent !== undefined)
+    .map(table => `'${shortName(table)}', (select count(*) from ${shortName(table)}_there where is_of_other)`);
+  return `jsonb_build_object(${counts.join(', ')})`;
+}
 
 /** The statement sees the rows as they were before it: a change that was here already came another time. */
 function changedMs(root: Table): string {
@@ -222,6 +230,11 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
     forced && table.parent === undefined
       ? 'false'
       : `(t._payload = r._payload and t._deleted_at is null${apartEqual}${passOver})`;
+  // An id belongs to one record: another one that shows it takes the row over.
+  const ofOther =
+    table.parent === undefined
+      ? ''
+      : `, t.${table.parent} <> r.${table.parent} and t._deleted_at is null as is_of_other`;
   const insert = (
     where: string,
   ) => `insert into ${table.name} as t (account_id, ${[...names, ...first.map(([name]) => name)].join(', ')},
@@ -233,9 +246,9 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
   return [
     rowCte({ ...table, columns: compared }),
     `${short}_there as materialized (
-  select r.*, t.is_same
+  select r.*, t.is_same${ofOther && ', t.is_of_other'}
   from ${short}_row r left join lateral (
-    select coalesce(${unchanged}, false) as is_same from ${table.name} t
+    select coalesce(${unchanged}, false) as is_same${ofOther} from ${table.name} t
     where ${sameKey(key, 'r')}
     ${inKeyOrder(key)}) t on true
 )`,

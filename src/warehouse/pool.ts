@@ -114,7 +114,14 @@ async function once<T>(pool: pg.Pool, begin: string, work: (client: Client) => P
 
 /**
  * PostgreSQL cannot store a value: SQLSTATE class 22 (it is no such value) and 54 (it is too long, for an index at least,
- * or too deep). It concerns a record, not the connection or the statement.
+ * or too deep), a row twice in a statement, and rules of a table (23; but for keys, which others may have written). It concerns a
+ * record, not the connection or the statement.
  */
-export const isDataException = (error: unknown): error is pg.DatabaseError =>
-  error instanceof pg.DatabaseError && error.code !== undefined && /^(22|54)/.test(error.code);
+const isDataException = (error: unknown): error is pg.DatabaseError =>
+  error instanceof pg.DatabaseError &&
+  error.code !== undefined &&
+  /^(22...|54...|21000|23502|23514|23P01)$/.test(error.code);
+
+/** One record cannot be stored or worked on: PostgreSQL refuses it, or it is too deep, too long or too odd for a function of ours. */
+export const isOfRecord = (error: unknown): error is Error =>
+  isDataException(error) || [RangeError, SyntaxError, TypeError, URIError].some(kind => error instanceof kind);

@@ -24,7 +24,14 @@ export interface Reject {
 }
 
 export interface Drift {
-  readonly kind: 'unknown_field' | 'unknown_value' | 'wrong_type' | 'unstorable' | 'clock';
+  readonly kind:
+    | 'unknown_field'
+    | 'unknown_value'
+    | 'wrong_type'
+    | 'unstorable'
+    | 'clock'
+    | 'simplified_html'
+    | 'repeated_id';
   readonly path: string;
   readonly value: string;
   readonly seen: number;

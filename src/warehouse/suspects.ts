@@ -6,9 +6,9 @@
 import type pg from 'pg';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
+import { storableIds } from './clean.ts';
 import { keepChanges } from './merge.ts';
 import type { Client } from './pool.ts';
-import { storable } from './rejects.ts';
 import { tableOf } from './sweep.ts';
 import { farFuture } from './waiting.ts';
 
@@ -71,7 +71,7 @@ export async function suspectTickets(client: Client, claim: Claim, proven: Prove
       ...keyOf(claim),
       new Date(asOfMs),
       lookbackMs,
-      shown,
+      storableIds(shown),
       created ? new Date(created.from) : null,
       created ? new Date(created.to) : new Date(0),
       list,
@@ -127,13 +127,11 @@ export async function suspectLate(
 /** They were shown as of this time: whoever was suspected before it is cleared. */
 export async function clearSuspects(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void> {
   if (!canBeSuspected(claim) || ids.length === 0) return;
-  // What cannot be stored has no row.
-  const known = ids.filter(id => storable(id) === id);
   await client.query({
     name: 'clear suspects',
     text: `delete from sync.suspects
       where (account_id, stream) = ($1, $2) and record_id = any($3) and suspected_at <= $4`,
-    values: [...keyOf(claim), known, new Date(asOfMs)],
+    values: [...keyOf(claim), storableIds(ids), new Date(asOfMs)],
   });
 }
 

@@ -2,6 +2,7 @@
 import type pg from 'pg';
 import type { Ms, Range } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
+import { storableIds } from './clean.ts';
 import { keepChanges } from './merge.ts';
 import { type Client, transaction } from './pool.ts';
 import { reopen } from './ranges.ts';
@@ -242,7 +243,7 @@ export async function unshownTickets(
      where t.account_id = $1 and t._deleted_at is null and ${within} and t.updated_at >= $5
        and ${shownIn('$2::text')} and t.id <> all($6)
      order by t.id`,
-    [account, list, new Date(range?.from ?? 0), new Date(range?.to ?? 1), new Date(sinceMs), shown],
+    [account, list, new Date(range?.from ?? 0), new Date(range?.to ?? 1), new Date(sinceMs), storableIds(shown)],
   );
   return rows.map(({ id }) => id);
 }

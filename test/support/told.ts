@@ -3,7 +3,7 @@ import type pg from 'pg';
 import type { Reply } from '../../src/http/request.ts';
 import { messages } from '../../src/streams/messages.ts';
 import type { Row } from '../../src/streams/stream.ts';
-import { type Detail, writeDetail } from '../../src/sync/detail.ts';
+import { type Detail, membersOf, writeDetail } from '../../src/sync/detail.ts';
 import { transaction, withKeptPlans } from '../../src/warehouse/pool.ts';
 
 /** A ticket with its messages, as the source showed it at `asOfMs`. False if the reply was too old to count. */
@@ -26,9 +26,10 @@ export async function told(
   };
   const wanted = { id: record.id, due: { labels: [], inbox: [] } };
   const at = { nowMs: asOfMs, asOfMs };
+  const came = { reply, found: await membersOf(messages as unknown as Detail, reply) };
   const { current } = await transaction(
     pool,
-    client => writeDetail(client, { account, run: 1 }, messages as unknown as Detail, reply, wanted, at, 'as it came'),
+    client => writeDetail(client, { account, run: 1 }, messages as unknown as Detail, came, wanted, at, 'as it came'),
     withKeptPlans,
   );
   return current;

@@ -160,16 +160,16 @@ describe('who may import whom', () => {
     expect(rooms('ioredis')).toEqual(['queue']);
     expect(rooms('pino')).toEqual(['context']);
     expect(rooms('google-auth-library')).toEqual(['http']);
-    expect(rooms('html-to-text')).toEqual(['streams']);
+    expect(rooms('htmlparser2')).toEqual(['streams']);
     expect(rooms('node-pg-migrate')).toEqual(['warehouse']);
     expect(rooms('pg').sort()).toEqual(['commands', 'embedded', 'queue', 'warehouse']);
   });
 
   test.for(['sources', 'streams', 'reading'])(
-    '%s/ is pure: no package but zod and html-to-text, nothing of node',
+    '%s/ is pure: no package but zod and htmlparser2, nothing of node',
     room => {
       const packages = imports.filter(one => !one.ours && roomOf(one.from) === room).map(({ to }) => to);
-      expect(packages.filter(name => !['zod', 'html-to-text'].includes(name))).toEqual([]);
+      expect(packages.filter(name => !['zod', 'htmlparser2'].includes(name))).toEqual([]);
     },
   );
 

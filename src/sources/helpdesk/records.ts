@@ -5,12 +5,15 @@
  */
 import { z } from 'zod';
 
-/** Opaque text. What no table or index can hold identifies nothing: cleaned or cut, it might be another's id. */
+/**
+ * Opaque text. What no table or index can hold identifies nothing: cleaned or cut, it might be another's id. `.` and `..` would
+ * lead a path elsewhere.
+ */
 const id = z
   .string()
   .min(1)
   .max(500)
-  .refine(value => value.isWellFormed() && !value.includes('\0'), { error: 'not an id' });
+  .refine(value => value.isWellFormed() && !value.includes('\0') && !/^\.\.?$/.test(value), { error: 'not an id' });
 const text = z.string().nullish();
 const flag = z.boolean().nullish();
 
@@ -20,10 +23,15 @@ const time = z.string().refine(value => !Number.isNaN(timeOf(value)), { error: '
 const withOffset = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)$/i;
 const withoutOffset = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?$/i;
 
-/** ms since 1970; NaN for what is no time. */
+/** What four digits of a year can say: a request names a time so. */
+const [earliest, latest] = [Date.parse('0000-01-01T00:00:00Z'), Date.parse('9999-12-31T23:59:59.999Z')];
+
+/** ms since 1970; NaN for what is no time, or none that four digits of a year can say in UTC. */
 export function timeOf(text: string): number {
-  if (withOffset.test(text)) return Date.parse(text);
-  return withoutOffset.test(text) ? Date.parse(`${text}Z`) : Number.NaN;
+  const offset = withOffset.test(text) ? '' : 'Z';
+  if (offset !== '' && !withoutOffset.test(text)) return Number.NaN;
+  const ms = Date.parse(text + offset);
+  return ms >= earliest && ms <= latest ? ms : Number.NaN;
 }
 
 export const ticket = z.looseObject({
@@ -70,11 +78,11 @@ export const message = z.looseObject({
 
 export const name = z.looseObject({ id, name: text });
 
-/** A ticket with what `embed` adds. Messages are checked one by one, so that a bad one spoils no other. */
+/** A ticket with what `embed` adds. Messages and names are checked one by one, so that a bad one spoils no other. */
 export const ticketInDetail = ticket.extend({
   messages: z.array(z.unknown()),
-  labels: z.array(name).nullish(),
-  inbox: name.nullish(),
+  labels: z.unknown().optional(),
+  inbox: z.unknown().optional(),
 });
 
 export const user = z.looseObject({ id, first_name: text, last_name: text, email: text });

@@ -44,7 +44,7 @@ async function mirror() {
     messages: async (id: string, ...all: object[]) => {
       const moment = { nowMs: second(++n * 60), asOfMs: second(n * 60) };
       const record = { id, messages: all };
-      const { batch } = detailBatch(messages, record as never, JSON.stringify(record));
+      const { batch } = await detailBatch(messages, record as never, JSON.stringify(record));
       return withCare(pool, (client, care) =>
         writeBatch(client, { account: 'default', run: null }, batch, moment, care),
       );

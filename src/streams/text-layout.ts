@@ -1,0 +1,327 @@
+/**
+ * Blocks, quotes, lists and headings as plain text: which lines there are, and how many between two blocks. A block is worked
+ * out when it ends, and put into the one around it.
+ */
+
+/** Blocks within each other. A deeper one is no more than a line of its own. */
+const mostBlocks = 500;
+/** Characters that marks of quotes, lists and rules cost in all, and at a time: each level of them writes its text anew. */
+const mostMarked = 4_000_000;
+const longestMarked = 500_000;
+/** Items of a list that are aligned with each other. */
+const alignedItems = 1000;
+
+const bullet = ' * ';
+const rule = '-'.repeat(40);
+const spaces = /[ \t\r\n\f\u200b]+/g;
+
+/** Line breaks before and after, at least. */
+const blocks = new Map<string, readonly [before: number, after: number]>([
+  ...each('article aside div footer form header main nav section', 1, 1),
+  ...each('blockquote h4 h5 h6 hr p pre table', 2, 2),
+  ...each('h1 h2 h3', 3, 2),
+]);
+
+function each(names: string, before: number, after: number): [string, [number, number]][] {
+  return names.split(' ').map(name => [name, [before, after]]);
+}
+
+/** Nobody reads what is in them. */
+export const hidden: ReadonlySet<string> = new Set(['script', 'style']);
+export const isBlock = (name: string): boolean => blocks.has(name) || isList(name);
+const isList = (name: string): boolean => name === 'ul' || name === 'ol';
+const isHeading = (name: string): boolean => /^h[1-6]$/.test(name);
+
+interface Block {
+  readonly kind: 'block' | 'quote' | 'list' | 'item';
+  readonly isPre: boolean;
+  readonly after: number;
+  before: number;
+  text: string;
+  /** Line breaks that are due before the next text. */
+  due: number;
+  /** Nothing stands in the line yet. */
+  isLineEmpty: boolean;
+  /** White space was met since the last word. */
+  hasSpace: boolean;
+  /** Of a list. */
+  readonly items: Item[];
+  readonly markOf: () => string;
+  /** Of an item. */
+  readonly mark: string;
+}
+
+interface Item {
+  readonly mark: string;
+  readonly text: string;
+  readonly before: number;
+  readonly after: number;
+}
+
+/** What an element has opened, and is to be closed with it. */
+export interface Opened {
+  readonly blocks: number;
+  readonly is?: 'heading' | 'hidden' | 'body' | 'deep' | undefined;
+  /** Of which body it is: what was open before a body begins is of no account. */
+  readonly body: number;
+}
+
+export class Layout {
+  #blocks: Block[] = [block()];
+  #headings = 0;
+  #marked = 0;
+  /** Text stands in an item of its own until the next tag. */
+  #isInText = false;
+  /** Only what is in a body counts, if there is one. */
+  #bodies = 0;
+  #isInBody = true;
+  #isFlat = false;
+  /** Within an element that nobody reads; these hold no others. */
+  isHidden = false;
+  simplified = false;
+
+  get text(): string {
+    return this.#blocks[0]!.text;
+  }
+
+  open(name: string, parent: string | undefined, attributes: ReadonlyMap<string, string>): Opened {
+    this.#endText();
+    if (hidden.has(name)) {
+      this.isHidden = true;
+      return { blocks: 0, is: 'hidden', body: this.#bodies };
+    }
+    if (name === 'body' && (this.#bodies === 0 || !this.#isInBody)) return this.#openBody();
+    const opened = { blocks: 0, body: this.#bodies };
+    if (this.#isMuted) return opened;
+    const before = this.#blocks.length;
+    const isDeep = before > mostBlocks;
+    const { kind, markOf } = this.#top;
+    if (kind === 'list' && !isDeep) this.#push({ kind: 'item', before: 1, mark: name === 'li' ? markOf() : '' });
+    const size = blocks.get(name);
+    if (isDeep && (isBlock(name) || name === 'li')) {
+      this.#breakLine();
+      return { ...opened, is: 'deep' };
+    }
+    if (name === 'br') this.#addLine();
+    if (isList(name)) {
+      const isNested = parent === 'li';
+      const lines = isNested ? 1 : 2;
+      const mark = name === 'ul' ? () => bullet : numbersOf(attributes);
+      this.#push({ kind: 'list', before: lines, after: lines, markOf: isNested ? () => mark().trimStart() : mark });
+    }
+    if (size !== undefined) {
+      const [lines, after] = size;
+      const isPre = name === 'pre' || this.#top.isPre;
+      this.#push({ kind: name === 'blockquote' ? 'quote' : 'block', before: lines, after, isPre });
+    }
+    if (name === 'hr' && this.#mayMark(rule.length)) this.write(rule);
+    if (isHeading(name)) this.#headings++;
+    return { ...opened, blocks: this.#blocks.length - before, is: isHeading(name) ? 'heading' : undefined };
+  }
+
+  close(opened: Opened): void {
+    this.#endText();
+    if (opened.is === 'hidden') this.isHidden = false;
+    if (opened.body !== this.#bodies) return;
+    if (opened.is === 'heading') this.#headings--;
+    if (opened.is === 'deep') this.#breakLine();
+    if (opened.is === 'body') this.#isInBody = false;
+    for (let left = opened.blocks; left > 0; left--) this.#pop();
+  }
+
+  /** No layout from here on: text as it comes, in lines. */
+  flatten(): void {
+    this.#breakLine();
+    this.#isInBody = true;
+    this.#isFlat = true;
+  }
+
+  write(text: string): void {
+    if (this.#isMuted) return;
+    if (this.#top.kind === 'list') {
+      if (text.trim() === '') return;
+      this.#push({ kind: 'item', before: 1 });
+      this.#isInText = true;
+    }
+    const top = this.#top;
+    if (top.isPre || this.#isFlat) {
+      top.text += text;
+      top.isLineEmpty = false;
+      return;
+    }
+    const shrunk = text.replace(spaces, ' ');
+    const begins = shrunk.startsWith(' ') ? 1 : 0;
+    const ends = shrunk.endsWith(' ') ? 1 : 0;
+    if (shrunk.length <= begins) {
+      if (top.due === 0) top.hasSpace = true;
+      return;
+    }
+    if (top.due > 0) {
+      top.text += '\n'.repeat(top.due);
+      top.isLineEmpty = true;
+      top.due = 0;
+    }
+    if (!top.isLineEmpty && (top.hasSpace || begins > 0)) top.text += ' ';
+    const words = shrunk.slice(begins, shrunk.length - ends);
+    top.text += this.#headings > 0 ? words.toUpperCase() : words;
+    top.isLineEmpty = false;
+    top.hasSpace = ends > 0;
+  }
+
+  get #top(): Block {
+    return this.#blocks.at(-1)!;
+  }
+
+  get #isMuted(): boolean {
+    return this.isHidden || !this.#isInBody;
+  }
+
+  #openBody(): Opened {
+    if (this.#bodies === 0) this.#blocks = [block()];
+    this.#bodies++;
+    this.#headings = 0;
+    this.#isInBody = true;
+    return { blocks: 0, is: 'body', body: this.#bodies };
+  }
+
+  #endText(): void {
+    if (this.#isInText) this.#pop();
+    this.#isInText = false;
+  }
+
+  #push(given: Partial<Block>): void {
+    this.#blocks.push(block({ isPre: this.#top.isPre, ...given }));
+  }
+
+  #pop(): void {
+    const ended = this.#blocks.pop()!;
+    const top = this.#top;
+    const after = Math.max(ended.due, ended.after);
+    if (ended.kind === 'item') {
+      top.items.push({ mark: ended.mark, text: ended.text, before: ended.before, after });
+      if (top.items.length === alignedItems) this.#align(top);
+      return;
+    }
+    if (ended.kind === 'list') {
+      this.#align(ended);
+      if (ended.text !== '') put(top, ended.text, ended.before, ended.after);
+      return;
+    }
+    const isMarked = ended.kind === 'quote' && this.#mayMark(ended.text.length);
+    put(top, isMarked ? quoted(ended.text) : ended.text, ended.before, after);
+  }
+
+  #align(list: Block): void {
+    const width = Math.max(0, ...list.items.map(({ mark }) => mark.length));
+    for (const { mark, text, before, after } of list.items.splice(0)) {
+      const isMarked = this.#mayMark(text.length + width);
+      put(list, isMarked ? mark.padEnd(width) + text.replaceAll('\n', `\n${' '.repeat(width)}`) : text, before, after);
+    }
+  }
+
+  /** A line that the source asks for. */
+  #addLine(): void {
+    const top = this.#top;
+    top.text += '\n';
+    top.isLineEmpty = true;
+  }
+
+  /** What follows stands in a line of its own. */
+  #breakLine(): void {
+    this.simplified = true;
+    const top = this.#top;
+    if (!top.isPre) top.due = Math.max(top.due, top.text === '' ? 0 : 1);
+    else if (!top.isLineEmpty) this.#addLine();
+  }
+
+  #mayMark(length: number): boolean {
+    const may = length <= longestMarked && this.#marked + length <= mostMarked;
+    if (may) this.#marked += length;
+    else this.simplified = true;
+    return may;
+  }
+}
+
+const block = (given: Partial<Block> = {}): Block => ({
+  kind: 'block',
+  isPre: false,
+  before: 1,
+  after: 1,
+  text: '',
+  due: 0,
+  isLineEmpty: true,
+  hasSpace: false,
+  items: [],
+  markOf: () => '',
+  mark: '',
+  ...given,
+});
+
+function put(around: Block, text: string, before: number, after: number): void {
+  const lines = Math.max(around.due, before);
+  if (around.text === '') {
+    around.text = text;
+    around.before = lines;
+  } else around.text += '\n'.repeat(lines) + text;
+  around.due = after;
+  around.isLineEmpty = true;
+}
+
+function quoted(text: string): string {
+  let [from, to] = [0, text.length];
+  while (from < to && text[from] === '\n') from++;
+  while (to > from && text[to - 1] === '\n') to--;
+  return `> ${text.slice(from, to).replaceAll('\n', '\n> ')}`;
+}
+
+function numbersOf(attributes: ReadonlyMap<string, string>): () => string {
+  const start = Number(attributes.get('start') ?? '1');
+  let n = Number.isSafeInteger(start) ? start : 1;
+  const written = styles.get(attributes.get('type') ?? '') ?? String;
+  return () => ` ${n >= 1 ? written(n++) : n++}. `;
+}
+
+const styles = new Map<string, (n: number) => string>([
+  ['a', n => lettersOf(n)],
+  ['A', n => lettersOf(n).toUpperCase()],
+  ['i', n => romanOf(n).toLowerCase()],
+  ['I', n => romanOf(n)],
+]);
+
+function lettersOf(n: number): string {
+  let letters = '';
+  for (let left = n; left > 0; left = Math.floor((left - 1) / 26))
+    letters = String.fromCharCode(97 + ((left - 1) % 26)) + letters;
+  return letters;
+}
+
+const numerals = Object.entries({
+  M: 1000,
+  CM: 900,
+  D: 500,
+  CD: 400,
+  C: 100,
+  XC: 90,
+  L: 50,
+  XL: 40,
+  X: 10,
+  IX: 9,
+  V: 5,
+  IV: 4,
+  I: 1,
+});
+
+/** No larger ones are written so. */
+const largestRoman = 3999;
+
+function romanOf(n: number): string {
+  if (n > largestRoman) return String(n);
+  let left = n;
+  return numerals
+    .map(([numeral, value]) => {
+      const times = Math.floor(left / value);
+      left -= times * value;
+      return numeral.repeat(times);
+    })
+    .join('');
+}
