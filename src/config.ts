@@ -129,6 +129,12 @@ export function readConfig(folder = process.cwd(), environment: Environment = pr
   return configOf(environmentOf(folder, environment));
 }
 
+/** An account of which nothing is set here but `values`: else holds what holds where nothing is said. */
+export function withoutSettings(account: string, values: Partial<Record<Name, string>> = {}): Config {
+  const plain = ofProcess(environmentOf(process.cwd(), process.env));
+  return configOf({ ...plain, account, values: { ...plain.values, ...values } });
+}
+
 /** Throws UsageError as `readConfig` does, for what concerns all accounts; what concerns one of a file stands in `refused`. */
 export function readFleet(folder = process.cwd(), environment: Environment = process.env): Fleet {
   const plain = environmentOf(folder, environment);

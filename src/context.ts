@@ -203,6 +203,12 @@ function openBooks({ account, books }: Config, deps: SourceDeps): Books {
   };
 }
 
+/** What was set for these owners of shelves. */
+export function settingsOfOwners(owners: readonly string[]): Pick<BooksConfig, 'users' | 'library'> {
+  const users = owners.filter(owner => owner !== myLibrary);
+  return { users, library: users.length < owners.length };
+}
+
 function tokenOf({ accessToken, refresh }: BooksConfig): Token | undefined {
   if (refresh !== undefined) return refreshedToken(refresh);
   return accessToken === undefined ? undefined : fixedToken(accessToken);

@@ -14,6 +14,7 @@ import {
   setCalendar,
   unassignCalendar,
 } from '../warehouse/calendars.ts';
+import { chosenAccount } from './chosen.ts';
 import type { Act, Deps } from './command.ts';
 import { operator } from './operator.ts';
 import { print, printJson, say, table } from './terminal.ts';
@@ -38,7 +39,8 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
     const warehouse = await tablesOf(fleet, deps.signal);
     const now = new Date(systemClock.now());
     return {
-      ...{ db: warehouse.pg, now, who: operator(), account: () => account ?? deps.config().account },
+      ...{ db: warehouse.pg, now, who: operator() },
+      account: async () => account ?? (await chosenAccount(deps, warehouse.pg)).account,
       [Symbol.asyncDispose]: () => warehouse[Symbol.asyncDispose](),
     };
   };
@@ -116,7 +118,7 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
       act(async (name: string, asked: Asked) => {
         await using opened = await open();
         const { db, who, now } = opened;
-        const account = opened.account();
+        const account = await opened.account();
         await assignCalendar(db, { account, calendar: name, inboxes: asked.inbox ?? [], who }, now);
         return await told(opened, name, asked, [account]);
       }),
@@ -129,7 +131,7 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
       act(async ({ inbox = [] }: Asked) => {
         await using opened = await open();
         const { db, who, now } = opened;
-        const account = opened.account();
+        const account = await opened.account();
         await unassignCalendar(db, { account, inboxes: inbox, who }, now);
         await recompute(db, account);
         say(`The business times of account '${account}' are worked out anew.`);

@@ -12,7 +12,7 @@ export function addDb(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {
-        const fleet = deps.fleet();
+        const { fleet } = deps.asked();
         if (fleet.databaseUrl !== undefined) {
           throw new UsageError(
             'DATABASE_URL is set, so there is no embedded server',

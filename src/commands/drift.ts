@@ -2,9 +2,9 @@
 import type { Command } from 'commander';
 import { exitCodes } from '../errors.ts';
 import { listDrift } from '../warehouse/rejects.ts';
+import { openChosen } from './chosen.ts';
 import type { Act, Deps } from './command.ts';
 import { print, printJson, say, table } from './terminal.ts';
-import { requireTables, warehouseOf } from './warehouse.ts';
 
 export function addDrift(program: Command, deps: Deps, act: Act): void {
   const drift = program.command('drift').description('where the source differs from its documentation');
@@ -14,10 +14,8 @@ export function addDrift(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {
-        const config = deps.config();
-        await using warehouse = await warehouseOf(config, deps.signal);
-        await requireTables(warehouse.pg);
-        const found = await listDrift(warehouse.pg, config.account);
+        await using opened = await openChosen(deps);
+        const found = await listDrift(opened.warehouse.pg, opened.config.account);
         const columns = ['stream', 'kind', 'path', 'value', 'seen', 'first', 'last', 'sample'];
         if (options.json) printJson(found);
         else print(table(columns, found.map(Object.values)));

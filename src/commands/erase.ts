@@ -3,10 +3,10 @@ import type { Command } from 'commander';
 import { systemClock } from '../clock.ts';
 import { exitCodes, UsageError } from '../errors.ts';
 import { eraseCustomer, wouldErase } from '../warehouse/operations.ts';
+import { openChosen } from './chosen.ts';
 import type { Act, Deps } from './command.ts';
 import { operator } from './operator.ts';
 import { askToType, print, printJson, say, table } from './terminal.ts';
-import { requireTables, warehouseOf } from './warehouse.ts';
 
 interface Options {
   readonly customer: string;
@@ -32,10 +32,10 @@ export function addErase(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async ({ customer, dryRun = false, withShared = false, yes = false, json }: Options) => {
-        const { account, ...config } = deps.config();
+        await using opened = await openChosen(deps);
+        const { warehouse } = opened;
+        const { account } = opened.config;
         if (!dryRun && !yes) await confirm(account, customer, deps.signal);
-        await using warehouse = await warehouseOf(config, deps.signal);
-        await requireTables(warehouse.pg);
         const now = new Date(systemClock.now());
         const { customers, rows } = dryRun
           ? await wouldErase(warehouse.pg, account, customer, now)

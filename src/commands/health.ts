@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { pendingMigrations } from '../warehouse/migrate.ts';
 import { workersOf } from '../warehouse/workers.ts';
+import { chosenAccounts } from './chosen.ts';
 import type { Act, Deps } from './command.ts';
 import { print, printJson } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
@@ -15,13 +16,13 @@ export function addHealth(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {
-        const fleet = deps.fleet();
-        await using warehouse = await warehouseOf(fleet, deps.signal);
+        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
         const { missing } = await pendingMigrations(warehouse.pg);
         if (missing.length > 0)
           throw new ShelfdeskError('the tables are not there yet, or old', 'Run `npx shelfdesk start` or `migrate`.');
-        const accounts = fleet.accounts.map(({ account }) => account);
-        const here = (await workersOf(warehouse.pg, accounts)).filter(({ host }) => host === hostname());
+        const { accounts } = await chosenAccounts(deps, warehouse.pg);
+        const names = accounts.map(({ account }) => account);
+        const here = (await workersOf(warehouse.pg, names)).filter(({ host }) => host === hostname());
         if (here.length === 0)
           throw new ShelfdeskError(`no worker of ${hostname()} is alive`, 'Start one with `npx shelfdesk start`.');
         if (options.json) printJson({ workers: here });

@@ -14,7 +14,7 @@ export function addMigrate(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {
-        const fleet = deps.fleet();
+        const { fleet } = deps.asked();
         await using warehouse = await warehouseOf(fleet, deps.signal);
         // The queue makes its tables when it is opened, which a worker that only writes may not do.
         if (fleet.redisUrl === undefined)

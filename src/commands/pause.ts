@@ -1,11 +1,13 @@
 /** `pause`: nothing of an account, or of some of its streams, is read until people say that it may go on. */
 import type { Command } from 'commander';
+import type pg from 'pg';
 import { systemClock } from '../clock.ts';
 import { exitCodes } from '../errors.ts';
 import { accountNames } from '../ops/figures.ts';
 import { streamNames } from '../streams/index.ts';
 import { pause, type resume } from '../warehouse/operations.ts';
 import { pausedOf } from '../warehouse/paused.ts';
+import { chosenAccount } from './chosen.ts';
 import type { Act, Deps } from './command.ts';
 import { operator } from './operator.ts';
 import { print, printJson, say, table } from './terminal.ts';
@@ -46,7 +48,7 @@ export async function change(
   await using warehouse = await warehouseOf(fleet, deps.signal);
   await requireTables(warehouse.pg);
   const known = [...fleet.accounts.map(({ account }) => account), ...(await accountNames(warehouse.pg))];
-  const { account, streams } = targetOf(deps, names, known);
+  const { account, streams } = await targetOf(deps, warehouse.pg, names, known);
   const now = new Date(systemClock.now());
   for (const stream of streams.length > 0 ? streams : [undefined])
     await deed(warehouse.pg, { account, stream, who: operator() }, now);
@@ -66,10 +68,15 @@ export async function change(
  * `pause acme tickets`: a first word that is no stream may be an account. Also one that has no settings any more, or wrong
  * ones: nobody works on it, and it is to rest, not to be a problem.
  */
-function targetOf(deps: Deps, names: string[], known: readonly string[]): { account: string; streams: string[] } {
+async function targetOf(
+  deps: Deps,
+  db: pg.Pool,
+  names: string[],
+  known: readonly string[],
+): Promise<{ account: string; streams: string[] }> {
   const [first, ...rest] = names;
   const { account: chosen } = deps.asked();
   const isAccount = first !== undefined && !streamNames.includes(first) && known.includes(first);
   if (isAccount && (chosen === undefined || chosen === first)) return { account: first, streams: rest };
-  return { account: chosen ?? deps.config().account, streams: names };
+  return { account: chosen ?? (await chosenAccount(deps, db)).account, streams: names };
 }

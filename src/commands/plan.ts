@@ -1,16 +1,20 @@
 /** `plan`: what a run will take, before it begins: requests, credits, time, and what that does to whatever is fresh. */
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Config } from '../config.ts';
-import { requireSource, type Warehouse } from '../context.ts';
+import type pg from 'pg';
+import { type Config, withoutSettings } from '../config.ts';
+import { configuredSources, requireSource, settingsOfOwners, type Warehouse } from '../context.ts';
 import { exitCodes, UsageError } from '../errors.ts';
 import { nextSlots, timetables } from '../queue/schedule.ts';
 import { moment } from '../settings.ts';
 import { streams } from '../streams/index.ts';
 import { foreseenOf, type Planned, plan, type Question } from '../sync/plan.ts';
+import { readFrom } from '../warehouse/accounts.ts';
 import { completeThrough } from '../warehouse/audit.ts';
 import { keepPlan } from '../warehouse/foreseen.ts';
+import { pendingMigrations } from '../warehouse/migrate.ts';
 import { command } from '../warehouse/paused.ts';
 import { openAccount } from './account.ts';
+import { chosenAccount } from './chosen.ts';
 import type { Act, Deps } from './command.ts';
 import { chooseStreams, leaveOutPaused } from './follow.ts';
 import { askedFor, givenFor } from './foretell.ts';
@@ -52,10 +56,14 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (kind: string, names: string[], options: Options) => {
-        const config = deps.config();
+        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
+        const { missing } = await pendingMigrations(warehouse.pg);
+        const db = missing.length > 0 ? undefined : warehouse.pg;
+        const chosen = await chosenAccount(deps, db);
+        const isSet = configuredSources(chosen).size > 0;
+        const config = isSet || db === undefined ? chosen : await asItWasRead(db, chosen);
         const question = questionOf(kind, names, options, config);
-        await using warehouse = await warehouseOf(config, deps.signal);
-        const planned = await runPlan(config, warehouse, question, deps);
+        const planned = await runPlan(config, warehouse, question, deps, isSet);
         if (options.json) printJson(planned);
         else show(planned);
         return exitCodes.ok;
@@ -104,12 +112,36 @@ function many(text: string): number {
   throw new InvalidArgumentError('It must be a number, 1 or more.');
 }
 
-/** Keeps the answer, for the run that it is compared with; binds the account to nothing, so that it may be asked of any settings. */
+/** Nothing is sent with it. */
+const noToken = 'unknown';
+
+const unsetSays = (account: string) =>
+  `account '${account}' has no settings here: a run of it needs some, and the usual limits are counted with`;
+
+/** An account without settings is planned by what the warehouse knows of it. Its source is not asked: no token is known. */
+async function asItWasRead(db: pg.Pool, config: Config): Promise<Config> {
+  const read = await readFrom(db, config.account);
+  if (read === undefined) return config;
+  const { helpdesk, books, owners, sinceMs, lookbackMs } = read;
+  const { users, library } = settingsOfOwners(owners);
+  const values = {
+    ...(helpdesk && { HELPDESK_BASE_URL: helpdesk.href, HELPDESK_TOKEN: noToken }),
+    ...(books && owners.length > 0 && { BOOKS_BASE_URL: books.href, BOOKS_USERS: users.join() }),
+    ...(books && library && { BOOKS_ACCESS_TOKEN: noToken, BOOKS_LIBRARY: 'true' }),
+  };
+  return { ...withoutSettings(config.account, values), sinceMs, lookbackMs };
+}
+
+/**
+ * Keeps the answer, for the run that it is compared with; binds the account to nothing, so that it may be asked of any settings.
+ * `isSet`: whether there are settings by which its source can be asked.
+ */
 export async function runPlan(
   config: Config,
   warehouse: Warehouse,
   asked: Question,
   { signal }: { signal: AbortSignal },
+  isSet = true,
 ): Promise<PlanResult> {
   await using account = await openAccount(config, warehouse, { signal, works: false, binds: false });
   const { ctx } = account;
@@ -118,11 +150,17 @@ export async function runPlan(
     throw new UsageError(`there is nothing to ${kind} yet`, `Run ${command(ctx.account, 'sync')} first.`);
   // As the run does.
   const question = { ...asked, streams: await leaveOutPaused(ctx, asked.streams) };
-  const planned = await plan(question, givenFor(config, ctx, true));
+  const planned = await plan(question, givenFor(config, ctx, isSet));
   const forecast = foreseenOf(planned);
   if (forecast)
     await keepPlan(ctx.pg, ctx.account, { kind, question: askedFor(question), forecast }, new Date(ctx.clock.now()));
-  return { account: ctx.account, ...planned, nights_meanwhile: nightsIn(config, planned, ctx.clock.now()) };
+  const assumptions = isSet ? planned.assumptions : [...planned.assumptions, unsetSays(ctx.account)];
+  return {
+    account: ctx.account,
+    ...planned,
+    assumptions,
+    nights_meanwhile: nightsIn(config, planned, ctx.clock.now()),
+  };
 }
 
 const mostNights = 10;

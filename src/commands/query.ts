@@ -50,7 +50,7 @@ export function addQuery(program: Command, deps: Deps, act: Act): void {
     .action(
       act(async (name: string, options: { json?: boolean }) => {
         const chosen = choose(await readQueries(), name);
-        await using warehouse = await warehouseOf(deps.fleet(), deps.signal);
+        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
         await requireTables(warehouse.pg);
         const { fields, rows } = await ask(warehouse, chosen.sql);
         const names = fields.map(field => field.name);

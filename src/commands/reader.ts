@@ -53,7 +53,7 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async ({ json }: { json?: boolean }) => {
-        await using warehouse = await warehouseOf(deps.fleet(), deps.signal);
+        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
         await requireTables(warehouse.pg);
         const readers = await readersOf(warehouse.pg);
         if (json) printJson(readers);
@@ -69,7 +69,7 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (name: string, { json }: { json?: boolean }) => {
-        await using warehouse = await warehouseOf(deps.fleet(), deps.signal);
+        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
         await requireTables(warehouse.pg);
         const sessions = await revoke(warehouse.pg, name, operator(), new Date(systemClock.now()));
         if (json) printJson({ reader: name, sessions });

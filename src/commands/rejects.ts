@@ -6,9 +6,9 @@ import { streams } from '../streams/index.ts';
 import { replay } from '../sync/replay.ts';
 import { command } from '../warehouse/paused.ts';
 import { listRejects, readReject, type StoredReject } from '../warehouse/rejects.ts';
+import { openChosen } from './chosen.ts';
 import type { Act, Deps } from './command.ts';
 import { cellText, print, printJson, say, table } from './terminal.ts';
-import { tablesOf } from './warehouse.ts';
 
 export interface Replayed {
   id: number;
@@ -21,9 +21,9 @@ export interface Replayed {
 export function addRejects(program: Command, deps: Deps, act: Act): void {
   const rejects = program.command('rejects').description('records that were set aside, and why');
   const open = async () => {
-    const config = deps.config();
-    const warehouse = await tablesOf(config, deps.signal);
-    return { ...config, warehouse, [Symbol.asyncDispose]: () => warehouse[Symbol.asyncDispose]() };
+    const opened = await openChosen(deps);
+    const { config, warehouse } = opened;
+    return { ...config, warehouse, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() };
   };
   rejects
     .command('list')

@@ -9,11 +9,11 @@ import { cancelRun, retryRun } from '../warehouse/operations.ts';
 import { command } from '../warehouse/paused.ts';
 import { type ListedRun, listRuns, readRun, type ShownRun } from '../warehouse/run-records.ts';
 import type { RunKind } from '../warehouse/runs.ts';
+import { openChosen } from './chosen.ts';
 import type { Act, Deps } from './command.ts';
 import { followRun, type RunResult, report, thawFor } from './follow.ts';
 import { operator } from './operator.ts';
 import { amount, type Cell, cellText, duration, print, printJson, say, table } from './terminal.ts';
-import { tablesOf, warehouseOf } from './warehouse.ts';
 
 const defaultLimit = 20;
 
@@ -27,10 +27,10 @@ interface ListOptions {
 export function addRuns(program: Command, deps: Deps, act: Act): void {
   const runs = program.command('runs').description('runs: what was started, by whom, and what became of it');
   const open = async () => {
-    const config = deps.config();
-    const warehouse = await tablesOf(config, deps.signal);
-    const { account } = config;
-    return { account, db: warehouse.pg, [Symbol.asyncDispose]: () => warehouse[Symbol.asyncDispose]() };
+    const opened = await openChosen(deps);
+    const { config, warehouse } = opened;
+    const ends = { [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() };
+    return { account: config.account, db: warehouse.pg, ...ends };
   };
   runs
     .command('list')
@@ -77,9 +77,8 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (run: number, options: { json?: boolean }) => {
-        const config = deps.config();
-        await using warehouse = await warehouseOf(config, deps.signal);
-        const result = await runRetry(config, warehouse, run, deps);
+        await using opened = await openChosen(deps);
+        const result = await runRetry(opened.config, opened.warehouse, run, deps);
         report(result, options);
         return result.exitCode;
       }),

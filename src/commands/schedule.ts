@@ -8,6 +8,7 @@ import { exitCodes } from '../errors.ts';
 import { nextSlots, timetables } from '../queue/schedule.ts';
 import { pendingMigrations } from '../warehouse/migrate.ts';
 import { lastSlot } from '../warehouse/slots.ts';
+import { chosenAccounts } from './chosen.ts';
 import type { Act, Deps } from './command.ts';
 import { print, printJson, say, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
@@ -36,13 +37,15 @@ export function addSchedule(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {
-        const fleet = deps.fleet();
-        await using warehouse = await warehouseOf(fleet, deps.signal);
+        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
         const { missing } = await pendingMigrations(warehouse.pg);
         const db = missing.length > 0 ? undefined : warehouse.pg;
         const found: Scheduled[] = [];
-        for (const config of fleet.accounts) found.push(...(await scheduleOf(db, config)));
-        for (const { account, error } of fleet.refused) say(`! ${account}: ${error.message}. ${error.remedy}`);
+        const { accounts, refused } = await chosenAccounts(deps, db);
+        const kept = accounts.filter(config => configuredSources(config).size > 0);
+        // Before anything is configured: what it would be.
+        for (const config of kept.length > 0 ? kept : accounts) found.push(...(await scheduleOf(db, config)));
+        for (const { account, error } of refused) say(`! ${account}: ${error.message}. ${error.remedy}`);
         if (options.json) printJson(found);
         else if (found.length > 0) print(list(found));
         if (found.length === 0) say(nothing);

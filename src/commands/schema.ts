@@ -12,7 +12,7 @@ import { requireTables, warehouseOf } from './warehouse.ts';
 export function addSchema(program: Command, deps: Deps, act: Act): void {
   const schema = program.command('schema').description('what the tables mean and how they hang together');
   const show = async (draw: (schemas: Schema[]) => string): Promise<number> => {
-    await using warehouse = await warehouseOf(deps.fleet(), deps.signal);
+    await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
     await requireTables(warehouse.pg);
     print(draw(await readCatalog(warehouse.pg)).trimEnd());
     return exitCodes.ok;

@@ -17,7 +17,7 @@ export function addSql(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (query: string, options: { json?: boolean }) => {
-        await using warehouse = await warehouseOf(deps.fleet(), deps.signal);
+        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
         const { fields, rows } = await ask(warehouse, query);
         const names = fields.map(field => field.name);
         if (options.json) printJson(rows.map(row => Object.fromEntries(names.map((name, i) => [name, row[i]]))));

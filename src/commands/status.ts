@@ -10,6 +10,7 @@ import { timeLeft } from '../ops/time-left.ts';
 import { pendingMigrations } from '../warehouse/migrate.ts';
 import { command } from '../warehouse/paused.ts';
 import { workersOf } from '../warehouse/workers.ts';
+import { chosenAccounts } from './chosen.ts';
 import type { Act, Deps } from './command.ts';
 import { amount, duration, print, printJson, say, style, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
@@ -69,36 +70,36 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {
-        const fleet = deps.fleet();
-        const accounts = fleet.accounts.map(({ account }) => account);
-        const isOne = accounts.length + fleet.refused.length === 1;
-        await using warehouse = await warehouseOf(fleet, deps.signal);
+        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
         const { missing, unknown } = await pendingMigrations(warehouse.pg);
-        const streams = missing.length > 0 ? [] : await readStatus(warehouse.pg, ...fleet.accounts, ...fleet.refused);
-        const workers = missing.length > 0 ? [] : await workersOf(warehouse.pg, accounts);
+        const db = missing.length > 0 ? undefined : warehouse.pg;
+        const { accounts, refused } = await chosenAccounts(deps, db);
+        const isOne = accounts.length + refused.length === 1;
+        const streams = db ? await readStatus(db, ...accounts, ...refused) : [];
+        const names = accounts.map(({ account }) => account);
+        const workers = db ? await workersOf(db, names) : [];
         if (options.json) {
-          const configured = fleet.accounts.map(({ account, helpdesk, books }) => ({
+          const configured = accounts.map(({ account, helpdesk, books }) => ({
             account,
             helpdesk: helpdesk !== undefined,
             books: books !== undefined,
           }));
-          const refused = fleet.refused.map(({ account, error: { message, remedy } }) => ({
-            account,
-            message,
-            remedy,
-          }));
+          const wrong = refused.map(({ account, error: { message, remedy } }) => ({ account, message, remedy }));
           printJson({
-            ...(isOne ? configured[0] : { accounts: configured, refused }),
+            ...(isOne ? configured[0] : { accounts: configured, refused: wrong }),
             migrations: { missing, unknown },
             workers,
             streams,
           });
           return exitCodes.ok;
         }
-        for (const { account, error } of fleet.refused) say(`! ${account}: ${error.message}. ${error.remedy}`);
+        for (const { account, error } of refused) say(`! ${account}: ${error.message}. ${error.remedy}`);
         for (const source of isOne ? (Object.keys(unset) as SourceName[]) : [])
-          if (!configuredSources(fleet.accounts[0]!).has(source))
+          if (accounts[0] && !configuredSources(accounts[0]).has(source))
             say(`${upperFirst(unset[source].what)} is not configured (${unset[source].settings}).`);
+        for (const one of isOne ? [] : accounts)
+          if (configuredSources(one).size === 0)
+            say(`Account '${one.account}' has no settings here: nothing reads it.`);
         if (unknown.length > 0)
           say(`The database comes from a newer Shelfdesk (${unknown.join(', ')}): upgrade this one.`);
         if (missing.length > 0)

@@ -2,15 +2,16 @@
 import type { Command } from 'commander';
 import { systemClock } from '../clock.ts';
 import type { Fleet, WebConfig } from '../config.ts';
-import { configuredSources, openLog } from '../context.ts';
+import { openLog } from '../context.ts';
 import { exitCodes, UsageError } from '../errors.ts';
+import type { Served } from '../ops/accounts.ts';
 import { queueNames } from '../ops/figures.ts';
-import type { Served } from '../ops/pages.ts';
 import { demandSafe, type Serving, servePage } from '../ops/server.ts';
 import { type OpenQueue, openQueues } from '../queue/queue.ts';
 import { migrate } from '../warehouse/migrate.ts';
 import { makeLookingPool } from '../warehouse/pool.ts';
 import type { Ground } from './account.ts';
+import { servedOf } from './chosen.ts';
 import type { Act, Deps } from './command.ts';
 import { sayTrusted } from './migrate.ts';
 import { say } from './terminal.ts';
@@ -26,7 +27,7 @@ export function addWeb(program: Command, deps: Deps, act: Act): void {
     .option('--host <host>', 'the address that it listens at (default: SHELFDESK_WEB_HOST, or 127.0.0.1)')
     .action(
       act(async (options: { port?: string; host?: string }) => {
-        const fleet = deps.fleet();
+        const { fleet } = deps.asked();
         const web = { ...fleet.web, ...(options.host !== undefined && { host: options.host }) };
         const port = options.port === undefined ? (web.port ?? defaultPort) : portOf(options.port);
         demandSafe(web);
@@ -34,7 +35,12 @@ export function addWeb(program: Command, deps: Deps, act: Act): void {
         sayTrusted((await migrate(warehouse.url)).trusted);
         await using queues = await openQueues({ redisUrl: fleet.redisUrl, databaseUrl: warehouse.url });
         const ground = { warehouse, queues, log: openLog(fleet) };
-        await using page = await openPage(ground, { web, port, version: program.version()!, fleet: deps.fleet });
+        await using page = await openPage(ground, {
+          web,
+          port,
+          version: program.version()!,
+          fleet: () => deps.asked().fleet,
+        });
         say(`The page: ${page.url} (${whoMay(web)}), until Ctrl-C.`);
         await aborted(deps.signal);
         return exitCodes.ok;
@@ -82,7 +88,7 @@ function lately(fleet: () => Fleet): { accounts: () => readonly Served[]; refuse
     readMs = systemClock.monotonic();
     try {
       const now = fleet();
-      accounts = now.accounts.map(config => ({ config, sources: configuredSources(config) }));
+      accounts = servedOf(now);
       refused = now.refused.map(({ account }) => account);
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;

@@ -7,11 +7,11 @@ import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { command } from '../warehouse/paused.ts';
 import { type By, type Life, lifeOf, rejectsOf } from '../warehouse/why.ts';
 import { liveWorkers } from '../warehouse/workers.ts';
+import { openChosen } from './chosen.ts';
 import type { Act, Deps } from './command.ts';
 import { scheduleOf } from './schedule.ts';
 import { readStatus, type StreamStatus } from './status.ts';
 import { amount, type Cell, cellText, duration, print, printJson, say, table } from './terminal.ts';
-import { requireTables, warehouseOf } from './warehouse.ts';
 
 /** The request for a ticket with its messages. */
 const creditsOfReading = 2;
@@ -42,9 +42,8 @@ export function addWhy(program: Command, deps: Deps, act: Act): void {
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (name: string, options: { json?: boolean }) => {
-        const config = deps.config();
-        await using warehouse = await warehouseOf(config, deps.signal);
-        await requireTables(warehouse.pg);
+        await using opened = await openChosen(deps);
+        const { config, warehouse } = opened;
         const found = await whyOf(warehouse.pg, config, name);
         if (options.json) printJson(found);
         else show(found, config.account);

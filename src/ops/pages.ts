@@ -1,10 +1,9 @@
 /** From the rows of the warehouse and the settings of the accounts to the pages, and to what is sent of them later. */
 import type pg from 'pg';
 import type { Clock } from '../clock.ts';
-import type { Config } from '../config.ts';
-import type { SourceName } from '../http/request.ts';
 import { nextSlots, timetables } from '../queue/schedule.ts';
 import { streams as declared } from '../streams/index.ts';
+import { allAccounts, type Served } from './accounts.ts';
 import type { Role } from './auth.ts';
 import type { Range } from './credits.ts';
 import { type AccountLine, accountNames, readAccount, readFleetFigures } from './figures.ts';
@@ -14,16 +13,9 @@ import { fleetParts, pathOf } from './page/fleet.ts';
 import { type Step, stepsOf, unknownScale } from './page/graph.ts';
 import { timeLeft } from './time-left.ts';
 
-/** An account that this process has settings for. */
-export interface Served {
-  readonly config: Config;
-  /** Those that are configured. */
-  readonly sources: ReadonlySet<SourceName>;
-}
-
 export interface Pages {
   /** The names of all accounts: those of the warehouse, and those that have settings, right or wrong. */
-  accounts(): Promise<string[]>;
+  accounts(): Promise<readonly string[]>;
   /** The streams of the configured sources of an account; undefined where it has no settings here. */
   streamsOf(account: string): readonly string[] | undefined;
   account(account: string, range: Range): Look;
@@ -47,7 +39,7 @@ export function makePages({
   refused: () => readonly string[];
 }): Pages {
   const find = (account: string) => accounts().find(({ config }) => config.account === account);
-  const named = () => [...accounts().map(({ config }) => config.account), ...refused()];
+  const all = (held: readonly string[]) => allAccounts(accounts(), refused(), held);
   const slots = new Map<string, { untilMs: number; next: Known['next'] }>();
 
   /** Reckoned anew when the first of them is over. */
@@ -82,7 +74,7 @@ export function makePages({
 
   return {
     async accounts() {
-      return [...new Set([...(await accountNames(pg)), ...named()])].sort();
+      return all(await accountNames(pg));
     },
     streamsOf(account) {
       const one = find(account);
@@ -100,7 +92,7 @@ export function makePages({
     fleet: async () => {
       const { at, accounts: lines } = await readFleetFigures(pg);
       const there = new Set(lines.map(({ account }) => account));
-      const unread: AccountLine[] = named()
+      const unread: AccountLine[] = all([...there])
         .filter(account => !there.has(account))
         .map(account => ({ account, streams: [], problems: { critical: 0, warning: 0, info: 0 }, workers: 0 }));
       // Of all that is known of an account nothing else: when its schedule is due takes long to reckon.

@@ -9,13 +9,14 @@ import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
 import type { WebConfig } from '../config.ts';
 import { isAway, ShelfdeskError, UsageError } from '../errors.ts';
+import type { Served } from './accounts.ts';
 import { cookieName, type Door, hostOf, isForwarded, isLoopback, isSameOrigin, makeDoor, sessionMs } from './auth.ts';
 import { boardOf, boardPolicy } from './board.ts';
 import { forStrangers, healthz, livez, readyz } from './health.ts';
 import { makeLive } from './live.ts';
 import { makeMetrics } from './metrics.ts';
 import { loginPage, messagePage, styleHash } from './page/layout.ts';
-import { makePages, type Served } from './pages.ts';
+import { makePages } from './pages.ts';
 import { addRoutes, sendHtml } from './routes.ts';
 
 export interface Site {

@@ -66,6 +66,36 @@ export function boundElsewhere(
 
 const isLoopback = ({ hostname }: URL) => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 
+/** What the account was read from, and how: the sources that it is bound to, if any, and whose shelves. */
+export interface ReadFrom {
+  readonly helpdesk: URL | undefined;
+  readonly books: URL | undefined;
+  readonly owners: readonly string[];
+  readonly sinceMs: number;
+  readonly lookbackMs: number;
+}
+
+export async function readFrom(db: pg.Pool, account: string): Promise<ReadFrom | undefined> {
+  const { rows } = await db.query<{ source: string; books_source: string; owners: string[]; since: Date; ms: number }>(
+    `select a.source, a.books_source, a.since, (extract(epoch from a.lookback) * 1000)::float8 as ms, coalesce((
+       select array_agg(c.list order by c.list) from sync.coverage c
+       where c.account_id = a.account_id and c.stream = 'shelves'), '{}') as owners
+     from sync.accounts a where a.account_id = $1`,
+    [account],
+  );
+  const [row] = rows;
+  const url = (text: string) => (text === '' ? undefined : new URL(text));
+  return (
+    row && {
+      helpdesk: url(row.source),
+      books: url(row.books_source),
+      owners: row.owners,
+      sinceMs: row.since.getTime(),
+      lookbackMs: row.ms,
+    }
+  );
+}
+
 /** Removes all rows of the account, in every table that knows accounts. */
 export async function forgetAccount(db: pg.Pool, account: string): Promise<void> {
   await transaction(db, async client => {

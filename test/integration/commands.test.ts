@@ -107,6 +107,15 @@ describe.concurrent('commands', () => {
     const [, query] = /npx shelfdesk sql "(.+)"/.exec(demo.stdout)!;
     const asked = await run(['sql', query!, '--json'], {}, folder.path);
     expect(JSON.parse(asked.stdout)).toHaveLength(5);
+    const status = await run(['status'], {}, folder.path);
+    expect(status.stdout).toMatch(/^demo +tickets .* fresh /m);
+    expect(status.stderr).not.toContain('Nothing has been read yet');
+    for (const words of ['status --account demo', 'query run labels --account demo', 'runs list --account demo'])
+      expect(await run(words.split(' '), {}, folder.path), words).toMatchObject({ code: 0 });
+    expect(await run(['status', '--account', 'nobody'], {}, folder.path)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("there is no account 'nobody'\nChoose with --account: demo."),
+    });
   });
 
   test('from an empty database to an equal mirror: status, migrate, sync, sync again', async () => {
