@@ -11,7 +11,7 @@ import { makeBudget } from './budget/budget.ts';
 import { type Clock, systemClock } from './clock.ts';
 import type { AuditConfig, BooksConfig, Config, SweepConfig } from './config.ts';
 import { joinEmbedded } from './embedded/postgres.ts';
-import { exitCodes, Fatal, ShelfdeskError, UsageError } from './errors.ts';
+import { Away, exitCodes, Fatal, isAway, ShelfdeskError, UsageError } from './errors.ts';
 import { fixedToken, type Token } from './http/dialect.ts';
 import type { SourceName } from './http/request.ts';
 import { type Fetch, makeNoSend, makeSend, type Send, timeoutMs, undiciFetch } from './http/send.ts';
@@ -93,13 +93,11 @@ export async function openWarehouse(
   }
   const pool = makePool(url, config.accounts?.length);
   stack.defer(() => pool.end());
-  await pool.query('select').catch((error: Error) => {
-    throw new ShelfdeskError(
-      `the warehouse does not answer: ${error.message}`,
-      'Check DATABASE_URL and the server.',
-      1,
-      error,
-    );
+  await pool.query('select').catch((error: unknown) => {
+    const remedy = 'Check DATABASE_URL and the server.';
+    if (isAway(error)) throw new Away(error, 'the warehouse', remedy);
+    const { message } = error as Error;
+    throw new ShelfdeskError(`the warehouse does not answer: ${message}`, remedy, exitCodes.failed, error);
   });
   const opened = stack.move();
   return { url, pg: pool, folder, [Symbol.asyncDispose]: () => opened.disposeAsync() };

@@ -127,6 +127,7 @@ const server = /^(08...|57P0[1-5]|53[0-3]..|25006|25P03)$/;
  */
 export function isAway(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
+  if (error instanceof Away) return true;
   const { code } = error as { code?: unknown };
   if (typeof code === 'string') return network.test(code) || server.test(code);
   if (error.name === 'ReplyError')
@@ -134,4 +135,48 @@ export function isAway(error: unknown): error is Error {
   return /^Connection terminated|not queryable|Client was closed|timeout exceeded when trying to connect|Query read timeout/.test(
     error.message,
   );
+}
+
+/** The same, said to people who can look after it: a command ends with it, a worker waits. */
+export class Away extends ShelfdeskError {
+  constructor(
+    cause: Error,
+    what?: string,
+    remedy = 'Nothing is lost. Run the same command again when it is back; `npx shelfdesk start` waits for it.',
+  ) {
+    super(awaySaid(cause, what), remedy, exitCodes.failed, cause);
+  }
+}
+
+/** In the words of people: those who look after a full disk are not those who look after a cable. */
+const causes: Readonly<Record<string, string>> = {
+  '25006': 'read-only',
+  '25P03': 'the session slept in a transaction',
+  '53000': 'out of resources',
+  '53100': 'disk full',
+  '53200': 'out of memory',
+  '53300': 'too many connections',
+  '57P01': 'shutting down',
+  '57P02': 'crashed',
+  '57P03': 'starting or stopping',
+  '57P04': 'the database was dropped',
+};
+const causesOfRedis: Readonly<Record<string, string>> = {
+  READONLY: 'read-only',
+  OOM: 'out of memory',
+  MISCONF: 'it cannot write to its disk',
+  LOADING: 'starting',
+  MASTERDOWN: 'its master is down',
+  CLUSTERDOWN: 'its cluster is down',
+};
+
+/** What is away, and why. The database's sentence goes with it: it names the file, the limit or the address. */
+export function awaySaid(error: Error, what?: string): string {
+  if (error instanceof Away) return error.message;
+  const isRedis = error.name === 'ReplyError';
+  const name = what ?? (isRedis ? 'Redis' : 'the database');
+  const { code } = error as { code?: unknown };
+  const cause = isRedis ? causesOfRedis[error.message.split(' ')[0]!] : causes[String(code)];
+  const message = error.message || String(code);
+  return cause === undefined ? `${name} does not answer: ${message}` : `${name} cannot be used: ${cause} (${message})`;
 }

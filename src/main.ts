@@ -18,7 +18,7 @@ import { verifyStream } from '../jobs/verify-stream.ts';
 import type { Act, AddCommand, Deps } from './commands/command.ts';
 import { allowClosedPipes, say, style } from './commands/terminal.ts';
 import { chooseAccount, oneAccount, readFleet, startedByNpx } from './config.ts';
-import { exitCodes, Interrupted, ShelfdeskError } from './errors.ts';
+import { Away, exitCodes, Interrupted, isAway, ShelfdeskError } from './errors.ts';
 
 /** Each with what it needs, which nobody waits for who asks for another one. */
 const commands: Record<string, () => Promise<AddCommand>> = {
@@ -129,7 +129,9 @@ function interruption(): AbortSignal {
 }
 
 /** A sentence and a remedy for what people can mend, a stack for what only we can. */
-function explain(error: unknown): number {
+function explain(thrown: unknown): number {
+  // Wherever it was met: that is no bug.
+  const error = isAway(thrown) && !(thrown instanceof ShelfdeskError) ? new Away(thrown) : thrown;
   // Commander has said it already.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   if (error instanceof ShelfdeskError) {

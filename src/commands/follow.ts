@@ -2,9 +2,10 @@
  * A run of a command: opened, and followed to its end. A worker that runs (`start`) takes its jobs; where none does, the
  * command works itself.
  */
+import { untilBack } from '../away.ts';
 import type { Config } from '../config.ts';
 import { type Context, configuredSources, requireSource, type Warehouse } from '../context.ts';
-import { exitCodes, isAway, ShelfdeskError, UsageError } from '../errors.ts';
+import { awaySaid, exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
 import type { Job } from '../queue/job.ts';
 import { keepTending, tend } from '../queue/tend.ts';
 import { noJobs, type Working, work } from '../queue/worker.ts';
@@ -19,8 +20,6 @@ import { amount, print, printJson, say, style, table } from './terminal.ts';
 /** How often the command looks how far the work is, and how often whether anybody works at all. */
 const lookMs = 200;
 const workersMs = 1000;
-
-const waiting = 'the warehouse does not answer; waiting for it';
 
 export interface RunResult {
   run: number;
@@ -97,18 +96,26 @@ export async function followRun(
   hands.watch(run);
 
   const progress = showProgress(ctx.pg, run, limitsOf(config), ctx.clock);
+  /** The work waits for it as well, and goes on. */
+  const pause = async (error: Error) => {
+    if (signal.aborted) throw error;
+    progress.say(`${awaySaid(error, 'the warehouse')}; waiting for it`);
+    await ctx.clock.sleep(lookMs, signal).catch(() => {});
+  };
+  const look = async (looks: number) => {
+    if (await progress.look()) return true;
+    if (looks % (workersMs / lookMs) === 0) {
+      await hands.lookForWorkers();
+      await tellPaused(ctx, run, progress.say);
+    }
+    return false;
+  };
   const follow = async () => {
     for (let looks = 1; !signal.aborted; looks++) {
       try {
-        if (await progress.look()) return;
-        if (looks % (workersMs / lookMs) === 0) {
-          await hands.lookForWorkers();
-          await tellPaused(ctx, run, progress.say);
-        }
+        if (await untilBack(() => look(looks), pause)) return;
       } catch (error) {
-        // The work waits for it as well, and goes on.
-        if (!isAway(error)) throw error;
-        progress.say(waiting);
+        if (!signal.aborted) throw error;
       }
       await ctx.clock.sleep(lookMs, signal).catch(() => {});
     }
@@ -116,29 +123,29 @@ export async function followRun(
   await Promise.race([follow(), hands.failed]);
   if (signal.aborted && hands.areOurs()) progress.say('finishing the page in flight…');
   await hands[Symbol.asyncDispose]();
-  for (;;) {
+  const result = async () => {
     try {
       // Somebody else who works, or who watches the same and begins to, goes on with it.
       if (signal.aborted && (await isAlone(ctx.pg, ctx.account, presence.id)))
         await endRun(ctx.pg, run, now(), signal.reason);
       const over = await progress.look();
-      const result = resultOf(run, await readProgress(ctx.pg, run));
+      const its = resultOf(run, await readProgress(ctx.pg, run));
+      return over ? its : { ...its, state: 'running', exitCode: exitCodes.interrupted };
+    } finally {
       progress.end();
-      return over ? result : { ...result, state: 'running', exitCode: exitCodes.interrupted };
-    } catch (error) {
-      progress.end();
-      if (!isAway(error)) throw error;
-      if (signal.aborted) throw leftUnknown(run, error);
-      progress.say(waiting);
     }
-    await ctx.clock.sleep(lookMs, signal).catch(() => {});
-  }
+  };
+  // Awaited here: what is opened above is closed before anybody hears of a failure.
+  return await untilBack(result, async error => {
+    if (signal.aborted) throw leftUnknown(run, error);
+    await pause(error);
+  });
 }
 
 /** Who leaves while the warehouse is away can be told nothing about the run, and so is given no result. */
 const leftUnknown = (run: number, why: Error) =>
   new ShelfdeskError(
-    `the warehouse does not answer: ${why.message}`,
+    awaySaid(why, 'the warehouse'),
     `How far run ${run} is, is not known. Another process goes on with it, if one works; else run the same command again.`,
     exitCodes.interrupted,
     why,

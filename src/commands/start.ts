@@ -1,9 +1,10 @@
 /** `start`: a worker and the schedule of all accounts, until SIGTERM. Any number of them may run, on any number of machines. */
 import type { Command } from 'commander';
+import { untilBack } from '../away.ts';
 import { systemClock } from '../clock.ts';
 import type { Config, Fleet } from '../config.ts';
 import { requireSource } from '../context.ts';
-import { exitCodes, isAway, ShelfdeskError } from '../errors.ts';
+import { awaySaid, exitCodes, Interrupted, ShelfdeskError } from '../errors.ts';
 import { keepAlarms, toldOf } from '../ops/alarms.ts';
 import { connectionsOf } from '../warehouse/pool.ts';
 import { type Ground, openGround } from './account.ts';
@@ -29,14 +30,39 @@ export function addStart(program: Command, deps: Deps, act: Act): void {
         const fleet = deps.fleet();
         const [alone] = fleet.files.length === 0 ? fleet.accounts : [];
         if (alone !== undefined) requireSource(alone);
-        await using warehouse = await warehouseOf(fleet, deps.signal);
-        await using ground = await openGround(fleet, warehouse);
-        await using _page = await pageOf(fleet, ground, deps.fleet, program.version()!);
-        if (alone === undefined) await serveFleet(fleet, ground, deps, asked);
-        else await serveAlone(alone, ground, deps);
+        const patient = patience(deps.signal);
+        try {
+          await using warehouse = await patient(() => warehouseOf(fleet, deps.signal));
+          await using ground = await patient(() => openGround(fleet, warehouse));
+          await using _page = await patient(() => pageOf(fleet, ground, deps.fleet, program.version()!));
+          if (alone === undefined) await serveFleet(fleet, ground, deps, { asked, patient });
+          else await serveAlone(alone, ground, deps, patient);
+        } catch (error) {
+          // While it waited. At work it ends by itself.
+          if (!(error instanceof Interrupted)) throw error;
+        }
         return exitCodes.ok;
       }),
     );
+}
+
+/** How often it is tried again what a worker needs to begin. */
+const awayMs = 1000;
+
+type Patient = <T>(work: () => Promise<T>) => Promise<T>;
+
+/** A worker that begins while the database or Redis is away waits for it, as one at work does, and says each cause once. */
+function patience(signal: AbortSignal): Patient {
+  let said = '';
+  const pause = async (error: Error) => {
+    const why = awaySaid(error, 'the warehouse');
+    // In brackets is what was tried, or which file was to grow.
+    const cause = why.replace(/ \(.*$/s, '');
+    if (cause !== said) say(`${style('yellow', '!', process.stderr)} ${why}; waiting for it`);
+    said = cause;
+    await systemClock.sleep(awayMs, signal);
+  };
+  return work => untilBack(work, pause);
 }
 
 /** Where a port is set. That another one serves it here already stops nobody from working. */
@@ -54,17 +80,22 @@ async function pageOf({ web }: Fleet, ground: Ground, fleet: () => Fleet, versio
   }
 }
 
-async function serveAlone(config: Config, ground: Ground, { jobs, signal }: Deps): Promise<void> {
-  await using served = await serve(ground, config, { jobs, signal, beside: 1 });
+async function serveAlone(config: Config, ground: Ground, { jobs, signal }: Deps, patient: Patient): Promise<void> {
+  await using served = await patient(() => serve(ground, config, { jobs, signal, beside: 1 }));
   await using _alarms = keepAlarms(alarmsOn(ground), () => [config]);
   say(`Worker ${served.worker} is at work on account '${config.account}', until Ctrl-C.`);
-  showSchedule(await scheduleOf(ground.warehouse.pg, config));
+  showSchedule(await patient(() => scheduleOf(ground.warehouse.pg, config)));
   await Promise.race([aborted(signal), served.failed]);
   say(handingOver);
 }
 
 /** What is wrong with one account stops no other one: it is told, and tried again. */
-async function serveFleet(first: Fleet, ground: Ground, { jobs, signal, fleet }: Deps, asked: HangUp): Promise<void> {
+async function serveFleet(
+  first: Fleet,
+  ground: Ground,
+  { jobs, signal, fleet }: Deps,
+  { asked, patient }: { asked: HangUp; patient: Patient },
+): Promise<void> {
   const served = new Map<string, { given: string; serving: Served }>();
   let known = first;
   const alarms = new Map<string, Config['alarm']>();
@@ -91,7 +122,7 @@ async function serveFleet(first: Fleet, ground: Ground, { jobs, signal, fleet }:
     if (served.get(account)?.given === given) return;
     await leave(account);
     try {
-      const serving = await serve(ground, config, { jobs, signal, beside });
+      const serving = await patient(() => serve(ground, config, { jobs, signal, beside }));
       served.set(account, { given, serving });
       if (told.delete(account)) say(`${style('green', `✓ ${account}:`, process.stderr)} is served now`);
       serving.failed.catch(async error => {
@@ -99,6 +130,7 @@ async function serveFleet(first: Fleet, ground: Ground, { jobs, signal, fleet }:
         if (served.get(account)?.serving === serving) await leave(account);
       });
     } catch (error) {
+      if (error instanceof Interrupted) return;
       tell(account, error);
     }
   };
@@ -164,9 +196,7 @@ const handingOver = 'Handing over at the next page…';
 function wordsFor(error: unknown): string {
   if (error instanceof ShelfdeskError) return `${error.message}. ${error.remedy}`;
   const message = error instanceof Error ? error.message : String(error);
-  return isAway(error)
-    ? `${message}; it is tried again`
-    : `${message} (a bug; it is tried again, and the log has more)`;
+  return `${message} (a bug; it is tried again, and the log has more)`;
 }
 
 function namesOf(accounts: readonly string[]): string {

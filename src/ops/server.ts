@@ -8,7 +8,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
 import type { WebConfig } from '../config.ts';
-import { isAway, ShelfdeskError, UsageError } from '../errors.ts';
+import { awaySaid, isAway, ShelfdeskError, UsageError } from '../errors.ts';
 import type { Served } from './accounts.ts';
 import { cookieName, type Door, hostOf, isForwarded, isLoopback, isSameOrigin, makeDoor, sessionMs } from './auth.ts';
 import { boardOf, boardPolicy } from './board.ts';
@@ -90,7 +90,7 @@ export async function makeApp(site: Site): Promise<{ app: FastifyInstance; close
   const door = makeDoor({ operator: site.web.token, viewer: site.web.viewerToken }, () => clock.now());
   const app = fastify({ bodyLimit: 4096, forceCloseConnections: true, routerOptions: { maxParamLength: 1000 } });
   const live = makeLive(clock, error => {
-    if (isAway(error)) return 'The warehouse does not answer: these figures are the last ones seen.';
+    if (isAway(error)) return `${awaySaid(error, 'The warehouse')}. These figures are the last ones seen.`;
     log.error(error, 'the page cannot read its figures');
     return 'The figures cannot be read: the log says why.';
   });
@@ -110,7 +110,10 @@ export async function makeApp(site: Site): Promise<{ app: FastifyInstance; close
     if (isAway(error as unknown))
       return sendHtml(
         reply.code(503).header('retry-after', '5'),
-        messagePage('The warehouse does not answer.', 'It is not the page: look at the database, and load this again.'),
+        messagePage(
+          `${awaySaid(error, 'The warehouse')}.`,
+          'It is not the page: look at the database, and load this again.',
+        ),
       );
     log.error(error, 'the page failed');
     return sendHtml(reply.code(500), messagePage('This went wrong.', 'The log says why.'));

@@ -18,7 +18,7 @@ import {
 } from 'bullmq';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { ShelfdeskError } from '../errors.ts';
+import { Away, exitCodes, isAway, ShelfdeskError } from '../errors.ts';
 import { givesUp } from '../warehouse/pool.ts';
 
 /**
@@ -115,13 +115,10 @@ async function onRedis(url: string): Promise<Queues> {
     await redis.ping();
   } catch (error) {
     redis.disconnect();
-    const why = (trouble ?? (error as Error)).message;
-    throw new ShelfdeskError(
-      `Redis does not answer: ${why}`,
-      'Check REDIS_URL, or leave it out: then the queue lives in PostgreSQL.',
-      1,
-      error,
-    );
+    const why: unknown = trouble ?? error;
+    const remedy = 'Check REDIS_URL, or leave it out: then the queue lives in PostgreSQL.';
+    if (isAway(why)) throw new Away(why, 'Redis', remedy);
+    throw new ShelfdeskError(`Redis does not answer: ${(why as Error).message}`, remedy, exitCodes.failed, error);
   }
   return {
     open(name) {
@@ -166,11 +163,11 @@ async function onPostgres(url: string): Promise<Queues> {
   pool.setMaxListeners(0);
   pool.on('error', () => {});
   pool.on('connect', client => client.on('error', () => {})); // While BullMQ has it: see warehouse/pool.ts.
-  const client = await pool.connect();
   try {
-    if (!(await isComplete(client))) await runMigrations(client);
-  } finally {
-    client.release();
+    await makeTables(pool);
+  } catch (error) {
+    await pool.end();
+    throw error;
   }
   // One pool for all of BullMQ's parts. It takes one of node-postgres; only its types describe the methods more narrowly.
   const connection = pool as unknown as PgPool;
@@ -199,6 +196,23 @@ async function onPostgres(url: string): Promise<Queues> {
     },
     [Symbol.asyncDispose]: () => inTime(pool.end()),
   };
+}
+
+async function makeTables(pool: pg.Pool): Promise<void> {
+  const client = await pool.connect();
+  try {
+    if (!(await isComplete(client))) await runMigrations(client);
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError) || error.code !== '42501') throw error;
+    throw new ShelfdeskError(
+      `the tables of the queue are missing, or this role may not use them: ${error.message}`,
+      'Run `npx shelfdesk migrate` as the role that owns the tables.',
+      exitCodes.failed,
+      error,
+    );
+  } finally {
+    client.release();
+  }
 }
 
 /** A worker that may not make tables finds them made: making what is there would be refused as well. */

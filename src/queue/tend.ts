@@ -3,8 +3,9 @@
  * matter how a job was lost: with its worker, with the queue, or when a stream ended and nobody was left to go on. And
  * whoever is at work on what people have paused or canceled is stopped.
  */
+import { untilBack } from '../away.ts';
 import type { Context } from '../context.ts';
-import { FencedOff, isAway, Paused } from '../errors.ts';
+import { awaySaid, FencedOff, Paused } from '../errors.ts';
 import { streams } from '../streams/index.ts';
 import { isAuditDue } from '../warehouse/audit.ts';
 import { heldBy, release, stopped } from '../warehouse/claims.ts';
@@ -177,17 +178,19 @@ export function keepTending(ctx: Context, look: () => Promise<void>, beside = 1)
   };
   const failed = (async () => {
     await Promise.resolve(); // `look` may speak of what its caller is still opening.
-    let away = false;
-    while (!signal.aborted) {
+    const attempt = () => {
       rung = false;
+      return look();
+    };
+    while (!signal.aborted) {
       try {
-        await look();
-        away = false;
+        await untilBack(attempt, async (error, tries) => {
+          if (signal.aborted) throw error;
+          ctx.log[tries === 1 ? 'warn' : 'debug']({ error: error.message }, `${awaySaid(error)}; waiting for it`);
+          await pause();
+        });
       } catch (error) {
-        if (signal.aborted) break;
-        if (!isAway(error)) throw error;
-        ctx.log[away ? 'debug' : 'warn']({ error: error.message }, 'the database or Redis is away, it is waited for');
-        away = true;
+        if (!signal.aborted) throw error;
       }
       await pause();
     }

@@ -3,8 +3,10 @@
  * about the work; the queue only has to know whether the job is to be delivered again, and when.
  */
 import { DelayedError, UnrecoverableError, WaitingError } from 'bullmq';
+import { untilBack } from '../away.ts';
 import type { Context } from '../context.ts';
 import {
+  awaySaid,
   Busy,
   exitCodes,
   Fatal,
@@ -127,22 +129,23 @@ export function work(
   }
 
   /** Until the database answers. What cannot be told for another reason leaves a failed job, which is added anew: not at once. */
-  async function whenBack<T>(tell: () => Promise<T>): Promise<T> {
-    for (;;) {
-      try {
-        return await tell();
-      } catch (error) {
-        if (signal.aborted) throw error;
-        await ctx.clock.sleep(awayMs, signal).catch(() => {});
-        if (!isAway(error)) throw error;
-      }
-    }
+  function whenBack<T>(tell: () => Promise<T>): Promise<T> {
+    const rest = () => ctx.clock.sleep(awayMs, signal).catch(() => {});
+    const pause = async (error: Error) => {
+      if (signal.aborted) throw error;
+      await rest();
+    };
+    return untilBack(tell, pause).catch(async error => {
+      if (!signal.aborted) await rest();
+      throw error;
+    });
   }
 
   let toldMs = Number.NEGATIVE_INFINITY;
   const taking = queue.work(run, error => {
     const quiet = ctx.clock.monotonic() - toldMs < quietMs;
-    ctx.log[quiet ? 'debug' : 'warn']({ error: error.message }, 'the queue is in trouble, it is tried again');
+    const what = isAway(error) ? awaySaid(error, 'the queue') : 'the queue is in trouble';
+    ctx.log[quiet ? 'debug' : 'warn']({ error: error.message }, `${what}; it is tried again`);
     if (!quiet) toldMs = ctx.clock.monotonic();
   });
   let closed: Promise<void> | undefined;

@@ -1,6 +1,7 @@
 /** One stream of one run, from taking it up to the last word about it: the body of every job that reads a stream. */
+import { untilBack } from '../away.ts';
 import type { Context, JobContext } from '../context.ts';
-import { Busy, ClockMoved, FencedOff, Interrupted, isAway, Paused, StreamFailed } from '../errors.ts';
+import { awaySaid, Busy, ClockMoved, FencedOff, Interrupted, isAway, Paused, StreamFailed } from '../errors.ts';
 import { type Claim, finish, finishUntaken, release, takeUp, type Work } from '../warehouse/claims.ts';
 import { takeCredits } from './failures.ts';
 import type { Outcome } from './sync.ts';
@@ -27,19 +28,17 @@ export async function runStream(ctx: JobContext, work: Work, reads: Reads): Prom
     claimed++;
     return reads.read(job, claim);
   };
-  for (let tries = 1; ; tries++) {
-    const before = claimed;
-    try {
-      await once(ctx, work, { ...reads, read });
-      return;
-    } catch (error) {
-      if (!isAway(error)) throw error;
-      const what = { run: work.run, stream: work.stream, error: error.message };
-      ctx.log[tries === 1 ? 'warn' : 'debug'](what, 'the database is away, it is waited for');
-      const paid = claimed > before;
-      await ctx.clock.sleep(paid ? Math.min(longestAwayMs, awayMs * 2 ** (claimed - 1)) : awayMs, ctx.signal);
-    }
-  }
+  let before = 0;
+  const attempt = () => {
+    before = claimed;
+    return once(ctx, work, { ...reads, read });
+  };
+  await untilBack(attempt, async (error, tries) => {
+    const what = { run: work.run, stream: work.stream, error: error.message };
+    ctx.log[tries === 1 ? 'warn' : 'debug'](what, `${awaySaid(error)}; waiting for it`);
+    const paid = claimed > before;
+    await ctx.clock.sleep(paid ? Math.min(longestAwayMs, awayMs * 2 ** (claimed - 1)) : awayMs, ctx.signal);
+  });
 }
 
 async function once(ctx: JobContext, work: Work, { read, isDone }: Reads): Promise<void> {

@@ -9,7 +9,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { Away, exitCodes, isAway, ShelfdeskError } from '../errors.ts';
 import { keepChecksums, refuseIfEdited } from './checksums.ts';
 import { ownNames } from './pool.ts';
 
@@ -67,7 +67,8 @@ export async function migrate(url: string, folder: string = ownFolder): Promise<
       await keepChecksums(client, folder),
     );
   } catch (error) {
-    throw error instanceof ShelfdeskError ? error : await explain(error as pg.DatabaseError, url, folder);
+    if (error instanceof ShelfdeskError) throw error;
+    throw isAway(error) ? new Away(error) : await explain(error as pg.DatabaseError, url, folder);
   } finally {
     await client.end().catch(() => {}); // Ends an open transaction and the lock with it.
   }
@@ -94,13 +95,11 @@ async function connect(url: string): Promise<pg.Client> {
     await client.connect();
     return client;
   } catch (cause) {
+    const where = `database ${client.database} on ${client.host}:${client.port}`;
+    const remedy = 'Check DATABASE_URL, and that the server runs and lets this machine in.';
+    if (isAway(cause)) throw new Away(cause, where, remedy);
     const { message, code } = cause as NodeJS.ErrnoException;
-    throw new ShelfdeskError(
-      `no connection to database ${client.database} on ${client.host}:${client.port}: ${message || code}`,
-      'Check DATABASE_URL, and that the server runs and lets this machine in.',
-      exitCodes.failed,
-      cause,
-    );
+    throw new ShelfdeskError(`no connection to ${where}: ${message || code}`, remedy, exitCodes.failed, cause);
   }
 }
 

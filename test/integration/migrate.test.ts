@@ -350,7 +350,7 @@ test('a database that cannot be reached is named without its password', async ()
   const unreachable = 'postgres://somebody:not-to-be-shown@127.0.0.1:1/warehouse';
   const error = await migrate(unreachable).catch(error => error);
   expect(error).toMatchObject({
-    message: 'no connection to database warehouse on 127.0.0.1:1: connect ECONNREFUSED 127.0.0.1:1',
+    message: 'database warehouse on 127.0.0.1:1 does not answer: connect ECONNREFUSED 127.0.0.1:1',
     remedy: expect.stringContaining('DATABASE_URL'),
   });
   expect(inspect(error, { depth: 9 })).not.toContain('not-to-be-shown');

@@ -1,0 +1,172 @@
+/**
+ * A worker that begins while its database takes nothing waits for it, says why, and goes on: each reason is made in a real
+ * PostgreSQL. A command ends with the same words, and without a stack.
+ */
+import { renameSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { describe, expect, type TestContext, test } from 'vitest';
+import { migrate } from '../../src/warehouse/migrate.ts';
+import { settingsFor, shelfdesk } from '../support/cli.ts';
+import { startOwnServer } from '../support/own-server.ts';
+import { freshDatabase } from '../support/postgres.ts';
+import { aName } from '../support/readers.ts';
+import { wayTo } from '../support/way.ts';
+
+const nowhere = { url: 'http://127.0.0.1:1/api/v1', token: 'none' };
+const envFor = (url: string) => ({ ...settingsFor(url, nowhere), SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: '' });
+
+interface Worker {
+  /** What it has said so far. */
+  told(): string;
+  /** Waits until it has said so; fails if it ends before that. */
+  says(words: RegExp): Promise<void>;
+  /** Ends it as people do, and holds it to how a worker ends. */
+  stop(): Promise<void>;
+}
+
+type AtEnd = TestContext['onTestFinished'];
+
+function startWorker(url: string, atEnd: AtEnd): Worker {
+  const { process, finished } = shelfdesk(['start'], envFor(url));
+  atEnd(() => void process.kill('SIGKILL'));
+  let told = '';
+  const listeners = new Set<() => void>();
+  process.stderr!.on('data', chunk => {
+    told += chunk;
+    for (const listener of listeners) listener();
+  });
+  return {
+    told: () => told,
+    says: words =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          if (words.test(told)) resolve();
+        };
+        listeners.add(look);
+        void finished.then(({ code }) => reject(new Error(`ended with ${code}, and had said:\n${told}`)));
+        look();
+      }),
+    async stop() {
+      process.kill('SIGTERM');
+      expect(await finished).toMatchObject({ code: 0, signal: null });
+      expect(told).not.toMatch(/\n {4}at /);
+    },
+  };
+}
+
+const atWork = /is at work on account 'default'/;
+
+describe.concurrent('a worker that begins', () => {
+  test('waits while the server only reads, and a command says so', async ({ onTestFinished }) => {
+    await using db = await freshDatabase();
+    const name = new URL(db.url).pathname.slice(1);
+    await db.pool.query(`alter database ${name} set default_transaction_read_only = on`);
+    const worker = startWorker(db.url, onTestFinished);
+    await worker.says(/! the (warehouse|database) cannot be used: read-only \(cannot execute .*\); waiting for it\n/);
+    const command = await shelfdesk(['sync'], envFor(db.url)).finished;
+    expect(command).toMatchObject({ code: 1, stdout: '' });
+    expect(command.stderr).toMatch(/^error: the database cannot be used: read-only \(.*\)\nNothing is lost\./m);
+    expect(command.stderr).not.toMatch(/\n {4}at /);
+    await db.pool.query(
+      `set default_transaction_read_only = off; alter database ${name} reset default_transaction_read_only`,
+    );
+    await worker.says(atWork);
+    // Once, however often it was tried.
+    const said = worker.told().match(/^! the (warehouse|database) cannot be used: read-only/gm) ?? [];
+    expect(new Set(said).size).toBe(said.length);
+    await worker.stop();
+  });
+
+  test('waits while there are too many connections', async ({ onTestFinished }) => {
+    await using db = await freshDatabase();
+    const role = aName('worker');
+    await migrate(db.url); // The owner gives the role what is new since: the tables of the queue.
+    const url = new URL(db.url);
+    [url.username, url.password] = [role, 'x'];
+    await db.pool.query(`create role ${role} login password 'x' connection limit 0; grant shelfdesk_writer to ${role}`);
+    try {
+      const worker = startWorker(url.href, onTestFinished);
+      await worker.says(
+        /! the warehouse cannot be used: too many connections \(too many connections for role .*\); waiting for it\n/,
+      );
+      await db.pool.query(`alter role ${role} connection limit -1`);
+      await worker.says(atWork);
+      await worker.stop();
+    } finally {
+      await db.pool.query(`select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename = '${role}'`);
+      await db.pool.query(`drop role ${role}`);
+    }
+  });
+
+  test('waits where nobody answers, and can be told to end meanwhile', async ({ onTestFinished }) => {
+    await using db = await freshDatabase();
+    await using way = await wayTo(db.url);
+    await way.close();
+    const [one, other] = [startWorker(way.url, onTestFinished), startWorker(way.url, onTestFinished)];
+    const waits = /! the warehouse does not answer: connect ECONNREFUSED .*; waiting for it\n/;
+    await Promise.all([one.says(waits), other.says(waits)]);
+    await other.stop();
+    await way.open();
+    await one.says(atWork);
+    await one.stop();
+  });
+
+  test('waits while the server crashes in the middle of the migration and recovers; and while its disk is full', async ({
+    onTestFinished,
+  }) => {
+    await using server = await startOwnServer({ empty: true, settings: { fsync: 'off' } });
+    const connect = async () => {
+      const client = new pg.Client({ connectionString: server.url });
+      client.on('error', () => {});
+      await client.connect();
+      onTestFinished(() => client.end().catch(() => {}));
+      return client;
+    };
+    // Some way into the migration it has to wait for a name that somebody else is about to take.
+    const blocker = await connect();
+    await blocker.query('begin; create schema analytics');
+    const worker = startWorker(server.url, onTestFinished);
+    const looker = await connect();
+    await expect
+      .poll(
+        async () => {
+          const { rows } = await looker.query(
+            `select pid from pg_stat_activity where application_name = 'shelfdesk: migrates' and wait_event_type = 'Lock'`,
+          );
+          return rows[0]?.pid;
+        },
+        { timeout: 60_000 },
+      )
+      .toEqual(expect.any(Number));
+    const { rows: done } = await looker.query('select count(*)::int as n from sync.migrations');
+    expect(done[0].n).toBeGreaterThan(10);
+    const { rows } = await looker.query(
+      `select pid from pg_stat_activity where application_name = 'shelfdesk: migrates'`,
+    );
+    // A backend that is killed takes the whole server down: all sessions end, it recovers, and starts anew.
+    process.kill(rows[0].pid, 'SIGKILL');
+    await worker.says(/! .*; waiting for it\n/);
+    await worker.says(atWork);
+    await worker.stop();
+
+    const owner = await connect();
+    expect((await owner.query('select count(*)::int as n from sync.migrations')).rows[0].n).toBeGreaterThan(done[0].n);
+    // The file of one table leads to a device that is always full: PostgreSQL meets a real ENOSPC.
+    await owner.query('truncate sync.workers');
+    await owner.query('checkpoint');
+    const { rows: paths } = await owner.query(
+      `select current_setting('data_directory') as data, pg_relation_filepath('sync.workers') as file`,
+    );
+    const file = join(paths[0].data, paths[0].file);
+    renameSync(file, `${file}.kept`);
+    symlinkSync('/dev/full', file);
+    const next = startWorker(server.url, onTestFinished);
+    await next.says(
+      /! the warehouse cannot be used: disk full \(could not extend file .*No space left on device\); waiting for it\n/,
+    );
+    renameSync(`${file}.kept`, file);
+    await next.says(atWork);
+    await next.stop();
+  });
+});
