@@ -20,6 +20,7 @@ export interface Service {
 export interface Compose {
   services: Record<'shelfdesk' | 'page' | 'sandbox' | 'postgres' | 'redis', Service>;
   volumes: Record<string, unknown>;
+  configs: Record<'program_role', { content: string }>;
   [more: string]: unknown;
 }
 

@@ -9,7 +9,7 @@ import { readCompose } from '../support/compose.ts';
 import { root } from '../support/docker.ts';
 
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
-const { services, volumes } = readCompose();
+const { services, volumes, configs } = readCompose();
 const { shelfdesk, page, sandbox, postgres, redis } = services;
 
 /** Each instruction and what it is given, lines joined, comments left out. */
@@ -121,7 +121,8 @@ describe('the services', () => {
     });
   });
 
-  test('there can be several workers: no name and no port of their own', () => {
+  test('there can be several workers: their number is a variable, and none has a name or a port of its own', () => {
+    expect(shelfdesk.scale).toBe('${SHELFDESK_WORKERS:-1}');
     expect(shelfdesk).not.toHaveProperty('container_name');
     expect(shelfdesk).not.toHaveProperty('ports');
   });
@@ -169,8 +170,9 @@ describe('the settings', () => {
     expect(postgres.environment!.POSTGRES_PASSWORD).toBe(variable('POSTGRES_PASSWORD'));
     expect(redis.command!.slice(-2)).toEqual(['--requirepass', variable('REDIS_PASSWORD')]);
     expect(redis.environment!.REDISCLI_AUTH).toBe(variable('REDIS_PASSWORD'));
-    const { POSTGRES_USER: user, POSTGRES_DB: database, POSTGRES_PASSWORD: password } = postgres.environment!;
-    expect(environment.DATABASE_URL).toBe(`postgres://${user}:${password}@postgres:5432/${database}`);
+    expect(environment.DATABASE_URL).toBe(
+      `postgres://shelfdesk:${variable('POSTGRES_PASSWORD')}@postgres:5432/shelfdesk`,
+    );
     expect(environment.REDIS_URL).toBe(`redis://:${variable('REDIS_PASSWORD')}@redis:6379`);
   });
 
@@ -200,6 +202,17 @@ describe('the servers', () => {
   test('are reached from this machine only', () => {
     expect([postgres.ports, redis.ports]).toEqual([['127.0.0.1:5432:5432'], ['127.0.0.1:6379:6379']]);
     expect(sandbox).not.toHaveProperty('ports');
+  });
+
+  test('PostgreSQL makes the role of the program where its volume is new, as OPERATIONS.md says', () => {
+    expect(postgres.configs).toEqual([
+      { source: 'program_role', target: '/docker-entrypoint-initdb.d/program_role.sh' },
+    ]);
+    const { content } = configs.program_role;
+    const [, role] = /^```sql\n(create role shelfdesk .*?)^```$/ms.exec(read('docs/OPERATIONS.md'))!;
+    expect(content).toContain(role!.replace("'…'", ":'password'"));
+    expect(content).toContain('alter role postgres password null;');
+    expect(postgres.healthcheck!.test.at(-1)).toContain('--username shelfdesk --dbname shelfdesk');
   });
 
   test('keep what they have', () => {

@@ -101,6 +101,8 @@ describe('settings', () => {
       'TEST_DATABASE_URL',
       'NO_COLOR',
       'REDISCLI_AUTH',
+      'SHELFDESK_WORKERS', // of Compose alone
+      'ON_ERROR_STOP', // of psql
       'ACME_TOKEN', // of the examples
     ]);
     const service = /^(POSTGRES|REDIS)_(USER|DB|PASSWORD)$/;
