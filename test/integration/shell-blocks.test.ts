@@ -1,11 +1,14 @@
 /**
  * Every shell block of the README and of docs/, run line by line as people would, in a folder that looks like a checkout:
- * beside a sandbox, on a database of its own. What serves until somebody ends it is ended as soon as it says that it serves.
+ * beside a sandbox, on a database of its own, as the role that OPERATIONS.md recommends. What serves until somebody ends it is
+ * ended as soon as it says that it serves.
  *
- * Those of docs/ run where CI is set, and blocks with Docker where an engine answers. `npm` scripts are looked up only: .ci/run runs the tests and
+ * Those of docs/ run where CI is set, and blocks with Docker where an engine answers: in a project of their own, so that a
+ * Shelfdesk of this machine keeps its containers and its data. `npm` scripts are looked up only: .ci/run runs the tests and
  * test/integration/commands.test.ts the demo, and the soak takes minutes.
  */
 import { execFile, execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
   mkdirSync,
@@ -19,13 +22,15 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/server.ts';
+import { migrate } from '../../src/warehouse/migrate.ts';
 import { settingsFor } from '../support/cli.ts';
-import { root } from '../support/docker.ts';
+import { composeApart, readCompose } from '../support/compose.ts';
+import { patience, root } from '../support/docker.ts';
 import { long } from '../support/long.ts';
 import { configFor, syncOnce } from '../support/mirror.ts';
-import { freshDatabase } from '../support/postgres.ts';
 
 const documents = ['README.md', ...readdirSync(join(root, 'docs')).map(name => `docs/${name}`)].filter(path =>
   path.endsWith('.md'),
@@ -40,7 +45,10 @@ const blocks = documents.flatMap(path =>
 /** What a command needs that this machine may lack. */
 const needs = {
   docker: { lacks: { lacksDocker: !inject('docker') }, there: inject('docker') },
-  pgTools: { lacks: { lacksPgTools: !pgToolsAreThere() }, there: pgToolsAreThere() },
+  pgTools: {
+    lacks: { lacksPgTools: !pgToolsAreThere() && !inject('docker') },
+    there: pgToolsAreThere() || inject('docker'),
+  },
 } as const;
 
 declare module 'vitest' {
@@ -61,7 +69,7 @@ function pgToolsAreThere(): boolean {
 }
 
 const needOf = (text: string) =>
-  /\bdocker\b/.test(text) ? needs.docker : /\b(pg_dump|createdb|pg_restore)\b/.test(text) ? needs.pgTools : undefined;
+  /\bdocker\b/.test(text) ? needs.docker : /\b(pg_dump|pg_restore)\b/.test(text) ? needs.pgTools : undefined;
 
 /** `npx shelfdesk …`: the program. What would serve for ever is told to end once it says that it serves, and has to end well. */
 const npx = `#!/usr/bin/env bash
@@ -97,21 +105,29 @@ const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'));
 if (verb !== 'ci' && !((verb === 'run' ? script : verb) in scripts)) throw new Error('there is no script ' + script);
 `;
 
+/** Those of the image that docker-compose.yml names, where this machine has none that are new enough. */
+const pgTool = (name: string) => `#!/bin/sh
+exec docker run --rm --interactive --network host --volume "$PWD:$PWD" --workdir "$PWD" ${readCompose().services.postgres.image} ${name} "$@"
+`;
+
 const run = promisify(execFile);
 const opened = new AsyncDisposableStack();
+const project = `shelfdesk-blocks-${randomBytes(4).toString('hex')}`;
 let folder: string;
 let environment: Record<string, string>;
 let placeholders: [string, string][];
 
 beforeAll(async () => {
-  const db = opened.use(await freshDatabase());
+  const url = await documentedDatabase();
+  await migrate(url);
   const sandbox = await startSandbox({ credits: 1e9, requestsPerSecond: 1e6, tickets: 12, adminPort: 0 });
   opened.defer(() => sandbox.close());
-  const { run: first } = await syncOnce(configFor(db.url, sandbox));
-  const { rows } = await db.pool.query('select number from helpdesk.tickets limit 1');
+  const { run: first } = await syncOnce(configFor(url, sandbox));
+  const rows = await ask(url, 'select number from helpdesk.tickets limit 1');
   placeholders = [
     ['http://127.0.0.1:4011', sandbox.adminUrl!],
-    ['why 4711', `why ${rows[0].number}`],
+    ['shelfdesk-trial', `${project}-trial`],
+    ['why 4711', `why ${rows[0]!.number}`],
     ['runs show 1', `runs show ${first}`],
   ];
   folder = mkdtempSync(join(tmpdir(), 'shelfdesk-blocks-'));
@@ -119,13 +135,16 @@ beforeAll(async () => {
   for (const name of readdirSync(root))
     if (!['.git', '.env', '.shelfdesk'].includes(name)) symlinkSync(join(root, name), join(folder, name));
   mkdirSync(join(folder, '.bin'));
-  for (const [name, text] of Object.entries({ npx, npm, 'serve.js': serve })) {
+  const tools = pgToolsAreThere() ? [] : ['pg_dump', 'pg_restore', 'psql'].map(name => [name, pgTool(name)] as const);
+  for (const [name, text] of [...Object.entries({ npx, npm, 'serve.js': serve }), ...tools]) {
     writeFileSync(join(folder, '.bin', name), text);
     chmodSync(join(folder, '.bin', name), 0o755);
   }
   writeFileSync(join(folder, '.bin', 'package.json'), '{"type":"module"}');
   environment = {
-    ...settingsFor(db.url, sandbox),
+    ...Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith('DOCKER_'))),
+    ...composeApart(join(folder, '.bin'), project),
+    ...settingsFor(url, sandbox),
     PATH: `${join(folder, '.bin')}:${process.env.PATH}`,
     HOME: folder,
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '',
@@ -134,7 +153,50 @@ beforeAll(async () => {
     SCHEDULE_NIGHTLY: '',
   };
 });
-afterAll(() => opened.disposeAsync());
+afterAll(async () => {
+  try {
+    if (!inject('docker')) return;
+    for (const one of [project, `${project}-trial`])
+      await run('docker', ['compose', '--project-name', one, '--profile', '*', 'down', '--volumes'], {
+        env: environment,
+      });
+    await run('docker', ['image', 'rm', '--force', project], { env: environment });
+  } finally {
+    await opened.disposeAsync();
+  }
+}, patience.timeout);
+
+/** Made by a superuser as OPERATIONS.md says. Answers with its DATABASE_URL. */
+async function documentedDatabase(): Promise<string> {
+  const { url: superusers, prefix } = inject('postgres');
+  const name = `${prefix}blocks`;
+  const operations = readFileSync(join(root, 'docs/OPERATIONS.md'), 'utf8');
+  const [, told] = /^```sql\n(create role shelfdesk [\s\S]*?)^```$/m.exec(operations)!;
+  const statements = told!
+    .replaceAll(/\bshelfdesk\b/g, name)
+    .replace('…', 'x')
+    .trim()
+    .split('\n');
+  opened.defer(async () => {
+    await ask(superusers, `drop database if exists ${name} with (force)`);
+    await ask(superusers, `drop owned by ${name} cascade; drop role ${name}`);
+  });
+  for (const statement of statements) await ask(superusers, statement);
+  // The roles of the server were made for all tests by another role. In a server of its own this one makes them itself.
+  await ask(superusers, `grant shelfdesk_reader, shelfdesk_reader_pii, shelfdesk_sql to ${name} with admin option`);
+  const url = new URL(superusers);
+  [url.username, url.password, url.pathname] = [name, 'x', name];
+  return url.href;
+}
+
+async function ask(url: string, statement: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  return await client
+    .query(statement)
+    .then(({ rows }) => rows)
+    .finally(() => client.end());
+}
 
 test('there are blocks to run', () => {
   expect(blocks.length).toBeGreaterThan(15);
@@ -146,8 +208,10 @@ describe('runs as it stands:', () => {
     const need = needOf(text);
     const takes = name.startsWith('README.md') ? {} : long;
     const lacks = need !== undefined && !need.there ? { skip: true, meta: need.lacks } : takes;
-    test(name, lacks, async () => {
-      let script = text;
+    test(name, { ...lacks, ...(need === needs.docker && patience) }, async () => {
+      // Those of the README begin with nothing.
+      let script =
+        need === needs.docker && name.startsWith('docs/') ? `docker compose up --detach --wait\n${text}` : text;
       for (const [from, to] of placeholders) script = script.replaceAll(from, to);
       const ran = run('bash', ['--norc', '-eu', '-c', script], { cwd: folder, env: environment });
       ran.child.stdin?.end();

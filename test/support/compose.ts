@@ -1,6 +1,11 @@
-/** docker-compose.yml as a YAML parser reads it, so that tests ask for what it says and not for how it is written. */
-import { readFileSync } from 'node:fs';
+/**
+ * docker-compose.yml as a YAML parser reads it, so that tests ask for what it says and not for how it is written; and what keeps
+ * a stack of a test apart.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { parse } from 'yaml';
+import { root } from './docker.ts';
 
 export interface Service {
   image: string;
@@ -27,4 +32,31 @@ export interface Compose {
 export function readCompose(): Compose {
   const text = readFileSync(new URL('../../docker-compose.yml', import.meta.url), 'utf8');
   return parse(text, { merge: true }) as Compose;
+}
+
+/**
+ * The environment that keeps `docker compose` of a test apart from any other Shelfdesk of this machine: volumes and an image of
+ * its own, no ports, which may be taken, and no .env. The override is written to `folder`.
+ */
+export function composeApart(folder: string, project: string): Record<string, string> {
+  const [override, none] = [join(folder, 'apart.yml'), join(folder, 'none.env')];
+  writeFileSync(
+    override,
+    `
+services:
+  shelfdesk: { image: ${project} }
+  page: { image: ${project}, ports: !reset [] }
+  sandbox: { image: ${project} }
+  postgres: { ports: !reset [] }
+  redis: { ports: !reset [] }
+`,
+  );
+  writeFileSync(none, '');
+  return {
+    COMPOSE_PROJECT_NAME: project,
+    COMPOSE_FILE: [join(root, 'docker-compose.yml'), override].join(':'),
+    COMPOSE_ENV_FILES: none,
+    COMPOSE_PROFILES: '',
+    COMPOSE_PROGRESS: 'quiet',
+  };
 }

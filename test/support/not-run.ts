@@ -28,7 +28,7 @@ const needs = [
   {
     name: 'pg_dump',
     lack: 'lacksPgTools',
-    remedy: "To run them, install PostgreSQL's client programs of version 18 or newer.",
+    remedy: "To run them, install PostgreSQL's client programs of version 18 or newer, or start a Docker engine.",
     onCi: false,
   },
   {

@@ -122,7 +122,7 @@ describe('the services', () => {
   });
 
   test('there can be several workers: their number is a variable, and none has a name or a port of its own', () => {
-    expect(shelfdesk.scale).toBe('${SHELFDESK_WORKERS:-1}');
+    expect(shelfdesk.scale).toBe(`\${SHELFDESK_WORKERS:-1}`);
     expect(shelfdesk).not.toHaveProperty('container_name');
     expect(shelfdesk).not.toHaveProperty('ports');
   });
