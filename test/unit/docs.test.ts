@@ -101,7 +101,8 @@ describe('settings', () => {
       'TEST_DATABASE_URL',
       'NO_COLOR',
       'REDISCLI_AUTH',
-      'SHELFDESK_WORKERS', // of Compose alone
+      'SHELFDESK_WORKERS', // of docker-compose.yml alone
+      'COMPOSE_PROJECT_NAME', // of Compose
       'ON_ERROR_STOP', // of psql
       'ACME_TOKEN', // of the examples
     ]);
