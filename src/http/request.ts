@@ -60,6 +60,12 @@ export interface Reply<T> {
   readonly total: number | undefined;
 }
 
+/** The grain of the Date header. */
+const grainMs = 1000;
+
+/** A reply was true by this time, by the source's clock: its data was read before its Date was written, and the Date has a grain. */
+export const trueByOf = ({ date }: Pick<Reply<unknown>, 'date'>): number => date + grainMs;
+
 /** The record, or what is wrong with it: the first few reasons. */
 export function check<T>(schema: z.ZodType<T>, raw: unknown, place: number): { readable: T } | Unreadable {
   const checked = schema.safeParse(raw);

@@ -36,7 +36,7 @@ export const customers: ListStream<Customer> = {
       name: 'helpdesk.customers',
       from: page,
       columns: [text('id'), text('first_name'), text('last_name'), text('summary')],
-      atFirst: { _created_after: '$6', _created_before: '$7', _checked_at: '$4' },
+      atFirst: { _created_after: '$7', _created_before: '$8', _checked_at: '$4' },
       ofTombstone: ['_deleted_after'],
     },
     [

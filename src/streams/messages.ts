@@ -34,7 +34,7 @@ export const messages: DetailStream<TicketInDetail, Message> = {
       columns: [
         text('id'),
         derived('ticket_id', `ticket ->> 'id'`),
-        derived('position', '($7::int[])[n]'),
+        derived('position', '($8::int[])[n]'),
         text('type'),
         text('direction'),
         text('user_id'),
@@ -44,7 +44,7 @@ export const messages: DetailStream<TicketInDetail, Message> = {
         apart(text('body')),
         apart(text('more_body')),
         // What was taken out of the record for good has no plain text either.
-        derived('body_text', `case when record ->> 'body' is not null then ($6::text[])[n] end`),
+        derived('body_text', `case when record ->> 'body' is not null then ($7::text[])[n] end`),
         boolean('htmlized'),
         time('created_at'),
       ],

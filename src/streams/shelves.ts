@@ -15,7 +15,7 @@ const table: Table = {
   leftOut: ['etag'],
   oneReader: true,
   columns: [
-    derived('owner_id', '$6::text'),
+    derived('owner_id', '$7::text'),
     text('id'),
     text('title'),
     text('description'),

@@ -56,7 +56,7 @@ export interface ListStream<T extends Row> extends Described {
   readonly daily?: string;
   /** Those of so many ids as fit on a page that a list shows; it may hide some of them. */
   among?(ids: readonly string[]): Request<T>;
-  /** Further parameters of the merge ($6…), from what was asked and when the source answered. */
+  /** Further parameters of the merge ($7…), from what was asked and when the source answered. */
   parameters?(ask: Pick<Ask, 'since'>, date: Ms): unknown[];
 }
 
@@ -94,7 +94,7 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
   readonly member: z.ZodType<T>;
   /** Works out of a member what costs time. It gives the event loop its turn. */
   derive(member: T): Promise<Derived>;
-  /** Further parameters of the merge ($6…), from the derived values of the members, and their places in the record, from 0. */
+  /** Further parameters of the merge ($7…), from the derived values of the members, and their places in the record, from 0. */
   parameters(derived: readonly unknown[], places: readonly number[]): unknown[];
   readonly names: readonly Name<P>[];
   version(record: P): Ms;

@@ -5,7 +5,7 @@
  */
 import type { Context } from '../context.ts';
 import { Gone, Retry } from '../errors.ts';
-import { check, type Reply } from '../http/request.ts';
+import { check, type Reply, trueByOf } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { DetailStream, ListStream, Row } from '../streams/stream.ts';
 import {
@@ -94,7 +94,7 @@ type Verdict = 'behind' | 'differs' | 'undecided' | 'unjudged';
 export async function examineRecords(look: Look, given: Given): Promise<Examined> {
   const { ctx, claim, repair, random } = look;
   const { stream, reply, batch, askedMs, updated } = given;
-  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply) };
   const credits = ctx.helpdesk.send.takeCredits();
   const times = new Map(reply.records.map(record => [record.id, updated?.(record)]));
   return withCare(ctx.pg, async (client, care) => {
@@ -291,7 +291,7 @@ async function examineMessages(
   record: Row,
   { askedMs, more }: { askedMs: Ms; more: ((client: Client) => Promise<void>) | undefined },
 ): Promise<boolean> {
-  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply) };
   const credits = ctx.helpdesk.send.takeCredits();
   const { batch, members, unreadable } = await detailBatch(stream, record, reply.text);
   const notes = new Set(members.filter(member => (member as { type?: unknown }).type === 'note').map(({ id }) => id));
@@ -353,7 +353,7 @@ async function examineNames(
   record: Row,
   embeds: Embeds,
 ): Promise<void> {
-  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply) };
   await withCare(ctx.pg, async (client, care) => {
     for (const embed of embeds) {
       const name = stream.names.find(one => one.embed === embed)!;

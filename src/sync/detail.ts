@@ -1,6 +1,6 @@
 /** What becomes of one record in detail: the record, its members and the names that ride along, in one transaction. */
 import type { Context } from '../context.ts';
-import type { Reply, Unreadable } from '../http/request.ts';
+import { type Reply, trueByOf, type Unreadable } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { DetailStream, Name, Row } from '../streams/stream.ts';
 import type { Claim } from '../warehouse/claims.ts';
@@ -39,7 +39,7 @@ export async function commitDetail(
   ticket: Wanted,
 ): Promise<boolean> {
   const sourceMs = reply.clockMovedMs === undefined ? ctx.helpdesk.send.sourceNow() : undefined;
-  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, sourceMs };
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply), sourceMs };
   const credits = ctx.helpdesk.send.takeCredits();
   const found = await membersOf(stream, reply);
   return withCare(ctx.pg, async (client, care) => {

@@ -6,7 +6,7 @@
 import type { Lane } from '../budget/budget.ts';
 import type { Context } from '../context.ts';
 import { ClockMoved, Gone, Retry } from '../errors.ts';
-import type { Reply, Unreadable } from '../http/request.ts';
+import { type Reply, trueByOf, type Unreadable } from '../http/request.ts';
 import type { Ask, Ms, Proof, Range, Walk } from '../reading/reading.ts';
 import type { ListStream, Row } from '../streams/stream.ts';
 import type { Claim, Work } from '../warehouse/claims.ts';
@@ -255,7 +255,7 @@ export async function commitRecords<T extends Row>(
   passedOver: (unreadable: Unreadable) => boolean = () => false,
 ): Promise<void> {
   const sourceMs = reply.clockMovedMs === undefined ? ctx.helpdesk.send.sourceNow() : undefined;
-  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, sourceMs };
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply), sourceMs };
   const unreadable = reply.unreadable.filter(one => !passedOver(one)).map(one => rejectOf(one, batch));
   const clockMoved = reply.clockMovedMs === undefined ? undefined : spanOf(reply.clockMovedMs);
   await withCare(ctx.pg, async (client, care) => {

@@ -31,7 +31,7 @@ export interface Batch {
   readonly text: (places: readonly number[], care: Care) => string;
   /** JSON text of one record, readable or not, as it came. */
   readonly record: (place: number) => string;
-  /** Further parameters of the merge ($6…) for the records at these places. */
+  /** Further parameters of the merge ($7…) for the records at these places. */
   readonly parameters: (places: readonly number[]) => readonly unknown[];
   /** Parents whose sets are complete in this batch; undefined where each record brings its own: those that changed. */
   readonly parents?: readonly string[];
@@ -41,6 +41,8 @@ export interface Batch {
 export interface Moment {
   readonly nowMs: number;
   readonly asOfMs: number;
+  /** The reply was true by this time, by the source's clock; undefined where nobody noted it: then within a minute after `asOfMs`. */
+  readonly trueByMs?: number;
   /** Now by the source's clock; undefined where the age of a change would say nothing. */
   readonly sourceMs?: number | undefined;
 }
@@ -164,6 +166,8 @@ export async function attempt(client: Client, work: () => Promise<void>): Promis
   return undefined;
 }
 
+const trueBy = ({ trueByMs }: Moment) => (trueByMs === undefined ? null : new Date(trueByMs));
+
 async function mergeOnce(
   client: Client,
   claim: Writer,
@@ -184,7 +188,7 @@ async function mergeOnce(
   }>({
     name: `merge ${batch.name}`,
     text: batch.merge.upsert,
-    values: [text, claim.account, new Date(at.nowMs), new Date(at.asOfMs), claim.run, ...parameters],
+    values: [text, claim.account, new Date(at.nowMs), new Date(at.asOfMs), claim.run, trueBy(at), ...parameters],
   });
   const { seen, inserted, updated, updated_ids, changed_ms, taken_over: takenOver, ...asked } = rows[0]!;
   const { rejects = true, suspects = true } = asked;

@@ -3,8 +3,8 @@
  * apart there (measured: 50,000 rows/s, twice what unnest or COPY to a stage reach); what is unchanged is left out by a
  * pre-filter, so that a replayed page writes nothing: no lock, no dead row, no WAL.
  *
- * Parameters of every merge: $1 the page as JSON text, $2 account, $3 now, $4 as_of of the reply, $5 the run, $6… the
- * table's own.
+ * Parameters of every merge: $1 the page as JSON text, $2 account, $3 now, $4 as_of of the reply, $5 the run, $6 the time by
+ * which the reply was true (null: not noted), $7… the table's own.
  */
 
 /** One column: its name, the SQL that takes it out of `record`, and whether `_payload` lacks it. */
@@ -30,7 +30,10 @@ export interface Table {
    * without meaning. `a.b` is the field b of a.
    */
   readonly leftOut?: readonly string[];
-  /** The column that only grows at the source, where there is one: when the record changed there. */
+  /**
+   * The column that only grows at the source, where there is one: when the record changed there. Such a table has `_true_by` too,
+   * the time by which the reply was true that the row comes from.
+   */
   readonly version?: string;
   /**
    * Where the order of commits is the order of replies, since one reader at a time holds the token: no reply need be later
@@ -144,9 +147,13 @@ export const page = `jsonb_array_elements($1::jsonb) with ordinality as e (recor
 export const elements = (json: string): string =>
   `jsonb_array_elements(case when jsonb_typeof(${json}) = 'array' then ${json} end)`;
 
-/** SQL: from here on the transaction's changes of rows are kept in sync.changes; with now, as_of (null: of the tombstone) and the run. */
-export const keepChanges = (now: string, asOf: string, run: string): string =>
-  `set_config('shelfdesk.merge', jsonb_build_object('seen_at', ${now}::timestamptz, 'as_of', ${asOf}::timestamptz, 'run', ${run}::bigint)::text, true)`;
+/**
+ * SQL: from here on the transaction's changes of rows are kept in sync.changes; with now, as_of (null: of the tombstone) and the run,
+ * and the time by which the reply was true, where there is a reply.
+ */
+export const keepChanges = (now: string, asOf: string, run: string, trueBy = 'null'): string =>
+  `set_config('shelfdesk.merge', jsonb_build_object('seen_at', ${now}::timestamptz, 'as_of', ${asOf}::timestamptz, 'run', ${run}::bigint,
+    'true_by', ${trueBy}::timestamptz)::text, true)`;
 
 // --- declaration → SQL -------------------------------------------------------------------------------------------
 
@@ -166,7 +173,7 @@ export function buildMerge(root: Table, others: readonly Table[] = [], mentions:
       ...mentions.map(mentionCte),
     ];
     return `with ${ctes.join(',\n')}
-select ${keepChanges('$3', '$4', '$5')}, (select count(*) from ${short}_row)::int as seen,
+select ${keepChanges('$3', '$4', '$5', '$6')}, (select count(*) from ${short}_row)::int as seen,
   (select count(*) from ${short}_written where inserted)::int as inserted,
   (select count(*) from ${short}_written where not inserted)::int as updated,
   (select coalesce(array_agg(id), '{}') from ${short}_written where not inserted) as updated_ids,
@@ -238,8 +245,8 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
   const insert = (
     where: string,
   ) => `insert into ${table.name} as t (account_id, ${[...names, ...first.map(([name]) => name)].join(', ')},
-    _first_seen_at, _synced_at, _observed_at, _payload)
-  select $2, ${[...values, ...first.map(([, sql]) => sql)].join(',\n    ')}, $3, $3, $4, _payload
+    _first_seen_at, _synced_at, _observed_at, ${table.version ? '_true_by, ' : ''}_payload)
+  select $2, ${[...values, ...first.map(([, sql]) => sql)].join(',\n    ')}, $3, $3, $4, ${table.version ? '$6, ' : ''}_payload
   from ${short}_there where ${where}`;
   const returning = ['id', ...shown].map(name => `t.${name}`).join(', ');
   const changedAt = table.version ? `, t.${table.version} as changed_at` : '';
@@ -263,7 +270,7 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
       .filter(name => !key.includes(name))
       .map(name => `${name} = excluded.${name}`)
       .join(', ')},
-    _synced_at = excluded._synced_at, _observed_at = excluded._observed_at,
+    _synced_at = excluded._synced_at, _observed_at = excluded._observed_at,${table.version ? ' _true_by = excluded._true_by,' : ''}
     ${['_deleted_at', ...(table.ofTombstone ?? [])].map(name => `${name} = null`).join(', ')},
     ${Object.entries(table.whenChanged ?? {})
       .map(([name, sql]) => `${name} = ${sql},`)

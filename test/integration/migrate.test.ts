@@ -234,10 +234,19 @@ async function live(url: string): Promise<void> {
   await using pool = Object.assign(makePool(url), { [Symbol.asyncDispose]: () => pool.end() });
   await pool.query(`insert into sync.accounts (account_id) values ('default') on conflict do nothing`);
   // The statement itself: what else a program of today writes with it, the tables of then do not know.
+  const { rows: columns } = await pool.query(`select from pg_attribute
+    where attrelid = 'helpdesk.tickets'::regclass and attname = '_true_by'`);
+  const { upsert } = tickets.merge;
+  // Tables of before keep no time by which a reply was true.
+  const merge =
+    columns.length > 0
+      ? upsert
+      : upsert
+          .replaceAll('_true_by, _payload', '_payload')
+          .replaceAll('$6, _payload', '_payload')
+          .replace(' _true_by = excluded._true_by,', '');
   const show = (n: number, ...records: object[]) =>
-    transaction(pool, client =>
-      client.query(tickets.merge.upsert, [JSON.stringify(records), 'default', at(n), at(n), 1]),
-    );
+    transaction(pool, client => client.query(merge, [JSON.stringify(records), 'default', at(n), at(n), 1, null]));
   const bury = (id: string, n: number) =>
     transaction(pool, client => buryTicket(client, { account: 'default', run: 1 }, id, second(n), at(n)));
   await show(

@@ -29,6 +29,7 @@ const ticketRow = (id: string, more: Record<string, unknown> = {}) => ({
   _first_seen_at: at(10),
   _synced_at: at(10),
   _observed_at: at(9),
+  _true_by: at(11),
   _deleted_at: null,
   _deleted_after: null,
   _payload: ticket(id),
@@ -141,7 +142,7 @@ test('an unchanged page writes no row, no dead row and no WAL', async () => {
   expect(await places(s)).toEqual(before);
   const { rows } = await s.pool.query({
     text: `explain (analyze, wal, format json) ${tickets.merge.upsert}`,
-    values: [JSON.stringify(s.lists.tickets), 'default', at(600), at(599), 9],
+    values: [JSON.stringify(s.lists.tickets), 'default', at(600), at(599), 9, at(600)],
   });
   expect(rows[0]['QUERY PLAN'][0].Plan).toMatchObject({ 'WAL Records': 0, 'WAL Bytes': 0 });
 });
@@ -178,6 +179,7 @@ test('a changed ticket changes its row, its labels as a set, and nothing of its 
       updated_at: at(15),
       _synced_at: at(20),
       _observed_at: at(19),
+      _true_by: at(21),
       _payload: changed,
     }),
     ticketRow('t2', { label_ids: ['l1'], _payload: ticket('t2', { label_ids: ['l1'] }) }),
@@ -261,7 +263,14 @@ test('a ticket that comes back loses its tombstone, and its messages wait; a pag
   s.goTo(200);
   expect(counts(await s.sync('tickets'))).toEqual(counted({ seen: 1, updated: 1 }));
   expect(await ticketRows(s)).toEqual([
-    { ...buried, _deleted_at: null, _deleted_after: null, _synced_at: at(200), _observed_at: at(199) },
+    {
+      ...buried,
+      _deleted_at: null,
+      _deleted_after: null,
+      _synced_at: at(200),
+      _observed_at: at(199),
+      _true_by: at(201),
+    },
   ]);
   expect(await labelled(s)).toEqual(['t1 l1']);
 });
