@@ -10,6 +10,7 @@
 import type pg from 'pg';
 import type { Clock } from '../clock.ts';
 import { Spent, UsageError } from '../errors.ts';
+import { count } from '../words.ts';
 import type { Lane, Limits, Moment, Reply, Rules, Settled, State } from './ledger.ts';
 import * as ledger from './ledger.ts';
 import type { ClockTold } from './source-clock.ts';
@@ -243,7 +244,7 @@ function refuseImpossible(cost: number, limits: Limits): void {
   const most = limits.credits - limits.reserve;
   if (cost <= most) return;
   throw new UsageError(
-    `a request of ${cost} credits can never be sent: of ${limits.credits} credits a period ${limits.reserve} are reserved for others`,
+    `a request of ${count(cost, 'credit')} can never be sent: of ${count(limits.credits, 'credit')} a period ${limits.reserve} ${limits.reserve === 1 ? 'is' : 'are'} reserved for others`,
     'Lower the reserve, or raise the credits a period, if the account really has more.',
   );
 }

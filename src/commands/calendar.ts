@@ -72,7 +72,7 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
               all.map(one => [one.name, one.time_zone, inWords(one.hours), one.holidays.length, keepers(one)]),
             ),
           );
-        if (all.length === 0) say('There is no calendar: business times are null. `calendar set` makes one.');
+        if (all.length === 0) say('No calendars yet: business times are null. `calendar set` makes one.');
         return exitCodes.ok;
       }),
     );

@@ -8,11 +8,12 @@ import { exitCodes } from '../errors.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { forgetAccount } from '../warehouse/accounts.ts';
 import { migrate } from '../warehouse/migrate.ts';
+import { amount } from '../words.ts';
 import type { Act, Deps } from './command.ts';
 import { chooseStreams, report } from './follow.ts';
 import { ask } from './sql.ts';
 import { runSync } from './sync.ts';
-import { amount, print, say, style, table } from './terminal.ts';
+import { print, say, style, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
 
 const account = 'demo';

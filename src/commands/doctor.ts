@@ -7,8 +7,9 @@ import { exitCodes } from '../errors.ts';
 import type { State } from '../ops/checks/check.ts';
 import { checks } from '../ops/checks/index.ts';
 import { examine, type Report, type Result } from '../ops/examine.ts';
+import { count } from '../words.ts';
 import type { Act, Deps } from './command.ts';
-import { amount, print, printJson, say, style } from './terminal.ts';
+import { print, printJson, say, style } from './terminal.ts';
 
 interface Options {
   fix?: boolean;
@@ -91,9 +92,9 @@ function counted({ results }: Report): Record<State, number> {
 
 function sum(report: Report, { fix }: Options): void {
   const { ok, warn, fail, skipped } = counted(report);
-  const requests = report.requests > 0 ? ` and ${amount(report.requests)} requests of the catalog` : '';
+  const requests = report.requests > 0 ? ` and ${count(report.requests, 'request')} of the catalog` : '';
   say(
-    `\n${ok} ok, ${warn} to be looked at, ${fail} failed, ${skipped} skipped; ${amount(report.credits)} credits${requests} used.`,
+    `\n${ok} ok, ${warn} to be looked at, ${fail} failed, ${skipped} skipped; ${count(report.credits, 'credit')}${requests} used.`,
   );
   if (!fix && report.results.some(one => one.fix !== null))
     say('Some of it `npx shelfdesk doctor --fix` does by itself.');

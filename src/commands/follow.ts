@@ -13,9 +13,10 @@ import { streamNames, streams } from '../streams/index.ts';
 import { command, pausedOf, since, unlessPaused } from '../warehouse/paused.ts';
 import { adoptRun, buryRuns, endRun, readProgress, type StreamProgress } from '../warehouse/runs.ts';
 import { isAlone, liveWorkers } from '../warehouse/workers.ts';
+import { count } from '../words.ts';
 import { type Account, openAccount } from './account.ts';
 import { inOrder, showProgress } from './progress.ts';
-import { amount, print, printJson, say, style, table } from './terminal.ts';
+import { print, printJson, say, style, table } from './terminal.ts';
 
 /** How often the command looks how far the work is, and how often whether anybody works at all. */
 const lookMs = 200;
@@ -213,7 +214,7 @@ export function report(result: RunResult, { json = false } = {}): void {
   if (json) printJson(result);
   else printTable(streams);
   const credits = streams.reduce((sum, stream) => sum + stream.credits, 0);
-  say(`Run ${run}: ${state}, ${amount(credits)} credits.`);
+  say(`Run ${run}: ${state}, ${count(credits, 'credit')}.`);
   for (const { stream, error, remedy } of streams) {
     if (error) say(`${style('yellow', stream, process.stderr)}: ${error}. ${remedy ?? ''}`);
   }

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { exitCodes } from '../errors.ts';
 import { openQueues } from '../queue/queue.ts';
 import { migrate } from '../warehouse/migrate.ts';
+import { count } from '../words.ts';
 import type { Act, Deps } from './command.ts';
 import { print, printJson, say } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
@@ -33,6 +34,6 @@ export function sayTrusted(trusted: readonly string[] = []): void {
   if (trusted.length === 0) return;
   const [first, last] = [trusted[0], trusted.at(-1)];
   say(
-    `${trusted.length} migrations (${first} to ${last}) were applied before checksums were kept: those of this version's files are kept for them now, unchecked.`,
+    `${count(trusted.length, 'migration')} (${first} to ${last}) ${trusted.length === 1 ? 'was' : 'were'} applied before checksums were kept: those of this version's files are kept for them now, unchecked.`,
   );
 }

@@ -13,12 +13,13 @@ import { completeThrough } from '../warehouse/audit.ts';
 import { keepPlan } from '../warehouse/foreseen.ts';
 import { pendingMigrations } from '../warehouse/migrate.ts';
 import { command } from '../warehouse/paused.ts';
+import { count } from '../words.ts';
 import { openAccount } from './account.ts';
 import { chosenAccount } from './chosen.ts';
 import type { Act, Deps } from './command.ts';
 import { chooseStreams, leaveOutPaused } from './follow.ts';
 import { askedFor, givenFor } from './foretell.ts';
-import { amount, duration, print, printJson, say, table } from './terminal.ts';
+import { duration, print, printJson, say, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
 
 interface Options {
@@ -198,7 +199,7 @@ function show(planned: PlanResult): void {
   say(
     counted_with_credits === 0
       ? 'Nothing was asked of the source.'
-      : `Counted with ${amount(counted_with_credits)} credits: ${told}.`,
+      : `Counted with ${count(counted_with_credits, 'credit')}: ${told}.`,
   );
   say(`Assumed: ${assumptions.join('; ')}.`);
   if (incomplete) say('Something that matters is not known here, and was not asked: it takes more than this.');

@@ -10,17 +10,18 @@ import { type Foreseen, forecastOf } from '../warehouse/foreseen.ts';
 import { readProgress, type StreamProgress } from '../warehouse/runs.ts';
 import { countWaitingVolumes } from '../warehouse/volumes.ts';
 import { countLeft } from '../warehouse/waiting.ts';
+import { amount, count } from '../words.ts';
 import { cursor, frameOf, type Line, percentOf, redraw, type Tone } from './frame.ts';
-import { amount, duration, say, style } from './terminal.ts';
+import { duration, say, style } from './terminal.ts';
 
 /** Between two lines where nothing can be rewritten. */
 const quietMs = 10_000;
 /** Between two counts of what waits. */
 const countMs = 2000;
 /** What is asked for by id, and what one of it costs: a ticket with its messages 2 credits (spec, Limits). */
-const byId: Record<string, { things: string; credits: number }> = {
-  messages: { things: 'tickets', credits: 2 },
-  volumes: { things: 'volumes', credits: 1 },
+const byId: Record<string, { thing: string; credits: number }> = {
+  messages: { thing: 'ticket', credits: 2 },
+  volumes: { thing: 'volume', credits: 1 },
 };
 
 export interface Progress {
@@ -163,7 +164,7 @@ export function lineOf(stream: StreamProgress, stand: Stand | undefined, foresee
     waits_for !== null
       ? `waits for run ${waits_for}`
       : expected
-        ? `waits: about ${amount(foreseen.credits)} credits, ${duration(foreseen.seconds * 1000)}`
+        ? `waits: about ${count(foreseen.credits, 'credit')}, ${duration(foreseen.seconds * 1000)}`
         : 'waits';
   return { mark: '·', name, hasBar: false, text, tone: 'quiet' };
 }
@@ -173,7 +174,7 @@ function summary(stream: StreamProgress): string {
   const { seen, inserted, updated, rejected, credits } = stream;
   const parts = [`${amount(seen)} read`, `${amount(inserted)} new`, `${amount(updated)} changed`];
   if (rejected > 0) parts.push(`${amount(rejected)} rejected`);
-  parts.push(`${amount(credits)} credits`);
+  parts.push(count(credits, 'credit'));
   return stream.state === 'completed' ? parts.join(', ') : `${stream.state}: ${parts.join(', ')}`;
 }
 
@@ -209,9 +210,10 @@ export function standing(
     : foreseen?.credits
       ? Math.min(0.99, stream.credits / foreseen.credits)
       : undefined;
-  const read = total ? `${amount(Math.min(done, total))} of ${amount(total)}` : amount(done);
-  const words = [one ? `${read} ${one.things}` : read, `${amount(stream.credits)} credits`];
-  if (elapsedMs > 2000 && used > 0) words.push(`${amount(Math.round((used / elapsedMs) * 60_000))} credits/min`);
+  const counted = (n: number) => (one ? count(n, one.thing) : amount(n));
+  const read = total ? `${amount(Math.min(done, total))} of ${counted(total)}` : counted(done);
+  const words = [read, count(stream.credits, 'credit')];
+  if (elapsedMs > 2000 && used > 0) words.push(`${count(Math.round((used / elapsedMs) * 60_000), 'credit')}/min`);
   const left = one ? waiting * one.credits : leftOf(stream, share, foreseen);
   const leftMs = left === undefined ? undefined : timeLeftMs(left, used, elapsedMs, limits);
   if (leftMs !== undefined) words.push(`${duration(leftMs)} left`);

@@ -2,6 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { exitCodes, UsageError } from '../errors.ts';
+import { count } from '../words.ts';
 import type { Act, Deps } from './command.ts';
 import { ask } from './sql.ts';
 import { print, printJson, say, style, table } from './terminal.ts';
@@ -59,7 +60,7 @@ export function addQuery(program: Command, deps: Deps, act: Act): void {
           say(style('bold', chosen.question, process.stderr));
           for (const note of chosen.notes) say(note);
           print(table(names, rows));
-          say(`${rows.length} ${rows.length === 1 ? 'row' : 'rows'}`);
+          say(count(rows.length, 'row'));
         }
         return exitCodes.ok;
       }),

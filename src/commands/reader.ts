@@ -58,7 +58,7 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
         const readers = await readersOf(warehouse.pg);
         if (json) printJson(readers);
         else if (readers.length > 0) print(list(readers));
-        if (readers.length === 0) say('Nobody has been let in: `npx shelfdesk reader create <name>`.');
+        if (readers.length === 0) say('No readers yet: `npx shelfdesk reader create <name>` makes one.');
         return exitCodes.ok;
       }),
     );

@@ -9,11 +9,12 @@ import { cancelRun, retryRun } from '../warehouse/operations.ts';
 import { command } from '../warehouse/paused.ts';
 import { type ListedRun, listRuns, readRun, type ShownRun } from '../warehouse/run-records.ts';
 import type { RunKind } from '../warehouse/runs.ts';
+import { amount, count } from '../words.ts';
 import { openChosen } from './chosen.ts';
 import type { Act, Deps } from './command.ts';
 import { followRun, type RunResult, report, thawFor } from './follow.ts';
 import { operator } from './operator.ts';
-import { amount, type Cell, cellText, duration, print, printJson, say, table } from './terminal.ts';
+import { type Cell, cellText, duration, print, printJson, say, table } from './terminal.ts';
 
 const defaultLimit = 20;
 
@@ -45,7 +46,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
         const found = await listRuns(opened.db, opened.account, options, now());
         if (options.json) printJson(found);
         else if (found.length > 0) print(list(found));
-        if (found.length === 0) say('There is no such run.');
+        if (found.length === 0) say(nothingFound(options));
         return exitCodes.ok;
       }),
     );
@@ -102,6 +103,9 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
 }
 
 const now = () => new Date(systemClock.now());
+
+const nothingFound = ({ kind, state }: ListOptions) =>
+  kind === undefined && state === undefined ? 'No runs yet.' : 'No run matches.';
 
 function number(text: string): number {
   if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
@@ -183,7 +187,7 @@ function show(run: ShownRun, account: string): void {
     ['until', run.until],
     ['again', run.again ? 'yes: what was read before is read again' : null],
     ['credits', amount(run.credits)],
-    ['forecast', run.forecast_credits === null ? null : `${amount(run.forecast_credits)} credits`],
+    ['forecast', run.forecast_credits === null ? null : count(run.forecast_credits, 'credit')],
     ['retries', run.retries === null ? null : `run ${run.retries}`],
     ['retried by', run.retried_by.length > 0 ? run.retried_by.map(id => `run ${id}`).join(', ') : null],
   ];

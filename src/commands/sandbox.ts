@@ -18,9 +18,10 @@ import {
   TOKEN,
   wordFor,
 } from '../sandbox/switches.ts';
+import { amount, count } from '../words.ts';
 import type { Act, Deps } from './command.ts';
 import { sandboxHelp } from './sandbox-help.ts';
-import { amount, print, printJson, say } from './terminal.ts';
+import { print, printJson, say } from './terminal.ts';
 
 /** What has an option of its own. Of those without a default, nothing is said to the sandbox unless they are given. */
 interface Options {
@@ -282,15 +283,15 @@ function announce(sandbox: Sandbox, asJson: boolean): void {
   if (asJson) printJson(described(sandbox));
   else print(settingsFor(sandbox));
   say(
-    `${amount(world.tickets.size)} tickets, ${amount(world.customers.size)} customers; ${amount(books.world.volumes.size)} volumes. Ctrl-C ends.`,
+    `${count(world.tickets.size, 'ticket')}, ${count(world.customers.size, 'customer')}; ${count(books.world.volumes.size, 'volume')}. Ctrl-C ends.`,
   );
   say(`What it offers and how it is doing: ${new URL('/', sandbox.url)}`);
   if (sandbox.adminUrl) say(`Admin port: ${sandbox.adminUrl}`);
 }
 
 function sumUp({ totals, books }: Sandbox): void {
-  say(`${amount(totals.requests)} requests, ${amount(totals.credits)} credits, ${amount(totals.refused)} refused.`);
-  say(`Books: ${amount(books.totals.requests)} requests, ${amount(books.totals.refused)} refused.`);
+  say(`${count(totals.requests, 'request')}, ${count(totals.credits, 'credit')}, ${amount(totals.refused)} refused.`);
+  say(`Books: ${count(books.totals.requests, 'request')}, ${amount(books.totals.refused)} refused.`);
 }
 
 function described({ url, adminUrl, token, world, books }: Sandbox): object {

@@ -7,8 +7,9 @@ import { keepTending, openWaiting, tend } from '../queue/tend.ts';
 import { work } from '../queue/worker.ts';
 import { finishedSince } from '../warehouse/runs.ts';
 import { forgetOld } from '../warehouse/slots.ts';
+import { amount, count } from '../words.ts';
 import { type Ground, openAccountOn } from './account.ts';
-import { amount, say, style } from './terminal.ts';
+import { say, style } from './terminal.ts';
 
 const dayMs = 24 * 3_600_000;
 
@@ -82,7 +83,7 @@ function reporter(ctx: Context, worker: number, whose: string): () => Promise<vo
       const found = inserted + updated + deleted + rejected > 0;
       if (state === 'completed' && !found && (kind === 'fresh' || kind === 'hydrate')) continue;
       const mark = state === 'completed' ? style('green', '✓', process.stderr) : style('yellow', '!', process.stderr);
-      const counts = `${amount(seen)} read, ${amount(inserted)} new, ${amount(updated)} changed, ${amount(credits)} credits`;
+      const counts = `${amount(seen)} read, ${amount(inserted)} new, ${amount(updated)} changed, ${count(credits, 'credit')}`;
       say(`${finished_at.toISOString().slice(0, 19)}Z ${mark} ${whose}run ${run}, ${kind}: ${state}: ${counts}`);
       if (error) say(`  ${error}. ${remedy ?? ''}`);
     }

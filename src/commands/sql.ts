@@ -5,6 +5,7 @@ import { systemClock } from '../clock.ts';
 import type { Warehouse } from '../context.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
 import { openAsker } from '../warehouse/asker.ts';
+import { count } from '../words.ts';
 import type { Act, Deps } from './command.ts';
 import { type Cell, print, printJson, say, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
@@ -23,7 +24,7 @@ export function addSql(program: Command, deps: Deps, act: Act): void {
         if (options.json) printJson(rows.map(row => Object.fromEntries(names.map((name, i) => [name, row[i]]))));
         else {
           print(table(names, rows));
-          say(`${rows.length} ${rows.length === 1 ? 'row' : 'rows'}`);
+          say(count(rows.length, 'row'));
         }
         return exitCodes.ok;
       }),

@@ -7,6 +7,7 @@ import { requireSource } from '../context.ts';
 import { awaySaid, exitCodes, Interrupted, ShelfdeskError } from '../errors.ts';
 import { keepAlarms, toldOf } from '../ops/alarms.ts';
 import { connectionsOf } from '../warehouse/pool.ts';
+import { count } from '../words.ts';
 import { type Ground, openGround } from './account.ts';
 import type { Act, Deps } from './command.ts';
 import { scheduleOf, showSchedule } from './schedule.ts';
@@ -202,7 +203,7 @@ function wordsFor(error: unknown): string {
 function namesOf(accounts: readonly string[]): string {
   const names = accounts.slice(0, shownNames).join(', ');
   const more = accounts.length > shownNames ? ` and ${accounts.length - shownNames} more` : '';
-  return `${accounts.length} ${accounts.length === 1 ? 'account' : 'accounts'} (${names}${more})`;
+  return `${count(accounts.length, 'account')} (${names}${more})`;
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -10,9 +10,10 @@ import { timeLeft } from '../ops/time-left.ts';
 import { pendingMigrations } from '../warehouse/migrate.ts';
 import { command } from '../warehouse/paused.ts';
 import { workersOf } from '../warehouse/workers.ts';
+import { amount, count } from '../words.ts';
 import { chosenAccounts } from './chosen.ts';
 import type { Act, Deps } from './command.ts';
-import { amount, duration, print, printJson, say, style, table } from './terminal.ts';
+import { duration, print, printJson, say, style, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
 
 export interface StreamStatus {
@@ -221,14 +222,16 @@ function show(streams: readonly StreamStatus[]): void {
       );
     }
     if (open_rejects > 0)
-      say(`${stream}: ${amount(open_rejects)} rejects are open; see ${command(account, 'rejects list')}`);
+      say(
+        `${stream}: ${count(open_rejects, 'reject is', 'rejects are')} open; see ${command(account, 'rejects list')}`,
+      );
     if (seem_deleted > 0)
       say(
         `${style('yellow', stream, process.stderr)}: ${amount(seem_deleted)} and perhaps more seem to have been deleted at the source, too many to be believed. Look there; if it is so, run ${command(account, `sweep ${name} --accept-deletions`)}.`,
       );
     for (const one of certainty) say(`${stream}: ${howSure(name, one)}`);
     for (const { kind, times, remedy: cure } of proposals)
-      say(`${style('yellow', stream, process.stderr)}: ${kind} (${amount(times)} times). ${cure}`);
+      say(`${style('yellow', stream, process.stderr)}: ${kind} (${count(times, 'time')}). ${cure}`);
     if (last_error) say(`${style('yellow', stream, process.stderr)}: ${last_error}. ${remedy ?? ''}`);
   }
 }

@@ -98,7 +98,3 @@ export function duration(ms: number): string {
   if (seconds < 48 * 3600) return `${Math.round(seconds / 3600)} h`;
   return `${Math.round(seconds / 86_400)} d`;
 }
-
-/** `1,234`. What formats any number takes as long to wake up as a command that says one has to live: 25 ms. */
-export const amount = (n: number): string =>
-  Number.isSafeInteger(n) ? String(n).replace(/\B(?=(\d{3})+$)/g, ',') : n.toLocaleString('en-US');

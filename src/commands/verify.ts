@@ -19,10 +19,11 @@ import {
   readCounts,
   readFindings,
 } from '../warehouse/verifications.ts';
+import { amount, count } from '../words.ts';
 import type { Act, Deps } from './command.ts';
 import { followRun, leaveOutPaused, type RunResult, report } from './follow.ts';
 import { askedFor, givenFor } from './foretell.ts';
-import { amount, duration, print, say, style, table } from './terminal.ts';
+import { duration, print, say, style, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
 
 interface Options {
@@ -122,10 +123,12 @@ export async function runVerify(
       say(`Going on with run ${opened.run}, which was asked for the same: what it has compared is not compared again.`);
     const seconds = (expected.seconds * opened.left) / Math.max(1, expected.credits);
     const what = opened.resumed ? 'What is left takes' : 'It takes';
-    say(`${what} about ${amount(opened.left)} credits, ${duration(seconds * 1000)} at what the limits allow.`);
+    say(`${what} about ${count(opened.left, 'credit')}, ${duration(seconds * 1000)} at what the limits allow.`);
     const { holes } = await holesOf(ctx.pg, ctx.account, 'tickets');
     if (holes > 0)
-      say(`${amount(holes)} ranges of tickets have not been read yet: what the source has there comes on top.`);
+      say(
+        `${count(holes, 'range of tickets has', 'ranges of tickets have')} not been read yet: what the source has there comes on top.`,
+      );
     return opened.run;
   });
   const counts = await readCounts(warehouse.pg, result.run);
@@ -203,7 +206,7 @@ function show(result: VerifyResult, asked: Asked, { json }: Options): void {
     const shown = amount(json ? differences.length : mostShown.table);
     say(`Shown are ${shown} of ${of} differences: select * from sync.audit where run_id = ${run}`);
   }
-  say(`${amount(credits)} credits; ${amount(expected.credits)} were expected.`);
+  say(`${count(credits, 'credit')}; ${amount(expected.credits)} ${expected.credits === 1 ? 'was' : 'were'} expected.`);
   const full = command(result.streams[0]?.account_id ?? 'default', 'verify --full');
   if (asked.sample !== null && !areEqual(counts, {})) say(`The source has more than is here: ${full} tells what.`);
   if (asked.sample !== null && counts.some(isMore))
@@ -213,6 +216,8 @@ function show(result: VerifyResult, asked: Asked, { json }: Options): void {
     say(isOver ? 'No differences were found.' : 'No differences were found so far.');
     return;
   }
-  const end = asked.repair ? `${amount(repaired)} of them were repaired` : 'run it with --repair to make them equal';
-  say(`${style('yellow', `${amount(differing)} records differ`, process.stderr)}; ${end}.`);
+  const end = asked.repair
+    ? `${amount(repaired)} of them ${repaired === 1 ? 'was' : 'were'} repaired`
+    : 'run it with --repair to make them equal';
+  say(`${style('yellow', count(differing, 'record differs', 'records differ'), process.stderr)}; ${end}.`);
 }

@@ -7,11 +7,12 @@ import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { command } from '../warehouse/paused.ts';
 import { type By, type Life, lifeOf, rejectsOf } from '../warehouse/why.ts';
 import { liveWorkers } from '../warehouse/workers.ts';
+import { amount, count } from '../words.ts';
 import { openChosen } from './chosen.ts';
 import type { Act, Deps } from './command.ts';
 import { scheduleOf } from './schedule.ts';
 import { readStatus, type StreamStatus } from './status.ts';
-import { amount, type Cell, cellText, duration, print, printJson, say, table } from './terminal.ts';
+import { type Cell, cellText, duration, print, printJson, say, table } from './terminal.ts';
 
 /** The request for a ticket with its messages. */
 const creditsOfReading = 2;
@@ -94,7 +95,7 @@ async function unknown(db: pg.Pool, account: string, name: string, tickets: Stre
   const remedy = reject
     ? `It is set aside: ${reject.reason}. See ${command(account, `rejects show ${reject.id}`)}.`
     : complete
-      ? `Tickets are complete through ${cellText(complete)}, with ${amount(tickets.holes.length)} holes: see ${command(account, 'status')}. What came later, ${command(account, 'sync')} brings.`
+      ? `Tickets are complete through ${cellText(complete)}, with ${count(tickets.holes.length, 'hole')}: see ${command(account, 'status')}. What came later, ${command(account, 'sync')} brings.`
       : `Tickets are not complete yet: see ${command(account, 'status')}; ${command(account, 'sync')} reads them.`;
   return new ShelfdeskError(`there is no ticket ${name} here, by id or by number`, remedy, exitCodes.failed);
 }
@@ -132,7 +133,7 @@ function* reasons(life: Omit<Why, 'why'>, { config, worker, tickets, messages }:
     yield `Changes up to ${cellText(complete_through.tickets)} are here; ${next.fresh ? `the next look is at ${cellText(next.fresh)}` : 'nobody looks for later ones'}.`;
   else yield 'The list of tickets has never been read to its end: what changed may not be here yet.';
   if (tickets && tickets.holes.length > 0)
-    yield `The list of tickets has ${amount(tickets.holes.length)} holes: a change in them is not here. ${command(config.account, 'backfill tickets')} fills them.`;
+    yield `The list of tickets has ${count(tickets.holes.length, 'hole')}: a change there is not here. ${command(config.account, 'backfill tickets')} fills ${tickets.holes.length === 1 ? 'it' : 'them'}.`;
   for (const one of [tickets, messages])
     if (one?.last_error) yield `${one.stream}: ${one.last_error}. ${one.remedy ?? ''}`.trimEnd();
   if (!worker)
@@ -201,5 +202,5 @@ function show(found: Why, account: string): void {
   print(table(['when', 'what', 'run', 'credits', 'details'], rows, 160));
   for (const sentence of why) print(sentence);
   if (found.rejects.length > 0)
-    say(`${amount(found.rejects.length)} rejects: see ${command(account, 'rejects list --all')}.`);
+    say(`${count(found.rejects.length, 'reject')}: see ${command(account, 'rejects list --all')}.`);
 }

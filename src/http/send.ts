@@ -8,6 +8,7 @@ import { type Agent, request as undiciRequest } from 'undici';
 import type { Booked, Budget, Lane } from '../budget/budget.ts';
 import type { Clock } from '../clock.ts';
 import { Retry, type ShelfdeskError, Spent } from '../errors.ts';
+import { count } from '../words.ts';
 import type { Dialect, Said, Token } from './dialect.ts';
 import { check, isObject, type Reply, type Request, type Unreadable } from './request.ts';
 
@@ -162,7 +163,7 @@ export function makeSend(deps: {
         if (!(error instanceof Retry)) throw error;
         if (attempt >= tries) {
           if (call.pausedUntil) throw new Spent(call.pausedUntil, 'pause');
-          throw new Retry(`${error.message}; gave up after ${attempt} tries`, error);
+          throw new Retry(`${error.message}; gave up after ${count(attempt, 'try', 'tries')}`, error);
         }
         log.debug({ attempt, reason: error.message }, 'request failed, it is tried again');
         const delay = Math.min(longestDelayMs, firstDelayMs * 3 ** (attempt - 1));

@@ -5,6 +5,7 @@
 import type pg from 'pg';
 import type { Clock } from '../clock.ts';
 import { pendingMigrations } from '../warehouse/migrate.ts';
+import { count } from '../words.ts';
 
 /** What is not answered by then is as good as away: probes give up after a few seconds themselves. */
 const patienceMs = 2000;
@@ -53,7 +54,8 @@ export function forStrangers({ status, body: { checks, ...body } }: Health): Hea
 async function whatIsPending(db: pg.Pool): Promise<string | undefined> {
   const { missing, unknown } = await pendingMigrations(db);
   if (unknown.length > 0) return `the database comes from a newer Shelfdesk (${unknown.join(', ')}): upgrade this one`;
-  if (missing.length > 0) return `${missing.length} migrations are missing: run \`npx shelfdesk migrate\``;
+  if (missing.length > 0)
+    return `${count(missing.length, 'migration is', 'migrations are')} missing: run \`npx shelfdesk migrate\``;
   return undefined;
 }
 

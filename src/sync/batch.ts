@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { check, type Reply, type Unreadable } from '../http/request.ts';
 import type { Ask, Page } from '../reading/reading.ts';
 import type { Derived, DetailStream, ListStream, Name, Row, Stream } from '../streams/stream.ts';
-import { cleanJson, elementsOf, fieldsOf, jsonOf, objectOf, withoutFirst } from '../warehouse/clean.ts';
+import { cleanText, elementsOf, fieldsOf, jsonOf, objectOf, withoutFirst } from '../warehouse/clean.ts';
 import type { Batch, Care } from '../warehouse/commit.ts';
 import { type Merge, shortName } from '../warehouse/merge.ts';
 import { isOfRecord } from '../warehouse/pool.ts';
@@ -184,7 +184,7 @@ function driftOfNames<P>({ embed, shown, record }: Name<P>, parent: P): Drift[] 
   const named = checked.flatMap(one => ('readable' in one ? [one.readable] : []));
   const unreadable = checked.flatMap(one => ('readable' in one ? [] : [one]));
   const described = { fields: new Set(named.flatMap(one => Object.keys(one))), enumerations: {}, sets: ['id'] };
-  return driftOf(described, named, unreadable, 0).map(one => ({ ...one, path: brief(`${embed}.${one.path}`) }));
+  return driftOf(described, named, unreadable, true).map(one => ({ ...one, path: brief(`${embed}.${one.path}`) }));
 }
 
 function derivedDrift({ member, derived: { drift } }: { member: Row; derived: Derived }): Drift[] {
@@ -223,20 +223,26 @@ function once<T>(make: () => T): () => T {
 /** So many kinds of difference are told of one reply by their names. The rest is counted as one. */
 const mostKinds = 100;
 
-/** Where records differ from the specification (fields, values, types), ids that come twice, and characters that could not be stored. */
+/**
+ * Where records differ from the specification (fields, values, types), ids that come twice, and characters that could not be stored. `isCleaned`: whether such
+ * characters were replaced; else nobody looks for them.
+ */
 export function driftOf(
   stream: Pick<Stream, 'fields' | 'enumerations' | 'expected' | 'sets'>,
   records: readonly object[],
   unreadable: readonly Unreadable[],
-  cleaned: number,
+  isCleaned: boolean,
 ): Drift[] {
   const found = new Map<string, Drift>();
-  const note = (kind: Drift['kind'], record: unknown, wholePath: string, wholeValue = '') => {
+  const note = (kind: Drift['kind'], record: unknown, wholePath: string, wholeValue = '', times = 1) => {
     const told = JSON.stringify([kind, brief(wholePath), brief(wholeValue)]);
     const key = found.has(told) || found.size < mostKinds ? told : JSON.stringify([kind, '…', '']);
     const [, path, value] = JSON.parse(key) as [string, string, string];
     const before = found.get(key);
-    found.set(key, before ? { ...before, seen: before.seen + 1 } : { kind, path, value, seen: 1, ...sampleOf(record) });
+    found.set(
+      key,
+      before ? { ...before, seen: before.seen + times } : { kind, path, value, seen: times, ...sampleOf(record) },
+    );
   };
   const enumerations = Object.entries(stream.enumerations).map(
     ([path, known]) => [path, path.split('.'), new Set(known)] as const,
@@ -251,11 +257,31 @@ export function driftOf(
   }
   for (const { path, raw } of unreadable) note('wrong_type', raw, path);
   for (const path of stream.sets) for (const record of repeated(records, path)) note('repeated_id', record, path);
-  if (cleaned > 0) {
-    const sample = records.map(jsonOf).find(text => text !== undefined && cleanJson(text).cleaned > 0);
-    found.set('', { kind: 'unstorable', path: '', value: '', seen: cleaned, ...(sample !== undefined && { sample }) });
-  }
+  if (isCleaned)
+    for (const record of records)
+      for (const [path, characters] of unstorableIn(record)) note('unstorable', record, path, '', characters);
   return [...found.values()];
+}
+
+/** Where a record has characters that could not be stored, and how many. Elements of a list have its path. Takes any depth. */
+function* unstorableIn(record: object): Generator<[path: string, characters: number]> {
+  const left: [path: string, value: unknown][] = [['', record]];
+  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    const [path, value] = next;
+    const texts = typeof value === 'string' ? [value] : [];
+    if (Array.isArray(value)) for (const element of value.toReversed()) left.push([path, element]);
+    else if (typeof value === 'object' && value !== null)
+      for (const [name, part] of Object.entries(value).toReversed()) {
+        // No path is told beyond its beginning.
+        const below = path.length > longestPath ? path : path === '' ? name : `${path}.${name}`;
+        if (cleanText(name).cleaned > 0) left.push([below, name]);
+        left.push([below, part]);
+      }
+    for (const text of texts) {
+      const { cleaned } = cleanText(text);
+      if (cleaned > 0) yield [path, cleaned];
+    }
+  }
 }
 
 /** Rows that another record had before. */
@@ -292,7 +318,8 @@ function sampleOf(record: unknown): { sample?: string } {
   return sample === undefined ? {} : { sample };
 }
 
-const brief = (text: string) => storable(text.slice(0, 100));
+const longestPath = 100;
+const brief = (text: string) => storable(text.slice(0, longestPath));
 
 /** The text at `a`, or at `a.b`, or in every element of `a` at `a.b`. */
 function valuesAt(record: object, names: readonly string[], at = 0): string[] {

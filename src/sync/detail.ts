@@ -47,7 +47,7 @@ export async function commitDetail(
     const { current, seen, counts, refused, members, unreadable, takenOver, mayClear } = written;
     const drift = [
       ...(found?.drift ?? []),
-      ...driftOf(stream, members, unreadable, counts.cleaned),
+      ...driftOf(stream, members, unreadable, counts.cleaned > 0),
       ...driftOfTaken(stream, takenOver),
     ];
     await keepBooks(client, claim, at, {

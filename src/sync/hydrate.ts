@@ -28,6 +28,7 @@ import {
   type Waiting,
   type When,
 } from '../warehouse/waiting.ts';
+import { count } from '../words.ts';
 import { Commits } from './commits.ts';
 import { bury, commitDetail, type Detail } from './detail.ts';
 import { noteFailure } from './failures.ts';
@@ -129,7 +130,7 @@ export async function isDone(ctx: Context, work: Work): Promise<Outcome | undefi
 }
 
 const notInFull = (left: number) =>
-  left > 0 ? `the messages of ${left} tickets could not be read in full` : undefined;
+  left > 0 ? `the messages of ${count(left, 'ticket')} could not be read in full` : undefined;
 
 const least = (a: Ms | undefined, b: Ms | undefined) =>
   a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);

@@ -8,6 +8,7 @@ import type { SourceName } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import { beginningMs, betweenStreamsMs, budgetOf, type Foreseen, paceOf, runsAtWork } from '../warehouse/foreseen.ts';
 import type { Range } from '../warehouse/runs.ts';
+import { count } from '../words.ts';
 import { partsOfSweep, partsOfVerify } from './plan-again.ts';
 import { type Catalog, partsOfBooks } from './plan-books.ts';
 import { type Desk, type Planning, partsOfBackfill, partsOfSync } from './plan-desk.ts';
@@ -135,7 +136,7 @@ async function paceFor({ ctx, nowMs, assumed }: Planning, source: SourceName, li
   const betweenMs = (await betweenStreamsMs(ctx.pg, ctx.account, since)) ?? assumedBetweenMs;
   const beginMs = await beginningMs(ctx.pg, ctx.account, { since, perCreditMs: latencyMs + (storeMs ?? 0) });
   const others = Math.max(0, ...state.others.map(([, credits]) => credits));
-  if (others > 0) assumed.add(`others go on to use ${others} credits a period (${source})`);
+  if (others > 0) assumed.add(`others go on to use ${count(others, 'credit')} a period (${source})`);
   const rules = source === 'books' ? { ...limits, evenly: false, timeoutMs, longestWaitMs } : { ...limits, timeoutMs };
   return { state, rules, latencyMs, betweenMs, storeMs, beginMs };
 }

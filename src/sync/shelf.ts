@@ -213,7 +213,7 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
         stream.members,
         found.replies.flatMap(reply => reply.records),
         unreadable,
-        listed.counts.cleaned,
+        listed.counts.cleaned > 0,
       ),
     });
   });

@@ -13,6 +13,7 @@ import { keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.t
 import { transaction } from '../warehouse/pool.ts';
 import { openSince } from '../warehouse/rejects.ts';
 import { againBefore, buryShelf, type Reading, type ShelfKey, shelve, shelvesOf } from '../warehouse/shelves.ts';
+import { count } from '../words.ts';
 import { driftOf, idsBatch, itemsBatch, rejectOf } from './batch.ts';
 import { fewTries, type Job, latest, readOne, type Shelves } from './shelf.ts';
 import type { Outcome } from './sync.ts';
@@ -25,7 +26,7 @@ export async function readShelves(ctx: Context, claim: Claim, stream: Shelves): 
   const missing: string[] = [];
   for (const owner of ctx.books.owners) missing.push(...(await readOwner({ ctx, claim, stream }, owner)));
   const rejects = await openSince(ctx.pg, claim, started);
-  if (rejects > 0) missing.push(`${rejects} records could not be stored`);
+  if (rejects > 0) missing.push(`${count(rejects, 'record')} could not be stored`);
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
@@ -108,7 +109,7 @@ async function commitList({ ctx, claim, stream }: Job, owner: string, replies: r
         counts: { ...counts, seen: reply.arrived, rejected: refused.length, credits },
         rejects: refused,
         stored: [owner, ...batch.records.map(({ id }) => named(id))],
-        drift: driftOf(stream, reply.records, unreadable, counts.cleaned),
+        drift: driftOf(stream, reply.records, unreadable, counts.cleaned > 0),
       });
     });
   }

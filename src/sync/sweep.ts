@@ -26,6 +26,7 @@ import {
   walkedBy,
   walkName,
 } from '../warehouse/sweep.ts';
+import { count } from '../words.ts';
 import { listBatch, pageOf } from './batch.ts';
 import { settleSuspects } from './suspects.ts';
 import { commitRecords, type Outcome, requestPage } from './sync.ts';
@@ -56,7 +57,7 @@ export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream
   const missing = [
     ...holes,
     ...(unknown === undefined ? [] : [unknown]),
-    ...(rejects > 0 ? [`${rejects} records could not be stored`] : []),
+    ...(rejects > 0 ? [`${count(rejects, 'record')} could not be stored`] : []),
   ];
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
 }

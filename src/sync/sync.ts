@@ -27,6 +27,7 @@ import { rangeOf } from '../warehouse/ranges.ts';
 import { dueRejects, openSince } from '../warehouse/rejects.ts';
 import { clearSuspects, suspectLate } from '../warehouse/suspects.ts';
 import { farFuture } from '../warehouse/waiting.ts';
+import { count } from '../words.ts';
 import { batchBehind, driftOf, driftOfTaken, listBatch, pageOf, rejectOf, singleBatch } from './batch.ts';
 import { Commits, type Turn } from './commits.ts';
 import { noteFailure } from './failures.ts';
@@ -106,7 +107,7 @@ async function readLists<T extends Row>(
   if (afterwards) holes.push(...(await afterwards(ctx, claim, stream, asOf)));
   await askAgain(ctx, claim, stream);
   const rejects = await openSince(ctx.pg, claim, started);
-  const missing = [...holes, ...(rejects > 0 ? [`${rejects} records could not be stored`] : [])];
+  const missing = [...holes, ...(rejects > 0 ? [`${count(rejects, 'record')} could not be stored`] : [])];
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
@@ -290,7 +291,7 @@ export async function commitRecords<T extends Row>(
       rejects: refused,
       stored: mayClear.rejects ? ids : [],
       drift: [
-        ...driftOf(stream, reply.records, reply.unreadable, counts.cleaned),
+        ...driftOf(stream, reply.records, reply.unreadable, counts.cleaned > 0),
         ...driftOfTaken(stream, takenOver),
         ...(clockMoved === undefined ? [] : [{ kind: 'clock' as const, path: '', value: clockMoved, seen: 1 }]),
       ],

@@ -40,6 +40,7 @@ import {
   ticketsForAllNames,
   unshownTickets,
 } from '../warehouse/verifications.ts';
+import { count } from '../words.ts';
 import { examineGone, keepPlace, noteGone, options } from './alone.ts';
 import { listBatch, pageOf, singleBatch } from './batch.ts';
 import { type Compared, type Examined, examineRecords, examineTicket, type Look } from './compare.ts';
@@ -85,7 +86,7 @@ export async function verifyStream(ctx: Context, claim: Claim, compared: Compare
   const { holes } = verifying;
   const unread = verifying.unread + verifying.late.size;
   const unjudged = await unjudgedOf(ctx, claim, stream.name);
-  const missing = [...holes, ...unjudged, ...(unread > 0 ? [`${unread} records could not be compared`] : [])];
+  const missing = [...holes, ...unjudged, ...(unread > 0 ? [`${count(unread, 'record')} could not be compared`] : [])];
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
@@ -102,7 +103,7 @@ async function unjudgedOf(ctx: Context, { account }: Claim, stream: string): Pro
   if (holes === 0) return [];
   const what = stream === 'tickets' ? 'what changed in them was not judged' : 'what was created since was not judged';
   return [
-    `${holes} ranges have not been read, the first from ${from!.toISOString()}: ${what}, nor counted what was created since`,
+    `${count(holes, 'range has', 'ranges have')} not been read, the first from ${from!.toISOString()}: ${what}, nor counted what was created since`,
   ];
 }
 

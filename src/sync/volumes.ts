@@ -22,6 +22,7 @@ import {
   noteChecked,
   type WaitingVolume,
 } from '../warehouse/volumes.ts';
+import { count } from '../words.ts';
 import { driftOf, rejectOf, singleBatch } from './batch.ts';
 import { noteFailure } from './failures.ts';
 import type { Outcome } from './sync.ts';
@@ -70,7 +71,7 @@ export async function hydrateVolumes(ctx: Context, claim: Claim, stream: Volumes
     await ask(ctx, claim, stream, volume);
   }
   const open = await openSince(ctx.pg, claim, new Date(startedMs));
-  return { partly: open === 0 || ofItsOwnAccord ? undefined : `${open} volumes could not be read` };
+  return { partly: open === 0 || ofItsOwnAccord ? undefined : `${count(open, 'volume')} could not be read` };
 }
 
 /** After a while each is asked for again; all of them, by a backfill that reads again, but for those that it has asked for. */
@@ -122,7 +123,7 @@ async function commitVolume(
       counts: { ...counts, seen: 1, rejected: refused.length, credits },
       rejects: refused,
       stored: [volume.id],
-      drift: driftOf(stream, reply.records, reply.unreadable, counts.cleaned),
+      drift: driftOf(stream, reply.records, reply.unreadable, counts.cleaned > 0),
     });
   });
 }

@@ -4,6 +4,7 @@
  */
 import type pg from 'pg';
 import { exitCodes, UsageError } from '../errors.ts';
+import { count } from '../words.ts';
 import { erase, type Removed } from './erase.ts';
 import { command, minute, pausedOf, unlessPaused, what } from './paused.ts';
 import { type Client, transaction } from './pool.ts';
@@ -133,7 +134,7 @@ export async function eraseCustomer(
     const others = removed.customers.length - 1;
     if (others > mostSharing && !withShared)
       throw new UsageError(
-        `${others} other customers share a contact value with customer ${customer}, and would be erased too`,
+        `${count(others, 'other customer shares', 'other customers share')} a contact value with customer ${customer}, and would be erased too`,
         `See who with ${command(account, `erase --customer ${customer} --dry-run`)}. Remove the value from the customer at the help desk and run ${command(account, 'sync customers')}; or add --with-shared, if they are all meant.`,
       );
     return removed;
@@ -175,7 +176,7 @@ async function eraseKnown(client: Client, account: string, customer: string, now
 export const toldOf = ({ customers, rows }: Removed): string => {
   const others = customers.length > 1 ? ` with ${customers.slice(1).join(', ')}, of the same contact values` : '';
   return `done${others}: ${Object.entries(rows)
-    .map(([what, n]) => `${n} ${what}`)
+    .map(([what, n]) => count(n, what.replace(/s$/, ''), what))
     .join(', ')}`;
 };
 

@@ -201,7 +201,7 @@ test('what is not taken is tried again, ever more seldom, at most once an hour; 
   // A minute, then 1, 5, 15, 60, 60 minutes later.
   expect(tried).toEqual([1, 2, 7, 22, 82, 142]);
   const problem = await rows(`select says from sync.problems where account_id = 'again'`);
-  expect(problem).toEqual([{ says: 'The webhook does not take 1 alarms: it answered with 500.' }]);
+  expect(problem).toEqual([{ says: 'The webhook does not take 1 alarm: it answered with 500.' }]);
   status = 204;
   await look(202);
   expect(hook.told.slice(6).map(({ state, ended }) => [state, ended])).toEqual([

@@ -110,7 +110,7 @@ describe.concurrent('a record that is odd', () => {
     refuse(1);
     const first = await catalog.sync();
     expect(first).toMatchObject({ state: 'partly', exitCode: 3 });
-    expect(first.streams[0]).toMatchObject({ rejected: 1, error: '1 records could not be stored' });
+    expect(first.streams[0]).toMatchObject({ rejected: 1, error: '1 record could not be stored' });
     const reject = { record_id: 'ada/1', ask_id: 'ada/1' };
     expect(await openRejects(catalog)).toEqual([{ ...reject, attempts: 1 }]);
     const titles = () => catalog.rows('select id, title, volume_count from books.shelves order by id');

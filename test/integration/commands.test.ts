@@ -279,7 +279,7 @@ describe.concurrent('commands', () => {
       expect(sync.code, sync.stderr).toBe(3);
       expect(JSON.parse(sync.stdout)).toMatchObject({ state: 'partly', exitCode: 3, streams: [{ inserted: 11 }] });
       const told = await run(['status'], settings, folder.path);
-      expect(told.stderr).toContain('tickets: 1 rejects are open; see `npx shelfdesk rejects list`');
+      expect(told.stderr).toContain('tickets: 1 reject is open; see `npx shelfdesk rejects list`');
       const { rows } = await db.pool.query('select record_id, cleared_at from sync.rejects');
       expect(rows).toEqual([{ record_id: odd, cleared_at: null }]);
     });
@@ -368,7 +368,7 @@ describe.concurrent('commands', () => {
 
     const { code, stdout, stderr } = await sandbox.interrupt();
     expect([code, JSON.parse(stdout).url]).toEqual([0, url]);
-    expect(stderr).toContain('1 requests, 1 credits, 0 refused.');
+    expect(stderr).toContain('1 request, 1 credit, 0 refused.');
   });
 
   test('db: others join the embedded server, and the last one out stops it', long, async () => {

@@ -21,7 +21,7 @@ test('runs are listed, shown, and canceled; streams are paused and resumed', asy
   const config = configFor(s.url, { url: 'https://desk.example/api/v1', token: 'none' });
   const runs = (...args: string[]) => command(addRuns, config, 'runs', ...args);
   const json = async (...args: string[]) => JSON.parse((await runs(...args, '--json')).stdout);
-  expect(await runs('list')).toEqual({ code: 0, stdout: '', stderr: 'There is no such run.\n' });
+  expect(await runs('list')).toEqual({ code: 0, stdout: '', stderr: 'No runs yet.\n' });
 
   const plan = { schedule: 'nightly', kind: 'nightly', streams: ['users', 'tickets'], unless: [] } as const;
   const night = (await claimSlot(s.pool, 'default', plan, at(0), 7, at(0))) as { run: number };

@@ -227,7 +227,7 @@ test('erased from everything, and kept out: read again, swept, verified, replaye
   expect(await figures(s)).toEqual(known);
   expect(await mirror(s, notHers)).toEqual(untouched);
   expect(
-    await s.rows(`select action, subject, outcome ~ '^done: 1 customers, 3 contacts' as told from sync.operations`),
+    await s.rows(`select action, subject, outcome ~ '^done: 1 customer, 3 contacts' as told from sync.operations`),
   ).toEqual([{ action: 'erase', subject: `customer ${person}`, told: true }]);
   expect(
     await s.rows(

@@ -197,7 +197,7 @@ test('what is planned is shown; what cannot be planned is said', async () => {
   const { stdout: shown, stderr } = await command(addPlan, configFor(db.url, sandbox), 'plan');
   expect(shown).toMatch(/^stream +requests +credits +time +from +until\n/);
   expect(stderr).toMatch(/Tickets are in at \S+Z, their messages at \S+Z\.\n/);
-  expect(stderr).toMatch(/Counted with \d+ credits: .*tickets that changed, default list \(1\)/);
+  expect(stderr).toMatch(/Counted with 1 credit: .*tickets that changed, default list \(1\)/);
 });
 
 const limits: Limits = { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10 };

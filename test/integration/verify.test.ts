@@ -483,7 +483,7 @@ test('what is refused is no repair, and what lies in a hole, or came between two
     [ahead],
   );
   const users = await verify(s, { sample: null, repair: false }, undefined, ['users']);
-  expect([users.found, users.errors]).toEqual([[], ['1 records could not be compared']]);
+  expect([users.found, users.errors]).toEqual([[], ['1 record could not be compared']]);
 
   await s.sync();
   s.nowMs += 600_000;

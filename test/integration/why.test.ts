@@ -91,7 +91,7 @@ test('when it was listed, changed, read, swept and compared, by which run and fo
 
   // By its number, for people.
   const told = await why('77');
-  expect(told).toMatchObject({ code: 0, stderr: expect.stringContaining('1 rejects: see') });
+  expect(told).toMatchObject({ code: 0, stderr: expect.stringContaining('1 reject: see') });
   const lines = told.stdout.split('\n');
   expect(lines[0]).toBe('ticket t1, number 77: "Coffee", open');
   const rows = lines.slice(3, 15).map(line => line.replaceAll(/ {2,}/g, ' | '));

@@ -38,7 +38,7 @@ function lines(): Line[] {
 
 test('a line for each stream: what is over, at work with a bar, and waiting with what it is expected to take', () => {
   expect(frameOf(lines(), 100, plain)).toEqual([
-    '✓ users      12 read, 12 new, 0 changed, 1 credits',
+    '✓ users      12 read, 12 new, 0 changed, 1 credit',
     '! customers  failed: 100 read, 100 new, 0 changed, 2 credits',
     '▸ tickets    ████████████▍░░░░░░░  62 % 1,240 of 2,000, 14 credits, 90 credits/min, 6 s left',
     '· messages   waits: about 4,000 credits, 44 min',

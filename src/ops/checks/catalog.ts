@@ -2,6 +2,7 @@
 import { ShelfdeskError, Spent } from '../../errors.ts';
 import { getVolume, listShelves } from '../../sources/books/endpoints.ts';
 import { limitsTold, someVolume } from '../../warehouse/examined.ts';
+import { count } from '../../words.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
 
 const dayMs = 24 * 3_600_000;
@@ -28,7 +29,7 @@ export const catalogChecks: readonly Check[] = [
           tries: 1,
         });
         return ok(
-          `it answers, and shows ${arrived} shelves of ${owner === 'mylibrary' ? 'the library' : `user ${owner}`}`,
+          `it answers, and shows ${count(arrived, 'shelf', 'shelves')} of ${owner === 'mylibrary' ? 'the library' : `user ${owner}`}`,
         );
       } catch (error) {
         if (error instanceof Spent) return warn(error.message, 'Wait: a worker goes on by itself.');
@@ -48,7 +49,7 @@ export const catalogChecks: readonly Check[] = [
       const told = await limitsTold((await warehouse()).pg, account, 'books', new Date(nowMs - dayMs));
       const { credits } = config.books!.limits;
       const { used = 0, refused = 0 } = told ?? {};
-      const says = `${used} of ${credits} requests of a day`;
+      const says = `${used} of ${count(credits, 'request')} of a day`;
       if (told !== undefined && told.frozen_until.getTime() > nowMs)
         return warn(
           `${says}; it answers nothing before ${told.frozen_until.toISOString().slice(0, 16)}Z`,

@@ -75,5 +75,3 @@ const bad = (state: State, says: string, remedy: string, fix?: Fix): Finding => 
   remedy,
   ...(fix && { fix }),
 });
-
-export const plural = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;

@@ -5,8 +5,9 @@ import { boundElsewhere } from '../../warehouse/accounts.ts';
 import { boundAddresses, liveProcesses } from '../../warehouse/examined.ts';
 import { migrate, pendingMigrations } from '../../warehouse/migrate.ts';
 import { connectionsOf, lookersMost } from '../../warehouse/pool.ts';
+import { count } from '../../words.ts';
 import type { Given } from '../given.ts';
-import { type Check, fail, ok, plural, warn } from './check.ts';
+import { type Check, fail, ok, warn } from './check.ts';
 
 /** What holds the place of a process among the living. */
 const presence = 1;
@@ -157,12 +158,12 @@ export const databaseChecks: readonly Check[] = [
           'Upgrade Shelfdesk here to that version, or newer.',
         );
       if (missing.length === 0) return ok('all are there');
-      const what = missing.length > 3 ? plural(missing.length, 'migration') : missing.join(', ');
+      const what = missing.length > 3 ? count(missing.length, 'migration') : missing.join(', ');
       return fail(`the tables are not there yet, or old: ${what} missing`, 'Run `npx shelfdesk migrate`.', {
         says: 'make them',
         async do() {
           const { applied } = await migrate(url);
-          return `applied ${plural(applied.length, 'migration')}`;
+          return `applied ${count(applied.length, 'migration')}`;
         },
       });
     },

@@ -2,8 +2,9 @@
 import { ShelfdeskError } from '../../errors.ts';
 import { limitsTold } from '../../warehouse/examined.ts';
 import { command } from '../../warehouse/paused.ts';
+import { count } from '../../words.ts';
 import type { AccountGiven } from '../given.ts';
-import { type Check, fail, ok, plural, skipped, warn } from './check.ts';
+import { type Check, fail, ok, skipped, warn } from './check.ts';
 import { judgeClocks } from './database.ts';
 import { creditsDue } from './readings.ts';
 
@@ -43,10 +44,10 @@ export const helpdeskChecks: readonly Check[] = [
         const { arrived, unreadable } = await given.oldest();
         if (unreadable.length > 0)
           return warn(
-            `it answers, and ${unreadable.length} of ${arrived} tickets are not as documented: ${unreadable[0]!.reason}`,
+            `it answers, and ${unreadable.length} of ${count(arrived, 'ticket')} ${unreadable.length === 1 ? 'is' : 'are'} not as documented: ${unreadable[0]!.reason}`,
             `See ${command(given.account, 'drift list')} and ${command(given.account, 'rejects list')} after the next run.`,
           );
-        return ok(`it answers, and takes the token; ${plural(arrived, 'ticket')} came`);
+        return ok(`it answers, and takes the token; ${count(arrived, 'ticket')} came`);
       } catch (error) {
         if (!(error instanceof ShelfdeskError)) throw error;
         return fail(error.message, error.name === 'Retry' ? unreachable : error.remedy);
@@ -80,12 +81,12 @@ export const helpdeskChecks: readonly Check[] = [
       if (limit === undefined) return ok('it does not tell any: the settings hold');
       if (limit < credits)
         return warn(
-          `it allows ${limit} credits, and HELPDESK_CREDITS is ${credits}: the lower one is kept to, and forecasts are wrong`,
+          `it allows ${count(limit, 'credit')}, and HELPDESK_CREDITS is ${credits}: the lower one is kept to, and forecasts are wrong`,
           `Set HELPDESK_CREDITS=${limit}.`,
         );
       if (limit > credits)
-        return ok(`it allows ${limit} credits, of which HELPDESK_CREDITS lets everybody have ${credits}`);
-      return ok(`${limit} credits, as HELPDESK_CREDITS says`);
+        return ok(`it allows ${count(limit, 'credit')}, of which HELPDESK_CREDITS lets everybody have ${credits}`);
+      return ok(`${count(limit, 'credit')}, as HELPDESK_CREDITS says`);
     },
   },
   {
@@ -98,7 +99,7 @@ export const helpdeskChecks: readonly Check[] = [
       await given.oldest();
       const { reserve, credits } = given.config.limits;
       const others = (await limits(given))?.others ?? 0;
-      const says = `other tools used up to ${others} credits in a period, ${reserve} are left to them`;
+      const says = `other tools used up to ${count(others, 'credit')} in a period, ${reserve} are left to them`;
       if (others <= reserve) return ok(says);
       const enough = Math.min(others, credits - 4);
       return warn(
@@ -115,9 +116,9 @@ export const helpdeskChecks: readonly Check[] = [
     needs: ['credits of this examination'],
     async run(given) {
       const { refused = 0, used = 0 } = (await limits(given)) ?? {};
-      if (refused === 0) return ok(`none in the last day; ${plural(used, 'credit')} used by us`);
+      if (refused === 0) return ok(`none in the last day; ${count(used, 'credit')} used by us`);
       return warn(
-        `${plural(refused, 'request')} of the last day ${refused === 1 ? 'was' : 'were'} refused (429)`,
+        `${count(refused, 'request')} of the last day ${refused === 1 ? 'was' : 'were'} refused (429)`,
         'Raise HELPDESK_RESERVE to what other tools use, or lower HELPDESK_REQUESTS_PER_SECOND: somebody else asks at the same time.',
       );
     },

@@ -6,8 +6,9 @@ import { noJobs } from '../../queue/worker.ts';
 import { hasQueueTables, liveProcesses, openRuns } from '../../warehouse/examined.ts';
 import { command } from '../../warehouse/paused.ts';
 import { waitingWork } from '../../warehouse/runs.ts';
+import { count } from '../../words.ts';
 import type { AccountGiven } from '../given.ts';
-import { type Check, fail, ok, plural, skipped, warn } from './check.ts';
+import { type Check, fail, ok, skipped, warn } from './check.ts';
 
 const noRedis = 'REDIS_URL is not set: the queue lives in PostgreSQL';
 /** A share of its memory, and of its places for clients, from which on a Redis is nearly full. */
@@ -124,10 +125,8 @@ export const queueChecks: readonly Check[] = [
           `the warehouse is the embedded one, and processes of ${[...hosts].sort().join(', ')} use it`,
           'Set DATABASE_URL to a PostgreSQL server that all of them reach.',
         );
-      if (redisUrl !== undefined) return ok(`Redis, for ${plural(hosts.size, 'machine')}`);
-      return ok(
-        `PostgreSQL, for ${plural(hosts.size, 'machine')}; with REDIS_URL it would take ten times as many jobs`,
-      );
+      if (redisUrl !== undefined) return ok(`Redis, for ${count(hosts.size, 'machine')}`);
+      return ok(`PostgreSQL, for ${count(hosts.size, 'machine')}; with REDIS_URL it would take ten times as many jobs`);
     },
   },
   {
@@ -176,15 +175,15 @@ export function judgeVersion(version: string) {
   return ok(`Redis ${version}`);
 }
 
-function lost(given: AccountGiven, count: number) {
+function lost(given: AccountGiven, many: number) {
   return warn(
-    `${plural(count, 'stream')} of open runs ${count === 1 ? 'has' : 'have'} no job`,
+    `${count(many, 'stream')} of open runs ${many === 1 ? 'has' : 'have'} no job`,
     'Run `npx shelfdesk start`: each worker adds them again within 5 s.',
     {
       says: 'add them again',
       async do() {
         await tend(await given.ctx(), await given.queue(), { worker: 0, jobs: noJobs });
-        return `added the jobs of ${plural(count, 'stream')}`;
+        return `added the jobs of ${count(many, 'stream')}`;
       },
     },
   );

@@ -1,6 +1,7 @@
 /** Whoever reads the warehouse with tools of their own: that each may do what it was let in for, and no more. */
 import { publicMayCreate, readersOf, stoppedDumpers, unfilteredViews } from '../../warehouse/readers.ts';
-import { type Check, ok, plural, warn } from './check.ts';
+import { count } from '../../words.ts';
+import { type Check, ok, warn } from './check.ts';
 
 export const readerChecks: readonly Check[] = [
   {
@@ -45,7 +46,7 @@ export const readerChecks: readonly Check[] = [
           ),
         );
       if (found.length > 0) return found;
-      return ok(readers.length === 0 ? 'nobody was let in' : `${plural(readers.length, 'reader')} let in`);
+      return ok(readers.length === 0 ? 'nobody was let in' : `${count(readers.length, 'reader')} let in`);
     },
   },
 ];

@@ -17,8 +17,9 @@ import {
   readReadings,
   type SourceReading,
 } from '../../warehouse/readings.ts';
+import { count } from '../../words.ts';
 import type { AccountGiven } from '../given.ts';
-import { type Check, type Finding, ok, plural, skipped, warn } from './check.ts';
+import { type Check, type Finding, ok, skipped, warn } from './check.ts';
 
 const dayMs = 24 * 3_600_000;
 const rememberedMs = 30 * dayMs;
@@ -81,7 +82,7 @@ const moves = (type: 'reply' | 'note', cure: string): Question => ({
   most: 0,
   async find({ warehouse, account }) {
     const { later, same } = await messagesAgainstTickets((await warehouse()).pg, account, type);
-    const evidence = `of the newest messages ${plural(same, `${type} is`, `${type === 'reply' ? 'replies' : 'notes'} are`)} from the moment of the last change of the ticket, ${later} later`;
+    const evidence = `of the newest messages ${count(same, `${type} is`, `${type === 'reply' ? 'replies' : 'notes'} are`)} from the moment of the last change of the ticket, ${later} later`;
     if (later > 0) return { answer: 'no', evidence };
     if (same > 0) return { answer: 'yes', evidence };
     return {
@@ -105,10 +106,13 @@ export const totalCount = (depth: number): Question => ({
     const { pg } = await given.warehouse();
     const here = await listedTickets(pg, given.account);
     if (here <= depth)
-      return { answer: 'unknown', evidence: `${here} tickets are here: more than ${depth} would tell` };
+      return {
+        answer: 'unknown',
+        evidence: `${count(here, 'ticket is', 'tickets are')} here: more than ${depth} would tell`,
+      };
     const { total } = await ask(given, listTickets({ per_page: 0, count: true }));
     if (total === undefined) return { answer: 'none', evidence: 'it was asked for, and did not come' };
-    const evidence = `it said ${total}, and ${here} tickets are here`;
+    const evidence = `it said ${total}, and ${count(here, 'ticket is', 'tickets are')} here`;
     return { answer: total < here * 0.95 ? 'stops' : 'whole', evidence };
   },
 });
@@ -130,8 +134,8 @@ export const questions: readonly Question[] = [
       const times = (await oldest()).records.map(({ updated_at }) => timeOf(updated_at));
       if (times.length < 2) return { answer: 'unknown', evidence: 'two tickets would tell' };
       const wrong = times.filter((time, i) => i > 0 && time < times[i - 1]!).length;
-      if (wrong === 0) return { answer: 'yes', evidence: `${times.length} tickets came in order` };
-      return { answer: 'no', evidence: `${wrong} of ${times.length} tickets came after a later one` };
+      if (wrong === 0) return { answer: 'yes', evidence: `${count(times.length, 'ticket')} came in order` };
+      return { answer: 'no', evidence: `${wrong} of ${count(times.length, 'ticket')} came after a later one` };
     },
     judge: ({ answer, evidence }) =>
       answer === 'no'
@@ -157,7 +161,7 @@ export const questions: readonly Question[] = [
       const since = new Date(clock.now() - rememberedMs);
       const { checked, missed } = await missedChanges((await warehouse()).pg, account, since);
       if (checked === 0) return { answer: 'unknown', evidence: 'nothing was audited yet (AUDIT_TICKETS_PER_HOUR)' };
-      const evidence = `of ${plural(checked, 'ticket')} that were read again ${missed} had a change that was missed`;
+      const evidence = `of ${count(checked, 'ticket')} that were read again ${missed} had a change that was missed`;
       return { answer: missed > 0 ? 'no' : 'yes', evidence };
     },
     judge: ({ answer, evidence }, { config }) =>

@@ -3,9 +3,10 @@ import { existsSync } from 'node:fs';
 import { chmod, readdir, readFile, stat } from 'node:fs/promises';
 import type { Config } from '../../config.ts';
 import { UsageError } from '../../errors.ts';
+import { count } from '../../words.ts';
 import { isLoopback } from '../auth.ts';
 import type { Given } from '../given.ts';
-import { type Check, type Finding, fail, ok, plural, skipped, warn } from './check.ts';
+import { type Check, type Finding, fail, ok, skipped, warn } from './check.ts';
 
 /** From package.json; npm only warns. */
 const leastNode = [24, 15];
@@ -122,7 +123,7 @@ export const settingsChecks: readonly Check[] = [
       const found = await Promise.all(secret.map(file => readable(file, given)));
       const open = found.filter(one => one !== undefined);
       if (open.length > 0) return open;
-      return ok(secret.length === 0 ? 'there are none' : `${plural(secret.length, 'file')}, for their owner alone`);
+      return ok(secret.length === 0 ? 'there are none' : `${count(secret.length, 'file')}, for their owner alone`);
     },
   },
   {

@@ -8,8 +8,9 @@ import { knownAccounts, liveProcesses, newDrift, openRuns, readProblems } from '
 import { command } from '../../warehouse/paused.ts';
 import { listRejects } from '../../warehouse/rejects.ts';
 import { buryRuns } from '../../warehouse/runs.ts';
+import { count } from '../../words.ts';
 import type { AccountGiven } from '../given.ts';
-import { type Check, type Fix, fail, ok, plural, warn } from './check.ts';
+import { type Check, type Fix, fail, ok, warn } from './check.ts';
 
 const area = 'the work' as const;
 const hourMs = 3_600_000;
@@ -53,7 +54,7 @@ export const workChecks: readonly Check[] = [
       const since = new Date(clock.now() - newMs);
       const known = await knownAccounts((await warehouse()).pg, since);
       const others = known.filter(({ account }) => !named.has(account));
-      if (others.length === 0) return ok(`${plural(named.size, 'account')}, as the settings say`);
+      if (others.length === 0) return ok(`${count(named.size, 'account')}, as the settings say`);
       return warn(
         `the warehouse has ${others.map(({ account }) => account).join(', ')} as well, which nobody here reads any more`,
         'Nothing to do if another machine does, or --account left it out; else put it back into the file of SHELFDESK_CONFIG.',
@@ -76,7 +77,7 @@ export const workChecks: readonly Check[] = [
       const living = await liveProcesses((await warehouse()).pg);
       const others = living.filter(one => one.version !== version);
       const processes = new Set(living.map(({ host, pid }) => `${host} ${pid}`)).size;
-      if (others.length === 0) return ok(`${plural(processes, 'process lives', 'processes live')}, of this version`);
+      if (others.length === 0) return ok(`${count(processes, 'process lives', 'processes live')}, of this version`);
       const told = [...new Set(others.map(one => `${one.version} on ${one.host}, process ${one.pid}`))];
       return warn(
         `this is ${version}, and others are ${told.join('; ')}`,
@@ -211,12 +212,12 @@ async function replayable(given: AccountGiven): Promise<Fix | undefined> {
   const found = (await listRejects(pg, account)).filter(({ payload, as_of }) => payload !== null && as_of !== null);
   if (found.length === 0) return undefined;
   return {
-    says: `store ${plural(found.length, 'record')} from what came then, without a request`,
+    says: `store ${count(found.length, 'record')} from what came then, without a request`,
     async do() {
       const deps = { pg, account, clock, lookbackMs: config.lookbackMs };
       let stored = 0;
       for (const { id } of found) if ((await replay(deps, streams, id)) === undefined) stored++;
-      return `stored ${stored} of ${plural(found.length, 'record')}`;
+      return `stored ${stored} of ${count(found.length, 'record')}`;
     },
   };
 }

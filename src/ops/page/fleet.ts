@@ -17,7 +17,7 @@ export function fleetParts(
   const heads = ['account', 'state', 'what is in', 'behind', 'backlog', 'holes', 'problems', 'workers'];
   return {
     now: html`<p class="sentence" role="status">${count(accounts.length, 'account')}: ${amount(fresh)} fresh, ${
-      troubled === 0 ? 'none has a problem' : `${amount(troubled)} with problems`
+      troubled === 0 ? 'none has a problem' : `${amount(troubled)} with ${troubled === 1 ? 'a problem' : 'problems'}`
     }.${refused.length === 0 ? null : html` The settings of ${refused.map((one, i) => html`${i > 0 ? ', ' : null}${text(one)}`)} are refused: <code>npx shelfdesk doctor</code> says why.`}</p>`,
     accounts: html`
 <h2 id="accounts-h">Accounts</h2>

@@ -156,7 +156,7 @@ export function requestsOfDay(
   const share = allowed === undefined ? null : Math.min(100, (sum / allowed) * 100).toFixed(1);
   return html`
 <h2 id="requests-h">Requests to the catalog</h2>
-<p><strong>${amount(sum)}</strong>${allowed === undefined ? ' requests' : ` of ${amount(allowed)} requests`} in the last 24 hours${refused > 0 ? `, ${count(refused, 'request')} refused` : ''}.${
+<p><strong>${amount(sum)}</strong>${allowed === undefined ? (sum === 1 ? ' request' : ' requests') : ` of ${count(allowed, 'request')}`} in the last 24 hours${refused > 0 ? `, ${count(refused, 'request')} refused` : ''}.${
     sleepsUntil !== null && sleepsUntil > at ? html` It goes on at ${time(sleepsUntil, at)}.` : null
   }</p>
 ${share === null ? null : html`<svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true"><rect width="${share}" height="1"/></svg>`}

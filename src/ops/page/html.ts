@@ -2,6 +2,7 @@
  * HTML as text, from rows. Whatever comes from elsewhere (names, sentences of a source, who did it) is escaped in one
  * place, `html`; times, numbers and durations are written in one way, everywhere.
  */
+import * as words from '../../words.ts';
 
 export interface Html {
   readonly html: string;
@@ -30,11 +31,11 @@ export const prose = (words: string): Html[] =>
   words.split('`').map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
 
 /** `1,234`. */
-export const amount = (n: number): string => String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ',');
+export const amount = (n: number): string => words.amount(Math.round(n));
 
 /** `1 ticket`, `1,234 tickets`. */
 export const count = (n: number, one: string, many = `${one}s`): string =>
-  `${amount(n)}\u00a0${Math.round(n) === 1 ? one : many}`;
+  words.count(Math.round(n), one, many).replace(' ', '\u00a0');
 
 /** `3 s`, `4 min`, `33 h`: two digits are enough to decide by. */
 export function lasting(seconds: number): string {

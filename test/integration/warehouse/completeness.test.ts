@@ -58,7 +58,7 @@ test('how far a stream is complete, of which tickets all messages are here, and 
     { ...read, ticket_id: 't2', messages_complete: true, open_rejects: 0 },
   ]);
   expect(await require('messages', 98)).toMatch(
-    /^1 records of messages .* could not be stored \| See `npx shelfdesk rejects/,
+    /^1 record of messages .* could not be stored \| See `npx shelfdesk rejects/,
   );
   expect(await require('messages', 98, 1)).toEqual(at(98));
   expect(await require('tickets', 98)).toEqual(at(98));

@@ -201,7 +201,7 @@ const cases: Record<string, Case> = {
         `update sync.coverage set covered = covered + tstzmultirange(tstzrange('2020-01-01', '2025-01-01')) where account_id = $1`,
         name,
       ),
-    says: /1 ranges of tickets .* 2024-01-01T00:00:00Z on: too deep/,
+    says: /^1 range of tickets .* 2024-01-01T00:00:00Z on: too deep/,
     remedy: /backfill tickets/,
   },
   rejects_open: {
@@ -246,7 +246,7 @@ const cases: Record<string, Case> = {
         'update sync.alarms set told_begin_at = now(), next_try_at = null, last_error = null where account_id = $1',
         name,
       ),
-    says: /1 alarms: it answered with 500/,
+    says: /1 alarm: it answered with 500/,
     remedy: /ALARM_WEBHOOK_URL/,
   },
   paused: {

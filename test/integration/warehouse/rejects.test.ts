@@ -41,7 +41,7 @@ test.for(culprits)('in a list of tickets: $says', async ({ field, reason }) => {
   const run = await s.sync('tickets');
   // The bad one is asked for again by its id, and counts once more.
   expect(counts(run)).toEqual(counted({ seen: 4, inserted: 1, updated: 1, deleted: 1, rejected: 2 }));
-  expect(run).toMatchObject({ state: 'partly', exit_code: 3, error: '1 records could not be stored' });
+  expect(run).toMatchObject({ state: 'partly', exit_code: 3, error: '1 record could not be stored' });
 
   expect(await s.rows(`select id, subject, _payload ->> 'exact' as exact from helpdesk.tickets order by id`)).toEqual([
     { id: 't1', subject: 'changed', exact: '98765432109876543210.50' },
@@ -269,8 +269,10 @@ test.for(strange)(
     ]);
     expect(await rejects(s)).toEqual([]);
     expect((await drift(s)).filter(({ kind }) => kind === 'unstorable')).toEqual([
-      { stream: 'messages', kind: 'unstorable', path: '', value: '', seen: 2 * cleaned },
-      { stream: 'tickets', kind: 'unstorable', path: '', value: '', seen: 8 * cleaned },
+      { stream: 'messages', kind: 'unstorable', path: 'body', value: '', seen: cleaned },
+      { stream: 'tickets', kind: 'unstorable', path: `key ${clean}`, value: '', seen: 2 * cleaned },
+      { stream: 'tickets', kind: 'unstorable', path: `key ${clean}.${clean}`, value: '', seen: 4 * cleaned },
+      { stream: 'tickets', kind: 'unstorable', path: 'subject', value: '', seen: 2 * cleaned },
     ]);
   },
 );
@@ -299,7 +301,7 @@ test('unknown values that differ only in what cannot be stored are one drift', a
   expect(await s.sync('tickets')).toMatchObject({ state: 'completed', inserted: 3 });
   expect(await drift(s)).toEqual([
     { stream: 'tickets', kind: 'unknown_value', path: 'state', value: 'x\ufffd', seen: 3 },
-    { stream: 'tickets', kind: 'unstorable', path: '', value: '', seen: 3 },
+    { stream: 'tickets', kind: 'unstorable', path: 'state', value: '', seen: 3 },
   ]);
   // The first record that showed it, at most 2,000 characters of it; seen again, it stays.
   const sample = JSON.stringify(ticket('t1', { state: 'x\0' }));
@@ -309,7 +311,7 @@ test('unknown values that differ only in what cannot be stored are one drift', a
   expect(await s.rows('select kind, path, seen, sample from sync.drift order by kind, path')).toEqual([
     { kind: 'unknown_field', path: 'more', seen: 1, sample: expect.stringMatching(/^\{"id":"t4".{1990}/) },
     { kind: 'unknown_value', path: 'state', seen: 4, sample },
-    { kind: 'unstorable', path: '', seen: 4, sample },
+    { kind: 'unstorable', path: 'state', seen: 4, sample },
   ]);
   expect(await s.rows('select max(length(sample)) as longest from sync.drift')).toEqual([{ longest: 2000 }]);
 });
