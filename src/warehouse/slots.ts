@@ -4,6 +4,7 @@
  */
 import type pg from 'pg';
 import { forgetAges } from './ages.ts';
+import { foldCredits } from './credits.ts';
 import { notPaused } from './paused.ts';
 import { transaction } from './pool.ts';
 import { isNext, isOpen, lockAccount, openRun, type RunKind } from './runs.ts';
@@ -98,7 +99,10 @@ export async function lastSlot(
   return rows[0];
 }
 
-/** Slots, runs that nobody has asked for, and comparisons that found nothing are kept for five weeks: there is one a minute. */
+/**
+ * Slots, runs that nobody has asked for, and comparisons that found nothing are kept for five weeks: there is one a minute. So is
+ * what each minute's credits were spent on; then its hours and days are.
+ */
 export async function forgetOld(db: pg.Pool, account: string, now: Date): Promise<void> {
   const before = new Date(now.getTime() - keptDays * 24 * 3_600_000);
   await db.query('delete from sync.schedule_slots where account_id = $1 and slot < $2', [account, before]);
@@ -107,6 +111,7 @@ export async function forgetOld(db: pg.Pool, account: string, now: Date): Promis
     [account, before],
   );
   await forgetAges(db, account, now);
+  await foldCredits(db, account, now);
   await db.query('delete from sync.audit where account_id = $1 and differences is null and checked_at < $2', [
     account,
     before,
