@@ -48,7 +48,18 @@ export interface Door {
   isOwn(visitor: Visitor, sent: string): boolean;
 }
 
-export function makeDoor({ operator, viewer }: Tokens, now: () => number): Door {
+/** `wrong`: the token is none; `wait`: too many were tried from there. The token itself is told to nobody. */
+export interface Refusal {
+  readonly why: 'wrong' | 'wait';
+  readonly by: 'form' | 'bearer';
+  readonly address: string;
+}
+
+export function makeDoor(
+  { operator, viewer }: Tokens,
+  now: () => number,
+  onRefusal: (refusal: Refusal) => void = () => {},
+): Door {
   const asks = operator !== undefined || viewer !== undefined;
   // Without tokens nobody else has to know it: it lives as long as this process.
   const key = asks
@@ -67,14 +78,15 @@ export function makeDoor({ operator, viewer }: Tokens, now: () => number): Door 
     return isViewer ? 'viewer' : undefined;
   }
 
-  function tryToken(token: string, address: string): Role | 'wrong' | 'wait' {
+  function tryToken(token: string, by: Refusal['by'], address: string): Role | Refusal['why'] {
     // The right one always comes in: behind a proxy all have one address, and a stranger would shut everybody out. What
     // keeps him from guessing is how long a token is.
     const role = roleOf(token);
     if (role !== undefined) return role;
-    if (tries.areSpent(address)) return 'wait';
-    tries.count(address);
-    return 'wrong';
+    const why = tries.areSpent(address) ? 'wait' : 'wrong';
+    if (why === 'wrong') tries.count(address);
+    onRefusal({ why, by, address });
+    return why;
   }
 
   function ofSession(session: string): Visitor | undefined {
@@ -92,7 +104,7 @@ export function makeDoor({ operator, viewer }: Tokens, now: () => number): Door 
       if (!asks) return everybody;
       const [, bearer] = /^Bearer +(\S+)$/i.exec(authorization ?? '') ?? [];
       if (bearer !== undefined) {
-        const role = tryToken(bearer, address);
+        const role = tryToken(bearer, 'bearer', address);
         if (role === 'wait') return 'wait';
         return role === 'wrong' ? undefined : { role, csrf: null };
       }
@@ -100,7 +112,7 @@ export function makeDoor({ operator, viewer }: Tokens, now: () => number): Door 
       return session === undefined ? undefined : ofSession(session);
     },
     logIn(token, address) {
-      const role = tryToken(token, address);
+      const role = tryToken(token, 'form', address);
       if (role === 'wrong' || role === 'wait') return role;
       const what = `${role}.${now()}.${randomBytes(16).toString('base64url')}`;
       return { role, session: `${what}.${sign(`session ${what}`)}` };

@@ -233,7 +233,11 @@ export interface Metrics {
   readonly contentType: string;
   /** Prometheus' text format. Fails while the database is away: then the scrape fails, which is what it should tell. */
   text(): Promise<string>;
+  /** Somebody was refused at the door of this process. */
+  loginRefused(why: string): void;
 }
+
+const refusals = ['wrong', 'wait'];
 
 export function makeMetrics(
   { pg, clock, queues, findQueues, pingQueues, refused }: Measured,
@@ -254,6 +258,14 @@ export function makeMetrics(
     help: "1 if the server of the queues answers; else BullMQ's own figures are left out.",
     registers: [registry],
   });
+  const loginsRefused = new Counter({
+    name: 'shelfdesk_logins_refused_total',
+    help: 'Tokens that the page of this process refused: wrong ones, and those after too many wrong ones (wait).',
+    labelNames: ['why'],
+    registers: [registry],
+  });
+  // From the first scrape on there is something that can grow.
+  for (const why of refusals) loginsRefused.inc({ why }, 0);
   const counting = counters.map(family => ({
     family,
     metrics: family.of.map(one => newCounter(one, family, registry)),
@@ -296,6 +308,7 @@ export function makeMetrics(
 
   return {
     contentType: registry.contentType,
+    loginRefused: why => loginsRefused.inc({ why }),
     // One after the other: what has ended is counted once.
     text: () => {
       const mine = turn.then(collect, collect);

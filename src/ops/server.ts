@@ -14,7 +14,7 @@ import { cookieName, type Door, hostOf, isForwarded, isLoopback, isSameOrigin, m
 import { boardOf, boardPolicy } from './board.ts';
 import { forStrangers, healthz, livez, readyz } from './health.ts';
 import { makeLive } from './live.ts';
-import { makeMetrics } from './metrics.ts';
+import { type Metrics, makeMetrics } from './metrics.ts';
 import { loginPage, messagePage, styleHash } from './page/layout.ts';
 import { makePages } from './pages.ts';
 import { addRoutes, sendHtml } from './routes.ts';
@@ -87,7 +87,17 @@ export async function servePage(site: Site, port: number): Promise<Serving> {
 export async function makeApp(site: Site): Promise<{ app: FastifyInstance; close: () => Promise<void> }> {
   demandSafe(site.web);
   const { clock, log } = site;
-  const door = makeDoor({ operator: site.web.token, viewer: site.web.viewerToken }, () => clock.now());
+  const metrics = makeMetrics(site, site.version);
+  const tokens = { operator: site.web.token, viewer: site.web.viewerToken };
+  const door = makeDoor(
+    tokens,
+    () => clock.now(),
+    ({ why, by, address }) => {
+      metrics.loginRefused(why);
+      // Of one address ten a minute at most are wrong; whoever goes on fills no log.
+      log[why === 'wrong' ? 'warn' : 'debug']({ address, by, why }, 'a login of the page was refused');
+    },
+  );
   const app = fastify({ bodyLimit: 4096, forceCloseConnections: true, routerOptions: { maxParamLength: 1000 } });
   const live = makeLive(clock, error => {
     if (isAway(error)) return `${awaySaid(error, 'The warehouse')}. These figures are the last ones seen.`;
@@ -121,7 +131,7 @@ export async function makeApp(site: Site): Promise<{ app: FastifyInstance; close
 
   loggingIn(app, door);
   addRoutes(app, { pg: site.pg, clock, door, live, pages: makePages(site) });
-  mountProbes(app, site);
+  mountProbes(app, site, metrics);
   const boarded = boardOf(site.queues, board);
   await app.register(async scope => {
     scope.addHook('onRequest', async (request, reply) => {
@@ -212,8 +222,7 @@ function loggingIn(app: FastifyInstance, door: Door): void {
 
 // --- probes ---------------------------------------------------------------------------------------------------------
 
-function mountProbes(app: FastifyInstance, site: Site): void {
-  const metrics = makeMetrics(site, site.version);
+function mountProbes(app: FastifyInstance, site: Site, metrics: Metrics): void {
   const tell = (reply: FastifyReply, { status, body }: ReturnType<typeof livez>) => reply.code(status).send(body);
   app.get('/livez', (_, reply) => tell(reply, livez()));
   app.get('/readyz', async ({ visitor }, reply) => {

@@ -1,5 +1,6 @@
 /** The page by HTTP: its figures are those of SQL, and who may not look or press, cannot. The browser's part: page-browser.test.ts. */
 import type { FastifyInstance } from 'fastify';
+import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { addWeb } from '../../src/commands/web.ts';
@@ -93,6 +94,31 @@ interface StreamRow {
   holes: number;
   open_rejects: number;
 }
+
+test('a login that is refused is logged without its token, and counted; one that is right is neither', async () => {
+  const lines: Record<string, unknown>[] = [];
+  const log = pino({ level: 'debug' }, { write: line => void lines.push(JSON.parse(line)) });
+  const app = await world.app(tokens, { log });
+  const counted = async (why: string) => {
+    const { body } = await get('/metrics', { authorization: `Bearer ${tokens.token}` }, app);
+    return Number(new RegExp(`^shelfdesk_logins_refused_total\\{why="${why}"\\} (\\d+)$`, 'm').exec(body)?.[1]);
+  };
+  expect([await counted('wrong'), await counted('wait')]).toEqual([0, 0]);
+  expect((await post('/login', { token: 'guessed-by-hand' }, {}, app)).statusCode).toBe(401);
+  expect((await get('/', { authorization: 'Bearer guessed-by-program' }, app)).statusCode).toBe(401);
+  expect((await get('/livez', { authorization: 'Bearer guessed-at-an-open-door' }, app)).statusCode).toBe(200);
+  for (let tries = 3; tries < mostTries; tries++) await post('/login', { token: 'guessed-by-hand' }, {}, app);
+  expect((await post('/login', { token: 'guessed-by-hand' }, {}, app)).statusCode).toBe(429);
+  expect((await post('/login', { token: tokens.token }, {}, app)).statusCode).toBe(303);
+  expect([await counted('wrong'), await counted('wait')]).toEqual([mostTries, 1]);
+  const refusals = lines.filter(({ msg }) => msg === 'a login of the page was refused');
+  expect(refusals).toHaveLength(mostTries + 1);
+  expect(refusals[0]).toMatchObject({ level: 40, address: '127.0.0.1', by: 'form', why: 'wrong' });
+  expect(refusals[1]).toMatchObject({ level: 40, by: 'bearer', why: 'wrong' });
+  expect(refusals.at(-1)).toMatchObject({ level: 20, why: 'wait' });
+  expect(JSON.stringify(lines)).not.toMatch(/guessed|at-an-open-door/);
+  expect(JSON.stringify(lines)).not.toContain(tokens.token);
+});
 
 describe('the figures are those of SQL', () => {
   test.for(['fresh', 'waits', 'stale', 'failing', 'holes', 'rejects', 'paused', 'begun', markup, rightToLeft])(

@@ -265,6 +265,7 @@ describe('metrics', () => {
       'shelfdesk_info',
       'shelfdesk_queue_answers',
       'shelfdesk_accounts_refused',
+      'shelfdesk_logins_refused_total',
       ...bullmq,
     ]);
     const read = (name: string) => readFileSync(new URL(`../../docs/monitoring/${name}`, import.meta.url), 'utf8');
