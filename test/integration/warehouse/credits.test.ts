@@ -1,4 +1,5 @@
 /** What the credits were spent on grows no more than by a row a day and source, and no sum of it changes. */
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { foldCredits } from '../../../src/warehouse/credits.ts';
 import { forgetOld } from '../../../src/warehouse/slots.ts';
@@ -122,4 +123,19 @@ test('a minute that a wrong clock has written among old days joins them', async 
   const before = await sum();
   await foldCredits(db.pool, 'acme', now);
   expect(await sum()).toEqual({ sum: before.sum, n: before.n - 20 });
+});
+
+test('docs/OPERATIONS.md says of each table of schema sync what ends it', async () => {
+  await using db = await freshDatabase();
+  const text = readFileSync(new URL('../../../docs/OPERATIONS.md', import.meta.url), 'utf8');
+  const [, section = ''] = text.split('## What grows, and what ends it');
+  const cells = section
+    .split('\n## ')[0]!
+    .split('\n')
+    .map(line => line.split('|')[1] ?? '');
+  const said = cells.flatMap(cell => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name!));
+  const { rows } = await db.pool.query<{ name: string }>(
+    `select relname as name from pg_class where relnamespace = 'sync'::regnamespace and relkind in ('r', 'p')`,
+  );
+  expect(said.sort()).toEqual(rows.map(({ name }) => name).sort());
 });
