@@ -48,7 +48,7 @@ export const tickets: ListStream<Ticket> = {
       atFirst: { _listed_by: '$5::bigint' },
       // A change that shows up late may be dated before the last reading of the messages, which did not show it.
       whenChanged: {
-        _messages_as_of: `case when excluded.updated_at > t.updated_at and excluded.updated_at <= t._messages_as_of
+        _messages_as_of: `case when excluded.updated_at <> t.updated_at and excluded.updated_at <= t._messages_as_of
       then excluded.updated_at - interval '1 millisecond' else t._messages_as_of end`,
       },
       ofTombstone: ['_deleted_after'],

@@ -11,7 +11,7 @@ import { noteAges } from './ages.ts';
 import type { Claim } from './claims.ts';
 import { cleanJson, cleanText } from './clean.ts';
 import { addHole, cover, makeRedundant, placeWalk } from './coverage.ts';
-import { noteCrowd } from './crowds.ts';
+import { noteCrowd, noteHeld } from './crowds.ts';
 import { FoundAgain, screen } from './erased.ts';
 import { eraseFound } from './found-again.ts';
 import { type Merge, shortName } from './merge.ts';
@@ -182,6 +182,7 @@ async function mergeOnce(
     updated_ids: string[];
     changed_ms: number[] | null;
     taken_over: Record<string, number>;
+    passed_over: Record<string, string> | null;
     erased?: boolean;
     rejects?: boolean;
     suspects?: boolean;
@@ -190,7 +191,7 @@ async function mergeOnce(
     text: batch.merge.upsert,
     values: [text, claim.account, new Date(at.nowMs), new Date(at.asOfMs), claim.run, trueBy(at), ...parameters],
   });
-  const { seen, inserted, updated, updated_ids, changed_ms, taken_over: takenOver, ...asked } = rows[0]!;
+  const { seen, inserted, updated, updated_ids, changed_ms, taken_over: takenOver, passed_over, ...asked } = rows[0]!;
   const { rejects = true, suspects = true } = asked;
   const mayClear = { rejects, suspects };
   if (asked.erased) return { counts: noCounts(), takenOver, mayClear, erased: true };
@@ -198,6 +199,7 @@ async function mergeOnce(
     const stream = shortName(batch.merge.declared.root);
     await noteAges(client, { account: claim.account, stream }, changed_ms, at.sourceMs);
   }
+  if (passed_over !== null) await noteHeld(client, claim.account, passed_over, at.asOfMs);
   const deleted = await removeVanished(client, claim, batch, text, batch.parents ?? updated_ids);
   const unchanged = seen - inserted - updated;
   const counts = { seen, inserted, updated, unchanged, deleted, rejected: 0, cleaned };

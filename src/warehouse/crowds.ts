@@ -5,6 +5,7 @@
 import type pg from 'pg';
 import type { Crowded, Ms, Range } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
+import { rowTrueBy } from './merge.ts';
 import type { Client } from './pool.ts';
 
 export const copiesDiffer =
@@ -14,8 +15,42 @@ export async function noteCrowd(client: Client, claim: Claim, list: string, crow
   await client.query(
     `insert into sync.crowds (account_id, stream, list, seconds, told_by, members)
      values ($1, $2, $3, tstzrange($4, $5), $6, $7)
-     on conflict (account_id, stream, list, seconds) do update set told_by = excluded.told_by, members = excluded.members`,
+     on conflict (account_id, stream, list, seconds) do update set
+       told_by = case when crowds.held then greatest(crowds.told_by, excluded.told_by) else excluded.told_by end,
+       members = case when crowds.held then array(select unnest(crowds.members) union select unnest(excluded.members))
+         else excluded.members end`,
     [claim.account, claim.stream, list, new Date(crowd.from), new Date(crowd.to), new Date(crowd.toldBy), crowd.ids],
+  );
+}
+
+/**
+ * Records whose version is earlier than that of their row, though the reply is later and the row may be dated ahead (see
+ * merge.ts): the change of either may have come first. `passedOver`: their versions by id. Until a reply is true of a time
+ * from the row's `_true_by` on, their seconds are not claimed; then they are read again, unless the row shows the version.
+ */
+export async function noteHeld(
+  client: Client,
+  account: string,
+  passedOver: Readonly<Record<string, string>>,
+  asOfMs: Ms,
+): Promise<void> {
+  await client.query(
+    `insert into sync.crowds as c (account_id, stream, list, seconds, told_by, members, held)
+     select $1, 'tickets', l.list, tstzrange(s.second, s.second + interval '1 second'), s.told_by, s.members, true
+     from (
+       select date_trunc('second', p.version::timestamptz) as second, max(b.true_by) as told_by, array_agg(t.id) as members
+       from jsonb_each_text($2) p (id, version)
+       join helpdesk.tickets t on (t.account_id, t.id) = ($1, p.id)
+       join sync.accounts a on a.account_id = $1
+       cross join lateral (select ${rowTrueBy('t')} as true_by) b
+       where t.updated_at > p.version::timestamptz and t._observed_at < $3 and t._deleted_at is null
+         and t.updated_at > t._observed_at - a.lookback
+       group by 1) s
+     join sync.coverage l on (l.account_id, l.stream) = ($1, 'tickets') and not l.redundant
+     on conflict (account_id, stream, list, seconds) do update set
+       told_by = greatest(c.told_by, excluded.told_by), held = true,
+       members = array(select unnest(c.members) union select unnest(excluded.members))`,
+    [account, JSON.stringify(passedOver), new Date(asOfMs)],
   );
 }
 

@@ -177,7 +177,7 @@ select ${keepChanges('$3', '$4', '$5', '$6')}, (select count(*) from ${short}_ro
   (select count(*) from ${short}_written where inserted)::int as inserted,
   (select count(*) from ${short}_written where not inserted)::int as updated,
   (select coalesce(array_agg(id), '{}') from ${short}_written where not inserted) as updated_ids,
-  ${changedMs(root)} as changed_ms, ${takenOver([root, ...others])} as taken_over${screened ? '' : `, (select erased from asked) as erased, ${standing(short)}`}`;
+  ${changedMs(root)} as changed_ms, ${passedOver(root)} as passed_over, ${takenOver([root, ...others])} as taken_over${screened ? '' : `, (select erased from asked) as erased, ${standing(short)}`}`;
   };
   return {
     declared: { root, others, mentions },
@@ -192,6 +192,14 @@ select ${keepChanges('$3', '$4', '$5', '$6')}, (select count(*) from ${short}_ro
 const standing = (stream: string): string => `exists (
     select from sync.rejects j where j.account_id = $2 and j.stream = '${stream}' and j.cleared_at is null) as rejects,
   exists (select from sync.suspects s where s.account_id = $2 and s.stream = '${stream}') as suspects`;
+
+/** By id the version of each record that differs from its row, and was taken for an older one; null for none. */
+function passedOver(root: Table): string {
+  if (root.version === undefined) return 'null::jsonb';
+  const short = shortName(root);
+  return `(select jsonb_object_agg(p.id, p.record ->> '${root.version}') from ${short}_there p
+    where not p.is_same and not exists (select from ${short}_again w where w.id = p.id))`;
+}
 
 /** By table how many rows were another record's, and are of this one now. */
 function takenOver(tables: readonly Table[]): string {
@@ -305,14 +313,34 @@ const keyOf = ({ key = ['id'] }: Table) => key;
 /** Whether what came goes before the row that is there. */
 function isNewer({ version, oneReader, passOver }: Table): string {
   if (oneReader) return passOver ? `not (${passOver})` : 'true';
-  const later = version
-    ? `((t.${version}, t._observed_at) < (excluded.${version}, excluded._observed_at)
-      -- A version dated later than the reading that showed it was a slip of the source's clock: it holds off nothing.
-      or t.${version} > t._observed_at + interval '1 hour' and t._observed_at < excluded._observed_at)`
-    : 't._observed_at < excluded._observed_at';
+  const later = version ? `(${laterVersion(version)})` : 't._observed_at < excluded._observed_at';
   // What is shown after a tombstone is there, in whatever version it came back.
   return `(t._deleted_at <= excluded._observed_at or t._deleted_at is null and ${later})`;
 }
+
+/**
+ * SQL: whether the record is later than the row, though either may be dated ahead of its change.
+ *
+ * A row `t` shows the ticket as it was at some time between `t._observed_at` less the lookback (a copy of the source may lag
+ * that much) and `t._true_by`. A change after that time is dated later than the first bound, if it is dated right. So:
+ *   - a row that is dated at or before the first bound is not ahead of any later change: the greater version is later;
+ *   - against any other row, a record is later too if it is dated at or after `_true_by`, or if its reply, less the lookback,
+ *     is as of `_true_by` or later;
+ *   - a record in between may be from before the row or from after it: noteHeld in crowds.ts has it read again.
+ * A record that is dated ahead of its own reply is later only if its reply is.
+ */
+function laterVersion(version: string): string {
+  const trueBy = rowTrueBy('t');
+  const lookback = '(select a.lookback from sync.accounts a where a.account_id = $2)';
+  return `(t.${version}, t._observed_at) < (excluded.${version}, excluded._observed_at)
+        and (t._observed_at < excluded._observed_at or excluded.${version} < ${rowTrueBy('excluded')})
+      or t._observed_at < excluded._observed_at and t.${version} > t._observed_at - ${lookback}
+        and (excluded.${version} >= ${trueBy} or excluded._observed_at - ${lookback} >= ${trueBy})`;
+}
+
+/** SQL: where `_true_by` was not noted, the row was so within a minute after `_observed_at`. A request takes half of that at most. */
+export const rowTrueBy = (row: string): string =>
+  `coalesce(${row}._true_by, ${row}._observed_at + interval '1 minute')`;
 
 /** SQL for `record` without these fields. */
 export function without(fields: readonly string[]): string {

@@ -237,14 +237,16 @@ async function live(url: string): Promise<void> {
   const { rows: columns } = await pool.query(`select from pg_attribute
     where attrelid = 'helpdesk.tickets'::regclass and attname = '_true_by'`);
   const { upsert } = tickets.merge;
-  // Tables of before keep no time by which a reply was true.
+  // Tables of before keep no time by which a reply was true, and accounts no lookback.
   const merge =
     columns.length > 0
       ? upsert
       : upsert
           .replaceAll('_true_by, _payload', '_payload')
           .replaceAll('$6, _payload', '_payload')
-          .replace(' _true_by = excluded._true_by,', '');
+          .replace(' _true_by = excluded._true_by,', '')
+          .replaceAll(/(t|excluded)\._true_by/g, 'null::timestamptz')
+          .replaceAll(/\(select a\.lookback[^)]*\)/g, `interval '2 minutes'`);
   const show = (n: number, ...records: object[]) =>
     transaction(pool, client => client.query(merge, [JSON.stringify(records), 'default', at(n), at(n), 1, null]));
   const bury = (id: string, n: number) =>

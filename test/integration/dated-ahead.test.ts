@@ -1,0 +1,98 @@
+/**
+ * Tickets that the source dates ahead of its clock. Their next changes, dated right, are stored, whatever copy of the source
+ * answers; and no moment claims one that is not stored.
+ */
+import { describe, expect, test } from 'vitest';
+import { type InProcess, inProcess } from '../support/in-process.ts';
+import { differences } from '../support/mirror.ts';
+
+const secondMs = 1000;
+const minuteMs = 60 * secondMs;
+
+/** No ticket of before `complete_through` differs from the source. */
+async function holds(s: InProcess): Promise<void> {
+  const [{ at } = { at: null }] = await s.rows(`select sync.complete_through('default', 'tickets') as at`);
+  const through = (at as Date | null)?.getTime() ?? 0;
+  const rows = await s.rows('select id, updated_at, subject from helpdesk.tickets');
+  const mirrored = new Map(rows.map(row => [row.id, row]));
+  for (const { id, updated_at, subject } of s.world.tickets.values()) {
+    if (Date.parse(updated_at) >= through) continue;
+    expect(mirrored.get(id), `${id}, complete through ${new Date(through).toISOString()}`).toEqual({
+      id,
+      updated_at: new Date(updated_at),
+      subject,
+    });
+  }
+}
+
+/** Changes a ticket; the source dates the change `aheadMs` ahead. Nobody reads the source meanwhile. */
+function change(s: InProcess, id: string, aheadMs = 0): void {
+  s.world.clock.jump(aheadMs);
+  s.world.patchTicket(id, { subject: `${id} at ${s.nowMs}` });
+  s.world.addMessage(id, { body: `at ${s.nowMs}` });
+  s.world.clock.jump(-aheadMs);
+}
+
+async function read(s: InProcess, kinds = ['tickets']): Promise<void> {
+  await s.run('sync', kinds);
+  await holds(s);
+}
+
+interface Story {
+  readonly lookbackMs: number;
+  readonly aheadMs: number;
+  /** From the reading of the ticket that is dated ahead to its next change. */
+  readonly afterMs: number;
+  /** The replies of the first reading, and of those after the change: how old the copy is that answers. */
+  readonly lagMs: readonly [number, number];
+}
+
+const lag = (seconds: number) => [{ fault: { kind: 'lag' as const, seconds } }];
+
+async function tell({ lookbackMs, aheadMs, afterMs, lagMs: [firstLagMs, laterLagMs] }: Story): Promise<void> {
+  await using s = await inProcess({ tickets: 12, customers: 4, seed: 5, lookbackMs });
+  await s.pool.query(`update sync.accounts set lookback = $1 * interval '1 millisecond'`, [lookbackMs]);
+  s.rules.set(lag(0.001) as never);
+  await s.sync();
+  s.nowMs += 10 * minuteMs;
+  await read(s);
+  const [id, other] = [...s.world.tickets.keys()] as [string, string];
+
+  change(s, id, aheadMs);
+  s.nowMs += firstLagMs;
+  s.rules.set(lag(Math.max(1, firstLagMs) / 1000) as never);
+  await read(s, ['tickets', 'messages']);
+  s.nowMs += afterMs;
+  change(s, id);
+  change(s, other);
+  s.rules.set(lag(Math.max(1, laterLagMs) / 1000) as never);
+  await read(s);
+  s.rules.set(lag(0.001) as never);
+  // Often, as a schedule would: coverage passes the change in small steps.
+  for (let ms = 0; ms < 2 * lookbackMs + minuteMs; ms += lookbackMs / 4) {
+    await read(s, ['tickets', 'messages']);
+    s.nowMs += lookbackMs / 4;
+  }
+  // While the date of the ticket that was dated ahead is still to come, and when it is over.
+  await read(s, ['tickets', 'messages']);
+  expect(await differences(s.pool, s.world)).toEqual([]);
+  s.nowMs += aheadMs + 3 * lookbackMs;
+  await read(s, ['tickets', 'messages']);
+  expect(await differences(s.pool, s.world)).toEqual([]);
+  expect(await s.rows('select * from sync.crowds where held')).toEqual([]);
+}
+
+describe.for([
+  [5, 1],
+  [5, 30],
+  [5, 1800],
+  [120, 1],
+  [120, 30],
+  [120, 90],
+] as const)('a lookback of %d s, a ticket dated %d s ahead', ([lookback, ahead]) => {
+  const story = { lookbackMs: lookback * secondMs, aheadMs: ahead * secondMs };
+  test('its next change within the second, and after 2 s', async () => {
+    await tell({ ...story, afterMs: 0, lagMs: [0, 0] });
+    await tell({ ...story, afterMs: 2 * secondMs, lagMs: [0, 0] });
+  });
+});
