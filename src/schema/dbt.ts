@@ -96,7 +96,8 @@ const streams: Readonly<Record<string, readonly string[]>> = {
     ...['dim_label', 'fact_ticket_labels', 'fact_backlog'],
   ],
   messages: [
-    ...['messages', 'attachments', 'ticket_metrics', 'ticket_metrics_defined', 'reply_turns', 'agent_daily'],
+    ...['messages', 'attachments', 'ticket_metrics', 'ticket_metrics_defined', 'reply_turns'],
+    ...['reply_turns_defined', 'agent_daily'],
     ...['arrivals_hourly', 'fact_tickets', 'fact_messages', 'fact_turns'],
   ],
   shelves: ['shelves', 'shelf_volumes', 'shelf_volume_history', 'shelf_events', 'dim_shelf', 'fact_shelf_volumes'],

@@ -123,10 +123,16 @@ async function take(s: Scripted, now: number, one: Step): Promise<void> {
 }
 
 const differing = `
-  (table analytics.stored_ticket_metrics except table analytics.ticket_metrics_defined)
-  union all (table analytics.ticket_metrics_defined except table analytics.stored_ticket_metrics)`;
-const places =
-  'select account_id, ticket_id, ctid::text, xmin::text from analytics.stored_ticket_metrics order by 1, 2';
+  select m::text from (
+    (table analytics.stored_ticket_metrics except table analytics.ticket_metrics_defined)
+    union all (table analytics.ticket_metrics_defined except table analytics.stored_ticket_metrics)) m
+  union all
+  select r::text from (
+    (table analytics.stored_reply_turns except table analytics.reply_turns_defined)
+    union all (table analytics.reply_turns_defined except table analytics.stored_reply_turns)) r`;
+const places = `
+  select account_id, ticket_id, 0 as turn, ctid::text, xmin::text from analytics.stored_ticket_metrics
+  union all select account_id, ticket_id, turn, ctid::text, xmin::text from analytics.stored_reply_turns order by 1, 2, 3`;
 
 test('what is stored is what is defined, after whatever has happened; and what is seen again writes nothing', async () => {
   await using s = await scripted();

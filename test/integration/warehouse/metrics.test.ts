@@ -60,6 +60,10 @@ async function expectDefined(s: Scripted): Promise<void> {
     await s.rows(`(table analytics.stored_ticket_metrics except table analytics.ticket_metrics_defined)
       union all (table analytics.ticket_metrics_defined except table analytics.stored_ticket_metrics)`),
   ).toEqual([]);
+  expect(
+    await s.rows(`(table analytics.stored_reply_turns except table analytics.reply_turns_defined)
+      union all (table analytics.reply_turns_defined except table analytics.stored_reply_turns)`),
+  ).toEqual([]);
 }
 
 async function calendar(
