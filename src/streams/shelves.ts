@@ -57,6 +57,6 @@ export const shelves: ShelfStream<Shelf, Volume> = {
 /** A count alone proves nothing: one volume may have gone and another have come. But nothing is on a shelf that holds none. */
 function version({ volumesLastUpdated, volumeCount }: Shelf): string | null {
   if (typeof volumesLastUpdated === 'string' && volumesLastUpdated !== '')
-    return JSON.stringify([volumesLastUpdated, volumeCount ?? null]);
+    return JSON.stringify([volumesLastUpdated, typeof volumeCount === 'object' ? null : (volumeCount ?? null)]);
   return volumeCount === 0 ? '[]' : null;
 }

@@ -4,7 +4,7 @@ import { type Reply, trueByOf, type Unreadable } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { DetailStream, Name, Row } from '../streams/stream.ts';
 import type { Claim } from '../warehouse/claims.ts';
-import { cleanJson, cleanText, fieldsOf, objectOf } from '../warehouse/clean.ts';
+import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../warehouse/clean.ts';
 import {
   add,
   attempt,
@@ -122,11 +122,12 @@ export async function writeDetail(
       if (ticket.due[name.embed].length === 0) continue;
       const mentioned = name.mentioned(record).map(id => cleanText(id).text);
       const asked = ticket.due[name.embed].filter(id => mentioned.includes(id));
-      const { text, cleaned } = nameText(name, reply, care);
-      const give = () => nameThem(client, writer.account, name.upsert, { text, asked, at });
-      const refusal = care === 'one by one' ? await attempt(client, give) : await give();
-      if (refusal) refused.push({ askId: ticket.id, reason: refusal.message, payload: text });
-      counts.cleaned += cleaned;
+      for (const part of nameTexts(name, reply, asked, care)) {
+        const give = () => nameThem(client, writer.account, name.upsert, { ...part, at });
+        const refusal = care === 'one by one' ? await attempt(client, give) : await give();
+        if (refusal) refused.push({ askId: ticket.id, reason: refusal.message, payload: part.text });
+        counts.cleaned += part.cleaned;
+      }
     }
   }
   const seen = found ? found.members.length + found.unreadable.length : 0;
@@ -144,9 +145,20 @@ function keepFields(json: string, keep: (field: string) => boolean): string {
   return objectOf([...fieldsOf(json)].filter(([field]) => keep(field)));
 }
 
-function nameText(name: Name<Row>, reply: Reply<Row>, care: Care): { text: string; cleaned: number } {
-  if (care === 'as it came') return { text: reply.text, cleaned: 0 };
-  return cleanJson(keepFields(reply.text, field => field === name.embed));
+interface NamePart {
+  readonly text: string;
+  readonly cleaned: number;
+  readonly asked: readonly string[];
+}
+
+/** The names that ride along; one by one they are parts, and what was asked for and is not shown is the last one. */
+function nameTexts(name: Name<Row>, reply: Reply<Row>, asked: readonly string[], care: Care): NamePart[] {
+  if (care === 'as it came') return [{ text: reply.text, cleaned: 0, asked }];
+  const shown = fieldsOf(reply.text).get(name.embed) ?? 'null';
+  const field = (text: string) => cleanJson(objectOf([[name.embed, text]]));
+  if (care === 'cleaned') return [{ ...field(shown), asked }];
+  const each = shown.startsWith('[') ? elementsOf(shown).map(one => field(`[${one}]`)) : [field(shown)];
+  return [...each.map(one => ({ ...one, asked: [] })), { ...field('null'), asked }];
 }
 
 /** The tombstone of a record that the source no longer has, and of its members. */

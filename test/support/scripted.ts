@@ -89,8 +89,10 @@ export interface Scripted extends AsyncDisposable {
 /** Nothing is ever claimed as covered, so that every sync asks for everything again. */
 const neverCovered = 1000 * 365 * 24 * 3600 * 1000;
 
-export async function scripted(options: { lookbackMs?: number } = {}): Promise<Scripted> {
-  const db = await freshDatabase();
+export async function scripted(
+  options: { lookbackMs?: number; database?: { url: string; drop: () => Promise<void> } } = {},
+): Promise<Scripted> {
+  const db = options.database ?? (await freshDatabase());
   const pool = makePool(db.url);
   const lists: Record<string, Says> = { tickets: [], spam: [], trash: [], customers: [], users: [] };
   const details: Record<string, unknown> = {};

@@ -1,0 +1,27 @@
+/** Hostile records among ordinary ones: a few hundred with every test run, 20,000 in CI. See docs/SIMULATION.md. */
+import { expect, test } from 'vitest';
+import { freshDatabase } from '../support/postgres.ts';
+import { Fuzz } from './commit.ts';
+import { inOneWorld, runWorld } from './over-http.ts';
+
+const cases = process.env.CI ? 20_000 : 300;
+const worlds = process.env.CI ? 26 : 1;
+
+test.for([{ erased: false }, { erased: true }])(
+  `${cases / 2} hostile records cost no other record anything (somebody was erased: $erased)`,
+  async ({ erased }) => {
+    const db = await freshDatabase();
+    await using fuzz = await Fuzz.open(db, { erased });
+    const complaints: string[] = [];
+    for (let seed = erased ? 2 : 1; seed <= cases; seed += 2)
+      complaints.push(...(await fuzz.run(seed)).map(what => `seed ${seed}: ${what}`));
+    expect([...complaints, ...(await fuzz.readViews())]).toEqual([]);
+  },
+);
+
+test.for(Array.from({ length: worlds }, (_, n) => 1 + n * inOneWorld))(
+  'in a whole help desk, from seed %i on',
+  async seed => {
+    expect(await runWorld(seed)).toEqual([]);
+  },
+);
