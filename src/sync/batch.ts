@@ -305,9 +305,12 @@ function repeated(records: readonly object[], path: string): object[] {
   const met = new Set<string>();
   const names = path.split('.');
   return records.filter(record => {
-    const ids = valuesAt(record, names);
-    const isRepeated = new Set(ids).size < ids.length || ids.some(id => met.has(id));
-    for (const id of ids) met.add(id);
+    const value = (record as Record<string, unknown>)[path];
+    const ids = Array.isArray(value) ? value.filter(one => typeof one === 'string') : valuesAt(record, names);
+    const own = new Set(ids);
+    // Labels are of many tickets.
+    const isRepeated = own.size < ids.length || (!Array.isArray(value) && ids.some(id => met.has(id)));
+    for (const id of own) met.add(id);
     return isRepeated;
   });
 }

@@ -18,7 +18,7 @@ import {
   withCare,
   writeBatch,
 } from '../warehouse/commit.ts';
-import { type Client, transaction } from '../warehouse/pool.ts';
+import { type Client, isOfRecord, transaction } from '../warehouse/pool.ts';
 import { beginAgain } from '../warehouse/ranges.ts';
 import type { Reject } from '../warehouse/rejects.ts';
 import type { Counts } from '../warehouse/runs.ts';
@@ -28,7 +28,7 @@ import { detailBatch, driftOf, driftOfTaken, type Members, rejectOf, singleBatch
 export type Detail = DetailStream<Row, Row>;
 
 /**
- * The record and its members in one transaction. Answers whether the members are as new as the record; if not, it still
+ * The record and its members in one transaction, or a reject of it: what fails about one ticket stops no other. Answers whether the members are as new as the record; if not, it still
  * waits.
  */
 export async function commitDetail(
@@ -38,9 +38,39 @@ export async function commitDetail(
   reply: Reply<Row>,
   ticket: Wanted,
 ): Promise<boolean> {
+  const credits = ctx.helpdesk.send.takeCredits();
+  try {
+    return await commitWhole(ctx, claim, stream, reply, ticket, credits);
+  } catch (error) {
+    if (!isOfRecord(error)) throw error;
+    const refused = { recordId: ticket.id, askId: ticket.id, reason: error.message, payload: reply.text };
+    await transaction(ctx.pg, client =>
+      keepBooks(
+        client,
+        claim,
+        { nowMs: ctx.clock.now(), asOfMs: reply.asOf },
+        {
+          counts: { ...noCounts(), rejected: 1, credits },
+          rejects: [refused],
+          stored: [],
+          drift: [],
+        },
+      ),
+    );
+    return false;
+  }
+}
+
+async function commitWhole(
+  ctx: Context,
+  claim: Claim,
+  stream: Detail,
+  reply: Reply<Row>,
+  ticket: Wanted,
+  credits: number,
+): Promise<boolean> {
   const sourceMs = reply.clockMovedMs === undefined ? ctx.helpdesk.send.sourceNow() : undefined;
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply), sourceMs };
-  const credits = ctx.helpdesk.send.takeCredits();
   const found = await membersOf(stream, reply);
   return withCare(ctx.pg, async (client, care) => {
     const written = await writeDetail(client, claim, stream, { reply, found }, ticket, at, care);

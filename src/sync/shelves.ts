@@ -10,7 +10,7 @@ import { covering, floorSecond, type Ms } from '../reading/reading.ts';
 import type { Row } from '../streams/stream.ts';
 import type { Claim } from '../warehouse/claims.ts';
 import { keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
-import { transaction } from '../warehouse/pool.ts';
+import { isOfRecord, transaction } from '../warehouse/pool.ts';
 import { openSince } from '../warehouse/rejects.ts';
 import { againBefore, buryShelf, type Reading, type ShelfKey, shelve, shelvesOf } from '../warehouse/shelves.ts';
 import { count } from '../words.ts';
@@ -50,7 +50,10 @@ async function readOwner(job: Job, owner: string): Promise<string[]> {
   for (const shelf of newestFirst(stream, shelves)) {
     const reading = before.get(shelf.id);
     const due = (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) < dueMs;
-    const left = await readOne(job, owner, { shelf, dateMs: date }, { reading, due });
+    const left = await readOne(job, owner, { shelf, dateMs: date }, { reading, due }).catch((error: unknown) => {
+      if (!isOfRecord(error)) throw error;
+      return `shelf ${shelf.id} of ${owner} cannot be stored (${error.message})`;
+    });
     if (left !== undefined) missing.push(left);
   }
   const unreadable = replies.some(reply => reply.unreadable.length > 0);

@@ -297,7 +297,8 @@ async function readWhole(
     const { ask } = step.value;
     const { reply, askedMs } = await readPage(look, stream, list, ask);
     first ??= { askedMs, asOfMs: reply.asOf };
-    if (reply.unreadable.some(({ id }) => id === undefined)) isWhole = false;
+    // It may be any that is not shown; each of these is asked for by its id, where that can be.
+    if (stream.get === undefined && reply.unreadable.some(({ id }) => id === undefined)) isWhole = false;
     for (const { id } of [...reply.records, ...reply.unreadable]) if (id !== undefined) shown.add(id);
     step = reading.next(pageOf(stream, reply, ask.order));
     const proof = step.done ? step.value : step.value.proof;

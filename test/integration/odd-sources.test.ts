@@ -6,9 +6,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
+import { runSweep } from '../../src/commands/sweep.ts';
+import { exitCodes } from '../../src/errors.ts';
 import { openQueue } from '../../src/queue/queue.ts';
 import { type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
-import { configFor, differences, noSandboxLimits, syncOnce } from '../support/mirror.ts';
+import { makePool } from '../../src/warehouse/pool.ts';
+import { configFor, differences, jobs, noSandboxLimits, syncOnce, verifyOnce } from '../support/mirror.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { describeOnRedis } from '../support/redis.ts';
 
@@ -127,6 +130,50 @@ test('a value nested deeper than PostgreSQL goes is one reject, and its page is 
     const { rows } = await db.pool.query('select id from helpdesk.tickets order by id');
     const others = [...sandbox.world.tickets.keys()].filter(id => id !== victim).sort();
     expect(rows.map(row => row.id)).toEqual(others);
+  });
+});
+
+test.for([
+  { name: 'a NUL', id: 'a\0b' },
+  { name: 'half a letter', id: 'a\ud800b' },
+  { name: 'two dots', id: '..' },
+  { name: 'a thousand letters', id: 'x'.repeat(1000) },
+  { name: 'no letter', id: '' },
+  { name: 'a number', id: 42 },
+  { name: 'an object', id: { id: 'x' } },
+])('an id of $name, in each list: sweeps and verifications go on, and judge everything else', async ({ id }) => {
+  const odd = new Set<string>();
+  const edit = (json: unknown): unknown =>
+    Array.isArray(json) ? json.map(one => (odd.has((one as { id: string }).id) ? { ...one, id } : one)) : json;
+  await given({ tickets: 12, customers: 6, fault: () => ({ kind: 'body', edit }) }, async (sandbox, db) => {
+    const { world } = sandbox;
+    const config = configFor(db.url, sandbox);
+    expect((await syncOnce(config)).exitCode).toBe(0);
+    const [ticket, changed] = [world.byUpdated.at(0), world.byUpdated.at(1)];
+    const [customer, edited] = world.customers.values();
+    for (const one of [ticket!, customer!]) odd.add(one.id);
+    world.patchTicket(changed!.id, { subject: `${'a'.repeat(999)}😀 silent` }, { quiet: true });
+    await db.pool.query('update helpdesk.customers set first_name = $2 where id = $1', [edited!.id, 'wrong']);
+    const pool = makePool(db.url);
+    const warehouse = { url: db.url, pg: pool, folder: undefined, [Symbol.asyncDispose]: () => pool.end() };
+    await using _ = warehouse;
+    const { signal } = new AbortController();
+    const verified = await verifyOnce(config);
+    expect(verified.streams.map(({ stream, state }) => [stream, state])).not.toContainEqual([
+      expect.anything(),
+      'failed',
+    ]);
+    expect(verified.differences.map(({ record }) => record).sort()).toEqual([changed!.id, edited!.id].sort());
+    const swept = await runSweep(
+      config,
+      warehouse,
+      ['customers', 'tickets'],
+      { acceptDeletions: false },
+      { jobs, signal },
+    );
+    expect([exitCodes.ok, exitCodes.partly]).toContain(swept.exitCode);
+    await verifyOnce(config, { repair: true });
+    expect(await differences(pool, world)).toEqual([]);
   });
 });
 

@@ -12,9 +12,12 @@ const textId = z
   .max(500)
   .refine(value => value.isWellFormed() && !value.includes('\0') && !/^\.\.?$/.test(value), { error: 'not an id' });
 
-/** Field notes: a number, unique for its owner only. A number beyond 2^53 has lost digits on its way here. */
+/**
+ * Field notes: a number, unique for its owner only. A number beyond 2^53 has lost digits on its way here. A text is short enough to
+ * stand in one key with the id of a volume.
+ */
 const shelfId = z.union([
-  textId,
+  textId.refine(({ length }) => length <= 100, { error: 'not an id' }),
   z
     .number()
     .refine(Number.isSafeInteger, { error: 'not an id' })

@@ -460,3 +460,30 @@ test('users: first, changed, older', async () => {
   expect(counts(await s.sync('users'))).toEqual(counted({ seen: 1, unchanged: 1 }));
   expect(await s.rows('select * from helpdesk.users')).toEqual([row('Bob', 20)]);
 });
+
+test('one contact of two customers, one label twice on a ticket, one user twice: drift says so', async () => {
+  await using s = await scripted();
+  const drift = () => s.rows('select stream, kind, path, value, seen from sync.drift order by 1, 2, 3, 4');
+  const customer = (id: string, ...contacts: string[]) => ({
+    id,
+    first_name: id,
+    last_name: null,
+    summary: null,
+    contacts: contacts.map(one => ({ id: one, type: 'email', value: `${one}@example.org` })),
+  });
+  s.lists.customers = [customer('c1', 'k1'), customer('c2', 'k2', 'k2')];
+  s.lists.tickets = [ticket('t1', { label_ids: ['l1', 'l1'] })];
+  s.lists.users = ['u1', 'u2', 'u1'].map(id => ({ id, first_name: null, last_name: null, email: null }));
+  s.goTo(10);
+  for (const name of ['users', 'customers', 'tickets']) await s.sync(name);
+  const twice = (stream: string, path: string, value = '') => ({ stream, kind: 'repeated_id', path, value, seen: 1 });
+  expect(await drift()).toEqual([
+    twice('customers', 'contacts.id'),
+    twice('tickets', 'label_ids'),
+    twice('users', 'id'),
+  ]);
+  s.lists.customers = [customer('c3', 'k1')];
+  s.goTo(20);
+  await s.sync('customers');
+  expect(await drift()).toContainEqual(twice('customers', 'contacts.id', 'of another record'));
+});

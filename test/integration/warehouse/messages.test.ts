@@ -431,3 +431,56 @@ test('a change that shows up late, dated before the last reading of the messages
   expect(await read(s, 110)).toEqual(counted({ seen: 2, inserted: 1, unchanged: 1 }));
   expect(await read(s, 120)).toEqual(counted({}));
 });
+
+const driftRows = (s: Scripted) => s.rows('select kind, path, value, seen from sync.drift order by 1, 2, 3');
+
+test('one id in two tickets, in two messages, or twice in a reply: one row is kept, and drift says so', async () => {
+  await using s = await scripted();
+  shows(s, 't1', 5, [
+    message('m1', { attachments: [attachment('a1')] }),
+    message('m2'),
+    message('m2', { body: 'again' }),
+  ]);
+  await read(s, 10);
+  expect(await driftRows(s)).toEqual([{ kind: 'repeated_id', path: 'id', value: '', seen: 1 }]);
+  shows(s, 't2', 15, [
+    message('m1', { attachments: [attachment('a1')] }),
+    message('m3', { attachments: [attachment('a1')] }),
+  ]);
+  await read(s, 20);
+  expect(await where(s)).toEqual(['t1 3 m2', 't2 1 m1', 't2 2 m3']);
+  expect(await driftRows(s)).toEqual([
+    { kind: 'repeated_id', path: 'attachments.id', value: '', seen: 1 },
+    { kind: 'repeated_id', path: 'attachments.id', value: 'of another record', seen: 1 },
+    { kind: 'repeated_id', path: 'id', value: '', seen: 1 },
+    { kind: 'repeated_id', path: 'id', value: 'of another record', seen: 1 },
+  ]);
+});
+
+test('a body of very many elements within each other: kept as received, its words are text, and drift says that the layout is not', async () => {
+  await using s = await scripted();
+  const body = `${'<div>'.repeat(200_000)}deep down${'</div>'.repeat(200_000)}`;
+  shows(s, 't1', 5, [message('m1'), message('m2', { body, htmlized: true })]);
+  expect(await read(s, 10)).toEqual(counted({ seen: 2, inserted: 2 }));
+  const rows = await s.rows('select id, body, btrim(body_text) as text from helpdesk.messages order by id');
+  expect(rows).toEqual([
+    { id: 'm1', body: 'body of m1', text: 'body of m1' },
+    { id: 'm2', body, text: expect.stringMatching(/^\s*deep down\s*$/) },
+  ]);
+  expect(await driftRows(s)).toEqual([{ kind: 'simplified_html', path: 'body', value: '', seen: 1 }]);
+});
+
+test('a label that cannot be read costs the ticket nothing: its messages are here, and so are the other names', async () => {
+  await using s = await scripted();
+  shows(s, 't1', 5, [message('m1')], { label_ids: ['l1', 'l2'] });
+  const labels = [{ id: 'a\0b', name: 'odd' }, { id: 'l1', name: 'a\0b' }, 42, { id: 'l2', name: 'right' }];
+  s.details['/tickets/t1'] = { ...(s.details['/tickets/t1'] as object), labels };
+  await read(s, 10);
+  expect(await where(s)).toEqual(['t1 1 m1']);
+  const named = await s.rows(`select id, name from helpdesk.labels where id in ('l1', 'l2') order by id`);
+  expect(named).toEqual([
+    { id: 'l1', name: 'a\ufffdb' },
+    { id: 'l2', name: 'right' },
+  ]);
+  expect(await driftRows(s)).toContainEqual({ kind: 'wrong_type', path: 'labels.id', value: '', seen: 1 });
+});
