@@ -152,11 +152,14 @@ export async function writeDetail(
       if (ticket.due[name.embed].length === 0) continue;
       const mentioned = name.mentioned(record).map(id => cleanText(id).text);
       const asked = ticket.due[name.embed].filter(id => mentioned.includes(id));
-      for (const part of nameTexts(name, reply, asked, care)) {
-        const give = () => nameThem(client, writer.account, name.upsert, { ...part, at });
+      const left = new Set(asked);
+      for (const { text, cleaned, shows } of nameTexts(name, reply, care)) {
+        const some = shows === undefined ? [...left] : [];
+        const give = () => nameThem(client, writer.account, name.upsert, { text, asked: some, at });
         const refusal = care === 'one by one' ? await attempt(client, give) : await give();
-        if (refusal) refused.push({ askId: ticket.id, reason: refusal.message, payload: part.text });
-        counts.cleaned += part.cleaned;
+        if (refusal) refused.push({ askId: ticket.id, reason: refusal.message, payload: text });
+        if (refusal && shows !== undefined) left.delete(shows);
+        counts.cleaned += cleaned;
       }
     }
   }
@@ -175,20 +178,30 @@ function keepFields(json: string, keep: (field: string) => boolean): string {
   return objectOf([...fieldsOf(json)].filter(([field]) => keep(field)));
 }
 
+function idIn(json: string): string {
+  const id = fieldsOf(json).get('id');
+  return id?.startsWith('"') ? cleanText(JSON.parse(id)).text : '';
+}
+
 interface NamePart {
   readonly text: string;
   readonly cleaned: number;
-  readonly asked: readonly string[];
+  /** The id of the one name in it; undefined for the part by which all that was asked for counts as asked. */
+  readonly shows?: string;
 }
 
-/** The names that ride along; one by one they are parts, and what was asked for and is not shown is the last one. */
-function nameTexts(name: Name<Row>, reply: Reply<Row>, asked: readonly string[], care: Care): NamePart[] {
-  if (care === 'as it came') return [{ text: reply.text, cleaned: 0, asked }];
+/** The names that ride along. One by one they are parts. */
+function nameTexts(name: Name<Row>, reply: Reply<Row>, care: Care): NamePart[] {
+  if (care === 'as it came') return [{ text: reply.text, cleaned: 0 }];
   const shown = fieldsOf(reply.text).get(name.embed) ?? 'null';
   const field = (text: string) => cleanJson(objectOf([[name.embed, text]]));
-  if (care === 'cleaned') return [{ ...field(shown), asked }];
-  const each = shown.startsWith('[') ? elementsOf(shown).map(one => field(`[${one}]`)) : [field(shown)];
-  return [...each.map(one => ({ ...one, asked: [] })), { ...field('null'), asked }];
+  if (care === 'cleaned') return [field(shown)];
+  const isMany = shown.startsWith('[');
+  const each = (isMany ? elementsOf(shown) : [shown]).map(one => ({
+    ...field(isMany ? `[${one}]` : one),
+    shows: idIn(one),
+  }));
+  return [...each, field('null')];
 }
 
 /** The tombstone of a record that the source no longer has, and of its members. */

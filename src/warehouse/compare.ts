@@ -3,7 +3,7 @@
  * `_payload` field by field, members and relations included. It writes nothing.
  *
  * Parameters of every comparison: $1 the page as JSON text, $2 account, $3 the parents whose sets are complete in the page,
- * where it holds members; $6… the table's own.
+ * where it holds members; $7… the table's own.
  */
 import type { Mention, Merge, Table } from './merge.ts';
 import { rowCte, sameKey, shortName } from './merge.ts';
@@ -30,7 +30,7 @@ export async function compare(
   { text, parameters }: { text: string; parameters: readonly unknown[] },
 ): Promise<Differing[]> {
   const sql = comparisonOf(merge);
-  const own = [text, account, parents, null, null, ...parameters];
+  const own = [text, account, parents, null, null, null, ...parameters];
   const takes = Math.max(...[...sql.matchAll(/\$(\d+)/g)].map(([, n]) => Number(n)));
   const { rows } = await client.query<Differing>({
     name: `compare ${name}`,
@@ -52,7 +52,7 @@ function build({ declared: { root, others, mentions } }: Merge): string {
   const short = shortName(root);
   const sets = mentions.filter(mention => mention.parent !== undefined);
   const ctes = [
-    'given as (select $2::text as account, $3::text[] as parents, $4::text, $5::text)',
+    'given as (select $2::text as account, $3::text[] as parents, $4::text, $5::text, $6::text)',
     rowCte(root),
     // What hangs on the records is asked of those that are written: here, of all.
     `${short}_written as (select * from ${short}_row)`,
