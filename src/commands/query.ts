@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { exitCodes, UsageError } from '../errors.ts';
 import { count } from '../words.ts';
 import type { Act, Deps } from './command.ts';
-import { ask } from './sql.ts';
+import { askAccounts } from './sql.ts';
 import { print, printJson, say, style, table } from './terminal.ts';
 import { requireTables, warehouseOf } from './warehouse.ts';
 
@@ -45,15 +45,16 @@ export function addQuery(program: Command, deps: Deps, act: Act): void {
     );
   query
     .command('run')
-    .description('ask one of them, of all accounts; reads only')
+    .description('ask one of them, of each account, or of that of --account; reads only')
     .argument('<name>', 'its name, as `query list` shows it')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (name: string, options: { json?: boolean }) => {
         const chosen = choose(await readQueries(), name);
-        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
+        const { fleet, account } = deps.asked();
+        await using warehouse = await warehouseOf(fleet, deps.signal);
         await requireTables(warehouse.pg);
-        const { fields, rows } = await ask(warehouse, chosen.sql);
+        const { fields, rows } = await askAccounts(warehouse, chosen.sql, account);
         const names = fields.map(field => field.name);
         if (options.json) printJson(rows.map(row => Object.fromEntries(names.map((column, i) => [column, row[i]]))));
         else {
