@@ -41,21 +41,24 @@ export async function openChosen(deps: Deps): Promise<{ config: Config; warehous
   return { config, warehouse, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-/** All of them, or that of --account alone; `db` as above. */
+/**
+ * That of --account; without it all that have settings, and none of other files; where none has, all of the warehouse.
+ * `db` as above.
+ */
 export async function chosenAccounts(
   deps: Deps,
   db: pg.Pool | undefined,
 ): Promise<{ accounts: readonly Config[]; refused: Fleet['refused'] }> {
   const { fleet, account: named } = deps.asked();
-  const isWanted = (account: string) => named === undefined || account === named;
-  const wrong = fleet.refused.map(({ account }) => account);
-  const known = allAccounts(servedOf(fleet), wrong, db ? await accountNames(db) : []);
-  const wanted = known.filter(isWanted);
-  if (wanted.length === 0) throw notThere(named, known);
+  const [served, wrong] = [servedOf(fleet), fleet.refused.map(({ account }) => account)];
+  const known = allAccounts(served, wrong, db ? await accountNames(db) : []);
+  if (named !== undefined && !known.includes(named)) throw notThere(named, known);
+  const set = setAccounts(served, wrong);
+  const wanted = named !== undefined ? [named] : set.length > 0 ? set : known;
   const accounts = wanted
     .filter(account => !wrong.includes(account))
     .map(account => fleet.accounts.find(one => one.account === account) ?? withoutSettings(account));
-  return { accounts, refused: fleet.refused.filter(({ account }) => isWanted(account)) };
+  return { accounts, refused: fleet.refused.filter(({ account }) => wanted.includes(account)) };
 }
 
 const notThere = (named: string | undefined, known: readonly string[]) =>

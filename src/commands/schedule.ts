@@ -42,9 +42,7 @@ export function addSchedule(program: Command, deps: Deps, act: Act): void {
         const db = missing.length > 0 ? undefined : warehouse.pg;
         const found: Scheduled[] = [];
         const { accounts, refused } = await chosenAccounts(deps, db);
-        const kept = accounts.filter(config => configuredSources(config).size > 0);
-        // Before anything is configured: what it would be.
-        for (const config of kept.length > 0 ? kept : accounts) found.push(...(await scheduleOf(db, config)));
+        for (const config of accounts) found.push(...(await scheduleOf(db, config)));
         for (const { account, error } of refused) say(`! ${account}: ${error.message}. ${error.remedy}`);
         if (options.json) printJson(found);
         else if (found.length > 0) print(list(found));
