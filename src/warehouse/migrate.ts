@@ -18,6 +18,11 @@ const ownFolder = fileURLToPath(new URL('../../migrations/', import.meta.url));
 const lockKey = 0x53_48_4d_49;
 /** SQLSTATE of who lacks a right. */
 const mayNot = '42501';
+/** SQLSTATE of a name that nothing has. */
+const isNot = '42704';
+/** For whom the role that migrates may make none. */
+export const makeRoles =
+  'create role shelfdesk_owner; create role shelfdesk_writer; create role shelfdesk_reader; create role shelfdesk_reader_pii; create role shelfdesk_sql';
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
 
 type Queryable = Pick<pg.ClientBase, 'query'>;
@@ -140,6 +145,13 @@ async function explain(error: pg.DatabaseError, url: string, folder: string): Pr
     return new ShelfdeskError(
       `migration ${name ?? 'of the database'} failed${line}: ${error.message}`,
       'This role may not do that. Run `npx shelfdesk migrate` as the role that owns the tables; for an extension, as one that may create it in this database.',
+      exitCodes.failed,
+      error,
+    );
+  if (error.code === isNot && /role "?shelfdesk_/.test(error.message))
+    return new ShelfdeskError(
+      `migration ${name ?? 'of the database'} failed: ${error.message}, and this role may not make one`,
+      `As a superuser: \`${makeRoles}\`. Then run \`npx shelfdesk migrate\` again (docs/READERS.md).`,
       exitCodes.failed,
       error,
     );

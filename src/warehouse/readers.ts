@@ -6,6 +6,7 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
+import { makeRoles } from './migrate.ts';
 import { noteOperation } from './operations.ts';
 import { type Client, transaction } from './pool.ts';
 
@@ -223,7 +224,7 @@ async function requireGroup(client: Client, group: string): Promise<void> {
   throw new ShelfdeskError(
     rows[0]!.missing.find(one => one.includes(`${group},`) || one.startsWith(`${group} `)) ??
       `there is no role ${group}`,
-    'As a superuser: `create role shelfdesk_owner; create role shelfdesk_writer; create role shelfdesk_reader; create role shelfdesk_reader_pii; create role shelfdesk_sql`. Then run `npx shelfdesk migrate` and the same again.',
+    `As a superuser: \`${makeRoles}\`. Then run \`npx shelfdesk migrate\` and the same again.`,
     exitCodes.failed,
   );
 }

@@ -1,15 +1,19 @@
 import { execFile } from 'node:child_process';
-import { copyFile, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect, promisify } from 'node:util';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
+import { joinEmbedded } from '../../src/embedded/postgres.ts';
 import { tickets } from '../../src/streams/tickets.ts';
 import { migrate, pendingMigrations } from '../../src/warehouse/migrate.ts';
 import { makePool, transaction } from '../../src/warehouse/pool.ts';
+import { letIn } from '../../src/warehouse/readers.ts';
 import { buryTicket } from '../../src/warehouse/waiting.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
+import { removeServer } from '../support/global.ts';
+import { long } from '../support/long.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
 import { at, iso, second, ticket } from '../support/scripted.ts';
 
@@ -400,3 +404,39 @@ test('the table of migrations explains itself', async () => {
   expect(rows.map(row => row.attname)).toEqual(['id', 'name', 'run_on', 'checksum']);
   expect(rows.filter(row => !row.comment)).toEqual([]);
 });
+
+test(
+  'in a new server a role that may make no roles is told which are missing, and the statements of READERS.md are enough',
+  long,
+  async () => {
+    const parent = await mkdtemp(join(tmpdir(), `shelfdesk-tests-${process.pid}-`));
+    await chmod(parent, 0o755); // Root's PostgreSQL runs as another user, who has to get in here.
+    const folder = join(parent, 'postgres');
+    onTestFinished(async () => {
+      await removeServer(folder);
+      await rm(parent, { recursive: true });
+    });
+    const server = await joinEmbedded({ folder, settings: { fsync: 'off' } });
+    onTestFinished(() => server.release());
+    const asSuperuser = async (url: string, statements: string) => {
+      const client = new pg.Client({ connectionString: url });
+      await client.connect();
+      await client.query(statements).finally(() => client.end());
+    };
+    await asSuperuser(server.url, `create role migrator login password 'x'`);
+    await asSuperuser(server.url, 'create database warehouse owner migrator');
+    const url = new URL(server.url);
+    [url.username, url.password, url.pathname] = ['migrator', 'x', 'warehouse'];
+    await expect(migrate(url.href)).rejects.toMatchObject({
+      message: expect.stringContaining('role "shelfdesk_owner" does not exist'),
+      remedy: expect.stringContaining('As a superuser: `create role shelfdesk_owner; '),
+    });
+    const readers = await readFile(new URL('../../docs/READERS.md', import.meta.url), 'utf8');
+    const [, statements] = /^```sql\n(create role shelfdesk_owner[\s\S]*?)^```$/m.exec(readers)!;
+    await asSuperuser(server.url, statements!.replaceAll(/\bshelfdesk\b/g, 'migrator'));
+    await migrate(url.href);
+    const pool = makePool(url.href);
+    onTestFinished(() => pool.end());
+    expect(await letIn(pool, { name: 'ada', pii: true, accounts: null, who: 'me' }, new Date(0))).not.toBe('');
+  },
+);

@@ -213,6 +213,17 @@ describe('files', () => {
   });
 });
 
+test('the restore of OPERATIONS.md drops all schemas of ours, with and without Compose', async () => {
+  await using db = await freshDatabase();
+  const { rows } = await db.pool.query(
+    `select nspname from pg_namespace where nspname !~ '^pg_' and nspname not in ('information_schema', 'public')`,
+  );
+  const dropped = [...read('docs/OPERATIONS.md').matchAll(/drop schema if exists ([a-z, ]+) cascade/g)];
+  expect(dropped).toHaveLength(2);
+  for (const [, names] of dropped)
+    expect(names!.split(', ').toSorted()).toEqual(rows.map(row => row.nspname).toSorted());
+});
+
 describe('what is promised', () => {
   test('every guarantee of the README names a test', () => {
     const rows = cells(section(readme, '## What is guaranteed')).slice(1);
