@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { type InProcess, inProcess } from '../support/in-process.ts';
+import { long } from '../support/long.ts';
 import { differences } from '../support/mirror.ts';
 
 const secondMs = 1000;
@@ -69,9 +70,9 @@ async function tell({ lookbackMs, aheadMs, afterMs, lagMs: [firstLagMs, laterLag
   await read(s);
   s.rules.set(lag(0.001) as never);
   // Often, as a schedule would: coverage passes the change in small steps.
-  for (let ms = 0; ms < 2 * lookbackMs + minuteMs; ms += lookbackMs / 4) {
+  for (let ms = 0; ms < 2 * lookbackMs + 10 * secondMs; ms += lookbackMs / 3) {
     await read(s, ['tickets', 'messages']);
-    s.nowMs += lookbackMs / 4;
+    s.nowMs += lookbackMs / 3;
   }
   // While the date of the ticket that was dated ahead is still to come, and when it is over.
   await read(s, ['tickets', 'messages']);
@@ -82,17 +83,23 @@ async function tell({ lookbackMs, aheadMs, afterMs, lagMs: [firstLagMs, laterLag
   expect(await s.rows('select * from sync.crowds where held')).toEqual([]);
 }
 
-describe.for([
+const story = (lookback: number, ahead: number) => ({ lookbackMs: lookback * secondMs, aheadMs: ahead * secondMs });
+const fresh = [0, 0] as const;
+
+test.for([
   [5, 1],
-  [5, 30],
   [5, 1800],
-  [120, 1],
   [120, 30],
-  [120, 90],
-] as const)('a lookback of %d s, a ticket dated %d s ahead', ([lookback, ahead]) => {
-  const story = { lookbackMs: lookback * secondMs, aheadMs: ahead * secondMs };
-  test('its next change within the second, and after 2 s', async () => {
-    await tell({ ...story, afterMs: 0, lagMs: [0, 0] });
-    await tell({ ...story, afterMs: 2 * secondMs, lagMs: [0, 0] });
+] as const)(
+  'a lookback of %d s, a ticket dated %d s ahead: its next change comes in the same second',
+  ([lookback, ahead]) => tell({ ...story(lookback, ahead), afterMs: 0, lagMs: fresh }),
+);
+
+describe.for([5, 120])('a lookback of %d s', lookback => {
+  test.for([1, 30, 90, 300, 1800, 3660])('a ticket dated %d s ahead', long, async ahead => {
+    const most = (lookback - 1) * secondMs;
+    for (const afterMs of [0, 20 * secondMs])
+      for (const lagMs of [fresh, [most, 0], [0, most]] as const)
+        await tell({ ...story(lookback, ahead), afterMs, lagMs });
   });
 });
