@@ -42,8 +42,8 @@ async function read(s: InProcess, kinds = ['tickets']): Promise<void> {
 interface Story {
   readonly lookbackMs: number;
   readonly aheadMs: number;
-  /** From the reading of the ticket that is dated ahead to its next change. */
-  readonly afterMs: number;
+  /** From the reading of the ticket that is dated ahead to its next change; undefined: that is made before the reading, whose copy does not have it. */
+  readonly afterMs?: number;
   /** The replies of the first reading, and of those after the change: how old the copy is that answers. */
   readonly lagMs: readonly [number, number];
 }
@@ -60,11 +60,17 @@ async function tell({ lookbackMs, aheadMs, afterMs, lagMs: [firstLagMs, laterLag
   const [id, other] = [...s.world.tickets.keys()] as [string, string];
 
   change(s, id, aheadMs);
-  s.nowMs += firstLagMs;
+  if (afterMs === undefined) {
+    s.nowMs += 2 * secondMs;
+    change(s, id);
+    s.nowMs += firstLagMs - secondMs;
+  } else s.nowMs += firstLagMs;
   s.rules.set(lag(Math.max(1, firstLagMs) / 1000) as never);
   await read(s, ['tickets', 'messages']);
-  s.nowMs += afterMs;
-  change(s, id);
+  if (afterMs !== undefined) {
+    s.nowMs += afterMs;
+    change(s, id);
+  }
   change(s, other);
   s.rules.set(lag(Math.max(1, laterLagMs) / 1000) as never);
   await read(s);
@@ -95,11 +101,15 @@ test.for([
   ([lookback, ahead]) => tell({ ...story(lookback, ahead), afterMs: 0, lagMs: fresh }),
 );
 
+test('its next change comes before it is read, and the copy that answers does not have that change', () =>
+  tell({ ...story(120, 300), lagMs: [115 * secondMs, 0] }));
+
 describe.for([5, 120])('a lookback of %d s', lookback => {
   test.for([1, 30, 90, 300, 1800, 3660])('a ticket dated %d s ahead', long, async ahead => {
     const most = (lookback - 1) * secondMs;
     for (const afterMs of [0, 20 * secondMs])
       for (const lagMs of [fresh, [most, 0], [0, most]] as const)
         await tell({ ...story(lookback, ahead), afterMs, lagMs });
+    await tell({ ...story(lookback, ahead), lagMs: [most - 2 * secondMs, 0] });
   });
 });
