@@ -32,7 +32,7 @@ describe('a reader that has gone', () => {
     const { url: DATABASE_URL } = database;
     for (const format of [[], ['--json']]) {
       const { code, said } = await unread(['sql', many, ...format], 'stdout', { DATABASE_URL });
-      expect([code, said]).toEqual([0, format.length > 0 ? '' : '3000 rows\n']);
+      expect([code, said]).toEqual([0, format.length > 0 ? '' : '3,000 rows\n']);
     }
     // One that reads a part of it.
     const head = spawn('bash', ['-c', `set -o pipefail; "$0" src/main.ts sql "$1" | head -3`, process.execPath, many], {
