@@ -170,6 +170,9 @@ function fromHistory(ticket: Ticket, periods: readonly Period[], business: Busin
     first_closed_error_seconds: error(firstClosing),
     last_closed_at: iso(lastClosing?.from),
     last_closed_error_seconds: error(lastClosing),
+    // What was closed when it was first seen had been closed by then: nobody saw it happen.
+    first_closing_seen: firstClosing !== undefined && firstClosing !== states[0],
+    last_closing_seen: lastClosing !== undefined && lastClosing !== states[0],
     first_resolution_seconds: took(firstClosing),
     first_resolution_error_seconds: error(firstClosing),
     first_resolution_business_seconds: tookInBusiness(firstClosing),

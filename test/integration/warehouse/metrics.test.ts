@@ -183,6 +183,8 @@ test('a ticket from its first message to its second reopening, every value worke
     full_resolution_seconds: null,
     full_resolution_error_seconds: null,
     full_resolution_business_seconds: null,
+    first_closing_seen: true,
+    last_closing_seen: true,
     reopen_count: 2,
     // Nobody knows when it changed from 14:59:59 (a second before its creation) to 15:20 on Friday: 1,201 s; then 234,180 s;
     // from 08:58 to 10:00 on Monday: 3,720 s; 2,580 s; and from Monday 10:58 to Tuesday 20:00: 118,920 s.
@@ -549,6 +551,36 @@ test('reassignment after close is no reopening, and leaves the time of closing a
     seconds_archived: 0,
   });
   await expectDefined(s);
+});
+
+test('closed when it was first seen: an upper bound that nobody saw, until it is closed again', async () => {
+  await using s = await scripted();
+  const closings = async () => {
+    const { first_closed_at, first_closing_seen, last_closed_at, last_closing_seen, reopen_count } = await metrics(s);
+    return { first_closed_at, first_closing_seen, last_closed_at, last_closing_seen, reopen_count };
+  };
+  const at = (second: number) => new Date(begin + second * 1000);
+  await show(s, [], { state: 'closed' }, { updated: 10 * day });
+  const bound = { first_closed_at: at(10 * day), first_closing_seen: false };
+  expect(await closings()).toEqual({
+    ...bound,
+    ...{ last_closed_at: at(10 * day), last_closing_seen: false, reopen_count: 0 },
+  });
+  await expectDefined(s);
+  await show(s, [], { state: 'archived' }, { updated: 11 * day });
+  await show(s, [], { state: 'open' }, { updated: 12 * day });
+  expect(await closings()).toEqual({
+    ...bound,
+    ...{ last_closed_at: at(10 * day), last_closing_seen: false, reopen_count: 1 },
+  });
+  await show(s, [], { state: 'closed' }, { updated: 13 * day });
+  expect(await closings()).toEqual({
+    ...bound,
+    ...{ last_closed_at: at(13 * day), last_closing_seen: true, reopen_count: 1 },
+  });
+  await expectDefined(s);
+  const [fact] = await s.rows('select first_closing_seen, last_closing_seen from analytics.fact_tickets');
+  expect(fact).toEqual({ first_closing_seen: false, last_closing_seen: true });
 });
 
 test('reopened by the customer: the resolution begins anew, the first one stays', async () => {
