@@ -57,8 +57,8 @@ function patience(signal: AbortSignal): Patient {
   let said = '';
   const pause = async (error: Error) => {
     const why = awaySaid(error, 'the warehouse');
-    // In brackets is what was tried, or which file was to grow.
-    const cause = why.replace(/ \(.*$/s, '');
+    // In brackets is what was tried, or which file was to grow; before it, what was asked.
+    const cause = why.replace(/ \(.*$/s, '').replace(/^.*?(?=cannot be used|does not answer)/, '');
     if (cause !== said) say(`${style('yellow', '!', process.stderr)} ${why}; waiting for it`);
     said = cause;
     await systemClock.sleep(awayMs, signal);

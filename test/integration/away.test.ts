@@ -68,13 +68,10 @@ describe.concurrent('a worker that begins', () => {
     expect(command).toMatchObject({ code: 1, stdout: '' });
     expect(command.stderr).toMatch(/^error: the database cannot be used: read-only \(.*\)\nNothing is lost\./m);
     expect(command.stderr).not.toMatch(/\n {4}at /);
-    await db.pool.query(
-      `set default_transaction_read_only = off; alter database ${name} reset default_transaction_read_only`,
-    );
+    await db.pool.query(`begin read write; alter database ${name} reset default_transaction_read_only; commit`);
     await worker.says(atWork);
     // Once, however often it was tried.
-    const said = worker.told().match(/^! the (warehouse|database) cannot be used: read-only/gm) ?? [];
-    expect(new Set(said).size).toBe(said.length);
+    expect(worker.told().match(/^! .* cannot be used: read-only/gm)).toHaveLength(1);
     await worker.stop();
   });
 
