@@ -3,6 +3,7 @@
  */
 import pg from 'pg';
 import { exitCodes, Interrupted, ShelfdeskError, Spent } from '../errors.ts';
+import { cleanText } from './clean.ts';
 import { type Client, transaction } from './pool.ts';
 
 /**
@@ -287,7 +288,7 @@ export function outcome({ partly, error }: { partly?: string | undefined; error?
     return { state: 'interrupted', error: null, remedy: error.remedy, exitCode: error.exitCode };
   }
   if (error instanceof ShelfdeskError) {
-    return { state: 'failed', error: error.message, remedy: error.remedy, exitCode: error.exitCode };
+    return { state: 'failed', error: cleanText(error.message).text, remedy: error.remedy, exitCode: error.exitCode };
   }
   if (error !== undefined) {
     const what = error instanceof Error ? error.message : String(error);
@@ -295,7 +296,7 @@ export function outcome({ partly, error }: { partly?: string | undefined; error?
       error instanceof pg.DatabaseError
         ? 'Look at the database; then run the same command again: it goes on where this one stopped.'
         : 'This is a bug in Shelfdesk: please report it with the log. Running again is safe.';
-    return { state: 'failed', error: what, remedy, exitCode: exitCodes.failed };
+    return { state: 'failed', error: cleanText(what).text, remedy, exitCode: exitCodes.failed };
   }
   if (partly !== undefined) {
     const remedy = 'See sync.rejects and sync.holes; what can be asked for again is asked for again by later runs.';

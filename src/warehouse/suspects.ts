@@ -6,7 +6,7 @@
 import type pg from 'pg';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
-import { storableIds } from './clean.ts';
+import { cleanText, storableIds } from './clean.ts';
 import { keepChanges } from './merge.ts';
 import type { Client } from './pool.ts';
 import { tableOf } from './sweep.ts';
@@ -217,7 +217,14 @@ export async function noteAnswer(
     `update sync.suspects set run_id = $4, attempts = attempts + $5, error = $6,
        gone_at = $7, gone_since = case when $7::timestamptz is not null then coalesce(gone_since, $7) end
      where (account_id, stream, record_id) = ($1, $2, $3)`,
-    [...keyOf(claim), id, claim.run, gone ? 0 : 1, gone ? null : answer.error, gone ? new Date(answer.goneMs) : null],
+    [
+      ...keyOf(claim),
+      id,
+      claim.run,
+      gone ? 0 : 1,
+      gone ? null : cleanText(answer.error).text,
+      gone ? new Date(answer.goneMs) : null,
+    ],
   );
 }
 

@@ -144,7 +144,7 @@ test.for([
 ])('an id of $name, in each list: sweeps and verifications go on, and judge everything else', async ({ id }) => {
   const odd = new Set<string>();
   const edit = (json: unknown): unknown =>
-    Array.isArray(json) ? json.map(one => (odd.has((one as { id: string }).id) ? { ...one, id } : one)) : json;
+    Array.isArray(json) ? json.map(edit) : odd.has((json as { id: string }).id) ? { ...(json as object), id } : json;
   await given({ tickets: 12, customers: 6, fault: () => ({ kind: 'body', edit }) }, async (sandbox, db) => {
     const { world } = sandbox;
     const config = configFor(db.url, sandbox);

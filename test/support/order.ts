@@ -13,6 +13,7 @@ const FIRST = [
   'integration/sync',
   'integration/fleet',
   'sim/sim',
+  'fuzz/fuzz',
   'integration/kill',
   'integration/odd-sources',
   'integration/backfill',
