@@ -2,7 +2,22 @@
  * What truly happened in the world of a simulation, as far as its tables alone do not tell: when something was deleted, and
  * which tickets changed without moving their `updated_at`.
  */
+import type { WorldTicket } from '../../src/sandbox/helpdesk/rows.ts';
 import type { World } from '../../src/sandbox/helpdesk/world.ts';
+
+/** What a ticket was, in the values that its history in the warehouse has. */
+export interface Span {
+  /** Nothing, while it is not there. */
+  readonly was: string | undefined;
+  /** Since when, by the source's clock, and since when by what the source says: a row may show up late. */
+  readonly fromMs: number;
+  readonly saidMs: number;
+  readonly silent: boolean;
+}
+
+type Kept = Pick<WorldTicket, 'state' | 'user_id' | 'inbox_id' | 'label_ids' | 'spam' | 'trash'>;
+export const keptOf = ({ state, user_id, inbox_id, label_ids, spam, trash }: Kept): string =>
+  JSON.stringify([state, user_id, inbox_id, [...new Set(label_ids)].sort(), spam, trash]);
 
 export class History {
   /** Tickets that changed in silence since their `updated_at` last moved: what the mirror shows of them may be older. */
@@ -18,6 +33,8 @@ export class History {
   renamed = false;
   /** Changes so far. */
   changes = 0;
+  /** Span by span, of tickets that came, changed or went. */
+  readonly lives = new Map<string, Span[]>();
 
   /** Listens to every change of the world from now on. `unevenMs`: how far copies are behind, and its clock goes back. */
   constructor(world: World, note: (line: string) => void, unevenMs: number) {
@@ -32,7 +49,10 @@ export class History {
     tickets.change = (ticket, edit, moving) => {
       this.changes++;
       const { messages: before, updated_at: moved } = ticket;
+      const was = keptOf(ticket);
       const changed = change(ticket, edit, moving);
+      const { quiet: silent, moment } = moving;
+      this.#live(ticket.id, { was: keptOf(ticket), nowMs: world.clock.now(), saidMs: Date.parse(moment), silent }, was);
       note(`world: ticket ${ticket.id} changes${moving.quiet ? ' in silence' : `, ${ticket.updated_at}`}`);
       if (moving.quiet) {
         this.silent.add(ticket.id);
@@ -45,8 +65,12 @@ export class History {
     tickets.add = ticket => {
       this.changes++;
       // Nothing announces it, unless its time says that it has changed.
-      if (this.#isBack(ticket.id, steady())) this.silent.add(ticket.id);
+      const isBack = this.#isBack(ticket.id, steady());
+      if (isBack) this.silent.add(ticket.id);
       const added = add(ticket);
+      const nowMs = world.clock.now();
+      const saidMs = isBack ? nowMs : Date.parse(added.created_at);
+      this.#live(added.id, { was: keptOf(added), nowMs, saidMs, silent: isBack }, undefined);
       note(`world: ticket ${added.id} comes, ${added.updated_at}`);
       return added;
     };
@@ -54,6 +78,8 @@ export class History {
       this.changes++;
       this.deleted = true;
       this.gone.set(ticket.id, steady());
+      const nowMs = world.clock.now();
+      this.#live(ticket.id, { was: undefined, nowMs, saidMs: nowMs, silent: true }, keptOf(ticket));
       note(`world: ticket ${ticket.id} is deleted`);
       remove(ticket);
     };
@@ -87,6 +113,17 @@ export class History {
       note(`world: customer ${id} is deleted`);
       removeCustomer(id);
     };
+  }
+
+  #live(
+    id: string,
+    { nowMs, saidMs, ...is }: Pick<Span, 'was' | 'saidMs' | 'silent'> & { nowMs: number },
+    before: string | undefined,
+  ): void {
+    const first = { was: before, fromMs: Number.NEGATIVE_INFINITY, saidMs: Number.NEGATIVE_INFINITY, silent: false };
+    const life = this.lives.get(id) ?? [first];
+    this.lives.set(id, life);
+    if (life.at(-1)!.was !== is.was) life.push({ ...is, fromMs: nowMs, saidMs: Math.min(saidMs, nowMs) });
   }
 
   /** Whether it was away until now. */

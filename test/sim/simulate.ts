@@ -16,6 +16,7 @@ import { openBackfill } from '../../src/warehouse/ranges.ts';
 import { buryRuns, lockAccount, openRun, openSync, type RunKind } from '../../src/warehouse/runs.ts';
 import { openSweep } from '../../src/warehouse/sweep.ts';
 import { differences } from '../support/mirror.ts';
+import { uncertain } from './certain.ts';
 import { Check } from './check.ts';
 import type { Database, Trouble } from './database.ts';
 import { type Happens, happen, happenings, makeWorld } from './happenings.ts';
@@ -254,6 +255,11 @@ class Simulation {
       const unseen = this.#unreadable.has(/^(customers|contacts)$/.test(table) ? 'customers' : 'tickets');
       const hidden = unseen && (what.endsWith('too many') || /^(customers|contacts)$/.test(table));
       if (!nobodys && !hidden && !excused.has(id)) check.complain(`at rest: ${what}`);
+    }
+    // Times of a clock that was set back are of no time that was.
+    if (this.plan.jumpMs === 0) {
+      const of = { isBehind: this.plan.behindMs > 0, excused };
+      for (const what of await uncertain(this.#database, history, of)) check.complain(what);
     }
     for (const process of this.#processes) await process.kill();
   }

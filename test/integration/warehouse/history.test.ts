@@ -1,14 +1,26 @@
 /** helpdesk.ticket_history: what a ticket was, from when to when, kept by whatever writes over it. */
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { tickets } from '../../../src/streams/tickets.ts';
 import { type Batch, writeBatch } from '../../../src/warehouse/commit.ts';
 import { transaction } from '../../../src/warehouse/pool.ts';
 import { buryTicket } from '../../../src/warehouse/waiting.ts';
 import { at, iso, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
+interface Shown {
+  readonly account?: string;
+  readonly forced?: boolean;
+  /** By which second what is shown was true; the same unless told. */
+  readonly by?: number;
+}
+
 /** A page of tickets, as the source showed it in second `n`; by force: as a repair writes it. */
-async function show(s: Scripted, n: number, records: object[], { account = 'default', forced = false } = {}) {
+async function show(
+  s: Scripted,
+  n: number,
+  records: object[],
+  { account = 'default', forced = false, by = n }: Shown = {},
+) {
   const text = JSON.stringify(records);
   const { merge } = tickets;
   const batch: Batch = {
@@ -19,7 +31,7 @@ async function show(s: Scripted, n: number, records: object[], { account = 'defa
     record: () => text,
     parameters: () => [],
   };
-  const moment = { nowMs: second(n), asOfMs: second(n) };
+  const moment = { nowMs: second(n), asOfMs: second(n), trueByMs: second(by) };
   await transaction(s.pool, client => writeBatch(client, { account, run: 1 }, batch, moment, 'as it came'));
 }
 
@@ -135,7 +147,8 @@ test('what a slip of the clock dates in the future is dated when it was seen', a
   ]);
   expect(await history(s)).toEqual([
     ['open', 100, 150, -1],
-    ['closed', 150, null, 99],
+    // A version that is dated ahead tells nothing: of the time before the reading a lookback is left to the copy.
+    ['closed', 150, null, -1],
   ]);
   expect(await history(s, 't2')).toEqual([
     ['open', 0, 200, -1],
@@ -188,8 +201,9 @@ test('a tombstone ends the history, and what comes back begins anew: there is a 
   await show(s, 500, [ticket('t1', { updated_at: iso(450), state: 'closed' })]);
   expect(await history(s)).toEqual([
     ['open', 50, 200, -1],
-    ['open', 300, 400, 198],
-    ['closed', 450, null, 398],
+    // It came back after it was gone, and it was gone after it was last seen: when the source looked for it nobody noted.
+    ['open', 300, 400, 100],
+    ['closed', 450, null, 300],
   ]);
   const ends = await s.rows(`select ${seconds('deleted_after')} from helpdesk.ticket_history h order by valid_from`);
   expect(ends.map(row => row.deleted_after)).toEqual([100, 300, null]);
@@ -202,12 +216,158 @@ test('a tombstone dated before the last change ends it a second later: no row is
   await show(s, 110, [ticket('t1', { updated_at: iso(50), state: 'closed' })]);
   expect(await history(s)).toEqual([
     ['open', 50, 51, -1],
-    ['closed', 110, null, 18],
+    ['closed', 110, null, 20],
   ]);
   // Rows that a hand removes, or that go with their account, leave no history behind.
   await s.rows('delete from helpdesk.tickets');
   await show(s, 300, [ticket('t1', { updated_at: iso(50), state: 'hold' })]);
   expect(await history(s)).toEqual([['hold', 50, null, -1]]);
+});
+
+describe.each([0, 3, 30])('replies that take %d s', took => {
+  /** A reply whose header was written at `n`: complete as of the whole second before it was asked for, true by the end of its own. */
+  const span = (n: number) => ({ asOf: Math.floor(n) - took - 1, by: Math.floor(n) + 1 });
+  const read = (s: Scripted, n: number, more: Record<string, unknown>) =>
+    show(s, span(n).asOf, [ticket('t1', more)], { by: span(n).by });
+
+  /** What is said of each quarter of a second, and what it was: [when, what]; nothing while it is gone. */
+  async function judge(s: Scripted, truth: readonly (readonly [at: number, was: string | undefined])[], until: number) {
+    const rows = await s.rows(
+      `select extract(epoch from g.at - '2026-01-01T00:00:00Z')::float8 as at, coalesce(x.state, '?') as state, x.certain
+       from generate_series($1::timestamptz, $2, '250 ms') g (at) cross join lateral analytics.tickets_as_of(g.at) x`,
+      at(0),
+      at(until),
+    );
+    const wrong = rows.filter(
+      ({ at, state, certain }) => certain && state !== truth.findLast(([from]) => from <= Number(at))?.[1],
+    );
+    expect({ wrong: wrong.length, first: wrong[0] }).toEqual({ wrong: 0, first: undefined });
+    return rows.filter(({ certain }) => certain).length / rows.length;
+  }
+
+  /** The row of this state began after `after` and by what it says. */
+  async function begins(s: Scripted, state: string, changed: number) {
+    const [row] = await s.rows(
+      `select ${seconds('valid_from', 'change_by', 'change_after')} from helpdesk.ticket_history h where state = $1 order by h.valid_from desc limit 1`,
+      state,
+    );
+    expect(row!.change_after).toBeLessThan(Math.floor(changed));
+    expect(Math.max(row!.valid_from as number, (row!.change_by as number | null) ?? 0)).toBeGreaterThanOrEqual(changed);
+    return row!;
+  }
+
+  test('a second change within the second of updated_at began by the end of the reply that showed it', async () => {
+    await using s = await scripted();
+    await s.rows(`update sync.accounts set mirrored_since = $1`, at(-60));
+    await read(s, 10.5, { state: 'open' });
+    // At 100.2 it moves, at 100.7 it moves again: what is read between them shows the second of both.
+    await read(s, 100.5, { updated_at: iso(100), subject: 'Coffee' });
+    await read(s, 101.1 + took, { updated_at: iso(100), subject: 'Coffee', state: 'hold' });
+    await read(s, 900, { updated_at: iso(890), state: 'closed' });
+    expect((await begins(s, 'hold', 100.7)).valid_from).toBe(102 + took);
+    expect(
+      await judge(
+        s,
+        [
+          [0, 'open'],
+          [100.7, 'hold'],
+          [890, 'closed'],
+        ],
+        1000,
+      ),
+    ).toBeGreaterThan(0.1);
+  });
+
+  test('a silent change began by the end of the reply that showed it, also where something else has moved the time', async () => {
+    await using s = await scripted();
+    await s.rows(`update sync.accounts set mirrored_since = $1`, at(-60));
+    await read(s, 10.5, { state: 'open' });
+    // It happens while the reply is under way, or a moment before.
+    await read(s, 300.9 + took, { state: 'hold' });
+    // A message moves the time, and the state half a minute later does not.
+    await read(s, 531.4 + took, { updated_at: iso(500), state: 'snoozed' });
+    await read(s, 900, { updated_at: iso(890), state: 'closed' });
+    const changed = 300.4 + took;
+    expect((await begins(s, 'hold', changed)).valid_from).toBe(301 + took);
+    expect(await begins(s, 'snoozed', 530.5)).toMatchObject({ valid_from: 500, change_by: 532 + took });
+    expect(
+      await judge(
+        s,
+        [
+          [0, 'open'],
+          [changed, 'hold'],
+          [530.5, 'snoozed'],
+          [890, 'closed'],
+        ],
+        1000,
+      ),
+    ).toBeGreaterThan(0.05);
+  });
+
+  test('what was new here, and changed in silence before it was seen, is certain from the reply on', async () => {
+    await using s = await scripted();
+    await s.rows(`update sync.accounts set mirrored_since = $1`, at(-60));
+    await read(s, 50.2 + took, { state: 'hold' });
+    await read(s, 900, { updated_at: iso(890), state: 'closed' });
+    expect(await begins(s, 'hold', 20.5)).toMatchObject({ valid_from: 0, change_by: 51 + took });
+    await judge(
+      s,
+      [
+        [0, 'open'],
+        [20.5, 'hold'],
+        [890, 'closed'],
+      ],
+      1000,
+    );
+  });
+
+  test('a deletion, and what comes back, lie within their bounds', async () => {
+    await using s = await scripted();
+    await s.rows(`update sync.accounts set mirrored_since = $1`, at(-60));
+    await read(s, 10.5, { state: 'open' });
+    // The source looks at 300.3, at the latest; it comes back before the 404 is written.
+    const gone = span(300.3 + took);
+    await transaction(s.pool, client =>
+      buryTicket(client, { account: 'default', run: 1 }, 't1', second(gone.asOf), at(gone.by), {
+        byMs: second(gone.by),
+        lookbackMs: lookback * 1000,
+      }),
+    );
+    await read(s, 400.5 + took, { state: 'hold' });
+    await read(s, 900, { updated_at: iso(890), state: 'closed' });
+    await begins(s, 'hold', 300.4);
+    await judge(
+      s,
+      [
+        [0, 'open'],
+        [299.5, undefined],
+        [300.4, 'hold'],
+        [890, 'closed'],
+      ],
+      1000,
+    );
+  });
+
+  test('a version that is dated ahead of its reply is dated by it, and tells nothing of the change after it', async () => {
+    await using s = await scripted();
+    await s.rows(`update sync.accounts set mirrored_since = $1`, at(-60));
+    await read(s, 10.5, { state: 'open' });
+    await read(s, 200.5 + took, { updated_at: iso(2000), state: 'hold' });
+    // Stamped right: a repair goes over a version that was not.
+    const right = ticket('t1', { updated_at: iso(450), state: 'closed' });
+    await show(s, span(500.5 + took).asOf, [right], { by: span(500.5 + took).by, forced: true });
+    expect((await begins(s, 'hold', 200.2)).valid_from).toBe(201 + took);
+    expect((await begins(s, 'closed', 450.5)).valid_from).toBe(450);
+    await judge(
+      s,
+      [
+        [0, 'open'],
+        [200.2, 'hold'],
+        [450.5, 'closed'],
+      ],
+      1000,
+    );
+  });
 });
 
 test('a clock that is set back takes its times with it: the last row stays, from then on', async () => {
@@ -250,7 +410,7 @@ test('states are merged over rows that differ in something else, and a gap is no
   expect(rows).toEqual([
     { state: 'open', valid_from: 0, valid_to: 300, error_seconds: 1 },
     { state: 'closed', valid_from: 300, valid_to: 400, error_seconds: 101 },
-    { state: 'closed', valid_from: 450, valid_to: null, error_seconds: 52 },
+    { state: 'closed', valid_from: 450, valid_to: null, error_seconds: 150 },
   ]);
 });
 
