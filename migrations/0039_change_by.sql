@@ -64,7 +64,7 @@ begin
       case when t.created_at <= f.valid_from then date_part('epoch', f.valid_from - (t.created_at - interval '1 second')) end as within
     from after t
     cross join lateral (select sync.true_by(t._true_by, t._observed_at) as by) y
-  cross join lateral (select least(t.updated_at, y.by) as valid_from) f
+    cross join lateral (select least(t.updated_at, y.by) as valid_from) f
     where t._deleted_at is null
       and t.account_id = any (array(select account_id from sync.readable_accounts))
       and (
@@ -333,14 +333,14 @@ from (values
     'True if the time lies at or after valid_from, and at or after change_by where that is set, and before change_after of the row that follows, before deleted_after of a deletion, or in a row that has not ended. False also where the ticket was there, and its history begins later. As far as changes were seen: what was changed and changed back between two readings left no trace.'),
   ('backlog_daily', 'uncertain',
     'By how many the true number may differ: changes, into this group or out of it, that may have happened on either side of that midnight, since it lies between change_after and valid_from, or change_by where that is later (of a deletion between deleted_after and valid_to); and tickets of which nothing is known. Tickets that are not among "tickets" count too, so it may be more than these. What was changed and changed back between two readings does not count.'),
+  ('ticket_metrics', 'first_closed_error_seconds',
+    'valid_from − change_after of the row that first_closed_at comes from. Where change_by of that row is set, it may have happened as late as that.'),
   ('ticket_state_intervals', 'error_seconds',
-    'valid_from − change_after. Where change_by is set, the change may lie as late as that.')) n (relation, name, formula)
+    'valid_from − change_after. Where change_by is set, the change may have happened as late as that.')) n (relation, name, formula)
 where d.relation = n.relation and d.name = n.name;
 
--- Rows that are here already. Nothing tells by when their replies were true, but they were written after that. sync.changes has when:
--- each commit that changed one of these values is found by the time that its row was dated. Our clock is taken to differ from the
--- source's by no more than the lookback. Of other rows only the end is certain: they had begun by then.
-update helpdesk.ticket_history h set change_after = case when p.deleted_after < h.change_after then p.deleted_after end
+-- Rows that are here already. A row that follows a deletion began after the ticket was last seen before it.
+update helpdesk.ticket_history h set change_after = case when p.deleted_after is not null then least(h.change_after, p.deleted_after) end
 from (
   select o.account_id, o.ticket_id, o.valid_to, o.deleted_after,
     lead(o.valid_from) over (partition by o.account_id, o.ticket_id order by o.valid_from) as next_from
@@ -348,6 +348,9 @@ from (
 where h.account_id = p.account_id and h.ticket_id = p.ticket_id and h.valid_from = p.next_from
   and (p.deleted_after is not null or p.valid_to < p.next_from);
 
+-- No row says by when its reply was true. The reply was true before its commit, and sync.changes has the time of each commit: the row
+-- is found by the time that the commit dated it. Our clock may differ from that of the source by the lookback at most. A row without
+-- a commit had begun by its end. The trigger stores metrics anew, and none of them has change_by.
 alter table helpdesk.ticket_history disable trigger keep_metrics_updated;
 with commits as (
   select c.account_id, c.record_id, c.seen_at,

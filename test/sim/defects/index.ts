@@ -80,6 +80,16 @@ function byOurClock(send: Send, clock: Clock): Send {
   }) as Send;
 }
 
+/** What a reply shows had happened by the time as of which it is complete, which is early on purpose. */
+function byAsOf(send: Send): Send {
+  const { sourceNow, latencyMs, takeCredits } = send;
+  const sending: Parameters<typeof Object.assign>[0] = async (...args: Parameters<Send>) => {
+    const reply = await send(...args);
+    return { ...reply, date: reply.asOf - 1000 };
+  };
+  return Object.assign(sending, { sourceNow, latencyMs, takeCredits, apart: () => byAsOf(send.apart()) }) as Send;
+}
+
 /** What a page of a sweep does not show is gone, whatever the page proves, and nobody is asked. */
 const buriesAtOnce = `update helpdesk.tickets t set _deleted_at = $3
   where t.account_id = $1 and $2 <> '' and $8 = 'default' and not t.spam and not t.trash and t._deleted_at is null
@@ -134,6 +144,11 @@ export const defects: Readonly<Record<string, Planted>> = {
     defect: { send: byOurClock },
     by: /^(I2|I3|at rest: tickets)/,
     recorded: { seed: 12, sharpened: plan => ({ ...busy(plan), clocksMs: 3_600_000, rules: [] }) },
+  },
+  'a change that had happened as of its reply': {
+    defect: { send: byAsOf },
+    by: /^I21:/,
+    recorded: { seed: 1, sharpened: plan => ({ ...busy(plan), quietly: ['labels', 'state'] }) },
   },
   'a tombstone from an incomplete sweep': {
     defect: {
