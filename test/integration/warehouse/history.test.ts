@@ -388,11 +388,12 @@ test('a clock that is set back takes its times with it: the last row stays, from
     ['closed', 200, 3900, 49],
   ]);
   expect(await history(s, 't3')).toEqual([['closed', 200, null, -1]]);
-  await show(s, 300, [ticket('t1', { updated_at: iso(290), state: 'archived' })]);
+  // A lookback after the clock was set, replies are in the order of their versions again.
+  await show(s, 450, [ticket('t1', { updated_at: iso(440), state: 'archived' })]);
   expect(await history(s)).toEqual([
     ['open', 50, 200, -1],
-    ['closed', 200, 290, 49],
-    ['archived', 290, null, 49],
+    ['closed', 200, 440, 49],
+    ['archived', 440, null, 200 - lookback],
   ]);
 });
 
