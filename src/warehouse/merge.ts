@@ -327,15 +327,19 @@ function isNewer({ version, oneReader, passOver }: Table): string {
  *   - against any other row, a record is later too if it is dated at or after `_true_by`, or if its reply, less the lookback,
  *     is as of `_true_by` or later;
  *   - a record in between may be from before the row or from after it: noteHeld in crowds.ts has it read again.
- * A record that is dated ahead of its own reply is later only if its reply is.
+ *
+ * A record that is dated ahead of its own reply proves nothing by its date. It is later than a row of the past only if its reply,
+ * less the lookback, is as of the row's date or later. Until then it stays at the end of the list, unclaimed, and is read again.
  */
-function laterVersion(version: string): string {
-  const trueBy = rowTrueBy('t');
+export function laterVersion(version: string): string {
+  const [trueBy, past] = [rowTrueBy('t'), rowTrueBy('excluded')];
   const lookback = '(select a.lookback from sync.accounts a where a.account_id = $2)';
   return `(t.${version}, t._observed_at) < (excluded.${version}, excluded._observed_at)
-        and (t._observed_at < excluded._observed_at or excluded.${version} < ${rowTrueBy('excluded')})
+        and (excluded.${version} < ${past} or t._observed_at < excluded._observed_at
+          and (t.${version} >= ${trueBy} or excluded._observed_at - ${lookback} >= t.${version}))
       or t._observed_at < excluded._observed_at and t.${version} > t._observed_at - ${lookback}
-        and (excluded.${version} >= ${trueBy} or excluded._observed_at - ${lookback} >= ${trueBy})`;
+        and (excluded.${version} >= ${trueBy} and excluded.${version} < ${past}
+          or excluded._observed_at - ${lookback} >= ${trueBy})`;
 }
 
 /** SQL: where `_true_by` was not noted, the row was so within a minute after `_observed_at`. A request takes half of that at most. */

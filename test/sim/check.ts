@@ -154,7 +154,7 @@ export class Check {
       const [id, updatedMs, observedMs] = row;
       const before = this.#before.get(id);
       this.#before.set(id, row);
-      if (before === undefined || this.#plan.jumpMs > 0) continue;
+      if (before === undefined || this.#plan.jumpMs > 0 || this.#history.ahead.has(id)) continue;
       if (updatedMs < before[1])
         this.complain(`I2: ticket ${id} went back from ${iso(before[1])} to ${iso(updatedMs)}`);
       else if (updatedMs === before[1] && observedMs < before[2])

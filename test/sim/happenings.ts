@@ -90,11 +90,20 @@ export interface Happens {
   readonly lateMs: number;
 }
 
-/** When it says that it happened: now, or a little before, as where a row shows up late. Never before its last change. */
-function moment({ world, rng, lateMs }: Happens, ticket?: WorldTicket): { at: number } {
+/**
+ * When it says that it happened: now, or a little before, as where a row shows up late. Never before its last change, unless that
+ * is dated ahead.
+ */
+function moment({ world, rng, history, lateMs }: Happens, ticket?: WorldTicket): { at: number } {
   const now = world.clock.now();
   const at = rng() < 0.2 ? now - between(rng, 0, lateMs) : now;
-  return { at: ticket ? Math.max(at, Date.parse(ticket.updated_at)) : at };
+  return { at: ticket ? Math.max(at, lastChange(ticket, now, history)) : at };
+}
+
+/** A change that was dated ahead holds nothing back. */
+function lastChange({ id, updated_at }: WorldTicket, now: number, { ahead }: History): number {
+  const last = Date.parse(updated_at);
+  return ahead.has(id) ? Math.min(now, last) : last;
 }
 
 const onTicket =
@@ -133,9 +142,17 @@ const labels = onTicket((ticket, happens) => {
   else world.addLabels(ticket.id, [label], moment(happens, ticket));
 });
 
+/** The source dates it ahead of its clock; what comes next is dated right. */
+const ahead = onTicket((ticket, { world, rng, plan, history }) => {
+  const at = world.clock.now() + between(rng, 1, plan.aheadMs / 1000) * 1000;
+  history.ahead.add(ticket.id);
+  world.patchTicket(ticket.id, { subject: `ahead ${between(rng, 1, 999)}` }, { at });
+});
+
 /** Two in one second: whoever saw the first one has not seen the second one. */
-const twice = onTicket((ticket, { world, rng }) => {
-  const at = Math.max(world.clock.now(), Date.parse(ticket.updated_at));
+const twice = onTicket((ticket, { world, rng, history }) => {
+  const now = world.clock.now();
+  const at = Math.max(now, lastChange(ticket, now, history));
   world.patchTicket(ticket.id, { subject: `first ${between(rng, 1, 999)}` }, { at });
   world.patchTicket(ticket.id, { subject: `second ${between(rng, 1, 999)}` }, { at });
 });
@@ -255,6 +272,7 @@ const announced: readonly (readonly [Happening, number])[] = [
   [happens => void addCustomer(happens.world, happens.rng, moment(happens).at), 3],
   [people, 0.5],
 ];
+const datedAhead: readonly (readonly [Happening, number])[] = [[ahead, 8]];
 const unannounced: readonly (readonly [Happening, number])[] = [
   [attach, 1],
   [editCustomer, 2],
@@ -283,6 +301,11 @@ export const happenings = {
 export function happen(happens: Happens): void {
   const { world, rng, plan } = happens;
   world.settle();
-  const all = [...announced, ...(plan.unannounced ? unannounced : []), ...(plan.deletions ? vanishing : [])];
+  const all = [
+    ...announced,
+    ...(plan.aheadMs > 0 ? datedAhead : []),
+    ...(plan.unannounced ? unannounced : []),
+    ...(plan.deletions ? vanishing : []),
+  ];
   weighted(rng, all)(happens);
 }

@@ -22,6 +22,8 @@ export const keptOf = ({ state, user_id, inbox_id, label_ids, spam, trash }: Kep
 export class History {
   /** Tickets that changed in silence since their `updated_at` last moved: what the mirror shows of them may be older. */
   readonly silent = new Set<string>();
+  /** Tickets of which a change was dated ahead: the version of one that comes next may be an earlier one. */
+  readonly ahead = new Set<string>();
   /** Since when each ticket, and each customer, has been gone, by the steady clock. */
   readonly gone = new Map<string, number>();
   /** When it was away before, of what came back. */

@@ -27,6 +27,8 @@ export interface Plan {
   readonly lateMs: number;
   readonly behindMs: number;
   readonly jumpMs: number;
+  /** How far ahead of its clock the source dates a change at most; 0: it dates all of them right. */
+  readonly aheadMs: number;
   readonly rules: readonly object[];
   readonly slow: number;
   /** Credits that others use at a time; 0: nobody else is on the account. */
@@ -89,6 +91,9 @@ export function planOf(seed: number): Plan {
   const quietly = chance(0.3)
     ? (['reply', 'note', 'labels', 'state', 'archive', 'wake'] as const).filter(() => chance(0.4))
     : [];
+  // Of its own, so that all else of a seed stays what it was.
+  const dates = makeRng(seed * 7 + 10);
+  const aheadMs = dates() < 0.3 ? pick(dates, [1, 30, 90, 300, 1800, 3660]) * 1000 : 0;
   const wild = !calm && chance(0.6);
   return {
     seed,
@@ -107,6 +112,7 @@ export function planOf(seed: number): Plan {
     lateMs: late,
     behindMs,
     jumpMs: chance(0.3) ? jump : 0,
+    aheadMs,
     rules: calm ? [] : rulesOf(rng, behindMs),
     slow: pick(rng, [0, 0, 3, 15]),
     foreign: real && chance(0.4) ? between(rng, 1, credits) : 0,
@@ -123,7 +129,8 @@ export function planOf(seed: number): Plan {
     events: wild ? between(rng, 0, 8) : 0,
     turmoilMs: between(rng, 20, 400) * 1000,
     turmoilSteps: pick(rng, [150, 300, 500]),
-    restMs: between(rng, 130, 4000) * 1000,
+    // The messages of a ticket that is dated ahead are read when its date is over.
+    restMs: between(rng, 130, 4000) * 1000 + aheadMs,
   };
 }
 

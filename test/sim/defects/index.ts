@@ -15,6 +15,7 @@ import {
 } from '../../../src/reading/reading.ts';
 import { helpdeskDialect } from '../../../src/sources/helpdesk/dialect.ts';
 import { tickets } from '../../../src/streams/tickets.ts';
+import { laterVersion } from '../../../src/warehouse/merge.ts';
 import type { Statement } from '../database.ts';
 import type { Plan } from '../plan.ts';
 import type { Defect } from '../process.ts';
@@ -129,6 +130,19 @@ export const defects: Readonly<Record<string, Planted>> = {
     ),
     by: lost,
     recorded: { seed: 6, sharpened: busy },
+  },
+  'a ticket that is dated ahead holds off its next change': {
+    defect: {
+      rewrite: statement => ({
+        ...statement,
+        text: statement.text.replace(
+          laterVersion('updated_at'),
+          '(t.updated_at, t._observed_at) < (excluded.updated_at, excluded._observed_at)',
+        ),
+      }),
+    },
+    by: lost,
+    recorded: { seed: 15 },
   },
   'coverage ahead of its rows': {
     defect: { sticks: isCover },
