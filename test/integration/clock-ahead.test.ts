@@ -1,0 +1,79 @@
+/** The source's clock runs ahead, is read, and is right again: no change stays away, and none is claimed that is not here. */
+import { expect, test } from 'vitest';
+import { type InProcess, inProcess } from '../support/in-process.ts';
+import { long } from '../support/long.ts';
+import { differences } from '../support/mirror.ts';
+
+const secondMs = 1000;
+const minuteMs = 60 * secondMs;
+
+async function holds(s: InProcess): Promise<void> {
+  const [{ at } = { at: null }] = await s.rows(`select sync.complete_through('default', 'tickets') as at`);
+  const through = (at as Date | null)?.getTime() ?? 0;
+  const mirrored = new Map((await s.rows('select id, updated_at, subject from helpdesk.tickets')).map(t => [t.id, t]));
+  for (const { id, updated_at, subject } of s.world.tickets.values()) {
+    if (Date.parse(updated_at) >= through) continue;
+    expect(mirrored.get(id), `${id}, complete through ${new Date(through).toISOString()}`).toEqual({
+      ...{ id, updated_at: new Date(updated_at), subject },
+    });
+  }
+}
+
+async function tell(lookbackMs: number, aheadMs: number): Promise<void> {
+  await using s = await inProcess({ tickets: 12, customers: 4, seed: 5, lookbackMs, ours: () => 0 });
+  await s.pool.query(`update sync.accounts set lookback = $1 * interval '1 millisecond'`, [lookbackMs]);
+  const ids = [...s.world.tickets.keys()];
+  const change = (...which: number[]) => {
+    for (const n of which) {
+      s.world.patchTicket(ids[n]!, { subject: `${n} at ${s.nowMs}` });
+      s.world.addMessage(ids[n]!, { body: `at ${s.nowMs}` });
+    }
+  };
+  const read = async () => {
+    await s.run('sync', ['tickets', 'messages']);
+    await holds(s);
+  };
+  await s.sync();
+  s.nowMs += 10 * minuteMs;
+  await read();
+  s.world.clock.jump(aheadMs);
+  change(0, 1, 2);
+  await read();
+  s.nowMs += 2 * secondMs;
+  s.world.clock.jump(-aheadMs);
+  change(0, 1, 3);
+  await read();
+  s.nowMs += 3 * secondMs;
+  change(2);
+  for (let n = 0; n < 8; n++) {
+    await read();
+    s.nowMs += minuteMs;
+  }
+  await read();
+  expect(await differences(s.pool, s.world)).toEqual([]);
+  s.nowMs += aheadMs + 2 * lookbackMs;
+  await read();
+  expect(await differences(s.pool, s.world)).toEqual([]);
+}
+
+test.for([
+  [5, 1],
+  [5, 30],
+  [5, 3660],
+  [120, 90],
+  [120, 3660],
+] as const)('a lookback of %d s, a clock %d s ahead', ([lookback, ahead]) =>
+  tell(lookback * secondMs, ahead * secondMs),
+);
+
+test.for([
+  [5, 90],
+  [5, 300],
+  [5, 1800],
+  [120, 1],
+  [120, 30],
+  [120, 300],
+  [120, 1800],
+] as const)('a lookback of %d s, a clock %d s ahead', long, ([lookback, ahead]) =>
+  tell(lookback * secondMs, ahead * secondMs),
+);
