@@ -49,20 +49,20 @@ export async function uncertain(
   for (const atMs of timesOf(history)) {
     const { rows: then } = await database.query(
       {
-        text: `select ticket_id as id, ${values} as kept, ${ms('valid_from')} as from_ms, valid_to is null as open from analytics.tickets_as_of($1) where certain`,
+        text: `select ticket_id as id, ${values} as kept, ${ms('valid_from')} as from_ms, ${ms('valid_to')} as to_ms from analytics.tickets_as_of($1) where certain`,
         values: [new Date(atMs)],
       },
       0,
     );
-    for (const { id, kept, from_ms, open } of then) {
+    for (const { id, kept, from_ms, to_ms } of then) {
       const life = history.lives.get(id);
       const row = told.find(one => one.id === id && one.from_ms === from_ms);
-      if (life === undefined || row === undefined || (open && excused.has(id))) continue;
+      if (life === undefined || row === undefined || (to_ms === null && excused.has(id))) continue;
       // What was there before the mirror began is taken at its word: that it has not changed since its time.
       const isWord = row.is_first && row.by_ms === null;
       if (isWord && (atMs <= from_ms + grainMs || life.some(({ silent }) => silent))) continue;
       const was = wordsOf(kept);
-      if (!isPossible(life, was, atMs))
+      if (!isPossible(life, was, atMs) && !isBack(life, was, atMs, { fromMs: from_ms, toMs: to_ms ?? Infinity }))
         complaints.push(`I21: ticket ${id} is certain to have been ${was} at ${iso(atMs)}`);
     }
   }
@@ -72,6 +72,14 @@ export async function uncertain(
 /** Whether it was so at this time, or may be said to have been: between the time that a change is given, and when it shows. */
 function isPossible(life: readonly Span[], was: string, atMs: number): boolean {
   return life.some((span, i) => span.was === was && span.saidMs <= atMs && atMs < (life[i + 1]?.fromMs ?? Infinity));
+}
+
+/** What was changed and changed back between two readings leaves no trace: it was so before this time and after it, within the row. */
+function isBack(life: readonly Span[], was: string, atMs: number, row: { fromMs: number; toMs: number }): boolean {
+  const isBefore = life.some(
+    (span, i) => span.was === was && life[i + 1] && life[i + 1]!.fromMs <= atMs && life[i + 1]!.fromMs > row.fromMs,
+  );
+  return isBefore && life.some(span => span.was === was && span.saidMs > atMs && span.saidMs < row.toMs);
 }
 
 /** Before and after each change, where a wrong word shows. */
