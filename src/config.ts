@@ -108,6 +108,8 @@ export interface BooksConfig {
   shelfAgeMs: number;
   /** A volume is asked for again after so long. */
   volumeAgeMs: number;
+  /** Volumes that an audit compares in an hour; 0: no audit. */
+  auditVolumesPerHour: number;
 }
 
 /** Cron expressions; an empty one is switched off. */
@@ -456,6 +458,7 @@ function booksOf(value: Values, where: string): BooksConfig | undefined {
     },
     shelfAgeMs: value.BOOKS_SHELF_AGE_HOURS * hourMs,
     volumeAgeMs: value.BOOKS_VOLUME_AGE_DAYS * dayMs,
+    auditVolumesPerHour: value.BOOKS_AUDIT_VOLUMES_PER_HOUR,
   };
 }
 

@@ -52,6 +52,8 @@ export interface Books {
   readonly shelfAgeMs: number;
   /** A volume is asked for in full again after so long. */
   readonly volumeAgeMs: number;
+  /** Volumes that an audit compares in an hour; 0: no audit. */
+  readonly auditVolumesPerHour: number;
   /** A person asks by hand: one request is tried, though the catalog has said that its quota is spent. */
   thaw(): Promise<void>;
 }
@@ -180,12 +182,19 @@ const longestWaitMs = 60_000;
 
 function openBooks({ account, books }: Config, deps: SourceDeps): Books {
   if (books === undefined) {
-    return { send: notConfigured('books'), owners: [], shelfAgeMs: 0, volumeAgeMs: 0, thaw: async () => {} };
+    return {
+      send: notConfigured('books'),
+      owners: [],
+      shelfAgeMs: 0,
+      volumeAgeMs: 0,
+      auditVolumesPerHour: 0,
+      thaw: async () => {},
+    };
   }
   const own = { ...deps, random: Math.random };
   const limits = { ...books.limits, evenly: false };
   const budget = makeBudget({ ...own, account, source: 'books', limits, timeoutMs, longestWaitMs });
-  const { apiKey, country, users, library, shelfAgeMs, volumeAgeMs } = books;
+  const { apiKey, country, users, library, shelfAgeMs, volumeAgeMs, auditVolumesPerHour } = books;
   const token = tokenOf(books);
   const dialect = booksDialect({
     ...(apiKey !== undefined && { apiKey }),
@@ -197,6 +206,7 @@ function openBooks({ account, books }: Config, deps: SourceDeps): Books {
     owners: library ? [...users, myLibrary] : users,
     shelfAgeMs,
     volumeAgeMs,
+    auditVolumesPerHour,
     thaw: () => budget.thaw(),
   };
 }

@@ -7,6 +7,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
+import { auditBooks } from '../jobs/audit-books.ts';
 import { auditTickets } from '../jobs/audit-tickets.ts';
 import { backfillStream } from '../jobs/backfill-stream.ts';
 import { hydrateMessages } from '../jobs/hydrate-messages.ts';
@@ -58,6 +59,7 @@ const jobs = [
   hydrateVolumes,
   sweepStream,
   auditTickets,
+  auditBooks,
   verifyStream,
 ];
 

@@ -323,6 +323,12 @@ export const settings = {
     says: 'A volume is asked for in full again after so long.',
     inFile: 'plain',
   },
+  BOOKS_AUDIT_VOLUMES_PER_HOUR: {
+    schema: count(0).default(5),
+    default: '5',
+    says: 'Volumes, chosen at random, that `start` reads again each hour while nobody wants the requests, and compares, and a shelf for each five of them; 0: none.',
+    inFile: 'plain',
+  },
   SCHEDULE_FRESH: {
     schema: cron.default('* * * * *'),
     default: '* * * * *',

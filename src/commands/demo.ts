@@ -119,6 +119,7 @@ function booksOf({ url, key, token, world }: Sandbox['books']): BooksConfig {
     library: true,
     limits: { ...limits, periodMs: dayMs, reserve: 0 },
     shelfAgeMs: dayMs,
+    auditVolumesPerHour: 0,
     volumeAgeMs: dayMs,
   };
 }

@@ -1,9 +1,11 @@
 /** What a run will take, as commands ask for it: what `plan` has said a moment ago, or what is known here without a request. */
 import type { Config } from '../config.ts';
 import type { Context } from '../context.ts';
+import type { SourceName } from '../http/request.ts';
 import { listStream, streams } from '../streams/index.ts';
 import type { Stream } from '../streams/stream.ts';
 import { foreseenOf, type Given, plan, type Question } from '../sync/plan.ts';
+import { wasRead } from '../warehouse/audit.ts';
 import { type AskedFor, type Foreseen, freshPlan, keepForecast } from '../warehouse/foreseen.ts';
 
 const streamOf = <K extends Stream['kind']>(kind: K): Extract<Stream, { kind: K }> =>
@@ -47,4 +49,20 @@ export async function foretold<T extends { readonly run: number }>(
   const opened = await open();
   if (forecast) await keepForecast(ctx.pg, opened.run, forecast);
   return opened;
+}
+
+/** Sources that are configured and have been read: what of them was never read cannot be wrong. */
+export async function sourcesRead({ pg, account, sources }: Context): Promise<Set<SourceName>> {
+  const first = { helpdesk: 'tickets', books: 'shelves' } as const;
+  const read = new Set<SourceName>();
+  for (const source of sources) if (await wasRead(pg, account, first[source])) read.add(source);
+  return read;
+}
+
+/** The streams of these sources that are compared: of a sample those whose records are chosen at random. */
+export function verifiable(sources: ReadonlySet<SourceName>, sample: number | null): string[] {
+  const sampled = ['customers', 'tickets', 'shelves', 'volumes'];
+  return streams
+    .filter(({ name, source }) => sources.has(source) && (sample === null || sampled.includes(name)))
+    .map(({ name }) => name);
 }

@@ -9,7 +9,7 @@ import { moment } from '../settings.ts';
 import { streams } from '../streams/index.ts';
 import { foreseenOf, type Planned, plan, type Question } from '../sync/plan.ts';
 import { readFrom } from '../warehouse/accounts.ts';
-import { completeThrough } from '../warehouse/audit.ts';
+import { wasRead } from '../warehouse/audit.ts';
 import { keepPlan } from '../warehouse/foreseen.ts';
 import { pendingMigrations } from '../warehouse/migrate.ts';
 import { command } from '../warehouse/paused.ts';
@@ -18,7 +18,7 @@ import { openAccount } from './account.ts';
 import { chosenAccount } from './chosen.ts';
 import type { Act, Deps } from './command.ts';
 import { chooseStreams, leaveOutPaused } from './follow.ts';
-import { askedFor, givenFor } from './foretell.ts';
+import { askedFor, givenFor, sourcesRead, verifiable } from './foretell.ts';
 import { duration, print, printJson, say, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
 
@@ -52,7 +52,7 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
     .option('--since <time>', 'backfill: from here on', time)
     .option('--until <time>', 'backfill: up to here', time)
     .option('--again', 'backfill: read also what is covered')
-    .option('--sample <n>', `verify: so many tickets and customers (default: ${defaultSample})`, many)
+    .option('--sample <n>', `verify: so many tickets, customers, shelves and volumes (default: ${defaultSample})`, many)
     .option('--full', 'verify: everything')
     .option('--json', 'print one JSON document on stdout')
     .action(
@@ -96,9 +96,9 @@ function questionOf(kind: string, names: readonly string[], options: Options, co
   if (kind !== 'verify') throw new UsageError(`${kind} cannot be planned`, `Choose from: ${kinds.join(', ')}.`);
   if (full && sample !== undefined)
     throw new UsageError('--full and --sample are two different things', 'Give one of them.');
-  requireSource(config, 'helpdesk');
-  const desk = streams.filter(({ source }) => source === 'helpdesk').map(({ name }) => name);
-  return { kind, streams: full ? desk : swept, sample: full ? null : (sample ?? defaultSample) };
+  requireSource(config);
+  const many = full ? null : (sample ?? defaultSample);
+  return { kind, streams: verifiable(configuredSources(config), many), sample: many };
 }
 
 /** As HELPDESK_SINCE is written. */
@@ -147,10 +147,11 @@ export async function runPlan(
   await using account = await openAccount(config, warehouse, { signal, works: false, binds: false });
   const { ctx } = account;
   const { kind } = asked;
-  if (kind !== 'sync' && kind !== 'backfill' && (await completeThrough(ctx.pg, ctx.account, 'tickets')) === undefined)
-    throw new UsageError(`there is nothing to ${kind} yet`, `Run ${command(ctx.account, 'sync')} first.`);
+  const read = asked.kind === 'verify' ? verifiable(await sourcesRead(ctx), asked.sample) : asked.streams;
+  const isRead = kind === 'sweep' ? await wasRead(ctx.pg, ctx.account, 'tickets') : read.length > 0;
+  if (!isRead) throw new UsageError(`there is nothing to ${kind} yet`, `Run ${command(ctx.account, 'sync')} first.`);
   // As the run does.
-  const question = { ...asked, streams: await leaveOutPaused(ctx, asked.streams) };
+  const question = { ...asked, streams: await leaveOutPaused(ctx, read) };
   const planned = await plan(question, givenFor(config, ctx, isSet));
   const forecast = foreseenOf(planned);
   if (forecast)

@@ -4,9 +4,7 @@ import type { Config } from '../config.ts';
 import { requireSource, type Warehouse } from '../context.ts';
 import { exitCodes, UsageError } from '../errors.ts';
 import type { Job } from '../queue/job.ts';
-import { streams } from '../streams/index.ts';
 import { foreseenOf, plan } from '../sync/plan.ts';
-import { completeThrough } from '../warehouse/audit.ts';
 import { freshPlan, keepForecast } from '../warehouse/foreseen.ts';
 import { command } from '../warehouse/paused.ts';
 import {
@@ -21,8 +19,8 @@ import {
 } from '../warehouse/verifications.ts';
 import { amount, count } from '../words.ts';
 import type { Act, Deps } from './command.ts';
-import { followRun, leaveOutPaused, type RunResult, report } from './follow.ts';
-import { askedFor, givenFor } from './foretell.ts';
+import { followRun, leaveOutPaused, type RunResult, report, thawFor } from './follow.ts';
+import { askedFor, givenFor, sourcesRead, verifiable } from './foretell.ts';
 import { duration, print, say, style, table } from './terminal.ts';
 import { warehouseOf } from './warehouse.ts';
 
@@ -61,14 +59,17 @@ export function addVerify(program: Command, deps: Deps, act: Act): void {
   program
     .command('verify')
     .description(
-      'read the help desk again and compare it with the mirror, field by field: a sample, or all of it; says first what it costs',
+      'read the help desk and the book catalog again and compare them with the mirror, field by field: a sample, or all of it; says first what it costs',
     )
     .option(
       '--sample <n>',
-      `so many tickets with their messages, and so many customers, at random (default: ${defaultSample})`,
+      `so many tickets with their messages, customers, shelves with what is on them, and volumes, at random (default: ${defaultSample})`,
       many,
     )
-    .option('--full', 'everything: all tickets, customers and users, and the messages of each ticket')
+    .option(
+      '--full',
+      'everything: all tickets, customers and users, the messages of each ticket, all shelves and volumes',
+    )
     .option('--repair', 'make equal what differs')
     .option('--json', 'print one JSON document on stdout')
     .action(
@@ -76,14 +77,13 @@ export function addVerify(program: Command, deps: Deps, act: Act): void {
         if (options.full && options.sample !== undefined)
           throw new UsageError('--full and --sample are two different things', 'Give one of them.');
         const config = deps.config();
-        requireSource(config, 'helpdesk');
+        requireSource(config);
         await using warehouse = await warehouseOf(config, deps.signal);
         const asked = {
           sample: options.full ? null : (options.sample ?? defaultSample),
           repair: options.repair === true,
         };
         const result = await runVerify(config, warehouse, asked, deps);
-        if (config.books) say('The book catalog is not verified: its lists show no volume in full.');
         show(result, asked, options);
         return result.exitCode;
       }),
@@ -101,12 +101,13 @@ export async function runVerify(
   asked: Asked,
   deps: { jobs: readonly Job[]; signal: AbortSignal },
 ): Promise<VerifyResult> {
-  const desk = streams.filter(({ source }) => source === 'helpdesk').map(({ name }) => name);
   let expected: Forecast = { credits: 0, seconds: 0 };
   const result = await followRun(config, warehouse, deps, async (ctx, opener) => {
-    if ((await completeThrough(ctx.pg, ctx.account, 'tickets')) === undefined)
+    const read = await sourcesRead(ctx);
+    if (read.size === 0)
       throw new UsageError('there is nothing to verify yet', `Run ${command(ctx.account, 'sync')} first.`);
-    const wanted = await leaveOutPaused(ctx, asked.sample === null ? desk : ['customers', 'tickets']);
+    const wanted = await leaveOutPaused(ctx, verifiable(read, asked.sample));
+    await thawFor(ctx, wanted);
     const question = { kind: 'verify', streams: wanted, sample: asked.sample } as const;
     const kept = { kind: 'verify', question: askedFor(question) } as const;
     const planned = await freshPlan(ctx.pg, ctx.account, kept, new Date(ctx.clock.now()));

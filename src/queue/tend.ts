@@ -6,6 +6,7 @@
 import { untilBack } from '../away.ts';
 import type { Context } from '../context.ts';
 import { awaySaid, FencedOff, Paused } from '../errors.ts';
+import type { SourceName } from '../http/request.ts';
 import { streams } from '../streams/index.ts';
 import { isAuditDue } from '../warehouse/audit.ts';
 import { heldBy, release, stopped } from '../warehouse/claims.ts';
@@ -48,14 +49,15 @@ async function stopWhatMayNotGoOn(ctx: Context, jobs: Jobs): Promise<void> {
 /** Kinds of run that do something else with a stream than read what is new of it. */
 const jobOfKind: Partial<Record<RunKind, string>> = {
   sweep: 'sweep-stream',
-  audit: 'audit-tickets',
   verify: 'verify-stream',
 };
 
 function jobFor(name: string, kind: RunKind): string {
   const own = jobOfKind[kind];
   if (own !== undefined) return own;
-  switch (streams.find(stream => stream.name === name)?.kind) {
+  const stream = streams.find(one => one.name === name);
+  if (kind === 'audit') return stream?.source === 'books' ? 'audit-books' : 'audit-tickets';
+  switch (stream?.kind) {
     case 'detail':
       return 'hydrate-messages';
     case 'volumes':
@@ -92,26 +94,38 @@ export async function openWaiting(ctx: Context, opener: number): Promise<void> {
       await openRun(client, { account: ctx.account, kind: 'hydrate', streams: [stream], opener }, now);
     });
   }
-  if (ctx.sources.has('helpdesk')) await openAudit(ctx, opener);
+  for (const source of ctx.sources) await openAudit(ctx, source, opener);
   if (ctx.sources.has('books')) await wake(ctx, opener);
 }
 
 /** So often at most an audit is begun. */
 const auditMs = 3_600_000;
 
-/** Credits that nobody wants buy certainty: not while anything else is to be read of the help desk. */
-async function openAudit(ctx: Context, opener: number): Promise<void> {
-  const { ticketsPerHour, messagesAgeMs } = ctx.helpdesk.audit;
-  if (ticketsPerHour === 0 && messagesAgeMs === undefined) return;
+/** What an audit of a source is a run of, and what it reads besides. */
+const audited: Readonly<Record<SourceName, { streams: readonly string[]; beside: readonly string[] }>> = {
+  helpdesk: { streams: ['tickets'], beside: ['messages'] },
+  books: { streams: ['shelves', 'volumes'], beside: [] },
+};
+
+const isAuditWanted: Readonly<Record<SourceName, (ctx: Context) => boolean>> = {
+  helpdesk: ({ helpdesk: { audit } }) => audit.ticketsPerHour > 0 || audit.messagesAgeMs !== undefined,
+  books: ({ books }) => books.auditVolumesPerHour > 0,
+};
+
+/** Credits that nobody wants buy certainty: not while anything else is to be read of the source. */
+async function openAudit(ctx: Context, source: SourceName, opener: number): Promise<void> {
+  if (!isAuditWanted[source](ctx)) return;
+  const key = { account: ctx.account, source };
+  const { streams, beside } = audited[source];
   const now = new Date(ctx.clock.now());
   const since = new Date(now.getTime() - auditMs);
-  if (!(await isAuditDue(ctx.pg, ctx.account, since, now))) return;
+  if (!(await isAuditDue(ctx.pg, key, since, now))) return;
   await transaction(ctx.pg, async client => {
     await lockAccount(client, ctx.account);
-    // It reads both.
-    if ((await notPaused(client, ctx.account, ['tickets', 'messages'])).length < 2) return;
-    if (await isAuditDue(client, ctx.account, since, now))
-      await openRun(client, { account: ctx.account, kind: 'audit', streams: ['tickets'], opener }, now);
+    const read = [...streams, ...beside];
+    if ((await notPaused(client, ctx.account, read)).length < read.length) return;
+    if (await isAuditDue(client, key, since, now))
+      await openRun(client, { account: ctx.account, kind: 'audit', streams, opener }, now);
   });
 }
 

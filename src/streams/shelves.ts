@@ -27,6 +27,22 @@ const table: Table = {
   ],
 };
 
+/** What is on one shelf, as it is compared: $7 its owner, $8 the shelf, $9 places. */
+const places: Table = {
+  name: 'books.shelf_volumes',
+  from: page,
+  key: ['owner_id', 'shelf_id', 'volume_id'],
+  parent: 'shelf_id',
+  tombstone: '_removed_at',
+  leftOut: varying,
+  columns: [
+    derived('owner_id', '$7::text'),
+    derived('shelf_id', '$8::text'),
+    text('id', 'volume_id'),
+    derived('position', '($9::int[])[n]'),
+  ],
+};
+
 export const shelves: ShelfStream<Shelf, Volume> = {
   kind: 'shelves',
   name: 'shelves',
@@ -35,7 +51,8 @@ export const shelves: ShelfStream<Shelf, Volume> = {
   request: (owner, startIndex) => listShelves(owner, { startIndex }),
   get: getShelf,
   version,
-  changed: shelf => (typeof shelf.volumesLastUpdated === 'string' ? Date.parse(shelf.volumesLastUpdated) : Number.NaN),
+  changed: shelf => timeOf(shelf.volumesLastUpdated),
+  edited: shelf => latestOf([shelf.created, shelf.updated, shelf.volumesLastUpdated]),
   count: ({ volumeCount }) => (typeof volumeCount === 'number' ? volumeCount : undefined),
   perPage: paging.perPage,
   members: {
@@ -44,6 +61,7 @@ export const shelves: ShelfStream<Shelf, Volume> = {
     merge: listed,
     ifAbsent: listedIfAbsent,
     varying,
+    places: { declared: { root: places, others: [], mentions: [] } },
     request: (owner, id, startIndex, maxResults) => listVolumes(owner, id, { startIndex, maxResults }),
   },
   merge: buildMerge(table),
@@ -53,6 +71,13 @@ export const shelves: ShelfStream<Shelf, Volume> = {
   expected: shelfExpected,
   enumerations: { access: known.access },
 };
+
+const timeOf = (value: unknown): number => (typeof value === 'string' ? Date.parse(value) : Number.NaN);
+
+function latestOf(values: readonly unknown[]): number {
+  const times = values.map(timeOf).filter(ms => !Number.isNaN(ms));
+  return times.length > 0 ? Math.max(...times) : Number.NaN;
+}
 
 /** A count alone proves nothing: one volume may have gone and another have come. But nothing is on a shelf that holds none. */
 function version({ volumesLastUpdated, volumeCount }: Shelf): string | null {

@@ -110,6 +110,8 @@ export interface ShelfStream<S extends Row, V extends Row> extends Described {
   version(shelf: S): string | null;
   /** When the volumes on it were last changed, at the source; NaN where it does not show. */
   changed(shelf: S): Ms;
+  /** When the shelf itself, or what is on it, was last changed, at the source; NaN where it does not show. */
+  edited(shelf: S): Ms;
   /** How many volumes it says that it holds. */
   count(shelf: S): number | undefined;
   readonly perPage: number;
@@ -119,6 +121,8 @@ export interface ShelfStream<S extends Row, V extends Row> extends Described {
     readonly ifAbsent: Merge;
     /** What varies from reply to reply though nothing changed. */
     readonly varying: readonly string[];
+    /** Rows of the shelf beside what is here: $7 owner, $8 shelf, $9 the place of each row. */
+    readonly places: Pick<Merge, 'declared'>;
     request(owner: string, id: string, startIndex: number, maxResults: number): Request<V>;
   };
 }

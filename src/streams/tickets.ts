@@ -7,7 +7,7 @@ import { readMovingList } from '../reading/moving-list.ts';
 import type { Ask } from '../reading/reading.ts';
 import { getTicket, listTickets, paging, type TicketsQuery } from '../sources/helpdesk/endpoints.ts';
 import { known, type Ticket, ticket, ticketInDetail, timeOf } from '../sources/helpdesk/records.ts';
-import { bigint, boolean, buildMerge, page, text, texts, time } from '../warehouse/merge.ts';
+import { bigint, boolean, buildMerge, isAhead, page, text, texts, time } from '../warehouse/merge.ts';
 import type { ListStream } from './stream.ts';
 
 /** What is open or held: a list that only a sweep reads. */
@@ -48,10 +48,15 @@ export const tickets: ListStream<Ticket> = {
       atFirst: { _listed_by: '$5::bigint' },
       // A change that shows up late may be dated before the last reading of the messages, which did not show it.
       whenChanged: {
-        _messages_as_of: `case when excluded.updated_at <> t.updated_at and excluded.updated_at <= t._messages_as_of
+        _messages_as_of: `case when ${isAhead('t._messages_as_of', 'excluded._observed_at')} then null
+      when excluded.updated_at <> t.updated_at and excluded.updated_at <= t._messages_as_of
       then excluded.updated_at - interval '1 millisecond' else t._messages_as_of end`,
       },
       ofTombstone: ['_deleted_after'],
+      ours: {
+        _messages_as_of: `case when not ${isAhead('t._messages_as_of', '$4')} then t._messages_as_of end`,
+        _true_by: `case when not ${isAhead('t._true_by', '$4')} then t._true_by end`,
+      },
       leftOut: ['messages', 'labels', 'inbox', 'customer', 'user', 'group'],
       columns: [
         text('id'),

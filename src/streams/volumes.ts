@@ -32,6 +32,11 @@ const table: Table = {
   from: page,
   leftOut: varying,
   oneReader: true,
+  ours: {
+    _detail: `'full'::text`,
+    // A reply that changed the row asked for it by its id, and no later than this one.
+    _checked_at: 'greatest(least(t._checked_at, $4), t._observed_at)',
+  },
   columns: [
     text('id'),
     textAt('volumeInfo.title', 'title'),
@@ -58,7 +63,7 @@ const table: Table = {
     textAt('accessInfo.viewability', 'viewability'),
     textAt('saleInfo.country', 'country'),
     textAt('volumeInfo.canonicalVolumeLink', 'canonical_link'),
-    textAt('volumeInfo.imageLinks.thumbnail', 'thumbnail'),
+    linkAt('volumeInfo.imageLinks.thumbnail', 'thumbnail'),
   ],
 };
 
@@ -89,19 +94,26 @@ export const listedIfAbsent = buildMerge({ ...ofList, passOver: 'true' });
 /** The year where four digits begin the text: not of `19??`. */
 function yearOf(path: string, name: string): Column {
   const { sql } = textAt(path, name);
-  return { name, sql: `nullif(substring(${sql} from '^[0-9]{4}'), '0000')::int` };
+  return { name, within: 'volumeInfo', sql: `nullif(substring(${sql} from '^[0-9]{4}'), '0000')::int` };
+}
+
+/** A link that carries tokens, from hosts that change places: its path alone says something. */
+function linkAt(path: string, name: string): Column {
+  const alike = (value: string) => `regexp_replace(${value}, '^[a-z]+://[^/?#]*|[?#].*$', '', 'g')`;
+  return { name, sql: textAt(path, name).sql, alike };
 }
 
 function identifier(type: string, name: string): Column {
   const all = `record #> '{volumeInfo,industryIdentifiers}'`;
   return {
     name,
+    within: 'volumeInfo',
     sql: `(select i ->> 'identifier' from jsonb_array_elements(case when jsonb_typeof(${all}) = 'array' then ${all} end) i
       where i ->> 'type' = '${type}' limit 1)`,
   };
 }
 
 /** 0 pages means that nobody knows (field notes, Book catalog). */
-function unlessZero({ name, sql }: Column): Column {
-  return { name, sql: `nullif(${sql}, 0)` };
+function unlessZero(column: Column): Column {
+  return { ...column, sql: `nullif(${column.sql}, 0)` };
 }

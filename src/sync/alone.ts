@@ -5,13 +5,12 @@
 import { Gone, Retry } from '../errors.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { ListStream, Row } from '../streams/stream.ts';
-import { buryRecord, type Finding, standingOf, writeFindings } from '../warehouse/audit.ts';
+import { buryRecord, standingOf } from '../warehouse/audit.ts';
 import { keepBooks, noCounts } from '../warehouse/commit.ts';
 import { type Client, transaction } from '../warehouse/pool.ts';
-import type { Look } from './compare.ts';
 import { goneBy } from './detail.ts';
+import { type Absent, type Look, noteAbsent } from './examine.ts';
 import { wasThere } from './hydrate.ts';
-import { kindOfGone } from './kinds.ts';
 import { laneOf } from './sync.ts';
 
 /** Tries for one record before the next one gets its turn. */
@@ -44,35 +43,21 @@ export async function noteGone(
   id: string,
   { askedMs, asOfMs, more }: { askedMs: Ms; asOfMs: Ms; more?: More },
 ): Promise<boolean> {
-  const { ctx, claim, repair, random, expected } = look;
-  const at = { nowMs: ctx.clock.now(), asOfMs };
-  const credits = ctx.helpdesk.send.takeCredits();
-  return transaction(ctx.pg, async client => {
-    const key = { account: claim.account, stream };
-    const ours = (await standingOf(client, key, [id], { askedMs, asOfMs, lock: repair })).get(id);
-    const isHere = ours !== undefined && !ours.buried;
+  const { ctx, claim, repair } = look;
+  const key = { account: claim.account, stream };
+  const absent: Absent = {
+    stream,
+    id,
+    takeCredits: () => ctx.helpdesk.send.takeCredits(),
+    standing: async client => (await standingOf(client, key, [id], { askedMs, asOfMs, lock: repair })).get(id),
     // What is not even itself no copy of the source has ever had.
-    const known =
-      !isHere || (ours.isOlder && (ours.isItself === false || (await wasThere(ctx, key, id, asOfMs, client))));
-    let deleted = 0;
-    if (isHere && known) {
-      const gone = { askedMs, asOfMs, byMs: goneBy(ctx, asOfMs), lookbackMs: ctx.helpdesk.lookbackMs, nowMs: at.nowMs };
-      if (repair) deleted = await buryRecord(client, { ...key, run: claim.run }, id, gone);
-      const finding: Finding = {
-        stream,
-        record: id,
-        differences: { row: ['there', null] },
-        kind: kindOfGone(ours.isItself),
-        oursAsOf: ours.observedAt,
-        repaired: deleted > 0,
-      };
-      await writeFindings(client, claim, [finding], { ...at, random });
-    }
-    await more?.(client);
-    const counts = { ...noCounts(), seen: 1, deleted, credits };
-    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [], expected });
-    return known;
-  });
+    isBelieved: async (client, ours) => ours.isItself === false || wasThere(ctx, key, id, asOfMs, client),
+    bury: (client, { nowMs }) => {
+      const gone = { askedMs, asOfMs, byMs: goneBy(ctx, asOfMs), lookbackMs: ctx.helpdesk.lookbackMs, nowMs };
+      return buryRecord(client, { ...key, run: claim.run }, id, gone);
+    },
+  };
+  return noteAbsent(look, absent, { asOfMs, more });
 }
 
 /** Nothing came of it. */

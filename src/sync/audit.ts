@@ -4,10 +4,15 @@
  * anybody else has work for the source.
  */
 import type { Context } from '../context.ts';
+import { Spent } from '../errors.ts';
+import type { SourceName } from '../http/request.ts';
 import { chooseAtRandom, countFindings, noteUnread, oldestMessages, othersWant } from '../warehouse/audit.ts';
 import type { Claim } from '../warehouse/claims.ts';
-import { type Compared, examineTicket, type Look } from './compare.ts';
+import { type Compared, examineTicket } from './compare.ts';
+import type { Catalog } from './compare-books.ts';
+import type { Look } from './examine.ts';
 import type { Outcome } from './sync.ts';
+import { verifyAtRandom } from './verify-books.ts';
 
 /** A fresh run takes seconds: so long it is waited for. */
 const patienceMs = 20_000;
@@ -16,6 +21,8 @@ const lookMs = 1000;
 const batchSize = 100;
 /** Then the next one begins, and its results are told. */
 const longestMs = 3_600_000;
+/** One shelf is compared for so many volumes: it costs a request, and one for each page of what stands on it. */
+const volumesToShelf = 5;
 
 export async function audit(ctx: Context, claim: Claim, compared: Compared): Promise<Outcome> {
   const begunMs = ctx.clock.monotonic();
@@ -23,7 +30,7 @@ export async function audit(ctx: Context, claim: Claim, compared: Compared): Pro
   const look: Look = { ctx, claim, repair: true, random: true, expected: ticketsPerHour };
   const limit = ticketsPerHour - (await countFindings(ctx.pg, claim));
   for (const id of await chooseAtRandom(ctx.pg, claim, { limit, chance: ctx.random() })) {
-    if (!(await isFree(ctx))) return {};
+    if (!(await isFree(ctx, 'helpdesk'))) return {};
     if (!(await examineTicket(look, compared, id, { whole: true })))
       await noteUnread(ctx.pg, claim, id, ctx.helpdesk.send.sourceNow() ?? ctx.clock.now());
   }
@@ -35,7 +42,7 @@ export async function audit(ctx: Context, claim: Claim, compared: Compared): Pro
     const ids = oldest.filter(id => !tried.has(id));
     if (ids.length === 0) break;
     for (const id of ids) {
-      if (!(await isFree(ctx))) return {};
+      if (!(await isFree(ctx, 'helpdesk'))) return {};
       // Whatever comes of it: what could not be read stays among the oldest.
       tried.add(id);
       await examineTicket({ ...look, random: false, expected: undefined }, compared, id, { whole: true });
@@ -44,10 +51,23 @@ export async function audit(ctx: Context, claim: Claim, compared: Compared): Pro
   return {};
 }
 
-async function isFree(ctx: Context): Promise<boolean> {
+/** Volumes, or shelves with what stands on them. Requests that are spent end it: others need those of the next day as well. */
+export async function auditBooks(ctx: Context, claim: Claim, catalog: Catalog): Promise<Outcome> {
+  const { auditVolumesPerHour: many } = ctx.books;
+  const sample = claim.stream === 'volumes' ? many : Math.ceil(many / volumesToShelf);
+  const look: Look = { ctx, claim, repair: true, random: true, expected: sample };
+  try {
+    await verifyAtRandom(look, catalog, sample, () => isFree(ctx, 'books'));
+  } catch (error) {
+    if (!(error instanceof Spent)) throw error;
+  }
+  return {};
+}
+
+async function isFree(ctx: Context, source: SourceName): Promise<boolean> {
   for (let waitedMs = 0; ; waitedMs += lookMs) {
     ctx.signal.throwIfAborted();
-    if (!(await othersWant(ctx.pg, ctx.account))) return true;
+    if (!(await othersWant(ctx.pg, ctx.account, source))) return true;
     if (waitedMs >= patienceMs) return false;
     await ctx.clock.sleep(lookMs, ctx.signal);
   }

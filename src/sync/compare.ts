@@ -1,9 +1,7 @@
 /**
- * One reply beside what is here: which of its records differ, of what kind that is, and, where it is asked for, the repair,
- * in one transaction. What changed at the source since the stream is complete here is no difference: it is merged. A row that
+ * Replies of the help desk beside what is here: lists, a ticket with its messages, names that ride along. What changed at the source since the stream is complete here is no difference: it is merged. A row that
  * was written while the reply was on its way is not judged, since it may be newer.
  */
-import type { Context } from '../context.ts';
 import { Gone, Retry } from '../errors.ts';
 import { check, type Reply, trueByOf } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
@@ -13,47 +11,26 @@ import {
   type Finding,
   forgetNames,
   leftBehind,
+  namesOfNothing,
   type Standing,
   standingOf,
+  takeNames,
   writeFindings,
 } from '../warehouse/audit.ts';
 import type { Claim } from '../warehouse/claims.ts';
 import { cleanJson, cleanText } from '../warehouse/clean.ts';
-import {
-  add,
-  attempt,
-  type Batch,
-  type Care,
-  erasedIn,
-  keepBooks,
-  type Moment,
-  noCounts,
-  textOf,
-  withCare,
-  writeBatch,
-} from '../warehouse/commit.ts';
-import { compare, type Differing } from '../warehouse/compare.ts';
-import type { Client } from '../warehouse/pool.ts';
+import { add, type Batch, keepBooks, noCounts, withCare, writeBatch } from '../warehouse/commit.ts';
+import type { Differing } from '../warehouse/compare.ts';
+import { type Client, transaction } from '../warehouse/pool.ts';
 import { type Reject, settleRejects } from '../warehouse/rejects.ts';
 import { knownOf, setAside } from '../warehouse/verifications.ts';
 import { claimMessages, nameThem } from '../warehouse/waiting.ts';
 import { examineGone, keepPlace, options } from './alone.ts';
 import { detailBatch, singleBatch } from './batch.ts';
 import { commitDetail } from './detail.ts';
+import { byForce, differingOf, type Examined, examine, type Look, type Subject, type Verdict } from './examine.ts';
 import { behindMs } from './hydrate.ts';
-import { byRoot, cameBack, differencesOf, kindOf } from './kinds.ts';
-
-/** How a run compares. */
-export interface Look {
-  readonly ctx: Context;
-  readonly claim: Claim;
-  /** What differs is made equal. */
-  readonly repair: boolean;
-  /** The records were chosen at random from all: those that are equal are written down as well. */
-  readonly random: boolean;
-  /** How many records there are to be compared, for those who watch. */
-  readonly expected?: number | undefined;
-}
+import { differencesOf, kindOf } from './kinds.ts';
 
 /** The streams that a record may belong to, as the job knows them. */
 export interface Compared {
@@ -61,15 +38,6 @@ export interface Compared {
   readonly customers: ListStream<Row>;
   readonly users: ListStream<Row>;
   readonly messages: DetailStream<Row, Row>;
-}
-
-export interface Examined {
-  /** Could not be compared: unreadable, or refused by PostgreSQL. */
-  readonly unread: number;
-  /** Not here, and whether they came since the stream is complete nobody has said: nothing was done about them. */
-  readonly undecided: readonly string[];
-  /** Written while the reply was on its way, and not like it: to be asked for anew. */
-  readonly late: readonly string[];
 }
 
 interface Given {
@@ -89,99 +57,30 @@ interface Given {
   readonly uncounted?: boolean;
 }
 
-type Verdict = 'behind' | 'differs' | 'undecided' | 'unjudged';
-
 export async function examineRecords(look: Look, given: Given): Promise<Examined> {
-  const { ctx, claim, repair, random } = look;
+  const { ctx, claim } = look;
   const { stream, reply, batch, askedMs, updated } = given;
-  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply) };
-  const credits = ctx.helpdesk.send.takeCredits();
+  const asOfMs = reply.asOf;
+  const key = { account: claim.account, stream: stream.name };
   const times = new Map(reply.records.map(record => [record.id, updated?.(record)]));
-  return withCare(ctx.pg, async (client, care) => {
-    const { found, refused } = await differingOf(client, claim, batch, care, at);
-    const differing = byRoot(found);
-    const wanted = random ? batch.records.map(({ id }) => id) : [...differing.keys()];
-    const key = { account: claim.account, stream: stream.name };
-    const standing =
-      wanted.length > 0
-        ? await standingOf(client, key, wanted, { askedMs, asOfMs: at.asOfMs, lock: repair })
-        : new Map<string, Standing>();
-    const what = { ids: [...differing.keys()], standing, times, behindMs: at.asOfMs - behindMs(ctx) };
-    const verdicts = await judge(client, claim, given, what);
-    const of = (verdict: Verdict) => [...verdicts].filter(([, one]) => one === verdict).map(([id]) => id);
-    const differs = of('differs');
-    // What is set aside is told as such.
-    const aside = await setAside(client, key, differs);
-    const counts = noCounts();
-    const rejects: Reject[] = [];
-    const stored: string[] = [];
-    for (const part of [subset(batch, of('behind')), ...(repair ? [byForce(subset(batch, differs))] : [])]) {
-      if (part.records.length === 0) continue;
-      const written = await writeBatch(client, claim, part, at, care);
-      add(counts, written.counts);
-      rejects.push(...written.rejects);
-      stored.push(...part.records.map(({ id }) => id));
-    }
-    const refusedIds = new Set(rejects.map(({ recordId }) => recordId));
-    const findings = wanted
-      .filter(id => (verdicts.get(id) ?? 'differs') === 'differs')
-      .filter(id => !aside.has(id) || (repair && !refusedIds.has(id)))
-      .map((id): Finding => {
-        const one = differing.get(id);
-        const ours = standing.get(id);
-        const versions = updated && { ours: ours?.updatedMs ?? null, theirs: times.get(id)! };
-        return {
-          stream: stream.name,
-          record: id,
-          ...(one && ours?.buried
-            ? cameBack
-            : {
-                differences: one ? differencesOf(batch.merge, one) : null,
-                kind: one ? kindOf(stream.name, batch.merge, one, versions && { versions }) : null,
-              }),
-          oursAsOf: ours && !ours.buried ? ours.observedAt : null,
-          repaired: one !== undefined && repair && !refusedIds.has(id),
-        };
-      });
-    await writeFindings(client, claim, findings, { ...at, random });
-    await given.more?.(client);
-    await settleRejects(client, key, { stored, rejects }, at);
-    await keepBooks(client, claim, at, {
-      counts: { ...counts, seen: given.uncounted ? 0 : reply.arrived, rejected: rejects.length, credits },
-      rejects: [],
-      stored: [],
-      drift: [],
-      expected: look.expected,
-    });
-    return { unread: reply.unreadable.length + refused, undecided: of('undecided'), late: of('unjudged') };
-  });
-}
-
-/** What fails for a value cannot be compared. */
-async function differingOf(
-  client: Client,
-  claim: Claim,
-  batch: Batch,
-  care: Care,
-  { nowMs }: Pick<Moment, 'nowMs'>,
-): Promise<{ found: Differing[]; refused: number }> {
-  const { name, merge, parents } = batch;
-  const differing = async (what: Batch, of: readonly string[] | undefined) => {
-    const erased = await erasedIn(client, claim.account, what, nowMs);
-    const places = what.records.map(({ place }) => place);
-    const key = { account: claim.account, parents: of };
-    return compare(client, { name, merge }, key, textOf(what, places, care, erased));
+  const subject: Subject = {
+    stream: stream.name,
+    takeCredits: () => ctx.helpdesk.send.takeCredits(),
+    standing: (client, ids, lock) => standingOf(client, key, ids, { askedMs, asOfMs, lock }),
+    judge: (client, ids, standing) =>
+      judge(client, claim, given, { ids, standing, times, behindMs: asOfMs - behindMs(ctx) }),
+    kind: (found, id, ours) => {
+      const versions = updated && { ours: ours?.updatedMs ?? null, theirs: times.get(id)! };
+      return kindOf(stream.name, batch.merge, found, versions && { versions });
+    },
   };
-  if (care !== 'one by one') return { found: await differing(batch, parents), refused: 0 };
-  const found: Differing[] = [];
-  let refused = 0;
-  for (const record of batch.records) {
-    const refusal = await attempt(client, async () => {
-      found.push(...(await differing({ ...batch, records: [record] }, undefined)));
-    });
-    if (refusal) refused++;
-  }
-  return { found, refused };
+  return examine(look, {
+    subject,
+    reply: { ...reply, trueByMs: trueByOf(reply) },
+    batch,
+    more: given.more,
+    uncounted: given.uncounted,
+  });
 }
 
 async function judge(
@@ -206,7 +105,14 @@ async function judge(
     const ours = standing.get(id);
     const time = times.get(id) ?? Number.NEGATIVE_INFINITY;
     if (ours && !ours.isOlder) verdicts.set(id, 'unjudged');
-    else if (updated && ours && !ours.buried && time < ours.updatedMs! && ours.observedAt.getTime() > what.behindMs)
+    else if (
+      updated &&
+      ours &&
+      !ours.buried &&
+      time < ours.updatedMs! &&
+      ours.observedAt.getTime() > what.behindMs &&
+      !isSlip(ours)
+    )
       verdicts.set(id, 'unjudged');
     else if (updated) verdicts.set(id, !known.has(id) && isLate(ours, time, remains.has(id)) ? 'behind' : 'differs');
     else if (ours || stream.name !== 'customers') verdicts.set(id, 'differs');
@@ -215,26 +121,14 @@ async function judge(
   return verdicts;
 }
 
+/** Its version is dated later than the reply that showed it: no copy of the source has such a one. */
+const isSlip = ({ updatedMs, observedAt }: Standing): boolean => updatedMs! > observedAt.getTime() + 3_600_000;
+
 /** Of a ticket that changed since the stream is complete: whether the version here is an older one. */
 function isLate(ours: Standing | undefined, updatedMs: Ms, remains: boolean): boolean {
   if (ours === undefined) return !remains;
   // Within the second of its update more may have changed.
   return ours.buried || ours.updatedMs! < updatedMs || ours.observedAt.getTime() < updatedMs + 1000;
-}
-
-function subset(batch: Batch, ids: readonly string[]): Batch {
-  const wanted = new Set(ids);
-  return { ...batch, records: batch.records.filter(({ id }) => wanted.has(id)) };
-}
-
-/** Written whatever the versions say, with all that hangs on the records. */
-function byForce(batch: Batch): Batch {
-  return {
-    ...batch,
-    name: `${batch.name}, by force`,
-    merge: { ...batch.merge, upsert: batch.merge.forced },
-    parents: batch.parents ?? batch.records.map(({ id }) => id),
-  };
 }
 
 // --- in detail ---------------------------------------------------------------------------------------------------------
@@ -360,27 +254,67 @@ async function examineNames(
       const table = embed === 'labels' ? 'labels' : 'inboxes';
       const shown = name.shown(record).flatMap((one, place) => {
         const checked = check(name.record, one, place);
-        return 'readable' in checked ? [checked.readable] : [];
+        return 'readable' in checked ? [{ ...checked.readable, record: cleanJson(JSON.stringify(one)).text }] : [];
       });
-      const names = shown.map(({ id, name }) => ({ id, name: name && cleanText(name).text }));
-      const differing = await differingNames(client, claim.account, table, names);
-      if (repair && differing.length > 0) {
-        const asked = differing.map(({ id }) => id);
+      const names = shown.map(({ id, name, record: text }) => ({
+        id,
+        name: name && cleanText(name).text,
+        record: text,
+      }));
+      const differing = await differingNames(client, claim.account, table, names, at.nowMs);
+      // A name that nobody has asked for yet is no difference, and is known now.
+      if (repair && names.length > 0) {
+        const asked = names.map(({ id }) => id);
         const text = care === 'as it came' ? reply.text : cleanJson(reply.text).text;
-        await forgetNames(client, claim.account, table, asked);
+        await forgetNames(
+          client,
+          claim.account,
+          table,
+          differing.map(({ id }) => id),
+        );
         await nameThem(client, claim.account, name.upsert, { text, asked, at });
       }
-      const findings = differing.map(({ id, ours, theirs }) => ({
+      const findings = differing.map(({ id, differences }) => ({
         stream: table,
         record: id,
-        differences: { name: [ours, theirs] as const },
-        kind: 'renamed',
+        differences,
+        kind: 'row' in differences ? 'came back' : 'name' in differences ? 'renamed' : 'edited',
         oursAsOf: null,
         repaired: repair,
       }));
       await writeFindings(client, claim, findings, { ...at, random });
     }
     const counts = { ...noCounts(), credits: 0 };
+    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
+  });
+}
+
+/** Labels and inboxes that no ticket ever had. */
+export async function examineNamesOfNothing({ ctx, claim, repair, random }: Look): Promise<void> {
+  const nowMs = ctx.clock.now();
+  const at = { nowMs, asOfMs: ctx.helpdesk.send.sourceNow() ?? nowMs };
+  await transaction(ctx.pg, async client => {
+    let deleted = 0;
+    for (const table of ['labels', 'inboxes'] as const) {
+      const made = await namesOfNothing(client, claim.account, table);
+      if (repair)
+        deleted += await takeNames(
+          client,
+          claim.account,
+          table,
+          made.map(({ id }) => id),
+        );
+      const findings = made.map(({ id, observedAt }) => ({
+        stream: table,
+        record: id,
+        differences: { row: ['there', null] as const },
+        kind: 'only here',
+        oursAsOf: observedAt,
+        repaired: repair,
+      }));
+      await writeFindings(client, claim, findings, { ...at, random });
+    }
+    const counts = { ...noCounts(), deleted, credits: 0 };
     await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
   });
 }

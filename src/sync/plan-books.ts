@@ -6,6 +6,7 @@ import type { Context } from '../context.ts';
 import { readShelf } from '../reading/shelf.ts';
 import type { Row, ShelfStream, VolumeStream } from '../streams/stream.ts';
 import { membersOf, shelvesOf } from '../warehouse/shelves.ts';
+import { countVolumes } from '../warehouse/verify-books.ts';
 import { countWaitingVolumes, nextVolumes } from '../warehouse/volumes.ts';
 import type { Planning } from './plan-desk.ts';
 import { storeMs } from './plan-desk.ts';
@@ -102,4 +103,42 @@ function requestsOfShelf(options: Parameters<typeof readShelf>[0], ids: readonly
     step = reading.next({ ids: ids.slice(startIndex, startIndex + maxResults), asOf: nowMs });
   }
   return requests;
+}
+
+/** A verification of the catalog: each shelf is read as it stands here, each volume that is on one asked for by its id. */
+export async function partsOfVerifyBooks(
+  { ctx, nowMs, assumed }: Planning,
+  { shelves }: Catalog,
+  { names, sample }: { names: readonly string[]; sample: number | null },
+): Promise<Part[]> {
+  const lane = 'sweep' as const;
+  const key = { account: ctx.account };
+  const parts: Part[] = [];
+  if (names.includes('shelves')) {
+    const costs: number[] = [];
+    for (const owner of ctx.books.owners) {
+      for (const [shelf, { isGone }] of await shelvesOf(ctx.pg, ctx.account, owner)) {
+        if (isGone) continue;
+        const known = await membersOf(ctx.pg, { ...key, owner, shelf });
+        costs.push(
+          requestsOfShelf({ known, look: false, perPage: shelves.perPage, count: known.length }, known, nowMs),
+        );
+      }
+    }
+    const pages = costs.reduce((sum, one) => sum + one, 0);
+    const chosen = Math.min(sample ?? costs.length, costs.length);
+    // Of a sample each shelf is asked for by its id.
+    const many =
+      sample === null
+        ? ctx.books.owners.length + pages
+        : chosen + Math.round((pages * chosen) / Math.max(1, costs.length));
+    parts.push({ stream: 'shelves', readers: [[{ cost: 1, lane, many }]], storeMs: storeMs.page });
+    assumed.add('no shelf has changed since it was read');
+  }
+  if (names.includes('volumes')) {
+    const here = await countVolumes(ctx.pg, key);
+    const many = Math.min(sample ?? here, here);
+    parts.push({ stream: 'volumes', readers: [[{ cost: 1, lane, many }]], storeMs: storeMs.record });
+  }
+  return parts;
 }

@@ -10,7 +10,7 @@ import { beginningMs, betweenStreamsMs, budgetOf, type Foreseen, paceOf, runsAtW
 import type { Range } from '../warehouse/runs.ts';
 import { count } from '../words.ts';
 import { partsOfSweep, partsOfVerify } from './plan-again.ts';
-import { type Catalog, partsOfBooks } from './plan-books.ts';
+import { type Catalog, partsOfBooks, partsOfVerifyBooks } from './plan-books.ts';
 import { type Desk, type Planning, partsOfBackfill, partsOfSync } from './plan-desk.ts';
 import { type Part, type Timed, timeOf } from './plan-time.ts';
 
@@ -110,7 +110,14 @@ async function partsOf(
 ): Promise<Record<SourceName, readonly Part[]>> {
   const { streams: names } = question;
   if (question.kind === 'sweep') return { helpdesk: await partsOfSweep(planning, names), books: [] };
-  if (question.kind === 'verify') return { helpdesk: await partsOfVerify(planning, question.sample), books: [] };
+  if (question.kind === 'verify') {
+    const { sample } = question;
+    const isDesk = names.includes('tickets');
+    return {
+      helpdesk: isDesk ? await partsOfVerify(planning, sample) : [],
+      books: await partsOfVerifyBooks(planning, catalog, { names, sample }),
+    };
+  }
   const range = question.kind === 'backfill' ? question.range : undefined;
   const isSync = range === undefined;
   const again = range?.again ?? false;

@@ -2,6 +2,7 @@
  * One shelf: what is on it, read until it is known to have stood there at one moment, and written down in one transaction.
  */
 import { createHash } from 'node:crypto';
+import type { Lane } from '../budget/budget.ts';
 import type { Context } from '../context.ts';
 import { Gone, Retry, Spent } from '../errors.ts';
 import type { Reply } from '../http/request.ts';
@@ -10,13 +11,26 @@ import { isSame, readShelf } from '../reading/shelf.ts';
 import type { Row, ShelfStream } from '../streams/stream.ts';
 import { newOnes, noteAges } from '../warehouse/ages.ts';
 import type { Claim } from '../warehouse/claims.ts';
-import { keepBooks, noCounts, textOf, withCare, writeBatch } from '../warehouse/commit.ts';
-import { transaction } from '../warehouse/pool.ts';
+import {
+  type Care,
+  keepBooks,
+  type Moment,
+  noCounts,
+  textOf,
+  type Written,
+  withCare,
+  writeBatch,
+} from '../warehouse/commit.ts';
+import { type Client, transaction } from '../warehouse/pool.ts';
 import { nobody } from '../warehouse/redact.ts';
 import { membersOf, noteReading, type Reading, type ShelfKey, shelve } from '../warehouse/shelves.ts';
 import { bareBatch, driftOf, idsBatch, itemsBatch, rejectOf } from './batch.ts';
+import { laneOf } from './sync.ts';
 
 export type Shelves = ShelfStream<Row, Row>;
+
+/** Who compares gives way to who reads. */
+export const laneOfShelves = (claim: Claim): Lane => (laneOf(claim) === 'sweep' ? 'sweep' : 'fresh');
 
 export interface Job {
   readonly ctx: Context;
@@ -75,7 +89,7 @@ export async function readOne(
   return short;
 }
 
-interface Read {
+export interface Read {
   /** Of the reading that counts, or of the look. */
   readonly replies: readonly Reply<Row>[];
   readonly startIndex: number;
@@ -86,8 +100,8 @@ interface Read {
 }
 
 /** Answers what is on the shelf, or in words why that is not known. */
-async function readVolumes(
-  { ctx, stream }: Job,
+export async function readVolumes(
+  { ctx, claim, stream }: Job,
   { owner, shelf }: ShelfKey,
   options: { known: readonly string[] | undefined; look: boolean; count: number | undefined },
 ): Promise<Read | string> {
@@ -99,7 +113,7 @@ async function readVolumes(
     ctx.signal.throwIfAborted();
     const { startIndex, maxResults } = step.value;
     const request = stream.members.request(owner, shelf, startIndex, maxResults);
-    const reply = await unlessGone(ctx.books.send(request, { lane: 'fresh', signal: ctx.signal }));
+    const reply = await unlessGone(ctx.books.send(request, { lane: laneOfShelves(claim), signal: ctx.signal }));
     if (reply === undefined) return `shelf ${shelf} of ${owner} was gone when its volumes were asked for`;
     if (startIndex === 0) asked = [];
     asked.push({ startIndex, reply });
@@ -117,7 +131,7 @@ async function readVolumes(
  * their ids. It is believed when the next run finds the very same: a catalog may count what it does not show. A version that
  * tells what was found.
  */
-const doubtOf = (ids: readonly string[]) =>
+export const doubtOf = (ids: readonly string[]) =>
   `doubted ${createHash('sha256').update(ids.join('\n')).digest('hex').slice(0, 16)}`;
 
 /** What is here stays as it is. */
@@ -131,9 +145,9 @@ async function noteDoubt({ ctx, claim }: Job, key: ShelfKey, reading: Reading): 
 }
 
 /** The shelf as it says of itself; undefined where it cannot be had, which the request for its volumes will tell better. */
-async function ask({ ctx, stream }: Job, owner: string, id: string): Promise<Told | undefined> {
+async function ask({ ctx, claim, stream }: Job, owner: string, id: string): Promise<Told | undefined> {
   try {
-    const options = { lane: 'fresh', signal: ctx.signal, tries: fewTries } as const;
+    const options = { lane: laneOfShelves(claim), signal: ctx.signal, tries: fewTries } as const;
     const { records, date } = await ctx.books.send(stream.get(owner, id), options);
     return records[0] && { shelf: records[0], dateMs: date };
   } catch (error) {
@@ -156,6 +170,33 @@ function idsOf({ records, unreadable, arrived }: Reply<Row>): string[] {
   return Array.from({ length: arrived }, (_, place) => (gaps.has(place) ? '' : readable.next().value!.id));
 }
 
+/** The volumes of a reading as its list shows them, and their places. */
+export async function storeShelf(
+  { claim, stream }: Job,
+  key: ShelfKey,
+  found: Pick<Found, 'replies' | 'startIndex' | 'whole' | 'reading' | 'changedMs' | 'movedMs'>,
+  { client, care, at }: { client: Client; care: Care; at: Moment },
+): Promise<{ listed: Written; shelved: Awaited<ReturnType<typeof shelve>> }> {
+  const { batch, unreadable } = itemsBatch(stream.members, found.replies);
+  const listed = await writeBatch(client, claim, batch, at, care);
+  // Of a row that cannot be stored the id is: its place on the shelf is known, and the volume is asked for.
+  const left = new Set(listed.rejects.map(({ recordId }) => recordId!));
+  if (left.size > 0) await writeBatch(client, claim, idsBatch(stream.members, batch, left), at, care);
+  const places = batch.records.map(({ place }) => place);
+  const shelved = await shelve(client, key, stream.members.varying, {
+    text: textOf(left.size > 0 ? bareBatch(batch, left) : batch, places, care, nobody).text,
+    positions: places.map(place => found.startIndex + place),
+    // One without a readable id may be any of those that are not seen.
+    all: found.whole && unreadable.length === 0,
+    nowMs: at.nowMs,
+    asOfMs: at.asOfMs,
+    changedMs: found.changedMs,
+    movedMs: found.movedMs,
+    beforeMs: found.reading?.asOfMs,
+  });
+  return { listed, shelved };
+}
+
 interface Found extends Read {
   readonly reading: Reading | undefined;
   readonly version: string | null;
@@ -170,21 +211,7 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
   const { batch, unreadable } = itemsBatch(stream.members, found.replies);
   const name = `${key.owner}/${key.shelf}/volumes`;
   await withCare(ctx.pg, async (client, care) => {
-    const listed = await writeBatch(client, claim, batch, at, care);
-    // Of a row that cannot be stored the id is: its place on the shelf is known, and the volume is asked for.
-    const left = new Set(listed.rejects.map(({ recordId }) => recordId!));
-    if (left.size > 0) await writeBatch(client, claim, idsBatch(stream.members, batch, left), at, care);
-    const places = batch.records.map(({ place }) => place);
-    const shelved = await shelve(client, key, stream.members.varying, {
-      text: textOf(left.size > 0 ? bareBatch(batch, left) : batch, places, care, nobody).text,
-      positions: places.map(place => found.startIndex + place),
-      // One without a readable id may be any of those that are not seen.
-      all: found.whole && unreadable.length === 0,
-      ...at,
-      changedMs: found.changedMs,
-      movedMs: found.movedMs,
-      beforeMs: found.reading?.asOfMs,
-    });
+    const { listed, shelved } = await storeShelf({ ctx, claim, stream }, key, found, { client, care, at });
     if (found.whole) await noteReading(client, key, { asOfMs: found.asOf, version: found.version });
     // Where the shelf does not say when it changed, only when that was seen is known: that is no age.
     if (shelved.inserted + shelved.updated + shelved.deleted > 0 && found.changedMs < found.asOf)

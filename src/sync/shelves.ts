@@ -15,7 +15,7 @@ import { openSince } from '../warehouse/rejects.ts';
 import { againBefore, buryShelf, type Reading, type ShelfKey, shelve, shelvesOf } from '../warehouse/shelves.ts';
 import { count } from '../words.ts';
 import { driftOf, idsBatch, itemsBatch, rejectOf } from './batch.ts';
-import { fewTries, type Job, latest, readOne, type Shelves } from './shelf.ts';
+import { fewTries, type Job, laneOfShelves, latest, readOne, type Shelves } from './shelf.ts';
 import type { Outcome } from './sync.ts';
 
 /** Pages are multiples of the default page of ten: such a list, also an empty one, may go on, if its total says so. */
@@ -67,11 +67,14 @@ async function readOwner(job: Job, owner: string): Promise<string[]> {
 }
 
 /** One request, unless the list is longer than a page. */
-async function requestShelves({ ctx, stream }: Job, owner: string): Promise<Reply<Row>[]> {
+export async function requestShelves({ ctx, claim, stream }: Job, owner: string): Promise<Reply<Row>[]> {
   const replies: Reply<Row>[] = [];
   const met = new Set<string>();
   for (let start = 0; ; ) {
-    const reply = await ctx.books.send(stream.request(owner, start), { lane: 'fresh', signal: ctx.signal });
+    const reply = await ctx.books.send(stream.request(owner, start), {
+      lane: laneOfShelves(claim),
+      signal: ctx.signal,
+    });
     const news = reply.records.filter(({ id }) => !met.has(id));
     if (replies.length > 0 && news.length === 0) return replies;
     replies.push(reply);

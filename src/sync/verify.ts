@@ -43,7 +43,8 @@ import {
 import { count } from '../words.ts';
 import { examineGone, keepPlace, noteGone, options } from './alone.ts';
 import { listBatch, pageOf, singleBatch } from './batch.ts';
-import { type Compared, type Examined, examineRecords, examineTicket, type Look } from './compare.ts';
+import { type Compared, examineNamesOfNothing, examineRecords, examineTicket } from './compare.ts';
+import type { Examined, Look } from './examine.ts';
 import { totalOf } from './forecast.ts';
 import { laneOf, type Outcome } from './sync.ts';
 
@@ -70,8 +71,10 @@ export async function verifyStream(ctx: Context, claim: Claim, compared: Compare
   const look = { ctx, claim, repair, random: sample !== null, expected };
   const stream = compared[name === 'messages' ? 'tickets' : name];
   const verifying: Verifying = { look, stream, compared, unread: 0, late: new Set(), holes: [] };
-  if (name === 'messages') await verifyMessages(verifying);
-  else if (name === 'users') await verifyWhole(verifying);
+  if (name === 'messages') {
+    await verifyMessages(verifying);
+    await examineNamesOfNothing(look);
+  } else if (name === 'users') await verifyWhole(verifying);
   else {
     for (const list of await listsOf(ctx, claim, stream)) {
       if ((await placeOf(ctx.pg, claim, list)) === undefined) await countList(verifying, list);

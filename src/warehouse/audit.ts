@@ -1,8 +1,9 @@
 /** Comparisons with the source: what is compared, how our rows stand beside it, and what is written down of it. */
 import type pg from 'pg';
+import type { SourceName } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
-import { keepChanges } from './merge.ts';
+import { isAhead, keepChanges } from './merge.ts';
 import type { Client } from './pool.ts';
 import { buryTicket } from './waiting.ts';
 
@@ -21,6 +22,8 @@ export interface Standing {
   readonly updatedMs: Ms | null;
   /** Of tickets: its messages are as new as itself, and no newer than the reply. */
   readonly hasMessages: boolean | null;
+  /** It waits to be read: it is not claimed to be as the source has it. */
+  readonly waits: boolean;
 }
 
 /** What came of comparing one record. */
@@ -124,30 +127,75 @@ export async function oldestMessages(db: Queryable, account: string, beforeMs: M
   return rows.map(({ id }) => id);
 }
 
-/** Whether a run other than audits wants anything of the help desk. */
-export async function othersWant(db: Queryable, account: string): Promise<boolean> {
+/** Whether a run other than audits wants anything of this source; of the catalog, also whether a volume waits to be read. */
+export async function othersWant(db: Queryable, account: string, source: SourceName): Promise<boolean> {
   const { rows } = await db.query<{ want: boolean }>(
     `select exists (
        select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id join sync.streams k using (stream)
-       where r.account_id = $1 and r.state = 'running' and r.kind <> 'audit' and k.source = 'helpdesk'
-         and (s.state = 'running' or s.state = 'waiting' and not sync.is_paused(s.account_id, s.stream))) as want`,
-    [account],
+       where r.account_id = $1 and r.state = 'running' and r.kind <> 'audit' and k.source = $2
+         and (s.state = 'running' or s.state = 'waiting' and not sync.is_paused(s.account_id, s.stream)))
+       or ($2 = 'books' and exists (select from sync.waiting_volumes w where w.account_id = $1 and not w.rejected)) as want`,
+    [account, source],
   );
   return rows[0]!.want;
 }
 
+/** SQL: whether anything of the source is here to be audited; $1 the account. */
+const isThere: Readonly<Record<SourceName, string>> = {
+  helpdesk: 'select from helpdesk.tickets t where t.account_id = $1 and t._messages_as_of is not null',
+  books: 'select from books.volumes v where v.account_id = $1 and v._checked_at is not null',
+};
+
 /** Whether there is something to audit, nothing else to be done, and no audit has begun since then. */
-export async function isAuditDue(db: Queryable, account: string, since: Date, now: Date): Promise<boolean> {
-  if (await othersWant(db, account)) return false;
+export async function isAuditDue(
+  db: Queryable,
+  { account, source }: { account: string; source: SourceName },
+  since: Date,
+  now: Date,
+): Promise<boolean> {
+  if (await othersWant(db, account, source)) return false;
   const { rows } = await db.query<{ due: boolean }>(
     `select not exists (
          select from sync.stored_runs r
-         where r.account_id = $1 and r.kind = 'audit' and (r.state = 'running' or r.started_at > $2 and r.started_at <= $3))
-       and exists (select from helpdesk.tickets t where t.account_id = $1 and t._messages_as_of is not null) as due`,
-    [account, since, now],
+         where r.account_id = $1 and r.kind = 'audit' and (r.state = 'running' or r.started_at > $2 and r.started_at <= $3)
+           and exists (
+             select from sync.stored_run_streams s join sync.streams k using (stream) where s.run_id = r.id and k.source = $4))
+       and exists (${isThere[source]}) as due`,
+    [account, since, now, source],
   );
   return rows[0]!.due;
 }
+
+/** Where the rows of a stream are that replies are compared with, and what its own columns tell of a row `t`, in SQL. */
+interface Rows {
+  readonly table: string;
+  /** The record as sync.audit names it. */
+  readonly record?: string;
+  readonly updatedAt?: string;
+  /** Its messages are as new as itself, and no newer than the reply ($4). */
+  readonly hasMessages?: string;
+  /** A tombstone of a worker's has a value here; null: no worker writes while a reply is compared. */
+  readonly buriedSince?: string;
+  /** It waits to be read: the mirror does not claim that it is as the source has it. */
+  readonly waits?: string;
+}
+
+const rowsOf: Readonly<Record<string, Rows>> = {
+  tickets: {
+    table: 'helpdesk.tickets',
+    updatedAt: 't.updated_at',
+    hasMessages: 't._messages_as_of >= t.updated_at and t._messages_as_of <= $4',
+    buriedSince: 't._deleted_after',
+  },
+  customers: { table: 'helpdesk.customers', buriedSince: 't._deleted_after' },
+  users: { table: 'helpdesk.users' },
+  shelves: { table: 'books.shelves', record: `t.owner_id || '/' || t.id`, buriedSince: 'null::timestamptz' },
+  volumes: {
+    table: 'books.volumes',
+    buriedSince: 'null::timestamptz',
+    waits: `t._waits_since is not null or (t._detail = 'list' and t._checked_at is null)`,
+  },
+};
 
 /** Our rows of these ids. `lock`: they stay as they are until the transaction ends. */
 export async function standingOf(
@@ -156,19 +204,35 @@ export async function standingOf(
   ids: readonly string[],
   { askedMs, asOfMs, lock }: { askedMs: Ms; asOfMs: Ms; lock: boolean },
 ): Promise<Map<string, Standing>> {
-  const isTicket = stream === 'tickets';
+  const { table, record = 't.id', updatedAt, hasMessages = 'null', buriedSince, waits = 'false' } = rowsOf[stream]!;
   const { rows } = await client.query<Standing & { id: string }>(
-    `select t.id, t._deleted_at is not null as buried, t._observed_at as "observedAt", t._payload ->> 'id' = t.id as "isItself",
-       t._synced_at < $3 and t._observed_at <= $4
+    `select ${record} as id, t._deleted_at is not null as buried, t._observed_at as "observedAt", t._payload ->> 'id' = t.id as "isItself",
+       (t._synced_at < $3 or ${isAhead('t._synced_at', '$3')}) and (t._observed_at <= $4 or ${isAhead('t._observed_at', '$4')})
          -- The worker notes since when a row may be gone; a hand that buries it does not.
-         and (t._deleted_at is null or t._deleted_at <= $4${stream === 'users' ? '' : ' or t._deleted_after is null'}) as "isOlder",
-       ${isTicket ? `extract(epoch from t.updated_at)::float8 * 1000` : 'null'} as "updatedMs",
-       ${isTicket ? `t._messages_as_of >= t.updated_at and t._messages_as_of <= $4` : 'null'} as "hasMessages"
-     from helpdesk.${stream} t where t.account_id = $1 and t.id = any($2)
+         and (t._deleted_at is null or t._deleted_at <= $4 or ${isAhead('t._deleted_at', '$4')}${buriedSince ? ` or ${buriedSince} is null` : ''}) as "isOlder",
+       ${updatedAt ? `extract(epoch from ${updatedAt})::float8 * 1000` : 'null'} as "updatedMs",
+       ${hasMessages} as "hasMessages", ${waits} as waits
+     from ${table} t where t.account_id = $1 and ${record} = any($2)
      order by t.id ${lock ? 'for no key update' : ''}`,
     [account, ids, new Date(askedMs), new Date(asOfMs)],
   );
   return new Map(rows.map(({ id, ...standing }) => [id, standing]));
+}
+
+/** Whether a run that does not only compare reads this stream now, or has since then. */
+export async function isReadBeside(
+  db: Queryable,
+  { account, stream }: Pick<Key, 'account' | 'stream'>,
+  sinceMs: Ms,
+): Promise<boolean> {
+  const { rows } = await db.query<{ is: boolean }>(
+    `select exists (
+       select from sync.run_streams s join sync.stored_runs r on r.id = s.run_id
+       where s.account_id = $1 and s.stream = $2 and r.kind not in ('audit', 'verify')
+         and (s.state = 'running' or s.finished_at >= $3)) as is`,
+    [account, stream, new Date(sinceMs)],
+  );
+  return rows[0]!.is;
 }
 
 /** Up to when the stream is complete here, by the source's clock; undefined if it was never read. */
@@ -178,6 +242,16 @@ export async function completeThrough(db: Queryable, account: string, stream: st
     [account, stream],
   );
   return rows[0]!.ms ?? undefined;
+}
+
+/** Whether anything of the stream was ever read. */
+export async function wasRead(db: Queryable, account: string, stream: string): Promise<boolean> {
+  const { rows } = await db.query<{ was: boolean }>(
+    `select exists (
+       select from sync.coverage c where c.account_id = $1 and c.stream = $2 and not isempty(c.covered)) as was`,
+    [account, stream],
+  );
+  return rows[0]!.was;
 }
 
 /** Tickets of these that are not here, though something that hung on them is. */
@@ -224,24 +298,76 @@ export async function buryRecord(
   return rowCount ?? 0;
 }
 
-/** Names of labels and inboxes that a ticket showed, and that are others here: not those that nobody has asked for yet. */
+const usedBy = {
+  labels: { row: 'helpdesk.ticket_labels u where u.label_id', ids: 'unnest(t.label_ids)' },
+  inboxes: { row: 'helpdesk.tickets u where u.inbox_id', ids: 't.inbox_id' },
+} as const;
+
+/**
+ * Labels and inboxes that a ticket showed, and that are otherwise here: not those that nobody has asked for yet. The source
+ * deletes none of them before our eyes, so that a tombstone is a hand's.
+ */
 export async function differingNames(
   client: Queryable,
   account: string,
   table: 'labels' | 'inboxes',
-  shown: readonly { id: string; name?: string | null | undefined }[],
-): Promise<{ id: string; ours: string | null; theirs: string | null }[]> {
-  const isUsed =
-    table === 'labels' ? 'helpdesk.ticket_labels u where u.label_id' : 'helpdesk.tickets u where u.inbox_id';
-  const { rows } = await client.query<{ id: string; ours: string | null; theirs: string | null }>(
-    `select s.id, t.name as ours, s.name as theirs
-     from unnest($2::text[], $3::text[]) s (id, name)
+  shown: readonly { id: string; name?: string | null | undefined; record: string }[],
+  nowMs: Ms,
+): Promise<{ id: string; differences: Record<string, [ours: unknown, theirs: unknown]> }[]> {
+  const { rows } = await client.query<{ id: string; differences: Record<string, [ours: unknown, theirs: unknown]> }>(
+    `select s.id, jsonb_object_agg(d.field, jsonb_build_array(d.ours, d.theirs)) as differences
+     from unnest($2::text[], $3::text[], $4::text[]) s (id, name, record)
      left join helpdesk.${table} t on (t.account_id, t.id) = ($1, s.id)
-     where case when t.id is null then exists (select from ${isUsed} = s.id and u.account_id = $1)
-       else t._observed_at is not null and t.name is distinct from s.name end`,
-    [account, shown.map(({ id }) => id), shown.map(({ name }) => name ?? null)],
+     cross join lateral (values
+       ('name', to_jsonb(t.name), to_jsonb(s.name), t.name is distinct from s.name or t.id is null),
+       ('row', '"deleted"', '"there"', t._deleted_at is not null),
+       ('_payload', t._payload, s.record::jsonb, t.id is not null and t._payload is distinct from s.record::jsonb),
+       ('_synced_at', to_jsonb(t._synced_at), 'null', ${isAhead('t._synced_at', '$5')})) d (field, ours, theirs, differs)
+     where d.differs and case when t.id is null then exists (select from ${usedBy[table].row} = s.id and u.account_id = $1)
+       else t._observed_at is not null or t._deleted_at is not null end
+     group by s.id order by s.id`,
+    [
+      account,
+      shown.map(({ id }) => id),
+      shown.map(({ name }) => name ?? null),
+      shown.map(({ record }) => record),
+      new Date(nowMs),
+    ],
   );
   return rows;
+}
+
+/** Labels, or inboxes, that no ticket has now, nor ever had: nobody but a hand has written them. */
+export async function namesOfNothing(
+  db: Queryable,
+  account: string,
+  table: 'labels' | 'inboxes',
+): Promise<{ id: string; observedAt: Date | null }[]> {
+  const { ids } = usedBy[table];
+  const { rows } = await db.query<{ id: string; observedAt: Date | null }>(
+    `select n.id, n._observed_at as "observedAt" from helpdesk.${table} n where n.account_id = $1 and n.id not in (
+       select id from (
+         select ${ids} as id from helpdesk.tickets t where t.account_id = $1
+         union select ${ids} from helpdesk.ticket_history t where t.account_id = $1
+         ${table === 'labels' ? 'union select t.label_id from helpdesk.ticket_labels t where t.account_id = $1' : ''}) u
+       where id is not null)
+     order by 1`,
+    [account],
+  );
+  return rows;
+}
+
+export async function takeNames(
+  client: Queryable,
+  account: string,
+  table: 'labels' | 'inboxes',
+  ids: readonly string[],
+): Promise<number> {
+  const { rowCount } = await client.query(`delete from helpdesk.${table} where account_id = $1 and id = any($2)`, [
+    account,
+    ids,
+  ]);
+  return rowCount ?? 0;
 }
 
 /** As if nobody had asked for these names yet. */
@@ -252,7 +378,8 @@ export async function forgetNames(
   ids: readonly string[],
 ): Promise<void> {
   await client.query(
-    `update helpdesk.${table} set _observed_at = null, name = null where account_id = $1 and id = any($2)`,
+    `update helpdesk.${table} set _observed_at = null, name = null, _payload = null, _deleted_at = null
+     where account_id = $1 and id = any($2)`,
     [account, ids],
   );
 }

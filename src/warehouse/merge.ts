@@ -15,6 +15,10 @@ export interface Column {
   readonly apart?: boolean;
   /** The field that it comes from, where that has another name. */
   readonly field?: string;
+  /** The outermost field that it comes from, where it is a field of a field. */
+  readonly within?: string;
+  /** SQL for the part of a value that does not vary from reply to reply: only this part is compared. */
+  readonly alike?: (value: string) => string;
 }
 
 export interface Table {
@@ -48,6 +52,13 @@ export interface Table {
   readonly whenChanged?: Readonly<Record<string, string>>;
   /** Columns that say more of a tombstone, and are null without one. */
   readonly ofTombstone?: readonly string[];
+  /** The column of the tombstone, where it has another name than `_deleted_at`. */
+  readonly tombstone?: string;
+  /**
+   * Columns of our own, and what they must hold in a living row: SQL over `t`, $4 (as_of of the reply) and $5 (now). They
+   * are compared like columns of the source.
+   */
+  readonly ours?: Readonly<Record<string, string>>;
   /** Members of a set that belongs to a parent: those the parent no longer shows are removed. */
   readonly parent?: string;
 }
@@ -103,31 +114,40 @@ export const boolean = (field: string): Column => ({ name: field, sql: `(record 
 export const time = (field: string): Column => ({ name: field, sql: `(record ->> '${field}')::timestamptz` });
 
 // A field of a field, `a.b`, in a column of another name. What has another type than it should is null, and stays in `_payload`.
-export const textAt = (path: string, name: string): Column => ({ name, sql: `record #>> '${deep(path)}'` });
+export const textAt = (path: string, name: string): Column => ({
+  name,
+  within: outermost(path),
+  sql: `record #>> '${deep(path)}'`,
+});
 export const textsAt = (path: string, name: string): Column => ({
   name,
+  within: outermost(path),
   sql: `case when jsonb_typeof(record #> '${deep(path)}') = 'array'
       then array(select jsonb_array_elements_text(record #> '${deep(path)}')) end`,
 });
 /** Of the text of the number: 1.334E7 and 12.10 are what they say, whatever a double would make of them. */
 export const numericAt = (path: string, name: string): Column => ({
   name,
+  within: outermost(path),
   sql: `case when record #>> '${deep(path)}' ~ '^-?[0-9]{1,40}([.][0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
       then (record #>> '${deep(path)}')::numeric end`,
 });
 export const bigintAt = (path: string, name: string): Column => ({
   name,
+  within: outermost(path),
   sql: `case when record #>> '${deep(path)}' ~ '^-?[0-9]{1,18}([.]0+)?$' then (record #>> '${deep(path)}')::numeric::bigint end`,
 });
 /** A time of RFC 3339: what is none (a 30th of February) is null, and stays in `_payload`. */
 export const timeAt = (path: string, name: string): Column => ({
   name,
+  within: outermost(path),
   sql: `case when record #>> '${deep(path)}' ~ '^[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[Tt]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?([Zz]|[+-](0[0-9]|1[0-4]):?[0-5][0-9])$'
         and substr(record #>> '${deep(path)}', 9, 2)::int <= extract(day from
           make_date(substr(record #>> '${deep(path)}', 1, 4)::int, substr(record #>> '${deep(path)}', 6, 2)::int, 1)
           + interval '1 month - 1 day')
       then (record #>> '${deep(path)}')::timestamptz end`,
 });
+const outermost = (path: string) => path.replace(/\..*$/, '');
 const deep = (path: string) => `{${path.split('.').join(',')}}`;
 
 export const texts = (field: string): Column => ({
@@ -235,6 +255,9 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
     .filter(column => column.apart || forced)
     .map(({ name }) => `\n      and t.${name} is not distinct from r.${name}`)
     .join('');
+  const timely = forced
+    ? `\n      and not (${isAhead('t._synced_at', '$3')} or ${isAhead('t._observed_at', '$4')})`
+    : '';
   const key = keyOf(table);
   // What `_payload` tells is taken out of the record only where it is written.
   const compared = table.columns.filter(column => forced || column.apart || key.includes(column.name));
@@ -244,7 +267,7 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
   const unchanged =
     forced && table.parent === undefined
       ? 'false'
-      : `(t._payload = r._payload and t._deleted_at is null${apartEqual}${passOver})`;
+      : `(t._payload = r._payload and t._deleted_at is null${apartEqual}${timely}${passOver})`;
   // An id belongs to one record: another one that shows it takes the row over.
   const ofOther =
     table.parent === undefined
@@ -284,7 +307,7 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
       .map(([name, sql]) => `${name} = ${sql},`)
       .join('\n    ')}
     _payload = excluded._payload
-  where ${forced ? 't._observed_at <= excluded._observed_at' : isNewer(table)}
+  where ${forced ? `(t._observed_at <= excluded._observed_at or ${isAhead('t._observed_at', 'excluded._observed_at')})` : isNewer(table)}
   returning ${returning}${changedAt}
 )`,
     `${short}_written as (
@@ -308,7 +331,10 @@ export const sameKey = (key: readonly string[], row: string, names = key): strin
   ].join(' and ');
 const inKeyOrder = (key: readonly string[]): string => `order by t.${key.at(-1)} limit 1`;
 
-const keyOf = ({ key = ['id'] }: Table) => key;
+export const keyOf = ({ key = ['id'] }: Table) => key;
+
+/** SQL: no clock goes so wrong that a worker writes such a time; a hand does. */
+export const isAhead = (time: string, now: string): string => `${time} - interval '1 day' > ${now}`;
 
 /** Whether what came goes before the row that is there. */
 function isNewer({ version, oneReader, passOver }: Table): string {

@@ -55,11 +55,11 @@ export async function reopen(client: Client, run: number, opener: number): Promi
   );
 }
 
-/** Goes on with backfills that slept over the quota of a day. */
+/** Goes on with backfills and verifications that slept over the quota of a day. */
 export async function wakeBackfills(client: Client, account: string, opener: number, now: Date): Promise<void> {
   const { rows } = await client.query<{ id: number }>(
     `select id from sync.stored_runs r
-     where account_id = $1 and kind = 'backfill' and state <> 'running' and finished_at > $3 and exists (
+     where account_id = $1 and kind in ('backfill', 'verify') and state <> 'running' and finished_at > $3 and exists (
        select from sync.stored_run_streams s
        where s.run_id = r.id and s.sleeps_until <= $2 and not sync.is_paused(s.account_id, s.stream))`,
     [account, now, new Date(now.getTime() - resumeMs)],

@@ -237,8 +237,8 @@ export async function isResting(
 export async function wokenStreams(client: Client, account: string, now: Date): Promise<string[]> {
   const { rows } = await client.query<{ stream: string }>(
     `select k.stream from sync.streams k cross join lateral (
-       select s.sleeps_until from sync.stored_run_streams s
-       where s.account_id = $1 and s.stream = k.stream order by s.run_id desc limit 1) last
+       select s.sleeps_until from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
+       where s.account_id = $1 and s.stream = k.stream and r.kind not in ('audit', 'verify') order by s.run_id desc limit 1) last
      where k.follows is null and last.sleeps_until <= $2 and not sync.is_paused($1, k.stream)
      order by k.place`,
     [account, now],

@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
-import { keepChanges, without } from './merge.ts';
+import { isAhead, keepChanges, without } from './merge.ts';
 import type { Client } from './pool.ts';
 
 export interface ShelfKey {
@@ -117,7 +117,8 @@ const shelveSql = (varying: readonly string[]) => `
       where (t.account_id, t.volume_id) = ($2, s.volume_id)
       order by _observed_at desc
       limit 1) last on true
-    where m.position is null or m._removed_at is not null or m.position <> s.position or m._payload <> s._payload),
+    where m.position is null or m._removed_at is not null or m.position <> s.position or m._payload <> s._payload
+      or ${isAhead('m._synced_at', '$5')} or ${isAhead('m._observed_at', '$6')}),
   written as (
     insert into books.shelf_volumes
       (account_id, owner_id, shelf_id, volume_id, position, _first_seen_at, _synced_at, _observed_at, _payload)

@@ -33,18 +33,21 @@ export async function openVerification(
 ): Promise<{ run: number; resumed: boolean; forecast: Forecast; left: number }> {
   return transaction(db, async client => {
     await lockAccount(client, run.account);
-    const { rows } = await client.query<{ id: number; state: RunState; left: number } & Forecast>(
-      `select r.id, r.state, v.credits, v.seconds, greatest(0, v.credits - (
+    const { rows } = await client.query<{ id: number; state: RunState; sleeps: boolean; left: number } & Forecast>(
+      `select r.id, r.state, exists (
+         select from sync.stored_run_streams s where s.run_id = r.id and s.sleeps_until is not null) as sleeps, v.credits, v.seconds, greatest(0, v.credits - (
          select sum(s.credits) from sync.stored_run_streams s where s.run_id = r.id))::bigint as left
        from sync.stored_runs r join sync.verifications v on v.run_id = r.id
        where r.account_id = $1 and r.kind = 'verify' and v.sample is not distinct from $2 and v.repair = $3
+         and (select array_agg(stream order by stream) from sync.stored_run_streams where run_id = r.id)
+           = (select array_agg(w order by w) from unnest($5::text[]) w)
          and (r.state = 'running' or r.finished_at > $4)
        order by r.id desc limit 1`,
-      [run.account, asked.sample, asked.repair, new Date(now.getTime() - goesOnMs)],
+      [run.account, asked.sample, asked.repair, new Date(now.getTime() - goesOnMs), run.streams],
     );
     const [same] = rows;
     const goesOn = asked.sample === null ? ['running', 'interrupted', 'failed'] : ['running'];
-    if (same !== undefined && goesOn.includes(same.state)) {
+    if (same !== undefined && (goesOn.includes(same.state) || (same.sleeps && asked.sample === null))) {
       if (same.state !== 'running') await reopen(client, same.id, run.opener);
       const { credits, seconds, left } = same;
       return { run: same.id, resumed: true, forecast: { credits, seconds }, left };
@@ -125,7 +128,7 @@ export interface Found {
 }
 
 /** SQL over a row of sync.audit: the source shows it, and here it is not, or has a tombstone. */
-const isMissing = (audit: string) => `${audit}.kind ~ '(missing here|came back)'`;
+export const isMissing = (audit: string) => `${audit}.kind ~ '(missing here|came back)'`;
 
 /** What a run found to differ: the first so many, and how many in all. */
 export async function readFindings(

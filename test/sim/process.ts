@@ -96,7 +96,14 @@ export class Process {
         audit: { ticketsPerHour: 0, messagesAgeMs: undefined },
         stored: makeBell(),
       },
-      books: { send: noCatalog, owners: [], shelfAgeMs: 0, volumeAgeMs: 0, thaw: async () => {} },
+      books: {
+        send: noCatalog,
+        owners: [],
+        shelfAgeMs: 0,
+        volumeAgeMs: 0,
+        auditVolumesPerHour: 0,
+        thaw: async () => {},
+      },
     };
   }
 

@@ -32,6 +32,7 @@ export function booksConfig({ books }: Pick<Sandbox, 'books'>, more: Partial<Boo
     limits: { ...noLimits, periodMs: dayMs },
     shelfAgeMs: yearMs,
     volumeAgeMs: yearMs,
+    auditVolumesPerHour: 0,
     ...more,
   };
 }

@@ -86,6 +86,7 @@ function withBooks(here: InProcess): void {
       owners: [...services.books.world.users.keys(), 'mylibrary'],
       shelfAgeMs: dayMs,
       volumeAgeMs: 90 * dayMs,
+      auditVolumesPerHour: 0,
       thaw: async () => {},
     },
   };

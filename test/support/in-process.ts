@@ -161,6 +161,7 @@ export async function inProcess(
       owners: [],
       shelfAgeMs: 0,
       volumeAgeMs: 0,
+      auditVolumesPerHour: 0,
       thaw: async () => {},
     },
     claimant: { worker: 0, job: 'job' },

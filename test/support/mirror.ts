@@ -1,6 +1,7 @@
 /** A sandbox mirrored into a database of its own, and what differs afterwards: nothing, if all is well. */
 import type pg from 'pg';
 import { inject } from 'vitest';
+import { auditBooks } from '../../jobs/audit-books.ts';
 import { auditTickets } from '../../jobs/audit-tickets.ts';
 import { backfillStream } from '../../jobs/backfill-stream.ts';
 import { hydrateMessages } from '../../jobs/hydrate-messages.ts';
@@ -29,6 +30,7 @@ export const jobs = [
   hydrateVolumes,
   sweepStream,
   auditTickets,
+  auditBooks,
   verifyStream,
 ];
 

@@ -157,6 +157,7 @@ export async function scripted(
       owners: [],
       shelfAgeMs: 0,
       volumeAgeMs: 0,
+      auditVolumesPerHour: 0,
       thaw: async () => {},
     },
     claimant: { worker: 0, job: 'job' },

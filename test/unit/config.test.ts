@@ -97,6 +97,7 @@ describe('what is given', () => {
       BOOKS_REQUESTS_PER_SECOND: '2',
       BOOKS_SHELF_AGE_HOURS: '24',
       BOOKS_VOLUME_AGE_DAYS: '7',
+      BOOKS_AUDIT_VOLUMES_PER_HOUR: '7',
       FRESHNESS_TARGETS: 'tickets=90s, users=2d volumes=26h',
       NIGHTLY_WITHIN_HOURS: '8',
       ALARM_WEBHOOK_URL: 'https://hooks.example/services/hush',
@@ -129,6 +130,7 @@ describe('what is given', () => {
         limits: { credits: 500, periodMs: 86_400_000, requestsPerSecond: 2, reserve: 0 },
         shelfAgeMs: 86_400_000,
         volumeAgeMs: 604_800_000,
+        auditVolumesPerHour: 7,
       },
       schedule: { fresh: '*/10 * * * * *', nightly: '30  3 * * MON-FRI', timeZone: 'Europe/Berlin' },
       promises: {
@@ -295,6 +297,7 @@ describe('the book catalog', () => {
       limits,
       shelfAgeMs: 604_800_000,
       volumeAgeMs: 2_592_000_000,
+      auditVolumesPerHour: 5,
     };
     expect(read({ ...catalog, BOOKS_USERS: 'ada' }).books).toEqual({ ...rest, users: ['ada'], library: false });
     const own = { ...catalog, BOOKS_ACCESS_TOKEN: 'token' };
