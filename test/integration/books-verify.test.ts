@@ -1,6 +1,7 @@
 /** `verify` of the catalog: every column that a hand has made wrong is found, named and mended; what varies is no difference. */
 import { expect, test } from 'vitest';
 import { addShelf, type Catalog, openCatalog } from '../support/books.ts';
+import { long } from '../support/long.ts';
 import { verifyOnce } from '../support/mirror.ts';
 import { columnsOf, spoil } from '../support/spoil.ts';
 
@@ -50,6 +51,7 @@ test('a mirror of the catalog that is right has no differences, though links, et
 
 test.for(['books.shelves', 'books.shelf_volumes', 'books.volumes'])(
   'verify finds every column of %s that is wrong, and mends it',
+  long,
   async table => {
     await using catalog = await mirrored(many);
     const columns = (await columnsOf(catalog.pool, table)).filter(({ name }) => !(name in untold));

@@ -1,6 +1,8 @@
 /** `verify --full`: every column of every table of the help desk's mirror that a hand has made wrong is found, and mended. */
+
 import { expect, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/server.ts';
+import { long } from '../support/long.ts';
 import { configFor, differences, noSandboxLimits, syncOnce, verifyOnce } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { columnsOf, spoil } from '../support/spoil.ts';
@@ -30,7 +32,7 @@ const tables = [
   'inboxes',
 ];
 
-test('verify finds every column of the help desk that is wrong, and mends it', async () => {
+test('verify finds every column of the help desk that is wrong, and mends it', long, async () => {
   await using db = await freshDatabase();
   const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 60, customers: 25, seed: 3 });
   await using _ = { [Symbol.asyncDispose]: () => sandbox.close() };
