@@ -159,7 +159,7 @@ test('a 429 in one process stops all of them until the reset and a second, and i
   await other.settle(await other.acquire(1, 'interactive'), answered);
   expect(time.now()).toBe(begunMs + 21_001);
   const { rows } = await db.pool.query('select * from sync.credit_minutes');
-  const row = { account_id: 'acme', source: 'helpdesk', credit_limit: '100', fresh: '0', backfill: '0' };
+  const row = { account_id: 'acme', source: 'helpdesk', credit_limit: '100', minutes: 1, fresh: '0', backfill: '0' };
   const minute = new Date(Math.floor(begunMs / 60_000) * 60_000);
   const answers = { refused: '1', requests: '2', took_ms: '2', followed: '0', between_ms: '0' };
   expect(rows).toEqual([

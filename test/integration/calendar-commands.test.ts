@@ -31,7 +31,11 @@ test('a calendar is made, kept by an inbox, changed and removed; business times 
   const business = async () =>
     (await s.rows('select first_response_business_seconds as b from analytics.ticket_metrics'))[0]!.b;
   expect(await business()).toBe(null);
-  expect(await calendar('list')).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('no calendar') });
+  expect(await calendar('list')).toMatchObject({
+    code: 0,
+    stdout: '',
+    stderr: expect.stringContaining('No calendars yet'),
+  });
 
   expect(await calendar('set', 'office', '--time-zone', 'Europe/Berlin')).toMatchObject({
     code: 2,

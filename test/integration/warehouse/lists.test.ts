@@ -102,6 +102,7 @@ test('a first page: every column, unset kept apart from empty and absent, unknow
   expect(await s.rows('select * from helpdesk.inboxes')).toEqual([{ ...unnamed, ...seen, id: 'i1' }]);
   expect(await s.rows('select kind, path, value, seen from sync.drift')).toEqual([
     { kind: 'unknown_field', path: 'new_field', value: '', seen: 1 },
+    { kind: 'repeated_id', path: 'label_ids', value: '', seen: 1 },
   ]);
 });
 
