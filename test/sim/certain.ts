@@ -62,7 +62,10 @@ export async function uncertain(
       const isWord = row.is_first && row.by_ms === null;
       if (isWord && (atMs <= from_ms + grainMs || life.some(({ silent }) => silent))) continue;
       const was = wordsOf(kept);
-      if (!isPossible(life, was, atMs) && !isBack(life, was, atMs, { fromMs: from_ms, toMs: to_ms ?? Infinity }))
+      if (
+        !isPossible(life, was, atMs) &&
+        !isBack(life, was, atMs, { fromMs: row.after_ms ?? from_ms, toMs: to_ms ?? Infinity })
+      )
         complaints.push(`I21: ticket ${id} is certain to have been ${was} at ${iso(atMs)}`);
     }
   }
@@ -74,7 +77,10 @@ function isPossible(life: readonly Span[], was: string, atMs: number): boolean {
   return life.some((span, i) => span.was === was && span.saidMs <= atMs && atMs < (life[i + 1]?.fromMs ?? Infinity));
 }
 
-/** What was changed and changed back between two readings leaves no trace: it was so before this time and after it, within the row. */
+/**
+ * What was changed and changed back between two readings leaves no trace: it was so before this time and after it, within the row.
+ * `fromMs` is its `change_after`: the change back may have come before the reply that the row begins with was written.
+ */
 function isBack(life: readonly Span[], was: string, atMs: number, row: { fromMs: number; toMs: number }): boolean {
   const isBefore = life.some(
     (span, i) => span.was === was && life[i + 1] && life[i + 1]!.fromMs <= atMs && life[i + 1]!.fromMs > row.fromMs,

@@ -245,6 +245,8 @@ class Simulation {
       await this.#finish('sweep', ['customers', 'tickets']);
       // What one that was broken off had read, it does not read again, and says so: edits since then the next one finds.
       if (this.#goesOn) await this.#finish('sweep', ['customers', 'tickets']);
+      // A sweep may bring a ticket that was rejected until then: its messages wait, and a worker reads them.
+      await this.#finish('hydrate', ['messages']);
     }
     if (deleted || messagesEdited || silent.size > 0) await this.#finish('backfill', ['messages'], messagesEdited);
     const excused = await this.#excused();
