@@ -18,6 +18,8 @@ const ownFolder = fileURLToPath(new URL('../../migrations/', import.meta.url));
 const lockKey = 0x53_48_4d_49;
 /** SQLSTATE of who lacks a right. */
 const mayNot = '42501';
+/** SQLSTATE of a lock that somebody else holds for longer. */
+const lockTimeout = '55P03';
 /** SQLSTATE of a name that nothing has. */
 const isNot = '42704';
 /** For whom the role that migrates may make none. */
@@ -45,6 +47,7 @@ export async function migrate(url: string, folder: string = ownFolder): Promise<
     // A worker that may not change tables finds nothing to change.
     if ((await pendingMigrations(client, folder)).missing.length === 0) {
       await settleRoles(client);
+      await analyzeLoaded(client);
       return withTrusted([], await keepChecksums(client, folder));
     }
     const { runner } = await import('node-pg-migrate'); // Whoever only asks what is missing does without.
@@ -67,6 +70,7 @@ export async function migrate(url: string, folder: string = ownFolder): Promise<
       throw error;
     });
     await settleRoles(client);
+    await analyzeLoaded(client);
     return withTrusted(
       done.map(({ name }) => name),
       await keepChecksums(client, folder),
@@ -91,6 +95,30 @@ async function settleRoles(client: pg.Client): Promise<void> {
     `select pg_has_role(p.proowner, 'usage') as ours from pg_proc p where p.oid = to_regprocedure('sync.settle_roles()')`,
   );
   if (rows[0]?.ours) await client.query('select sync.settle_roles()');
+}
+
+/** A smaller table is read whole, whatever the plan. */
+const leastBytes = 1_000_000;
+
+/**
+ * Gives statistics to tables that were loaded, restored or filled, and that autovacuum has not visited yet. Without them a join of
+ * facts and dimensions may be planned as a nested loop over all rows. A table of another owner is passed over by PostgreSQL.
+ */
+async function analyzeLoaded(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(
+    `select c.oid::regclass::text as name from pg_class c
+     where c.relnamespace = any (array(select oid from pg_namespace where nspname in ('helpdesk', 'books', 'analytics', 'sync')))
+       and c.relkind = 'r' and c.reltuples < 0 and pg_relation_size(c.oid) > $1
+     order by 1`,
+    [leastBytes],
+  );
+  // Autovacuum may be at the table just now, and does the same.
+  await client.query(`set lock_timeout = '1s'`);
+  for (const { name } of rows) {
+    await client.query(`analyze ${name}`).catch(error => {
+      if (error.code !== lockTimeout) throw error;
+    });
+  }
 }
 
 async function connect(url: string): Promise<pg.Client> {

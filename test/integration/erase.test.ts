@@ -93,6 +93,9 @@ const figures = async (s: InProcess) => [
 /** All of it beside the source; what differs. */
 async function verified(s: InProcess, repair = false): Promise<unknown[]> {
   const names = ['users', 'customers', 'tickets', 'messages'];
+  // The command erases by the clock of this machine, which is ahead of the clock of the world.
+  for (const table of ['customers', 'contacts', 'tickets', 'messages', 'attachments'])
+    await s.pool.query(`update helpdesk.${table} set _synced_at = least(_synced_at, $1)`, [new Date(s.nowMs)]);
   const run = {
     ...{ account: 'default', streams: names, opener: 0, asked: { sample: null, repair } },
     forecast: { credits: 0, seconds: 0 },

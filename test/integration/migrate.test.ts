@@ -451,3 +451,16 @@ test(
     expect(await letIn(pool, { name: 'ada', pii: true, accounts: null, who: 'me' }, new Date(0))).not.toBe('');
   },
 );
+
+test('a table that was loaded or restored has statistics when the program next opens the database', async () => {
+  await using db = await freshDatabase();
+  const counted = async () =>
+    (await db.pool.query(`select reltuples::int as rows from pg_class where oid = 'helpdesk.users'::regclass`)).rows[0]
+      .rows;
+  await db.pool.query('alter table helpdesk.users set (autovacuum_enabled = false)');
+  await db.pool.query(`insert into helpdesk.users (account_id, id, first_name, _first_seen_at, _synced_at, _observed_at, _payload)
+    select 'default', n::text, repeat('x', 100), now(), now(), now(), '{}' from generate_series(1, 10000) n`);
+  expect(await counted()).toBe(-1);
+  await migrate(db.url);
+  expect(await counted()).toBe(10_000);
+});
