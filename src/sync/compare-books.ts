@@ -9,14 +9,14 @@ import type { Ms } from '../reading/reading.ts';
 import { isSame } from '../reading/shelf.ts';
 import type { Row, ShelfStream, VolumeStream } from '../streams/stream.ts';
 import { completeThrough, isReadBeside, type Standing, standingOf } from '../warehouse/audit.ts';
-import { textOf } from '../warehouse/commit.ts';
+import { attempt, type Batch, textOf } from '../warehouse/commit.ts';
 import { compare } from '../warehouse/compare.ts';
 import type { Client } from '../warehouse/pool.ts';
 import { nobody } from '../warehouse/redact.ts';
 import { buryShelf, membersOf, noteReading, type Reading, type ShelfKey, shelve } from '../warehouse/shelves.ts';
 import { lastWritten } from '../warehouse/verify-books.ts';
 import { noteChecked } from '../warehouse/volumes.ts';
-import { itemsBatch, singleBatch } from './batch.ts';
+import { bareBatch, itemsBatch, singleBatch } from './batch.ts';
 import { type Examined, examine, type Look, noteAbsent, type Subject, type Verdict } from './examine.ts';
 import { kindOfEdit } from './kinds.ts';
 import { doubtOf, fewTries, type Job, latest, readOne, readVolumes, storeShelf, type Told } from './shelf.ts';
@@ -178,14 +178,20 @@ export async function examineContents(
       return isWritten ? new Map(all.map(id => [id, 'unjudged'])) : verdicts;
     },
     async differing(client, care, { asOfMs, nowMs }) {
-      const { text } = textOf({ ...batch, parameters: () => [] }, places, care, nobody);
-      const of = { account: claim.account, parents: [shelf.id], asOfMs, nowMs };
-      const parameters = [owner, shelf.id, places.map(place => read.startIndex + place)];
-      const differing = await compare(client, { name: 'places', merge: shelves.members.places }, of, {
-        text,
-        parameters,
-      });
-      return { found: differing, refused: 0 };
+      const compared = (of: Batch, at: readonly number[], parents: readonly string[]) => {
+        const { text } = textOf({ ...of, parameters: () => [] }, at, care, nobody);
+        const parameters = [owner, shelf.id, at.map(place => read.startIndex + place)];
+        const asked = { account: claim.account, parents, asOfMs, nowMs };
+        return compare(client, { name: 'places', merge: shelves.members.places }, asked, { text, parameters });
+      };
+      if (care !== 'one by one') return { found: await compared(batch, places, [shelf.id]), refused: 0 };
+      // A volume that PostgreSQL refuses stands where it stands: only its content is not compared.
+      const refused = new Set<string>();
+      for (const { place, id } of batch.records.filter(one => places.includes(one.place))) {
+        if (await attempt(client, async () => void (await compared(batch, [place], [])))) refused.add(id);
+      }
+      const found = await compared(bareBatch(batch, refused), places, [shelf.id]);
+      return { found: found.filter(({ at, id }) => at !== 'payload' || !refused.has(id)), refused: refused.size };
     },
     async write(client, care, at) {
       const { listed, shelved } = await storeShelf(job, key, found, { client, care, at });
