@@ -111,6 +111,8 @@ describe.concurrent('a worker that begins', () => {
 
   test('waits while the server crashes in the middle of the migration and recovers; and while its disk is full', async ({
     onTestFinished,
+    // Of several tests at a time only its own knows which one it speaks of.
+    expect,
   }) => {
     await using server = await startOwnServer({ empty: true, settings: { fsync: 'off' } });
     const connect = async () => {
