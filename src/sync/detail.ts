@@ -137,7 +137,9 @@ export async function writeDetail(
     const parent = await writeBatch(client, writer, parentBatch(stream, reply, care), at, care);
     refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
     counts.cleaned += parent.counts.cleaned;
-    const claimed = { id: record.id, updatedMs: stream.version(record), asOfMs: reply.asOf };
+    const updatedMs = stream.version(record);
+    const isAhead = at.trueByMs !== undefined && updatedMs >= at.trueByMs;
+    const claimed = { id: record.id, updatedMs, asOfMs: reply.asOf, isAhead };
     const taken = await claimMessages(client, writer, claimed, at.nowMs, at.sourceMs);
     current = taken !== undefined;
     if (taken) {

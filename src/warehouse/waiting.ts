@@ -265,7 +265,7 @@ export async function countWaiting(
 export async function claimMessages(
   client: Client,
   { account, run }: Pick<Writer, 'account' | 'run'>,
-  ticket: { id: string; updatedMs: Ms; asOfMs: Ms },
+  ticket: { id: string; updatedMs: Ms; asOfMs: Ms; isAhead?: boolean },
   nowMs: Ms,
   sourceMs?: Ms,
 ): Promise<{ first: boolean } | undefined> {
@@ -281,6 +281,8 @@ export async function claimMessages(
         update helpdesk.tickets t set _messages_as_of = $4, _messages_by = $5::bigint
         from before
         where t.ctid = before.place and date_trunc('milliseconds', t.updated_at) <= $3
+          -- A ticket that is dated ahead of its reply proves nothing by its date: its row has to be that version.
+          and (not $7::boolean or date_trunc('milliseconds', t.updated_at) = $3)
           and (t._messages_as_of is null or t._messages_as_of <= $4) and t._deleted_at is null
         returning ${keepChanges('$6', '$4', '$5')}, before._messages_as_of is null and (
             -- Of one that came back there may be some from before its tombstone.
@@ -288,7 +290,15 @@ export async function claimMessages(
             order by m.ticket_id, m.position limit 1) is null as first,
           t.updated_at > (select mirrored_since from sync.accounts where account_id = $1)
             and t.updated_at <= $4 and (before._messages_as_of is null or before._messages_as_of < t.updated_at) as arrived`,
-      values: [account, ticket.id, new Date(ticket.updatedMs), new Date(ticket.asOfMs), run, new Date(nowMs)],
+      values: [
+        account,
+        ticket.id,
+        new Date(ticket.updatedMs),
+        new Date(ticket.asOfMs),
+        run,
+        new Date(nowMs),
+        ticket.isAhead ?? false,
+      ],
     });
   let { rows } = await claim();
   // What another transaction wrote of it while the first one waited for the lock, only a second one sees.
