@@ -18,8 +18,6 @@ const ownFolder = fileURLToPath(new URL('../../migrations/', import.meta.url));
 const lockKey = 0x53_48_4d_49;
 /** SQLSTATE of who lacks a right. */
 const mayNot = '42501';
-/** SQLSTATE of a lock that somebody else holds for longer. */
-const lockTimeout = '55P03';
 /** SQLSTATE of a name that nothing has. */
 const isNot = '42704';
 /** For whom the role that migrates may make none. */
@@ -98,27 +96,25 @@ async function settleRoles(client: pg.Client): Promise<void> {
 }
 
 /** A smaller table is read whole, whatever the plan. */
-const leastBytes = 1_000_000;
+const leastBytes = 65_536;
 
 /**
- * Gives statistics to tables that were loaded, restored or filled, and that autovacuum has not visited yet. Without them a join of
- * facts and dimensions may be planned as a nested loop over all rows. A table of another owner is passed over by PostgreSQL.
+ * Gives statistics to tables that have none: they were just loaded, restored or filled, and autovacuum has not visited them. Without
+ * statistics a join of facts and dimensions may be planned as a nested loop over all rows. `reltuples` does not tell: an index
+ * that is made after the rows sets it.
  */
 async function analyzeLoaded(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
-    `select c.oid::regclass::text as name from pg_class c
-     where c.relnamespace = any (array(select oid from pg_namespace where nspname in ('helpdesk', 'books', 'analytics', 'sync')))
-       and c.relkind = 'r' and c.reltuples < 0 and pg_relation_size(c.oid) > $1
+    `select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname in ('helpdesk', 'books', 'analytics', 'sync') and c.relkind = 'r' and pg_relation_size(c.oid) > $1
+       and pg_has_role(c.relowner, 'usage') and not pg_is_in_recovery()
+       and not exists (select from pg_stats s where s.schemaname = n.nspname and s.tablename = c.relname)
      order by 1`,
     [leastBytes],
   );
   // Autovacuum may be at the table just now, and does the same.
   await client.query(`set lock_timeout = '1s'`);
-  for (const { name } of rows) {
-    await client.query(`analyze ${name}`).catch(error => {
-      if (error.code !== lockTimeout) throw error;
-    });
-  }
+  for (const { name } of rows) await client.query(`analyze ${name}`).catch(() => {});
 }
 
 async function connect(url: string): Promise<pg.Client> {
