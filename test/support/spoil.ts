@@ -19,9 +19,10 @@ export async function columnsOf(db: pg.Pool, table: string): Promise<Spoilable[]
 }
 
 /** Another value of this type: longer ago, or ahead, where it is a time. */
-const other: Readonly<Record<string, (column: string) => string>> = {
-  text: column => `coalesce(${column}, '') || ' spoiled'`,
-  _text: column => `coalesce(${column}, '{}') || '{spoiled}'`,
+const other: Readonly<Record<string, (column: string, table: string) => string>> = {
+  // Each table has a text of its own: an inbox that a spoiled ticket names would stay, because the ticket's history names it.
+  text: (column, table) => `coalesce(${column}, '') || ' spoiled in ${table}'`,
+  _text: (column, table) => `coalesce(${column}, '{}') || '{spoiled in ${table}}'`,
   int4: column => `coalesce(${column}, 0) + 1000`,
   int8: column => `coalesce(${column}, 0) + 1000`,
   numeric: column => `coalesce(${column}, 0) + 1000`,
@@ -76,7 +77,9 @@ export async function spoil(db: pg.Pool, table: string, columns: readonly Spoila
   );
   if (places.length < columns.length) throw new Error(`${table} has too few rows for its ${columns.length} columns`);
   for (const [n, { name, type }] of columns.entries())
-    await db.query(`update ${table} set ${name} = ${other[type]!(name)} where ctid = $1::tid`, [places[n]!.place]);
+    await db.query(`update ${table} set ${name} = ${other[type]!(name, table)} where ctid = $1::tid`, [
+      places[n]!.place,
+    ]);
   const fieldOf = ({ name }: Spoilable): string => {
     if (name === '_payload') return '_payload.spoiled';
     // A relation is one field of its record.
