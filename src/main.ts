@@ -90,13 +90,16 @@ async function main(args: readonly string[]): Promise<void> {
   };
   for (const add of await asked(args)) add(program, deps, act);
   try {
-    await program.parseAsync(args, { from: 'user' });
+    await program.parseAsync(args.map(asValue), { from: 'user' });
   } catch (error) {
     process.exitCode = explain(error);
   }
   // Somebody wants it to end: a server that is away, and that a library goes on calling, is no reason to stay.
   if (deps.signal.aborted) setTimeout(() => process.exit(), lingerMs).unref();
 }
+
+/** SQL that opens with a comment is no option: dashes and a space. */
+const asValue = (arg: string): string => (/^--\s/.test(arg) ? `\n${arg}` : arg);
 
 /** The command of this name. Where the first word is none, all of them: for help, and for what is said of a wrong one. */
 function asked([name = '']: readonly string[]): Promise<AddCommand[]> {
