@@ -1,5 +1,10 @@
 /** `verify` of the catalog: every column that a hand has made wrong is found, named and mended; what varies is no difference. */
+import { pino } from 'pino';
 import { expect, test } from 'vitest';
+import { auditBooks } from '../../jobs/audit-books.ts';
+import { type JobContext, openContext } from '../../src/context.ts';
+import { openWaiting } from '../../src/queue/tend.ts';
+import { readProgress } from '../../src/warehouse/runs.ts';
 import { addShelf, type Catalog, openCatalog } from '../support/books.ts';
 import { long } from '../support/long.ts';
 import { verifyOnce } from '../support/mirror.ts';
@@ -108,4 +113,30 @@ test('what has changed since the mirror was last complete is read, and is no dif
   expect(result.differences).toEqual([]);
   expect((await catalog.sync()).exitCode).toBe(0);
   expect(await catalog.differences()).toEqual([]);
+});
+
+test('the hourly audit reads what its setting says, and finds and mends what a hand has made wrong', async () => {
+  await using catalog = await mirrored();
+  const { signal } = new AbortController();
+  const config = catalog.config({ auditVolumesPerHour: 20 });
+  await using opened = openContext(config, catalog.pool, { log: pino({ level: 'silent' }), signal });
+  const ctx: JobContext = { ...opened, claimant: { worker: 0, job: 'job' } };
+  await catalog.rows(`update books.volumes set title = 'by hand' where id in ('a0', 'b1')`);
+  await catalog.rows(`update books.shelves set title = 'by hand' where id = '1002'`);
+  await openWaiting(ctx, 0);
+  const runs = await catalog.rows(`select id from sync.runs where kind = 'audit'`);
+  expect(runs).toHaveLength(1);
+  const run = Number(runs[0]!.id);
+  for (const stream of ['shelves', 'volumes'] as const) await auditBooks.run(ctx, { account: 'default', run, stream });
+  expect((await readProgress(catalog.pool, run)).streams.map(({ state }) => state)).toEqual(['completed', 'completed']);
+  const compared = `select stream, record_id, random, repaired_at is not null as repaired from sync.audit where differences is not null order by 1, 2`;
+  expect(await catalog.rows(compared)).toEqual([
+    { stream: 'shelves', record_id: 'ada/1002', random: true, repaired: true },
+    { stream: 'volumes', record_id: 'a0', random: true, repaired: true },
+    { stream: 'volumes', record_id: 'b1', random: true, repaired: true },
+  ]);
+  expect(await catalog.differences()).toEqual([]);
+  // Once an hour.
+  await openWaiting(ctx, 0);
+  expect(await catalog.rows(`select 1 from sync.runs where kind = 'audit'`)).toHaveLength(1);
 });
