@@ -115,20 +115,33 @@ test('what has changed since the mirror was last complete is read, and is no dif
   expect(await catalog.differences()).toEqual([]);
 });
 
-test('the hourly audit reads what its setting says, and finds and mends what a hand has made wrong', async () => {
-  await using catalog = await mirrored();
+/** The audit that the reconciler opens now, run to its end. */
+async function audited(catalog: Catalog, auditVolumesPerHour: number) {
   const { signal } = new AbortController();
-  const config = catalog.config({ auditVolumesPerHour: 20 });
+  const config = catalog.config({ auditVolumesPerHour });
   await using opened = openContext(config, catalog.pool, { log: pino({ level: 'silent' }), signal });
   const ctx: JobContext = { ...opened, claimant: { worker: 0, job: 'job' } };
-  await catalog.rows(`update books.volumes set title = 'by hand' where id in ('a0', 'b1')`);
-  await catalog.rows(`update books.shelves set title = 'by hand' where id = '1002'`);
   await openWaiting(ctx, 0);
-  const runs = await catalog.rows(`select id from sync.runs where kind = 'audit'`);
-  expect(runs).toHaveLength(1);
-  const run = Number(runs[0]!.id);
+  const [{ id }] = (await catalog.rows(`select id from sync.runs where kind = 'audit'`)) as [{ id: string }];
+  const run = Number(id);
   for (const stream of ['shelves', 'volumes'] as const) await auditBooks.run(ctx, { account: 'default', run, stream });
   expect((await readProgress(catalog.pool, run)).streams.map(({ state }) => state)).toEqual(['completed', 'completed']);
+  const opensAt = async (ms: number) => {
+    await openWaiting({ ...ctx, clock: { ...ctx.clock, now: () => ms } }, 0);
+    return (await catalog.rows(`select from sync.runs where kind = 'audit' and id <> $1`, [run])).length;
+  };
+  const [{ began }] = (await catalog.rows('select started_at as began from sync.runs where id = $1', [run])) as [
+    { began: Date },
+  ];
+  const [early, due] = [await opensAt(began.getTime() + hourMs - 1000), await opensAt(began.getTime() + hourMs + 1000)];
+  return { early, due };
+}
+
+test('the audit of the catalog finds and mends what a hand has made wrong, once an hour', async () => {
+  await using catalog = await mirrored();
+  await catalog.rows(`update books.volumes set title = 'by hand' where id in ('a0', 'b1')`);
+  await catalog.rows(`update books.shelves set title = 'by hand' where id = '1002'`);
+  expect(await audited(catalog, 20)).toEqual({ early: 0, due: 1 });
   const compared = `select stream, record_id, random, repaired_at is not null as repaired from sync.audit where differences is not null order by 1, 2`;
   expect(await catalog.rows(compared)).toEqual([
     { stream: 'shelves', record_id: 'ada/1002', random: true, repaired: true },
@@ -136,7 +149,13 @@ test('the hourly audit reads what its setting says, and finds and mends what a h
     { stream: 'volumes', record_id: 'b1', random: true, repaired: true },
   ]);
   expect(await catalog.differences()).toEqual([]);
-  // Once an hour.
-  await openWaiting(ctx, 0);
-  expect(await catalog.rows(`select 1 from sync.runs where kind = 'audit'`)).toHaveLength(1);
+});
+
+test('the audit of the catalog reads as many volumes as its setting says, and a shelf for each five of them', async () => {
+  await using catalog = await mirrored();
+  await audited(catalog, 6);
+  expect(await catalog.rows('select stream, count(*)::int as n from sync.audit group by 1 order by 1')).toEqual([
+    { stream: 'shelves', n: 2 },
+    { stream: 'volumes', n: 6 },
+  ]);
 });
