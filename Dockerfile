@@ -5,6 +5,7 @@ WORKDIR /app
 # First what changes seldom, so that its layer is kept. What is optional stays out: the embedded PostgreSQL, the Node of
 # the lock file, and the native part of msgpackr, which works without it.
 COPY .npmrc package.json package-lock.json ./
+COPY packages/sandbox/package.json ./packages/sandbox/
 RUN npm ci --omit=dev --omit=optional --ignore-scripts
 COPY . .
 # Whatever the umask was where the files come from.
@@ -24,6 +25,7 @@ COPY --from=build /app/migrations ./migrations
 COPY --from=build /app/docs/queries ./docs/queries
 COPY --from=build /app/jobs ./jobs
 COPY --from=build /app/src ./src
+COPY --from=build /app/packages/sandbox ./packages/sandbox
 # All of it belongs to root: this user can read it, and change nothing.
 USER node
 STOPSIGNAL SIGTERM

@@ -6,8 +6,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Limits } from '../src/sandbox/limits.ts';
-import { openServices } from '../src/sandbox/services.ts';
+import { Limits } from '../packages/sandbox/src/limits.ts';
+import { openServices } from '../packages/sandbox/src/services.ts';
 
 export interface DesksOptions {
   readonly accounts: number;

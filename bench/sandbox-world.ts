@@ -1,5 +1,5 @@
 /** The sandbox with a large world, for bench/sections/sandbox.ts: plain Node, in a process of its own, whose memory it tells. */
-import { startSandbox } from '../src/sandbox/server.ts';
+import { startSandbox } from '../packages/sandbox/src/server.ts';
 
 export interface Served {
   url: string;

@@ -3,8 +3,8 @@
  * change tickets, and the tables are looked at each second.
  */
 import type pg from 'pg';
+import { makeRng } from '../packages/sandbox/src/random.ts';
 import { plansFor } from '../src/queue/schedule.ts';
-import { makeRng } from '../src/sandbox/random.ts';
 import { streams } from '../src/streams/index.ts';
 import { register } from '../src/warehouse/coverage.ts';
 import { openBackfill } from '../src/warehouse/ranges.ts';

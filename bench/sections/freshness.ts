@@ -1,7 +1,7 @@
 /** How old a change is when it is in PostgreSQL: while nothing else is to be read, during a backfill, during the work of a night. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { makeRng } from '../../src/sandbox/random.ts';
-import { startSandbox } from '../../src/sandbox/server.ts';
+import { makeRng } from '../../packages/sandbox/src/random.ts';
+import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { changeAndWatch, percentile } from '../../test/support/changes.ts';
 import { settingsFor } from '../../test/support/cli.ts';
 import { startWorker } from '../../test/support/workers.ts';

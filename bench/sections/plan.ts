@@ -3,7 +3,7 @@
  * source and ledger under the same limits.
  */
 import type pg from 'pg';
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
+import { type Sandbox, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { settingsFor, shelfdesk } from '../../test/support/cli.ts';
 import { limitsOf, openDatabase } from '../lab.ts';
 import type { Report, Section } from '../report.ts';

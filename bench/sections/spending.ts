@@ -1,8 +1,9 @@
 /** How much of the allowed budget is used while work waits, at the limits of the real source. */
+
+import { makeRng } from '../../packages/sandbox/src/random.ts';
+import { TOKEN } from '../../packages/sandbox/src/switches.ts';
 import type { Lane } from '../../src/budget/budget.ts';
 import { plansFor } from '../../src/queue/schedule.ts';
-import { makeRng } from '../../src/sandbox/random.ts';
-import { TOKEN } from '../../src/sandbox/switches.ts';
 import { getTicketInDetail } from '../../src/sources/helpdesk/endpoints.ts';
 import { claimSlot } from '../../src/warehouse/slots.ts';
 import { account } from '../../test/sim/process.ts';

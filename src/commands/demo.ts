@@ -2,10 +2,11 @@
  * `demo`: the main job, end to end, on this machine alone: a sandbox with a believable help desk and book catalog, the
  * embedded PostgreSQL, one sync, and what can be asked afterwards. The data stays, under the account `demo`.
  */
+
+import { type Sandbox, startSandbox } from '@shelfdesk/sandbox';
 import type { Command } from 'commander';
 import type { BooksConfig, Config } from '../config.ts';
 import { exitCodes } from '../errors.ts';
-import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { forgetAccount } from '../warehouse/accounts.ts';
 import { migrate } from '../warehouse/migrate.ts';
 import { amount } from '../words.ts';

@@ -3,11 +3,11 @@
  * what was set aside is replayed. No run fails, and nothing but the hostile records differs from the world.
  */
 
+import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { systemClock } from '../../src/clock.ts';
 import { runSweep } from '../../src/commands/sweep.ts';
 import { exitCodes } from '../../src/errors.ts';
 import { isObject } from '../../src/http/request.ts';
-import { startSandbox } from '../../src/sandbox/server.ts';
 import { streams } from '../../src/streams/index.ts';
 import { replay } from '../../src/sync/replay.ts';
 import { makePool } from '../../src/warehouse/pool.ts';

@@ -1,9 +1,14 @@
 /** `backfill` against the sandbox: which holes are read in which order, what is claimed, and what is paid for, once. */
 import { describe, expect, test } from 'vitest';
+import type { Fault } from '../../packages/sandbox/src/faults.ts';
+import { World } from '../../packages/sandbox/src/helpdesk/world.ts';
+import {
+  type Sandbox,
+  type SandboxOptions,
+  type SeenRequest,
+  startSandbox,
+} from '../../packages/sandbox/src/server.ts';
 import { Interrupted } from '../../src/errors.ts';
-import type { Fault } from '../../src/sandbox/faults.ts';
-import { World } from '../../src/sandbox/helpdesk/world.ts';
-import { type Sandbox, type SandboxOptions, type SeenRequest, startSandbox } from '../../src/sandbox/server.ts';
 import { retryRun } from '../../src/warehouse/operations.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { long } from '../support/long.ts';

@@ -1,8 +1,8 @@
 /** A catalog that shows odd records, or less than it has: what is believed of it, what waits for a second look, what is kept. */
 import { describe, expect, test } from 'vitest';
+import { BooksWorld } from '../../packages/sandbox/src/books/world.ts';
+import type { Fault } from '../../packages/sandbox/src/server.ts';
 import type { BooksConfig } from '../../src/config.ts';
-import { BooksWorld } from '../../src/sandbox/books/world.ts';
-import type { Fault } from '../../src/sandbox/server.ts';
 import {
   addShelf,
   addVolumes,

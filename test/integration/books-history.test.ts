@@ -1,7 +1,7 @@
 /** What stood where, and since when: the time of each change, and how exactly it is known. */
 import { describe, expect, test } from 'vitest';
-import { BooksWorld } from '../../src/sandbox/books/world.ts';
-import { between, makeRng, pick } from '../../src/sandbox/random.ts';
+import { BooksWorld } from '../../packages/sandbox/src/books/world.ts';
+import { between, makeRng, pick } from '../../packages/sandbox/src/random.ts';
 import { addShelf, addVolumes, asOf, bookDifferences, historyOf, openCatalog } from '../support/books.ts';
 import { long } from '../support/long.ts';
 

@@ -3,9 +3,9 @@
  * request is counted, since a thousand are all that there are in a day.
  */
 import { describe, expect, test } from 'vitest';
+import { generateBooks } from '../../packages/sandbox/src/books/generate.ts';
+import { LAST_RESERVED_ID } from '../../packages/sandbox/src/books/records.ts';
 import { Interrupted } from '../../src/errors.ts';
-import { generateBooks } from '../../src/sandbox/books/generate.ts';
-import { LAST_RESERVED_ID } from '../../src/sandbox/books/records.ts';
 import { addShelf, bookDifferences, openCatalog, ownersOf, placesOf } from '../support/books.ts';
 import { long } from '../support/long.ts';
 import { backfillOnce, differences, syncOnce } from '../support/mirror.ts';

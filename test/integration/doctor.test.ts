@@ -1,6 +1,6 @@
 /** The doctor finds what is well to be well, and which reading of its specification the help desk follows, in both. */
 import { describe, expect, test } from 'vitest';
-import { startSandbox } from '../../src/sandbox/server.ts';
+import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { settingsFor } from '../support/cli.ts';
 import { examined } from '../support/examined.ts';
 import { configFor, syncOnce } from '../support/mirror.ts';

@@ -4,10 +4,10 @@
  */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { makeRng, pick, weighted } from '../../packages/sandbox/src/random.ts';
 import { addErase } from '../../src/commands/erase.ts';
 import { addRejects } from '../../src/commands/rejects.ts';
 import { addWhy } from '../../src/commands/why.ts';
-import { makeRng, pick, weighted } from '../../src/sandbox/random.ts';
 import { listStream, streams } from '../../src/streams/index.ts';
 import { messages } from '../../src/streams/messages.ts';
 import { replay } from '../../src/sync/replay.ts';

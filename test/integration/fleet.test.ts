@@ -2,8 +2,8 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
+import type { SandboxOptions } from '../../packages/sandbox/src/server.ts';
 import { systemClock } from '../../src/clock.ts';
-import type { SandboxOptions } from '../../src/sandbox/server.ts';
 import { attend, liveWorkers } from '../../src/warehouse/workers.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { type Fleet, openFleet } from '../support/fleet.ts';

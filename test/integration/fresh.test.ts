@@ -1,8 +1,8 @@
 /** Fresh work overtakes a backlog that takes all credits: `start` as a process, at the source's limits times thirty. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { makeRng } from '../../src/sandbox/random.ts';
-import { startSandbox } from '../../src/sandbox/server.ts';
+import { makeRng } from '../../packages/sandbox/src/random.ts';
+import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { changeAndWatch, percentile } from '../support/changes.ts';
 import { settingsFor } from '../support/cli.ts';
 import { long } from '../support/long.ts';

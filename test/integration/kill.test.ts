@@ -1,7 +1,7 @@
 /** Real processes, killed at random points of a first load: the tables end as they would have been (I8). */
 import { describe, expect, test } from 'vitest';
-import { between, makeRng } from '../../src/sandbox/random.ts';
-import { startSandbox } from '../../src/sandbox/server.ts';
+import { between, makeRng } from '../../packages/sandbox/src/random.ts';
+import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { differences, noSandboxLimits } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';

@@ -3,7 +3,7 @@
  * (I5); with another client on it at most one request a period is, and then nobody sends until the reset.
  */
 import { describe, expect, test } from 'vitest';
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
+import { type Sandbox, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { long } from '../support/long.ts';
 import { configFor, differences, syncOnce } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';

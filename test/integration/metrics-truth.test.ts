@@ -4,10 +4,10 @@
  */
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { ticketRecord } from '../../src/sandbox/helpdesk/records.ts';
-import type { World } from '../../src/sandbox/helpdesk/world.ts';
-import { makeRng } from '../../src/sandbox/random.ts';
-import { startSandbox } from '../../src/sandbox/server.ts';
+import { ticketRecord } from '../../packages/sandbox/src/helpdesk/records.ts';
+import type { World } from '../../packages/sandbox/src/helpdesk/world.ts';
+import { makeRng } from '../../packages/sandbox/src/random.ts';
+import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { makePool } from '../../src/warehouse/pool.ts';
 import { long } from '../support/long.ts';
 import { type Business, type Look, type Metrics, metricsInWords } from '../support/metrics-in-words.ts';

@@ -1,5 +1,6 @@
 /** Accounts that the warehouse holds and no settings name, as after `demo`: whatever reads the warehouse knows them. */
 import { expect, test } from 'vitest';
+import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { addCalendar } from '../../src/commands/calendar.ts';
 import type { AddCommand } from '../../src/commands/command.ts';
 import { addDrift } from '../../src/commands/drift.ts';
@@ -14,7 +15,6 @@ import { addStatus } from '../../src/commands/status.ts';
 import { addWhy } from '../../src/commands/why.ts';
 import type { Config } from '../../src/config.ts';
 import { configuredSources } from '../../src/context.ts';
-import { startSandbox } from '../../src/sandbox/server.ts';
 import { command } from '../support/command.ts';
 import { configFor, noSandboxLimits, syncOnce } from '../support/mirror.ts';
 import { pageWorld } from '../support/page.ts';

@@ -1,6 +1,7 @@
 /** `plan` against what the runs then take: the same readings, so the same credits; the same ledger, so the same time. */
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Sandbox, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { makeBudget } from '../../src/budget/budget.ts';
 import { empty, type Limits } from '../../src/budget/ledger.ts';
 import type { Clock } from '../../src/clock.ts';
@@ -13,7 +14,6 @@ import { runVerify } from '../../src/commands/verify.ts';
 import type { Config } from '../../src/config.ts';
 import type { Warehouse } from '../../src/context.ts';
 import { exitCodes } from '../../src/errors.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import type { Question } from '../../src/sync/plan.ts';
 import { type Part, timeOf } from '../../src/sync/plan-time.ts';
 import { makePool } from '../../src/warehouse/pool.ts';

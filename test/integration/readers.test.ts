@@ -1,8 +1,8 @@
 /** `reader create | list | revoke` at a terminal, and a worker that may write and change no table. */
 import type pg from 'pg';
 import { expect, test } from 'vitest';
+import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { addReader } from '../../src/commands/reader.ts';
-import { startSandbox } from '../../src/sandbox/server.ts';
 import { lineFor } from '../../src/warehouse/line.ts';
 import { stoppedDumpers } from '../../src/warehouse/readers.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';

@@ -2,11 +2,11 @@
 import { Redis } from 'ioredis';
 import type pg from 'pg';
 import { describe, expect, test, vi } from 'vitest';
+import { between, makeRng, pick } from '../../packages/sandbox/src/random.ts';
+import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { addSchedule, type Scheduled } from '../../src/commands/schedule.ts';
 import { readConfig, type Times } from '../../src/config.ts';
 import { keepSchedule, plansFor, timetables } from '../../src/queue/schedule.ts';
-import { between, makeRng, pick } from '../../src/sandbox/random.ts';
-import { startSandbox } from '../../src/sandbox/server.ts';
 import { bindAccount } from '../../src/warehouse/accounts.ts';
 import { makePool } from '../../src/warehouse/pool.ts';
 import { claimSlot, forgetOld, lastSlot, type Plan } from '../../src/warehouse/slots.ts';

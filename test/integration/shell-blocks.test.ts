@@ -24,7 +24,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { startSandbox } from '../../src/sandbox/server.ts';
+import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { migrate } from '../../src/warehouse/migrate.ts';
 import { settingsFor } from '../support/cli.ts';
 import { composeApart, readCompose } from '../support/compose.ts';

@@ -3,11 +3,11 @@
  * tombstone that is there, nor is anything said to be checked that was not.
  */
 import { describe, expect, test } from 'vitest';
+import type { WorldTicket } from '../../packages/sandbox/src/helpdesk/rows.ts';
+import { makeRng, pick, type Rng } from '../../packages/sandbox/src/random.ts';
+import type { FaultRule } from '../../packages/sandbox/src/rules.ts';
 import { readStatus } from '../../src/commands/status.ts';
 import { Interrupted } from '../../src/errors.ts';
-import type { WorldTicket } from '../../src/sandbox/helpdesk/rows.ts';
-import { makeRng, pick, type Rng } from '../../src/sandbox/random.ts';
-import type { FaultRule } from '../../src/sandbox/rules.ts';
 import { readProgress } from '../../src/warehouse/runs.ts';
 import { openSweep } from '../../src/warehouse/sweep.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';

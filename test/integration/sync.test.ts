@@ -3,8 +3,8 @@
  * read; after a quiet second sync the mirror equals it, row by row.
  */
 import { describe, expect, test } from 'vitest';
-import { makeRng } from '../../src/sandbox/random.ts';
-import { type Fault, type SeenRequest, startSandbox } from '../../src/sandbox/server.ts';
+import { makeRng } from '../../packages/sandbox/src/random.ts';
+import { type Fault, type SeenRequest, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { long } from '../support/long.ts';
 import { configFor, differences, noSandboxLimits, syncOnce } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
@@ -20,7 +20,7 @@ const unannounced = [
 ];
 
 /** Some pages of tickets in one second, and in two neighbouring ones, a while ago. */
-function crowd(sandbox: { world: import('../../src/sandbox/helpdesk/world.ts').World }): void {
+function crowd(sandbox: { world: import('../../packages/sandbox/src/helpdesk/world.ts').World }): void {
   const ids = [...sandbox.world.tickets.keys()];
   const at = Math.floor(sandbox.world.clock.now() / 1000) * 1000 - 600_000;
   for (const [second, count] of [

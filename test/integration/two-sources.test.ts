@@ -1,9 +1,9 @@
 /** The help desk and the book catalog beside each other: in one run, in one queue, and opened of their own accord. */
 import { describe, expect, test } from 'vitest';
+import { BooksWorld } from '../../packages/sandbox/src/books/world.ts';
+import type { Fault, SeenRequest } from '../../packages/sandbox/src/server.ts';
 import { keepSchedule } from '../../src/queue/schedule.ts';
 import { openWaiting } from '../../src/queue/tend.ts';
-import { BooksWorld } from '../../src/sandbox/books/world.ts';
-import type { Fault, SeenRequest } from '../../src/sandbox/server.ts';
 import { openBackfill } from '../../src/warehouse/ranges.ts';
 import type { NewRun } from '../../src/warehouse/runs.ts';
 import { addShelf, bookDifferences, booksConfig } from '../support/books.ts';

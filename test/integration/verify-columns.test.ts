@@ -1,7 +1,7 @@
 /** `verify --full`: every column of every table of the help desk's mirror that a hand has made wrong is found, and mended. */
 
 import { expect, test } from 'vitest';
-import { startSandbox } from '../../src/sandbox/server.ts';
+import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { long } from '../support/long.ts';
 import { configFor, differences, noSandboxLimits, syncOnce, verifyOnce } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';

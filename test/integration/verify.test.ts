@@ -2,9 +2,9 @@
 import type pg from 'pg';
 import { expect, test } from 'vitest';
 import { auditTickets } from '../../jobs/audit-tickets.ts';
+import { type Sandbox, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { areEqual } from '../../src/commands/verify.ts';
 import { exitCodes, Interrupted } from '../../src/errors.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { listStream } from '../../src/streams/index.ts';
 import { messages } from '../../src/streams/messages.ts';
 import { shelves } from '../../src/streams/shelves.ts';

@@ -1,7 +1,7 @@
 /** Processes that share the work: killed at random, asked to leave, and commands beside them. Real ones, on both queues. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { type SandboxOptions, type SeenRequest, startSandbox } from '../../src/sandbox/server.ts';
+import { type SandboxOptions, type SeenRequest, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { killWorkers } from '../support/killing.ts';
 import { long } from '../support/long.ts';

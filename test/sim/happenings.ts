@@ -2,10 +2,10 @@
  * What happens in the help desk while it is read, from a seed: everything that the specification allows, and often at the
  * worst moment: many changes in one second, two changes of one ticket in one second, rows that show up late.
  */
-import { stamp } from '../../src/sandbox/helpdesk/records.ts';
-import type { WorldTicket } from '../../src/sandbox/helpdesk/rows.ts';
-import { World } from '../../src/sandbox/helpdesk/world.ts';
-import { between, pick, type Rng, weighted } from '../../src/sandbox/random.ts';
+import { stamp } from '../../packages/sandbox/src/helpdesk/records.ts';
+import type { WorldTicket } from '../../packages/sandbox/src/helpdesk/rows.ts';
+import { World } from '../../packages/sandbox/src/helpdesk/world.ts';
+import { between, pick, type Rng, weighted } from '../../packages/sandbox/src/random.ts';
 import type { History } from './history.ts';
 import type { Plan } from './plan.ts';
 

@@ -3,9 +3,10 @@
  * reply comes back later still. The data is read first and the Date written afterwards, with the world moving on between.
  * What was sent arrives also when its sender is dead by then.
  */
+
+import { between, type Rng } from '../../packages/sandbox/src/random.ts';
+import type { Services } from '../../packages/sandbox/src/services.ts';
 import type { Fetch, RawReply } from '../../src/http/send.ts';
-import { between, type Rng } from '../../src/sandbox/random.ts';
-import type { Services } from '../../src/sandbox/services.ts';
 import { type Actor, actor, type Scheduler } from './scheduler.ts';
 
 /** A request and what was answered, for whoever checks. */

@@ -1,7 +1,7 @@
 /** What a seed stands for: how the source reads its own specification, how large the world is, and what goes wrong. */
 
-import { between, makeRng, pick, type Rng, weighted } from '../../src/sandbox/random.ts';
-import type { ServicesOptions } from '../../src/sandbox/services.ts';
+import { between, makeRng, pick, type Rng, weighted } from '../../packages/sandbox/src/random.ts';
+import type { ServicesOptions } from '../../packages/sandbox/src/services.ts';
 
 export interface Plan {
   readonly seed: number;

@@ -1,6 +1,8 @@
 /** A process of Shelfdesk within the simulation, as `start` is one: it tends runs, opens some, and takes jobs. */
 
 import { pino } from 'pino';
+import type { Rng } from '../../packages/sandbox/src/random.ts';
+import { TOKEN } from '../../packages/sandbox/src/switches.ts';
 import { makeBell } from '../../src/bell.ts';
 import { makeBudget } from '../../src/budget/budget.ts';
 import type { Clock } from '../../src/clock.ts';
@@ -12,8 +14,6 @@ import type { Job } from '../../src/queue/job.ts';
 import type { JobQueue } from '../../src/queue/queue.ts';
 import { keepTending, openWaiting, type Tending, tend } from '../../src/queue/tend.ts';
 import { type Working, work } from '../../src/queue/worker.ts';
-import type { Rng } from '../../src/sandbox/random.ts';
-import { TOKEN } from '../../src/sandbox/switches.ts';
 import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
 import type { Database, Door } from './database.ts';
 import { lookbackMs, type Plan } from './plan.ts';

@@ -3,8 +3,8 @@
  * delivered again after a while, one of a process that is stopped too, and any may be for no reason at all.
  */
 import { DelayedError, WaitingError } from 'bullmq';
+import { pick, type Rng } from '../../packages/sandbox/src/random.ts';
 import type { Delivery, JobQueue, Taking } from '../../src/queue/queue.ts';
-import { pick, type Rng } from '../../src/sandbox/random.ts';
 import { type Actor, actor, type Scheduler } from './scheduler.ts';
 
 interface Entry {

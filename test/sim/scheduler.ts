@@ -5,7 +5,7 @@
  * Time moves only when nothing but sleeps is left. So the same seed gives the same history, effect for effect.
  */
 import { setImmediate as everybodyWaits } from 'node:timers/promises';
-import type { Rng } from '../../src/sandbox/random.ts';
+import type { Rng } from '../../packages/sandbox/src/random.ts';
 
 /** Whose effects they are: those of a process end with it, those of the world outside do not. */
 export interface Actor {

@@ -1,6 +1,6 @@
 /** Workers that are started again whenever they end, as whoever runs them would, and what became of those nobody ended. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { pick, type Rng } from '../../src/sandbox/random.ts';
+import { pick, type Rng } from '../../packages/sandbox/src/random.ts';
 import { startWorker, type WorkerProcess } from '../support/workers.ts';
 
 interface Member {

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { makeRng, pick, type Rng } from '../../src/sandbox/random.ts';
+import { makeRng, pick, type Rng } from '../../packages/sandbox/src/random.ts';
 import { migrate } from '../../src/warehouse/migrate.ts';
 import { settingsFor } from '../support/cli.ts';
 import { commandsWith } from './commands.ts';

@@ -1,7 +1,7 @@
 /** What goes wrong in a soak, and how soon the work goes on after each. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { between, type Rng } from '../../src/sandbox/random.ts';
+import { between, type Rng } from '../../packages/sandbox/src/random.ts';
 import type { Crew } from './crew.ts';
 import { type Postgres, patiently, type RedisServer, type Served } from './servers.ts';
 import { usesOf } from './truth.ts';

@@ -1,6 +1,6 @@
 /** What the sandbox truly holds, as its admin port tells it, against the tables. */
 import type pg from 'pg';
-import type { Customer, Message, Named, Ticket, User } from '../../src/sandbox/helpdesk/records.ts';
+import type { Customer, Message, Named, Ticket, User } from '../../packages/sandbox/src/helpdesk/records.ts';
 import { differences } from '../support/mirror.ts';
 import type { Served } from './servers.ts';
 

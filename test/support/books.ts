@@ -3,10 +3,8 @@
  * and what differs afterwards: nothing, if all is well.
  */
 import type pg from 'pg';
-import type { RunResult } from '../../src/commands/follow.ts';
-import type { BooksConfig, Config } from '../../src/config.ts';
-import type { WorldShelf, WorldVolume } from '../../src/sandbox/books/records.ts';
-import { BooksWorld, type NewVolume } from '../../src/sandbox/books/world.ts';
+import type { WorldShelf, WorldVolume } from '../../packages/sandbox/src/books/records.ts';
+import { BooksWorld, type NewVolume } from '../../packages/sandbox/src/books/world.ts';
 import {
   type BooksOptions,
   type Fault,
@@ -14,7 +12,9 @@ import {
   type SandboxOptions,
   type SeenRequest,
   startSandbox,
-} from '../../src/sandbox/server.ts';
+} from '../../packages/sandbox/src/server.ts';
+import type { RunResult } from '../../src/commands/follow.ts';
+import type { BooksConfig, Config } from '../../src/config.ts';
 import { backfillOnce, compare, configFor, noLimits, noSandboxLimits, type Rows, rows, syncOnce } from './mirror.ts';
 import { freshDatabase } from './postgres.ts';
 

@@ -1,8 +1,8 @@
 /** Changes at random moments on random tickets of a sandbox, and how long each one takes to the warehouse. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import type { World } from '../../src/sandbox/helpdesk/world.ts';
-import { pick, type Rng } from '../../src/sandbox/random.ts';
+import type { World } from '../../packages/sandbox/src/helpdesk/world.ts';
+import { pick, type Rng } from '../../packages/sandbox/src/random.ts';
 
 export interface Arrival {
   readonly atMs: number;

@@ -3,13 +3,13 @@
  * three times a day on a clock that only the test moves. The same seed gives the same rows.
  */
 
+import { BOOKS_BASE } from '../../packages/sandbox/src/books/service.ts';
+import { castOf, makeOutbound } from '../../packages/sandbox/src/helpdesk/content.ts';
+import type { Message } from '../../packages/sandbox/src/helpdesk/records.ts';
+import type { WorldTicket } from '../../packages/sandbox/src/helpdesk/rows.ts';
+import { makeRng, type Rng } from '../../packages/sandbox/src/random.ts';
 import { fixedToken } from '../../src/http/dialect.ts';
 import { makeSend } from '../../src/http/send.ts';
-import { BOOKS_BASE } from '../../src/sandbox/books/service.ts';
-import { castOf, makeOutbound } from '../../src/sandbox/helpdesk/content.ts';
-import type { Message } from '../../src/sandbox/helpdesk/records.ts';
-import type { WorldTicket } from '../../src/sandbox/helpdesk/rows.ts';
-import { makeRng, type Rng } from '../../src/sandbox/random.ts';
 import { booksDialect } from '../../src/sources/books/dialect.ts';
 import { shelves } from '../../src/streams/shelves.ts';
 import { volumes } from '../../src/streams/volumes.ts';

@@ -7,19 +7,19 @@ import { createPostgresBackend, type PgPool, Queue, withBackend } from 'bullmq';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect, vi } from 'vitest';
-import { type Account, openAccount } from '../../src/commands/account.ts';
-import type { Config } from '../../src/config.ts';
-import { Interrupted } from '../../src/errors.ts';
-import type { Job } from '../../src/queue/job.ts';
-import { keepTending, tend } from '../../src/queue/tend.ts';
-import { noJobs, work } from '../../src/queue/worker.ts';
 import {
   type Fault,
   type Sandbox,
   type SandboxOptions,
   type SeenRequest,
   startSandbox,
-} from '../../src/sandbox/server.ts';
+} from '../../packages/sandbox/src/server.ts';
+import { type Account, openAccount } from '../../src/commands/account.ts';
+import type { Config } from '../../src/config.ts';
+import { Interrupted } from '../../src/errors.ts';
+import type { Job } from '../../src/queue/job.ts';
+import { keepTending, tend } from '../../src/queue/tend.ts';
+import { noJobs, work } from '../../src/queue/worker.ts';
 import { streams as allStreams } from '../../src/streams/index.ts';
 import { makePool } from '../../src/warehouse/pool.ts';
 import { type NewRun, type RunState, readProgress, type StreamProgress } from '../../src/warehouse/runs.ts';

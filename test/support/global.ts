@@ -14,10 +14,10 @@ import { runMigrations } from 'bullmq';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
+import { openapiJson } from '../../packages/sandbox/src/openapi.ts';
 import { freePort, look, maxLooks, pauseMs, pidFile } from '../../src/embedded/cluster.ts';
 import { isRunning, relocatedName, temporaryFolders, unless } from '../../src/embedded/place.ts';
 import { joinEmbedded } from '../../src/embedded/postgres.ts';
-import { openapiJson } from '../../src/sandbox/openapi.ts';
 import { migrate } from '../../src/warehouse/migrate.ts';
 import { shelfdesk } from './cli.ts';
 import { dockerAnswers } from './docker.ts';
@@ -33,7 +33,7 @@ declare module 'vitest' {
     chromium: string | undefined;
     /** Whether a Docker engine and Docker Compose answer. */
     docker: boolean;
-    /** src/sandbox/openapi.yaml, read once: that takes as long as a test file. */
+    /** packages/sandbox/src/openapi.yaml, read once: that takes as long as a test file. */
     openapi: object;
   }
 }

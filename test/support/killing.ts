@@ -4,8 +4,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { makeRng } from '../../src/sandbox/random.ts';
-import { type Sandbox, type SeenRequest, startSandbox } from '../../src/sandbox/server.ts';
+import { makeRng } from '../../packages/sandbox/src/random.ts';
+import { type Sandbox, type SeenRequest, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { settingsFor } from './cli.ts';
 import { differences } from './mirror.ts';
 import { type Again, type Asked, askedAgain, askedOf, killAtRandom, startWorker } from './workers.ts';

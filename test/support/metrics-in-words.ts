@@ -2,7 +2,7 @@
  * The metrics of a ticket in plain code, from the definitions in words alone: what a second reader of them makes of a
  * conversation, and of what was seen of the ticket over time. It shares nothing with the SQL.
  */
-import type { Message, Ticket } from '../../src/sandbox/helpdesk/records.ts';
+import type { Message, Ticket } from '../../packages/sandbox/src/helpdesk/records.ts';
 
 /** The ticket as it was seen in a version that was new then. */
 export interface Look {

@@ -76,9 +76,12 @@ describe('the image', () => {
       'migrations',
       'node_modules',
       'package.json',
+      'packages/sandbox',
       'src',
     ]);
-    expect(taken.filter(path => path !== 'node_modules' && !names.includes(path!))).toEqual([]);
+    expect(names).toContain('packages/sandbox/src');
+    const built = ['node_modules', 'packages/sandbox'];
+    expect(taken.filter(path => !built.includes(path!) && !names.includes(path!))).toEqual([]);
   });
 
   test('looks after itself as the service does', () => {

@@ -146,6 +146,14 @@ describe('who may import whom', () => {
     );
   });
 
+  test('only demo and sandbox know the package of the sandbox', () => {
+    const known = imports.filter(({ to }) => /sandbox\/?/.test(to) && !to.startsWith('src/'));
+    expect(known.map(({ from, to }) => `${from} → ${to}`)).toEqual([
+      'src/commands/demo.ts → @shelfdesk/sandbox',
+      'src/commands/sandbox.ts → @shelfdesk/sandbox/command',
+    ]);
+  });
+
   test('packages stay where they belong', () => {
     const rooms = (name: string, values = true): string[] => [
       ...new Set(imports.filter(one => one.to === name && (!values || !one.typeOnly)).map(({ from }) => roomOf(from))),
@@ -173,7 +181,7 @@ describe('who may import whom', () => {
     },
   );
 
-  test('the sandbox and the embedded server use what node brings, and pg where they must', () => {
+  test('the embedded server uses what node brings, and pg', () => {
     const packages = (room: string) => [
       ...new Set(
         imports
@@ -181,8 +189,6 @@ describe('who may import whom', () => {
           .map(({ to }) => to),
       ),
     ];
-    // Its interface document and its faults come as text.
-    expect(packages('sandbox').sort()).toEqual(['yaml', 'zod']);
     expect(packages('embedded')).toEqual(['pg']);
   });
 });
@@ -192,14 +198,8 @@ describe('what varies comes in as an argument', () => {
     expect(matching(/\bprocess\.env\b/)).toEqual(['src/config.ts']);
   });
 
-  test('only clock.ts reads the clocks; the sandbox has one as a default', () => {
-    expect(matching(/\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bhrtime\b/)).toEqual([
-      'src/clock.ts',
-      'src/sandbox/clock.ts',
-    ]);
-    expect(matching(/\bDate\.now\(\)/)).toEqual(['src/clock.ts']);
-    const { code } = files.find(({ path }) => path === 'src/sandbox/clock.ts')!;
-    expect(code.replaceAll('given: () => number = Date.now)', '')).not.toContain('Date.now');
+  test('only clock.ts reads the clocks', () => {
+    expect(matching(/\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bhrtime\b/)).toEqual(['src/clock.ts']);
   });
 
   test('only context.ts brings chance in, and cryptographic chance is for names, passwords and sessions', () => {

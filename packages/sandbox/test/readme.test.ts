@@ -1,0 +1,25 @@
+/** What packages/sandbox/README.md says of options, admin endpoints and rules is what the program says and takes. */
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { FAULT_KINDS } from '../src/faults.ts';
+import { Rules } from '../src/rules.ts';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+const text = readFileSync(`${root}packages/sandbox/README.md`, 'utf8');
+const block = (language: string) =>
+  [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(([, all]) => all!);
+
+test('the help is shown as it is printed', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [`${root}packages/sandbox/src/main.ts`, '--help']);
+  expect(block('text').at(-1)).toBe(stdout);
+});
+
+test('the rules are rules, and there is one of each kind', () => {
+  const list = JSON.parse(block('json')[0]!) as { fault: { kind: string } }[];
+  const rules = new Rules(list);
+  expect(rules.list()).toHaveLength(list.length);
+  expect([...new Set(list.map(({ fault }) => fault.kind))].toSorted()).toEqual([...FAULT_KINDS].toSorted());
+});
