@@ -1,7 +1,8 @@
 /** A process that takes credits and settles them as fast as the ledger lets it. Started by sections/fleet.ts. */
-import { makeBudget } from '../src/budget/budget.ts';
+
 import { systemClock } from '../src/clock.ts';
-import { makePool } from '../src/warehouse/pool.ts';
+import { makeBudget } from '../src/engine/budget/budget.ts';
+import { makePool } from '../src/engine/database/pool.ts';
 
 export interface AcquirerOptions {
   readonly url: string;

@@ -4,11 +4,11 @@
  */
 import type pg from 'pg';
 import { makeRng } from '../packages/sandbox/src/random.ts';
-import { plansFor } from '../src/queue/schedule.ts';
-import { streams } from '../src/streams/index.ts';
-import { register } from '../src/warehouse/coverage.ts';
-import { openBackfill } from '../src/warehouse/ranges.ts';
-import { claimSlot } from '../src/warehouse/slots.ts';
+import { register } from '../src/engine/coverage/coverage.ts';
+import { plansFor } from '../src/engine/queue/schedule.ts';
+import { openBackfill } from '../src/engine/runs/ranges.ts';
+import { claimSlot } from '../src/engine/runs/slots.ts';
+import { streams } from '../src/sources/index.ts';
 import { lookbackMs } from '../test/sim/plan.ts';
 import { account } from '../test/sim/process.ts';
 import { changeOne } from '../test/support/changes.ts';

@@ -1,10 +1,10 @@
 /** Reads random shelves, or volumes, again while nobody wants the requests, and compares them with what is here. */
 import { z } from 'zod';
-import { defineJob } from '../src/queue/job.ts';
-import { shelves } from '../src/streams/shelves.ts';
-import { volumes } from '../src/streams/volumes.ts';
-import { auditBooks as audit } from '../src/sync/audit.ts';
-import { runStream } from '../src/sync/run-stream.ts';
+import { runStream } from '../src/engine/load/run-stream.ts';
+import { defineJob } from '../src/engine/queue/job.ts';
+import { auditBooks as audit } from '../src/engine/verify/audit.ts';
+import { shelves } from '../src/sources/books/shelves.ts';
+import { volumes } from '../src/sources/books/volumes.ts';
 
 export const auditBooks = defineJob({
   name: 'audit-books',

@@ -1,10 +1,10 @@
 /** Reads random tickets again with their messages, and compares them with what is here. */
 import { z } from 'zod';
-import { defineJob } from '../src/queue/job.ts';
-import { listStream } from '../src/streams/index.ts';
-import { messages } from '../src/streams/messages.ts';
-import { audit } from '../src/sync/audit.ts';
-import { runStream } from '../src/sync/run-stream.ts';
+import { runStream } from '../src/engine/load/run-stream.ts';
+import { defineJob } from '../src/engine/queue/job.ts';
+import { audit } from '../src/engine/verify/audit.ts';
+import { messages } from '../src/sources/helpdesk/messages.ts';
+import { listStream } from '../src/sources/index.ts';
 
 export const auditTickets = defineJob({
   name: 'audit-tickets',

@@ -1,9 +1,9 @@
 /** Fills the holes of one list stream, in the range that its run names. */
 import { z } from 'zod';
-import { defineJob } from '../src/queue/job.ts';
-import { listStream } from '../src/streams/index.ts';
-import { runStream } from '../src/sync/run-stream.ts';
-import { backfillList } from '../src/sync/sync.ts';
+import { backfillList } from '../src/engine/load/list-loop.ts';
+import { runStream } from '../src/engine/load/run-stream.ts';
+import { defineJob } from '../src/engine/queue/job.ts';
+import { listStream } from '../src/sources/index.ts';
 
 export const backfillStream = defineJob({
   name: 'backfill-stream',

@@ -1,9 +1,9 @@
 /** Reads the messages of the tickets that wait for them, and for a backfill also those that it reads again. */
 import { z } from 'zod';
-import { defineJob } from '../src/queue/job.ts';
-import { messages } from '../src/streams/messages.ts';
-import { hydrate, isDone } from '../src/sync/hydrate.ts';
-import { runStream } from '../src/sync/run-stream.ts';
+import { hydrate, isDone } from '../src/engine/load/detail-loop.ts';
+import { runStream } from '../src/engine/load/run-stream.ts';
+import { defineJob } from '../src/engine/queue/job.ts';
+import { messages } from '../src/sources/helpdesk/messages.ts';
 
 export const hydrateMessages = defineJob({
   name: 'hydrate-messages',

@@ -1,9 +1,9 @@
 /** Asks for the volumes that wait, or are due again, by their id. */
 import { z } from 'zod';
-import { defineJob } from '../src/queue/job.ts';
-import { volumes } from '../src/streams/volumes.ts';
-import { runStream } from '../src/sync/run-stream.ts';
-import { hydrateVolumes as hydrate } from '../src/sync/volumes.ts';
+import { runStream } from '../src/engine/load/run-stream.ts';
+import { defineJob } from '../src/engine/queue/job.ts';
+import { hydrateVolumes as hydrate } from '../src/sources/books/volume-loop.ts';
+import { volumes } from '../src/sources/books/volumes.ts';
 
 export const hydrateVolumes = defineJob({
   name: 'hydrate-volumes',

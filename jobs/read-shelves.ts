@@ -1,10 +1,10 @@
 /** Reads the shelves of the catalog, and which volumes are on those that have changed. */
 import { z } from 'zod';
-import { defineJob } from '../src/queue/job.ts';
-import { shelves } from '../src/streams/shelves.ts';
-import { runStream } from '../src/sync/run-stream.ts';
-import { readShelves as read } from '../src/sync/shelves.ts';
-import { isLeftToOthers } from '../src/sync/sync.ts';
+import { isLeftToOthers } from '../src/engine/load/list-loop.ts';
+import { runStream } from '../src/engine/load/run-stream.ts';
+import { defineJob } from '../src/engine/queue/job.ts';
+import { readShelves as read } from '../src/sources/books/shelf-loop.ts';
+import { shelves } from '../src/sources/books/shelves.ts';
 
 export const readShelves = defineJob({
   name: 'read-shelves',

@@ -1,9 +1,9 @@
 /** Reads again what is due of one list stream, for what nothing announces, and asks for what seems to be gone. */
 import { z } from 'zod';
-import { defineJob } from '../src/queue/job.ts';
-import { listStream } from '../src/streams/index.ts';
-import { runStream } from '../src/sync/run-stream.ts';
-import { sweepStream as sweep } from '../src/sync/sweep.ts';
+import { sweepStream as sweep } from '../src/engine/deletions/sweep.ts';
+import { runStream } from '../src/engine/load/run-stream.ts';
+import { defineJob } from '../src/engine/queue/job.ts';
+import { listStream } from '../src/sources/index.ts';
 
 export const sweepStream = defineJob({
   name: 'sweep-stream',

@@ -1,9 +1,9 @@
 /** Extends the top of one list stream to now. */
 import { z } from 'zod';
-import { defineJob } from '../src/queue/job.ts';
-import { listStream } from '../src/streams/index.ts';
-import { runStream } from '../src/sync/run-stream.ts';
-import { isLeftToOthers, syncList } from '../src/sync/sync.ts';
+import { isLeftToOthers, syncList } from '../src/engine/load/list-loop.ts';
+import { runStream } from '../src/engine/load/run-stream.ts';
+import { defineJob } from '../src/engine/queue/job.ts';
+import { listStream } from '../src/sources/index.ts';
 
 export const syncStream = defineJob({
   name: 'sync-stream',

@@ -1,13 +1,13 @@
 /** Reads one stream again, all of it or a sample, and compares it with what is here. */
 import { z } from 'zod';
-import { defineJob } from '../src/queue/job.ts';
-import { listStream } from '../src/streams/index.ts';
-import { messages } from '../src/streams/messages.ts';
-import { shelves } from '../src/streams/shelves.ts';
-import { volumes } from '../src/streams/volumes.ts';
-import { runStream } from '../src/sync/run-stream.ts';
-import { verifyStream as verify } from '../src/sync/verify.ts';
-import { verifyBooks } from '../src/sync/verify-books.ts';
+import { runStream } from '../src/engine/load/run-stream.ts';
+import { defineJob } from '../src/engine/queue/job.ts';
+import { verifyStream as verify } from '../src/engine/verify/verify.ts';
+import { shelves } from '../src/sources/books/shelves.ts';
+import { verifyBooks } from '../src/sources/books/verify.ts';
+import { volumes } from '../src/sources/books/volumes.ts';
+import { messages } from '../src/sources/helpdesk/messages.ts';
+import { listStream } from '../src/sources/index.ts';
 
 export const verifyStream = defineJob({
   name: 'verify-stream',

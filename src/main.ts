@@ -16,40 +16,40 @@ import { readShelves } from '../jobs/read-shelves.ts';
 import { sweepStream } from '../jobs/sweep-stream.ts';
 import { syncStream } from '../jobs/sync-stream.ts';
 import { verifyStream } from '../jobs/verify-stream.ts';
-import type { Act, AddCommand, Deps } from './commands/command.ts';
-import { allowClosedPipes, say, style } from './commands/terminal.ts';
-import { chooseAccount, oneAccount, readFleet, startedByNpx } from './config.ts';
+import { chooseAccount, oneAccount, readFleet, startedByNpx } from './app/config.ts';
+import type { Act, AddCommand, Deps } from './cli/command.ts';
+import { allowClosedPipes, say, style } from './cli/output/terminal.ts';
 import { Away, exitCodes, Interrupted, isAway, ShelfdeskError } from './errors.ts';
 
 /** Each with what it needs, which nobody waits for who asks for another one. */
 const commands: Record<string, () => Promise<AddCommand>> = {
-  demo: async () => (await import('./commands/demo.ts')).addDemo,
-  start: async () => (await import('./commands/start.ts')).addStart,
-  sync: async () => (await import('./commands/sync.ts')).addSync,
-  backfill: async () => (await import('./commands/backfill.ts')).addBackfill,
-  sweep: async () => (await import('./commands/sweep.ts')).addSweep,
-  plan: async () => (await import('./commands/plan.ts')).addPlan,
-  verify: async () => (await import('./commands/verify.ts')).addVerify,
-  status: async () => (await import('./commands/status.ts')).addStatus,
-  why: async () => (await import('./commands/why.ts')).addWhy,
-  rejects: async () => (await import('./commands/rejects.ts')).addRejects,
-  drift: async () => (await import('./commands/drift.ts')).addDrift,
-  runs: async () => (await import('./commands/runs.ts')).addRuns,
-  pause: async () => (await import('./commands/pause.ts')).addPause,
-  resume: async () => (await import('./commands/resume.ts')).addResume,
-  erase: async () => (await import('./commands/erase.ts')).addErase,
-  schedule: async () => (await import('./commands/schedule.ts')).addSchedule,
-  sql: async () => (await import('./commands/sql.ts')).addSql,
-  schema: async () => (await import('./commands/schema.ts')).addSchema,
-  query: async () => (await import('./commands/query.ts')).addQuery,
-  db: async () => (await import('./commands/db.ts')).addDb,
-  sandbox: async () => (await import('./commands/sandbox.ts')).addSandbox,
-  web: async () => (await import('./commands/web.ts')).addWeb,
-  reader: async () => (await import('./commands/reader.ts')).addReader,
-  migrate: async () => (await import('./commands/migrate.ts')).addMigrate,
-  calendar: async () => (await import('./commands/calendar.ts')).addCalendar,
-  doctor: async () => (await import('./commands/doctor.ts')).addDoctor,
-  health: async () => (await import('./commands/health.ts')).addHealth,
+  demo: async () => (await import('./cli/setup/demo.ts')).addDemo,
+  start: async () => (await import('./cli/work/start.ts')).addStart,
+  sync: async () => (await import('./cli/work/sync.ts')).addSync,
+  backfill: async () => (await import('./cli/work/backfill.ts')).addBackfill,
+  sweep: async () => (await import('./cli/work/sweep.ts')).addSweep,
+  plan: async () => (await import('./cli/work/plan.ts')).addPlan,
+  verify: async () => (await import('./cli/work/verify.ts')).addVerify,
+  status: async () => (await import('./cli/look/status.ts')).addStatus,
+  why: async () => (await import('./cli/look/why.ts')).addWhy,
+  rejects: async () => (await import('./cli/look/rejects.ts')).addRejects,
+  drift: async () => (await import('./cli/look/drift.ts')).addDrift,
+  runs: async () => (await import('./cli/work/runs.ts')).addRuns,
+  pause: async () => (await import('./cli/work/pause.ts')).addPause,
+  resume: async () => (await import('./cli/work/resume.ts')).addResume,
+  erase: async () => (await import('./cli/setup/erase.ts')).addErase,
+  schedule: async () => (await import('./cli/work/schedule.ts')).addSchedule,
+  sql: async () => (await import('./cli/look/sql.ts')).addSql,
+  schema: async () => (await import('./cli/look/schema.ts')).addSchema,
+  query: async () => (await import('./cli/look/query.ts')).addQuery,
+  db: async () => (await import('./cli/setup/db.ts')).addDb,
+  sandbox: async () => (await import('./cli/setup/sandbox.ts')).addSandbox,
+  web: async () => (await import('./cli/look/web.ts')).addWeb,
+  reader: async () => (await import('./cli/setup/reader.ts')).addReader,
+  migrate: async () => (await import('./cli/setup/migrate.ts')).addMigrate,
+  calendar: async () => (await import('./cli/setup/calendar.ts')).addCalendar,
+  doctor: async () => (await import('./cli/look/doctor.ts')).addDoctor,
+  health: async () => (await import('./cli/look/health.ts')).addHealth,
 };
 const jobs = [
   syncStream,

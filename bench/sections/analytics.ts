@@ -3,11 +3,11 @@
  * Words are as frequent as in a language: the second one stands in half as many messages as the first, and so on.
  */
 import type pg from 'pg';
-import { tickets as stream } from '../../src/streams/tickets.ts';
-import { singleBatch } from '../../src/sync/batch.ts';
-import { writeBatch } from '../../src/warehouse/commit.ts';
-import { eraseCustomer } from '../../src/warehouse/operations.ts';
-import { makePool, transaction } from '../../src/warehouse/pool.ts';
+import { writeBatch } from '../../src/engine/commit/commit.ts';
+import { makePool, transaction } from '../../src/engine/database/pool.ts';
+import { singleBatch } from '../../src/engine/load/batch.ts';
+import { eraseCustomer } from '../../src/engine/runs/operations.ts';
+import { tickets as stream } from '../../src/sources/helpdesk/tickets.ts';
 import { fillBySql } from '../desk-by-sql.ts';
 import { openDatabase } from '../lab.ts';
 import type { Report, Section } from '../report.ts';

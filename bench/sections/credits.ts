@@ -1,8 +1,9 @@
 /** Credits of whole runs of the program, as the source counts them, over the least that could do. */
-import { plansFor } from '../../src/queue/schedule.ts';
-import { transaction } from '../../src/warehouse/pool.ts';
-import { lockAccount, openRun } from '../../src/warehouse/runs.ts';
-import { claimSlot } from '../../src/warehouse/slots.ts';
+
+import { transaction } from '../../src/engine/database/pool.ts';
+import { plansFor } from '../../src/engine/queue/schedule.ts';
+import { lockAccount, openRun } from '../../src/engine/runs/runs.ts';
+import { claimSlot } from '../../src/engine/runs/slots.ts';
 import { account } from '../../test/sim/process.ts';
 import { openDatabase } from '../lab.ts';
 import type { Report, Section } from '../report.ts';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { openQueue } from '../../src/queue/queue.ts';
+import { openQueue } from '../../src/engine/queue/queue.ts';
 import { startRedis } from '../../test/soak/servers.ts';
 import type { AcquirerOptions } from '../acquirer.ts';
 import { cpuOf, memoryOf, serverCpu } from '../cpu.ts';

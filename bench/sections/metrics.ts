@@ -1,9 +1,9 @@
 /** What history and metrics add to the work of PostgreSQL: seconds of CPU of the one session that writes, with triggers on and off. */
 import { readFileSync } from 'node:fs';
 import type pg from 'pg';
-import { tickets as stream } from '../../src/streams/tickets.ts';
-import { type Batch, writeBatch } from '../../src/warehouse/commit.ts';
-import { makePool, transaction, withKeptPlans } from '../../src/warehouse/pool.ts';
+import { type Batch, writeBatch } from '../../src/engine/commit/commit.ts';
+import { makePool, transaction, withKeptPlans } from '../../src/engine/database/pool.ts';
+import { tickets as stream } from '../../src/sources/helpdesk/tickets.ts';
 import { told } from '../../test/support/told.ts';
 import { openDatabase } from '../lab.ts';
 import type { Section } from '../report.ts';

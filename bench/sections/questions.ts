@@ -3,8 +3,8 @@
  * account. Then every join of the star by its keys, as a BI tool writes it.
  */
 import pg from 'pg';
-import { readQueries } from '../../src/commands/query.ts';
-import { readCatalog } from '../../src/schema/catalog.ts';
+import { readCatalog } from '../../src/analytics/catalog.ts';
+import { readQueries } from '../../src/cli/look/query.ts';
 import { letReaderIn } from '../../test/support/readers.ts';
 import { starJoins } from '../../test/support/star-joins.ts';
 import { fillBySql } from '../desk-by-sql.ts';

@@ -1,6 +1,6 @@
 /** What a hydration costs and takes on disk, and a model of many accounts that goes on from there: the figures of docs/SCALE.md. */
 import { fileURLToPath } from 'node:url';
-import { connectionsOf, lookersMost } from '../../src/warehouse/pool.ts';
+import { connectionsOf, lookersMost } from '../../src/engine/database/pool.ts';
 import { openDatabase } from '../lab.ts';
 import { runOurs, startSource } from '../load.ts';
 import { medianOf, type Section } from '../report.ts';

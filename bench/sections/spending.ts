@@ -2,10 +2,10 @@
 
 import { makeRng } from '../../packages/sandbox/src/random.ts';
 import { TOKEN } from '../../packages/sandbox/src/switches.ts';
-import type { Lane } from '../../src/budget/budget.ts';
-import { plansFor } from '../../src/queue/schedule.ts';
+import type { Lane } from '../../src/engine/budget/budget.ts';
+import { plansFor } from '../../src/engine/queue/schedule.ts';
+import { claimSlot } from '../../src/engine/runs/slots.ts';
 import { getTicketInDetail } from '../../src/sources/helpdesk/endpoints.ts';
-import { claimSlot } from '../../src/warehouse/slots.ts';
 import { account } from '../../test/sim/process.ts';
 import { openDatabase } from '../lab.ts';
 import type { Section } from '../report.ts';

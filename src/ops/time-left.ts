@@ -1,6 +1,6 @@
 /** Until what waits is in, at the credits that the limits allow. */
-import type { Config } from '../config.ts';
-import type { SourceName } from '../http/request.ts';
+import type { Config } from '../app/config.ts';
+import type { SourceName } from '../engine/http/request.ts';
 
 /** Of a stream that is asked for by id. */
 export interface Waiting {

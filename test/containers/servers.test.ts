@@ -3,7 +3,7 @@ import pg from 'pg';
 import { GenericContainer, type StartedTestContainer, Wait } from 'testcontainers';
 import { expect, test } from 'vitest';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
-import { migrate } from '../../src/warehouse/migrate.ts';
+import { migrate } from '../../src/engine/database/migrate.ts';
 import { readCompose } from '../support/compose.ts';
 import { describeOnDocker, patience } from '../support/docker.ts';
 import { configFor, differences, noSandboxLimits, syncOnce } from '../support/mirror.ts';

@@ -3,21 +3,21 @@
  * ones are all there and right, and the hostile one is stored or a reject.
  */
 import { pino } from 'pino';
-import type { JobContext } from '../../src/context.ts';
-import { makeSend } from '../../src/http/send.ts';
+import type { JobContext } from '../../src/app/context.ts';
+import { register } from '../../src/engine/coverage/coverage.ts';
+import { makeSend } from '../../src/engine/http/send.ts';
+import { listBatch } from '../../src/engine/load/batch.ts';
+import { commitDetail } from '../../src/engine/load/detail.ts';
+import { commitRecords, requestPage } from '../../src/engine/load/list-loop.ts';
+import type { Claim } from '../../src/engine/runs/claims.ts';
 import { booksDialect } from '../../src/sources/books/dialect.ts';
-import { listStream } from '../../src/streams/index.ts';
-import { messages } from '../../src/streams/messages.ts';
-import { shelves } from '../../src/streams/shelves.ts';
-import type { ShelfStream } from '../../src/streams/stream.ts';
-import { volumes } from '../../src/streams/volumes.ts';
-import { listBatch } from '../../src/sync/batch.ts';
-import { commitDetail } from '../../src/sync/detail.ts';
-import { readShelves } from '../../src/sync/shelves.ts';
-import { commitRecords, requestPage } from '../../src/sync/sync.ts';
-import { hydrateVolumes } from '../../src/sync/volumes.ts';
-import type { Claim } from '../../src/warehouse/claims.ts';
-import { register } from '../../src/warehouse/coverage.ts';
+import { readShelves } from '../../src/sources/books/shelf-loop.ts';
+import { shelves } from '../../src/sources/books/shelves.ts';
+import { hydrateVolumes } from '../../src/sources/books/volume-loop.ts';
+import { volumes } from '../../src/sources/books/volumes.ts';
+import { messages } from '../../src/sources/helpdesk/messages.ts';
+import { listStream } from '../../src/sources/index.ts';
+import type { ShelfStream } from '../../src/sources/source.ts';
 import { iso, message, type Scripted, scripted, second, ticket } from '../support/scripted.ts';
 import { Chance, hostile, textOf } from './records.ts';
 

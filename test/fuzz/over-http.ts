@@ -4,14 +4,14 @@
  */
 
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
+import { runSweep } from '../../src/cli/work/sweep.ts';
 import { systemClock } from '../../src/clock.ts';
-import { runSweep } from '../../src/commands/sweep.ts';
+import { listRejects } from '../../src/engine/commit/rejects.ts';
+import { makePool } from '../../src/engine/database/pool.ts';
+import { isObject } from '../../src/engine/http/request.ts';
+import { replay } from '../../src/engine/load/replay.ts';
 import { exitCodes } from '../../src/errors.ts';
-import { isObject } from '../../src/http/request.ts';
-import { streams } from '../../src/streams/index.ts';
-import { replay } from '../../src/sync/replay.ts';
-import { makePool } from '../../src/warehouse/pool.ts';
-import { listRejects } from '../../src/warehouse/rejects.ts';
+import { streams } from '../../src/sources/index.ts';
 import { booksConfig } from '../support/books.ts';
 import { configFor, differences, jobs, noSandboxLimits, syncOnce, verifyOnce } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';

@@ -3,10 +3,10 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type AlarmConfig, readConfig } from '../../src/app/config.ts';
 import type { Clock } from '../../src/clock.ts';
-import { type AlarmConfig, readConfig } from '../../src/config.ts';
 import { UsageError } from '../../src/errors.ts';
-import { keepAlarms, lookAfterAlarms, toldOf } from '../../src/ops/alarms.ts';
+import { keepAlarms, lookAfterAlarms, toldOf } from '../../src/ops/alarms/send-alarms.ts';
 import { eventually } from '../support/desk.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 

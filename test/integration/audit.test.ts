@@ -1,9 +1,9 @@
 /** Certainty: what random checks prove, and the run that makes them while nobody wants the credits. */
 import { expect, test } from 'vitest';
 import { auditTickets } from '../../jobs/audit-tickets.ts';
-import { openWaiting } from '../../src/queue/tend.ts';
-import { chooseAtRandom } from '../../src/warehouse/audit.ts';
-import { readProgress } from '../../src/warehouse/runs.ts';
+import { openWaiting } from '../../src/engine/queue/reconcile.ts';
+import { readProgress } from '../../src/engine/runs/runs.ts';
+import { chooseAtRandom } from '../../src/engine/verify/findings.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { differences } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';

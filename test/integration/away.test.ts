@@ -6,7 +6,7 @@ import { renameSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { describe, expect, type TestContext, test } from 'vitest';
-import { migrate } from '../../src/warehouse/migrate.ts';
+import { migrate } from '../../src/engine/database/migrate.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { startOwnServer } from '../support/own-server.ts';
 import { freshDatabase } from '../support/postgres.ts';

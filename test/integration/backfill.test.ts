@@ -8,8 +8,8 @@ import {
   type SeenRequest,
   startSandbox,
 } from '../../packages/sandbox/src/server.ts';
+import { retryRun } from '../../src/engine/runs/operations.ts';
 import { Interrupted } from '../../src/errors.ts';
-import { retryRun } from '../../src/warehouse/operations.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { long } from '../support/long.ts';
 import { backfillOnce, configFor, differences, noSandboxLimits, syncOnce } from '../support/mirror.ts';

@@ -8,12 +8,12 @@ import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
-import { type BooksConfig, readConfig } from '../../src/config.ts';
-import { type Books, openContext } from '../../src/context.ts';
+import { type BooksConfig, readConfig } from '../../src/app/config.ts';
+import { type Books, openContext } from '../../src/app/context.ts';
+import { makePool } from '../../src/engine/database/pool.ts';
+import type { Reply, Request } from '../../src/engine/http/request.ts';
 import { exitCodes, Fatal, Gone, Retry, ShelfdeskError, Spent } from '../../src/errors.ts';
-import type { Reply, Request } from '../../src/http/request.ts';
 import { addVolume, getVolume, listShelves, listVolumes, myLibrary } from '../../src/sources/books/endpoints.ts';
-import { makePool } from '../../src/warehouse/pool.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 type Says = { status?: number; body?: unknown; headers?: Record<string, string>; drop?: true };

@@ -1,10 +1,10 @@
 /** A catalog in trouble: what fails, what is refused, what cannot be stored. Everything else goes on. */
 import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../packages/sandbox/src/server.ts';
-import { readStatus, type StreamStatus } from '../../src/commands/status.ts';
+import { readStatus, type StreamStatus } from '../../src/cli/look/status.ts';
+import { transaction } from '../../src/engine/database/pool.ts';
+import { wakeBackfills } from '../../src/engine/runs/ranges.ts';
 import { Interrupted } from '../../src/errors.ts';
-import { transaction } from '../../src/warehouse/pool.ts';
-import { wakeBackfills } from '../../src/warehouse/ranges.ts';
 import { addShelf, addVolumes, bookDifferences, type Catalog, dayMs, openCatalog, placesOf } from '../support/books.ts';
 import { long } from '../support/long.ts';
 import { backfillOnce, differences, syncOnce } from '../support/mirror.ts';

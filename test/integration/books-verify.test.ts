@@ -2,9 +2,9 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { auditBooks } from '../../jobs/audit-books.ts';
-import { type JobContext, openContext } from '../../src/context.ts';
-import { openWaiting } from '../../src/queue/tend.ts';
-import { readProgress } from '../../src/warehouse/runs.ts';
+import { type JobContext, openContext } from '../../src/app/context.ts';
+import { openWaiting } from '../../src/engine/queue/reconcile.ts';
+import { readProgress } from '../../src/engine/runs/runs.ts';
 import { addShelf, type Catalog, openCatalog } from '../support/books.ts';
 import { long } from '../support/long.ts';
 import { verifyOnce } from '../support/mirror.ts';

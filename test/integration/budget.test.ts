@@ -5,8 +5,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import pg from 'pg';
 import { expect, test, vi } from 'vitest';
-import { type BudgetDeps, makeBudget } from '../../src/budget/budget.ts';
 import { systemClock } from '../../src/clock.ts';
+import { type BudgetDeps, makeBudget } from '../../src/engine/budget/budget.ts';
 import { Spent, UsageError } from '../../src/errors.ts';
 import { freshDatabase } from '../support/postgres.ts';
 

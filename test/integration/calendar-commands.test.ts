@@ -1,7 +1,7 @@
 /** `calendar` at a terminal: hours as people write them, who keeps them, and metrics that follow at once. */
 import { CommanderError } from 'commander';
 import { expect, test } from 'vitest';
-import { addCalendar } from '../../src/commands/calendar.ts';
+import { addCalendar } from '../../src/cli/setup/calendar.ts';
 import { command } from '../support/command.ts';
 import { configFor } from '../support/mirror.ts';
 import { message, scripted, ticket } from '../support/scripted.ts';

@@ -12,7 +12,7 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../packages/sandbox/src/server.ts';
-import { ask } from '../../src/commands/sql.ts';
+import { ask } from '../../src/cli/look/sql.ts';
 import { type Finished, settingsFor, shelfdesk } from '../support/cli.ts';
 import { long } from '../support/long.ts';
 import { noSandboxLimits } from '../support/mirror.ts';

@@ -1,12 +1,12 @@
 /** `runs`, `pause` and `resume` at a terminal, and what a command says whose run is paused or canceled. */
 import { describe, expect, test } from 'vitest';
-import { addPause } from '../../src/commands/pause.ts';
-import { addResume } from '../../src/commands/resume.ts';
-import { addRuns, runRetry } from '../../src/commands/runs.ts';
+import { addPause } from '../../src/cli/work/pause.ts';
+import { addResume } from '../../src/cli/work/resume.ts';
+import { addRuns, runRetry } from '../../src/cli/work/runs.ts';
+import { finish } from '../../src/engine/runs/claims.ts';
+import { cancelRun, pause, resume } from '../../src/engine/runs/operations.ts';
+import { claimSlot } from '../../src/engine/runs/slots.ts';
 import { Retry } from '../../src/errors.ts';
-import { finish } from '../../src/warehouse/claims.ts';
-import { cancelRun, pause, resume } from '../../src/warehouse/operations.ts';
-import { claimSlot } from '../../src/warehouse/slots.ts';
 import { command } from '../support/command.ts';
 import { eventually, openDesk } from '../support/desk.ts';
 import { long } from '../support/long.ts';

@@ -3,7 +3,7 @@
  * seconds, also where it waits for a credit, and the queue is clean afterwards (SPEC I20).
  */
 import { describe, expect, test } from 'vitest';
-import { cancelRun, pause, resume, retryRun } from '../../src/warehouse/operations.ts';
+import { cancelRun, pause, resume, retryRun } from '../../src/engine/runs/operations.ts';
 import { type Desk, eventually, openDesk } from '../support/desk.ts';
 import { long } from '../support/long.ts';
 import { differences, noLimits } from '../support/mirror.ts';

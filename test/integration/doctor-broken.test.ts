@@ -10,11 +10,11 @@ import { type Sandbox, type SandboxOptions, startSandbox } from '../../packages/
 import { BLOCKED_TOKEN } from '../../packages/sandbox/src/switches.ts';
 import { systemClock } from '../../src/clock.ts';
 import { freePort } from '../../src/embedded/cluster.ts';
-import { ok } from '../../src/ops/checks/check.ts';
-import { judgeDisk } from '../../src/ops/checks/database.ts';
-import { judgeVersion } from '../../src/ops/checks/queue.ts';
-import { asCheck, totalCount } from '../../src/ops/checks/readings.ts';
-import { openQueue } from '../../src/queue/queue.ts';
+import { openQueue } from '../../src/engine/queue/queue.ts';
+import { ok } from '../../src/ops/doctor/checks/check.ts';
+import { judgeDisk } from '../../src/ops/doctor/checks/database.ts';
+import { judgeVersion } from '../../src/ops/doctor/checks/queue.ts';
+import { asCheck, totalCount } from '../../src/ops/doctor/checks/source-behaviour.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { eventually } from '../support/desk.ts';
 import { type Examined, type Examining, examined, only, someFolder } from '../support/examined.ts';

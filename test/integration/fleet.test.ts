@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import type { SandboxOptions } from '../../packages/sandbox/src/server.ts';
 import { systemClock } from '../../src/clock.ts';
-import { attend, liveWorkers } from '../../src/warehouse/workers.ts';
+import { attend, liveWorkers } from '../../src/engine/runs/workers.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { type Fleet, openFleet } from '../support/fleet.ts';
 import { long } from '../support/long.ts';

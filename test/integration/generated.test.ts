@@ -4,10 +4,10 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { nameOf, type Relation, readCatalog, type Schema } from '../../src/schema/catalog.ts';
-import { dbtSources, valuesIn } from '../../src/schema/dbt.ts';
-import { dictionary } from '../../src/schema/dictionary.ts';
-import { mermaid } from '../../src/schema/erd.ts';
+import { nameOf, type Relation, readCatalog, type Schema } from '../../src/analytics/catalog.ts';
+import { dbtSources, valuesIn } from '../../src/analytics/dbt.ts';
+import { dictionary } from '../../src/analytics/dictionary.ts';
+import { mermaid } from '../../src/analytics/erd.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { svgOf } from '../support/diagram.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';

@@ -1,7 +1,7 @@
 /** When a run that reads messages is opened of its own accord, and when not. */
 import { expect, test } from 'vitest';
+import { openWaiting } from '../../src/engine/queue/reconcile.ts';
 import { FencedOff } from '../../src/errors.ts';
-import { openWaiting } from '../../src/queue/tend.ts';
 import { counted, counts, message, open, type Scripted, scripted, ticket } from '../support/scripted.ts';
 
 async function withWaitingTicket(): Promise<Scripted> {

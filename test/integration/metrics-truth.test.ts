@@ -8,7 +8,7 @@ import { ticketRecord } from '../../packages/sandbox/src/helpdesk/records.ts';
 import type { World } from '../../packages/sandbox/src/helpdesk/world.ts';
 import { makeRng } from '../../packages/sandbox/src/random.ts';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
-import { makePool } from '../../src/warehouse/pool.ts';
+import { makePool } from '../../src/engine/database/pool.ts';
 import { long } from '../support/long.ts';
 import { type Business, type Look, type Metrics, metricsInWords } from '../support/metrics-in-words.ts';
 import { configFor, noSandboxLimits, syncOnce } from '../support/mirror.ts';

@@ -6,11 +6,11 @@ import { inspect, promisify } from 'node:util';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { joinEmbedded } from '../../src/embedded/postgres.ts';
-import { tickets } from '../../src/streams/tickets.ts';
-import { migrate, pendingMigrations } from '../../src/warehouse/migrate.ts';
-import { makePool, transaction } from '../../src/warehouse/pool.ts';
-import { letIn } from '../../src/warehouse/readers.ts';
-import { buryTicket } from '../../src/warehouse/waiting.ts';
+import { migrate, pendingMigrations } from '../../src/engine/database/migrate.ts';
+import { makePool, transaction } from '../../src/engine/database/pool.ts';
+import { buryTicket } from '../../src/engine/load/waiting.ts';
+import { letIn } from '../../src/privacy/readers.ts';
+import { tickets } from '../../src/sources/helpdesk/tickets.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { removeServer } from '../support/global.ts';
 import { long } from '../support/long.ts';
@@ -400,7 +400,7 @@ test('a dead connection while waiting for the lock ends with an error, not with 
 
 test('nothing is printed', async () => {
   await using db = await emptyDatabase();
-  const module = new URL('../../src/warehouse/migrate.ts', import.meta.url);
+  const module = new URL('../../src/engine/database/migrate.ts', import.meta.url);
   const program = `import { migrate } from '${module}'; await migrate('${db.url}');`;
   const { stdout, stderr } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program]);
   expect({ stdout, stderr }).toEqual({ stdout: '', stderr: '' });

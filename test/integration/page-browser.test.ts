@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { makePool } from '../../src/warehouse/pool.ts';
+import { makePool } from '../../src/engine/database/pool.ts';
 import { describeInBrowser } from '../support/browser.ts';
 import { eventually } from '../support/desk.ts';
 import { long } from '../support/long.ts';

@@ -2,14 +2,14 @@
 import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { addWeb } from '../../src/cli/look/web.ts';
 import { systemClock } from '../../src/clock.ts';
-import { addWeb } from '../../src/commands/web.ts';
-import { cookieName, mostTries, sessionMs } from '../../src/ops/auth.ts';
-import { creditBuckets } from '../../src/ops/credits.ts';
-import { pathOf } from '../../src/ops/page/fleet.ts';
-import { amount, escaped, lasting } from '../../src/ops/page/html.ts';
-import { demandSafe } from '../../src/ops/server.ts';
-import { type OpenQueue, openQueue } from '../../src/queue/queue.ts';
+import { type OpenQueue, openQueue } from '../../src/engine/queue/queue.ts';
+import { cookieName, mostTries, sessionMs } from '../../src/ops/page/auth.ts';
+import { creditBuckets } from '../../src/ops/page/credits.ts';
+import { pathOf } from '../../src/ops/page/render/fleet.ts';
+import { amount, escaped, lasting } from '../../src/ops/page/render/html.ts';
+import { demandSafe } from '../../src/ops/page/server.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { command } from '../support/command.ts';
 import {

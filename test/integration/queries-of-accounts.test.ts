@@ -1,8 +1,8 @@
 /** The questions of docs/queries over several accounts: each row is of one account, and says of which. */
 import { expect, test } from 'vitest';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
-import { readQueries } from '../../src/commands/query.ts';
-import { ask, askAccounts } from '../../src/commands/sql.ts';
+import { readQueries } from '../../src/cli/look/query.ts';
+import { ask, askAccounts } from '../../src/cli/look/sql.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { long } from '../support/long.ts';
 import { configFor, noSandboxLimits, syncOnce } from '../support/mirror.ts';

@@ -2,9 +2,9 @@
 import type pg from 'pg';
 import { expect, test } from 'vitest';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
-import { addReader } from '../../src/commands/reader.ts';
-import { lineFor } from '../../src/warehouse/line.ts';
-import { stoppedDumpers } from '../../src/warehouse/readers.ts';
+import { addReader } from '../../src/cli/setup/reader.ts';
+import { lineFor } from '../../src/engine/database/connection-url.ts';
+import { stoppedDumpers } from '../../src/privacy/readers.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { command } from '../support/command.ts';
 import { long } from '../support/long.ts';

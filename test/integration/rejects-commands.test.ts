@@ -1,7 +1,7 @@
 /** `rejects` and `drift`: what was set aside is listed, shown, and stored from what came then. */
 import { expect, test } from 'vitest';
-import { addDrift } from '../../src/commands/drift.ts';
-import { addRejects } from '../../src/commands/rejects.ts';
+import { addDrift } from '../../src/cli/look/drift.ts';
+import { addRejects } from '../../src/cli/look/rejects.ts';
 import { command } from '../support/command.ts';
 import { configFor } from '../support/mirror.ts';
 import { at, iso, message, scripted, ticket } from '../support/scripted.ts';

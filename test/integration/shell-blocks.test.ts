@@ -25,7 +25,7 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
-import { migrate } from '../../src/warehouse/migrate.ts';
+import { migrate } from '../../src/engine/database/migrate.ts';
 import { settingsFor } from '../support/cli.ts';
 import { composeApart, readCompose } from '../support/compose.ts';
 import { patience, root } from '../support/docker.ts';

@@ -1,9 +1,9 @@
 /** `sql` and `query run` only read, whatever the role of DATABASE_URL may do: each way to take more back is tried. */
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import { addQuery } from '../../src/commands/query.ts';
-import { addSql } from '../../src/commands/sql.ts';
-import { migrate } from '../../src/warehouse/migrate.ts';
+import { addQuery } from '../../src/cli/look/query.ts';
+import { addSql } from '../../src/cli/look/sql.ts';
+import { migrate } from '../../src/engine/database/migrate.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { command } from '../support/command.ts';
 import { configFor } from '../support/mirror.ts';

@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import { BooksWorld } from '../../packages/sandbox/src/books/world.ts';
 import type { Fault, SeenRequest } from '../../packages/sandbox/src/server.ts';
-import { keepSchedule } from '../../src/queue/schedule.ts';
-import { openWaiting } from '../../src/queue/tend.ts';
-import { openBackfill } from '../../src/warehouse/ranges.ts';
-import type { NewRun } from '../../src/warehouse/runs.ts';
+import { openWaiting } from '../../src/engine/queue/reconcile.ts';
+import { keepSchedule } from '../../src/engine/queue/schedule.ts';
+import { openBackfill } from '../../src/engine/runs/ranges.ts';
+import type { NewRun } from '../../src/engine/runs/runs.ts';
 import { addShelf, bookDifferences, booksConfig } from '../support/books.ts';
 import { type Desk, type DeskOptions, eventually, openDesk } from '../support/desk.ts';
 import { long } from '../support/long.ts';

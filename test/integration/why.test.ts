@@ -1,8 +1,8 @@
 /** `why`: the whole life of a ticket, from the tables alone. */
 import { expect, test } from 'vitest';
-import { addWhy, type Why } from '../../src/commands/why.ts';
-import { transaction } from '../../src/warehouse/pool.ts';
-import { buryTicket } from '../../src/warehouse/waiting.ts';
+import { addWhy, type Why } from '../../src/cli/look/why.ts';
+import { transaction } from '../../src/engine/database/pool.ts';
+import { buryTicket } from '../../src/engine/load/waiting.ts';
 import { command } from '../support/command.ts';
 import { configFor } from '../support/mirror.ts';
 import { at, iso, message, scripted, second, ticket } from '../support/scripted.ts';

@@ -4,7 +4,7 @@
  */
 import { DelayedError, WaitingError } from 'bullmq';
 import { pick, type Rng } from '../../packages/sandbox/src/random.ts';
-import type { Delivery, JobQueue, Taking } from '../../src/queue/queue.ts';
+import type { Delivery, JobQueue, Taking } from '../../src/engine/queue/queue.ts';
 import { type Actor, actor, type Scheduler } from './scheduler.ts';
 
 interface Entry {

@@ -14,7 +14,7 @@ import { parseArgs } from 'node:util';
 import type pg from 'pg';
 import type { World } from '../../packages/sandbox/src/helpdesk/world.ts';
 import { makeRng, pick, type Rng } from '../../packages/sandbox/src/random.ts';
-import { migrate } from '../../src/warehouse/migrate.ts';
+import { migrate } from '../../src/engine/database/migrate.ts';
 import { percentile } from '../support/changes.ts';
 import { type FleetProcess, openFleet } from '../support/fleet.ts';
 import { differences } from '../support/mirror.ts';

@@ -1,7 +1,7 @@
 /** A command in this process: what it prints, and the exit code that it would give. */
 import { Command } from 'commander';
-import type { AddCommand } from '../../src/commands/command.ts';
-import type { Config } from '../../src/config.ts';
+import type { Config } from '../../src/app/config.ts';
+import type { AddCommand } from '../../src/cli/command.ts';
 import { exitCodes, ShelfdeskError } from '../../src/errors.ts';
 import type { Finished } from './cli.ts';
 

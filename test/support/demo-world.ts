@@ -8,14 +8,14 @@ import { castOf, makeOutbound } from '../../packages/sandbox/src/helpdesk/conten
 import type { Message } from '../../packages/sandbox/src/helpdesk/records.ts';
 import type { WorldTicket } from '../../packages/sandbox/src/helpdesk/rows.ts';
 import { makeRng, type Rng } from '../../packages/sandbox/src/random.ts';
-import { fixedToken } from '../../src/http/dialect.ts';
-import { makeSend } from '../../src/http/send.ts';
+import { fixedToken } from '../../src/engine/http/dialect.ts';
+import { makeSend } from '../../src/engine/http/send.ts';
+import { runStream } from '../../src/engine/load/run-stream.ts';
 import { booksDialect } from '../../src/sources/books/dialect.ts';
-import { shelves } from '../../src/streams/shelves.ts';
-import { volumes } from '../../src/streams/volumes.ts';
-import { runStream } from '../../src/sync/run-stream.ts';
-import { readShelves } from '../../src/sync/shelves.ts';
-import { hydrateVolumes } from '../../src/sync/volumes.ts';
+import { readShelves } from '../../src/sources/books/shelf-loop.ts';
+import { shelves } from '../../src/sources/books/shelves.ts';
+import { hydrateVolumes } from '../../src/sources/books/volume-loop.ts';
+import { volumes } from '../../src/sources/books/volumes.ts';
 import { type InProcess, inProcess } from './in-process.ts';
 
 const dayMs = 86_400_000;

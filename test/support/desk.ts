@@ -14,15 +14,15 @@ import {
   type SeenRequest,
   startSandbox,
 } from '../../packages/sandbox/src/server.ts';
-import { type Account, openAccount } from '../../src/commands/account.ts';
-import type { Config } from '../../src/config.ts';
+import { type Account, openAccount } from '../../src/app/account.ts';
+import type { Config } from '../../src/app/config.ts';
+import { makePool } from '../../src/engine/database/pool.ts';
+import type { Job } from '../../src/engine/queue/job.ts';
+import { keepTending, tend } from '../../src/engine/queue/reconcile.ts';
+import { noJobs, work } from '../../src/engine/queue/worker.ts';
+import { type NewRun, type RunState, readProgress, type StreamProgress } from '../../src/engine/runs/runs.ts';
 import { Interrupted } from '../../src/errors.ts';
-import type { Job } from '../../src/queue/job.ts';
-import { keepTending, tend } from '../../src/queue/tend.ts';
-import { noJobs, work } from '../../src/queue/worker.ts';
-import { streams as allStreams } from '../../src/streams/index.ts';
-import { makePool } from '../../src/warehouse/pool.ts';
-import { type NewRun, type RunState, readProgress, type StreamProgress } from '../../src/warehouse/runs.ts';
+import { streams as allStreams } from '../../src/sources/index.ts';
 import { type Finished, settingsFor, shelfdesk } from './cli.ts';
 import { configFor, jobs, noSandboxLimits } from './mirror.ts';
 import { freshDatabase } from './postgres.ts';

@@ -1,7 +1,7 @@
 /** The diagram of the tables as a picture: Graphviz places them, so that lines cross as little as can be. */
 import { instance } from '@viz-js/viz';
-import { nameOf, type Relation, type Schema } from '../../src/schema/catalog.ts';
-import { type Diagram, drawn, named } from '../../src/schema/erd.ts';
+import { nameOf, type Relation, type Schema } from '../../src/analytics/catalog.ts';
+import { type Diagram, drawn, named } from '../../src/analytics/erd.ts';
 
 /** Heads by schema; told apart by people who see no red or no green as well, and by their names. */
 const colours: Readonly<Record<string, string>> = {

@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, inject } from 'vitest';
-import { settings } from '../../src/settings.ts';
+import { settings } from '../../src/app/settings.ts';
 
 declare module 'vitest' {
   interface TaskMeta {

@@ -2,11 +2,11 @@
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { lookAtSettings, readFleet } from '../../src/app/config.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
-import { lookAtSettings, readFleet } from '../../src/config.ts';
-import type { Check, State } from '../../src/ops/checks/check.ts';
-import { checks } from '../../src/ops/checks/index.ts';
-import { examine, type Report, type Result } from '../../src/ops/examine.ts';
+import type { Check, State } from '../../src/ops/doctor/checks/check.ts';
+import { checks } from '../../src/ops/doctor/checks/index.ts';
+import { examine, type Report, type Result } from '../../src/ops/doctor/run-checks.ts';
 
 export interface Examined extends Report {
   /** The result of the check of this name, of the account that is named; the first where there are several. */

@@ -18,7 +18,7 @@ import { openapiJson } from '../../packages/sandbox/src/openapi.ts';
 import { freePort, look, maxLooks, pauseMs, pidFile } from '../../src/embedded/cluster.ts';
 import { isRunning, relocatedName, temporaryFolders, unless } from '../../src/embedded/place.ts';
 import { joinEmbedded } from '../../src/embedded/postgres.ts';
-import { migrate } from '../../src/warehouse/migrate.ts';
+import { migrate } from '../../src/engine/database/migrate.ts';
 import { shelfdesk } from './cli.ts';
 import { dockerAnswers } from './docker.ts';
 

@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { checksumOf } from '../../src/warehouse/checksums.ts';
+import { checksumOf } from '../../src/engine/database/checksums.ts';
 
 const list = fileURLToPath(new URL('../unit/migrations.txt', import.meta.url));
 const folder = fileURLToPath(new URL('../../migrations/', import.meta.url));

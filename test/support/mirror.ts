@@ -12,15 +12,15 @@ import { syncStream } from '../../jobs/sync-stream.ts';
 import { verifyStream } from '../../jobs/verify-stream.ts';
 import type { Customer, Message, Named, Ticket, User } from '../../packages/sandbox/src/helpdesk/records.ts';
 import type { Sandbox } from '../../packages/sandbox/src/server.ts';
-import { runBackfill } from '../../src/commands/backfill.ts';
-import { chooseStreams, type RunResult } from '../../src/commands/follow.ts';
-import { runSync } from '../../src/commands/sync.ts';
-import { runVerify, type VerifyResult } from '../../src/commands/verify.ts';
-import type { Config } from '../../src/config.ts';
-import type { Warehouse } from '../../src/context.ts';
-import { makePool } from '../../src/warehouse/pool.ts';
-import type { Range } from '../../src/warehouse/runs.ts';
-import type { Asked } from '../../src/warehouse/verifications.ts';
+import type { Config } from '../../src/app/config.ts';
+import type { Warehouse } from '../../src/app/context.ts';
+import { runBackfill } from '../../src/cli/work/backfill.ts';
+import { chooseStreams, type RunResult } from '../../src/cli/work/follow.ts';
+import { runSync } from '../../src/cli/work/sync.ts';
+import { runVerify, type VerifyResult } from '../../src/cli/work/verify.ts';
+import { makePool } from '../../src/engine/database/pool.ts';
+import type { Range } from '../../src/engine/runs/runs.ts';
+import type { Asked } from '../../src/engine/verify/verifications.ts';
 
 export const jobs = [
   syncStream,

@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { joinEmbedded } from '../../src/embedded/postgres.ts';
-import { migrate } from '../../src/warehouse/migrate.ts';
+import { migrate } from '../../src/engine/database/migrate.ts';
 import { removeServer } from './global.ts';
 
 export interface OwnServer extends AsyncDisposable {

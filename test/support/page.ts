@@ -1,11 +1,11 @@
 /** A warehouse with accounts in every state that the page tells of, and the page over it. */
 import type { Queue } from 'bullmq';
 import { pino } from 'pino';
+import { configuredSources } from '../../src/app/context.ts';
 import { systemClock } from '../../src/clock.ts';
-import { configuredSources } from '../../src/context.ts';
-import { makeApp, type Site, servePage } from '../../src/ops/server.ts';
-import { makePool } from '../../src/warehouse/pool.ts';
-import { bePresent } from '../../src/warehouse/workers.ts';
+import { makePool } from '../../src/engine/database/pool.ts';
+import { bePresent } from '../../src/engine/runs/workers.ts';
+import { makeApp, type Site, servePage } from '../../src/ops/page/server.ts';
 import { configFor } from './mirror.ts';
 import { freshDatabase } from './postgres.ts';
 

@@ -1,7 +1,7 @@
 /** A login that reads a test's database, made as `reader create` makes it, and removed with its sessions at the end. */
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { letIn, revoke } from '../../src/warehouse/readers.ts';
+import { letIn, revoke } from '../../src/privacy/readers.ts';
 import type { TestDatabase } from './postgres.ts';
 
 export interface TestReader extends AsyncDisposable {

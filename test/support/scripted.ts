@@ -5,22 +5,22 @@
 
 import type pg from 'pg';
 import { pino } from 'pino';
-import { makeBell } from '../../src/bell.ts';
+import type { JobContext } from '../../src/app/context.ts';
 import type { Clock } from '../../src/clock.ts';
-import type { JobContext } from '../../src/context.ts';
-import { fixedToken } from '../../src/http/dialect.ts';
-import { makeNoSend, makeSend } from '../../src/http/send.ts';
+import { register } from '../../src/engine/coverage/coverage.ts';
+import { makePool, transaction } from '../../src/engine/database/pool.ts';
+import { fixedToken } from '../../src/engine/http/dialect.ts';
+import { makeNoSend, makeSend } from '../../src/engine/http/send.ts';
+import { hydrate, isDone } from '../../src/engine/load/detail-loop.ts';
+import { backfillList, syncList } from '../../src/engine/load/list-loop.ts';
+import { runStream } from '../../src/engine/load/run-stream.ts';
+import { makeBell } from '../../src/engine/notifier.ts';
+import { type Claim, takeUp } from '../../src/engine/runs/claims.ts';
+import { type NewRun, openRun, readProgress, type StreamProgress } from '../../src/engine/runs/runs.ts';
 import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
-import { streams } from '../../src/streams/index.ts';
-import { messages } from '../../src/streams/messages.ts';
-import type { ListStream, Row } from '../../src/streams/stream.ts';
-import { hydrate, isDone } from '../../src/sync/hydrate.ts';
-import { runStream } from '../../src/sync/run-stream.ts';
-import { backfillList, syncList } from '../../src/sync/sync.ts';
-import { type Claim, takeUp } from '../../src/warehouse/claims.ts';
-import { register } from '../../src/warehouse/coverage.ts';
-import { makePool, transaction } from '../../src/warehouse/pool.ts';
-import { type NewRun, openRun, readProgress, type StreamProgress } from '../../src/warehouse/runs.ts';
+import { messages } from '../../src/sources/helpdesk/messages.ts';
+import { streams } from '../../src/sources/index.ts';
+import type { ListStream, Row } from '../../src/sources/source.ts';
 import { freshDatabase } from './postgres.ts';
 
 /** Second `n` of the test's time, in ms and as the source writes it. */

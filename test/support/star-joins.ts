@@ -1,5 +1,5 @@
 /** Every join of the star that its comments speak of, as a BI tool writes it: one fact, one relation that it joins, by one key. */
-import { isOfStar, nameOf, type Schema } from '../../src/schema/catalog.ts';
+import { isOfStar, nameOf, type Schema } from '../../src/analytics/catalog.ts';
 
 export interface StarJoin {
   /** `fact_turns.ticket_key` */

@@ -1,10 +1,10 @@
 /** What a ticket in detail makes of the tables, without a request: a reply that the test writes goes the way of every other one. */
 import type pg from 'pg';
-import type { Reply } from '../../src/http/request.ts';
-import { messages } from '../../src/streams/messages.ts';
-import type { Row } from '../../src/streams/stream.ts';
-import { type Detail, membersOf, writeDetail } from '../../src/sync/detail.ts';
-import { transaction, withKeptPlans } from '../../src/warehouse/pool.ts';
+import { transaction, withKeptPlans } from '../../src/engine/database/pool.ts';
+import type { Reply } from '../../src/engine/http/request.ts';
+import { type Detail, membersOf, writeDetail } from '../../src/engine/load/detail.ts';
+import { messages } from '../../src/sources/helpdesk/messages.ts';
+import type { Row } from '../../src/sources/source.ts';
 
 /** A ticket with its messages, as the source showed it at `asOfMs`. False if the reply was too old to count. */
 export async function told(

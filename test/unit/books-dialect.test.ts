@@ -1,8 +1,8 @@
 /** How the book catalog is asked, and what its failures mean: by their reason, wherever it stands. */
 import { describe, expect, test } from 'vitest';
+import type { Said } from '../../src/engine/http/dialect.ts';
+import type { Request } from '../../src/engine/http/request.ts';
 import { exitCodes, ShelfdeskError } from '../../src/errors.ts';
-import type { Said } from '../../src/http/dialect.ts';
-import type { Request } from '../../src/http/request.ts';
 import { booksDialect } from '../../src/sources/books/dialect.ts';
 import { addVolume, getVolume, listShelves, myLibrary, searchVolumes } from '../../src/sources/books/endpoints.ts';
 

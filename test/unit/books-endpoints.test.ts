@@ -1,6 +1,6 @@
 /** Every operation of the book catalog as the request that it is, and what is asked of a record. */
 import { expect, test } from 'vitest';
-import { check } from '../../src/http/request.ts';
+import { check } from '../../src/engine/http/request.ts';
 import * as books from '../../src/sources/books/endpoints.ts';
 import { shelf, shelfExpected, shelfFields, volume, volumeExpected } from '../../src/sources/books/records.ts';
 

@@ -14,7 +14,7 @@ import {
   type State,
   settle,
   thaw,
-} from '../../src/budget/ledger.ts';
+} from '../../src/engine/budget/ledger.ts';
 import { rules } from './budget-model.ts';
 
 const begin = 1_700_000_000_000;

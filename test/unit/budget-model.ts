@@ -10,7 +10,7 @@ import {
   type Rules,
   type State,
   settle,
-} from '../../src/budget/ledger.ts';
+} from '../../src/engine/budget/ledger.ts';
 
 export const rules: Rules = { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10, timeoutMs: 30_000 };
 

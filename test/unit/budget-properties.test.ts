@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { acquire, type Lane, lanes, settle } from '../../src/budget/ledger.ts';
+import { acquire, type Lane, lanes, settle } from '../../src/engine/budget/ledger.ts';
 import { draws } from '../support/long.ts';
 import { play, rules, type Scene, type ServerOptions, type Worker } from './budget-model.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
-import { Commits } from '../../src/sync/commits.ts';
+import { Commits } from '../../src/engine/load/commit-queue.ts';
 
 /** Time goes on when told. */
 class TestClock implements Clock {

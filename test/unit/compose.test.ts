@@ -2,9 +2,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readConfig } from '../../src/config.ts';
-import { demandSafe } from '../../src/ops/server.ts';
-import { settings } from '../../src/settings.ts';
+import { readConfig } from '../../src/app/config.ts';
+import { settings } from '../../src/app/settings.ts';
+import { demandSafe } from '../../src/ops/page/server.ts';
 import { readCompose } from '../support/compose.ts';
 import { root } from '../support/docker.ts';
 

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/app/config.ts';
+import { settings } from '../../src/app/settings.ts';
 import { exitCodes, UsageError } from '../../src/errors.ts';
-import { settings } from '../../src/settings.ts';
 
 /** A folder with this `.env`, or without one. */
 async function folderWith(env?: string): Promise<string> {

@@ -9,10 +9,10 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
-import type { AddCommand } from '../../src/commands/command.ts';
+import { settings } from '../../src/app/settings.ts';
+import type { AddCommand } from '../../src/cli/command.ts';
 import { exitCodes } from '../../src/errors.ts';
-import { settings } from '../../src/settings.ts';
-import { streamNames } from '../../src/streams/index.ts';
+import { streamNames } from '../../src/sources/index.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -42,8 +42,9 @@ const cells = (text: string): string[][] =>
 /** The program with all its commands, made without running it. */
 async function program(): Promise<Command> {
   const made = new Command('shelfdesk');
-  for (const name of readdirSync(join(root, 'src/commands'))) {
-    const exported = (await import(join(root, 'src/commands', name))) as Record<string, unknown>;
+  for (const name of readdirSync(join(root, 'src/cli'), { recursive: true, encoding: 'utf8' })) {
+    if (!name.endsWith('.ts')) continue;
+    const exported = (await import(join(root, 'src/cli', name))) as Record<string, unknown>;
     for (const [key, add] of Object.entries(exported)) {
       if (/^add[A-Z]/.test(key)) (add as AddCommand)(made, {} as never, (() => () => {}) as never);
     }
@@ -87,7 +88,7 @@ describe('settings', () => {
   });
 
   test('its examples are no wrong settings', async () => {
-    const { readConfig } = await import('../../src/config.ts');
+    const { readConfig } = await import('../../src/app/config.ts');
     const { parseEnv } = await import('node:util');
     const given = parseEnv(envExample.replaceAll(/^#([A-Z_]+=)/gm, '$1')) as Record<string, string>;
     expect(Object.keys(given).sort()).toEqual(Object.keys(settings).sort());

@@ -1,8 +1,8 @@
 /** The doctor's list of checks, and the manual that goes with it. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { areas } from '../../src/ops/checks/check.ts';
-import { checks } from '../../src/ops/checks/index.ts';
+import { areas } from '../../src/ops/doctor/checks/check.ts';
+import { checks } from '../../src/ops/doctor/checks/index.ts';
 
 test('each has a name of its own, and needs only what is looked at before it', () => {
   expect(checks.length).toBeGreaterThan(20);

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { chooseAccount, type Fleet, oneAccount, readConfig, readFleet } from '../../src/config.ts';
+import { chooseAccount, type Fleet, oneAccount, readConfig, readFleet } from '../../src/app/config.ts';
+import { settings } from '../../src/app/settings.ts';
 import { exitCodes, UsageError } from '../../src/errors.ts';
-import { settings } from '../../src/settings.ts';
 
 /** A folder with `fleet.yml`, and with files of secrets. */
 async function folderWith(fleet: string, others: Record<string, string> = {}): Promise<string> {

@@ -1,8 +1,8 @@
 /** The lines at the foot of a terminal, frame by frame. */
 import { expect, test } from 'vitest';
-import { cursor, frameOf, heightOf, type Line, percentOf, redraw } from '../../src/commands/frame.ts';
-import { lineOf, standing } from '../../src/commands/progress.ts';
-import type { StreamProgress } from '../../src/warehouse/runs.ts';
+import { cursor, frameOf, heightOf, type Line, percentOf, redraw } from '../../src/cli/output/frame.ts';
+import { lineOf, standing } from '../../src/cli/output/progress.ts';
+import type { StreamProgress } from '../../src/engine/runs/runs.ts';
 
 const plain = (_tone: string, text: string) => text;
 const stream = (more: Partial<StreamProgress>): StreamProgress => ({

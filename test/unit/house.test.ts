@@ -7,12 +7,12 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
-import type { AddCommand } from '../../src/commands/command.ts';
+import type { AddCommand } from '../../src/cli/command.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
 interface File {
-  /** From the project's root: `src/http/send.ts`. */
+  /** From the project's root: `src/engine/http/send.ts`. */
   readonly path: string;
   readonly text: string;
   /** Without comments. */
@@ -69,7 +69,7 @@ function onlyTypes(names: string): boolean {
 /** The table in docs/DESIGN.md, by room: `streams`, or narrower `streams/index`, `streams/stream (types)`. */
 const mayImport: Record<string, string[]> = (() => {
   const [, section = ''] = readFileSync(join(root, 'docs/DESIGN.md'), 'utf8').split('### Who may import whom');
-  const lines = section.split(/^#/m)[0]!.matchAll(/^\| `([\w-]+)` +\| (.+) \|$/gm);
+  const lines = section.split(/^#/m)[0]!.matchAll(/^\| `([\w/-]+)` +\| (.+) \|$/gm);
   return Object.fromEntries(
     [...lines].map(([, room, rules]) => [
       room!,
@@ -78,14 +78,15 @@ const mayImport: Record<string, string[]> = (() => {
   );
 })();
 
-/** The room of the house that a file belongs to: `src/http/send.ts` → `http`, `src/config.ts` → `config`. */
+/** The room of a file: `src/engine/http/send.ts` → `engine/http`, `src/app/config.ts` → `app`, `src/errors.ts` → `errors`. */
 function roomOf(path: string): string {
-  const [top, second = '', ...rest] = path.split('/');
+  const [top, second = '', third = '', ...rest] = path.split('/');
   if (top !== 'src') return top!;
-  return rest.length > 0 ? second : basename(second, '.ts');
+  if (second === 'engine' && rest.length > 0) return `engine/${third}`;
+  return third !== '' ? second : basename(second, '.ts');
 }
 
-/** `http`, `http/request` and `http/request (types)` in the table, for an import of `src/http/request.ts`. */
+/** `http`, `http/request` and `http/request (types)` in the table, for an import of `src/engine/http/request.ts`. */
 function allowed(one: Import): boolean {
   const room = roomOf(one.to);
   const exact = one.to.replace(/^src\//, '').replace(/\.ts$/, '');
@@ -106,7 +107,12 @@ test('there is a house to look at', () => {
   expect(files.length).toBeGreaterThan(50);
   expect(imports.length).toBeGreaterThan(200);
   expect(imports).toContainEqual({ from: 'src/main.ts', to: 'jobs/sync-stream.ts', ours: true, typeOnly: false });
-  expect(imports).toContainEqual({ from: 'src/sync/sync.ts', to: 'src/streams/stream.ts', ours: true, typeOnly: true });
+  expect(imports).toContainEqual({
+    from: 'src/engine/load/list-loop.ts',
+    to: 'src/sources/source.ts',
+    ours: true,
+    typeOnly: true,
+  });
 });
 
 describe('who may import whom', () => {
@@ -149,8 +155,8 @@ describe('who may import whom', () => {
   test('only demo and sandbox know the package of the sandbox', () => {
     const known = imports.filter(({ to }) => /sandbox\/?/.test(to) && !to.startsWith('src/'));
     expect(known.map(({ from, to }) => `${from} → ${to}`)).toEqual([
-      'src/commands/demo.ts → @shelfdesk/sandbox',
-      'src/commands/sandbox.ts → @shelfdesk/sandbox/command',
+      'src/cli/setup/demo.ts → @shelfdesk/sandbox',
+      'src/cli/setup/sandbox.ts → @shelfdesk/sandbox/command',
     ]);
   });
 
@@ -158,28 +164,25 @@ describe('who may import whom', () => {
     const rooms = (name: string, values = true): string[] => [
       ...new Set(imports.filter(one => one.to === name && (!values || !one.typeOnly)).map(({ from }) => roomOf(from))),
     ];
-    expect(rooms('undici').sort()).toEqual(['context', 'http', 'ops']);
+    expect(rooms('undici').sort()).toEqual(['app', 'engine/http', 'ops']);
     // The webhook of the alarms is no source.
     expect(imports.filter(({ to, from }) => to === 'undici' && roomOf(from) === 'ops').map(({ from }) => from)).toEqual(
-      ['src/ops/alarms.ts'],
+      ['src/ops/alarms/send-alarms.ts'],
     );
-    expect(rooms('commander').sort()).toEqual(['commands', 'main']);
-    expect(rooms('bullmq')).toEqual(['queue']);
-    expect(rooms('ioredis')).toEqual(['queue']);
-    expect(rooms('pino')).toEqual(['context']);
-    expect(rooms('google-auth-library')).toEqual(['http']);
-    expect(rooms('htmlparser2')).toEqual(['streams']);
-    expect(rooms('node-pg-migrate')).toEqual(['warehouse']);
-    expect(rooms('pg').sort()).toEqual(['commands', 'embedded', 'queue', 'warehouse']);
+    expect(rooms('commander').sort()).toEqual(['cli', 'main']);
+    expect(rooms('bullmq')).toEqual(['engine/queue']);
+    expect(rooms('ioredis')).toEqual(['engine/queue']);
+    expect(rooms('pino')).toEqual(['app']);
+    expect(rooms('google-auth-library')).toEqual(['engine/http']);
+    expect(rooms('htmlparser2')).toEqual(['sources']);
+    expect(rooms('node-pg-migrate')).toEqual(['engine/database']);
+    expect(rooms('pg').sort()).toEqual(['cli', 'embedded', 'engine/database', 'engine/queue', 'privacy']);
   });
 
-  test.for(['sources', 'streams', 'reading'])(
-    '%s/ is pure: no package but zod and htmlparser2, nothing of node',
-    room => {
-      const packages = imports.filter(one => !one.ours && roomOf(one.from) === room).map(({ to }) => to);
-      expect(packages.filter(name => !['zod', 'htmlparser2'].includes(name))).toEqual([]);
-    },
-  );
+  test.for(['sources', 'engine/reading'])('%s/ is pure: no package but zod and htmlparser2, nothing of node', room => {
+    const packages = imports.filter(one => !one.ours && roomOf(one.from) === room).map(({ to }) => to);
+    expect(packages.filter(name => !['zod', 'htmlparser2'].includes(name))).toEqual([]);
+  });
 
   test('the embedded server uses what node brings, and pg', () => {
     const packages = (room: string) => [
@@ -195,7 +198,7 @@ describe('who may import whom', () => {
 
 describe('what varies comes in as an argument', () => {
   test('only config.ts reads the environment', () => {
-    expect(matching(/\bprocess\.env\b/)).toEqual(['src/config.ts']);
+    expect(matching(/\bprocess\.env\b/)).toEqual(['src/app/config.ts']);
   });
 
   test('only clock.ts reads the clocks', () => {
@@ -203,28 +206,32 @@ describe('what varies comes in as an argument', () => {
   });
 
   test('only context.ts brings chance in, and cryptographic chance is for names, passwords and sessions', () => {
-    expect(matching(/\bMath\.random\b/)).toEqual(['src/context.ts']);
+    expect(matching(/\bMath\.random\b/)).toEqual(['src/app/context.ts']);
     const named = (path: string) =>
-      path.startsWith('src/embedded/') || ['src/ops/auth.ts', 'src/warehouse/readers.ts'].includes(path);
+      path.startsWith('src/embedded/') || ['src/ops/page/auth.ts', 'src/privacy/readers.ts'].includes(path);
     expect(matching(/\brandomBytes\b|\brandomUUID\b/, named)).toEqual([]);
   });
 
   test('only http/send.ts talks to a source', () => {
-    expect(matching(/\bfetch\(/, among('src/http/send.ts'))).toEqual([]);
-    expect(matching(/\bundiciRequest\(/)).toEqual(['src/http/send.ts']);
+    expect(matching(/\bfetch\(/, among('src/engine/http/send.ts'))).toEqual([]);
+    expect(matching(/\bundiciRequest\(/)).toEqual(['src/engine/http/send.ts']);
     const servers = (path: string) => path.startsWith('src/sandbox/') || path.startsWith('src/embedded/');
     expect(imports.filter(({ from, to }) => /^node:(https?|net|tls|http2)$/.test(to) && !servers(from))).toEqual([]);
   });
 
   test('the SQL of sync/ and warehouse/ is given its times', () => {
-    const rooms = (path: string) => !/^src\/(sync|warehouse|streams)\//.test(path);
+    const rooms = (path: string) =>
+      !/^src\/(engine|sources|privacy|analytics)\//.test(path) || path.startsWith('src/engine/budget/');
     expect(matching(/(?<![.\w])now\(\)|\bcurrent_timestamp\b|\bclock_timestamp\(\)/i, rooms)).toEqual([]);
   });
 
   test('output goes through commands/terminal.ts; progress alone rewrites its line', () => {
     expect(matching(/\bconsole\./, path => path.startsWith('src/sandbox/'))).toEqual([]);
-    expect(matching(/\bprocess\.stdout\.write\b/)).toEqual(['src/commands/terminal.ts']);
-    expect(matching(/\bprocess\.stderr\.write\b/)).toEqual(['src/commands/progress.ts', 'src/commands/terminal.ts']);
+    expect(matching(/\bprocess\.stdout\.write\b/)).toEqual(['src/cli/output/terminal.ts']);
+    expect(matching(/\bprocess\.stderr\.write\b/)).toEqual([
+      'src/cli/output/progress.ts',
+      'src/cli/output/terminal.ts',
+    ]);
     expect(matching(/\bprocess\.exit\(/)).toEqual(['src/main.ts']);
   });
 });
@@ -240,8 +247,8 @@ describe('shape', () => {
     );
     expect(forwards).toEqual([]);
     expect(files.filter(({ path }) => basename(path) === 'index.ts').map(({ path }) => path)).toEqual([
-      'src/ops/checks/index.ts',
-      'src/streams/index.ts',
+      'src/ops/doctor/checks/index.ts',
+      'src/sources/index.ts',
     ]);
   });
 
@@ -269,7 +276,7 @@ describe('shape', () => {
 
   test('every option and argument of every command says what it is', async () => {
     const program = new Command('shelfdesk');
-    for (const { path } of files.filter(({ path }) => path.startsWith('src/commands/'))) {
+    for (const { path } of files.filter(({ path }) => path.startsWith('src/cli/'))) {
       const exported = (await import(join(root, path))) as Record<string, unknown>;
       for (const [name, add] of Object.entries(exported)) {
         if (/^add[A-Z]/.test(name)) (add as AddCommand)(program, {} as never, (() => () => {}) as never);

@@ -1,13 +1,13 @@
 /**
  * No migration that has landed changes: databases have applied it as it was, and a program with another text refuses them
- * (src/warehouse/checksums.ts). Each migration and its checksum stand in migrations.txt. A new one is added to it by
+ * (src/engine/database/checksums.ts). Each migration and its checksum stand in migrations.txt. A new one is added to it by
  * `npm run migrations:keep`, which changes no line that is there.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { checksumOf } from '../../src/warehouse/checksums.ts';
+import { checksumOf } from '../../src/engine/database/checksums.ts';
 import { readKept } from '../support/keep-migrations.ts';
 
 const folder = fileURLToPath(new URL('../../migrations/', import.meta.url));

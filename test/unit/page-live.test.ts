@@ -1,10 +1,10 @@
 /** Who looks at the same is told of one reading, and nothing is read while nobody looks; on a clock that the test moves. */
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
-import { type Listener, type Look, makeLive, mostListeners } from '../../src/ops/live.ts';
-import { fleetParts } from '../../src/ops/page/fleet.ts';
-import { html, lasting } from '../../src/ops/page/html.ts';
-import { sentence, type Told } from '../../src/ops/page/sentence.ts';
+import { type Listener, type Look, makeLive, mostListeners } from '../../src/ops/page/live.ts';
+import { fleetParts } from '../../src/ops/page/render/fleet.ts';
+import { html, lasting } from '../../src/ops/page/render/html.ts';
+import { sentence, type Told } from '../../src/ops/page/render/sentence.ts';
 
 /** Each sleep ends when the test says so; then what follows has been done. */
 function scripted() {

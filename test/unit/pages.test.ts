@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { Reply } from '../../src/http/request.ts';
-import { customers } from '../../src/streams/customers.ts';
-import { batchBehind } from '../../src/sync/batch.ts';
+import type { Reply } from '../../src/engine/http/request.ts';
+import { batchBehind } from '../../src/engine/load/batch.ts';
+import { customers } from '../../src/sources/helpdesk/customers.ts';
 
 type Row = { id: string; first_name: string; contacts: [] };
 const row = (id: string, first_name = 'Ada'): Row => ({ id, first_name, contacts: [] });

@@ -1,9 +1,9 @@
 /** What is promised follows from what was set, and from how often the schedule reads it. */
 import { describe, expect, test } from 'vitest';
-import { promisesOf } from '../../src/commands/promises.ts';
-import { readConfig } from '../../src/config.ts';
-import { longestPauseMs } from '../../src/queue/pauses.ts';
-import { streamNames } from '../../src/streams/index.ts';
+import { readConfig } from '../../src/app/config.ts';
+import { promisesOf } from '../../src/app/freshness-targets.ts';
+import { longestPauseMs } from '../../src/engine/queue/longest-pause.ts';
+import { streamNames } from '../../src/sources/index.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;

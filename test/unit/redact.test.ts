@@ -10,7 +10,7 @@ import {
   nobody,
   type Personal,
   redact,
-} from '../../src/warehouse/redact.ts';
+} from '../../src/privacy/redact.ts';
 
 const erased = (more: Partial<Record<keyof Erased, string[]>>): Erased => ({
   customers: new Set(more.customers),

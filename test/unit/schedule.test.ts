@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { createTask, parse, validate } from 'node-cron';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { nextSlots, type Timetable, timetables } from '../../src/queue/schedule.ts';
+import { nextSlots, type Timetable, timetables } from '../../src/engine/queue/schedule.ts';
 import { draws } from '../support/long.ts';
 
 const secondMs = 1000;

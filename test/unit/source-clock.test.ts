@@ -1,6 +1,6 @@
 /** When the source's clock has moved, what that makes void, and when it is believed again. */
 import { describe, expect, test } from 'vitest';
-import { acquire, empty, type State, settle } from '../../src/budget/ledger.ts';
+import { acquire, empty, type State, settle } from '../../src/engine/budget/ledger.ts';
 import { rules } from './budget-model.ts';
 
 const begin = 1_700_000_000_000;

@@ -3,9 +3,10 @@
  * not shown), so this follows the field notes: a key for what is public, a token for the library of its user; failures
  * are told by their `reason`. Newer services of this kind put it into `details` and `status`: all are looked at.
  */
+
+import type { Dialect, Said } from '../../engine/http/dialect.ts';
+import { isObject, type Request } from '../../engine/http/request.ts';
 import { exitCodes, Fatal, Gone, Retry, type ShelfdeskError } from '../../errors.ts';
-import type { Dialect, Said } from '../../http/dialect.ts';
-import { isObject, type Request } from '../../http/request.ts';
 
 export interface BooksAccess {
   apiKey?: string;

@@ -4,7 +4,7 @@
  * the country are not part of a request: the sender adds them (sources/books/dialect.ts).
  */
 import { z } from 'zod';
-import type { Request } from '../../http/request.ts';
+import type { Request } from '../../engine/http/request.ts';
 import { type Shelf, shelf, type Volume, volume } from './records.ts';
 
 /** The largest page (field notes: `maxResults` is 10 unless told, at most 40). */

@@ -1,7 +1,8 @@
 /** How the help desk authorizes, limits and refuses (spec, Authentication, Limits, Errors). */
+
+import type { Dialect } from '../../engine/http/dialect.ts';
+import { isObject } from '../../engine/http/request.ts';
 import { exitCodes, Fatal, Gone, Retry } from '../../errors.ts';
-import type { Dialect } from '../../http/dialect.ts';
-import { isObject } from '../../http/request.ts';
 
 export const helpdeskDialect: Dialect = {
   idTypes: ['string'],

@@ -2,7 +2,7 @@
  * Every GET of the help desk (spec, Endpoints) as a pure function to a request value. The cost is known before the
  * request: 1 credit, +1 for each embedded type, +1 for a count.
  */
-import type { Request } from '../../http/request.ts';
+import type { Request } from '../../engine/http/request.ts';
 import {
   type Attachment,
   attachment,

@@ -1,7 +1,7 @@
 /** Where an account is read from: each source is bound once, by itself. */
 import { expect, test } from 'vitest';
+import { bindAccount, forgetAccount } from '../../../src/engine/runs/accounts.ts';
 import { UsageError } from '../../../src/errors.ts';
-import { bindAccount, forgetAccount } from '../../../src/warehouse/accounts.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 
 const desk = new URL('https://desk.example/api/v1');

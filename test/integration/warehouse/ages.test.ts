@@ -1,6 +1,6 @@
 /** How old changes are when they are here: each one counted once, when it came, and only what changed after the mirror began. */
 import { expect, test } from 'vitest';
-import { forgetAges } from '../../../src/warehouse/ages.ts';
+import { forgetAges } from '../../../src/engine/commit/change-latency.ts';
 import { addShelf, addVolumes, openCatalog } from '../../support/books.ts';
 import { at, iso, message, type Scripted, scripted, ticket } from '../../support/scripted.ts';
 

@@ -1,7 +1,7 @@
 /** What was so at a time, and how many tickets were open work at the end of each day: both out of the same history. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { makePool } from '../../../src/warehouse/pool.ts';
+import { makePool } from '../../../src/engine/database/pool.ts';
 import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 
 interface Row {

@@ -1,9 +1,9 @@
 /** sync.changes: what a row was before it changed, written with the change; nothing for what is new or unchanged. */
 import { expect, test, vi } from 'vitest';
-import { tickets } from '../../../src/streams/tickets.ts';
-import { type Batch, writeBatch } from '../../../src/warehouse/commit.ts';
-import { transaction } from '../../../src/warehouse/pool.ts';
-import { buryTicket } from '../../../src/warehouse/waiting.ts';
+import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
+import { transaction } from '../../../src/engine/database/pool.ts';
+import { buryTicket } from '../../../src/engine/load/waiting.ts';
+import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { at, iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
 const kept = (s: Scripted) =>

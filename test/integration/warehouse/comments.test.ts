@@ -1,7 +1,7 @@
 /** The comments are the analysts' manual: nothing that they can see goes without one. */
 import { expect, test } from 'vitest';
-import { streams } from '../../../src/streams/index.ts';
-import type { Stream } from '../../../src/streams/stream.ts';
+import { streams } from '../../../src/sources/index.ts';
+import type { Stream } from '../../../src/sources/source.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 
 const ofExtension = (of: string) => `select from pg_depend d where d.objid = ${of}.oid and d.deptype = 'e'`;

@@ -1,6 +1,6 @@
 /** What a report may ask in SQL: nothing says more than was proven, and the guard raises where it is not enough. */
 import { expect, test } from 'vitest';
-import { addStatus } from '../../../src/commands/status.ts';
+import { addStatus } from '../../../src/cli/look/status.ts';
 import { command } from '../../support/command.ts';
 import { configFor } from '../../support/mirror.ts';
 import { at, iso, message, scripted, ticket } from '../../support/scripted.ts';

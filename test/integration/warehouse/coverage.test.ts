@@ -2,9 +2,16 @@
 import fc from 'fast-check';
 import type pg from 'pg';
 import { expect, test } from 'vitest';
-import type { Claim } from '../../../src/warehouse/claims.ts';
-import { addHole, cover, makeRedundant, placeWalk, readPosition, register } from '../../../src/warehouse/coverage.ts';
-import { makePool, transaction } from '../../../src/warehouse/pool.ts';
+import {
+  addHole,
+  cover,
+  makeRedundant,
+  placeWalk,
+  readPosition,
+  register,
+} from '../../../src/engine/coverage/coverage.ts';
+import { makePool, transaction } from '../../../src/engine/database/pool.ts';
+import type { Claim } from '../../../src/engine/runs/claims.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 import { at, second } from '../../support/scripted.ts';
 

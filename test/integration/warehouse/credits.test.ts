@@ -1,8 +1,8 @@
 /** What the credits were spent on grows no more than by a row a day and source, and no sum of it changes. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { foldCredits } from '../../../src/warehouse/credits.ts';
-import { forgetOld } from '../../../src/warehouse/slots.ts';
+import { foldCredits } from '../../../src/engine/budget/credits.ts';
+import { forgetOld } from '../../../src/engine/runs/slots.ts';
 import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 
 const now = new Date('2026-03-01T12:34:56Z');

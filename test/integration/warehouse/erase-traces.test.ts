@@ -1,12 +1,12 @@
 /** What of an erased person is easily left behind: old values, comparisons, spellings, and who comes by ways of their own. */
 import { expect, test } from 'vitest';
-import { customers } from '../../../src/streams/customers.ts';
-import { messages } from '../../../src/streams/messages.ts';
-import { tickets } from '../../../src/streams/tickets.ts';
-import { detailBatch, singleBatch } from '../../../src/sync/batch.ts';
-import { withCare, writeBatch } from '../../../src/warehouse/commit.ts';
-import { eraseCustomer } from '../../../src/warehouse/operations.ts';
-import { makePool } from '../../../src/warehouse/pool.ts';
+import { withCare, writeBatch } from '../../../src/engine/commit/commit.ts';
+import { makePool } from '../../../src/engine/database/pool.ts';
+import { detailBatch, singleBatch } from '../../../src/engine/load/batch.ts';
+import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
+import { customers } from '../../../src/sources/helpdesk/customers.ts';
+import { messages } from '../../../src/sources/helpdesk/messages.ts';
+import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 import { message as anyMessage, ticket as anyTicket, at, iso, second } from '../../support/scripted.ts';
 

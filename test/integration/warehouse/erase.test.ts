@@ -1,12 +1,12 @@
 /** Erasing, in places where it is easily forgotten: what is set aside, what shows drift, what is being stored just now. */
 import { expect, test } from 'vitest';
-import { tickets } from '../../../src/streams/tickets.ts';
-import { users } from '../../../src/streams/users.ts';
-import { singleBatch } from '../../../src/sync/batch.ts';
-import { withCare, writeBatch } from '../../../src/warehouse/commit.ts';
-import { erase as eraseRows } from '../../../src/warehouse/erase.ts';
-import { eraseCustomer } from '../../../src/warehouse/operations.ts';
-import { transaction } from '../../../src/warehouse/pool.ts';
+import { withCare, writeBatch } from '../../../src/engine/commit/commit.ts';
+import { transaction } from '../../../src/engine/database/pool.ts';
+import { singleBatch } from '../../../src/engine/load/batch.ts';
+import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
+import { erase as eraseRows } from '../../../src/privacy/erase.ts';
+import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
+import { users } from '../../../src/sources/helpdesk/users.ts';
 import { at, iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
 const customer = (id: string, more: object = {}) => ({

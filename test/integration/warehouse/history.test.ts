@@ -1,10 +1,10 @@
 /** helpdesk.ticket_history: what a ticket was, from when to when, kept by whatever writes over it. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { tickets } from '../../../src/streams/tickets.ts';
-import { type Batch, writeBatch } from '../../../src/warehouse/commit.ts';
-import { transaction } from '../../../src/warehouse/pool.ts';
-import { buryTicket } from '../../../src/warehouse/waiting.ts';
+import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
+import { transaction } from '../../../src/engine/database/pool.ts';
+import { buryTicket } from '../../../src/engine/load/waiting.ts';
+import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { at, iso, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
 interface Shown {

@@ -1,7 +1,7 @@
 /** What a page of a list makes of the tables: tickets with labels and inboxes, customers with contacts, users. */
 import { expect, test } from 'vitest';
-import { tickets } from '../../../src/streams/tickets.ts';
-import { buryTicket } from '../../../src/warehouse/waiting.ts';
+import { buryTicket } from '../../../src/engine/load/waiting.ts';
+import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { at, counted, counts, iso, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
 const ticketRow = (id: string, more: Record<string, unknown> = {}) => ({

@@ -1,10 +1,10 @@
 /** Whatever happens to tickets, and in whatever order it is seen: what is stored is what is defined (SPEC I21). */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { tickets } from '../../../src/streams/tickets.ts';
-import { type Batch, writeBatch } from '../../../src/warehouse/commit.ts';
-import { transaction } from '../../../src/warehouse/pool.ts';
-import { buryTicket } from '../../../src/warehouse/waiting.ts';
+import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
+import { transaction } from '../../../src/engine/database/pool.ts';
+import { buryTicket } from '../../../src/engine/load/waiting.ts';
+import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 import { told } from '../../support/told.ts';
 

@@ -1,10 +1,10 @@
 /** What people do by hand: what it changes, what is refused, and that both are written down (warehouse/operations.ts). */
 import { expect, test } from 'vitest';
+import { finish } from '../../../src/engine/runs/claims.ts';
+import { cancelRun, pause, resume, retryRun, runNow } from '../../../src/engine/runs/operations.ts';
+import { pausedOf } from '../../../src/engine/runs/pauses.ts';
+import { readProgress } from '../../../src/engine/runs/runs.ts';
 import { Retry, Spent } from '../../../src/errors.ts';
-import { finish } from '../../../src/warehouse/claims.ts';
-import { cancelRun, pause, resume, retryRun, runNow } from '../../../src/warehouse/operations.ts';
-import { pausedOf } from '../../../src/warehouse/paused.ts';
-import { readProgress } from '../../../src/warehouse/runs.ts';
 import { at, open, type Scripted, scripted, take } from '../../support/scripted.ts';
 
 const me = { account: 'default', who: 'ada@desk' };

@@ -1,15 +1,15 @@
 /** What is paused is read by nobody: no slot, no run that begins by itself, no job, no hand that takes it up (SPEC I20). */
 import { expect, test } from 'vitest';
-import type { Context } from '../../../src/context.ts';
+import type { Context } from '../../../src/app/context.ts';
+import { transaction } from '../../../src/engine/database/pool.ts';
+import { openWaiting } from '../../../src/engine/queue/reconcile.ts';
+import { plansFor } from '../../../src/engine/queue/schedule.ts';
+import { finish, stopped, takeUp } from '../../../src/engine/runs/claims.ts';
+import { cancelRun, pause, resume } from '../../../src/engine/runs/operations.ts';
+import { wakeBackfills } from '../../../src/engine/runs/ranges.ts';
+import { isNext, waitingWork, wokenStreams } from '../../../src/engine/runs/runs.ts';
+import { claimSlot, type Plan } from '../../../src/engine/runs/slots.ts';
 import { Spent } from '../../../src/errors.ts';
-import { plansFor } from '../../../src/queue/schedule.ts';
-import { openWaiting } from '../../../src/queue/tend.ts';
-import { finish, stopped, takeUp } from '../../../src/warehouse/claims.ts';
-import { cancelRun, pause, resume } from '../../../src/warehouse/operations.ts';
-import { transaction } from '../../../src/warehouse/pool.ts';
-import { wakeBackfills } from '../../../src/warehouse/ranges.ts';
-import { isNext, waitingWork, wokenStreams } from '../../../src/warehouse/runs.ts';
-import { claimSlot, type Plan } from '../../../src/warehouse/slots.ts';
 import { at, message, open, type Scripted, scripted, take, ticket } from '../../support/scripted.ts';
 
 const [nightly, fresh] = plansFor(new Set(['helpdesk'])) as [Plan, Plan];

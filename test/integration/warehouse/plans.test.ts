@@ -6,15 +6,15 @@
  */
 import type pg from 'pg';
 import { expect, test } from 'vitest';
-import { customers } from '../../../src/streams/customers.ts';
-import { messages } from '../../../src/streams/messages.ts';
-import { tickets } from '../../../src/streams/tickets.ts';
-import { users } from '../../../src/streams/users.ts';
-import type { Claim } from '../../../src/warehouse/claims.ts';
-import { type Batch, writeBatch } from '../../../src/warehouse/commit.ts';
-import { makePool, transaction, withKeptPlans } from '../../../src/warehouse/pool.ts';
-import { forgetKnown } from '../../../src/warehouse/suspects.ts';
-import { claimMessages, firstWaiting, nameThem, nextWaiting } from '../../../src/warehouse/waiting.ts';
+import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
+import { makePool, transaction, withKeptPlans } from '../../../src/engine/database/pool.ts';
+import { forgetKnown } from '../../../src/engine/deletions/candidates.ts';
+import { claimMessages, firstWaiting, nameThem, nextWaiting } from '../../../src/engine/load/waiting.ts';
+import type { Claim } from '../../../src/engine/runs/claims.ts';
+import { customers } from '../../../src/sources/helpdesk/customers.ts';
+import { messages } from '../../../src/sources/helpdesk/messages.ts';
+import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
+import { users } from '../../../src/sources/helpdesk/users.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 import { at, iso, message, second, ticket } from '../../support/scripted.ts';
 

@@ -1,7 +1,7 @@
 /** The sessions of the pool: what they hold is not held by a process that has vanished, or sleeps. */
 import { expect, test } from 'vitest';
+import { makePool, transaction } from '../../../src/engine/database/pool.ts';
 import { isAway } from '../../../src/errors.ts';
-import { makePool, transaction } from '../../../src/warehouse/pool.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 
 test('a session is given up when its machine vanishes, or sleeps in a transaction', async () => {

@@ -1,6 +1,6 @@
 /** Each problem begins when what it watches breaks, and ends when that is mended: all of them in one database, an account each. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { keepTargets } from '../../../src/warehouse/targets.ts';
+import { keepTargets } from '../../../src/engine/runs/freshness-targets.ts';
 import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 
 let db: TestDatabase;

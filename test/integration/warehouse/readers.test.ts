@@ -1,7 +1,7 @@
 /** What a reader can do, and above all what it cannot: every way round the filter of accounts and the rights that is known. */
 import { expect, test } from 'vitest';
-import { migrate } from '../../../src/warehouse/migrate.ts';
-import { makePool } from '../../../src/warehouse/pool.ts';
+import { migrate } from '../../../src/engine/database/migrate.ts';
+import { makePool } from '../../../src/engine/database/pool.ts';
 import { emptyDatabase, freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 import { aName, letReaderIn, sessionOf } from '../../support/readers.ts';
 
@@ -405,7 +405,7 @@ test('of two warehouses in one server a reader of the one sees nothing in the ot
   } finally {
     await there.client.end();
   }
-  const { revoke } = await import('../../../src/warehouse/readers.ts');
+  const { revoke } = await import('../../../src/privacy/readers.ts');
   await expect(revoke(other.pool, reader.name, 'me', new Date())).rejects.toThrow(
     `this warehouse has no reader ${reader.name}`,
   );

@@ -1,7 +1,7 @@
 /** What one record can break: itself. Everything else is stored, and nothing vanishes in silence. */
 import { expect, test } from 'vitest';
-import { transaction } from '../../../src/warehouse/pool.ts';
-import { dueRejects, openSince, settleRejects } from '../../../src/warehouse/rejects.ts';
+import { dueRejects, openSince, settleRejects } from '../../../src/engine/commit/rejects.ts';
+import { transaction } from '../../../src/engine/database/pool.ts';
 import { at, counted, counts, iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
 const stored = async (s: Scripted, table: string) =>

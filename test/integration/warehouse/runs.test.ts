@@ -1,16 +1,14 @@
 /** Who may write: tokens, locks, and how a run and its streams end. */
 import { describe, expect, test, vi } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
-import { Fatal, FencedOff, Interrupted, isAway, Retry } from '../../../src/errors.ts';
-import type { JobQueue } from '../../../src/queue/queue.ts';
-import { tend } from '../../../src/queue/tend.ts';
-import { noJobs } from '../../../src/queue/worker.ts';
-import { messages } from '../../../src/streams/messages.ts';
-import { tickets } from '../../../src/streams/tickets.ts';
-import { noteFailure } from '../../../src/sync/failures.ts';
-import { hydrate } from '../../../src/sync/hydrate.ts';
-import { runStream } from '../../../src/sync/run-stream.ts';
-import { syncList } from '../../../src/sync/sync.ts';
+import { makePool, transaction } from '../../../src/engine/database/pool.ts';
+import { hydrate } from '../../../src/engine/load/detail-loop.ts';
+import { noteFailure } from '../../../src/engine/load/failures.ts';
+import { syncList } from '../../../src/engine/load/list-loop.ts';
+import { runStream } from '../../../src/engine/load/run-stream.ts';
+import type { JobQueue } from '../../../src/engine/queue/queue.ts';
+import { tend } from '../../../src/engine/queue/reconcile.ts';
+import { noJobs } from '../../../src/engine/queue/worker.ts';
 import {
   type Claimant,
   failUntaken,
@@ -19,10 +17,12 @@ import {
   heldBy,
   release,
   takeUp,
-} from '../../../src/warehouse/claims.ts';
-import { makePool, transaction } from '../../../src/warehouse/pool.ts';
-import { buryRuns, endRun, openSync, readProgress } from '../../../src/warehouse/runs.ts';
-import { bePresent, liveWorkers, type Presence } from '../../../src/warehouse/workers.ts';
+} from '../../../src/engine/runs/claims.ts';
+import { buryRuns, endRun, openSync, readProgress } from '../../../src/engine/runs/runs.ts';
+import { bePresent, liveWorkers, type Presence } from '../../../src/engine/runs/workers.ts';
+import { Fatal, FencedOff, Interrupted, isAway, Retry } from '../../../src/errors.ts';
+import { messages } from '../../../src/sources/helpdesk/messages.ts';
+import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { at, message, open, type Scripted, scripted, take, ticket } from '../../support/scripted.ts';
 import { wayTo } from '../../support/way.ts';
 

@@ -4,8 +4,8 @@
  */
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readQueries } from '../../../src/commands/query.ts';
-import { readCatalog } from '../../../src/schema/catalog.ts';
+import { readCatalog } from '../../../src/analytics/catalog.ts';
+import { readQueries } from '../../../src/cli/look/query.ts';
 import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 import { letReaderIn, type TestReader } from '../../support/readers.ts';
 import { starJoins } from '../../support/star-joins.ts';

@@ -4,7 +4,8 @@
  */
 
 import type { Clock } from '../../../src/clock.ts';
-import type { Send } from '../../../src/http/send.ts';
+import { laterVersion } from '../../../src/engine/commit/merge.ts';
+import type { Send } from '../../../src/engine/http/send.ts';
 import {
   covering,
   floorSecond,
@@ -12,10 +13,9 @@ import {
   type Proof,
   type ReadingOptions,
   type Step,
-} from '../../../src/reading/reading.ts';
+} from '../../../src/engine/reading/reading.ts';
 import { helpdeskDialect } from '../../../src/sources/helpdesk/dialect.ts';
-import { tickets } from '../../../src/streams/tickets.ts';
-import { laterVersion } from '../../../src/warehouse/merge.ts';
+import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import type { Statement } from '../database.ts';
 import type { Plan } from '../plan.ts';
 import type { Defect } from '../process.ts';

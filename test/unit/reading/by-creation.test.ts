@@ -1,8 +1,8 @@
 /** Reading by creation: what it claims, and as of when; and the crowds that only this reading reaches. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readByCreation } from '../../../src/reading/by-creation.ts';
-import type { Ms } from '../../../src/reading/reading.ts';
+import { readByCreation } from '../../../src/engine/reading/by-creation.ts';
+import type { Ms } from '../../../src/engine/reading/reading.ts';
 import { holdsByCreation, sweep } from './creation.ts';
 import { union } from './drive.ts';
 import { ModelList, type ModelOptions, start } from './model.ts';

@@ -1,7 +1,7 @@
 /** What must hold of a reading by creation, so that a wrong one can be held against it as well. */
 import fc from 'fast-check';
-import { type CreationOptions, readByCreation } from '../../../src/reading/by-creation.ts';
-import { endOf, floorSecond, type Ms, type Range, type Reader } from '../../../src/reading/reading.ts';
+import { type CreationOptions, readByCreation } from '../../../src/engine/reading/by-creation.ts';
+import { endOf, floorSecond, type Ms, type Range, type Reader } from '../../../src/engine/reading/reading.ts';
 import { union, Wrong } from './drive.ts';
 import { ModelList, type ModelRow, start, type Ties } from './model.ts';
 import { scenario } from './scenario.ts';

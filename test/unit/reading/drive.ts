@@ -12,7 +12,7 @@ import {
   type Reader,
   type ReadingOptions,
   type Walk,
-} from '../../../src/reading/reading.ts';
+} from '../../../src/engine/reading/reading.ts';
 import type { ModelList, ModelRow } from './model.ts';
 
 interface Kept {

@@ -3,7 +3,7 @@
  * not from the client. Times have a grain of a second. A change takes effect in the second in which it happens, but may
  * show up later than that. The client has no clock here at all, only replies: so any offset between clocks is covered.
  */
-import type { Ask, Ms, Only, Page } from '../../../src/reading/reading.ts';
+import type { Ask, Ms, Only, Page } from '../../../src/engine/reading/reading.ts';
 
 /**
  * How records of one second stand: `change` (the later change later) and `id` stand still; `request` deals them anew

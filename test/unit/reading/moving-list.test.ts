@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { readMovingList } from '../../../src/engine/reading/moving-list.ts';
+import type { Ms, Page, ReadingOptions } from '../../../src/engine/reading/reading.ts';
 import { Fatal } from '../../../src/errors.ts';
-import { readMovingList } from '../../../src/reading/moving-list.ts';
-import type { Ms, Page, ReadingOptions } from '../../../src/reading/reading.ts';
 import { checkComplete, type Drive, drive, Mirror } from './drive.ts';
 import { type Change, ModelList, type ModelOptions, start } from './model.ts';
 import {

@@ -4,8 +4,9 @@
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readByCreation } from '../../../src/reading/by-creation.ts';
-import { readMovingList } from '../../../src/reading/moving-list.ts';
+import { readByCreation } from '../../../src/engine/reading/by-creation.ts';
+import { readMovingList } from '../../../src/engine/reading/moving-list.ts';
+import { walkList } from '../../../src/engine/reading/page-walk.ts';
 import {
   type Ask,
   covering,
@@ -15,8 +16,7 @@ import {
   type Page,
   type Proof,
   type Reader,
-} from '../../../src/reading/reading.ts';
-import { walkList } from '../../../src/reading/walk.ts';
+} from '../../../src/engine/reading/reading.ts';
 import { holdsByCreation } from './creation.ts';
 import { Wrong } from './drive.ts';
 import { costsWithin, holdsWhileMoving, holdsWhileQuiet, holdsWhileQuietWithin, holdsWithin } from './properties.ts';

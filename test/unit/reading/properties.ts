@@ -1,6 +1,6 @@
 /** What must hold of every reader of a moving list, so that a wrong one can be held against it as well. */
 import fc from 'fast-check';
-import { endOf, type Reader } from '../../../src/reading/reading.ts';
+import { endOf, type Reader } from '../../../src/engine/reading/reading.ts';
 import { checkComplete, checkFilled, type Drive, drive, Mirror, Wrong } from './drive.ts';
 import { ModelList, start, type Ties } from './model.ts';
 import { changes, depth, part, perPage, type Scenario, scenario } from './scenario.ts';

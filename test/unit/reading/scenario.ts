@@ -1,6 +1,6 @@
 /** What the properties are tried on. FC_RUNS raises the number of cases, FC_SEED takes other ones. */
 import fc from 'fast-check';
-import type { Cuts, ReadingOptions } from '../../../src/reading/reading.ts';
+import type { Cuts, ReadingOptions } from '../../../src/engine/reading/reading.ts';
 import { draws } from '../../support/long.ts';
 import type { Change, ModelOptions, Second, Ties } from './model.ts';
 

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readShelf, type ShelfAsk, type ShelfPage, type ShelfRead } from '../../../src/reading/shelf.ts';
+import { readShelf, type ShelfAsk, type ShelfPage, type ShelfRead } from '../../../src/engine/reading/collection.ts';
 
 type Reader = typeof readShelf;
 
@@ -561,7 +561,7 @@ describe('moving', () => {
 
 // --- readers that are wrong ----------------------------------------------------------------------------------------------
 
-const source = readFileSync(new URL('../../../src/reading/shelf.ts', import.meta.url), 'utf8');
+const source = readFileSync(new URL('../../../src/engine/reading/collection.ts', import.meta.url), 'utf8');
 
 /** The reader with other text in it. */
 async function altered(changes: readonly (readonly [string, string])[]): Promise<Reader> {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { walkList } from '../../../src/engine/reading/page-walk.ts';
 import { Fatal } from '../../../src/errors.ts';
-import { walkList } from '../../../src/reading/walk.ts';
 import { checkComplete, checkFilled, type Drive, drive, Mirror } from './drive.ts';
 import { type Change, ModelList, type ModelOptions, type Second, start } from './model.ts';
 import { costsWithin, from, holdsWhileMoving, holdsWithin, within } from './properties.ts';

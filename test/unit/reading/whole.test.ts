@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Ask, Page } from '../../../src/reading/reading.ts';
-import { readWhole } from '../../../src/reading/whole.ts';
+import type { Ask, Page } from '../../../src/engine/reading/reading.ts';
+import { readWhole } from '../../../src/engine/reading/whole-list.ts';
 import { drive, Mirror } from './drive.ts';
 import type { ModelList } from './model.ts';
 

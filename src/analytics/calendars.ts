@@ -1,0 +1,205 @@
+/** Business hours: calendars by name, and which inbox keeps which. The spans that are counted follow by triggers. */
+import type pg from 'pg';
+import { transaction } from '../engine/database/pool.ts';
+import { noteOperation } from '../engine/runs/operations.ts';
+import { command } from '../engine/runs/pauses.ts';
+import { UsageError } from '../errors.ts';
+
+type Queryable = Pick<pg.ClientBase, 'query'>;
+
+export interface Hours {
+  /** 1 Monday to 7 Sunday. */
+  readonly weekday: number;
+  /** `09:00`; `24:00` is the end of the day. */
+  readonly opens: string;
+  readonly closes: string;
+}
+
+export interface Holiday {
+  /** `2026-12-25` */
+  readonly day: string;
+  readonly name: string | null;
+}
+
+export interface Calendar {
+  readonly name: string;
+  readonly time_zone: string;
+  readonly hours: Hours[];
+  readonly holidays: Holiday[];
+  /** Inbox null: the whole account. */
+  readonly assigned: { account: string; inbox: string | null }[];
+}
+
+/** What is not named stays as it is. */
+export interface CalendarChange {
+  readonly timeZone?: string | undefined;
+  readonly hours?: readonly Hours[] | undefined;
+  readonly holidays?: readonly Holiday[] | undefined;
+}
+
+export async function readCalendars(db: Queryable, name?: string): Promise<Calendar[]> {
+  const { rows } = await db.query<Calendar>(
+    `select c.name, c.time_zone,
+       (select coalesce(jsonb_agg(jsonb_build_object('weekday', h.weekday, 'opens', left(h.opens::text, 5), 'closes', left(h.closes::text, 5))
+           order by h.weekday, h.opens), '[]')
+        from analytics.calendar_hours h where h.calendar = c.name) as hours,
+       (select coalesce(jsonb_agg(jsonb_build_object('day', f.day, 'name', f.name) order by f.day), '[]')
+        from analytics.calendar_holidays f where f.calendar = c.name) as holidays,
+       (select coalesce(jsonb_agg(jsonb_build_object('account', a.account_id, 'inbox', a.inbox_id) order by a.account_id, a.inbox_id nulls first), '[]')
+        from analytics.stored_calendar_assignments a where a.calendar = c.name) as assigned
+     from analytics.calendars c where $1::text is null or c.name = $1 order by c.name`,
+    [name ?? null],
+  );
+  return rows;
+}
+
+export async function readCalendar(db: Queryable, name: string): Promise<Calendar> {
+  const [calendar] = await readCalendars(db, name);
+  if (calendar === undefined)
+    throw new UsageError(
+      `there is no calendar '${name}'`,
+      'See `npx shelfdesk calendar list`; `npx shelfdesk calendar set` makes one.',
+    );
+  return calendar;
+}
+
+/** Makes it, or changes what is named. Answers the accounts whose business times change with it. */
+export async function setCalendar(
+  db: pg.Pool,
+  { name, who, timeZone, hours, holidays }: CalendarChange & { name: string; who: string },
+  now: Date,
+): Promise<string[]> {
+  return transaction(db, async client => {
+    const [before] = await readCalendars(client, name);
+    if (before === undefined && (timeZone === undefined || hours === undefined))
+      throw new UsageError(
+        `a new calendar needs a time zone and hours, and '${name}' is new`,
+        `Run \`npx shelfdesk calendar set ${name} --time-zone Europe/Berlin --hours "mon-fri 09:00-17:00"\`, or see \`npx shelfdesk calendar list\` for those that there are.`,
+      );
+    if (timeZone !== undefined) await requireZone(client, timeZone);
+    await client.query(
+      `insert into analytics.calendars (name, time_zone) values ($1, $2)
+       on conflict (name) do update set time_zone = excluded.time_zone where calendars.time_zone <> excluded.time_zone`,
+      [name, timeZone ?? before?.time_zone],
+    );
+    // Holidays first: while there are no hours, there is nothing to work out.
+    if (hours !== undefined) await client.query('delete from analytics.calendar_hours where calendar = $1', [name]);
+    if (holidays !== undefined) {
+      await client.query('delete from analytics.calendar_holidays where calendar = $1', [name]);
+      await client.query(
+        `insert into analytics.calendar_holidays (calendar, day, name)
+         select $1, f.day, f.name from jsonb_to_recordset($2::jsonb) f (day date, name text)`,
+        [name, JSON.stringify(holidays)],
+      );
+    }
+    if (hours !== undefined)
+      await client.query(
+        `insert into analytics.calendar_hours (calendar, weekday, opens, closes)
+         select $1, h.weekday, h.opens, h.closes from jsonb_to_recordset($2::jsonb) h (weekday int, opens time, closes time)`,
+        [name, JSON.stringify(hours)],
+      );
+    const accounts = [...new Set((before?.assigned ?? []).map(({ account }) => account))];
+    for (const account of accounts)
+      await noteOperation(client, { account, who, action: 'calendar', subject: name, outcome: 'changed' }, now);
+    return accounts;
+  });
+}
+
+async function requireZone(db: Queryable, zone: string): Promise<void> {
+  const { rowCount } = await db.query('select from pg_timezone_names where name = $1', [zone]);
+  if (rowCount === 0)
+    throw new UsageError(
+      `PostgreSQL knows no time zone '${zone}'`,
+      'Give one by its name, such as Europe/Berlin; `npx shelfdesk sql "select name from pg_timezone_names order by 1"` lists them.',
+    );
+}
+
+interface Assignment {
+  readonly account: string;
+  readonly who: string;
+  /** None: the account as a whole. */
+  readonly inboxes: readonly string[];
+}
+
+const subject = (inboxes: readonly string[]) => (inboxes.length > 0 ? `inbox ${inboxes.join(', ')}` : '');
+
+export async function assignCalendar(
+  db: pg.Pool,
+  { account, calendar, inboxes, who }: Assignment & { calendar: string },
+  now: Date,
+): Promise<void> {
+  await transaction(db, async client => {
+    await readCalendar(client, calendar);
+    await requireAccount(client, account);
+    const { rows: unknown } = await client.query<{ id: string }>(
+      `select i.id from unnest($2::text[]) i (id)
+       where not exists (select from helpdesk.inboxes x where x.account_id = $1 and x.id = i.id)`,
+      [account, inboxes],
+    );
+    if (unknown[0])
+      throw new UsageError(
+        `account '${account}' has no inbox ${unknown.map(({ id }) => id).join(', ')}`,
+        'Run `npx shelfdesk sql "select account_id, id, name from helpdesk.inboxes"` for those that are known.',
+      );
+    await client.query(
+      `insert into analytics.stored_calendar_assignments (account_id, inbox_id, calendar)
+       select $1, i.id, $3 from unnest($2::text[]) i (id)
+       on conflict (account_id, inbox_id) do update set calendar = excluded.calendar`,
+      [account, inboxes.length > 0 ? inboxes : [null], calendar],
+    );
+    const noted = {
+      account,
+      who,
+      action: 'calendar',
+      subject: subject(inboxes),
+      outcome: `keeps ${calendar}`,
+    } as const;
+    await noteOperation(client, noted, now);
+  });
+}
+
+export async function unassignCalendar(db: pg.Pool, { account, inboxes, who }: Assignment, now: Date): Promise<void> {
+  await transaction(db, async client => {
+    await requireAccount(client, account);
+    const { rowCount } = await client.query(
+      `delete from analytics.stored_calendar_assignments a using unnest($2::text[]) i (id)
+       where a.account_id = $1 and a.inbox_id is not distinct from i.id`,
+      [account, inboxes.length > 0 ? inboxes : [null]],
+    );
+    if (rowCount === 0)
+      throw new UsageError(
+        `account '${account}' keeps no calendar${inboxes.length > 0 ? ` for ${subject(inboxes)}` : ' as a whole'}`,
+        'See `npx shelfdesk calendar list` for what is assigned.',
+      );
+    const noted = { account, who, action: 'calendar', subject: subject(inboxes), outcome: 'keeps none' } as const;
+    await noteOperation(client, noted, now);
+  });
+}
+
+async function requireAccount(db: Queryable, account: string): Promise<void> {
+  const { rowCount } = await db.query('select from sync.accounts where account_id = $1', [account]);
+  if (rowCount === 0)
+    throw new UsageError(
+      `this warehouse holds nothing of an account '${account}'`,
+      `Run ${command(account, 'sync')} for it first, or name another one.`,
+    );
+}
+
+/** Only one that nobody keeps. */
+export async function removeCalendar(db: pg.Pool, name: string): Promise<void> {
+  await transaction(db, async client => {
+    const { assigned } = await readCalendar(client, name);
+    const [one] = assigned;
+    if (one !== undefined)
+      throw new UsageError(
+        `account '${one.account}' keeps calendar '${name}'${one.inbox === null ? '' : ` for inbox ${one.inbox}`}`,
+        `Run ${command(one.account, `calendar unassign${one.inbox === null ? '' : ` --inbox ${one.inbox}`}`)} first, or assign another one.`,
+      );
+    await client.query('delete from analytics.calendars where name = $1', [name]);
+  });
+}
+
+/** What is stored of an account's tickets was worked out with the hours of before. In batches, each a transaction of its own. */
+export async function recompute(db: pg.Pool, account: string): Promise<void> {
+  await db.query('call analytics.recompute($1)', [account]);
+}

@@ -1,0 +1,187 @@
+/** Everything that is known of one ticket: how it came here, what became of it, and what it waits for. */
+import type pg from 'pg';
+import { placeInQueue } from '../engine/load/waiting.ts';
+import type { Ms } from '../engine/reading/reading.ts';
+
+/** A run, as far as it is still known: some are forgotten after five weeks. */
+export interface By {
+  run: number | null;
+  kind: string | null;
+}
+
+export interface Life {
+  ticket: {
+    id: string;
+    number: number | null;
+    subject: string | null;
+    state: string | null;
+    created_at: Date | null;
+    updated_at: Date;
+    observed_at: Date;
+    deleted_after: Date | null;
+    deleted_at: Date | null;
+    /** When its texts, names and addresses were removed, because somebody asked for it. */
+    erased_at: Date | null;
+  };
+  /** Credits: of the run's pages, shared among the records that they showed; null where it came with its messages. */
+  listed: By & { at: Date; credits: number | null };
+  /** Of the ticket and of its messages. */
+  changes: (By & {
+    seen_at: Date;
+    as_of: Date;
+    table: string;
+    record: string;
+    fields: Record<string, [unknown, unknown]>;
+  })[];
+  /** Each reading of its messages that replaced them. */
+  readings: (By & { as_of: Date })[];
+  messages: number;
+  /** When the source was last seen to have it as it is here. */
+  checked_at: Date | null;
+  /** Sweeps of the time in which it was created. */
+  swept: (By & { list: string; as_of: Date })[];
+  audits: (By & {
+    at: Date;
+    stream: string;
+    difference: string | null;
+    fields: Record<string, [unknown, unknown]> | null;
+    repaired_at: Date | null;
+  })[];
+  suspected: { at: Date; gone_at: Date | null; error: string | null } | null;
+  rejects: {
+    id: number;
+    stream: string;
+    reason: string;
+    attempts: number;
+    last_seen_at: Date;
+    next_try_at: Date | null;
+    cleared_at: Date | null;
+  }[];
+  /** Its place among those that wait for their messages, and how many these are. */
+  queue: { place: number; of: number } | null;
+}
+
+/** By its id; else by its number. */
+export async function lifeOf(db: pg.Pool, account: string, name: string): Promise<Life | undefined> {
+  const { rows } = await db.query(
+    `select t.*, (select count(*) from helpdesk.messages m
+         where m.account_id = t.account_id and m.ticket_id = t.id and m._deleted_at is null) as messages,
+       sync.ticket_checked_at(t.account_id, t.id) as checked_at, r.kind as listed_kind,
+       s.credits::float8 / nullif(s.seen, 0) as listed_credits, e.erased_at
+     from helpdesk.tickets t
+     left join sync.erased_tickets e on (e.account_id, e.ticket_id) = (t.account_id, t.id)
+     left join sync.stored_runs r on r.id = t._listed_by
+     left join sync.stored_run_streams s on s.run_id = r.id and s.stream = 'tickets'
+     where t.account_id = $1 and (t.id = $2 or t.number = $3)
+     order by t.id = $2 desc, t._deleted_at is not null, t.id limit 1`,
+    [account, name, /^\d{1,15}$/.test(name) ? Number(name) : null],
+  );
+  const [row] = rows;
+  if (row === undefined) return undefined;
+  const { id } = row;
+  const changes = await changesOf(db, account, id);
+  return {
+    ticket: {
+      id,
+      number: row.number,
+      subject: row.subject,
+      state: row.state,
+      created_at: row.created_at,
+      updated_at: row.updated_at,
+      observed_at: row._observed_at,
+      deleted_after: row._deleted_after,
+      deleted_at: row._deleted_at,
+      erased_at: row.erased_at,
+    },
+    listed: { at: row._first_seen_at, run: row._listed_by, kind: row.listed_kind, credits: row.listed_credits },
+    changes: changes.filter(one => !isReading(one)),
+    readings: await readingsOf(
+      db,
+      changes,
+      row._messages_as_of && { as_of: row._messages_as_of, run: row._messages_by },
+    ),
+    messages: row.messages,
+    checked_at: row.checked_at,
+    swept: await list(
+      db,
+      `select s.list, s.as_of, s.run_id as run, r.kind
+       from sync.swept s left join sync.stored_runs r on r.id = s.run_id
+       where s.account_id = $1 and s.stream = 'tickets' and (s.list = 'undated') = ($2::timestamptz is null)
+         and ($2::timestamptz is null or s.created @> $2::timestamptz) order by s.as_of`,
+      [account, row.created_at],
+    ),
+    audits: await list(
+      db,
+      `select a.checked_at as at, a.stream, a.kind as difference, a.differences as fields, a.repaired_at, a.run_id as run, r.kind
+       from sync.audit a left join sync.stored_runs r on r.id = a.run_id
+       where a.account_id = $1 and a.stream in ('tickets', 'messages') and a.record_id = $2 order by a.checked_at, a.id`,
+      [account, id],
+    ),
+    suspected:
+      (
+        await list<NonNullable<Life['suspected']>>(
+          db,
+          `select suspected_at as at, gone_at, error from sync.open_suspects
+           where account_id = $1 and stream = 'tickets' and record_id = $2`,
+          [account, id],
+        )
+      )[0] ?? null,
+    rejects: await rejectsOf(db, account, id),
+    queue: (await placeInQueue(db, account, id)) ?? null,
+  };
+}
+
+/** What is set aside under this id, also where there is no row. */
+export async function rejectsOf(db: pg.Pool, account: string, id: string): Promise<Life['rejects']> {
+  return list(
+    db,
+    `select id, stream, reason, attempts, last_seen_at, next_try_at, cleared_at from sync.rejects
+     where account_id = $1 and stream in ('tickets', 'messages') and (ask_id = $2 or stream = 'tickets' and record_id = $2)
+     order by id`,
+    [account, id],
+  );
+}
+
+async function changesOf(db: pg.Pool, account: string, id: string): Promise<Life['changes']> {
+  return list(
+    db,
+    `select c.seen_at, c.as_of, c.table_name as "table", c.record_id as record, c.changes as fields, c.run_id as run, r.kind
+     from sync.changes c left join sync.stored_runs r on r.id = c.run_id
+     where c.account_id = $1 and (c.table_name = 'tickets' and c.record_id = $2 or c.table_name = 'messages' and c.parent_id = $2)
+     order by c.id`,
+    [account, id],
+  );
+}
+
+const readBy = '_messages_as_of';
+/** Of a ticket nothing but when its messages were read, or by whom. */
+const isReading = ({ fields }: Life['changes'][number]) =>
+  Object.keys(fields).length > 0 && Object.keys(fields).every(field => field.startsWith('_messages_'));
+
+/** Each change of what its messages are as of tells of two readings: the one before it, and itself. */
+async function readingsOf(
+  db: pg.Pool,
+  changes: Life['changes'],
+  last: { as_of: Date; run: number | null } | null,
+): Promise<Life['readings']> {
+  const found = new Map<Ms, number | null>();
+  for (const { fields } of changes.filter(({ fields }) => readBy in fields)) {
+    for (const n of [0, 1] as const) {
+      const asOf = fields[readBy]![n];
+      if (typeof asOf === 'string') found.set(Date.parse(asOf), (fields._messages_by?.[n] as number | null) ?? null);
+    }
+  }
+  if (last) found.set(last.as_of.getTime(), last.run);
+  const runs = await list<{ id: number; kind: string }>(
+    db,
+    'select id, kind from sync.stored_runs where id = any ($1)',
+    [[...found.values()]],
+  );
+  return [...found]
+    .sort(([one], [other]) => one - other)
+    .map(([ms, run]) => ({ as_of: new Date(ms), run, kind: runs.find(({ id }) => id === run)?.kind ?? null }));
+}
+
+async function list<T>(db: pg.Pool, sql: string, values: unknown[]): Promise<T[]> {
+  return (await db.query(sql, values)).rows;
+}

@@ -1,0 +1,108 @@
+/** What every command that works on accounts opens: contexts, queues, and a place among the living. */
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import type { Logger } from 'pino';
+import { sayTrusted } from '../cli/setup/migrate.ts';
+import { systemClock } from '../clock.ts';
+import { forgetLists, register } from '../engine/coverage/coverage.ts';
+import { migrate } from '../engine/database/migrate.ts';
+import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.ts';
+import { bindAccount, nameAccount } from '../engine/runs/accounts.ts';
+import { keepTargets } from '../engine/runs/freshness-targets.ts';
+import { type Attendance, attend, type Presence } from '../engine/runs/workers.ts';
+import { streams } from '../sources/index.ts';
+import type { Stream } from '../sources/source.ts';
+import type { Config, Fleet } from './config.ts';
+import { type Context, openContext, openLog, requireSource, type Warehouse } from './context.ts';
+import { promisesOf } from './freshness-targets.ts';
+
+/** What all accounts of a process have in common. */
+export interface Ground extends AsyncDisposable {
+  readonly warehouse: Warehouse;
+  readonly queues: Queues;
+  readonly attendance: Attendance;
+  readonly log: Logger;
+}
+
+/** Migrates. */
+export async function openGround(
+  { redisUrl, logLevel }: Pick<Fleet, 'redisUrl' | 'logLevel'>,
+  warehouse: Warehouse,
+): Promise<Ground> {
+  await using stack = new AsyncDisposableStack();
+  sayTrusted((await migrate(warehouse.url)).trusted);
+  const queues = stack.use(await openQueues({ redisUrl, databaseUrl: warehouse.url }));
+  const attendance = stack.use(await attend(warehouse.url, systemClock));
+  const opened = stack.move();
+  return {
+    ...{ warehouse, queues, attendance, log: openLog({ logLevel }) },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+export interface Account extends AsyncDisposable {
+  readonly ctx: Context;
+  readonly queue: OpenQueue;
+  readonly presence: Presence;
+}
+
+/**
+ * What is asked of an account that is opened. `works`: this process takes jobs at once. `binds`, by default: what it finds in
+ * the settings holds from now on, sources, lists and promises.
+ */
+interface How {
+  signal: AbortSignal;
+  works: boolean;
+  binds?: boolean;
+}
+
+/** One account alone, with a ground of its own. */
+export async function openAccount(config: Config, warehouse: Warehouse, how: How): Promise<Account> {
+  requireSource(config);
+  await using stack = new AsyncDisposableStack();
+  const ground = stack.use(await openGround(config, warehouse));
+  const account = stack.use(await openAccountOn(ground, config, how));
+  const opened = stack.move();
+  return { ...account, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+/** Makes sure that the account is the one of these sources. */
+export async function openAccountOn(
+  ground: Ground,
+  config: Config,
+  { signal, works, binds = true }: How,
+): Promise<Account> {
+  await using stack = new AsyncDisposableStack();
+  requireSource(config);
+  const log = ground.log.child({ account: config.account });
+  const ctx = stack.use(openContext(config, ground.warehouse.pg, { log, signal }));
+  const { queue: name } = await (binds ? bindAccount : nameAccount)(ctx.pg, ctx.account, {
+    ...(config.helpdesk && { helpdesk: config.helpdesk.baseUrl }),
+    ...(config.books && { books: config.books.baseUrl }),
+  });
+  const lists = listsOf(ctx);
+  await register(ctx.pg, ctx.account, config.sinceMs, lists, new Date(ctx.clock.now()), config.lookbackMs);
+  if (binds) {
+    await forgetLists(ctx.pg, ctx.account, lists);
+    await keepTargets(ctx.pg, ctx.account, promisesOf(config));
+  }
+  const queue = stack.use(ground.queues.open(name));
+  const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: ourVersion() };
+  const presence = stack.use(await ground.attendance.enter(me));
+  const opened = stack.move();
+  return { ctx, queue, presence, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+function ourVersion(): string {
+  return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
+}
+
+function listsOf({ sources, books }: Context): { stream: string; list: string }[] {
+  const namesOf = (stream: Stream) => {
+    if (stream.kind === 'shelves') return books.owners;
+    return stream.kind === 'list' ? stream.lists.map(({ name }) => name) : [];
+  };
+  return streams
+    .filter(({ source }) => sources.has(source))
+    .flatMap(stream => namesOf(stream).map(list => ({ stream: stream.name, list })));
+}

@@ -1,0 +1,39 @@
+/** What the settings promise of an account: how far each stream may be behind, and how long a night may take. */
+
+import { longestPauseMs } from '../engine/queue/longest-pause.ts';
+import type { Target } from '../engine/runs/freshness-targets.ts';
+import { streams } from '../sources/index.ts';
+import type { Stream } from '../sources/source.ts';
+import type { Config } from './config.ts';
+import { configuredSources } from './context.ts';
+
+const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
+
+/**
+ * A target that nobody has set holds for the schedule that nobody has set: where a stream is read more seldom, it is as much
+ * longer, and where the schedule does not read it at all, nothing is promised. One that was set is promised as it is.
+ */
+export function promisesOf(config: Pick<Config, 'helpdesk' | 'books' | 'schedule' | 'promises'>): Target[] {
+  const { targets, nightlyMs } = config.promises;
+  const sources = configuredSources(config);
+  const pauseMs = { fresh: longestPauseMs(config.schedule.fresh), nightly: longestPauseMs(config.schedule.nightly) };
+  const found = streams
+    .filter(({ source, name }) => sources.has(source) && targets[name] !== undefined)
+    .flatMap(stream => {
+      const { ms, isSet } = targets[stream.name]!;
+      const schedule = scheduleOf(stream);
+      const usualMs = schedule.includes('fresh') ? minuteMs : dayMs;
+      const reads = schedule.flatMap(name => pauseMs[name] ?? []);
+      if (isSet) return [{ subject: stream.name, ms }];
+      if (reads.length === 0) return [];
+      return [{ subject: stream.name, ms: ms + Math.max(0, Math.min(...reads) - usualMs) }];
+    });
+  return [...found, ...(pauseMs.nightly === undefined ? [] : [{ subject: 'nightly', ms: nightlyMs }])];
+}
+
+/** What is asked for by id follows what its list has shown. */
+function scheduleOf(stream: Stream): Stream['schedule'] {
+  if (stream.kind === 'detail') return stream.of.schedule;
+  return stream.kind === 'volumes' ? streams.find(({ name }) => name === stream.of)!.schedule : stream.schedule;
+}

@@ -1,0 +1,101 @@
+/** `doctor`: looks at everything that the mirror stands on, says what is not well, and what to do about it. */
+import { hostname } from 'node:os';
+import type { Command } from 'commander';
+import { lookAtSettings } from '../../app/config.ts';
+import { systemClock } from '../../clock.ts';
+import { exitCodes } from '../../errors.ts';
+import type { State } from '../../ops/doctor/checks/check.ts';
+import { checks } from '../../ops/doctor/checks/index.ts';
+import { examine, type Report, type Result } from '../../ops/doctor/run-checks.ts';
+import { count } from '../../words.ts';
+import type { Act, Deps } from '../command.ts';
+import { print, printJson, say, style } from '../output/terminal.ts';
+
+interface Options {
+  fix?: boolean;
+  again?: boolean;
+  json?: boolean;
+}
+
+export function addDoctor(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('doctor')
+    .description('look at everything that the mirror stands on, say what is not well, and what to do about it')
+    .option('--fix', 'do what is safe: file modes, tables, runs and jobs that nobody goes on with, rejects')
+    .option('--again', 'find out again how the help desk reads its specification, though it is remembered')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (options: Options) => {
+        const around = {
+          clock: systemClock,
+          signal: deps.signal,
+          folder: process.cwd(),
+          look: lookAtSettings(),
+          fleet: deps.fleet,
+          again: options.again ?? false,
+          node: process.versions.node,
+          version: program.version() ?? '',
+          host: hostname(),
+          uid: process.getuid?.(),
+        };
+        const { show, end } = shower();
+        const onResult = options.json ? () => {} : show;
+        const report = await examine(around, checks, { fix: options.fix ?? false, onResult });
+        end();
+        if (options.json) printJson({ ...report, ...counted(report) });
+        else sum(report, options);
+        return counted(report).fail > 0 ? exitCodes.failed : exitCodes.ok;
+      }),
+    );
+}
+
+const marks: Record<State, [mark: string, format: Parameters<typeof style>[0]]> = {
+  ok: ['✓', 'green'],
+  warn: ['!', 'yellow'],
+  fail: ['✗', 'red'],
+  skipped: ['–', 'dim'],
+};
+
+/** As they come, under the heading of their area; what was not looked at for one reason in one line at its end. */
+function shower(): { show(result: Result): void; end(): void } {
+  let area = '';
+  const left = new Map<string, string[]>();
+  const end = () => {
+    for (const [because, names] of left)
+      print(`  ${style('dim', `– not looked at, because of '${because}': ${names.join(', ')}`, process.stdout)}`);
+    left.clear();
+  };
+  const show = (result: Result) => {
+    if (result.area !== area) {
+      end();
+      print(`${area === '' ? '' : '\n'}${style('bold', upperFirst(result.area), process.stdout)}`);
+    }
+    area = result.area;
+    const [mark, format] = marks[result.state];
+    const whose = result.account === null || result.account === 'default' ? '' : ` (${result.account})`;
+    const name = result.name + whose;
+    if (result.because !== null) return void left.set(result.because, [...(left.get(result.because) ?? []), name]);
+    print(`  ${style(format, mark, process.stdout)} ${name}: ${result.says}`);
+    if (result.fixed !== null) print(`    Done: ${result.fixed}.`);
+    if (result.remedy !== null) print(`    ${result.remedy}`);
+    if (result.fix !== null && result.fixed === null) print(`    With --fix it would ${result.fix}.`);
+  };
+  return { show, end };
+}
+
+const upperFirst = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
+function counted({ results }: Report): Record<State, number> {
+  const of = (state: State) => results.filter(one => one.state === state).length;
+  return { ok: of('ok'), warn: of('warn'), fail: of('fail'), skipped: of('skipped') };
+}
+
+function sum(report: Report, { fix }: Options): void {
+  const { ok, warn, fail, skipped } = counted(report);
+  const requests = report.requests > 0 ? ` and ${count(report.requests, 'request')} of the catalog` : '';
+  say(
+    `\n${ok} ok, ${warn} to be looked at, ${fail} failed, ${skipped} skipped; ${count(report.credits, 'credit')}${requests} used.`,
+  );
+  if (!fix && report.results.some(one => one.fix !== null))
+    say('Some of it `npx shelfdesk doctor --fix` does by itself.');
+}

@@ -1,0 +1,26 @@
+/** `drift list`: where the source differs from its documentation. */
+import type { Command } from 'commander';
+import { listDrift } from '../../engine/commit/rejects.ts';
+import { exitCodes } from '../../errors.ts';
+import { openChosen } from '../choose-account.ts';
+import type { Act, Deps } from '../command.ts';
+import { print, printJson, say, table } from '../output/terminal.ts';
+
+export function addDrift(program: Command, deps: Deps, act: Act): void {
+  const drift = program.command('drift').description('where the source differs from its documentation');
+  drift
+    .command('list')
+    .description('unknown fields, unknown values and wrong types, how often each was seen, and a record that showed it')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (options: { json?: boolean }) => {
+        await using opened = await openChosen(deps);
+        const found = await listDrift(opened.warehouse.pg, opened.config.account);
+        const columns = ['stream', 'kind', 'path', 'value', 'seen', 'first', 'last', 'sample'];
+        if (options.json) printJson(found);
+        else print(table(columns, found.map(Object.values)));
+        if (found.length === 0) say('Nothing differs.');
+        return exitCodes.ok;
+      }),
+    );
+}

@@ -1,0 +1,37 @@
+/** `schema dictionary`, `erd`, `dbt`: what the tables of the warehouse mean, for people, diagrams and dbt. */
+import { type Command, Option } from 'commander';
+import { readCatalog, type Schema } from '../../analytics/catalog.ts';
+import { dbtSources } from '../../analytics/dbt.ts';
+import { dictionary } from '../../analytics/dictionary.ts';
+import { type Diagram, diagrams, mermaid } from '../../analytics/erd.ts';
+import { exitCodes } from '../../errors.ts';
+import type { Act, Deps } from '../command.ts';
+import { print } from '../output/terminal.ts';
+import { requireTables, warehouseOf } from '../warehouse.ts';
+
+export function addSchema(program: Command, deps: Deps, act: Act): void {
+  const schema = program.command('schema').description('what the tables mean and how they hang together');
+  const show = async (draw: (schemas: Schema[]) => string): Promise<number> => {
+    await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
+    await requireTables(warehouse.pg);
+    print(draw(await readCatalog(warehouse.pg)).trimEnd());
+    return exitCodes.ok;
+  };
+  schema
+    .command('dictionary')
+    .description('every table, view, column and function with its meaning, as Markdown')
+    .action(act(() => show(dictionary)));
+  schema
+    .command('erd')
+    .description('the tables and what joins them, as a diagram for Mermaid')
+    .addOption(
+      new Option('--of <part>', 'the mirrored tables, or the star for BI tools')
+        .choices(Object.keys(diagrams))
+        .default('mirror'),
+    )
+    .action(act((options: { of: Diagram }) => show(schemas => mermaid(schemas, options.of))));
+  schema
+    .command('dbt')
+    .description('the tables as sources of dbt, with descriptions, freshness and tests, as YAML')
+    .action(act(() => show(dbtSources)));
+}

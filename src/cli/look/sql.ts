@@ -1,0 +1,124 @@
+/** `sql "select …"`: the answer of the warehouse as a table. Reads only. */
+import type { Command } from 'commander';
+import pg from 'pg';
+import type { Warehouse } from '../../app/context.ts';
+import { systemClock } from '../../clock.ts';
+import type { Client } from '../../engine/database/pool.ts';
+import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
+import { openAsker } from '../../privacy/sql-role.ts';
+import { count } from '../../words.ts';
+import type { Act, Deps } from '../command.ts';
+import { type Cell, print, printJson, say, table } from '../output/terminal.ts';
+import { warehouseOf } from '../warehouse.ts';
+
+export function addSql(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('sql')
+    .description('ask the warehouse, in SQL; reads only')
+    .argument('<query>', 'for example: "select * from sync.status"')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (query: string, options: { json?: boolean }) => {
+        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
+        const { fields, rows } = await ask(warehouse, query);
+        const names = fields.map(field => field.name);
+        if (options.json) printJson(rows.map(row => Object.fromEntries(names.map((name, i) => [name, row[i]]))));
+        else {
+          print(table(names, rows));
+          say(count(rows.length, 'row'));
+        }
+        return exitCodes.ok;
+      }),
+    );
+}
+
+/** A day, and a time without a zone, as they stand there: node-postgres makes instants of them, by the clock of this machine. */
+const asTheyStand: ReadonlySet<number> = new Set([pg.types.builtins.DATE, pg.types.builtins.TIMESTAMP]);
+const parserOf: pg.CustomTypesConfig['getTypeParser'] = (type, format) =>
+  asTheyStand.has(type) ? String : pg.types.getTypeParser(type, format);
+
+export interface Answer {
+  readonly fields: readonly Pick<pg.FieldDef, 'name'>[];
+  readonly rows: Cell[][];
+}
+
+type Asked = Pick<Warehouse, 'pg' | 'url'>;
+
+/**
+ * Asks as a login that can only read (warehouse/asker.ts), in a transaction that only reads as well. The extended protocol takes
+ * one statement: nothing can follow behind a semicolon.
+ */
+export const ask = (warehouse: Asked, query: string): Promise<Answer> =>
+  reading(warehouse, client => answerTo(client, query));
+
+/**
+ * The same of one account alone, or of each account that may be read: then each row says its account, unless the question
+ * shows it already, or asks of no account at all.
+ */
+export function askAccounts(warehouse: Asked, query: string, named: string | undefined): Promise<Answer> {
+  return reading(warehouse, async client => {
+    const { rows } = await client.query<{ account_id: string }>(
+      'select account_id from sync.readable_accounts order by account_id',
+    );
+    const known = rows.map(({ account_id }) => account_id);
+    if (named !== undefined && !known.includes(named))
+      throw new UsageError(`there is no account '${named}'`, `Choose with --account: ${known.join(', ')}.`);
+    const wanted = named === undefined && (await asksOfAccounts(client, query)) ? known : [named ?? ''];
+    const answers: { account: string; answer: Answer }[] = [];
+    for (const account of wanted.length > 0 ? wanted : ['']) {
+      await client.query(`select set_config('shelfdesk.account', $1, true)`, [account]);
+      answers.push({ account, answer: await answerTo(client, query) });
+    }
+    const { fields } = answers[0]!.answer;
+    const isSaid = answers.length === 1 || fields.some(({ name }) => name === 'account' || name === 'account_id');
+    if (isSaid) return { fields, rows: answers.flatMap(({ answer }) => answer.rows) };
+    return {
+      fields: [{ name: 'account' }, ...fields],
+      rows: answers.flatMap(({ account, answer }) => answer.rows.map(row => [account, ...row])),
+    };
+  });
+}
+
+/** Whether the answer depends on which accounts may be read: then its plan looks at them. */
+async function asksOfAccounts(client: Client, query: string): Promise<boolean> {
+  const { rows } = await client.query<{ 'QUERY PLAN': unknown }>(`explain (verbose, format json) ${query}`);
+  const plan = JSON.stringify(rows[0]!['QUERY PLAN']);
+  return plan.includes('"Relation Name":"accounts","Schema":"sync"');
+}
+
+async function reading<T>(warehouse: Asked, work: (client: Client) => Promise<T>): Promise<T> {
+  await using asker = await openAsker(warehouse, new Date(systemClock.now()));
+  if (asker.warning !== undefined) say(asker.warning);
+  const { client } = asker;
+  try {
+    await client.query('begin read only');
+    await client.query('set local search_path = helpdesk, books, analytics, sync, public');
+    return await work(client);
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError)) throw error;
+    const hint =
+      error.hint ?? 'The tables are in the schemas helpdesk, books, analytics and sync; docs/DATA.md names them.';
+    throw new ShelfdeskError(`PostgreSQL says: ${error.message}`, hint, exitCodes.failed, error);
+  } finally {
+    await client.query('rollback').catch(() => {});
+  }
+}
+
+async function answerTo(client: Client, query: string): Promise<Answer> {
+  const statement: pg.QueryArrayConfig & { queryMode: 'extended' } = {
+    text: query,
+    rowMode: 'array',
+    queryMode: 'extended',
+    types: { getTypeParser: parserOf },
+  };
+  const { command, fields, rows } = await client.query<Cell[]>(statement);
+  if (fields.length === 0 && command !== 'SELECT') throw noQuestion(command);
+  return { fields, rows };
+}
+
+/** PostgreSQL names no command where there is no statement. */
+const noQuestion = (command: string | null) =>
+  new UsageError(
+    command ? `${command} has no rows to show: nothing was changed` : 'the statement is empty',
+    'Write a statement that asks: select, values, table, with, show or explain.',
+  );

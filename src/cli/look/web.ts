@@ -1,0 +1,119 @@
+/** `web`: the page, until SIGTERM or Ctrl-C. `start` serves it as well where SHELFDESK_WEB_PORT is set. */
+import type { Command } from 'commander';
+import type { Ground } from '../../app/account.ts';
+import type { Fleet, WebConfig } from '../../app/config.ts';
+import { openLog } from '../../app/context.ts';
+import { systemClock } from '../../clock.ts';
+import { migrate } from '../../engine/database/migrate.ts';
+import { makeLookingPool } from '../../engine/database/pool.ts';
+import { type OpenQueue, openQueues } from '../../engine/queue/queue.ts';
+import { exitCodes, UsageError } from '../../errors.ts';
+import type { Served } from '../../ops/known-accounts.ts';
+import { queueNames } from '../../ops/page/overview.ts';
+import { demandSafe, type Serving, servePage } from '../../ops/page/server.ts';
+import { servedOf } from '../choose-account.ts';
+import type { Act, Deps } from '../command.ts';
+import { say } from '../output/terminal.ts';
+import { sayTrusted } from '../setup/migrate.ts';
+import { warehouseOf } from '../warehouse.ts';
+
+const defaultPort = 8090;
+
+export function addWeb(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('web')
+    .description('serve the page: how fresh everything is, what is wrong, what the credits went into, and buttons')
+    .option('--port <port>', `where it listens; 0: any that is free (default: SHELFDESK_WEB_PORT, or ${defaultPort})`)
+    .option('--host <host>', 'the address that it listens at (default: SHELFDESK_WEB_HOST, or 127.0.0.1)')
+    .action(
+      act(async (options: { port?: string; host?: string }) => {
+        const { fleet } = deps.asked();
+        const web = { ...fleet.web, ...(options.host !== undefined && { host: options.host }) };
+        const port = options.port === undefined ? (web.port ?? defaultPort) : portOf(options.port);
+        demandSafe(web);
+        await using warehouse = await warehouseOf(fleet, deps.signal);
+        sayTrusted((await migrate(warehouse.url)).trusted);
+        await using queues = await openQueues({ redisUrl: fleet.redisUrl, databaseUrl: warehouse.url });
+        const ground = { warehouse, queues, log: openLog(fleet) };
+        await using page = await openPage(ground, {
+          web,
+          port,
+          version: program.version()!,
+          fleet: () => deps.asked().fleet,
+        });
+        say(`The page: ${page.url} (${whoMay(web)}), until Ctrl-C.`);
+        await aborted(deps.signal);
+        return exitCodes.ok;
+      }),
+    );
+}
+
+function portOf(given: string): number {
+  if (/^\d{1,5}$/.test(given) && Number(given) <= 65_535) return Number(given);
+  throw new UsageError(`--port ${given} is no port`, 'Give a number from 0 to 65535.');
+}
+
+/** How often the file of the accounts is read again. */
+const againMs = 60_000;
+
+/** The page of all accounts: those that are set when somebody looks. The tables have to be there. */
+export async function openPage(
+  { warehouse, queues, log }: Pick<Ground, 'warehouse' | 'queues' | 'log'>,
+  { web, port, version, fleet }: { web: WebConfig; port: number; version: string; fleet: () => Fleet },
+): Promise<Serving> {
+  await using stack = new AsyncDisposableStack();
+  const pg = makeLookingPool(warehouse.url);
+  stack.defer(() => pg.end());
+  const found = new Map<string, OpenQueue['bull']>();
+  let holder = stack;
+  const findQueues = async () => {
+    for (const [account, name] of await queueNames(pg))
+      if (!found.has(account)) found.set(account, holder.use(queues.open(name)).bull);
+  };
+  await findQueues();
+  const site = { pg, clock: systemClock, log, version, web, queues: found, findQueues };
+  const page = stack.use(await servePage({ ...site, pingQueues: () => queues.ping(), ...lately(fleet) }, port));
+  const opened = stack.move();
+  holder = opened;
+  return { url: page.url, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+/** A file that cannot be read for now changes nothing: whoever works says so. */
+function lately(fleet: () => Fleet): { accounts: () => readonly Served[]; refused: () => readonly string[] } {
+  let readMs = Number.NEGATIVE_INFINITY;
+  let accounts: readonly Served[] = [];
+  let refused: readonly string[] = [];
+  const look = () => {
+    if (systemClock.monotonic() - readMs < againMs) return;
+    readMs = systemClock.monotonic();
+    try {
+      const now = fleet();
+      accounts = servedOf(now);
+      refused = now.refused.map(({ account }) => account);
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+    }
+  };
+  return {
+    accounts() {
+      look();
+      return accounts;
+    },
+    refused() {
+      look();
+      return refused;
+    },
+  };
+}
+
+export function whoMay({ token, viewerToken }: WebConfig): string {
+  if (token !== undefined) return 'for those who have a token';
+  return viewerToken !== undefined ? 'for viewers with a token' : 'for everybody on this machine';
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,206 @@
+/** `why <ticket>`: how a ticket came here and what became of it, by which run and for how much, and what it waits for. */
+import type { Command } from 'commander';
+import type pg from 'pg';
+import { type By, type Life, lifeOf, rejectsOf } from '../../analytics/ticket-life.ts';
+import type { Config } from '../../app/config.ts';
+import { systemClock } from '../../clock.ts';
+import { command } from '../../engine/runs/pauses.ts';
+import { liveWorkers } from '../../engine/runs/workers.ts';
+import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { amount, count } from '../../words.ts';
+import { openChosen } from '../choose-account.ts';
+import type { Act, Deps } from '../command.ts';
+import { type Cell, cellText, duration, print, printJson, say, table } from '../output/terminal.ts';
+import { scheduleOf } from '../work/schedule.ts';
+import { readStatus, type StreamStatus } from './status.ts';
+
+/** The request for a ticket with its messages. */
+const creditsOfReading = 2;
+/** A sweep looks at open tickets every night: when that was longer ago than this. */
+const openStates = ['open', 'hold'];
+const openMs = 20 * 3_600_000;
+
+export interface Why extends Life {
+  next: {
+    /** When the top of the list is read again, and all lists; null without a worker or a schedule. */
+    fresh: Date | null;
+    nightly: Date | null;
+    /** From then on a night's sweep looks at it again. */
+    sweep_due: Date | null;
+  };
+  complete_through: { tickets: Date | null; messages: Date | null };
+  /** Why it is no fresher. */
+  why: string[];
+}
+
+export function addWhy(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('why')
+    .description(
+      'how a ticket came here, what became of it and for how much, what it waits for, and why it is no fresher',
+    )
+    .argument('<ticket>', 'its id, or its number')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (name: string, options: { json?: boolean }) => {
+        await using opened = await openChosen(deps);
+        const { config, warehouse } = opened;
+        const found = await whyOf(warehouse.pg, config, name);
+        if (options.json) printJson(found);
+        else show(found, config.account);
+        return exitCodes.ok;
+      }),
+    );
+}
+
+export async function whyOf(db: pg.Pool, config: Config, name: string): Promise<Why> {
+  const { account } = config;
+  const status = await readStatus(db, config);
+  const of = (stream: string) => status.find(one => one.stream === stream);
+  const life = await lifeOf(db, account, name);
+  if (life === undefined) throw await unknown(db, account, name, of('tickets'));
+  const worker = (await liveWorkers(db, account)).length > 0;
+  const slots = worker ? await scheduleOf(db, config) : [];
+  const slot = (name: string) => slots.find(({ schedule }) => schedule === name)?.next[0] ?? null;
+  const next = { fresh: slot('fresh'), nightly: slot('nightly'), sweep_due: sweepDue(life, config) };
+  const complete_through = {
+    tickets: of('tickets')?.complete_through ?? null,
+    messages: of('messages')?.complete_through ?? null,
+  };
+  const known = { ...life, next, complete_through };
+  return { ...known, why: [...reasons(known, { config, worker, tickets: of('tickets'), messages: of('messages') })] };
+}
+
+/** What is older than SWEEP_AGE_DAYS is due, and what is open each night; what was never swept has been due all the time. */
+function sweepDue({ ticket, listed, swept }: Life, { sweep }: Pick<Config, 'sweep'>): Date | null {
+  if (ticket.deleted_at !== null) return null;
+  const after = (ms: number, lists: (list: string) => boolean) => {
+    const last = swept.findLast(({ list }) => lists(list));
+    return last ? last.as_of.getTime() + ms : listed.at.getTime();
+  };
+  const whole = after(sweep.ageMs, list => list !== 'open');
+  return new Date(
+    openStates.includes(ticket.state ?? '')
+      ? Math.min(
+          whole,
+          after(openMs, () => true),
+        )
+      : whole,
+  );
+}
+
+async function unknown(db: pg.Pool, account: string, name: string, tickets: StreamStatus | undefined): Promise<Error> {
+  const [reject] = (await rejectsOf(db, account, name)).filter(({ cleared_at }) => cleared_at === null);
+  const complete = tickets?.complete_through;
+  const remedy = reject
+    ? `It is set aside: ${reject.reason}. See ${command(account, `rejects show ${reject.id}`)}.`
+    : complete
+      ? `Tickets are complete through ${cellText(complete)}, with ${count(tickets.holes.length, 'hole')}: see ${command(account, 'status')}. What came later, ${command(account, 'sync')} brings.`
+      : `Tickets are not complete yet: see ${command(account, 'status')}; ${command(account, 'sync')} reads them.`;
+  return new ShelfdeskError(`there is no ticket ${name} here, by id or by number`, remedy, exitCodes.failed);
+}
+
+interface Around {
+  config: Config;
+  worker: boolean;
+  tickets: StreamStatus | undefined;
+  messages: StreamStatus | undefined;
+}
+
+function* reasons(life: Omit<Why, 'why'>, { config, worker, tickets, messages }: Around): Generator<string> {
+  const { ticket, queue, readings, rejects, suspected, next, complete_through, checked_at } = life;
+  if (ticket.erased_at !== null)
+    yield `Its customer was erased at ${cellText(ticket.erased_at)}: texts, names and addresses of it are not kept, here or in its history.`;
+  if (ticket.deleted_at !== null) {
+    yield `The source has it no more: it was deleted${ticket.deleted_after ? ` after ${cellText(ticket.deleted_after)}, and` : ''} by ${cellText(ticket.deleted_at)}.`;
+    return;
+  }
+  if (suspected)
+    yield `A list lacked it as of ${cellText(suspected.at)}: the next sweep asks for it by its id, and buries it only if it is gone${suspected.error ? ` (the last time: ${suspected.error})` : ''}.`;
+  for (const { id, stream, reason, next_try_at, cleared_at } of rejects) {
+    if (cleared_at !== null) continue;
+    const then = next_try_at ? `; it is tried again from ${cellText(next_try_at)} on` : '';
+    yield `Reject ${id} of ${stream} is open: ${reason}${then}.`;
+  }
+  if (queue) {
+    const { credits, reserve, periodMs } = config.limits;
+    const inMs = (queue.place * creditsOfReading * periodMs) / (credits - reserve);
+    const last = readings.at(-1);
+    const known = last ? `its messages are as of ${cellText(last.as_of)}` : 'its messages were never read';
+    yield `It changed at ${cellText(ticket.updated_at)}, and ${known}: it waits for them, as number ${amount(queue.place)} of ${amount(queue.of)}, newest change first: ${duration(inMs)} at the credits that the limits allow.`;
+  }
+  if (complete_through.tickets)
+    yield `Changes up to ${cellText(complete_through.tickets)} are here; ${next.fresh ? `the next look is at ${cellText(next.fresh)}` : 'nobody looks for later ones'}.`;
+  else yield 'The list of tickets has never been read to its end: what changed may not be here yet.';
+  if (tickets && tickets.holes.length > 0)
+    yield `The list of tickets has ${count(tickets.holes.length, 'hole')}: a change there is not here. ${command(config.account, 'backfill tickets')} fills ${tickets.holes.length === 1 ? 'it' : 'them'}.`;
+  for (const one of [tickets, messages])
+    if (one?.last_error) yield `${one.stream}: ${one.last_error}. ${one.remedy ?? ''}`.trimEnd();
+  if (!worker)
+    yield `No worker is alive: nothing is read until \`npx shelfdesk start\` or ${command(config.account, 'sync')}.`;
+  const due =
+    next.sweep_due && next.sweep_due.getTime() > systemClock.now()
+      ? `from ${cellText(next.sweep_due)} on`
+      : 'since it is due';
+  yield `What moves no updated_at is found by sweeps: ${checked_at ? `the list showed it as it is here as of ${cellText(checked_at)}` : 'it was not checked yet'}; the next one looks at it ${due}${next.nightly ? `, at night (${cellText(next.nightly)})` : ''}.`;
+}
+
+const byRun = ({ run, kind }: By) => (run === null ? '' : kind === null ? String(run) : `${run} (${kind})`);
+const share = (credits: number) => (credits < 0.1 ? credits.toFixed(4) : credits.toFixed(2));
+const brief = (value: unknown) => (value === undefined ? 'null' : JSON.stringify(value));
+
+/** `subject: "Tea" → "Coffee"` */
+const told = (fields: Record<string, [unknown, unknown]>) =>
+  Object.entries(fields)
+    .map(([field, [before, after]]) => `${field}: ${brief(before)} → ${brief(after)}`)
+    .join('; ');
+
+const isBurial = ({ fields }: Life['changes'][number]) => fields._deleted_at?.[0] === null;
+/** A message that went with its ticket, or came back with it. */
+const goesAlong = ({ table, fields }: Life['changes'][number]) =>
+  table === 'messages' && Object.keys(fields).join() === '_deleted_at';
+
+function show(found: Why, account: string): void {
+  const { ticket, listed, readings, messages, changes, audits, swept, why } = found;
+  const { id, number, subject, state } = ticket;
+  print(`ticket ${id}${number === null ? '' : `, number ${number}`}: ${brief(subject)}, ${state ?? 'no state'}`);
+  const rows: [at: Date, what: string, run: string, credits: Cell, details: string][] = [
+    [listed.at, 'listed', byRun(listed), listed.credits === null ? null : share(listed.credits), ''],
+    ...changes
+      .filter(one => !goesAlong(one))
+      .map((one): (typeof rows)[number] => {
+        const became = 'id' in one.fields ? 'removed' : isBurial(one) ? 'gone' : 'changed';
+        return [
+          isBurial(one) ? one.as_of : one.seen_at,
+          one.table === 'tickets' ? became : `message ${one.record} ${became}`,
+          byRun(one),
+          null,
+          became === 'changed' ? told(one.fields) || 'only in its spelling' : '',
+        ];
+      }),
+    ...readings.map((one, i): (typeof rows)[number] => [
+      one.as_of,
+      'messages read',
+      byRun(one),
+      share(creditsOfReading),
+      i === readings.length - 1 ? `${amount(messages)} of them` : '',
+    ]),
+    ...swept.map((one): (typeof rows)[number] => [one.as_of, `swept, ${one.list}`, byRun(one), null, '']),
+    ...audits.map((one): (typeof rows)[number] => [
+      one.at,
+      `compared, ${one.stream}`,
+      byRun(one),
+      null,
+      one.fields
+        ? `${one.difference ?? 'differed'}${one.repaired_at ? ', repaired' : ''}: ${told(one.fields)}`
+        : 'equal',
+    ]),
+  ];
+  if (ticket.deleted_at && !changes.some(one => one.table === 'tickets' && isBurial(one)))
+    rows.push([ticket.deleted_at, 'gone', '', null, '']);
+  rows.sort(([one], [other]) => one.getTime() - other.getTime());
+  print(table(['when', 'what', 'run', 'credits', 'details'], rows, 160));
+  for (const sentence of why) print(sentence);
+  if (found.rejects.length > 0)
+    say(`${count(found.rejects.length, 'reject')}: see ${command(account, 'rejects list --all')}.`);
+}

@@ -1,0 +1,242 @@
+/**
+ * What people see while a run is at work: a line for each stream, with how much of it is done, credits, rate, time left. On a
+ * terminal they are drawn anew in place; elsewhere a line comes now and then.
+ */
+import type pg from 'pg';
+import type { Clock } from '../../clock.ts';
+import type { Limits } from '../../engine/budget/budget.ts';
+import { type Foreseen, forecastOf } from '../../engine/forecast/forecast-rows.ts';
+import { countLeft } from '../../engine/load/waiting.ts';
+import { readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
+import { countWaitingVolumes } from '../../sources/books/volume-rows.ts';
+import { streamNames } from '../../sources/index.ts';
+import { amount, count } from '../../words.ts';
+import { cursor, frameOf, type Line, percentOf, redraw, type Tone } from './frame.ts';
+import { duration, say, style } from './terminal.ts';
+
+/** Between two lines where nothing can be rewritten. */
+const quietMs = 10_000;
+/** Between two counts of what waits. */
+const countMs = 2000;
+/** What is asked for by id, and what one of it costs: a ticket with its messages 2 credits (spec, Limits). */
+const byId: Record<string, { thing: string; credits: number }> = {
+  messages: { thing: 'ticket', credits: 2 },
+  volumes: { thing: 'volume', credits: 1 },
+};
+
+export interface Progress {
+  /** Shows where the run is; true when it is over. */
+  look(): Promise<boolean>;
+  /** A line that is said once, however often it would be. */
+  say(line: string): void;
+  end(): void;
+}
+
+export function showProgress(db: pg.Pool, run: number, limits: (stream: string) => Limits, clock: Clock): Progress {
+  const screen = process.stderr.isTTY === true ? openScreen() : undefined;
+  const begun = new Map<string, Begun>();
+  const told = new Set<string>();
+  let shownAtMs = clock.monotonic();
+  let forecast: Foreseen | null | undefined;
+
+  function once(line: string): void {
+    if (told.has(line)) return;
+    told.add(line);
+    if (screen) screen.above(line);
+    else say(line);
+  }
+
+  const counted = new Map<string, { waiting: number; atMs: number }>();
+  /** Counted anew every few seconds: there may be a hundred thousand. */
+  async function countedLeft({ stream, account_id, expected }: StreamProgress): Promise<number> {
+    if (!(stream in byId) || expected !== null) return 0;
+    const last = counted.get(stream);
+    if (last && clock.monotonic() - last.atMs <= countMs) return last.waiting;
+    const waiting = stream === 'messages' ? await countLeft(db, run) : await countWaitingVolumes(db, account_id);
+    counted.set(stream, { waiting, atMs: clock.monotonic() });
+    return waiting;
+  }
+
+  async function standOf(current: StreamProgress): Promise<Stand> {
+    const waiting = await countedLeft(current);
+    const start = begun.get(current.stream) ?? { atMs: clock.monotonic(), credits: current.credits, waiting };
+    begun.set(current.stream, start);
+    const elapsedMs = clock.monotonic() - start.atMs;
+    return standing(current, {
+      waiting,
+      start,
+      elapsedMs,
+      limits: limits(current.stream),
+      foreseen: foreseenOf(current),
+    });
+  }
+
+  const foreseenOf = ({ stream }: StreamProgress) => forecast?.streams[stream];
+
+  return {
+    async look() {
+      const { state, streams: unordered } = await readProgress(db, run);
+      // Null: nobody has reckoned it, and nobody will.
+      if (forecast === undefined) forecast = (await forecastOf(db, run)) ?? null;
+      const streams = inOrder(unordered);
+      const waits = streams.find(stream => stream.state === 'waiting' && stream.waits_for !== null);
+      if (waits) once(`${waits.stream} waits for run ${waits.waits_for}, which reads the same`);
+      for (const { stream, note } of streams.filter(one => one.state === 'running' && one.note !== null))
+        once(`${stream}: ${note}`);
+      const stands = new Map<string, Stand>();
+      for (const one of streams) if (one.state === 'running') stands.set(one.stream, await standOf(one));
+      if (screen) screen.draw(streams.map(one => lineOf(one, stands.get(one.stream), foreseenOf(one))));
+      else {
+        for (const one of streams.filter(isOver)) once(`${mark(one)} ${one.stream.padEnd(10)} ${summary(one)}`);
+        if (stands.size > 0 && clock.monotonic() - shownAtMs >= quietMs) {
+          // One for each source.
+          say(`  ${[...stands].map(([stream, stand]) => `${stream.padEnd(10)} ${sentence(stand)}`).join('  ·  ')}`);
+          shownAtMs = clock.monotonic();
+        }
+      }
+      return state !== 'running';
+    },
+    say: once,
+    end: () => screen?.leave(),
+  };
+}
+
+/** The foot of the terminal. What is drawn last stays. */
+function openScreen() {
+  let shown: readonly string[] = [];
+  let last: readonly Line[] = [];
+  let isHidden = false;
+  const show = () => {
+    if (isHidden) process.stderr.write(cursor.show);
+    isHidden = false;
+  };
+  const columns = () => process.stderr.columns ?? 80;
+  const write = (above: readonly string[]) => {
+    // What does not fit cannot be reached any more: the last ones are those at work.
+    const lines = frameOf(last, columns(), paint).slice(-Math.max(1, (process.stderr.rows ?? 24) - 1));
+    if (above.length === 0 && lines.join('\n') === shown.join('\n')) return;
+    process.stderr.write(`${isHidden ? '' : cursor.hide}${redraw(shown, lines, columns(), above)}`);
+    if (!isHidden) process.once('exit', show);
+    isHidden = true;
+    shown = lines;
+  };
+  return {
+    draw(lines: readonly Line[]) {
+      last = lines;
+      write([]);
+    },
+    above: (line: string) => write([line]),
+    leave() {
+      show();
+      process.removeListener('exit', show);
+      shown = [];
+      last = [];
+    },
+  };
+}
+
+const colours = { done: 'green', wrong: 'yellow', busy: 'cyan', quiet: 'dim' } as const;
+const paint = (tone: Tone, text: string) => (text === '' ? '' : style(colours[tone], text, process.stderr));
+
+/** As a full sync takes them. */
+export const inOrder = (streams: readonly StreamProgress[]) =>
+  streams.toSorted((a, b) => streamNames.indexOf(a.stream) - streamNames.indexOf(b.stream));
+
+const isOver = ({ state }: StreamProgress) => state !== 'waiting' && state !== 'running';
+
+const mark = ({ state }: StreamProgress) =>
+  state === 'completed' ? style('green', '✓', process.stderr) : style('yellow', '!', process.stderr);
+
+type StreamForecast = Foreseen['streams'][string] | undefined;
+
+export function lineOf(stream: StreamProgress, stand: Stand | undefined, foreseen: StreamForecast): Line {
+  const { stream: name, state, waits_for } = stream;
+  if (isOver(stream)) {
+    const isDone = state === 'completed';
+    return { mark: isDone ? '✓' : '!', name, hasBar: false, text: summary(stream), tone: isDone ? 'done' : 'wrong' };
+  }
+  if (stand !== undefined) {
+    const { share, words } = stand;
+    return { mark: '▸', name, share, hasBar: true, text: words.join(', '), tone: 'busy' };
+  }
+  const expected = foreseen && foreseen.credits > 0;
+  const text =
+    waits_for !== null
+      ? `waits for run ${waits_for}`
+      : expected
+        ? `waits: about ${count(foreseen.credits, 'credit')}, ${duration(foreseen.seconds * 1000)}`
+        : 'waits';
+  return { mark: '·', name, hasBar: false, text, tone: 'quiet' };
+}
+
+function summary(stream: StreamProgress): string {
+  if (stream.carried_from !== null) return `was read by run ${stream.carried_from}`;
+  const { seen, inserted, updated, rejected, credits } = stream;
+  const parts = [`${amount(seen)} read`, `${amount(inserted)} new`, `${amount(updated)} changed`];
+  if (rejected > 0) parts.push(`${amount(rejected)} rejected`);
+  parts.push(count(credits, 'credit'));
+  return stream.state === 'completed' ? parts.join(', ') : `${stream.state}: ${parts.join(', ')}`;
+}
+
+interface Begun {
+  readonly atMs: number;
+  readonly credits: number;
+  readonly waiting: number;
+}
+
+/** How far a stream is: `1,200 of 2,000`, `24 credits`, `95 credits/min`, `13 min left`. */
+export interface Stand {
+  readonly share: number | undefined;
+  readonly words: readonly string[];
+}
+
+/** Where nothing can be drawn: `1,200 of 2,000 (60 %), 24 credits, 95 credits/min, 13 min left` */
+function sentence({ share, words: [first, ...rest] }: Stand): string {
+  return [share === undefined ? first : `${first} (${percentOf(share)} %)`, ...rest].join(', ');
+}
+
+export function standing(
+  stream: StreamProgress,
+  now: { waiting: number; start: Begun; elapsedMs: number; limits: Limits; foreseen: StreamForecast },
+): Stand {
+  const { waiting, start, elapsedMs, limits, foreseen } = now;
+  // A run that looks again knows beforehand how many there are.
+  const one = stream.expected === null ? byId[stream.stream] : undefined;
+  const total = one ? start.waiting : stream.expected;
+  const done = one ? Math.max(0, start.waiting - waiting) : stream.seen;
+  const used = stream.credits - start.credits;
+  const share = total
+    ? Math.min(1, done / total)
+    : foreseen?.credits
+      ? Math.min(0.99, stream.credits / foreseen.credits)
+      : undefined;
+  const counted = (n: number) => (one ? count(n, one.thing) : amount(n));
+  const read = total ? `${amount(Math.min(done, total))} of ${counted(total)}` : counted(done);
+  const words = [read, count(stream.credits, 'credit')];
+  if (elapsedMs > 2000 && used > 0) words.push(`${count(Math.round((used / elapsedMs) * 60_000), 'credit')}/min`);
+  const left = one ? waiting * one.credits : leftOf(stream, share, foreseen);
+  const leftMs = left === undefined ? undefined : timeLeftMs(left, used, elapsedMs, limits);
+  if (leftMs !== undefined) words.push(`${duration(leftMs)} left`);
+  return { share, words };
+}
+
+/** Credits: as they have gone so far; before that, as they were expected. */
+function leftOf({ credits }: StreamProgress, share: number | undefined, foreseen: StreamForecast): number | undefined {
+  if (share !== undefined && share > 0.02 && credits > 0) return (credits * (1 - share)) / share;
+  return foreseen && Math.max(0, foreseen.credits - credits);
+}
+
+/** By what has been measured; before that, by what the limits allow. Never faster than they allow over a period. */
+function timeLeftMs(
+  credits: number,
+  used: number,
+  elapsedMs: number,
+  { credits: most, reserve, periodMs, requestsPerSecond }: Limits,
+): number {
+  const allowed = (most - reserve) / periodMs;
+  if (elapsedMs > 2000 && used > 0) {
+    const measured = used / elapsedMs;
+    return credits / (credits > most - reserve ? Math.min(measured, allowed) : measured);
+  }
+  return Math.max(credits / allowed - periodMs, (credits / requestsPerSecond) * 1000, 0);
+}

@@ -1,0 +1,30 @@
+/** `db`: the embedded server with its URL, for a client of one's own, until Ctrl-C. */
+import type { Command } from 'commander';
+import { exitCodes, UsageError } from '../../errors.ts';
+import type { Act, Deps } from '../command.ts';
+import { print, printJson, say } from '../output/terminal.ts';
+import { warehouseOf } from '../warehouse.ts';
+
+export function addDb(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('db')
+    .description('start the embedded PostgreSQL, print its URL and stay until Ctrl-C')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (options: { json?: boolean }) => {
+        const { fleet } = deps.asked();
+        if (fleet.databaseUrl !== undefined) {
+          throw new UsageError(
+            'DATABASE_URL is set, so there is no embedded server',
+            'Use that URL with psql, or unset it.',
+          );
+        }
+        await using warehouse = await warehouseOf(fleet, deps.signal);
+        if (options.json) printJson({ url: warehouse.url, folder: warehouse.folder });
+        else print(warehouse.url);
+        say('Ctrl-C ends.');
+        await new Promise(ended => deps.signal.addEventListener('abort', ended, { once: true }));
+        return exitCodes.ok;
+      }),
+    );
+}

@@ -1,0 +1,135 @@
+/**
+ * `demo`: the main job, end to end, on this machine alone: a sandbox with a believable help desk and book catalog, the
+ * embedded PostgreSQL, one sync, and what can be asked afterwards. The data stays, under the account `demo`.
+ */
+
+import { type Sandbox, startSandbox } from '@shelfdesk/sandbox';
+import type { Command } from 'commander';
+import type { BooksConfig, Config } from '../../app/config.ts';
+import { migrate } from '../../engine/database/migrate.ts';
+import { forgetAccount } from '../../engine/runs/accounts.ts';
+import { exitCodes } from '../../errors.ts';
+import { amount } from '../../words.ts';
+import type { Act, Deps } from '../command.ts';
+import { ask } from '../look/sql.ts';
+import { print, say, style, table } from '../output/terminal.ts';
+import { warehouseOf } from '../warehouse.ts';
+import { chooseStreams, report } from '../work/follow.ts';
+import { runSync } from '../work/sync.ts';
+
+const account = 'demo';
+const tickets = 2000;
+const volumes = 300;
+/** Raised so far that the demo takes seconds: with the real limits, 100 a minute, it would take three quarters of an hour. */
+const limits = { credits: 10_000_000, periodMs: 60_000, requestsPerSecond: 100_000, reserve: 10 };
+const dayMs = 24 * 3_600_000;
+
+const questions = [
+  {
+    title: 'How far is the mirror complete?',
+    sql: `select stream, complete_through, waiting, holes, open_rejects
+from sync.status where account_id = 'demo' order by stream`,
+  },
+  {
+    title: 'Which inboxes are busy, and what is open?',
+    sql: `select i.name as inbox, count(*) as tickets, count(*) filter (where t.state = 'open') as open
+from helpdesk.tickets t join helpdesk.inboxes i using (account_id)
+where t.account_id = 'demo' and i.id = t.inbox_id group by i.name order by tickets desc`,
+  },
+  {
+    title: 'How many messages came in and went out, by channel?',
+    sql: `select t.type as channel, count(*) filter (where m.direction = 'in') as incoming,
+  count(*) filter (where m.direction = 'out') as outgoing, count(*) filter (where m.type = 'note') as notes
+from helpdesk.messages m join helpdesk.tickets t on (t.account_id, t.id) = (m.account_id, m.ticket_id)
+where m.account_id = 'demo' group by t.type order by incoming desc limit 5`,
+  },
+  {
+    title: 'What is on the shelves, and what would it cost?',
+    sql: `select s.title as shelf, count(*) as volumes, min(v.published_year) as oldest, sum(v.list_price) as price, v.list_price_currency as currency
+from books.shelves s
+join books.shelf_volumes m on (m.account_id, m.owner_id, m.shelf_id) = (s.account_id, s.owner_id, s.id)
+join books.volumes v on (v.account_id, v.id) = (m.account_id, m.volume_id)
+where s.account_id = 'demo' and m._removed_at is null and v.list_price_currency = 'EUR'
+group by s.owner_id, s.id, s.title, v.list_price_currency order by volumes desc limit 5`,
+  },
+] as const;
+
+export function addDemo(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('demo')
+    .description(
+      `mirror a sandbox of ${amount(tickets)} tickets and ${amount(volumes)} volumes into the embedded PostgreSQL, and ask it a few questions`,
+    )
+    .action(
+      act(async () => {
+        const configured = deps.config();
+        const sandbox = await startSandbox({
+          tickets,
+          credits: limits.credits,
+          periodSeconds: limits.periodMs / 1000,
+          requestsPerSecond: limits.requestsPerSecond,
+          books: { volumes, requestsPerDay: limits.credits, requestsPerSecond: limits.requestsPerSecond },
+        });
+        try {
+          say(style('bold', 'A help desk and a book catalog (sandbox) → embedded PostgreSQL', process.stderr));
+          say(`Sources:   ${sandbox.url}, ${amount(tickets)} tickets`);
+          say(`           ${sandbox.books.url}, ${amount(volumes)} volumes; limits raised so that this takes seconds`);
+          await using warehouse = await warehouseOf({ databaseUrl: undefined }, deps.signal);
+          say(`Account:   '${account}'`);
+          await migrate(warehouse.url);
+          await forgetAccount(warehouse.pg, account);
+          const helpdesk = { baseUrl: new URL(sandbox.url), token: sandbox.token };
+          const config: Config = {
+            ...configured,
+            account,
+            databaseUrl: undefined,
+            redisUrl: undefined,
+            helpdesk,
+            books: booksOf(sandbox.books),
+            limits,
+            sinceMs: 0,
+          };
+          const result = await runSync(config, warehouse, chooseStreams([], config), deps);
+          report(result);
+          if (result.exitCode !== exitCodes.ok) return result.exitCode;
+          for (const { title, sql } of questions) {
+            const { fields, rows } = await ask(warehouse, sql);
+            print(`\n${style('bold', title, process.stdout)}`);
+            print(
+              table(
+                fields.map(field => field.name),
+                rows,
+              ),
+            );
+          }
+          print(`\n${goOn(configured.databaseUrl !== undefined)}`);
+          return result.exitCode;
+        } finally {
+          await sandbox.close();
+        }
+      }),
+    );
+}
+
+function booksOf({ url, key, token, world }: Sandbox['books']): BooksConfig {
+  return {
+    baseUrl: new URL(url),
+    apiKey: key,
+    accessToken: token,
+    users: [...world.users.keys()],
+    library: true,
+    limits: { ...limits, periodMs: dayMs, reserve: 0 },
+    shelfAgeMs: dayMs,
+    auditVolumesPerHour: 0,
+    volumeAgeMs: dayMs,
+  };
+}
+
+/** The data is in the embedded server, whatever DATABASE_URL says. */
+function goOn(elsewhere: boolean): string {
+  const command = `${elsewhere ? 'DATABASE_URL= ' : ''}npx shelfdesk`;
+  return `The data stays. Go on with:
+  ${command} sql "select subject, state, updated_at from helpdesk.tickets order by updated_at desc limit 5"
+  ${command} status
+  ${command} db`;
+}

@@ -1,0 +1,70 @@
+/** `erase --customer <id>`: removes what is here of a person, and keeps it out. */
+import type { Command } from 'commander';
+import { systemClock } from '../../clock.ts';
+import { eraseCustomer, wouldErase } from '../../engine/runs/operations.ts';
+import { exitCodes, UsageError } from '../../errors.ts';
+import { openChosen } from '../choose-account.ts';
+import type { Act, Deps } from '../command.ts';
+import { operator } from '../operator.ts';
+import { askToType, print, printJson, say, table } from '../output/terminal.ts';
+
+interface Options {
+  readonly customer: string;
+  readonly dryRun?: boolean;
+  readonly withShared?: boolean;
+  readonly yes?: boolean;
+  readonly json?: boolean;
+}
+
+export function addErase(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('erase')
+    .description(
+      "remove a person's data from mirror, history, rejects and samples, and keep it out when it comes again",
+    )
+    .requiredOption('--customer <id>', 'their id at the help desk')
+    .option(
+      '--dry-run',
+      'say what would be removed, and whom else it would concern, and undo it; workers wait meanwhile',
+    )
+    .option('--with-shared', 'also if many other customers share a contact value with them, who are erased too')
+    .option('--yes', 'do not ask')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async ({ customer, dryRun = false, withShared = false, yes = false, json }: Options) => {
+        await using opened = await openChosen(deps);
+        const { warehouse } = opened;
+        const { account } = opened.config;
+        if (!dryRun && !yes) await confirm(account, customer, deps.signal);
+        const now = new Date(systemClock.now());
+        const { customers, rows } = dryRun
+          ? await wouldErase(warehouse.pg, account, customer, now)
+          : await eraseCustomer(warehouse.pg, { account, customer, who: operator(), withShared }, now);
+        if (json) printJson({ account, erased: !dryRun, customers, rows });
+        else print(table([dryRun ? 'would be erased' : 'erased', 'rows'], Object.entries(rows)));
+        const others = customers.filter(id => id !== customer);
+        if (others.length > 0)
+          say(`With customer ${customer}: ${others.join(', ')}, who share a contact value with them.`);
+        say(
+          dryRun
+            ? 'Nothing was changed.'
+            : 'Old row versions stay in the files of the database until it is vacuumed, and in backups: docs/ERASURE.md says what to run. The help desk itself still has the data.',
+        );
+        return exitCodes.ok;
+      }),
+    );
+}
+
+async function confirm(account: string, customer: string, signal: AbortSignal): Promise<void> {
+  const typed = await askToType(
+    `What is here of customer ${customer} in account ${account} will be removed for good. Type the id again to go on: `,
+    signal,
+  );
+  if (typed === customer) return;
+  throw new UsageError(
+    typed === undefined
+      ? 'an erasure cannot be undone, and nobody is here to be asked'
+      : 'nothing was erased: that is another id',
+    'See what it would remove with --dry-run; add --yes to do it without being asked.',
+  );
+}

@@ -1,0 +1,39 @@
+/** `migrate`: brings the warehouse to the tables of this version. */
+import type { Command } from 'commander';
+import { migrate } from '../../engine/database/migrate.ts';
+import { openQueues } from '../../engine/queue/queue.ts';
+import { exitCodes } from '../../errors.ts';
+import { count } from '../../words.ts';
+import type { Act, Deps } from '../command.ts';
+import { print, printJson, say } from '../output/terminal.ts';
+import { warehouseOf } from '../warehouse.ts';
+
+export function addMigrate(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('migrate')
+    .description('create or update the tables (start, sync and backfill do it as well)')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (options: { json?: boolean }) => {
+        const { fleet } = deps.asked();
+        await using warehouse = await warehouseOf(fleet, deps.signal);
+        // The queue makes its tables when it is opened, which a worker that only writes may not do.
+        if (fleet.redisUrl === undefined)
+          await (await openQueues({ redisUrl: undefined, databaseUrl: warehouse.url }))[Symbol.asyncDispose]();
+        const { applied, trusted } = await migrate(warehouse.url);
+        if (options.json) printJson({ applied });
+        else print(applied.length > 0 ? applied.map(name => `applied ${name}`).join('\n') : 'nothing to do');
+        sayTrusted(trusted);
+        return exitCodes.ok;
+      }),
+    );
+}
+
+/** Once in the life of a database that is older than the checksums. */
+export function sayTrusted(trusted: readonly string[] = []): void {
+  if (trusted.length === 0) return;
+  const [first, last] = [trusted[0], trusted.at(-1)];
+  say(
+    `${count(trusted.length, 'migration')} (${first} to ${last}) ${trusted.length === 1 ? 'was' : 'were'} applied before checksums were kept: those of this version's files are kept for them now, unchecked.`,
+  );
+}

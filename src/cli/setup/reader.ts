@@ -1,0 +1,108 @@
+/** `reader create | list | revoke`: who may read the warehouse with tools of their own, and which accounts. */
+import type { Command } from 'commander';
+import { systemClock } from '../../clock.ts';
+import { lineFor } from '../../engine/database/connection-url.ts';
+import { exitCodes, UsageError } from '../../errors.ts';
+import { accountNames } from '../../ops/page/overview.ts';
+import { letIn, type Reader, readersOf, revoke } from '../../privacy/readers.ts';
+import type { Act, Deps } from '../command.ts';
+import { operator } from '../operator.ts';
+import { print, printJson, say, table } from '../output/terminal.ts';
+import { requireTables, warehouseOf } from '../warehouse.ts';
+
+interface CreateOptions {
+  pii?: boolean;
+  accounts?: string;
+  json?: boolean;
+}
+
+export function addReader(program: Command, deps: Deps, act: Act): void {
+  const reader = program.command('reader').description('who may read the warehouse with tools of their own');
+  reader
+    .command('create')
+    .description('make a login that only reads, and print once how it connects: masked, unless --pii says otherwise')
+    .argument('<name>', 'its name: small letters, digits and _')
+    .option('--pii', 'it sees names, addresses and texts as well')
+    .option('--accounts <names>', 'only these, with commas between them (default: all, also those to come)')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (name: string, { pii = false, accounts: named, json }: CreateOptions) => {
+        const { fleet, account } = deps.asked();
+        await using warehouse = await warehouseOf(fleet, deps.signal);
+        await requireTables(warehouse.pg);
+        const known = [...fleet.accounts.map(one => one.account), ...(await accountNames(warehouse.pg))];
+        const accounts = chosen(named ?? account, known);
+        lineFor(warehouse.url, name, 'x'); // Before there is a login that nobody could be told of.
+        const password = await letIn(
+          warehouse.pg,
+          { name, pii, accounts, who: operator() },
+          new Date(systemClock.now()),
+        );
+        const url = lineFor(warehouse.url, name, password);
+        if (json) printJson({ reader: name, pii, accounts, url });
+        else print(url);
+        say(`It sees ${seen(pii)} of ${accounts === null ? 'all accounts' : accounts.join(', ')}.`);
+        say('Nobody can show this line again: it holds the password. `npx shelfdesk reader revoke` takes it back.');
+        if (warehouse.folder) say('The embedded server runs while a command of Shelfdesk does: `npx shelfdesk db`.');
+        return exitCodes.ok;
+      }),
+    );
+  reader
+    .command('list')
+    .description('who may read, what, and whether they are there')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async ({ json }: { json?: boolean }) => {
+        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
+        await requireTables(warehouse.pg);
+        const readers = await readersOf(warehouse.pg);
+        if (json) printJson(readers);
+        else if (readers.length > 0) print(list(readers));
+        if (readers.length === 0) say('No readers yet: `npx shelfdesk reader create <name>` makes one.');
+        return exitCodes.ok;
+      }),
+    );
+  reader
+    .command('revoke')
+    .description('end the sessions of a reader, and remove its login')
+    .argument('<name>', 'its name in `reader list`')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (name: string, { json }: { json?: boolean }) => {
+        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
+        await requireTables(warehouse.pg);
+        const sessions = await revoke(warehouse.pg, name, operator(), new Date(systemClock.now()));
+        if (json) printJson({ reader: name, sessions });
+        say(`${name} reads no more${sessions > 0 ? `; sessions ended: ${sessions}` : ''}.`);
+        return exitCodes.ok;
+      }),
+    );
+}
+
+/** Null: all of them. */
+function chosen(named: string | undefined, known: readonly string[]): string[] | null {
+  if (named === undefined) return null;
+  const accounts = [...new Set(named.split(',').map(one => one.trim()))].filter(one => one !== '');
+  const strange = accounts.filter(one => !known.includes(one));
+  const all = [...new Set(known)].sort().join(', ');
+  if (accounts.length === 0) throw new UsageError('--accounts names none', `Choose from: ${all}.`);
+  if (strange.length > 0)
+    throw new UsageError(`there is no account '${strange.join("', '")}'`, `Choose from: ${all || 'none yet'}.`);
+  return accounts;
+}
+
+const seen = (pii: boolean) => (pii ? 'names, addresses and texts' : 'what is masked');
+
+const list = (readers: readonly Reader[]) =>
+  table(
+    ['reader', 'state', 'sees', 'accounts', 'since', 'by', 'sessions'],
+    readers.map(one => [
+      one.reader,
+      one.state,
+      seen(one.pii),
+      one.accounts === null ? 'all' : one.accounts.join(', '),
+      one.created_at,
+      one.created_by,
+      one.sessions,
+    ]),
+  );

@@ -1,0 +1,19 @@
+/** `sandbox`: starts the package @shelfdesk/sandbox, which simulates both services on this machine. */
+import { SandboxUsageError, sandboxCommand, serveSandbox } from '@shelfdesk/sandbox/command';
+import type { Command } from 'commander';
+import { exitCodes, UsageError } from '../../errors.ts';
+import type { Act, Deps } from '../command.ts';
+
+export function addSandbox(program: Command, deps: Deps, act: Act): void {
+  const command = sandboxCommand('sandbox', 'npx shelfdesk sandbox').copyInheritedSettings(program);
+  const serve = act(async () => {
+    await serveSandbox(command, deps.signal).catch(usageError);
+    return exitCodes.ok;
+  });
+  program.addCommand(command.action(() => serve()));
+}
+
+function usageError(error: unknown): never {
+  if (error instanceof SandboxUsageError) throw new UsageError(error.message, error.remedy);
+  throw error;
+}

@@ -1,0 +1,83 @@
+/** `backfill [streams…]`: fills the holes of a range, newest first; with --again reads also what is covered. */
+import { type Command, InvalidArgumentError } from 'commander';
+import type { Config } from '../../app/config.ts';
+import type { Warehouse } from '../../app/context.ts';
+import { moment } from '../../app/settings.ts';
+import type { Job } from '../../engine/queue/job.ts';
+import { openBackfill } from '../../engine/runs/ranges.ts';
+import type { Range } from '../../engine/runs/runs.ts';
+import { UsageError } from '../../errors.ts';
+import { streamNames, streams } from '../../sources/index.ts';
+import type { Act, Deps } from '../command.ts';
+import { say } from '../output/terminal.ts';
+import { warehouseOf } from '../warehouse.ts';
+import { chooseStreams, followRun, leaveOutPaused, type RunResult, report, thawFor } from './follow.ts';
+import { foretold } from './forecast.ts';
+
+interface Options {
+  since?: Date;
+  until?: Date;
+  again?: boolean;
+  json?: boolean;
+}
+
+export function addBackfill(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('backfill')
+    .description(
+      'fill the holes of a range, newest first; messages: of the tickets that changed in it and wait for them; shelves and volumes have no range: what waits',
+    )
+    .argument(
+      '[streams...]',
+      `some of: ${streamNames.join(', ')} (default: all; with --again all but messages and volumes)`,
+    )
+    .option('--since <time>', 'from here on, e.g. 2024-01-01 (default: from the beginning of what is wanted)', time)
+    .option('--until <time>', 'up to here (default: up to the top of what is covered, with --again up to now)', time)
+    .option(
+      '--again',
+      'read also what is covered; messages and volumes only if they are named: 2 credits for each ticket, 1 for a volume',
+    )
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (names: string[], options: Options) => {
+        const { since = null, until = null, again = false } = options;
+        if (since && until && since >= until)
+          throw new UsageError('--since is not before --until', 'The range goes from --since up to, without, --until.');
+        const config = deps.config();
+        const wanted = chooseStreams(names, config).filter(name => names.length > 0 || !again || lists.includes(name));
+        await using warehouse = await warehouseOf(config, deps.signal);
+        const result = await runBackfill(config, warehouse, wanted, { since, until, again }, deps);
+        report(result, options);
+        return result.exitCode;
+      }),
+    );
+}
+
+/** What is not asked for by id, record by record. */
+const lists = streams.filter(stream => !('of' in stream)).map(({ name }) => name);
+
+/** As HELPDESK_SINCE is written. */
+function time(text: string): Date {
+  const { success, data } = moment.safeParse(text);
+  if (success) return new Date(data);
+  throw new InvalidArgumentError('It must be a day such as 2024-01-31, or a time such as 2024-01-31T12:00:00Z.');
+}
+
+export async function runBackfill(
+  config: Config,
+  warehouse: Warehouse,
+  names: readonly string[],
+  range: Range,
+  deps: { jobs: readonly Job[]; signal: AbortSignal },
+): Promise<RunResult> {
+  return followRun(config, warehouse, deps, async (ctx, opener) => {
+    const wanted = await leaveOutPaused(ctx, names);
+    await thawFor(ctx, wanted);
+    const asked = { account: ctx.account, streams: wanted, opener, range };
+    const question = { kind: 'backfill', streams: wanted, range } as const;
+    const open = () => openBackfill(ctx.pg, asked, new Date(ctx.clock.now()));
+    const { run, resumed } = await foretold(config, ctx, question, open);
+    if (resumed) say(`Going on with run ${run}, which was asked for the same.`);
+    return run;
+  });
+}

@@ -1,0 +1,207 @@
+/** `plan`: what a run will take, before it begins: requests, credits, time, and what that does to whatever is fresh. */
+import { type Command, InvalidArgumentError } from 'commander';
+import type pg from 'pg';
+import { openAccount } from '../../app/account.ts';
+import { type Config, withoutSettings } from '../../app/config.ts';
+import { configuredSources, requireSource, settingsOfOwners, type Warehouse } from '../../app/context.ts';
+import { moment } from '../../app/settings.ts';
+import { pendingMigrations } from '../../engine/database/migrate.ts';
+import { keepPlan } from '../../engine/forecast/forecast-rows.ts';
+import { foreseenOf, type Planned, plan, type Question } from '../../engine/forecast/plan.ts';
+import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
+import { readFrom } from '../../engine/runs/accounts.ts';
+import { command } from '../../engine/runs/pauses.ts';
+import { wasRead } from '../../engine/verify/findings.ts';
+import { exitCodes, UsageError } from '../../errors.ts';
+import { streams } from '../../sources/index.ts';
+import { count } from '../../words.ts';
+import { chosenAccount } from '../choose-account.ts';
+import type { Act, Deps } from '../command.ts';
+import { duration, print, printJson, say, table } from '../output/terminal.ts';
+import { warehouseOf } from '../warehouse.ts';
+import { chooseStreams, leaveOutPaused } from './follow.ts';
+import { askedFor, givenFor, sourcesRead, verifiable } from './forecast.ts';
+
+interface Options {
+  since?: Date;
+  until?: Date;
+  again?: boolean;
+  sample?: number;
+  full?: boolean;
+  json?: boolean;
+}
+
+const kinds = ['sync', 'backfill', 'sweep', 'verify'] as const;
+const swept = ['customers', 'tickets'];
+const defaultSample = 100;
+
+export interface PlanResult extends Planned {
+  readonly account: string;
+  /** Nights of the schedule that begin before it ends: their sweep has a tenth of the credits meanwhile. */
+  readonly nights_meanwhile: readonly string[];
+}
+
+export function addPlan(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('plan')
+    .description(
+      'tell what a run will take before it begins: requests, credits, time; opens no run, and writes no row of the mirror',
+    )
+    .argument('[kind]', `what is to be planned: ${kinds.join(', ')}`, 'sync')
+    .argument('[streams...]', 'some of the streams of that command (default: all)')
+    .option('--since <time>', 'backfill: from here on', time)
+    .option('--until <time>', 'backfill: up to here', time)
+    .option('--again', 'backfill: read also what is covered')
+    .option('--sample <n>', `verify: so many tickets, customers, shelves and volumes (default: ${defaultSample})`, many)
+    .option('--full', 'verify: everything')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (kind: string, names: string[], options: Options) => {
+        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
+        const { missing } = await pendingMigrations(warehouse.pg);
+        const db = missing.length > 0 ? undefined : warehouse.pg;
+        const chosen = await chosenAccount(deps, db);
+        const isSet = configuredSources(chosen).size > 0;
+        const config = isSet || db === undefined ? chosen : await asItWasRead(db, chosen);
+        const question = questionOf(kind, names, options, config);
+        const planned = await runPlan(config, warehouse, question, deps, isSet);
+        if (options.json) printJson(planned);
+        else show(planned);
+        return exitCodes.ok;
+      }),
+    );
+}
+
+function questionOf(kind: string, names: readonly string[], options: Options, config: Config): Question {
+  const { since = null, until = null, again = false, sample, full } = options;
+  if (kind !== 'backfill' && (since || until || again))
+    throw new UsageError('--since, --until and --again are of a backfill', 'Say `plan backfill`.');
+  if (kind !== 'verify' && (full || sample !== undefined))
+    throw new UsageError('--sample and --full are of a verification', 'Say `plan verify`.');
+  if (kind === 'sync') return { kind, streams: chooseStreams(names, config) };
+  if (kind === 'backfill') {
+    if (since && until && since >= until)
+      throw new UsageError('--since is not before --until', 'The range goes from --since up to, without, --until.');
+    const lists = streams.filter(stream => !('of' in stream)).map(({ name }) => name);
+    const wanted = chooseStreams(names, config).filter(name => names.length > 0 || !again || lists.includes(name));
+    return { kind, streams: wanted, range: { since, until, again } };
+  }
+  if (kind === 'sweep') {
+    requireSource(config, 'helpdesk');
+    const other = names.find(name => !swept.includes(name));
+    if (other !== undefined && chooseStreams([other], config))
+      throw new UsageError(`${other} cannot be swept`, `Choose from: ${swept.join(', ')}.`);
+    return { kind, streams: chooseStreams(names.length > 0 ? names : swept, config) };
+  }
+  if (kind !== 'verify') throw new UsageError(`${kind} cannot be planned`, `Choose from: ${kinds.join(', ')}.`);
+  if (full && sample !== undefined)
+    throw new UsageError('--full and --sample are two different things', 'Give one of them.');
+  requireSource(config);
+  const many = full ? null : (sample ?? defaultSample);
+  return { kind, streams: verifiable(configuredSources(config), many), sample: many };
+}
+
+/** As HELPDESK_SINCE is written. */
+function time(text: string): Date {
+  const { success, data } = moment.safeParse(text);
+  if (success) return new Date(data);
+  throw new InvalidArgumentError('It must be a day such as 2024-01-31, or a time such as 2024-01-31T12:00:00Z.');
+}
+
+function many(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('It must be a number, 1 or more.');
+}
+
+/** Nothing is sent with it. */
+const noToken = 'unknown';
+
+const unsetSays = (account: string) =>
+  `account '${account}' has no settings here: a run of it needs some, and the usual limits are counted with`;
+
+/** An account without settings is planned by what the warehouse knows of it. Its source is not asked: no token is known. */
+async function asItWasRead(db: pg.Pool, config: Config): Promise<Config> {
+  const read = await readFrom(db, config.account);
+  if (read === undefined) return config;
+  const { helpdesk, books, owners, sinceMs, lookbackMs } = read;
+  const { users, library } = settingsOfOwners(owners);
+  const values = {
+    ...(helpdesk && { HELPDESK_BASE_URL: helpdesk.href, HELPDESK_TOKEN: noToken }),
+    ...(books && owners.length > 0 && { BOOKS_BASE_URL: books.href, BOOKS_USERS: users.join() }),
+    ...(books && library && { BOOKS_ACCESS_TOKEN: noToken, BOOKS_LIBRARY: 'true' }),
+  };
+  return { ...withoutSettings(config.account, values), sinceMs, lookbackMs };
+}
+
+/**
+ * Keeps the answer, for the run that it is compared with; binds the account to nothing, so that it may be asked of any settings.
+ * `isSet`: whether there are settings by which its source can be asked.
+ */
+export async function runPlan(
+  config: Config,
+  warehouse: Warehouse,
+  asked: Question,
+  { signal }: { signal: AbortSignal },
+  isSet = true,
+): Promise<PlanResult> {
+  await using account = await openAccount(config, warehouse, { signal, works: false, binds: false });
+  const { ctx } = account;
+  const { kind } = asked;
+  const read = asked.kind === 'verify' ? verifiable(await sourcesRead(ctx), asked.sample) : asked.streams;
+  const isRead = kind === 'sweep' ? await wasRead(ctx.pg, ctx.account, 'tickets') : read.length > 0;
+  if (!isRead) throw new UsageError(`there is nothing to ${kind} yet`, `Run ${command(ctx.account, 'sync')} first.`);
+  // As the run does.
+  const question = { ...asked, streams: await leaveOutPaused(ctx, read) };
+  const planned = await plan(question, givenFor(config, ctx, isSet));
+  const forecast = foreseenOf(planned);
+  if (forecast)
+    await keepPlan(ctx.pg, ctx.account, { kind, question: askedFor(question), forecast }, new Date(ctx.clock.now()));
+  const assumptions = isSet ? planned.assumptions : [...planned.assumptions, unsetSays(ctx.account)];
+  return {
+    account: ctx.account,
+    ...planned,
+    assumptions,
+    nights_meanwhile: nightsIn(config, planned, ctx.clock.now()),
+  };
+}
+
+const mostNights = 10;
+
+function nightsIn(config: Config, { done_at }: Planned, nowMs: number): string[] {
+  const nightly = timetables(config.schedule).find(({ plan }) => plan.schedule === 'nightly');
+  if (nightly === undefined) return [];
+  const nights = nextSlots(nightly, mostNights, nowMs).filter(night => night.getTime() < Date.parse(done_at));
+  return nights.map(night => night.toISOString());
+}
+
+function show(planned: PlanResult): void {
+  const { requests, credits, seconds, counted, counted_with_credits, assumptions, incomplete } = planned;
+  const rows = Object.entries(planned.streams).map(([stream, one]) => [
+    stream,
+    one.requests,
+    one.credits,
+    duration(one.seconds * 1000),
+    one.from,
+    one.until,
+  ]);
+  const total = ['all', requests, credits, duration(seconds * 1000), planned.at, planned.done_at];
+  print(table(['stream', 'requests', 'credits', 'time', 'from', 'until'], [...rows, total]));
+  const { tickets_in_at: tickets, messages_in_at: messages, fresh_waits_seconds: waits } = planned;
+  if (tickets !== null)
+    say(`Tickets are in at ${tickets}${messages === null ? '.' : `, their messages at ${messages}.`}`);
+  for (const [stream, { sleeps_until }] of Object.entries(planned.streams))
+    if (sleeps_until !== undefined)
+      say(`${stream} uses up the requests of a day: a run ends there, and a worker goes on at ${sleeps_until}.`);
+  if (waits !== null)
+    say(`Meanwhile a fresh change waits for its credits: half of them ${waits.p50} s, 95 % at most ${waits.p95} s.`);
+  if (planned.nights_meanwhile.length > 0)
+    say(`The sweep of the night (${planned.nights_meanwhile[0]}) has a tenth of the credits until this is done.`);
+  const told = counted.map(({ what, credits: each }) => `${what} (${each})`).join('; ');
+  say(
+    counted_with_credits === 0
+      ? 'Nothing was asked of the source.'
+      : `Counted with ${count(counted_with_credits, 'credit')}: ${told}.`,
+  );
+  say(`Assumed: ${assumptions.join('; ')}.`);
+  if (incomplete) say('Something that matters is not known here, and was not asked: it takes more than this.');
+}

@@ -1,0 +1,20 @@
+/** `resume`: undoes a pause. */
+import type { Command } from 'commander';
+import { resume } from '../../engine/runs/operations.ts';
+import { exitCodes } from '../../errors.ts';
+import type { Act, Deps } from '../command.ts';
+import { change, words } from './pause.ts';
+
+export function addResume(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('resume')
+    .description('undo a pause: of the whole account, or of some streams')
+    .argument('[streams...]', words)
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (names: string[], options: { json?: boolean }) => {
+        await change(deps, names, options, resume);
+        return exitCodes.ok;
+      }),
+    );
+}

@@ -1,0 +1,233 @@
+/** `runs list | show | retry | cancel`: what was started, what became of it, and what people can do about it. */
+import { type Command, InvalidArgumentError } from 'commander';
+import type { Config } from '../../app/config.ts';
+import type { Warehouse } from '../../app/context.ts';
+import { systemClock } from '../../clock.ts';
+import type { Job } from '../../engine/queue/job.ts';
+import { cancelRun, retryRun } from '../../engine/runs/operations.ts';
+import { command } from '../../engine/runs/pauses.ts';
+import { type ListedRun, listRuns, readRun, type ShownRun } from '../../engine/runs/run-records.ts';
+import type { RunKind } from '../../engine/runs/runs.ts';
+import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { amount, count } from '../../words.ts';
+import { openChosen } from '../choose-account.ts';
+import type { Act, Deps } from '../command.ts';
+import { operator } from '../operator.ts';
+import { type Cell, cellText, duration, print, printJson, say, table } from '../output/terminal.ts';
+import { followRun, type RunResult, report, thawFor } from './follow.ts';
+
+const defaultLimit = 20;
+
+interface ListOptions {
+  kind?: string;
+  state?: string;
+  limit: number;
+  json?: boolean;
+}
+
+export function addRuns(program: Command, deps: Deps, act: Act): void {
+  const runs = program.command('runs').description('runs: what was started, by whom, and what became of it');
+  const open = async () => {
+    const opened = await openChosen(deps);
+    const { config, warehouse } = opened;
+    const ends = { [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() };
+    return { account: config.account, db: warehouse.pg, ...ends };
+  };
+  runs
+    .command('list')
+    .description('the last runs, newest first')
+    .option('--kind <kind>', 'only these: sync, backfill, sweep, verify, fresh, nightly, hydrate, audit')
+    .option('--state <state>', 'only these: running, paused, completed, partly, failed, interrupted')
+    .option('--limit <n>', 'so many at most', number, defaultLimit)
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (options: ListOptions) => {
+        await using opened = await open();
+        const found = await listRuns(opened.db, opened.account, options, now());
+        if (options.json) printJson(found);
+        else if (found.length > 0) print(list(found));
+        if (found.length === 0) say(nothingFound(options));
+        return exitCodes.ok;
+      }),
+    );
+  runs
+    .command('show')
+    .description('all that is known of a run, stream by stream')
+    .argument('<run>', 'its number in `runs list`', number)
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (run: number, options: { json?: boolean }) => {
+        await using opened = await open();
+        const found = await readRun(opened.db, opened.account, run, now());
+        if (found === undefined)
+          throw new ShelfdeskError(
+            `account '${opened.account}' has no run ${run}`,
+            `See ${command(opened.account, 'runs list')}.`,
+          );
+        if (options.json) printJson(found);
+        else show(found, opened.account);
+        return exitCodes.ok;
+      }),
+    );
+  runs
+    .command('retry')
+    .description(
+      'try again what failed, ended partly or was interrupted in a run: a new run of the same kind and range',
+    )
+    .argument('<run>', 'its number in `runs list`', number)
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (run: number, options: { json?: boolean }) => {
+        await using opened = await openChosen(deps);
+        const result = await runRetry(opened.config, opened.warehouse, run, deps);
+        report(result, options);
+        return result.exitCode;
+      }),
+    );
+  runs
+    .command('cancel')
+    .description('end a run: whoever is at work on it stops within seconds; what it has read stays')
+    .argument('<run>', 'its number in `runs list`', number)
+    .action(
+      act(async (run: number) => {
+        await using opened = await open();
+        const { kind, streams } = await cancelRun(opened.db, { account: opened.account, run, who: operator() }, now());
+        print(`Run ${run} (${kind}) is canceled: ${streams.join(', ')}.`);
+        say(
+          'Whoever is at work on it stops within seconds. What has been read stays, and later runs go on from there.',
+        );
+        say(afterwards(opened.account, kind, streams));
+        return exitCodes.ok;
+      }),
+    );
+}
+
+const now = () => new Date(systemClock.now());
+
+const nothingFound = ({ kind, state }: ListOptions) =>
+  kind === undefined && state === undefined ? 'No runs yet.' : 'No run matches.';
+
+function number(text: string): number {
+  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('It must be a number, 1 or more.');
+}
+
+/** What begins by itself begins again. */
+function afterwards(account: string, kind: RunKind, streams: readonly string[]): string {
+  if (kind === 'fresh' || kind === 'nightly') return 'The next slot of the schedule opens another one, as usual.';
+  if (kind === 'hydrate')
+    return `What waits is read by another run soon, if a worker runs; to stop that: ${command(account, `pause ${streams.join(' ')}`)}`;
+  if (streams.includes('messages'))
+    return `Messages that wait are read by a run of their own, if a worker runs; to stop that: ${command(account, 'pause messages')}`;
+  return 'Runs of the schedule come as usual.';
+}
+
+export async function runRetry(
+  config: Config,
+  warehouse: Warehouse,
+  run: number,
+  deps: { jobs: readonly Job[]; signal: AbortSignal },
+): Promise<RunResult> {
+  return followRun(config, warehouse, deps, async (ctx, opener) => {
+    const { account } = ctx;
+    const time = new Date(ctx.clock.now());
+    const streamsOf = async (id: number) =>
+      (await readRun(ctx.pg, account, id, time))?.streams.map(({ stream }) => stream) ?? [];
+    await thawFor(ctx, await streamsOf(run));
+    const id = await retryRun(ctx.pg, { account, run, who: operator(), opener }, time);
+    const names = await streamsOf(id);
+    say(`Run ${id} tries again what was not read in full by run ${run}: ${names.join(', ')}.`);
+    return id;
+  });
+}
+
+function list(found: readonly ListedRun[]): string {
+  const columns = [
+    'run',
+    'kind',
+    'state',
+    'started',
+    'took',
+    'read',
+    'new',
+    'changed',
+    'removed',
+    'rejected',
+    'credits',
+  ];
+  const foreseen = found.some(one => one.forecast_credits !== null);
+  const rows = found.map(one => [
+    one.run,
+    one.retries === null ? one.kind : `${one.kind}, retries ${one.retries}`,
+    one.state,
+    `${one.started_at.toISOString().slice(0, 19)}Z`,
+    duration(one.seconds * 1000),
+    one.seen,
+    one.inserted,
+    one.updated,
+    one.deleted,
+    one.rejected,
+    one.credits,
+    ...(foreseen ? [one.forecast_credits] : []),
+    one.error,
+  ]);
+  return table([...columns, ...(foreseen ? ['forecast'] : []), 'error'], rows, 40);
+}
+
+function show(run: ShownRun, account: string): void {
+  const said: [string, Cell][] = [
+    ['run', run.run],
+    ['kind', run.kind],
+    ['state', run.state],
+    ['started', run.started_at],
+    ['finished', run.finished_at],
+    ['took', duration(run.seconds * 1000)],
+    ['opened by', openerOf(run)],
+    ['since', run.since],
+    ['until', run.until],
+    ['again', run.again ? 'yes: what was read before is read again' : null],
+    ['credits', amount(run.credits)],
+    ['forecast', run.forecast_credits === null ? null : count(run.forecast_credits, 'credit')],
+    ['retries', run.retries === null ? null : `run ${run.retries}`],
+    ['retried by', run.retried_by.length > 0 ? run.retried_by.map(id => `run ${id}`).join(', ') : null],
+  ];
+  for (const [name, value] of said) if (value !== null) print(`${name.padEnd(11)} ${cellText(value)}`);
+  const columns = [
+    'stream',
+    'state',
+    'seen',
+    'new',
+    'changed',
+    'unchanged',
+    'removed',
+    'rejected',
+    'credits',
+    'worker',
+  ];
+  const rows = run.streams.map(one => [
+    one.stream,
+    one.paused ? 'paused' : one.state,
+    one.seen,
+    one.inserted,
+    one.updated,
+    one.unchanged,
+    one.deleted,
+    one.rejected,
+    one.credits,
+    one.worker,
+  ]);
+  print(`\n${table(columns, rows)}`);
+  for (const { stream, error, remedy } of run.streams) if (error) print(`\n${stream}: ${error}. ${remedy ?? ''}`);
+  for (const { stream, paused } of run.streams)
+    if (paused) print(`\n${stream} is paused: ${command(account, 'resume')} lets it go on.`);
+  if (run.operations.length === 0) return;
+  const done = run.operations.map(one => [new Date(one.at), one.who, `${one.action} ${one.subject}`, one.outcome]);
+  print(`\n${table(['at', 'who', 'did', 'outcome'], done)}`);
+}
+
+function openerOf({ schedule, slot, opened_by, host, pid, operations }: ShownRun): string {
+  const by = operations.find(({ outcome }) => outcome.startsWith('done: run'))?.who;
+  const where = host === null ? `process ${opened_by}, which is gone` : `process ${opened_by} on ${host} (${pid})`;
+  if (schedule !== null) return `the schedule: ${schedule} of ${slot!.toISOString().slice(0, 16)}Z, ${where}`;
+  return by === undefined ? where : `${by}, ${where}`;
+}

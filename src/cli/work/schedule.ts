@@ -1,0 +1,99 @@
+/** `schedule list`: when the next runs are due, and what became of the last one. */
+import type { Command } from 'commander';
+import type pg from 'pg';
+import type { Config } from '../../app/config.ts';
+import { configuredSources } from '../../app/context.ts';
+import { systemClock } from '../../clock.ts';
+import { pendingMigrations } from '../../engine/database/migrate.ts';
+import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
+import { lastSlot } from '../../engine/runs/slots.ts';
+import { exitCodes } from '../../errors.ts';
+import { chosenAccounts } from '../choose-account.ts';
+import type { Act, Deps } from '../command.ts';
+import { print, printJson, say, table } from '../output/terminal.ts';
+import { warehouseOf } from '../warehouse.ts';
+
+const shown = 3;
+const nothing =
+  'Nothing is scheduled: SCHEDULE_FRESH and SCHEDULE_NIGHTLY are empty, or name nothing that is configured.';
+
+export interface Scheduled {
+  account: string;
+  schedule: string;
+  cron: string;
+  time_zone: string;
+  reads: readonly string[];
+  next: Date[];
+  last: Date | null;
+  last_run: number | null;
+  last_skipped: string | null;
+}
+
+export function addSchedule(program: Command, deps: Deps, act: Act): void {
+  const schedule = program.command('schedule').description('the schedule that `start` keeps');
+  schedule
+    .command('list')
+    .description('the next slots of the schedule, and what became of the last one')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (options: { json?: boolean }) => {
+        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
+        const { missing } = await pendingMigrations(warehouse.pg);
+        const db = missing.length > 0 ? undefined : warehouse.pg;
+        const found: Scheduled[] = [];
+        const { accounts, refused } = await chosenAccounts(deps, db);
+        for (const config of accounts) found.push(...(await scheduleOf(db, config)));
+        for (const { account, error } of refused) say(`! ${account}: ${error.message}. ${error.remedy}`);
+        if (options.json) printJson(found);
+        else if (found.length > 0) print(list(found));
+        if (found.length === 0) say(nothing);
+        return exitCodes.ok;
+      }),
+    );
+}
+
+/** Without a database, or before its tables are there, nothing is known of the last slots. */
+export async function scheduleOf(
+  db: pg.Pool | undefined,
+  { account, schedule: times, ...config }: Pick<Config, 'account' | 'schedule' | 'helpdesk' | 'books'>,
+): Promise<Scheduled[]> {
+  const found: Scheduled[] = [];
+  const sources = configuredSources(config);
+  // Before anything is configured: what it would be.
+  for (const timetable of timetables(times, sources.size > 0 ? sources : undefined)) {
+    const { schedule, streams } = timetable.plan;
+    const last = db && (await lastSlot(db, account, schedule, new Date(systemClock.now())));
+    found.push({
+      account,
+      schedule,
+      cron: timetable.expression,
+      time_zone: times.timeZone,
+      reads: streams,
+      next: nextSlots(timetable, shown, systemClock.now()),
+      last: last?.slot ?? null,
+      last_run: last?.run_id ?? null,
+      last_skipped: last?.skipped ?? null,
+    });
+  }
+  return found;
+}
+
+function list(found: readonly Scheduled[]): string {
+  const rows = found.map(({ account, schedule, cron, time_zone, reads, next, last, last_run, last_skipped }) => [
+    account,
+    schedule,
+    cron,
+    time_zone,
+    reads.join(', '),
+    ...Array.from({ length: shown }, (_, i) => next[i]),
+    last ?? 'never',
+    last_run === null ? last_skipped : `run ${last_run}`,
+  ]);
+  return table(['account', 'schedule', 'cron', 'time zone', 'reads', 'next', 'then', 'then', 'last', 'gave'], rows);
+}
+
+export function showSchedule(found: readonly Scheduled[]): void {
+  if (found.length === 0) say(nothing);
+  for (const { schedule, cron, time_zone, next } of found)
+    say(`Schedule:  ${schedule.padEnd(8)} ${cron} (${time_zone}), next ${next[0]?.toISOString() ?? 'never'}`);
+}

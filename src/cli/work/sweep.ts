@@ -1,0 +1,65 @@
+/** `sweep [streams…]`: reads everything again, for what nothing announces. */
+import type { Command } from 'commander';
+import type { Config } from '../../app/config.ts';
+import { requireSource, type Warehouse } from '../../app/context.ts';
+import { openSweep } from '../../engine/deletions/swept-ranges.ts';
+import type { Job } from '../../engine/queue/job.ts';
+import { UsageError } from '../../errors.ts';
+import type { Act, Deps } from '../command.ts';
+import { say } from '../output/terminal.ts';
+import { warehouseOf } from '../warehouse.ts';
+import { chooseStreams, followRun, leaveOutPaused, type RunResult, report } from './follow.ts';
+import { foretold } from './forecast.ts';
+
+/** Of the others nothing happens that is not announced, or their reading finds it. */
+const swept = ['customers', 'tickets'];
+
+interface Options {
+  acceptDeletions?: boolean;
+  json?: boolean;
+}
+
+export function addSweep(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('sweep')
+    .description(
+      'read everything again, for what nothing announces: silent edits, what was never listed, and deletions, each asked for by its id',
+    )
+    .argument('[streams...]', `some of: ${swept.join(', ')} (default: both)`)
+    .option('--accept-deletions', 'mark as deleted what is gone, however much it is')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (names: string[], options: Options) => {
+        const config = deps.config();
+        requireSource(config, 'helpdesk');
+        const other = names.find(name => !swept.includes(name));
+        if (other !== undefined && chooseStreams([other], config))
+          throw new UsageError(`${other} cannot be swept`, `Choose from: ${swept.join(', ')}.`);
+        const wanted = chooseStreams(names.length > 0 ? names : swept, config);
+        await using warehouse = await warehouseOf(config, deps.signal);
+        const result = await runSweep(config, warehouse, wanted, options, deps);
+        report(result, options);
+        return result.exitCode;
+      }),
+    );
+}
+
+export async function runSweep(
+  config: Config,
+  warehouse: Warehouse,
+  streams: readonly string[],
+  { acceptDeletions = false }: Pick<Options, 'acceptDeletions'>,
+  deps: { jobs: readonly Job[]; signal: AbortSignal },
+): Promise<RunResult> {
+  return followRun(config, warehouse, deps, async (ctx, opener) => {
+    const wanted = await leaveOutPaused(ctx, streams);
+    const asked = { account: ctx.account, streams: wanted, opener, acceptDeletions };
+    const open = () => openSweep(ctx.pg, asked, new Date(ctx.clock.now()));
+    const { run, resumed, begun } = await foretold(config, ctx, { kind: 'sweep', streams: wanted }, open);
+    if (resumed)
+      say(
+        `Going on with run ${run}, which began at ${begun.toISOString().slice(0, 16)}Z: what it has read is not read again.`,
+      );
+    return run;
+  });
+}

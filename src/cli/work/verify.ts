@@ -1,0 +1,224 @@
+/** `verify`: reads everything again, or a sample, and says field by field where the mirror differs from the source. */
+import { type Command, InvalidArgumentError } from 'commander';
+import type { Config } from '../../app/config.ts';
+import { requireSource, type Warehouse } from '../../app/context.ts';
+import { freshPlan, keepForecast } from '../../engine/forecast/forecast-rows.ts';
+import { foreseenOf, plan } from '../../engine/forecast/plan.ts';
+import type { Job } from '../../engine/queue/job.ts';
+import { command } from '../../engine/runs/pauses.ts';
+import {
+  type Asked,
+  type Counted,
+  type Forecast,
+  type Found,
+  holesOf,
+  openVerification,
+  readCounts,
+  readFindings,
+} from '../../engine/verify/verifications.ts';
+import { exitCodes, UsageError } from '../../errors.ts';
+import { amount, count } from '../../words.ts';
+import type { Act, Deps } from '../command.ts';
+import { duration, print, say, style, table } from '../output/terminal.ts';
+import { warehouseOf } from '../warehouse.ts';
+import { followRun, leaveOutPaused, type RunResult, report, thawFor } from './follow.ts';
+import { askedFor, givenFor, sourcesRead, verifiable } from './forecast.ts';
+
+interface Options {
+  sample?: number;
+  full?: boolean;
+  repair?: boolean;
+  json?: boolean;
+}
+
+const defaultSample = 100;
+/** More are in sync.audit. */
+const mostShown = { table: 50, json: 10_000 };
+
+export interface VerifyResult extends RunResult {
+  forecast: Forecast;
+  credits: number;
+  counts: Counted[];
+  /** Records that differ, and how many of them were repaired. */
+  differing: number;
+  repaired: number;
+  /** So many of them are not in `differences`, but in sync.audit. */
+  left_out: number;
+  differences: {
+    stream: string;
+    record: string;
+    kind: string;
+    field: string;
+    ours: unknown;
+    theirs: unknown;
+    repaired: boolean;
+  }[];
+}
+
+export function addVerify(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('verify')
+    .description(
+      'read the help desk and the book catalog again and compare them with the mirror, field by field: a sample, or all of it; says first what it costs',
+    )
+    .option(
+      '--sample <n>',
+      `so many tickets with their messages, customers, shelves with what is on them, and volumes, at random (default: ${defaultSample})`,
+      many,
+    )
+    .option(
+      '--full',
+      'everything: all tickets, customers and users, the messages of each ticket, all shelves and volumes',
+    )
+    .option('--repair', 'make equal what differs')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (options: Options) => {
+        if (options.full && options.sample !== undefined)
+          throw new UsageError('--full and --sample are two different things', 'Give one of them.');
+        const config = deps.config();
+        requireSource(config);
+        await using warehouse = await warehouseOf(config, deps.signal);
+        const asked = {
+          sample: options.full ? null : (options.sample ?? defaultSample),
+          repair: options.repair === true,
+        };
+        const result = await runVerify(config, warehouse, asked, deps);
+        show(result, asked, options);
+        return result.exitCode;
+      }),
+    );
+}
+
+function many(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('It must be a number, 1 or more.');
+}
+
+export async function runVerify(
+  config: Config,
+  warehouse: Warehouse,
+  asked: Asked,
+  deps: { jobs: readonly Job[]; signal: AbortSignal },
+): Promise<VerifyResult> {
+  let expected: Forecast = { credits: 0, seconds: 0 };
+  const result = await followRun(config, warehouse, deps, async (ctx, opener) => {
+    const read = await sourcesRead(ctx);
+    if (read.size === 0)
+      throw new UsageError('there is nothing to verify yet', `Run ${command(ctx.account, 'sync')} first.`);
+    const wanted = await leaveOutPaused(ctx, verifiable(read, asked.sample));
+    await thawFor(ctx, wanted);
+    const question = { kind: 'verify', streams: wanted, sample: asked.sample } as const;
+    const kept = { kind: 'verify', question: askedFor(question) } as const;
+    const planned = await freshPlan(ctx.pg, ctx.account, kept, new Date(ctx.clock.now()));
+    const reckoned = planned
+      ? undefined
+      : await plan(question, givenFor(config, { ...ctx, signal: deps.signal }, true));
+    const told = planned ?? reckoned!;
+    const run = { account: ctx.account, streams: wanted, opener, asked, forecast: told };
+    const opened = await openVerification(ctx.pg, run, new Date(ctx.clock.now()));
+    expected = { credits: opened.forecast.credits, seconds: opened.forecast.seconds };
+    const forecast = planned ?? foreseenOf(reckoned!);
+    if (forecast && !opened.resumed) await keepForecast(ctx.pg, opened.run, forecast);
+    if (opened.resumed)
+      say(`Going on with run ${opened.run}, which was asked for the same: what it has compared is not compared again.`);
+    const seconds = (expected.seconds * opened.left) / Math.max(1, expected.credits);
+    const what = opened.resumed ? 'What is left takes' : 'It takes';
+    say(`${what} about ${count(opened.left, 'credit')}, ${duration(seconds * 1000)} at what the limits allow.`);
+    const { holes } = await holesOf(ctx.pg, ctx.account, 'tickets');
+    if (holes > 0)
+      say(
+        `${count(holes, 'range of tickets has', 'ranges of tickets have')} not been read yet: what the source has there comes on top.`,
+      );
+    return opened.run;
+  });
+  const counts = await readCounts(warehouse.pg, result.run);
+  const { found, total, repaired, missing } = await readFindings(warehouse.pg, result.run, mostShown.json);
+  const differs = total > 0 || !areEqual(counts, missing);
+  const graver: number[] = [exitCodes.failed, exitCodes.refused, exitCodes.interrupted, exitCodes.usage];
+  return {
+    ...result,
+    exitCode: differs && !graver.includes(result.exitCode) ? exitCodes.differs : result.exitCode,
+    forecast: expected,
+    credits: result.streams.reduce((sum, { credits }) => sum + credits, 0),
+    counts,
+    differing: total,
+    repaired,
+    left_out: total - found.length,
+    differences: found.flatMap(rowsOf),
+  };
+}
+
+/**
+ * A list may hide what is there, and then fewer are counted than are here: where everything was read, each of those was asked
+ * for by its id. What is missing here, and was found, explains that more are counted: of all lists together.
+ */
+export function areEqual(counts: readonly Counted[], missing: Record<string, number>): boolean {
+  const lacking = Map.groupBy(counts, ({ stream }) => stream);
+  return [...lacking].every(([stream, lists]) => {
+    const lack = lists.map(({ ours, theirs_least }) => Math.max(0, (theirs_least ?? 0) - (ours ?? 0)));
+    return lack.reduce((sum, one) => sum + one, 0) <= (missing[stream] ?? 0);
+  });
+}
+
+/** More here than the source counts. */
+const isMore = ({ ours, theirs_most }: Counted) => ours !== null && theirs_most !== null && ours > theirs_most;
+
+const rowsOf = ({ stream, record, kind, differences, repaired_at }: Found): VerifyResult['differences'] =>
+  Object.entries(differences).map(([field, [ours, theirs]]) => ({
+    stream,
+    record,
+    kind,
+    field,
+    ours,
+    theirs,
+    repaired: repaired_at !== null,
+  }));
+
+function show(result: VerifyResult, asked: Asked, { json }: Options): void {
+  const { run, counts, differences, differing, repaired, credits, forecast: expected } = result;
+  if (!json) {
+    const columns = ['stream', 'list', 'here', 'at the source'];
+    const theirs = ({ theirs_least: least, theirs_most: most }: Counted) =>
+      least === most ? most : `${least} to ${most}`;
+    if (counts.length > 0)
+      print(
+        `${table(
+          columns,
+          counts.map(one => [one.stream, one.list, one.ours, theirs(one)]),
+        )}\n`,
+      );
+    if (differences.length > 0) {
+      const shown = differences.slice(0, mostShown.table);
+      const cells = shown.map(one => [
+        one.stream,
+        one.record,
+        one.field,
+        one.ours as object,
+        one.theirs as object,
+        one.kind,
+      ]);
+      print(`${table(['stream', 'record', 'field', 'here', 'at the source', 'kind'], cells, 40)}\n`);
+    }
+  }
+  report(result, { json: json === true });
+  if (result.left_out > 0 || (differences.length > mostShown.table && !json)) {
+    const of = result.left_out > 0 ? `more than ${amount(differences.length)}` : amount(differences.length);
+    const shown = amount(json ? differences.length : mostShown.table);
+    say(`Shown are ${shown} of ${of} differences: select * from sync.audit where run_id = ${run}`);
+  }
+  say(`${count(credits, 'credit')}; ${amount(expected.credits)} ${expected.credits === 1 ? 'was' : 'were'} expected.`);
+  const full = command(result.streams[0]?.account_id ?? 'default', 'verify --full');
+  if (asked.sample !== null && !areEqual(counts, {})) say(`The source has more than is here: ${full} tells what.`);
+  if (asked.sample !== null && counts.some(isMore))
+    say(`More is here than the source counts. Its lists may hide some: ${full} tells.`);
+  if (differing === 0) {
+    const isOver = ['completed', 'partly'].includes(result.state);
+    say(isOver ? 'No differences were found.' : 'No differences were found so far.');
+    return;
+  }
+  const end = asked.repair
+    ? `${amount(repaired)} of them ${repaired === 1 ? 'was' : 'were'} repaired`
+    : 'run it with --repair to make them equal';
+  say(`${style('yellow', count(differing, 'record differs', 'records differ'), process.stderr)}; ${end}.`);
+}

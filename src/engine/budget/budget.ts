@@ -1,0 +1,327 @@
+/**
+ * The account's credits at one source, shared by all processes and machines: one row in Postgres, read and changed by the
+ * pure ledger, written back only if nobody else has changed it meanwhile. What was written last is kept, so the common case is one
+ * statement; within a process changes queue up, so that it does not compete with itself.
+ *
+ * The clock is the database's. Between two statements it is estimated from the last answer and this machine's monotonic
+ * clock: a statement sent at s and answered at r with database time d bounds the time at any m by [d + (m − r), d + (m − s)].
+ * A statement that finds the estimate wrong (a clock was set, a laptop slept) changes nothing, and all is read anew.
+ */
+import type pg from 'pg';
+import type { Clock } from '../../clock.ts';
+import { Spent, UsageError } from '../../errors.ts';
+import { count } from '../../words.ts';
+import type { Lane, Limits, Moment, Reply, Rules, Settled, State } from './ledger.ts';
+import * as ledger from './ledger.ts';
+import type { ClockTold } from './source-clock.ts';
+
+export type { Lane, Limits, RateHeaders } from './ledger.ts';
+
+export interface Grant {
+  id: string;
+  lane: Lane;
+  cost: number;
+}
+
+export interface Booked {
+  /** After a refusal: nobody sends before. */
+  until?: Date;
+  /** What the reply told of the source's clock. */
+  clock?: ClockTold;
+}
+
+export interface Budget {
+  /**
+   * Waits until a request of this cost may be sent. Rejects with the signal's reason as soon as it aborts, and with `Spent`
+   * at once if it would have to wait longer than `longestWaitMs`.
+   */
+  acquire(cost: number, lane: Lane, signal?: AbortSignal): Promise<Grant>;
+  /**
+   * Once for each grant, after the reply (or the time-out or reset, with empty headers). Calling it again is harmless.
+   */
+  settle(grant: Grant, reply: Reply): Promise<Booked>;
+  /** Lifts what a refusal froze, because a person asks by hand. What we have used ourselves stays used. */
+  thaw(): Promise<void>;
+}
+
+export interface BudgetDeps {
+  pg: pg.Pool;
+  clock: Clock;
+  account: string;
+  /** `helpdesk` or `books`: each has credits of its own. */
+  source: string;
+  limits: Limits;
+  /** Without it, everybody waits as long as it takes. */
+  longestWaitMs?: number;
+  /** The longest time a request may take; after that its sender is taken for dead. */
+  timeoutMs: number;
+  /** The source's clock is watched: it has moved if it has by more than this. */
+  clockToleranceMs?: number;
+  random: () => number;
+  /** Replaces the database's clock, for a simulation. */
+  now?: () => number;
+}
+
+interface Row {
+  state: State;
+  version: number;
+}
+interface Change {
+  state: State;
+  /** It is as it was, but for the time: nothing is written. */
+  unmarked?: number | undefined;
+  settled?: Settled | null;
+  betweenMs?: number | undefined;
+}
+
+const clockMs = 'extract(epoch from clock_timestamp())::float8 * 1000';
+
+const readSql = `select state, version::float8 as version, ${clockMs} as clock_ms
+  from sync.budget where account_id = $1 and source = $2`;
+
+const createSql = 'insert into sync.budget (account_id, source, state) values ($1, $2, $3) on conflict do nothing';
+
+/** $5 and $6: the change is right if the database's clock is between them. */
+const changed = `
+  update sync.budget set state = $3, version = version + 1
+  where account_id = $1 and source = $2 and version = $4 and ${clockMs} between $5 and $6`;
+
+const writeSql = `${changed} returning ${clockMs} as clock_ms`;
+
+/** What the source's clock has made void goes with the word of it. */
+const settleSql = `
+  with changed as (${changed} returning account_id, source), counted as (
+    insert into sync.credit_minutes as m
+      (account_id, source, minute, credit_limit, interactive, fresh, backfill, sweep, others, waited_ms, refused,
+       took_ms, requests, followed, between_ms)
+    select account_id, source, date_trunc('minute', to_timestamp($7::float8 / 1000), 'UTC'),
+      $8, $9, $10, $11, $12, $13, $14, $15, $16, 1,
+      $18, $19
+    from changed
+    on conflict (account_id, source, minute) do update set
+      credit_limit = excluded.credit_limit,
+      interactive = m.interactive + excluded.interactive,
+      fresh = m.fresh + excluded.fresh,
+      backfill = m.backfill + excluded.backfill,
+      sweep = m.sweep + excluded.sweep,
+      others = greatest(m.others, excluded.others),
+      waited_ms = m.waited_ms + excluded.waited_ms,
+      refused = m.refused + excluded.refused,
+      took_ms = m.took_ms + excluded.took_ms,
+      requests = m.requests + 1,
+      followed = m.followed + excluded.followed,
+      between_ms = m.between_ms + excluded.between_ms
+  )
+  select ${clockMs} as clock_ms,
+    case when $17::float8 is not null then sync.void_since(account_id, source, to_timestamp($17 / 1000)) end
+  from changed`;
+
+/** How far the estimated clock may lag behind when a reply is stamped. */
+const lagMs = 1000;
+
+export function makeBudget(deps: BudgetDeps): Budget {
+  const { clock, limits } = deps;
+  const rules: Rules = {
+    ...limits,
+    timeoutMs: deps.timeoutMs,
+    ...(deps.longestWaitMs !== undefined && { longestWaitMs: deps.longestWaitMs }),
+    ...(deps.clockToleranceMs !== undefined && { clockToleranceMs: deps.clockToleranceMs }),
+  };
+  const key = [deps.account, deps.source];
+  const time = databaseClock(deps);
+  const exclusive = queue();
+  let last: Row | undefined;
+  const busy = betweenRequests(clock);
+
+  async function read(): Promise<Row> {
+    for (;;) {
+      const { rows } = await time.timed(() => deps.pg.query(readSql, key));
+      if (rows[0]) return { state: { ...ledger.empty, ...rows[0].state }, version: rows[0].version };
+      await deps.pg.query(createSql, [...key, JSON.stringify(ledger.empty)]);
+    }
+  }
+
+  /** False if somebody else was faster, or the clock is not what it was taken for. */
+  async function write(
+    version: number,
+    { state, settled, betweenMs }: Change,
+    now: Moment,
+    fresh: boolean,
+  ): Promise<boolean> {
+    const between = deps.now ? [0, '+infinity'] : [now.earliestMs, fresh ? '+infinity' : now.latestMs + lagMs];
+    const values = [...key, JSON.stringify(state), version, ...between];
+    const { rowCount } = await time.timed(() =>
+      settled
+        ? deps.pg.query({
+            name: 'budget-settle',
+            text: settleSql,
+            values: [...values, ...minuteOf(settled, betweenMs)],
+          })
+        : deps.pg.query({ name: 'budget-write', text: writeSql, values }),
+    );
+    return rowCount === 1;
+  }
+
+  /** Applies one step of the ledger to the shared state. */
+  async function change<T extends Change>(step: (state: State, now: Moment) => T): Promise<{ done: T; now: Moment }> {
+    for (let attempt = 0; ; attempt++) {
+      const row: Row = last ?? (await read());
+      const now = time.now();
+      const done = step(row.state, now);
+      if (done.unmarked !== undefined) {
+        last = row;
+        return { done, now };
+      }
+      last = undefined;
+      if (await write(row.version, done, now, attempt > 0)) {
+        last = { state: done.state, version: row.version + 1 };
+        return { done, now };
+      }
+      // Lost the race: the more often, the longer the pause, so that many processes get out of step.
+      if (attempt > 0) await clock.sleep(deps.random() * Math.min(attempt, 20) * 2);
+    }
+  }
+
+  async function acquire(cost: number, lane: Lane, signal?: AbortSignal): Promise<Grant> {
+    refuseImpossible(cost, limits);
+    const ask = { id: newId(deps.random), lane, cost };
+    busy.asked(ask.id);
+    try {
+      await granted(ask, signal);
+    } catch (error) {
+      busy.over(ask.id);
+      throw error;
+    }
+    return ask;
+  }
+
+  async function granted(first: ledger.Ask, signal: AbortSignal | undefined): Promise<void> {
+    for (let ask = first; ; ) {
+      signal?.throwIfAborted();
+      const { done, now } = await unlessAborted(
+        exclusive(() => attempt(ask, signal)),
+        signal,
+      );
+      if (done.granted) return;
+      if (done.tooLong) throw spent(done.waitUntilMs, now);
+      if (done.unmarked !== undefined) ask = { ...first, sinceMs: done.unmarked };
+      await clock.sleep(Math.max(1, done.waitUntilMs - now.earliestMs), signal);
+    }
+  }
+
+  async function attempt(ask: ledger.Ask, signal: AbortSignal | undefined) {
+    signal?.throwIfAborted();
+    const result = await change((state, now) => ledger.acquire(state, now, ask, rules));
+    // Nobody will send what was granted after the abort. (If giving back fails, the grant expires by itself.)
+    if (result.done.granted && signal?.aborted) {
+      await change((state, now) => ({ state: ledger.cancel(state, now, ask.id, rules) }));
+    }
+    return result;
+  }
+
+  async function settle(grant: Grant, reply: Reply): Promise<Booked> {
+    const betweenMs = busy.over(grant.id);
+    const { done } = await exclusive(() =>
+      change((state, now) => ({ ...ledger.settle(state, now, grant.id, reply, rules), betweenMs })),
+    );
+    const clock = done.settled?.clock;
+    return { ...(reply.refused && { until: new Date(done.state.frozenUntilMs) }), ...(clock && { clock }) };
+  }
+
+  async function thaw(): Promise<void> {
+    await exclusive(() => change((state, now) => ({ state: ledger.thaw(state, now, rules) })));
+  }
+
+  return { acquire, settle, thaw };
+}
+
+/** What is free again within the hour was no quota of a day. */
+function spent(untilMs: number, now: Moment): Spent {
+  return new Spent(new Date(untilMs), untilMs - now.earliestMs < 3_600_000 - 60_000 ? 'pause' : 'day');
+}
+
+function refuseImpossible(cost: number, limits: Limits): void {
+  const most = limits.credits - limits.reserve;
+  if (cost <= most) return;
+  throw new UsageError(
+    `a request of ${count(cost, 'credit')} can never be sent: of ${count(limits.credits, 'credit')} a period ${limits.reserve} ${limits.reserve === 1 ? 'is' : 'are'} reserved for others`,
+    'Lower the reserve, or raise the credits a period, if the account really has more.',
+  );
+}
+
+function minuteOf(settled: Settled, betweenMs: number | undefined): (number | null)[] {
+  const credits = ledger.lanes.map(lane => (lane === settled.lane ? settled.cost : 0));
+  const { atMs, limit, others, waitedMs, tookMs, refused, clock } = settled;
+  const minute = [limit, ...credits, others, waitedMs, refused ? 1 : 0, tookMs].map(Math.ceil);
+  const followed = betweenMs === undefined ? [0, 0] : [1, Math.round(betweenMs)];
+  return [atMs, ...minute, clock?.voidFromMs ?? null, ...followed];
+}
+
+/** What took longer was no storing of a reply. */
+const longestBetweenMs = 1000;
+
+/** How long it takes from a reply to the next request, where one follows the other. */
+function betweenRequests(clock: Clock) {
+  const atWork = new Map<string, number | undefined>();
+  let repliedMs: number | undefined;
+  return {
+    asked(id: string): void {
+      const ms = atWork.size === 0 && repliedMs !== undefined ? clock.monotonic() - repliedMs : undefined;
+      atWork.set(id, ms !== undefined && ms <= longestBetweenMs ? ms : undefined);
+    },
+    /** Answered, or given up. */
+    over(id: string): number | undefined {
+      const ms = atWork.get(id);
+      atWork.delete(id);
+      repliedMs = clock.monotonic();
+      return ms;
+    },
+  };
+}
+
+/** Unique among the few requests that are in flight at one time. */
+function newId(random: () => number): string {
+  return [random(), random()].map(n => Math.floor(n * 2 ** 40).toString(36)).join('-');
+}
+
+/** The database's time, as a range, and a way to run a statement that makes it narrow. Such a statement returns clock_ms. */
+function databaseClock({ clock, now: simulated }: Pick<BudgetDeps, 'clock' | 'now'>) {
+  let answer: { sentMs: number; receivedMs: number; databaseMs: number } | undefined;
+  return {
+    async timed(statement: () => Promise<pg.QueryResult>): Promise<pg.QueryResult> {
+      const sentMs = clock.monotonic();
+      const result = await statement();
+      const receivedMs = clock.monotonic();
+      if (result.rows[0]) answer = { sentMs, receivedMs, databaseMs: result.rows[0].clock_ms };
+      return result;
+    },
+    now(): Moment {
+      if (simulated) return { earliestMs: simulated(), latestMs: simulated() };
+      if (!answer) throw new Error('the clock of the database is asked for before the first statement');
+      const sinceMs = clock.monotonic() - answer.receivedMs;
+      const earliestMs = answer.databaseMs + sinceMs;
+      return { earliestMs, latestMs: earliestMs + answer.receivedMs - answer.sentMs };
+    },
+  };
+}
+
+/** Runs what it is given one after the other, whatever becomes of it. */
+function queue() {
+  let tail: Promise<unknown> = Promise.resolve();
+  return <T>(work: () => Promise<T>): Promise<T> => {
+    const mine = tail.then(work, work);
+    tail = mine.catch(() => {});
+    return mine;
+  };
+}
+
+/** Does not wait for `work` once the signal has aborted. */
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return work;
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    const end = () => signal.removeEventListener('abort', abort);
+    signal.addEventListener('abort', abort, { once: true });
+    work.then(resolve, reject).finally(end);
+  });
+}

@@ -1,0 +1,61 @@
+/** What the credits were spent on is kept by the minute for five weeks, then by the hour, after a year by the day. */
+import type pg from 'pg';
+import { transaction } from '../database/pool.ts';
+
+const dayMs = 24 * 3_600_000;
+const byMinuteDays = 35;
+const byHourDays = 366;
+
+/** What is added up. Of a limit the last one holds. */
+const sums = [
+  ...['interactive', 'fresh', 'backfill', 'sweep', 'others', 'refused'],
+  ...['waited_ms', 'requests', 'took_ms', 'followed', 'between_ms'],
+];
+
+const stepOf = {
+  hour: (time: string) => `date_trunc('hour', ${time}, 'UTC')`,
+  // An hour belongs to the day in which it begins, as in analytics.fact_credits.
+  day: (time: string) => `date_trunc('day', date_trunc('hour', ${time}, 'UTC'), $5)`,
+};
+
+/**
+ * The rows of a step, which are all that begin in it, become the first one of them. $2 and $3: from the beginning of which day,
+ * and up to the step of which time; $4: its length in minutes; $5: the zone of days. Rows are found again by their key alone:
+ * other ways to join are quadratic where nobody has analysed the table.
+ */
+const foldSql = (unit: keyof typeof stepOf) => `
+  with rows as materialized (
+    select r.source, r.minute, r.minute = min(r.minute) over step as is_first, min(r.minutes) over step as least,
+      ${sums.map(name => `(sum(r.${name}) over step)::bigint as ${name}`).join(', ')},
+      first_value(r.credit_limit) over (partition by r.source, r.step order by r.minute desc) as last_limit
+    from (
+      select c.*, ${stepOf[unit]('c.minute')} as step
+      from sync.credit_minutes c
+      where c.account_id = $1 and c.minutes <= $4 and c.minute < $3) r
+    where r.step >= date_trunc('day', $2::timestamptz, $5) and r.step < ${stepOf[unit]('$3::timestamptz')}
+    window step as (partition by r.source, r.step)),
+  gone as (
+    delete from sync.credit_minutes c using rows r
+    where not r.is_first and r.least < $4 and (c.account_id, c.source, c.minute) = ($1, r.source, r.minute))
+  update sync.credit_minutes c set minute = date_trunc('hour', r.minute, 'UTC'), minutes = $4, credit_limit = r.last_limit,
+    ${sums.map(name => `${name} = r.${name}`).join(', ')}
+  from rows r
+  where r.is_first and r.least < $4 and (c.account_id, c.source, c.minute) = ($1, r.source, r.minute)`;
+
+/** Days first: so an hour never meets the row of a day. */
+export async function foldCredits(db: pg.Pool, account: string, now: Date): Promise<void> {
+  const before = (days: number) => new Date(now.getTime() - days * dayMs);
+  const { rows } = await db.query<{ zone: string }>(
+    'select time_zone as zone from analytics.account_zones where account_id = $1',
+    [account],
+  );
+  const zone = rows[0]?.zone ?? 'UTC';
+  await transaction(
+    db,
+    async client => {
+      await client.query(foldSql('day'), [account, '-infinity', before(byHourDays), 1440, zone]);
+      await client.query(foldSql('hour'), [account, before(byHourDays), before(byMinuteDays), 60, zone]);
+    },
+    'begin; set local enable_mergejoin = off; set local enable_hashjoin = off',
+  );
+}

@@ -1,0 +1,530 @@
+/**
+ * One account has a limit of credits a period and of requests a second, for everybody who uses it, and the server counts
+ * a request at some unknown moment between sending and reply, in windows of unknown kind and phase. So a slot is held
+ * from the grant until a full period (a second) after the reply: then no window, fixed or sliding, can hold two of its
+ * uses. (Freed after sending, 2,505 refusals in 20 modelled hours; freed after the reply, none, at 99 % use.)
+ * What the source says in its headers corrects this downwards, never upwards.
+ *
+ * Pure: a state (small JSON, one per account), a moment, and what is asked; out comes the next state. budget.ts does the I/O.
+ * Times are whole milliseconds of one clock, the database's, known only as a range: `earliestMs` judges whether something
+ * is free, `latestMs` stamps what happened. Every rounding is against us.
+ */
+
+import { type ClockTold, hear, type SourceClock, shiftClock } from './source-clock.ts';
+import { addOthers, believe, countedFromMs, freezeMs, sane, secondMs } from './source-limits.ts';
+
+/** Most urgent first. */
+export const lanes = ['interactive', 'fresh', 'backfill', 'sweep'] as const;
+export type Lane = (typeof lanes)[number];
+
+export interface Limits {
+  credits: number;
+  periodMs: number;
+  requestsPerSecond: number;
+  /** Credits of each period that are left to the account's other tools. */
+  reserve: number;
+  /**
+   * True unless told: backfill and whoever shares the account spread their credits over the period. Over a day nobody can
+   * wait for that: then backfill leaves a tenth to the other lanes, and a refusal says nothing of others.
+   */
+  evenly?: boolean;
+  /** The share of the credits that the sweep gets while others wait; a tenth unless told. */
+  sweepShare?: number;
+}
+export interface Rules extends Limits {
+  /** The longest time a request may take. */
+  timeoutMs: number;
+  /** Whoever would have to wait longer does not wait, and is told until when. */
+  longestWaitMs?: number;
+  /** The source's clock has moved if it has by more than this; not looked at unless told. */
+  clockToleranceMs?: number;
+}
+export interface RateHeaders {
+  limit?: number;
+  remaining?: number;
+  used?: number;
+  resetSeconds?: number;
+}
+export interface Reply {
+  headers: RateHeaders;
+  refused: boolean;
+  /** With a refusal: nobody sends for so long. */
+  freezeMs?: number;
+  /** With a refusal: what the source gives for a period is used up. */
+  spent?: boolean;
+  /** The source's clock, where it was the source that answered. */
+  dateMs?: number;
+}
+export interface Moment {
+  earliestMs: number;
+  latestMs: number;
+}
+interface Wanted {
+  id: string;
+  lane: Lane;
+  cost: number;
+}
+export interface Ask extends Wanted {
+  /** When it was first asked for, where no mark says so: see `Acquired`. */
+  sinceMs?: number;
+}
+/** A request on its way. Its sender may have died: from the deadline on it counts as answered then. */
+interface Flight extends Wanted {
+  grantedMs: number;
+  deadlineMs: number;
+  waitedMs: number;
+}
+/** Somebody waits. The mark is renewed at each try and expires by itself. */
+interface Wait extends Wanted {
+  sinceMs: number;
+  untilMs: number;
+}
+/** Answered credits that are free again at `freeMs`, one number for each lane. (An older program wrote no fourth.) */
+type Spent = [freeMs: number, interactive: number, fresh: number, backfill: number, sweep?: number];
+/** What the source's headers said last. */
+export interface Source {
+  /** The least Remaining of this period of the source: it falls with each counted request, so it is also the newest. */
+  remaining: number;
+  /** `remaining` binds until then. */
+  untilMs: number;
+  /** When this reset was first heard of. */
+  sinceMs: number;
+  /** The reset stood still for so long that the periods are fixed: a sliding one would have moved. */
+  fixed: boolean;
+  /** The source's count resets between these two. */
+  resetFromMs: number;
+  resetToMs: number;
+}
+export interface State {
+  /** The time of the last change, at the earliest. */
+  atMs: number;
+  flights: Flight[];
+  spent: Spent[];
+  burst: [freeMs: number, requests: number][];
+  waits: Wait[];
+  /** Rate-Limit-Limit as last seen. */
+  limit: number | null;
+  source: Source | null;
+  /** Until then the source is taken to count in a sliding window, because its resets came less than a period apart. */
+  slidingUntilMs: number;
+  /** The most that others used, period by period; forgotten at `untilMs`. */
+  others: [untilMs: number, credits: number][];
+  /** After a 429 nobody sends before this. */
+  frozenUntilMs: number;
+  lastReplyMs: number;
+  /** The last reply that was no refusal. */
+  answeredMs: number;
+  lastGrantMs: number;
+  lastGrantCost: number;
+  /** Spent evenly, what was granted lasts until then. */
+  evenMs: number;
+  /** Null until a reply has told. */
+  clock: SourceClock | null;
+}
+/** What a settled request adds to its minute. */
+export interface Settled {
+  atMs: number;
+  lane: Lane;
+  cost: number;
+  limit: number;
+  others: number;
+  waitedMs: number;
+  /** From the grant to the reply. */
+  tookMs: number;
+  refused: boolean;
+  clock?: ClockTold;
+}
+
+export const empty: State = {
+  atMs: 0,
+  flights: [],
+  spent: [],
+  burst: [],
+  waits: [],
+  limit: null,
+  source: null,
+  slidingUntilMs: 0,
+  others: [],
+  frozenUntilMs: 0,
+  lastReplyMs: 0,
+  answeredMs: 0,
+  lastGrantMs: 0,
+  lastGrantCost: 0,
+  evenMs: 0,
+  clock: null,
+};
+
+/** Answered credits are kept in at most so many sums a period: at 60 s, 0.5 s each; a sum is free when its last part is. */
+const sumsPerPeriod = 120;
+const sumsPerSecond = 20;
+/** Waiters look again after this at the latest, so the mark of a dead one does not stand in the way for long. */
+const patienceMs = 5000;
+const graceMs = 2000;
+/** Where a reply that may come at any moment is waited for. */
+const pollMs = 200;
+/** Between the decision and the sending lies one statement; it delays the deadline of the request. */
+const sendingMs = 1000;
+/** What was not granted for so long may be made up for at once: replies and resets come late. */
+const catchUpMs = 3500;
+
+/** Backfill and sweep wait for so long without a mark, once for each request: at an even pace they do so before each of them. */
+const unmarkedMs = 2000;
+
+/**
+ * `tooLong`: nobody waits for that, and nothing is kept of who has asked. `unmarked`: the state need not be written, and it
+ * is asked again with this as `sinceMs`.
+ */
+export type Acquired =
+  | { state: State; granted: true }
+  | { state: State; granted: false; waitUntilMs: number; tooLong?: true; unmarked?: number };
+
+/** Grants what is asked, or says when to ask again (with the same id: the place in the queue is kept). */
+export function acquire(before: State, now: Moment, ask: Ask, rules: Rules): Acquired {
+  const state = advance(before, now, rules);
+  const nowMs = Math.floor(now.earliestMs);
+  const sinceMs = state.waits.find(wait => wait.id === ask.id)?.sinceMs ?? ask.sinceMs ?? nowMs;
+  const waits = state.waits.filter(wait => wait.id !== ask.id);
+  const freeMs = freeAtMs(state, nowMs, { ...ask, sinceMs, untilMs: 0 }, rules);
+  if (freeMs <= nowMs) {
+    const grantedMs = Math.ceil(now.latestMs);
+    const deadlineMs = grantedMs + rules.timeoutMs + sendingMs;
+    const flight = { id: ask.id, lane: ask.lane, cost: ask.cost, grantedMs: nowMs, deadlineMs };
+    const flights = [...state.flights, { ...flight, waitedMs: Math.max(0, nowMs - sinceMs) }];
+    const lastsMs = (ask.cost * rules.periodMs) / allowedOf(state, ask.cost, rules);
+    const evenMs = Math.max(state.evenMs, nowMs - catchUpMs) + lastsMs;
+    const grant = { flights, waits, lastGrantMs: grantedMs, lastGrantCost: ask.cost, evenMs };
+    return { state: { ...state, ...grant }, granted: true };
+  }
+  if (freeMs - nowMs > (rules.longestWaitMs ?? Number.POSITIVE_INFINITY)) {
+    const waitUntilMs = Math.min(freeMs, nowMs + rules.periodMs + rules.timeoutMs);
+    return { state: { ...state, waits }, granted: false, waitUntilMs, tooLong: true };
+  }
+  // At an even pace all but the last moment would be written twice for each request. Who comes meanwhile goes first, once.
+  if (isSlow(ask.lane) && sinceMs === nowMs && freeMs - nowMs <= unmarkedMs)
+    return { state: before, granted: false, waitUntilMs: freeMs, unmarked: sinceMs };
+  const waitUntilMs = Math.min(freeMs, nowMs + patienceMs);
+  const mark = { id: ask.id, lane: ask.lane, cost: ask.cost, sinceMs, untilMs: waitUntilMs + graceMs };
+  return { state: { ...state, waits: [...waits, mark] }, granted: false, waitUntilMs };
+}
+
+/** Books the reply (or the time-out) of a granted request. An id that is not known was settled before: nothing changes. */
+export function settle(
+  before: State,
+  now: Moment,
+  id: string,
+  reply: Reply,
+  rules: Rules,
+): { state: State; settled: Settled | null } {
+  const state = advance(before, now, rules);
+  const flight = state.flights.find(one => one.id === id);
+  if (!flight) return { state, settled: null };
+  const headers = sane(reply.headers);
+  const cost = Math.max(flight.cost, headers.used ?? 0);
+  const repliedMs = Math.floor(now.latestMs) + 1;
+  const landed: State = {
+    ...state,
+    flights: state.flights.filter(one => one !== flight),
+    spent: addSpent(state.spent, repliedMs + rules.periodMs, flight.lane, cost, rules.periodMs / sumsPerPeriod),
+    burst: addBurst(state.burst, repliedMs + secondMs),
+    limit: headers.limit ?? state.limit,
+    frozenUntilMs: reply.refused
+      ? Math.max(state.frozenUntilMs, repliedMs + freezeMs(state, repliedMs, { ...reply, headers }, rules))
+      : state.frozenUntilMs,
+    lastReplyMs: repliedMs,
+    answeredMs: reply.refused ? state.answeredMs : repliedMs,
+  };
+  const told = believe(landed, headers, flight.grantedMs, repliedMs, cost, rules);
+  // A late reply, of the period before, has changed nothing, and is not judged by the new period.
+  const heldAtMs = told === landed ? flight.grantedMs : countedFromMs(told, flight.grantedMs);
+  const others = isEven(rules) ? othersSeen(told, { headers, refused: reply.refused }, heldAtMs, rules) : 0;
+  const { clockToleranceMs } = rules;
+  const { dateMs } = reply;
+  const heard =
+    dateMs === undefined || clockToleranceMs === undefined
+      ? undefined
+      : hear(state.clock, { dateMs, grantedMs: flight.grantedMs, repliedMs }, clockToleranceMs);
+  const settled: Settled = {
+    atMs: Math.floor(now.earliestMs),
+    lane: flight.lane,
+    // Whether a refusal costs is not known; it is held as if it did, and shown as if it did not.
+    cost: reply.refused ? (headers.used ?? 0) : cost,
+    limit: limitOf(landed, rules),
+    others,
+    waitedMs: flight.waitedMs,
+    tookMs: Math.max(0, repliedMs - flight.grantedMs),
+    refused: reply.refused,
+    ...(heard && { clock: heard.told }),
+  };
+  const after = { ...told, others: addOthers(told.others, repliedMs, others, rules.periodMs) };
+  return { state: heard ? { ...after, clock: heard.clock } : after, settled };
+}
+
+/** Takes back a grant whose request was never sent. */
+export function cancel(before: State, now: Moment, id: string, rules: Rules): State {
+  const state = advance(before, now, rules);
+  return { ...state, flights: state.flights.filter(flight => flight.id !== id) };
+}
+
+/** A freeze that is no longer than this is a pause that the source asked for, not a day that is spent. */
+const briefMs = 60_000;
+
+/** A person asks by hand: nothing is frozen any more, but until the next reply one request goes at a time. */
+export function thaw(before: State, now: Moment, rules: Rules): State {
+  const state = advance(before, now, rules);
+  // A brief pause is kept. And where there is none, the request of somebody who died would hold everybody up.
+  if (state.frozenUntilMs <= now.earliestMs + briefMs) return state;
+  return { ...state, frozenUntilMs: 0, lastReplyMs: 0 };
+}
+
+// ---- when may it go ----
+
+/** The earliest time at which everything that stands in the way may be gone; not later than now: it may go. */
+function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): number {
+  const others = othersOf(state);
+  const allowed = allowedOf(state, me.cost, rules);
+  const held = heldByLane(state, nowMs);
+  // Whoever is ahead in the queue has as good as taken his share.
+  const ahead = aheadOf(state, held, me, allowed, rules);
+  const need = Math.min(sum(ahead.map(wait => wait.cost)) + me.cost, allowed);
+  const requests = Math.min(ahead.length + 1, rules.requestsPerSecond);
+  const times = [
+    state.frozenUntilMs,
+    creditsFreeAtMs(state, nowMs, sum(held) + need - allowed, rules),
+    sourceFreeAtMs(state, nowMs, need + rules.reserve),
+    burstFreeAtMs(state, nowMs, requests - rules.requestsPerSecond),
+  ];
+  // Among others, or before the first reply of a period has told about them: one at a time.
+  const alone = others === 0 && nowMs - state.lastReplyMs < rules.periodMs;
+  if (!alone && state.flights.some(flight => flight.deadlineMs > nowMs)) times.push(nowMs + pollMs);
+  if (others > 0) times.push(evenlyAtMs(state, nowMs, need - me.cost, allowed, rules));
+  // Backfill keeps to an even pace (but for its tenth), so that credits come back evenly, and soon for whoever comes next.
+  // (Spent greedily, all come back at once, and a fresh change waited for up to 50 s.)
+  else if (!isEven(rules)) {
+    if (isSlow(me.lane)) times.push(tenthLeftAtMs(state, nowMs, held, me.cost, allowed));
+  } else if (isSlow(me.lane) && slowHeld(held) >= allowed / 10)
+    times.push(state.evenMs + ((need - me.cost) * rules.periodMs) / allowed);
+  return Math.ceil(Math.max(...times));
+}
+
+/** When backfill and sweep hold so little that a tenth is left to the other lanes. */
+function tenthLeftAtMs(state: State, nowMs: number, held: Held, cost: number, allowed: number): number {
+  const most = Math.max(cost, allowed - Math.floor(allowed / 10));
+  const flying = state.flights
+    .filter(flight => isSlow(flight.lane))
+    .map(flight => [earliestReplyMs(flight, nowMs), flight.cost] as const);
+  const answered = state.spent.map(
+    ([freeMs, _interactive, _fresh, backfill, sweep = 0]) => [freeMs, backfill + sweep] as const,
+  );
+  return whenFreed([...answered, ...flying], nowMs, slowHeld(held) + cost - most);
+}
+
+/** Lanes that keep to an even pace, so that the others find credits. */
+const isSlow = (lane: Lane): boolean => lane === 'backfill' || lane === 'sweep';
+const slowHeld = ([, , backfill, sweep]: Held): number => backfill + sweep;
+
+/**
+ * Among others credits are spent evenly: so many of ours in a period, and where periods are fixed, so that those of the
+ * source's period last to its end; else what slow replies have held up is made up for. (Spending greedily refused a client
+ * at 33 a minute 2,047 of its 5,940 requests.)
+ */
+function evenlyAtMs(state: State, nowMs: number, ahead: number, allowed: number, rules: Rules): number {
+  const { source } = state;
+  const evenMs = rules.periodMs / allowed;
+  if (!source || source.untilMs <= nowMs || nowMs < state.slidingUntilMs) return state.evenMs + ahead * evenMs;
+  const creditMs = Math.max(evenMs, (source.untilMs - nowMs) / Math.max(1, source.remaining - rules.reserve));
+  return state.lastGrantMs + (state.lastGrantCost + ahead) * creditMs;
+}
+
+function creditsFreeAtMs(state: State, nowMs: number, missing: number, rules: Rules): number {
+  if (missing <= 0) return nowMs;
+  const flying = state.flights.map(flight => [earliestReplyMs(flight, nowMs) + rules.periodMs, flight.cost] as const);
+  return whenFreed([...state.spent, ...flying], nowMs, missing);
+}
+
+function burstFreeAtMs(state: State, nowMs: number, missing: number): number {
+  const flying = state.flights.map(flight => [earliestReplyMs(flight, nowMs) + secondMs, 1] as const);
+  const held = [...state.burst, ...flying].filter(one => one[0] > nowMs);
+  return whenFreed(held, nowMs, sum(held.map(one => one[1])) + missing);
+}
+
+/** A living one may be answered at any moment. */
+function earliestReplyMs(flight: Flight, nowMs: number): number {
+  return Math.min(flight.deadlineMs, nowMs);
+}
+
+/** The source's own word: `remaining` credits until it resets, less what is on its way (perhaps counted, perhaps not). */
+function sourceFreeAtMs(state: State, nowMs: number, need: number): number {
+  const { source } = state;
+  if (!source || source.untilMs <= nowMs) return nowMs;
+  const missing = need + sum(state.flights.map(flight => flight.cost)) - source.remaining;
+  if (missing <= 0) return nowMs;
+  if (source.remaining >= need && state.flights.some(flight => flight.deadlineMs > nowMs)) return nowMs + pollMs;
+  if (nowMs >= state.slidingUntilMs) return source.untilMs;
+  // Without this a sliding source whose Reset tells when everything is back would be used at 88 %.
+  return Math.min(source.untilMs, whenFreed(state.spent, nowMs, missing));
+}
+
+/** When `missing` more of these will have become free. */
+function whenFreed(
+  sums: (readonly [freeMs: number, ...amounts: (number | undefined)[]])[],
+  nowMs: number,
+  missing: number,
+): number {
+  if (missing <= 0) return nowMs;
+  for (const one of sums.toSorted((a, b) => a[0] - b[0])) {
+    if (one[0] > nowMs) for (let i = 1; i < one.length; i++) missing -= one[i] ?? 0;
+    if (missing <= 0) return one[0];
+  }
+  return Number.POSITIVE_INFINITY;
+}
+
+/**
+ * The waiters before me: by lane, then by time. But a tenth of the credits belongs to the lowest lane that waits, the same to
+ * backfill while the sweep waits below it, and to the sweep its share: while a lane has had less than that in the last
+ * period, its first waiters come before everybody.
+ */
+function aheadOf(state: State, held: Held, me: Wait, allowed: number, rules: Rules): Wait[] {
+  const queue = state.waits.filter(wait => wait.id !== me.id);
+  if (queue.length === 0) return [];
+  queue.push(me);
+  queue.sort((a, b) => a.sinceMs - b.sinceMs || (a.id < b.id ? -1 : 1));
+  const laneOf = queue.map(wait => lanes.indexOf(wait.lane));
+  const lowest = Math.max(...laneOf);
+  const used = [...held];
+  const rank = laneOf.map((lane, n) => {
+    const share = lanes[lane] === 'sweep' ? (rules.sweepShare ?? 0.1) : 0.1;
+    if ((lane !== lowest && lanes[lane] !== 'backfill') || used[lane]! >= allowed * share) return lane;
+    used[lane]! += queue[n]!.cost;
+    return -1;
+  });
+  // Within a rank the order of arrival stays.
+  const mine = queue.indexOf(me);
+  return queue.filter((_, n) => rank[n]! < rank[mine]! || (rank[n] === rank[mine] && n < mine));
+}
+
+// ---- what is held ----
+
+function limitOf(state: State, rules: Rules): number {
+  return Math.min(rules.credits, state.limit ?? rules.credits);
+}
+
+function othersOf(state: State): number {
+  return Math.max(0, ...state.others.map(([, credits]) => credits));
+}
+
+/** At least one request a period goes, however busy the others and however low the limit. */
+function allowedOf(state: State, cost: number, rules: Rules): number {
+  return Math.max(limitOf(state, rules) - rules.reserve - othersOf(state), cost);
+}
+
+type Held = readonly [interactive: number, fresh: number, backfill: number, sweep: number];
+
+/** Credits in flight, or answered less than a period before `atMs`, by lane. */
+function heldByLane(state: State, atMs: number): Held {
+  const held: [number, number, number, number] = [0, 0, 0, 0];
+  for (const flight of state.flights) held[lanes.indexOf(flight.lane)]! += flight.cost;
+  // Place by place: this is asked at every grant, and much of what the ledger costs.
+  for (const one of state.spent) {
+    if (one[0] <= atMs) continue;
+    held[0] += one[1];
+    held[1] += one[2];
+    held[2] += one[3];
+    held[3] += one[4] ?? 0;
+  }
+  return held;
+}
+
+/** A sum is free when its last part is: sums of one cell are joined, so a lone request is exact and a crowd is bounded. */
+function addSpent(spent: Spent[], freeMs: number, lane: Lane, cost: number, cellMs: number): Spent[] {
+  const index = lanes.indexOf(lane) + 1;
+  const added: Spent = [freeMs, 0, 0, 0, 0];
+  added[index] = cost;
+  const last = spent.at(-1);
+  if (!last || Math.floor(last[0] / cellMs) < Math.floor(freeMs / cellMs)) return [...spent, added];
+  const joined: Spent = [...last];
+  joined[0] = Math.max(last[0], freeMs);
+  joined[index] = (joined[index] ?? 0) + cost;
+  return [...spent.slice(0, -1), joined];
+}
+
+function addBurst(burst: State['burst'], freeMs: number): State['burst'] {
+  const cellMs = secondMs / sumsPerSecond;
+  const last = burst.at(-1);
+  if (!last || Math.floor(last[0] / cellMs) < Math.floor(freeMs / cellMs)) return [...burst, [freeMs, 1]];
+  return [...burst.slice(0, -1), [Math.max(last[0], freeMs), last[1] + 1]];
+}
+
+// ---- what the source says ----
+
+const isEven = ({ evenly }: Rules): boolean => evenly !== false;
+
+/**
+ * What is used and not by us. The source counted after the grant, so everything of ours that was held at that time may be
+ * in its count; what is in flight as well. Alone, this is never more than 0.
+ */
+function othersSeen(state: State, { headers, refused }: Reply, heldAtMs: number, rules: Rules): number {
+  if (headers.remaining === undefined && !refused) return 0;
+  const ours = sum(heldByLane(state, heldAtMs));
+  // A refusal tells that there are others, even where nothing else does.
+  return Math.max(refused ? 1 : 0, (headers.limit ?? rules.credits) - (headers.remaining ?? 0) - ours);
+}
+
+// ---- time passes ----
+
+/** Forgets what is over. */
+function advance(before: State, now: Moment, rules: Rules): State {
+  // The clock was set back: what was a minute away stays a minute away.
+  const state = before.atMs > now.latestMs + secondMs ? shift(before, now.latestMs - before.atMs) : before;
+  const nowMs = Math.floor(now.earliestMs);
+  const freed = (one: Spent) => one[0] > state.atMs && one[0] <= nowMs;
+  const back =
+    state.source && nowMs < state.slidingUntilMs
+      ? sum(state.spent.filter(freed).flatMap(([, ...sums]) => sums.map(one => one ?? 0)))
+      : 0;
+  // A request in flight was perhaps counted when it was granted, so its reply is judged by what was held then.
+  const flying = state.flights.filter(flight => flight.deadlineMs > nowMs);
+  const horizonMs = Math.min(nowMs, ...flying.map(flight => flight.grantedMs));
+  return {
+    ...state,
+    atMs: Math.max(state.atMs, nowMs),
+    flights: state.flights.filter(flight => flight.deadlineMs + rules.periodMs > nowMs),
+    spent: state.spent.filter(one => one[0] > horizonMs),
+    burst: state.burst.filter(one => one[0] > nowMs),
+    waits: state.waits.filter(wait => wait.untilMs > nowMs),
+    others: state.others.filter(([untilMs]) => untilMs > nowMs),
+    source: state.source && { ...state.source, remaining: state.source.remaining + back },
+  };
+}
+
+function shift(state: State, byMs: number): State {
+  const by = Math.ceil(byMs);
+  return {
+    ...state,
+    atMs: state.atMs + by,
+    flights: state.flights.map(one => ({ ...one, grantedMs: one.grantedMs + by, deadlineMs: one.deadlineMs + by })),
+    spent: state.spent.map(([freeMs, ...amounts]): Spent => [freeMs + by, ...amounts]),
+    burst: state.burst.map(([freeMs, requests]) => [freeMs + by, requests]),
+    waits: state.waits.map(one => ({ ...one, sinceMs: one.sinceMs + by, untilMs: one.untilMs + by })),
+    source: state.source && {
+      ...state.source,
+      untilMs: state.source.untilMs + by,
+      sinceMs: state.source.sinceMs + by,
+      resetFromMs: state.source.resetFromMs + by,
+      resetToMs: state.source.resetToMs + by,
+    },
+    slidingUntilMs: state.slidingUntilMs + by,
+    others: state.others.map(([untilMs, credits]) => [untilMs + by, credits]),
+    frozenUntilMs: state.frozenUntilMs + by,
+    lastReplyMs: state.lastReplyMs + by,
+    answeredMs: state.answeredMs + by,
+    lastGrantMs: state.lastGrantMs + by,
+    evenMs: state.evenMs + by,
+    clock: state.clock && shiftClock(state.clock, by),
+  };
+}
+
+function sum(numbers: readonly number[]): number {
+  let all = 0;
+  for (const one of numbers) all += one;
+  return all;
+}

@@ -1,0 +1,321 @@
+/**
+ * One page, one transaction: its rows, the coverage that it proves, the counts and the rejects, under the run's token.
+ *
+ * A page that PostgreSQL refuses for a value (SQLSTATE class 22, or 54: too deep, too long) is cleaned and sent again; refused again, it is merged
+ * record by record, and the culprit is rejected. So what one record can break is itself.
+ */
+import type pg from 'pg';
+import { FencedOff } from '../../errors.ts';
+import { eraseFound } from '../../privacy/re-erase.ts';
+import { type Erased, nobody, personal, redact } from '../../privacy/redact.ts';
+import { FoundAgain, screen } from '../../privacy/screen.ts';
+import { addHole, cover, makeRedundant, placeWalk } from '../coverage/coverage.ts';
+import { noteCrowd, noteHeld } from '../coverage/ties.ts';
+import { type Client, isOfRecord, transaction, withKeptPlans } from '../database/pool.ts';
+import type { Ms, Proof } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import type { Counts } from '../runs/runs.ts';
+import { noteAges } from './change-latency.ts';
+import { cleanJson, cleanText } from './clean-json.ts';
+import { type Merge, shortName } from './merge.ts';
+import { type Drift, type Reject, settleRejects, writeDrift } from './rejects.ts';
+
+/** Records that go to the warehouse with one merge. */
+export interface Batch {
+  /** Names the prepared statements. */
+  readonly name: string;
+  readonly merge: Merge;
+  /** Places and ids of the readable records. */
+  readonly records: readonly { readonly place: number; readonly id: string }[];
+  /** JSON text that holds exactly the records at these places; but for `as it came`, nothing else that could break. */
+  readonly text: (places: readonly number[], care: Care) => string;
+  /** JSON text of one record, readable or not, as it came. */
+  readonly record: (place: number) => string;
+  /** Further parameters of the merge ($7…) for the records at these places. */
+  readonly parameters: (places: readonly number[]) => readonly unknown[];
+  /** Parents whose sets are complete in this batch; undefined where each record brings its own: those that changed. */
+  readonly parents?: readonly string[];
+}
+
+/** When it came, by our clock and by the source's, in ms. */
+export interface Moment {
+  readonly nowMs: number;
+  readonly asOfMs: number;
+  /** The reply was true by this time, by the source's clock; undefined where nobody noted it: then within a minute after `asOfMs`. */
+  readonly trueByMs?: number;
+  /** Now by the source's clock; undefined where the age of a change would say nothing. */
+  readonly sourceMs?: number | undefined;
+}
+
+export type Care = 'as it came' | 'cleaned' | 'one by one';
+const cares: readonly Care[] = ['as it came', 'cleaned', 'one by one'];
+
+export interface Written {
+  readonly counts: Omit<Counts, 'credits'>;
+  readonly rejects: readonly Reject[];
+  /** By table how many rows another record had before: an id that comes in two of them. */
+  readonly takenOver: Readonly<Record<string, number>>;
+  /** Whether the stream may have open rejects and suspects, which what was stored clears. */
+  readonly mayClear: { readonly rejects: boolean; readonly suspects: boolean };
+}
+export const mayClearAll = { rejects: true, suspects: true };
+
+/** Runs the transaction with growing care, until PostgreSQL takes its values. */
+export async function withCare<T>(pool: pg.Pool, work: (client: Client, care: Care) => Promise<T>): Promise<T> {
+  for (const care of cares) {
+    try {
+      return await withoutErased(pool, client => work(client, care));
+    } catch (error) {
+      if (care === 'one by one' || !isOfRecord(error)) throw error;
+    }
+  }
+  throw new Error('unreachable: the last care returns or throws');
+}
+
+/** Of one page all are found at once; more come only where others are erased meanwhile. */
+const mostFound = 10;
+
+/** Who is found again under another id is erased by itself, since that takes a lock; what was to be stored is made anew then. */
+async function withoutErased<T>(pool: pg.Pool, work: (client: Client) => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await transaction(pool, work, withKeptPlans);
+    } catch (error) {
+      if (!(error instanceof FoundAgain) || tries === mostFound) throw error;
+      await eraseFound(pool, error);
+    }
+  }
+}
+
+/** Who writes: the claim of a job, or nobody's run (a reject that is replayed). */
+export type Writer = Pick<Claim, 'account'> & { readonly run: number | null };
+
+export async function writeBatch(
+  client: Client,
+  claim: Writer,
+  batch: Batch,
+  at: Moment,
+  care: Care,
+): Promise<Written> {
+  const places = batch.records.map(record => record.place);
+  // Mostly nobody was erased: then the merge has found so itself, and nothing was asked before it.
+  const isForced = batch.merge.upsert === batch.merge.forced;
+  if (care === 'as it came' && !isForced && personalIn(batch) !== undefined) {
+    const unscreened = {
+      ...batch,
+      name: `${batch.name}, unscreened`,
+      merge: { ...batch.merge, upsert: batch.merge.unscreened },
+    };
+    const { erased, ...written } = await mergeOnce(client, claim, unscreened, {
+      where: places,
+      at,
+      care,
+      erased: nobody,
+    });
+    if (!erased) return { ...written, rejects: [] };
+  }
+  const merge = async (what: Batch) => {
+    const where = what.records.map(({ place }) => place);
+    const erased = await erasedIn(client, claim.account, what, at.nowMs);
+    return mergeOnce(client, claim, what, { where, at, care, erased });
+  };
+  if (care !== 'one by one') {
+    const { counts, takenOver } = await merge(batch);
+    return { counts, takenOver, rejects: [], mayClear: mayClearAll };
+  }
+
+  const total = noCounts();
+  const takenOver: Record<string, number> = {};
+  const rejects: Reject[] = [];
+  // A set is replaced only with all members in hand: a removal for one of them alone would take its siblings away.
+  const alone = batch.parents === undefined ? batch : { ...batch, parents: [] };
+  for (const record of batch.records) {
+    const { place, id } = record;
+    const refusal = await attempt(client, async () => {
+      const { counts, takenOver: taken } = await merge({ ...alone, records: [record] });
+      add(total, counts);
+      for (const [table, n] of Object.entries(taken)) takenOver[table] = (takenOver[table] ?? 0) + n;
+    });
+    if (refusal)
+      rejects.push({ recordId: id, askId: id, reason: refusal.message, payload: batch.record(place), place });
+  }
+  if (rejects.length === 0 && batch.parents) {
+    const erased = await erasedIn(client, claim.account, batch, at.nowMs);
+    const { text } = textOf(batch, places, care, erased);
+    total.deleted += await removeVanished(client, claim, batch, text, batch.parents);
+  }
+  return {
+    counts: { ...total, rejected: rejects.length, seen: places.length },
+    takenOver,
+    rejects,
+    mayClear: mayClearAll,
+  };
+}
+
+/** What fails for a value is undone alone, and the reason is answered. */
+export async function attempt(client: Client, work: () => Promise<void>): Promise<Error | undefined> {
+  await client.query('savepoint attempt');
+  try {
+    await work();
+  } catch (error) {
+    if (!isOfRecord(error)) throw error;
+    await client.query('rollback to savepoint attempt');
+    return error;
+  }
+  await client.query('release savepoint attempt');
+  return undefined;
+}
+
+const trueBy = ({ trueByMs }: Moment) => (trueByMs === undefined ? null : new Date(trueByMs));
+
+async function mergeOnce(
+  client: Client,
+  claim: Writer,
+  batch: Batch,
+  { where, at, care, erased }: { where: readonly number[]; at: Moment; care: Care; erased: Erased },
+): Promise<Omit<Written, 'rejects'> & { erased: boolean }> {
+  const { text, parameters, cleaned } = textOf(batch, where, care, erased);
+  const { rows } = await client.query<{
+    seen: number;
+    inserted: number;
+    updated: number;
+    updated_ids: string[];
+    changed_ms: number[] | null;
+    taken_over: Record<string, number>;
+    passed_over: Record<string, string> | null;
+    erased?: boolean;
+    rejects?: boolean;
+    suspects?: boolean;
+  }>({
+    name: `merge ${batch.name}`,
+    text: batch.merge.upsert,
+    values: [text, claim.account, new Date(at.nowMs), new Date(at.asOfMs), claim.run, trueBy(at), ...parameters],
+  });
+  const { seen, inserted, updated, updated_ids, changed_ms, taken_over: takenOver, passed_over, ...asked } = rows[0]!;
+  const { rejects = true, suspects = true } = asked;
+  const mayClear = { rejects, suspects };
+  if (asked.erased) return { counts: noCounts(), takenOver, mayClear, erased: true };
+  if (changed_ms !== null && at.sourceMs !== undefined) {
+    const stream = shortName(batch.merge.declared.root);
+    await noteAges(client, { account: claim.account, stream }, changed_ms, at.sourceMs);
+  }
+  if (passed_over !== null) await noteHeld(client, claim.account, passed_over, at.asOfMs);
+  const deleted = await removeVanished(client, claim, batch, text, batch.parents ?? updated_ids);
+  const unchanged = seen - inserted - updated;
+  const counts = { seen, inserted, updated, unchanged, deleted, rejected: 0, cleaned };
+  return { counts, takenOver, mayClear, erased: false };
+}
+
+async function removeVanished(
+  client: Client,
+  claim: Writer,
+  batch: Batch,
+  text: string,
+  parents: readonly string[],
+): Promise<number> {
+  const { removal } = batch.merge;
+  if (parents.length === 0 || removal === undefined) return 0;
+  const { rows } = await client.query<{ deleted: number }>({
+    name: `remove ${batch.name}`,
+    text: removal,
+    values: [text, claim.account, parents],
+  });
+  return rows[0]!.deleted;
+}
+
+const personalIn = (batch: Batch) => {
+  const name = shortName(batch.merge.declared.root);
+  return batch.merge.declared.root.name.startsWith('helpdesk.') && personal(name) ? name : undefined;
+};
+
+/** Who of the batch was erased: to be asked in the transaction that takes its text. */
+export async function erasedIn(client: Client, account: string, batch: Batch, nowMs: Ms): Promise<Erased> {
+  const stream = personalIn(batch);
+  if (stream === undefined || batch.records.length === 0) return nobody;
+  const places = batch.records.map(({ place }) => place);
+  return screen(client, account, stream, () => batch.text(places, 'as it came'), nowMs);
+}
+
+/**
+ * The records at these places, and the parameters that go with them, as they go to PostgreSQL: the one way there, so that
+ * nothing comes by it of who was erased.
+ */
+export function textOf(
+  batch: Batch,
+  places: readonly number[],
+  care: Care,
+  erased: Erased,
+): { text: string; parameters: readonly unknown[]; cleaned: number } {
+  const stream = personalIn(batch);
+  const [came, parameters] = [batch.text(places, care), batch.parameters(places)];
+  const text = stream ? redact(stream, came, erased) : came;
+  if (care === 'as it came') return { text, parameters, cleaned: 0 };
+  const deep = (value: unknown): unknown =>
+    typeof value === 'string' ? cleanText(value).text : Array.isArray(value) ? value.map(deep) : value;
+  return { ...cleanJson(text), parameters: parameters.map(deep) };
+}
+
+export const noCounts = () => ({ seen: 0, inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: 0, cleaned: 0 });
+
+export function add<T extends object>(total: T, more: T): void {
+  for (const key of Object.keys(total) as (keyof T)[]) {
+    total[key] = ((total[key] as number) + (more[key] as number)) as T[keyof T];
+  }
+}
+
+/** What is written down with the rows, in the same transaction. */
+export interface Bookkeeping {
+  readonly counts: Counts;
+  readonly rejects: readonly Reject[];
+  /** Ids that were stored: an open reject of theirs is cleared. */
+  readonly stored: readonly string[];
+  readonly drift: readonly Drift[];
+  readonly list?: string;
+  readonly proof?: Proof;
+  /** Where a backfill's hole ends. */
+  readonly until?: Ms | undefined;
+  /** Lists that the page has shown to be redundant. */
+  readonly redundant?: readonly string[];
+  /** How many records the source counts for this run. */
+  readonly expected?: number | undefined;
+}
+
+/** Fails unless the claim is still ours: a worker that was taken for dead cannot move any position. */
+export async function keepBooks(client: Client, claim: Claim, at: Moment, books: Bookkeeping): Promise<void> {
+  await count(client, claim, books);
+  const { proof = {}, list = 'default' } = books;
+  const now = new Date(at.nowMs);
+  if (proof.covered) await cover(client, claim, list, proof.covered);
+  if (proof.crowd) await noteCrowd(client, claim, list, proof.crowd);
+  if (proof.walk !== undefined) await placeWalk(client, claim, list, proof.walk, books.until);
+  if (proof.hole) await addHole(client, claim, list, proof.hole, now);
+  for (const name of books.redundant ?? []) await makeRedundant(client, claim, name);
+  await settleRejects(client, claim, books, at);
+  if (books.drift.length > 0) await writeDrift(client, claim, books.drift, now);
+}
+
+async function count(client: Client, claim: Claim, { counts, expected }: Bookkeeping): Promise<void> {
+  const { rowCount } = await client.query({
+    name: 'count page',
+    text: `update sync.stored_run_streams set
+        seen = seen + $4, inserted = inserted + $5, updated = updated + $6, unchanged = unchanged + $7,
+        deleted = deleted + $8, rejected = rejected + $9, cleaned = cleaned + $10, credits = credits + $11,
+        expected = coalesce($12, expected)
+      where run_id = $1 and stream = $2 and token = $3 and state = 'running'`,
+    values: [
+      claim.run,
+      claim.stream,
+      claim.token,
+      counts.seen,
+      counts.inserted,
+      counts.updated,
+      counts.unchanged,
+      counts.deleted,
+      counts.rejected,
+      counts.cleaned,
+      counts.credits,
+      expected ?? null,
+    ],
+  });
+  if (rowCount === 0) throw new FencedOff(`stream ${claim.stream} of run ${claim.run}`);
+}

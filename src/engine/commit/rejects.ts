@@ -1,0 +1,278 @@
+/** Records that could not be stored, and where the source differs from its documentation: set aside, counted, shown. */
+import { createHash } from 'node:crypto';
+import type pg from 'pg';
+import { personal } from '../../privacy/redact.ts';
+import { concerning } from '../../privacy/screen.ts';
+import type { Client } from '../database/pool.ts';
+import type { Claim } from '../runs/claims.ts';
+import { cleanText } from './clean-json.ts';
+import type { Moment } from './commit.ts';
+
+type Key = Pick<Claim, 'account' | 'stream'>;
+
+export interface Reject {
+  readonly recordId?: string | undefined;
+  /** By which id the source is asked again. */
+  readonly askId?: string | undefined;
+  readonly reason: string;
+  /** The source said that it has it no more. */
+  readonly gone?: boolean | undefined;
+  /** JSON text. Escapes keep whatever PostgreSQL could not store. */
+  readonly payload?: string | undefined;
+  /** Its place in the reply, from 0. */
+  readonly place?: number | undefined;
+}
+
+export interface Drift {
+  readonly kind:
+    | 'unknown_field'
+    | 'unknown_value'
+    | 'wrong_type'
+    | 'unstorable'
+    | 'clock'
+    | 'simplified_html'
+    | 'repeated_id';
+  readonly path: string;
+  readonly value: string;
+  readonly seen: number;
+  /** A record that shows it, as JSON text. */
+  readonly sample?: string;
+  /** The ticket that the record belongs to, where it does not say so itself. */
+  readonly of?: string;
+}
+
+/** As long as an id of the source can be (sources/): far below what an index takes. */
+const longestId = 500;
+const isId = (id: string | undefined): id is string =>
+  id !== undefined && id.length <= longestId && storable(id) === id;
+
+/** The record's id, else a hash of what came: a record that is read again is the same reject. */
+const keyOf = ({ recordId, askId, payload = '' }: Reject): string => {
+  if (isId(recordId)) return recordId;
+  return payload ? createHash('sha256').update(payload).digest('hex').slice(0, 32) : (askId ?? '');
+};
+
+/** What PostgreSQL cannot store is no reason to lose the note of it. */
+export const storable = (text: string): string => cleanText(text).text;
+
+/** First due at once (the end of the run asks again), then after 1, 4, 16 … minutes, at most a day. */
+const nextTry = `$6::timestamptz + least(interval '1 day', interval '1 minute' * 4 ^ least(r.attempts - 1, 6))`;
+
+/** What of erased people was set aside says no more than that. */
+export const ofErased = 'it is of somebody who was erased: what came is not kept';
+
+/** What was stored clears its rejects, but for what was rejected again just now; that is written down. */
+export async function settleRejects(
+  client: Client,
+  claim: Key,
+  { stored, rejects }: { readonly stored: readonly string[]; readonly rejects: readonly Reject[] },
+  at: Moment,
+): Promise<void> {
+  const fit = await withoutErased(client, claim, rejects);
+  if (stored.length > 0) await clearRejects(client, claim, stored, fit, new Date(at.nowMs));
+  if (fit.length > 0) await writeRejects(client, claim, fit, at);
+}
+
+async function withoutErased(client: Client, { account, stream }: Key, rejects: readonly Reject[]): Promise<Reject[]> {
+  if (!personal(stream)) return [...rejects];
+  const all = rejects.map(({ payload, recordId, askId }) => ({ text: payload, of: ofRecord(stream, recordId, askId) }));
+  const hidden = await concerning(client, account, stream, all);
+  return rejects.map((reject, i) =>
+    hidden.has(i) && reject.payload !== undefined ? { ...reject, reason: ofErased, payload: undefined } : reject,
+  );
+}
+
+/** Of a message the ticket tells. */
+const ofRecord = (stream: string, recordId: string | undefined, askId: string | undefined) =>
+  stream === 'messages' ? [askId] : [recordId, askId];
+
+async function writeRejects(
+  client: Client,
+  claim: Key,
+  rejects: readonly Reject[],
+  { nowMs, asOfMs }: Moment,
+): Promise<void> {
+  const now = new Date(nowMs);
+  for (const reject of rejects) {
+    await client.query(
+      `insert into sync.rejects as r
+         (account_id, stream, key, record_id, ask_id, first_seen_at, last_seen_at, next_try_at, reason, payload, replayable, gone_at,
+          as_of, place)
+       values ($1, $2, $3, $4, $5, $6, $6, case when $5::text is not null then $6::timestamptz end, $7, $8, $8::text is not null,
+         case when $9 then $6::timestamptz end, case when $8::text is not null then $10::timestamptz end, $11)
+       on conflict (account_id, stream, key) where cleared_at is null do update set
+         attempts = r.attempts + 1, last_seen_at = excluded.last_seen_at,
+         next_try_at = case when excluded.ask_id is not null then ${nextTry} end,
+         reason = excluded.reason, payload = coalesce(excluded.payload, r.payload),
+         as_of = coalesce(excluded.as_of, r.as_of), place = case when excluded.payload is null then r.place else excluded.place end,
+         replayable = excluded.replayable or r.replayable, gone_at = coalesce(r.gone_at, excluded.gone_at)`,
+      [
+        claim.account,
+        claim.stream,
+        keyOf(reject),
+        reject.recordId === undefined ? null : storable(reject.recordId),
+        // Under another spelling the source would not know it, and it would be taken for gone.
+        isId(reject.askId) ? reject.askId : null,
+        now,
+        storable(reject.reason),
+        reject.payload ?? null,
+        reject.gone ?? false,
+        new Date(asOfMs),
+        reject.place === undefined ? null : reject.place + 1,
+      ],
+    );
+  }
+}
+
+/** What was asked for by these ids has been stored, but for what was rejected again just now. */
+async function clearRejects(
+  client: Client,
+  claim: Key,
+  askIds: readonly string[],
+  again: readonly Reject[],
+  now: Date,
+): Promise<void> {
+  await client.query({
+    name: 'clear rejects',
+    text: `update sync.rejects set cleared_at = $5
+      where account_id = $1 and stream = $2 and ask_id = any($3) and key <> all($4) and cleared_at is null`,
+    values: [claim.account, claim.stream, askIds.filter(isId), again.map(keyOf), now],
+  });
+}
+
+/** Ids to be asked for again now, the longest due first; also those that a clock which was far ahead put off until then. */
+export async function dueRejects(db: pg.Pool, claim: Key, now: Date): Promise<string[]> {
+  const { rows } = await db.query<{ ask_id: string }>(
+    `select ask_id from sync.rejects
+     where account_id = $1 and stream = $2 and cleared_at is null
+       and (next_try_at <= $3 or next_try_at is not null and last_seen_at > $3 + interval '1 hour')
+     group by ask_id order by min(next_try_at)`,
+    [claim.account, claim.stream, now],
+  );
+  return rows.map(row => row.ask_id);
+}
+
+/** Whether the source has said before that it has it no more. */
+export async function saidGone(db: pg.Pool, claim: Key, id: string): Promise<boolean> {
+  const { rows } = await db.query<{ said: boolean }>(
+    `select exists (
+       select from sync.rejects
+       where account_id = $1 and stream = $2 and ask_id = $3 and cleared_at is null and gone_at is not null) as said`,
+    [claim.account, claim.stream, id],
+  );
+  return rows[0]!.said;
+}
+
+/** Rejects that this run has opened or met again, and that are still open. */
+export async function openSince(db: pg.Pool, claim: Key, since: Date): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `select count(*) as n from sync.rejects
+     where account_id = $1 and stream = $2 and cleared_at is null and last_seen_at >= $3`,
+    [claim.account, claim.stream, since],
+  );
+  return rows[0]!.n;
+}
+
+const longestSample = 2000;
+
+export async function writeDrift(client: Client, claim: Key, found: readonly Drift[], now: Date): Promise<void> {
+  const { account, stream } = claim;
+  const all = found.map(({ sample, of }) => ({ text: sample, of: [of] }));
+  const hidden = personal(stream) ? await concerning(client, account, stream, all) : new Set<number>();
+  const drift = found.map(({ sample, ...one }, i) =>
+    hidden.has(i) || sample === undefined ? one : { ...one, sample },
+  );
+  await client.query(
+    `insert into sync.drift as d (account_id, stream, kind, path, value, seen, first_seen_at, last_seen_at, sample)
+     select $1, $2, s.kind, s.path, s.value, s.seen, $7, $7, s.sample
+     from unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $8::text[]) s (kind, path, value, seen, sample)
+     on conflict (account_id, stream, kind, path, value) do update set
+       seen = d.seen + excluded.seen, last_seen_at = excluded.last_seen_at, sample = coalesce(d.sample, excluded.sample)`,
+    [
+      claim.account,
+      claim.stream,
+      drift.map(({ kind }) => kind),
+      drift.map(({ path }) => path),
+      drift.map(({ value }) => value),
+      drift.map(({ seen }) => seen),
+      now,
+      drift.map(({ sample }: Omit<Drift, 'of'>) =>
+        sample === undefined ? null : storable(sample.slice(0, longestSample)),
+      ),
+    ],
+  );
+}
+
+/** A reject as people see it. */
+export interface StoredReject {
+  id: number;
+  stream: string;
+  /** As the source calls it, or a hash of its text. */
+  key: string;
+  record_id: string | null;
+  ask_id: string | null;
+  reason: string;
+  payload: string | null;
+  as_of: Date | null;
+  place: number | null;
+  attempts: number;
+  first_seen_at: Date;
+  last_seen_at: Date;
+  next_try_at: Date | null;
+  gone_at: Date | null;
+  cleared_at: Date | null;
+}
+
+const shown = `id, stream, key, record_id, ask_id, reason, payload, as_of, place, attempts, first_seen_at, last_seen_at,
+  next_try_at, gone_at, cleared_at`;
+
+/** Those that are open, or all that ever were: the oldest first. */
+export async function listRejects(db: pg.Pool, account: string, { all = false } = {}): Promise<StoredReject[]> {
+  const { rows } = await db.query<StoredReject>(
+    `select ${shown} from sync.rejects where account_id = $1 and ($2 or cleared_at is null) order by id`,
+    [account, all],
+  );
+  return rows;
+}
+
+export async function readReject(db: pg.Pool, account: string, id: number): Promise<StoredReject | undefined> {
+  const { rows } = await db.query<StoredReject>(`select ${shown} from sync.rejects where account_id = $1 and id = $2`, [
+    account,
+    id,
+  ]);
+  return rows[0];
+}
+
+/** An open one, that nobody else clears meanwhile. */
+export async function lockReject(client: Client, account: string, id: number): Promise<StoredReject | undefined> {
+  const { rows } = await client.query<StoredReject>(
+    `select ${shown} from sync.rejects where account_id = $1 and id = $2 and cleared_at is null for update`,
+    [account, id],
+  );
+  return rows[0];
+}
+
+export async function clearReject(client: Client, id: number, now: Date): Promise<void> {
+  await client.query('update sync.rejects set cleared_at = $2 where id = $1', [id, now]);
+}
+
+export interface StoredDrift {
+  stream: string;
+  kind: Drift['kind'];
+  path: string;
+  value: string;
+  seen: number;
+  first_seen_at: Date;
+  last_seen_at: Date;
+  sample: string | null;
+}
+
+export async function listDrift(db: pg.Pool, account: string): Promise<StoredDrift[]> {
+  const { rows } = await db.query<StoredDrift>(
+    `select d.stream, d.kind, d.path, d.value, d.seen, d.first_seen_at, d.last_seen_at, d.sample
+     from sync.drift d left join sync.streams k using (stream)
+     where d.account_id = $1 order by k.place, d.stream, d.kind, d.path, d.value`,
+    [account],
+  );
+  return rows;
+}

@@ -1,0 +1,255 @@
+/**
+ * Coverage: for each account, stream and list the set of time ranges that have been read and committed. A position is
+ * what is wanted minus what is covered; PostgreSQL's multiranges do the arithmetic.
+ */
+import type pg from 'pg';
+import { Fatal } from '../../errors.ts';
+import type { Ms, Range, Walk } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import { command } from '../runs/pauses.ts';
+import type { Client } from '../database/pool.ts';
+import { wasBeside } from '../runs/runs.ts';
+
+type Queryable = Pick<pg.ClientBase, 'query'>;
+type Key = Pick<Claim, 'account' | 'stream'>;
+
+const isRead = 'exists (select from sync.coverage where account_id = $1 and not isempty(covered))';
+const keyOf = (claim: Key, list: string) => [claim.account, claim.stream, list];
+
+/**
+ * Makes the account and its lists known, from `now` on while nothing has been read: a stream is not complete while one of its
+ * lists was never read. How late the source may show something, what is dated in SQL needs as well.
+ */
+export async function register(
+  db: Queryable,
+  account: string,
+  sinceMs: Ms,
+  lists: readonly { stream: string; list: string }[],
+  now: Date,
+  lookbackMs = 120_000,
+): Promise<void> {
+  await db.query(
+    `insert into sync.accounts (account_id, since, mirrored_since, lookback) values ($1, $2, $3, $4 * interval '1 millisecond')
+     on conflict (account_id) do update set since = excluded.since, lookback = excluded.lookback,
+       mirrored_since = case when ${isRead} then accounts.mirrored_since else excluded.mirrored_since end
+     where accounts.since <> excluded.since or accounts.lookback <> excluded.lookback or not ${isRead}`,
+    [account, new Date(sinceMs), now, lookbackMs],
+  );
+  await db.query(
+    `insert into sync.coverage (account_id, stream, list)
+     select $1, l.stream, l.list from unnest($2::text[], $3::text[]) l (stream, list)
+     on conflict do nothing`,
+    [account, lists.map(({ stream }) => stream), lists.map(({ list }) => list)],
+  );
+}
+
+/**
+ * Lists of these streams that are not wanted any more (an owner of shelves) are forgotten: of what they brought nothing more
+ * is claimed.
+ */
+export async function forgetLists(
+  db: Queryable,
+  account: string,
+  lists: readonly { stream: string; list: string }[],
+): Promise<void> {
+  await db.query(
+    `delete from sync.coverage c
+     where account_id = $1 and stream = any($2) and not exists (
+       select from unnest($2::text[], $3::text[]) l (stream, list) where (l.stream, l.list) = (c.stream, c.list))`,
+    [account, lists.map(({ stream }) => stream), lists.map(({ list }) => list)],
+  );
+}
+
+export interface Position {
+  fromMs: Ms;
+  redundant: boolean;
+  firstLoad: boolean;
+  walk: Walk | undefined;
+}
+
+/** Where a sync goes on: the top of what is covered; `since` on an empty warehouse. Holes below it are for a backfill. */
+export async function readPosition(db: Queryable, key: Key, list: string, fromTheBeginning = false): Promise<Position> {
+  const { rows } = await db.query(
+    `select extract(epoch from coalesce(upper(c.covered * tstzmultirange(tstzrange(s.since, null))), s.since))::float8 * 1000 as from_ms,
+       c.redundant, isempty(c.covered) as first_load, w.page, w.deep,
+       extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms,
+       extract(epoch from w.updated_since)::float8 * 1000 as updated_since_ms
+     from sync.coverage c
+     join sync.accounts a using (account_id)
+     cross join lateral (select case when $4 then '1970-01-01T00:00:00Z' else a.since end as since) s
+     left join sync.walks w on (w.account_id, w.stream, w.list, w.until) = (c.account_id, c.stream, c.list, 'infinity')
+     where (c.account_id, c.stream, c.list) = ($1, $2, $3)`,
+    [...keyOf(key, list), fromTheBeginning],
+  );
+  const row = rows[0];
+  if (row === undefined) throw new Error(`list ${list} of ${key.stream} is not registered`);
+  return { fromMs: row.from_ms, redundant: row.redundant, firstLoad: row.first_load, walk: walkOf(row) };
+}
+
+interface WalkRow {
+  since_ms: Ms;
+  as_of_ms: Ms;
+  page: number | null;
+  deep: boolean;
+  updated_since_ms: Ms | null;
+}
+
+function walkOf(row: WalkRow): Walk | undefined {
+  if (row.page === null) return undefined;
+  const updatedSince = row.updated_since_ms ?? undefined;
+  return { since: row.since_ms, asOf: row.as_of_ms, page: row.page, deep: row.deep, updatedSince };
+}
+
+/**
+ * How far a backfill reads a list is settled when it first looks, since what it reads then moves the top itself. An empty
+ * list has no top; else it does not begin beyond the top, where a gap would stay below what a sync goes on from. One that
+ * reads again begins its walks anew: those that are left here nobody goes on with, since there is one such reader.
+ */
+async function settleList(db: Queryable, claim: Claim, list: string): Promise<void> {
+  const { rows } = await db.query<{ since: Date; top: Date | null }>(
+    `insert into sync.run_lists (run_id, account_id, stream, list, until)
+     select r.id, c.account_id, c.stream, c.list,
+       coalesce(r.until, case when not r.again then upper(c.covered) end, r.started_at)
+     from sync.stored_runs r join sync.coverage c using (account_id)
+     where r.id = $1 and (c.account_id, c.stream, c.list) = ($2, $3, $4)
+     on conflict do nothing
+     returning (select since from sync.stored_runs where id = $1),
+       (select upper(covered) from sync.coverage where (account_id, stream, list) = ($2, $3, $4)) as top`,
+    [claim.run, ...keyOf(claim, list)],
+  );
+  const [settled] = rows;
+  if (settled === undefined) return;
+  if (settled.top !== null && settled.since > settled.top)
+    throw new Fatal(
+      `--since (${settled.since.toISOString()}) is after the top of what is covered (${settled.top.toISOString()})`,
+      `Run ${command(claim.account, 'sync')}: it goes on at the top. A backfill would leave a gap below.`,
+    );
+  if (!claim.again) return;
+  await db.query(
+    `delete from sync.walks where (account_id, stream, list) = ($1, $2, $3) and until <> 'infinity'`,
+    keyOf(claim, list),
+  );
+}
+
+/**
+ * The newest hole of a backfill's range that begins before `beforeMs`, and where a walk that an earlier job began in it
+ * stands. Without bounds the range is everything that the account wants, up to what is covered: what is newer is a sync's.
+ * With `again` a hole is what this run has not read yet, nor another one beside it.
+ */
+export async function nextHole(
+  db: Queryable,
+  claim: Claim,
+  list: string,
+  fromTheBeginning: boolean,
+  beforeMs: Ms,
+): Promise<(Range & { walk: Walk | undefined }) | undefined> {
+  await settleList(db, claim, list);
+  const { rows } = await db.query(
+    `with asked as (
+       select c.covered, r.again, r.id, r.beside, least(l.until, $6) as until,
+         coalesce(r.since, case when $5 then '1970-01-01T00:00:00Z' else a.since end) as since
+       from sync.stored_runs r
+       join sync.run_lists l on l.run_id = r.id
+       join sync.accounts a on a.account_id = r.account_id
+       join sync.coverage c on (c.account_id, c.stream, c.list) = (l.account_id, l.stream, l.list)
+       where r.id = $1 and (c.account_id, c.stream, c.list) = ($2, $3, $4) and not c.redundant),
+     done as (
+       select case when again then coalesce((
+           select range_agg(part) from sync.run_lists k
+           join sync.stored_runs o on o.id = k.run_id, unnest(k.covered) part
+           where k.account_id = $2 and k.stream = $3 and k.list = $4
+             and (o.id = asked.id or ${wasBeside('o', 'asked')})), '{}')
+         else covered end as covered
+       from asked),
+     holes as (
+       select hole from asked, done,
+         unnest(case when since < until then tstzmultirange(tstzrange(since, until)) else '{}' end - done.covered) hole)
+     select extract(epoch from lower(hole))::float8 * 1000 as from_ms, extract(epoch from upper(hole))::float8 * 1000 as to_ms,
+       w.page, w.deep, extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms,
+       extract(epoch from w.updated_since)::float8 * 1000 as updated_since_ms
+     from holes
+     left join sync.walks w on (w.account_id, w.stream, w.list, w.until) = ($2, $3, $4, upper(hole))
+     order by hole desc limit 1`,
+    [claim.run, ...keyOf(claim, list), fromTheBeginning, new Date(beforeMs)],
+  );
+  const row = rows[0];
+  if (row === undefined) return undefined;
+  const walk = walkOf(row);
+  return { from: row.from_ms, to: row.to_ms, walk: walk && { ...walk, until: row.to_ms } };
+}
+
+export async function cover(client: Client, claim: Claim, list: string, { from, to }: Range): Promise<void> {
+  await client.query({
+    name: 'cover',
+    text: `update sync.coverage set covered = covered + tstzmultirange(tstzrange($4, $5))
+      where (account_id, stream, list) = ($1, $2, $3) and not covered @> tstzrange($4, $5)`,
+    values: [...keyOf(claim, list), new Date(from), new Date(to)],
+  });
+  if (!claim.again) return;
+  await client.query({
+    name: 'cover again',
+    text: `update sync.run_lists set covered = covered + tstzmultirange(tstzrange($4, $5))
+      where (account_id, stream, list) = ($1, $2, $3) and run_id = $6`,
+    values: [...keyOf(claim, list), new Date(from), new Date(to), claim.run],
+  });
+}
+
+export async function makeRedundant(client: Client, claim: Claim, list: string): Promise<void> {
+  // A sweep of the default list has not spoken for what this one shows so far: it is begun anew.
+  await client.query(
+    `with found as (
+       update sync.coverage set redundant = true where (account_id, stream, list) = ($1, $2, $3) and not redundant
+       returning account_id)
+     delete from sync.swept s using found where (s.account_id, s.stream, s.list) = (found.account_id, $2, 'default')`,
+    keyOf(claim, list),
+  );
+}
+
+export async function isRedundant(db: Queryable, key: Key, list: string): Promise<boolean> {
+  const { rows } = await db.query<{ redundant: boolean }>(
+    'select redundant from sync.coverage where (account_id, stream, list) = ($1, $2, $3)',
+    keyOf(key, list),
+  );
+  return rows[0]?.redundant === true;
+}
+
+/** `until` tells the walk of a backfill, which ends where its hole does, from the one of a sync. */
+export async function placeWalk(
+  client: Client,
+  claim: Claim,
+  list: string,
+  walk: Walk | null,
+  until: Ms | undefined,
+): Promise<void> {
+  const key = [...keyOf(claim, list), until === undefined ? 'infinity' : new Date(until)];
+  if (walk === null) {
+    await client.query('delete from sync.walks where (account_id, stream, list, until) = ($1, $2, $3, $4)', key);
+    return;
+  }
+  await client.query({
+    name: 'place walk',
+    text: `insert into sync.walks (account_id, stream, list, until, since, as_of, page, deep, updated_since)
+      values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+      on conflict (account_id, stream, list, until) do update set
+        since = excluded.since, as_of = excluded.as_of, page = excluded.page, deep = excluded.deep,
+        updated_since = excluded.updated_since`,
+    values: [...key, new Date(walk.since), new Date(walk.asOf), walk.page, walk.deep, dateOf(walk.updatedSince)],
+  });
+}
+
+export async function addHole(
+  client: Client,
+  claim: Claim,
+  list: string,
+  hole: Range & { reason: string },
+  now: Date,
+): Promise<void> {
+  await client.query(
+    `insert into sync.hole_reasons (account_id, stream, list, hole, reason, found_at)
+     values ($1, $2, $3, tstzrange($4, $5), $6, $7)
+     on conflict (account_id, stream, list, hole) do update set reason = excluded.reason, found_at = excluded.found_at`,
+    [...keyOf(claim, list), new Date(hole.from), new Date(hole.to), hole.reason, now],
+  );
+}
+
+const dateOf = (ms: Ms | undefined): Date | null => (ms === undefined ? null : new Date(ms));

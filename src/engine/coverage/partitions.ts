@@ -1,0 +1,30 @@
+/** What tickets are known to have, to take a crowd apart by: their types, users and inboxes. */
+import type pg from 'pg';
+import type { Cuts } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+
+/** `types`: those that the specification names; those that were met besides are drift. */
+export async function knownCuts(
+  db: Pick<pg.ClientBase, 'query'>,
+  { account, stream }: Pick<Claim, 'account' | 'stream'>,
+  types: readonly string[],
+): Promise<Cuts> {
+  // Users who are gone still have their tickets: which there are takes one look into the index for each.
+  const { rows } = await db.query<{ types: string[]; users: string[]; inboxes: string[] }>(
+    `with recursive assigned (id) as (
+       select min(user_id) from helpdesk.tickets where account_id = $1
+       union all
+       select (select min(user_id) from helpdesk.tickets t where t.account_id = $1 and t.user_id > a.id)
+       from assigned a where a.id is not null)
+     select
+       array(select unnest($3::text[])
+         union select value from sync.drift
+         where account_id = $1 and stream = $2 and kind = 'unknown_value' and path = 'type') as types,
+       array(select id from helpdesk.users where account_id = $1
+         union select id from assigned where id is not null
+         union select 'null') as users,
+       array(select id from helpdesk.inboxes where account_id = $1) as inboxes`,
+    [account, stream, types],
+  );
+  return rows[0]!;
+}

@@ -1,0 +1,106 @@
+/**
+ * Crowded seconds that were read by pages. Copies of different age may have answered them: a member that one page still
+ * shows has left for the next one, and what moved up is on none. No page tells; the member does, once it is shown anew.
+ */
+import type pg from 'pg';
+import type { Crowded, Ms, Range } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import { rowTrueBy } from '../commit/merge.ts';
+import type { Client } from '../database/pool.ts';
+
+export const copiesDiffer =
+  'a record left this second while its pages were read, or before: they may be of different age';
+
+export async function noteCrowd(client: Client, claim: Claim, list: string, crowd: Crowded): Promise<void> {
+  await client.query(
+    `insert into sync.crowds (account_id, stream, list, seconds, told_by, members)
+     values ($1, $2, $3, tstzrange($4, $5), $6, $7)
+     on conflict (account_id, stream, list, seconds) do update set
+       told_by = case when crowds.held then greatest(crowds.told_by, excluded.told_by) else excluded.told_by end,
+       members = case when crowds.held then array(select unnest(crowds.members) union select unnest(excluded.members))
+         else excluded.members end`,
+    [claim.account, claim.stream, list, new Date(crowd.from), new Date(crowd.to), new Date(crowd.toldBy), crowd.ids],
+  );
+}
+
+/**
+ * Records whose version is earlier than that of their row, though the reply is later and the row may be dated ahead (see
+ * merge.ts): the change of either may have come first. `passedOver`: their versions by id. Until a reply is true of a time
+ * from the row's `_true_by` on, their seconds are not claimed; then they are read again, unless the row shows the version.
+ */
+export async function noteHeld(
+  client: Client,
+  account: string,
+  passedOver: Readonly<Record<string, string>>,
+  asOfMs: Ms,
+): Promise<void> {
+  await client.query(
+    `insert into sync.crowds as c (account_id, stream, list, seconds, told_by, members, held)
+     select $1, 'tickets', l.list, tstzrange(s.second, s.second + interval '1 second'), s.told_by, s.members, true
+     from (
+       select date_trunc('second', p.version::timestamptz) as second, max(b.true_by) as told_by, array_agg(t.id) as members
+       from jsonb_each_text($2) p (id, version)
+       join helpdesk.tickets t on (t.account_id, t.id) = ($1, p.id)
+       join sync.accounts a on a.account_id = $1
+       cross join lateral (select ${rowTrueBy('t')} as true_by) b
+       where t.updated_at > p.version::timestamptz and t._observed_at < $3 and t._deleted_at is null
+         and t.updated_at > t._observed_at - a.lookback
+       group by 1) s
+     join sync.coverage l on (l.account_id, l.stream) = ($1, 'tickets') and not l.redundant
+     on conflict (account_id, stream, list, seconds) do update set
+       told_by = greatest(c.told_by, excluded.told_by), held = true,
+       members = array(select unnest(c.members) union select unnest(excluded.members))`,
+    [account, JSON.stringify(passedOver), new Date(asOfMs)],
+  );
+}
+
+/** Whether there are any of which all that had changed before they were read is known, if `knownMs` is known. */
+export async function hasRipe(db: pg.Pool, { account, stream }: Claim, knownMs: Ms): Promise<boolean> {
+  const { rows } = await db.query<{ ripe: boolean }>(
+    'select exists (select from sync.crowds where (account_id, stream) = ($1, $2) and told_by <= $3) as ripe',
+    [account, stream, new Date(knownMs)],
+  );
+  return rows[0]!.ripe;
+}
+
+/**
+ * They are certain, or a member has left, and their coverage is taken back. When it left is not told, if it has changed
+ * again: to leave at all is enough.
+ */
+export async function settleCrowds(client: Client, { account, stream }: Claim, knownMs: Ms, now: Date): Promise<void> {
+  await client.query(
+    `with ripe as (
+       delete from sync.crowds where (account_id, stream) = ($1, $2) and told_by <= $3 returning *),
+     torn as (
+       select * from ripe r where exists (
+         select from unnest(r.members) m (id)
+         join helpdesk.tickets t on (t.account_id, t.id) = (r.account_id, m.id)
+         where t.updated_at >= upper(r.seconds) or t._deleted_at is not null)),
+     back as (
+       update sync.coverage c set covered = c.covered - t.parts
+       from (select list, range_agg(seconds) as parts from torn group by list) t
+       where (c.account_id, c.stream, c.list) = ($1, $2, t.list))
+     insert into sync.hole_reasons (account_id, stream, list, hole, reason, found_at)
+     select account_id, stream, list, seconds, $4, $5 from torn
+     on conflict (account_id, stream, list, hole) do update set reason = excluded.reason, found_at = excluded.found_at`,
+    [account, stream, new Date(knownMs), copiesDiffer, now],
+  );
+}
+
+/** What was taken back and has not been read since, unless that failed for a reason of its own. */
+export async function takenBack(db: pg.Pool, { account, stream }: Claim): Promise<(Range & { list: string })[]> {
+  const { rows } = await db.query<Range & { list: string }>(
+    `select r.list, extract(epoch from lower(r.hole))::float8 * 1000 as from, extract(epoch from upper(r.hole))::float8 * 1000 as to
+     from sync.hole_reasons r
+     join sync.coverage c using (account_id, stream, list)
+     join sync.accounts a using (account_id)
+     where (r.account_id, r.stream) = ($1, $2) and r.reason = $3 and not c.redundant
+       and not c.covered @> r.hole and upper(r.hole) > a.since and not exists (
+         select from sync.hole_reasons o
+         where (o.account_id, o.stream, o.list) = (r.account_id, r.stream, r.list) and o.hole && r.hole
+           and o.reason <> r.reason and o.found_at >= r.found_at)
+     order by r.list, r.hole`,
+    [account, stream, copiesDiffer],
+  );
+  return rows;
+}

@@ -1,0 +1,194 @@
+/**
+ * Brings a database to the tables that this program knows, forwards only, one transaction per migration.
+ *
+ * Several processes start at once after a deployment, so one lock makes them queue up, and all but the first find nothing
+ * to do. During a roll-out old programs start too: one that finds a migration it does not know refuses to work, because
+ * it cannot know what its statements would mean on tables from the future.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { Away, exitCodes, isAway, ShelfdeskError } from '../../errors.ts';
+import { keepChecksums, refuseIfEdited } from './checksums.ts';
+import { ownNames } from './pool.ts';
+
+const ownFolder = fileURLToPath(new URL('../../../migrations/', import.meta.url));
+/** 'SHMI': one migration at a time in a database. */
+const lockKey = 0x53_48_4d_49;
+/** SQLSTATE of who lacks a right. */
+const mayNot = '42501';
+/** SQLSTATE of a name that nothing has. */
+const isNot = '42704';
+/** For whom the role that migrates may make none. */
+export const makeRoles =
+  'create role shelfdesk_owner; create role shelfdesk_writer; create role shelfdesk_reader; create role shelfdesk_reader_pii; create role shelfdesk_sql';
+const silent = { info: () => {}, warn: () => {}, error: () => {} };
+
+type Queryable = Pick<pg.ClientBase, 'query'>;
+
+export interface Migrated {
+  readonly applied: string[];
+  /** Applied before there were checksums: they were taken from this program's files, unseen. Left out where there are none. */
+  readonly trusted?: string[];
+}
+
+/** Applies what is missing. `folder` is another one in tests only. */
+export async function migrate(url: string, folder: string = ownFolder): Promise<Migrated> {
+  const client = await connect(url);
+  try {
+    // Limits that the role may have for everyday work: waiting for the others, or an index, may take longer.
+    await client.query('set statement_timeout = 0; set lock_timeout = 0');
+    await client.query('select pg_advisory_lock($1)', [lockKey]);
+    await refuseIfOlder(client, folder);
+    await refuseIfEdited(client, folder);
+    // A worker that may not change tables finds nothing to change.
+    if ((await pendingMigrations(client, folder)).missing.length === 0) {
+      await settleRoles(client);
+      await analyzeLoaded(client);
+      return withTrusted([], await keepChecksums(client, folder));
+    }
+    const { runner } = await import('node-pg-migrate'); // Whoever only asks what is missing does without.
+    const done = await runner({
+      dbClient: client,
+      dir: folder,
+      direction: 'up',
+      migrationsSchema: 'sync',
+      migrationsTable: 'migrations',
+      createMigrationsSchema: true,
+      singleTransaction: false,
+      noLock: true, // We hold a lock already, from before the check above.
+      logger: silent,
+    }).catch(async error => {
+      // Of those before the one that failed.
+      await client
+        .query('rollback')
+        .then(() => keepChecksums(client, folder))
+        .catch(() => {});
+      throw error;
+    });
+    await settleRoles(client);
+    await analyzeLoaded(client);
+    return withTrusted(
+      done.map(({ name }) => name),
+      await keepChecksums(client, folder),
+    );
+  } catch (error) {
+    if (error instanceof ShelfdeskError) throw error;
+    throw isAway(error) ? new Away(error) : await explain(error as pg.DatabaseError, url, folder);
+  } finally {
+    await client.end().catch(() => {}); // Ends an open transaction and the lock with it.
+  }
+}
+
+/** Of those whose checksum was missing, what this program has just applied needs no trust. */
+function withTrusted(applied: string[], missing: readonly string[]): Migrated {
+  const trusted = missing.filter(name => !applied.includes(name));
+  return { applied, ...(trusted.length > 0 && { trusted }) };
+}
+
+/** What the roles lack is given by whoever owns the tables: of new tables, and where the roles were made, or lost, meanwhile. */
+async function settleRoles(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ ours: boolean | null }>(
+    `select pg_has_role(p.proowner, 'usage') as ours from pg_proc p where p.oid = to_regprocedure('sync.settle_roles()')`,
+  );
+  if (rows[0]?.ours) await client.query('select sync.settle_roles()');
+}
+
+/** A smaller table is read whole, whatever the plan. */
+const leastBytes = 65_536;
+
+/**
+ * Gives statistics to tables that have none: they were just loaded, restored or filled, and autovacuum has not visited them. Without
+ * statistics a join of facts and dimensions may be planned as a nested loop over all rows. `reltuples` does not tell: an index
+ * that is made after the rows sets it.
+ */
+async function analyzeLoaded(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(
+    `select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname in ('helpdesk', 'books', 'analytics', 'sync') and c.relkind = 'r' and pg_relation_size(c.oid) > $1
+       and pg_has_role(c.relowner, 'usage') and not pg_is_in_recovery()
+       and not exists (select from pg_stats s where s.schemaname = n.nspname and s.tablename = c.relname)
+     order by 1`,
+    [leastBytes],
+  );
+  // Autovacuum may be at the table just now, and does the same.
+  await client.query(`set lock_timeout = '1s'`);
+  for (const { name } of rows) await client.query(`analyze ${name}`).catch(() => {});
+}
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url, application_name: 'shelfdesk: migrates', options: ownNames });
+  client.on('error', () => {}); // The query in flight fails with the same loss, and says more.
+  try {
+    await client.connect();
+    return client;
+  } catch (cause) {
+    const where = `database ${client.database} on ${client.host}:${client.port}`;
+    const remedy = 'Check DATABASE_URL, and that the server runs and lets this machine in.';
+    if (isAway(cause)) throw new Away(cause, where, remedy);
+    const { message, code } = cause as NodeJS.ErrnoException;
+    throw new ShelfdeskError(`no connection to ${where}: ${message || code}`, remedy, exitCodes.failed, cause);
+  }
+}
+
+/** For `status`: what this program would add to the database, and what in it comes from a newer program. */
+export async function pendingMigrations(
+  db: Queryable,
+  folder: string = ownFolder,
+): Promise<{ missing: string[]; unknown: string[] }> {
+  const known = (await readdir(folder)).filter(name => name.endsWith('.sql')).map(name => name.slice(0, -4));
+  const { rows: tables } = await db.query("select to_regclass('sync.migrations') is not null as there");
+  const { rows } = tables[0].there
+    ? await db.query<{ name: string }>('select name from sync.migrations order by id')
+    : { rows: [] };
+  const applied = new Set(rows.map(({ name }) => name));
+  return {
+    missing: known.filter(name => !applied.has(name)).sort(),
+    unknown: [...applied].filter(name => !known.includes(name)),
+  };
+}
+
+async function refuseIfOlder(client: pg.Client, folder: string): Promise<void> {
+  const { unknown } = await pendingMigrations(client, folder);
+  if (unknown.length === 0) return;
+  throw new ShelfdeskError(
+    `the database has been migrated by a newer Shelfdesk: this one does not know ${unknown.join(', ')}`,
+    'Upgrade Shelfdesk to the version that made these changes, or newer. Nothing has been changed.',
+    exitCodes.failed,
+  );
+}
+
+/** Names the migration that failed (the first one missing now, since each is whole or not there) and its line. */
+async function explain(error: pg.DatabaseError, url: string, folder: string): Promise<ShelfdeskError> {
+  const name = await firstMissing(url, folder).catch(() => undefined);
+  const text = name && error.position ? await readFile(join(folder, `${name}.sql`), 'utf8') : '';
+  const line = error.position ? `, line ${text.slice(0, Number(error.position)).split('\n').length}` : '';
+  const detail = error.detail ? ` (${error.detail})` : '';
+  if (error.code === mayNot)
+    return new ShelfdeskError(
+      `migration ${name ?? 'of the database'} failed${line}: ${error.message}`,
+      'This role may not do that. Run `npx shelfdesk migrate` as the role that owns the tables; for an extension, as one that may create it in this database.',
+      exitCodes.failed,
+      error,
+    );
+  if (error.code === isNot && /role "?shelfdesk_/.test(error.message))
+    return new ShelfdeskError(
+      `migration ${name ?? 'of the database'} failed: ${error.message}, and this role may not make one`,
+      `As a superuser: \`${makeRoles}\`. Then run \`npx shelfdesk migrate\` again (docs/READERS.md).`,
+      exitCodes.failed,
+      error,
+    );
+  return new ShelfdeskError(
+    `migration ${name ?? 'of the database'} failed${line}: ${error.message}${detail}`,
+    'The migrations before it are applied, of this one nothing is. Remove the cause and run the same command again.',
+    exitCodes.failed,
+    error,
+  );
+}
+
+async function firstMissing(url: string, folder: string): Promise<string | undefined> {
+  const client = await connect(url);
+  const { missing } = await pendingMigrations(client, folder).finally(() => client.end());
+  return missing[0];
+}

@@ -1,0 +1,166 @@
+/** What a PostgreSQL server says of itself, and of the role that we have there: for those who look whether it will do. */
+import pg from 'pg';
+import type { Clock } from '../../clock.ts';
+
+export interface ServerFacts {
+  /** 180004 for 18.4. */
+  readonly versionNumber: number;
+  readonly version: string;
+  readonly role: string;
+  readonly database: string;
+  readonly encoding: string;
+  readonly isSuper: boolean;
+  /** It only takes questions: a standby, or told so. */
+  readonly readOnly: boolean;
+  readonly mayCreate: boolean;
+  /** Whether btree_gist is there, or can be made by this role. */
+  readonly gist: 'there' | 'can be made' | 'not allowed' | 'not installed';
+  /** Schemas of ours that the role may not use, and tables that it does not own or may not write. */
+  readonly closedSchemas: readonly string[];
+  readonly closedTables: readonly string[];
+  readonly foreignTables: readonly string[];
+  /** It has the rights of shelfdesk_writer, and owns no table: all are there, and others migrate. */
+  readonly isWriter: boolean;
+  readonly connections: {
+    /** For all programs together: of the server, the database or the role, whichever leaves the least room. */
+    readonly most: number;
+    /** That others than Shelfdesk hold of them. */
+    readonly others: number;
+  };
+  readonly fsync: boolean;
+  readonly fullPageWrites: boolean;
+  readonly autovacuum: boolean;
+  readonly databaseBytes: number;
+  /** By how much its clock is ahead of this machine's, at least, in ms; 0 where the time of the question hides it. */
+  readonly aheadMs: number;
+}
+
+/** A server that does not answer at all is given up after this. */
+const patienceMs = 5000;
+
+/** Whether it lets us in. Throws as node-postgres does. */
+export async function reach(url: string): Promise<void> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'shelfdesk: doctor',
+    connectionTimeoutMillis: patienceMs,
+  });
+  client.on('error', () => {}); // The attempt fails with the same.
+  try {
+    await client.connect();
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+interface Row {
+  version_number: number;
+  version: string;
+  role: string;
+  database: string;
+  encoding: string;
+  is_super: boolean;
+  read_only: boolean;
+  may_create: boolean;
+  gist_there: boolean;
+  gist_known: boolean;
+  closed_schemas: string[];
+  closed_tables: string[];
+  foreign_tables: string[];
+  is_writer: boolean;
+  most: number;
+  others: number;
+  fsync: boolean;
+  full_page_writes: boolean;
+  autovacuum: boolean;
+  bytes: number;
+  at_ms: number;
+}
+
+const factsSql = `
+with ours as (
+  select c.oid, format('%I.%I', n.nspname, c.relname) as name, c.relowner
+  from pg_class c join pg_namespace n on n.oid = c.relnamespace
+  where n.nspname in ('helpdesk', 'books', 'sync') and c.relkind in ('r', 'p')),
+me as (
+  select r.*, exists (
+      select from pg_roles g where g.rolname = 'shelfdesk_writer' and not g.rolcanlogin and pg_has_role(g.oid, 'usage'))
+    and not exists (select from ours o where pg_has_role(o.relowner, 'usage')) as is_writer
+  from pg_roles r where r.rolname = current_user)
+select current_setting('server_version_num')::int as version_number, current_setting('server_version') as version,
+  current_user::text as role, current_database()::text as database, me.rolsuper as is_super,
+  current_setting('server_encoding') as encoding,
+  pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as read_only,
+  has_database_privilege(current_database(), 'create') as may_create,
+  exists (select from pg_extension where extname = 'btree_gist') as gist_there,
+  exists (select from pg_available_extensions where name = 'btree_gist') as gist_known,
+  array(
+    select n.nspname::text from pg_namespace n
+    where n.nspname in ('helpdesk', 'books', 'sync', 'bullmq')
+      and not (has_schema_privilege(n.oid, 'usage') and (me.is_writer or has_schema_privilege(n.oid, 'create')))
+    order by 1) as closed_schemas,
+  array(
+    select o.name from ours o
+    where not (has_table_privilege(o.oid, 'select') and has_table_privilege(o.oid, 'insert')
+      and has_table_privilege(o.oid, 'update') and has_table_privilege(o.oid, 'delete'))
+      -- What only the owner writes.
+      and not (me.is_writer and o.name in ('sync.migrations', 'sync.readers', 'sync.secret_salt'))
+    order by 1) as closed_tables,
+  array(select o.name from ours o where not pg_has_role(o.relowner, 'usage') order by 1) as foreign_tables,
+  me.is_writer,
+  narrow.most, narrow.others,
+  current_setting('fsync')::boolean as fsync, current_setting('full_page_writes')::boolean as full_page_writes,
+  current_setting('autovacuum')::boolean as autovacuum,
+  pg_database_size(d.oid)::float8 as bytes, extract(epoch from statement_timestamp())::float8 * 1000 as at_ms
+from me join pg_database d on d.datname = current_database()
+cross join lateral (
+  -- Of what the server, the database and the role allow, that which leaves the least room. What others hold is counted,
+  -- not shown: who may not see their sessions may see how many they are.
+  select most, others from (values
+    (current_setting('max_connections')::int - case when me.rolsuper then 0
+        else current_setting('superuser_reserved_connections')::int
+          + coalesce(current_setting('reserved_connections', true), '0')::int end,
+      (select sum(numbackends)::int from pg_stat_database), ''),
+    (nullif(d.datconnlimit, -1), (select numbackends from pg_stat_database s where s.datid = d.oid), current_database()::text),
+    (nullif(me.rolconnlimit, -1), 0, '')) one (most, all_of_them, database)
+  cross join lateral (
+    select greatest(0, one.all_of_them - count(*)::int) as others from pg_stat_activity a
+    where a.application_name like 'shelfdesk%' and one.database in ('', a.datname)) o
+  where most is not null
+  order by most - others limit 1) narrow`;
+
+export async function lookAtServer(db: pg.Pool, clock: Clock): Promise<ServerFacts> {
+  await db.query('select'); // Connects: that must not count as the time of the question.
+  const sentMs = clock.now();
+  const { rows } = await db.query<Row>(factsSql);
+  const answeredMs = clock.now();
+  const row = rows[0]!;
+  return {
+    versionNumber: row.version_number,
+    version: row.version,
+    role: row.role,
+    database: row.database,
+    encoding: row.encoding,
+    isSuper: row.is_super,
+    readOnly: row.read_only,
+    mayCreate: row.may_create,
+    gist: gistOf(row),
+    closedSchemas: row.closed_schemas,
+    closedTables: row.closed_tables,
+    foreignTables: row.foreign_tables,
+    isWriter: row.is_writer,
+    connections: { most: row.most, others: row.others },
+    fsync: row.fsync,
+    fullPageWrites: row.full_page_writes,
+    autovacuum: row.autovacuum,
+    databaseBytes: row.bytes,
+    aheadMs: row.at_ms > answeredMs ? row.at_ms - answeredMs : Math.min(0, row.at_ms - sentMs),
+  };
+}
+
+/** It is a trusted extension: whoever may make schemas may make it. */
+function gistOf({ gist_there, gist_known, may_create, is_super }: Row): ServerFacts['gist'] {
+  if (gist_there) return 'there';
+  if (!gist_known) return 'not installed';
+  return may_create || is_super ? 'can be made' : 'not allowed';
+}

@@ -1,0 +1,358 @@
+/**
+ * Rows that the source may have no more: a list lacked them where it should have shown them. What a page proves and whom
+ * it makes suspect is one transaction; a suspect is no more than that until the source, asked for it by id, says that it
+ * is gone.
+ */
+import type pg from 'pg';
+import { cleanText, storableIds } from '../commit/clean-json.ts';
+import { keepChanges } from '../commit/merge.ts';
+import type { Client } from '../database/pool.ts';
+import { farFuture } from '../load/waiting.ts';
+import type { Ms } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import { tableOf } from './swept-ranges.ts';
+
+type Queryable = Pick<pg.ClientBase, 'query'>;
+
+const keyOf = ({ account, stream }: Pick<Claim, 'account' | 'stream'>) => [account, stream];
+
+const canBeSuspected = ({ stream }: Pick<Claim, 'stream'>) => stream === 'tickets' || stream === 'customers';
+
+/** A list that is hidden in the default one shows them; while it is not redundant, the default list says nothing of them. */
+const hidden = (list: 'spam' | 'trash') => `(coalesce(t.${list}, false) and exists (
+      select from sync.coverage c
+      where (c.account_id, c.stream, c.list) = ($1, $2, '${list}') and not c.redundant))`;
+
+/** Of whom a list of tickets speaks: SQL over `t`. */
+const speaksOf: Record<string, string> = {
+  default: `not ${hidden('spam')} and not ${hidden('trash')}`,
+  spam: 't.spam',
+  trash: 't.trash',
+  open: `t.state in ('open', 'hold') and not coalesce(t.spam, false) and not coalesce(t.trash, false)`,
+};
+
+/** What was shown last, by whatever reply; a source may show so late what has become of it. */
+const aliveAt = (shown: string) => `${shown} - $4 * interval '1 millisecond'`;
+
+interface Proven {
+  readonly list: string;
+  /** By creation time; undefined: those that show none. */
+  readonly created?: { readonly from: Ms; readonly to: Ms };
+  readonly asOfMs: Ms;
+  readonly lookbackMs: number;
+  /** Ids that the list showed, as of then or later. */
+  readonly shown: readonly string[];
+}
+
+/**
+ * Tickets that the list should have shown and did not: also what was last updated before anything is wanted, of which no
+ * list was asked. Comes before `noteSwept`, which forgets when they were last shown.
+ */
+export async function suspectTickets(client: Client, claim: Claim, proven: Proven): Promise<number> {
+  const { list, created, asOfMs, lookbackMs, shown } = proven;
+  const range = created
+    ? 't.created_at >= $6 and t.created_at < $7'
+    : 't.created_at is null and $6 is distinct from $7';
+  const { rowCount } = await client.query({
+    text: `insert into sync.suspects as s (account_id, stream, record_id, suspected_at, alive_at)
+      select $1, $2, t.id, $3, greatest(${aliveAt('greatest(t._observed_at, t._messages_as_of)')},
+        case when o.record_id is null then w.as_of else o.alive_at end)
+      from helpdesk.tickets t
+      left join sync.swept w
+        on (w.account_id, w.stream, w.list) = ($1, $2, $8) and (w.created @> t.created_at or t.created_at is null)
+      left join sync.open_suspects o on (o.account_id, o.stream, o.record_id) = ($1, $2, t.id)
+      where t.account_id = $1 and ${range} and t._deleted_at is null
+        and greatest(t._observed_at, t._messages_as_of) < $3 and t.id <> all ($5)
+        and ${created ? speaksOf[list]! : 'true'}
+      on conflict (account_id, stream, record_id) do update set
+        suspected_at = excluded.suspected_at, alive_at = excluded.alive_at, gone_at = null, gone_since = null,
+        run_id = null`,
+    values: [
+      ...keyOf(claim),
+      new Date(asOfMs),
+      lookbackMs,
+      storableIds(shown),
+      created ? new Date(created.from) : null,
+      created ? new Date(created.to) : new Date(0),
+      list,
+    ],
+  });
+  return rowCount ?? 0;
+}
+
+/** Customers that no page of a whole walk has shown, since it began. */
+export async function suspectCustomers(
+  client: Client,
+  claim: Claim,
+  { begunMs, lookbackMs }: { begunMs: Ms; lookbackMs: number },
+): Promise<number> {
+  const { rowCount } = await client.query(
+    `insert into sync.suspects as s (account_id, stream, record_id, suspected_at, alive_at)
+     select $1, $2, t.id, $3, coalesce(o.alive_at, ${aliveAt('greatest(t._observed_at, t._checked_at)')})
+     from helpdesk.customers t
+     left join sync.open_suspects o on (o.account_id, o.stream, o.record_id) = ($1, $2, t.id)
+     where t.account_id = $1 and t._deleted_at is null and greatest(t._observed_at, t._checked_at) < $3
+     on conflict (account_id, stream, record_id) do update set
+       suspected_at = excluded.suspected_at, alive_at = excluded.alive_at, gone_at = null, gone_since = null,
+        run_id = null`,
+    [...keyOf(claim), new Date(begunMs), lookbackMs],
+  );
+  return rowCount ?? 0;
+}
+
+/**
+ * Rows that a page brought which was read long ago: a sweep that has read their range since did not find them here, and so
+ * suspected none of them.
+ */
+export async function suspectLate(
+  client: Client,
+  claim: Pick<Claim, 'account' | 'stream'>,
+  ids: readonly string[],
+  { asOfMs, lookbackMs }: { asOfMs: Ms; lookbackMs: number },
+): Promise<void> {
+  if (!canBeSuspected(claim)) return;
+  const range = claim.stream === 'tickets' ? 'and (w.created @> t.created_at or t.created_at is null)' : '';
+  await client.query(
+    `insert into sync.suspects (account_id, stream, record_id, suspected_at, alive_at)
+     select $1, $2, t.id, max(w.as_of) + $4 * interval '1 millisecond', $3::timestamptz - $4 * interval '1 millisecond'
+     from ${tableOf(claim)} t
+     join sync.swept w on (w.account_id, w.stream) = ($1, $2) ${range}
+     where t.account_id = $1 and t.id = any($5) and t._observed_at = $3 and w.as_of > $3::timestamptz - $4 * interval '1 millisecond'
+     group by t.id
+     on conflict do nothing`,
+    [...keyOf(claim), new Date(asOfMs), lookbackMs, ids],
+  );
+}
+
+/** They were shown as of this time: whoever was suspected before it is cleared. */
+export async function clearSuspects(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void> {
+  if (!canBeSuspected(claim) || ids.length === 0) return;
+  await client.query({
+    name: 'clear suspects',
+    text: `delete from sync.suspects
+      where (account_id, stream) = ($1, $2) and record_id = any($3) and suspected_at <= $4`,
+    values: [...keyOf(claim), storableIds(ids), new Date(asOfMs)],
+  });
+}
+
+/**
+ * Forgets those that some reading has shown since. Each is looked up by its key: a join of thousands that were just written,
+ * and never analysed, would look at all of them for each.
+ */
+export async function forgetKnown(db: Queryable, claim: Claim): Promise<void> {
+  await db.query(
+    `delete from sync.suspects s
+     where (s.account_id, s.stream) = ($1, $2) and not exists (
+       select from sync.open_suspects o
+       where (o.account_id, o.stream, o.record_id) = (s.account_id, s.stream, s.record_id) offset 0)`,
+    keyOf(claim),
+  );
+}
+
+export interface Which {
+  /** The source has told this run that they are gone, or has not. */
+  readonly gone: boolean;
+  /** Of those that are: whether they were there no longer than `recentMs` ago, and have not said twice, `behindMs` apart, that they are gone. */
+  readonly recent?: boolean;
+  readonly recentMs: number;
+  readonly behindMs: number;
+}
+
+/** Where a suspect stands among them: those that were asked for in vain least often come first. */
+export interface Place {
+  readonly id: string;
+  readonly attempts: number;
+}
+
+/** Suspects in their order: those that the source has not yet told this run to be gone, or those that it has. */
+export async function suspectsAfter(
+  db: Queryable,
+  claim: Claim,
+  { gone, recent, recentMs, behindMs }: Which,
+  after: Place | undefined,
+  limit: number,
+): Promise<Place[]> {
+  const { rows } = await db.query<Place>(
+    `select o.record_id as id, o.attempts from sync.open_suspects o
+     where (o.account_id, o.stream) = ($1, $2) and ($3::text is null or (o.attempts, o.record_id) > ($9, $3))
+       and (o.gone_at is not null and o.run_id is not distinct from $4) = $5
+       and ($6::boolean is null or (o.gone_at - o.alive_at < $7 * interval '1 millisecond'
+         and o.gone_at - o.gone_since < $10 * interval '1 millisecond') = $6)
+     order by o.attempts, o.record_id limit $8`,
+    [
+      ...keyOf(claim),
+      after?.id ?? null,
+      claim.run,
+      gone,
+      recent ?? null,
+      recentMs,
+      limit,
+      after?.attempts ?? null,
+      behindMs,
+    ],
+  );
+  return rows;
+}
+
+/** How many of the suspects the source has told this run to be gone, and how many are still to be asked for. */
+export async function countSuspects(db: Queryable, claim: Claim): Promise<{ gone: number; left: number }> {
+  const { rows } = await db.query<{ gone: number; left: number }>(
+    `select count(*) filter (where o.gone_at is not null and o.run_id is not distinct from $3) as gone,
+       count(*) filter (where o.gone_at is null or o.run_id is distinct from $3) as left
+     from sync.open_suspects o where (o.account_id, o.stream) = ($1, $2)`,
+    [...keyOf(claim), claim.run],
+  );
+  return rows[0]!;
+}
+
+/** The source said that it has it no more; or, with `error`, nothing that tells. */
+export async function noteAnswer(
+  client: Client,
+  claim: Claim,
+  id: string,
+  answer: { goneMs: Ms } | { error: string },
+): Promise<void> {
+  const gone = 'goneMs' in answer;
+  await client.query(
+    `update sync.suspects set run_id = $4, attempts = attempts + $5, error = $6,
+       gone_at = $7, gone_since = case when $7::timestamptz is not null then coalesce(gone_since, $7) end
+     where (account_id, stream, record_id) = ($1, $2, $3)`,
+    [
+      ...keyOf(claim),
+      id,
+      claim.run,
+      gone ? 0 : 1,
+      gone ? null : cleanText(answer.error).text,
+      gone ? new Date(answer.goneMs) : null,
+    ],
+  );
+}
+
+/**
+ * When those were buried that are due to be asked for once more, by our clock: the last sweep that read all it wanted has
+ * asked for the earlier ones. One that somebody asks for does not wait until they are old.
+ */
+export async function buriedWhen(db: Queryable, claim: Claim, ageMs: number): Promise<{ from: Date; to: Date }> {
+  const { rows } = await db.query<{ from: Date; to: Date }>(
+    `select coalesce(last.started_at, r.started_at - $3 * interval '1 millisecond') - $3 * interval '1 millisecond' as from,
+       case when r.again then r.started_at else r.started_at - $3 * interval '1 millisecond' end as to
+     from sync.stored_runs r left join lateral (
+       select p.started_at
+       from sync.stored_runs p join sync.stored_run_streams s on s.run_id = p.id
+       where p.account_id = r.account_id and p.kind = 'sweep' and p.id < r.id and s.stream = $2 and s.state = 'completed'
+       order by p.id desc limit 1) last on true
+     where r.id = $1`,
+    [claim.run, claim.stream, ageMs],
+  );
+  return rows[0]!;
+}
+
+/** Of what was buried then and is dead still, by their ids. */
+export async function buriedAfter(
+  db: Queryable,
+  claim: Claim,
+  { from, to }: { from: Date; to: Date },
+  afterId: string | undefined,
+  limit: number,
+): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    `select t.id from ${tableOf(claim)} t
+     where t.account_id = $1 and t._deleted_at is not null and t._synced_at >= $2 and t._synced_at < $3
+       and ($4::text is null or t.id > $4)
+     order by t.id limit $5`,
+    [claim.account, from, to, afterId ?? null, limit],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Those that have not come back. */
+export async function stillBuried(db: Queryable, claim: Claim, ids: readonly string[]): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    `select t.id from ${tableOf(claim)} t
+     where t.account_id = $1 and t.id = any($2) and t._deleted_at is not null order by t.id`,
+    [claim.account, ids],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Why nothing happens for a while, for who watches; undefined: something does again. */
+export async function noteWait(client: Client, claim: Claim, note: string | undefined): Promise<void> {
+  await client.query('update sync.stored_run_streams set note = $3 where (run_id, stream) = ($1, $2)', [
+    claim.run,
+    claim.stream,
+    note ?? null,
+  ]);
+}
+
+/**
+ * Since when all of them that are gone are known to have been there, or to have been created. Customers do not show it, but a
+ * ticket of theirs may.
+ */
+export async function goneSince(db: Queryable, claim: Claim): Promise<Ms | undefined> {
+  const there =
+    claim.stream === 'tickets'
+      ? 'least(t.created_at, t._observed_at)'
+      : `least(t._created_before, t._observed_at, (
+          select min(k.created_at) from helpdesk.tickets k where (k.account_id, k.customer_id) = (t.account_id, t.id)))`;
+  const { rows } = await db.query<{ since_ms: Ms | null }>(
+    `select extract(epoch from max(${there}))::float8 * 1000 as since_ms
+     from sync.open_suspects o join ${tableOf(claim)} t on (t.account_id, t.id) = (o.account_id, o.record_id)
+     where (o.account_id, o.stream) = ($1, $2) and o.gone_at is not null and o.run_id = $3`,
+    [...keyOf(claim), claim.run],
+  );
+  return rows[0]!.since_ms ?? undefined;
+}
+
+/**
+ * They get no tombstone before they are asked for again, by this sweep or the next one: all that are gone, or those that
+ * were gone before a time. Answers how many of this run.
+ */
+export async function askAnew(db: Queryable, claim: Claim, goneBeforeMs: Ms = farFuture): Promise<number> {
+  const { rowCount } = await db.query(
+    `update sync.suspects set run_id = null
+     where (account_id, stream) = ($1, $2) and gone_at < $3 and run_id = $4`,
+    [...keyOf(claim), new Date(goneBeforeMs), claim.run],
+  );
+  return rowCount ?? 0;
+}
+
+/**
+ * Tombstones for suspects of this run that are gone, and for what belongs to them. Answers how many; one that was observed
+ * since it was suspected gets none.
+ */
+export async function bury(client: Client, claim: Claim, ids: readonly string[], now: Date): Promise<number> {
+  const isTicket = tableOf(claim) === 'helpdesk.tickets';
+  const shown = isTicket ? 't._messages_as_of' : 't._checked_at';
+  const messages = isTicket ? ', _messages_as_of = null, _messages_by = null' : '';
+  const { rows } = await client.query<{ id: string; gone_at: Date }>(
+    `with gone as (
+       select o.record_id, o.suspected_at, o.alive_at, o.gone_at from sync.open_suspects o
+       where (o.account_id, o.stream) = ($1, $2) and o.record_id = any($3) and o.gone_at is not null and o.run_id = $4)
+     update ${tableOf(claim)} t set _deleted_at = g.gone_at, _deleted_after = least(g.alive_at, g.gone_at), _synced_at = $5${messages}
+     from gone g where t.account_id = $1 and t.id = g.record_id and t._deleted_at is null
+       and greatest(t._observed_at, ${shown}) < g.suspected_at
+     returning t.id, t._deleted_at as gone_at, ${keepChanges('$5', 'null', '$4')}`,
+    [...keyOf(claim), ids, claim.run, now],
+  );
+  const buried = [claim.account, rows.map(({ id }) => id), rows.map(({ gone_at }) => gone_at), now];
+  const of = (table: string, parent: string) =>
+    client.query(
+      `update ${table} m set _deleted_at = b.gone_at, _synced_at = $4
+       from unnest($2::text[], $3::timestamptz[]) b (id, gone_at)
+       where m.account_id = $1 and m.${parent} = b.id and m._deleted_at is null`,
+      buried,
+    );
+  if (isTicket) {
+    await client.query(
+      'delete from helpdesk.ticket_labels where account_id = $1 and ticket_id = any($2)',
+      buried.slice(0, 2),
+    );
+    await of('helpdesk.messages', 'ticket_id');
+    await of('helpdesk.attachments', 'ticket_id');
+  } else await of('helpdesk.contacts', 'customer_id');
+  await client.query('delete from sync.suspects where (account_id, stream) = ($1, $2) and record_id = any($3)', [
+    ...keyOf(claim),
+    ids,
+  ]);
+  return rows.length;
+}

@@ -1,0 +1,72 @@
+/**
+ * What is here alone: the source, asked for it by its id, says 404. It is asked once more before that is believed, and not
+ * believed at all of what came so short a while ago that a copy of the source which is behind may not have it yet.
+ */
+import { Gone, Retry } from '../../errors.ts';
+import type { ListStream, Row } from '../../sources/source.ts';
+import { keepBooks, noCounts } from '../commit/commit.ts';
+import { type Client, transaction } from '../database/pool.ts';
+import { goneBy } from '../load/detail.ts';
+import { wasThere } from '../load/detail-loop.ts';
+import { laneOf } from '../load/list-loop.ts';
+import type { Ms } from '../reading/reading.ts';
+import { type Absent, type Look, noteAbsent } from '../verify/compare-reply.ts';
+import { buryRecord, standingOf } from '../verify/findings.ts';
+
+/** Tries for one record before the next one gets its turn. */
+const fewTries = 6;
+
+export const options = ({ ctx, claim }: Look) => ({ lane: laneOf(claim), signal: ctx.signal, tries: fewTries });
+
+type More = ((client: Client) => Promise<void>) | undefined;
+
+/** By its id the source has it no more: it is asked once more, and believed then. Answers whether it is known now. */
+export async function examineGone(look: Look, stream: ListStream<Row>, id: string, more?: More): Promise<boolean> {
+  const { ctx } = look;
+  const askedMs = ctx.clock.now();
+  try {
+    await ctx.helpdesk.send(stream.get!(id), options(look));
+  } catch (error) {
+    // When it was gone is told by the Date of that reply: without one it might be an answer to anything.
+    if (error instanceof Gone && Number.isFinite(error.asOf))
+      return noteGone(look, stream.name, id, { askedMs, asOfMs: error.asOf, more });
+    if (!(error instanceof Gone || error instanceof Retry)) throw error;
+  }
+  await keepPlace(look, more);
+  return false;
+}
+
+/** Answers whether it is known now. */
+export async function noteGone(
+  look: Look,
+  stream: string,
+  id: string,
+  { askedMs, asOfMs, more }: { askedMs: Ms; asOfMs: Ms; more?: More },
+): Promise<boolean> {
+  const { ctx, claim, repair } = look;
+  const key = { account: claim.account, stream };
+  const absent: Absent = {
+    stream,
+    id,
+    takeCredits: () => ctx.helpdesk.send.takeCredits(),
+    standing: async client => (await standingOf(client, key, [id], { askedMs, asOfMs, lock: repair })).get(id),
+    // What is not even itself no copy of the source has ever had.
+    isBelieved: async (client, ours) => ours.isItself === false || wasThere(ctx, key, id, asOfMs, client),
+    bury: (client, { nowMs }) => {
+      const gone = { askedMs, asOfMs, byMs: goneBy(ctx, asOfMs), lookbackMs: ctx.helpdesk.lookbackMs, nowMs };
+      return buryRecord(client, { ...key, run: claim.run }, id, gone);
+    },
+  };
+  return noteAbsent(look, absent, { asOfMs, more });
+}
+
+/** Nothing came of it. */
+export async function keepPlace({ ctx, claim, expected }: Look, more?: More): Promise<void> {
+  const credits = ctx.helpdesk.send.takeCredits();
+  const at = { nowMs: ctx.clock.now(), asOfMs: 0 };
+  await transaction(ctx.pg, async client => {
+    await more?.(client);
+    const counts = { ...noCounts(), seen: 1, credits };
+    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [], expected });
+  });
+}

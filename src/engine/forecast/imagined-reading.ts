@@ -1,0 +1,69 @@
+/**
+ * Readings of lists that are only imagined: the same generators that will read them are driven, each request that they
+ * would make is built by its stream, which knows what it costs, and answered from times that are known or taken to be.
+ */
+
+import type { Context } from '../../app/context.ts';
+import type { ListStream, Row } from '../../sources/source.ts';
+import type { Lane } from '../budget/budget.ts';
+import type { Ask, Ms, Page, Proof, Step } from '../reading/reading.ts';
+import type { Asked } from './plan-time.ts';
+
+/** Of its records, in their order: what the list is ordered by. */
+export type Imagined = ArrayLike<number>;
+
+/** Every request of a reading, answered as of now. */
+export function requestsOf(
+  reading: Generator<Step, Proof, Page>,
+  { stream, list, lane }: { stream: ListStream<Row>; list: string; lane: Lane },
+  imagined: Imagined,
+  nowMs: Ms,
+): Asked[] {
+  const asked: Asked[] = [];
+  for (let step = reading.next(); !step.done; ) {
+    const { ask } = step.value;
+    asked.push({ cost: stream.request(list, ask).cost, lane, many: 1 });
+    step = reading.next(answer(imagined, ask, nowMs));
+  }
+  return asked;
+}
+
+function answer(imagined: Imagined, { since, page, perPage }: Ask, nowMs: Ms): Page {
+  const first = since === undefined ? 0 : placeOf(imagined, since);
+  const from = first + (page - 1) * perPage;
+  const arrived = Math.max(0, Math.min(perPage, imagined.length - from));
+  const rows = Array.from({ length: arrived }, (_, i) => ({ id: String(from + i), time: imagined[from + i]! }));
+  return { arrived, rows, asOf: nowMs, date: nowMs, total: imagined.length - first };
+}
+
+/** Of the first that is not earlier. */
+function placeOf(imagined: Imagined, time: Ms): number {
+  let [low, high] = [0, imagined.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (imagined[middle]! < time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** So many, at even distances: of a list whose times nobody knows. */
+export const evenly = (many: number, fromMs: Ms, toMs: Ms): number[] =>
+  Array.from({ length: many }, (_, i) => fromMs + ((i + 0.5) * Math.max(0, toMs - fromMs)) / many);
+
+/** Both lists as one. */
+export const merged = (...lists: readonly Imagined[]): Float64Array =>
+  Float64Array.from(lists.flatMap(list => Array.from(list))).sort();
+
+/** How many the source counts; undefined where it does not say, or counts no further. */
+export async function totalOf(
+  ctx: Context,
+  lane: Lane,
+  stream: ListStream<Row>,
+  list: string,
+  since?: Ms,
+): Promise<number | undefined> {
+  const ask = { page: 1, perPage: 0, count: true, order: 'created', ...(since !== undefined && { since }) } as const;
+  const { total } = await ctx.helpdesk.send(stream.request(list, ask), { lane, signal: ctx.signal });
+  return total === stream.paging.depth ? undefined : total;
+}

@@ -1,0 +1,154 @@
+/** What it takes to look again at what is here: a sweep, a verification. The same readings are made, of our own rows. */
+
+import type { ListStream, Row } from '../../sources/source.ts';
+import { isRedundant } from '../coverage/coverage.ts';
+import { scopeOf } from '../deletions/swept-ranges.ts';
+import { readByCreation } from '../reading/by-creation.ts';
+import { type Ms, secondMs } from '../reading/reading.ts';
+import { completeThrough } from '../verify/findings.ts';
+import { countBuried, countLive, countTickets, ticketsForAllNames } from '../verify/verifications.ts';
+import { cameBefore, timesOfOurs, toBeAsked } from './forecast-rows.ts';
+import { evenly, requestsOf } from './imagined-reading.ts';
+import { inquireTotal, type Planning, partOf, storeMs } from './plan-lists.ts';
+import type { Asked, Part } from './plan-time.ts';
+
+/** Of Total-Count a verification takes three for each list. */
+const counts = 3;
+/** Asked for together, by their ids. */
+const batchSize = 100;
+const lane = 'sweep';
+
+const wantedSince = async ({ ctx }: Planning): Promise<Ms> =>
+  (await scopeOf(ctx.pg, { account: ctx.account, stream: 'tickets', run: 0, token: 0, kind: 'sweep', again: false }))
+    .sinceMs;
+
+async function listsOf({ ctx, desk: { tickets } }: Planning): Promise<string[]> {
+  const names: string[] = [];
+  for (const { name } of tickets.lists)
+    if (!(await isRedundant(ctx.pg, { account: ctx.account, stream: 'tickets' }, name))) names.push(name);
+  return names;
+}
+
+/** All tickets of a list, in the order of creation. */
+async function byCreation(planning: Planning, list: string, sinceMs: Ms): Promise<{ asked: Asked[]; ours: number }> {
+  const { ctx, desk, nowMs } = planning;
+  const { tickets } = desk;
+  const updatedSince = sinceMs > 0 ? sinceMs - secondMs : undefined;
+  const times = await timesOfOurs(ctx.pg, ctx.account, list, {
+    by: 'created_at',
+    sinceMs: 0,
+    updatedMs: updatedSince ?? 0,
+  });
+  const reading = readByCreation(0, { ...tickets.paging, lookbackMs: 0, updatedSince });
+  return { asked: requestsOf(reading, { stream: tickets, list, lane }, times, nowMs), ours: times.length };
+}
+
+/** A list whose times we do not know: as if its records had been created one after the other, at even distances. */
+async function whole({ ctx, nowMs }: Planning, stream: ListStream<Row>): Promise<Asked[]> {
+  const live = await countLive(ctx.pg, ctx.account, stream.name as 'customers' | 'users');
+  const reading = stream.read(0, { ...stream.paging, lookbackMs: 0, firstLoad: true });
+  return requestsOf(reading, { stream, list: 'default', lane }, evenly(live, 0, nowMs), nowMs);
+}
+
+const times = (many: number, cost: number): Asked => ({ many, cost, lane });
+
+// --- sweep -------------------------------------------------------------------------------------------------------------
+
+export async function partsOfSweep(planning: Planning, names: readonly string[]): Promise<Part[]> {
+  const parts: Part[] = [];
+  if (names.includes('customers'))
+    parts.push(await sweepPart(planning, planning.desk.customers, await whole(planning, planning.desk.customers)));
+  if (!names.includes('tickets')) return parts;
+  const sinceMs = await wantedSince(planning);
+  const asked: Asked[] = [];
+  for (const list of await listsOf(planning)) asked.push(...(await byCreation(planning, list, sinceMs)).asked);
+  return [...parts, await sweepPart(planning, planning.desk.tickets, asked)];
+}
+
+/** Who is lacking at the source is asked for: a hundred at once, then each; what was there a moment ago twice. */
+async function sweepPart(planning: Planning, stream: ListStream<Row>, reading: readonly Asked[]): Promise<Part> {
+  const { ctx, nowMs } = planning;
+  const key = { account: ctx.account, stream: stream.name };
+  const known = await toBeAsked(ctx.pg, key, { now: new Date(nowMs), ageMs: ctx.helpdesk.sweep.ageMs });
+  const lacking = await lackingThere(planning, stream, known.live);
+  const suspects = known.suspects + lacking;
+  const together = stream.among
+    ? Math.ceil((suspects + known.undated) / batchSize) + Math.ceil(known.buried / batchSize)
+    : 0;
+  const recent = known.live > 0 ? Math.round((suspects * known.recent) / known.live) : 0;
+  if (lacking > 0 && recent > 0) planning.assumed.add('what is lacking at the source was there as long as the rest');
+  const asked = [...reading, times(together, 1), times(suspects + known.buried, 1), times(recent, 1)];
+  // Before they are asked for a second time no copy of the source may be behind.
+  const pauseMs = recent > 0 ? Math.min(ctx.helpdesk.lookbackMs, 600_000) + 3000 : 0;
+  return partOf(stream.name, asked, pauseMs);
+}
+
+/** So many of ours the source counts no more. */
+async function lackingThere(planning: Planning, stream: ListStream<Row>, live: number): Promise<number> {
+  const { ctx, nowMs, counts: mayCount, assumed } = planning;
+  const isTickets = stream.name === 'tickets';
+  if (!mayCount || (isTickets && (await wantedSince(planning)) > 0)) {
+    assumed.add(
+      `nothing lacks at the source that is here (${stream.name}); each deletion costs one or two credits more`,
+    );
+    return 0;
+  }
+  let theirs = 0;
+  for (const list of isTickets ? await listsOf(planning) : ['default']) {
+    const total = await inquireTotal(planning, stream, list);
+    if (total === undefined) return 0;
+    theirs += total;
+  }
+  const throughMs = (await completeThrough(ctx.pg, ctx.account, stream.name)) ?? nowMs;
+  const { perMs } = await cameBefore(
+    ctx.pg,
+    { account: ctx.account, stream: isTickets ? 'created' : 'customers' },
+    throughMs,
+  );
+  return Math.max(0, live + Math.round(perMs * Math.max(0, nowMs - throughMs)) - theirs);
+}
+
+// --- verify ------------------------------------------------------------------------------------------------------------
+
+export async function partsOfVerify(planning: Planning, sample: number | null): Promise<Part[]> {
+  const { ctx, desk } = planning;
+  const live = (table: 'tickets' | 'customers') => countLive(ctx.pg, ctx.account, table);
+  const buried = (table: 'tickets' | 'customers') => countBuried(ctx.pg, ctx.account, table);
+  const sinceMs = await wantedSince(planning);
+  const lists = await listsOf(planning);
+  const counting = [times(counts, 2)];
+  const countingTickets = sinceMs === 0 ? [times(counts * lists.length, 2)] : [];
+  const detail = desk.messages.request('', []).cost;
+  const { get } = desk.tickets;
+  if (sample !== null) {
+    const tickets = times(Math.min(sample, await live('tickets')), detail);
+    const customers = times(Math.min(sample, await live('customers')), 1);
+    return [partOf('customers', [...counting, customers]), partOf('tickets', [...countingTickets, tickets])];
+  }
+  const byPages: Asked[] = [];
+  for (const list of lists) {
+    byPages.push(...(await byCreation(planning, list, sinceMs)).asked);
+    byPages.push(times(await hiddenIn(planning, list, sinceMs), get!('').cost));
+  }
+  const embeds = await ticketsForAllNames(ctx.pg, ctx.account);
+  const named = [...embeds.values()].map(with_ => times(1, desk.messages.request('', with_).cost));
+  const plain = times(Math.max(0, (await live('tickets')) - named.length), detail);
+  return [
+    partOf('users', await whole(planning, desk.users)),
+    partOf('customers', [...counting, ...(await whole(planning, desk.customers)), times(await buried('customers'), 1)]),
+    partOf('tickets', [...countingTickets, ...byPages, times(await buried('tickets'), 1)]),
+    { stream: 'messages', readers: [[...named, plain]], storeMs: storeMs.record },
+  ];
+}
+
+/** What a list hides of ours is asked for one by one. */
+async function hiddenIn(planning: Planning, list: string, sinceMs: Ms): Promise<number> {
+  const { ctx, desk, nowMs, counts: mayCount } = planning;
+  if (sinceMs > 0 || !mayCount) {
+    planning.assumed.add('the lists of the source hide nothing');
+    return 0;
+  }
+  const theirs = await inquireTotal(planning, desk.tickets, list);
+  if (theirs === undefined) return 0;
+  return Math.max(0, (await countTickets(ctx.pg, ctx.account, list, nowMs)).before - theirs);
+}

@@ -1,0 +1,292 @@
+/**
+ * The only place that talks to a source: budget → fetch → classify → parse → settle. Retries happen here and nowhere
+ * else, each one paid for from the budget, ten in a row at most, with growing, capped delays. A 429 freezes the whole
+ * account in the budget, so it needs no delay of its own.
+ */
+import type { Logger } from 'pino';
+import { type Agent, request as undiciRequest } from 'undici';
+import type { Clock } from '../../clock.ts';
+import { Retry, type ShelfdeskError, Spent } from '../../errors.ts';
+import { count } from '../../words.ts';
+import type { Booked, Budget, Lane } from '../budget/budget.ts';
+import type { Dialect, Said, Token } from './dialect.ts';
+import { check, isObject, type Reply, type Request, type Unreadable } from './request.ts';
+
+/** Time-out of a request, in all. The budget holds a request's credits at least this long when its process dies. */
+export const timeoutMs = 30_000;
+
+/** 0.1 s, 0.3 s, … 30 s between tries: a blip costs nothing, an outage of two minutes is sat out. */
+const firstDelayMs = 100;
+const longestDelayMs = 30_000;
+const mostTries = 10;
+
+/** What is as short as a word is not taken out of what is stored. */
+const leastSecret = 8;
+
+export interface RawReply {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  text: string;
+}
+
+/** One request without a body, as the simulation replaces it. Throws on resets and time-outs; follows no redirect. */
+export type Fetch = (url: URL, headers: Record<string, string>, method: 'GET' | 'POST') => Promise<RawReply>;
+
+export interface SendOptions {
+  lane: Lane;
+  signal?: AbortSignal;
+  /** Tries before the failure is passed on; ten unless told. */
+  tries?: number;
+}
+
+export interface Send {
+  <T>(request: Request<T>, options: SendOptions): Promise<Reply<T>>;
+  /** The source's clock now, in ms, as its last `Date` told (never ahead of it); undefined before the first reply. */
+  sourceNow(): number | undefined;
+  /** How long the last reply took; 0 before the first. */
+  latencyMs(): number;
+  /** Credits used since this was last asked, by requests that failed included. */
+  takeCredits(): number;
+  /** The same source, with a count of credits of its own: several jobs may be at work at a time. */
+  apart(): Send;
+}
+
+export function undiciFetch(dispatcher: Agent): Fetch {
+  return async (url, headers, method) => {
+    // A timer of its own, ended with the request: AbortSignal.timeout() would live on for half a minute after each reply,
+    // thousands of them at a time in a fast first load.
+    const deadline = new AbortController();
+    const timer = setTimeout(() => deadline.abort(new Error(`time-out after ${timeoutMs / 1000} s`)), timeoutMs);
+    try {
+      const reply = await undiciRequest(url, { dispatcher, method, headers, signal: deadline.signal });
+      // Text, decoded as UTF-8: an invalid byte becomes U+FFFD here, and nothing that follows can refuse it.
+      return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() };
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+}
+
+/** What a job has used, and how often the source's clock had moved when it was last answered. */
+interface Used {
+  credits: number;
+  moves?: number;
+}
+
+/** One request, over all its tries. */
+interface Call {
+  readonly used: Used;
+  /** Refusals for the source's limits so far, and until when the last try was told to wait. */
+  refusals: number;
+  pausedUntil: Date | undefined;
+  /** A refused token is replaced once. */
+  renewed: boolean;
+}
+
+export function makeSend(deps: {
+  baseUrl: URL;
+  dialect: Dialect;
+  token: Token | undefined;
+  budget: Budget;
+  clock: Clock;
+  random: () => number;
+  log: Logger;
+  fetch: Fetch;
+}): Send {
+  const { budget, clock, log, dialect } = deps;
+  let seen: { date: number; at: number; durationMs: number } | undefined;
+
+  async function once<T>(request: Request<T>, options: SendOptions, call: Call): Promise<Reply<T>> {
+    const bearer = dialect.needsToken(request) ? await deps.token?.get() : undefined;
+    const headers = {
+      ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
+      accept: 'application/json',
+    };
+    const grant = await budget.acquire(request.cost, options.lane, options.signal);
+    call.used.credits += request.cost;
+    call.pausedUntil = undefined;
+    const started = clock.monotonic();
+    let raw: RawReply;
+    try {
+      const url = urlOf(deps.baseUrl, request.path, { ...request.query, ...dialect.query(request) });
+      raw = await deps.fetch(url, headers, request.method ?? 'GET');
+    } catch (error) {
+      await budget.settle(grant, { headers: {}, refused: false });
+      throw new Retry(`${label(request)}: no reply (${reasonOf(error)})`, error);
+    }
+    const durationMs = Math.ceil(clock.monotonic() - started);
+    const header = (name: string) => single(raw.headers[name]);
+    const said: Said = { status: raw.status, header, text: raw.text, withToken: bearer !== undefined };
+    const isSuccess = raw.status === 200 || (raw.status === 204 && request.shape === 'nothing');
+    const refusal = isSuccess ? undefined : dialect.refusal(said, call.refusals + 1);
+    const refused = refusal !== undefined;
+    const date = Date.parse(header('date') ?? '');
+    const dateMs = isSuccess && !Number.isNaN(date) ? { dateMs: date } : {};
+    const booked = await budget.settle(grant, { headers: dialect.rate(header), refused, ...refusal, ...dateMs });
+    const { until } = booked;
+    if (refused) call.used.credits -= request.cost;
+    if (!Number.isNaN(date)) seen = { date, at: clock.monotonic(), durationMs };
+    const clockMovedMs = movedSince(call.used, booked.clock);
+    const asOf = date - Math.ceil(durationMs / 1000) * 1000 - 1000;
+    if (refusal?.spent && until) throw new Spent(until);
+    if (refusal) call.refusals++;
+    if (refusal?.freezeMs !== undefined) call.pausedUntil = until;
+    if (raw.status === 401 && bearer !== undefined && deps.token?.renew && !call.renewed) {
+      call.renewed = true;
+      await deps.token.renew(bearer);
+      return once(request, options, call);
+    }
+    if (!isSuccess) throw failure(request, said, asOf);
+    raw.text = clean(raw.text, leastSecret);
+    if (Number.isNaN(date)) throw new Retry(`${label(request)}: the reply has no Date header`);
+    return { ...parse(request, raw, dialect), asOf, date, ...(clockMovedMs !== undefined && { clockMovedMs }) };
+  }
+
+  /** Without our secrets, which a source may echo, as they are or as they stand in a URL or in JSON. */
+  function clean(text: string, least = 1): string {
+    const secrets = [...dialect.secrets, ...(deps.token?.secrets() ?? [])].filter(({ length }) => length >= least);
+    const hidden = [...new Set(secrets.flatMap(spellings))].sort((a, b) => b.length - a.length);
+    return hidden.reduce((shown, secret) => shown.replaceAll(secret, '…'), text);
+  }
+
+  function failure(request: Request<unknown>, said: Said, asOf: number): ShelfdeskError {
+    return dialect.failure(request, said, { shown: label(request), clean, asOf });
+  }
+
+  async function patiently<T>(request: Request<T>, options: SendOptions, used: Used): Promise<Reply<T>> {
+    const tries = options.tries ?? mostTries;
+    const call: Call = { used, refusals: 0, pausedUntil: undefined, renewed: false };
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await once(request, options, call);
+      } catch (error) {
+        if (!(error instanceof Retry)) throw error;
+        if (attempt >= tries) {
+          if (call.pausedUntil) throw new Spent(call.pausedUntil, 'pause');
+          throw new Retry(`${error.message}; gave up after ${count(attempt, 'try', 'tries')}`, error);
+        }
+        log.debug({ attempt, reason: error.message }, 'request failed, it is tried again');
+        const delay = Math.min(longestDelayMs, firstDelayMs * 3 ** (attempt - 1));
+        await clock.sleep(delay * (0.5 + deps.random() / 2), options.signal);
+      }
+    }
+  }
+
+  function apart(): Send {
+    const used: Used = { credits: 0 };
+    const send = <T>(request: Request<T>, options: SendOptions) => patiently(request, options, used);
+    return Object.assign(send, {
+      sourceNow: () => (seen === undefined ? undefined : seen.date + Math.floor(clock.monotonic() - seen.at)),
+      latencyMs: () => seen?.durationMs ?? 0,
+      takeCredits: () => {
+        const taken = used.credits;
+        used.credits = 0;
+        return taken;
+      },
+      apart,
+    });
+  }
+  return apart();
+}
+
+/** By how much, if it has moved since this job was last answered, or is not believed yet. */
+function movedSince(used: Used, clock: Booked['clock']): number | undefined {
+  if (clock === undefined) return undefined;
+  const { moves = clock.moves } = used;
+  used.moves = clock.moves;
+  return clock.steady && moves === clock.moves ? undefined : clock.byMs;
+}
+
+/** In place of a source that is not configured: every request fails with this. */
+export function makeNoSend(refusal: () => ShelfdeskError): Send {
+  const send = async () => {
+    throw refusal();
+  };
+  const none: Send = Object.assign(send, {
+    sourceNow: () => undefined,
+    latencyMs: () => 0,
+    takeCredits: () => 0,
+    apart: () => none,
+  });
+  return none;
+}
+
+/** Whether a URL writes `%2F` or `%2f`, and whether JSON escapes a slash, is up to who writes it. */
+function spellings(secret: string): string[] {
+  const encoded = encodeURIComponent(secret);
+  const lower = encoded.replace(/%[0-9A-F]{2}/g, hex => hex.toLowerCase());
+  return [secret, encoded, lower, JSON.stringify(secret).slice(1, -1), secret.replaceAll('/', '\\/')];
+}
+
+function urlOf(baseUrl: URL, path: string, query: Readonly<Record<string, string>>): URL {
+  const url = new URL(baseUrl.href.replace(/\/$/, '') + path);
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+  return url;
+}
+
+/** What people are shown of a request. Carries no secret: token and key are not part of the request. */
+function label(request: Request<unknown>): string {
+  const query = new URLSearchParams(request.query).toString();
+  return `${request.method ?? 'GET'} ${request.path}${query && `?${decodeURIComponent(query)}`}`;
+}
+
+/** The body must be JSON of the shape that was asked for; a truncated body or a page of HTML is tried again. */
+function parse<T>(
+  request: Request<T>,
+  raw: RawReply,
+  dialect: Dialect,
+): Pick<Reply<T>, 'text' | 'records' | 'unreadable' | 'arrived' | 'total'> {
+  if (request.shape === 'nothing') {
+    return { text: raw.text, records: [], unreadable: [], arrived: 0, total: undefined };
+  }
+  let body: unknown;
+  try {
+    body = JSON.parse(raw.text);
+  } catch (error) {
+    throw new Retry(`${label(request)}: the reply is not JSON (${raw.text.length} characters)`, error);
+  }
+  const all = recordsIn(body, request.shape, dialect.idTypes);
+  if (all === undefined) throw new Retry(`${label(request)}: the reply is JSON, but no ${shapes[request.shape]}`);
+  const records: T[] = [];
+  const unreadable: Unreadable[] = [];
+  all.forEach((one, place) => {
+    const checked = check(request.record, one, place);
+    if ('readable' in checked) records.push(checked.readable);
+    else unreadable.push(checked);
+  });
+  const total = request.shape === 'items' ? totalItems(body) : totalCount(single(raw.headers['total-count']));
+  return { text: raw.text, records, unreadable, arrived: all.length, total };
+}
+
+const shapes = { list: 'array', single: 'object with an id', items: 'list of items' } as const;
+
+/** Undefined if the body has another shape. */
+function recordsIn(
+  body: unknown,
+  shape: keyof typeof shapes,
+  idTypes: Dialect['idTypes'],
+): readonly unknown[] | undefined {
+  if (shape === 'list') return Array.isArray(body) ? body : undefined;
+  if (!isObject(body)) return undefined;
+  if (shape === 'single') return idTypes.some(type => typeof body.id === type) ? [body] : undefined;
+  if (Array.isArray(body.items)) return body.items;
+  // An empty list has no `items`; but not every object without them is an empty list: that would remove what is on it.
+  const isList = typeof body.kind === 'string' || totalItems(body) !== undefined || Object.keys(body).length === 0;
+  return (body.items ?? undefined) === undefined && isList ? [] : undefined;
+}
+
+function totalItems(body: unknown): number | undefined {
+  return isObject(body) && typeof body.totalItems === 'number' ? body.totalItems : undefined;
+}
+
+function totalCount(value: string | undefined): number | undefined {
+  return value !== undefined && /^\d+$/.test(value) ? Number(value) : undefined;
+}
+
+function single(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value[0] : value;
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? ('code' in error ? String(error.code) : error.message) : String(error);
+}

@@ -1,0 +1,83 @@
+/**
+ * A token that expires, and what gets the next one: a refresh token with its client (OAuth 2.0, RFC 6749, 6). A library
+ * does it, pointed at the token endpoint that is set; here its failures become ours, and lose what must not be shown.
+ */
+import type { OAuth2Client } from 'google-auth-library';
+import { exitCodes, Fatal, Retry, type ShelfdeskError } from '../../errors.ts';
+import type { Token } from './dialect.ts';
+
+export interface Refresh {
+  clientId: string;
+  clientSecret: string;
+  refreshToken: string;
+  tokenUrl: URL;
+}
+
+const timeoutMs = 15_000;
+/** Longer than a request may take: a token must not expire on its way. */
+const eagerRefreshThresholdMillis = 35_000;
+
+export function refreshedToken({ clientId, clientSecret, refreshToken, tokenUrl }: Refresh): Token {
+  let opened: Promise<OAuth2Client> | undefined;
+  const open = async () => {
+    // Only where a token expires: it takes as long to load as all that is ours.
+    const { OAuth2Client } = await import('google-auth-library');
+    return new OAuth2Client({
+      clientId,
+      clientSecret,
+      endpoints: { oauth2TokenUrl: tokenUrl.href },
+      credentials: { refresh_token: refreshToken },
+      eagerRefreshThresholdMillis,
+      // A redirect would carry the secret elsewhere.
+      transporterOptions: { timeout: timeoutMs, redirect: 'error' },
+    });
+  };
+  const theClient = () => {
+    opened ??= open();
+    return opened;
+  };
+  // A reply under way may still echo the token before.
+  const known: string[] = [];
+
+  async function get(): Promise<string> {
+    const client = await theClient();
+    try {
+      const { token } = await client.getAccessToken();
+      if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token)) throw new Error('no token in the reply');
+      if (!known.includes(token)) known.unshift(token);
+      known.splice(3);
+      return token;
+    } catch (error) {
+      throw failureOf(error);
+    }
+  }
+
+  return {
+    get,
+    async renew(refused) {
+      const client = await theClient();
+      // Another request may have got a new one meanwhile.
+      if (client.credentials.access_token === refused) client.setCredentials({ refresh_token: refreshToken });
+      await get();
+    },
+    secrets: () => [clientSecret, refreshToken, ...known],
+  };
+}
+
+/** Nothing of what was sent or answered is passed on, but for the status and the error's name: the rest may be secret. */
+function failureOf(error: unknown): ShelfdeskError {
+  const { status, data } = (error as { response?: { status?: number; data?: unknown } }).response ?? {};
+  const said = (data as { error?: unknown } | undefined)?.error;
+  const { code } = error as { code?: unknown };
+  const reason = typeof said === 'string' && /^[a-z_]{1,40}$/.test(said) ? said : code;
+  const shown = typeof reason === 'string' && /^\w{1,40}$/.test(reason) ? ` ${reason}` : '';
+  const what = `the token endpoint of the catalog: ${status ?? 'no reply'}${shown}`;
+  if (status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 429) {
+    return new Fatal(
+      `${what}: it gives no token`,
+      'Set BOOKS_CLIENT_ID, BOOKS_CLIENT_SECRET and BOOKS_REFRESH_TOKEN anew (a refresh token can be withdrawn), and check BOOKS_TOKEN_URL.',
+      exitCodes.refused,
+    );
+  }
+  return new Retry(what);
+}

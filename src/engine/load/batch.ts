@@ -1,0 +1,333 @@
+/** From a reply to what goes to the warehouse: pure. */
+import { isDeepStrictEqual } from 'node:util';
+import type { Derived, DetailStream, ListStream, Name, Row, Stream } from '../../sources/source.ts';
+import { cleanText, elementsOf, fieldsOf, jsonOf, objectOf, withoutFirst } from '../commit/clean-json.ts';
+import type { Batch, Care } from '../commit/commit.ts';
+import { type Merge, shortName } from '../commit/merge.ts';
+import { type Drift, type Reject, storable } from '../commit/rejects.ts';
+import { isOfRecord } from '../database/pool.ts';
+import { check, type Reply, type Unreadable } from '../http/request.ts';
+import type { Ask, Page } from '../reading/reading.ts';
+
+/** What the reading of a list needs to know of a reply to a request of this order. */
+export function pageOf<T extends { id: string }>(
+  stream: ListStream<T>,
+  reply: Reply<T>,
+  order: Ask['order'] = undefined,
+): Page {
+  return {
+    arrived: reply.arrived,
+    rows: reply.records.map(record => ({ id: record.id, time: stream.orderedBy(record, order) })),
+    asOf: reply.asOf,
+    date: reply.date,
+    total: reply.total,
+  };
+}
+
+export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: Ask, reply: Reply<T>): Batch {
+  const all = once(() => elementsOf(reply.text));
+  return {
+    name: stream.name,
+    merge: stream.merge,
+    records: readable(reply.records, reply.unreadable),
+    text: places => (places.length === reply.arrived ? reply.text : arrayOf(places.map(place => all()[place]!))),
+    record: place => all()[place]!,
+    parameters: () => stream.parameters?.(ask, reply.date) ?? [],
+  };
+}
+
+/**
+ * The page without its first records, where they are those of the page before, value by value: these are on their way to the
+ * tables. Undefined where it shows others of that page, or shows them differently, or where that page had some set aside.
+ */
+export function batchBehind<T extends { id: string }>(
+  before: Reply<T> | undefined,
+  stream: ListStream<T>,
+  ask: Ask,
+  reply: Reply<T>,
+): Batch | undefined {
+  const batch = listBatch(stream, ask, reply);
+  const earlier = new Map(before?.records.map(record => [record.id, record]));
+  const shown = reply.records.filter(({ id }) => earlier.has(id));
+  if (shown.length === 0) return batch;
+  const isSame = (record: T, i: number) => record === reply.records[i] && isEqual(record, earlier.get(record.id));
+  const unreadable = reply.unreadable.length + before!.unreadable.length;
+  if (unreadable > 0 || !shown.every(isSame)) return undefined;
+  const records = batch.records.slice(shown.length);
+  const text = (places: readonly number[], care: Care) =>
+    places.length === records.length ? withoutFirst(reply.text, shown.length) : batch.text(places, care);
+  return { ...batch, records, text };
+}
+
+/** False also of what is nested too deep to be compared. */
+function isEqual(one: unknown, other: unknown): boolean {
+  try {
+    return isDeepStrictEqual(one, other);
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
+}
+
+/** One record that was asked for by id: a page of one. */
+export function singleBatch<T extends { id: string }>(
+  stream: Pick<ListStream<T>, 'name' | 'merge'> & Partial<Pick<ListStream<T>, 'parameters'>>,
+  reply: Pick<Reply<T>, 'records' | 'text' | 'date'>,
+): Batch {
+  return {
+    name: stream.name,
+    merge: stream.merge,
+    records: reply.records.map((record, place) => ({ place, id: record.id })),
+    text: () => `[${reply.text}]`,
+    record: () => reply.text,
+    parameters: () => stream.parameters?.({}, reply.date) ?? [],
+  };
+}
+
+/** The records that several replies show in `items`, in one row; what cannot be read has its place among them. */
+export function itemsBatch<T extends { id: string }>(
+  stream: Pick<ListStream<T>, 'name' | 'merge'>,
+  replies: readonly Reply<T>[],
+): { batch: Batch; unreadable: readonly Unreadable[] } {
+  const all = once(() => replies.flatMap(reply => elementsOf(fieldsOf(reply.text).get('items') ?? '[]')));
+  const records: { place: number; id: string }[] = [];
+  const unreadable: Unreadable[] = [];
+  let before = 0;
+  for (const reply of replies) {
+    const shift = <P extends { place: number }>(one: P): P => ({ ...one, place: before + one.place });
+    records.push(...readable(reply.records, reply.unreadable).map(shift));
+    unreadable.push(...reply.unreadable.map(shift));
+    before += reply.arrived;
+  }
+  const batch: Batch = {
+    name: stream.name,
+    merge: stream.merge,
+    records,
+    text: places => arrayOf(places.map(place => all()[place]!)),
+    record: place => all()[place]!,
+    parameters: () => [],
+  };
+  return { batch, unreadable };
+}
+
+/** The same, but of these records nothing but their ids. */
+export function bareBatch(batch: Batch, ids: ReadonlySet<string>): Batch {
+  const bare = new Map(batch.records.filter(({ id }) => ids.has(id)).map(({ place, id }) => [place, id]));
+  const record = (place: number) => (bare.has(place) ? JSON.stringify({ id: bare.get(place) }) : batch.record(place));
+  return { ...batch, record, text: places => arrayOf(places.map(record)) };
+}
+
+/** For a row that cannot be stored, and is not there yet: its id is known, and more hangs on it. */
+export function idsBatch(stream: { name: string; ifAbsent: Merge }, batch: Batch, ids: ReadonlySet<string>): Batch {
+  const records = batch.records.filter(({ id }) => ids.has(id));
+  return { ...bareBatch(batch, ids), name: `${stream.name}, ids`, merge: stream.ifAbsent, records };
+}
+
+/** The members of a record in detail, each checked on its own. */
+export interface Members {
+  readonly batch: Batch;
+  readonly members: readonly Row[];
+  readonly unreadable: readonly Unreadable[];
+  readonly drift: readonly Drift[];
+}
+
+/** Comes before the transaction: what is worked out of the members may take a while. */
+export async function detailBatch<P extends { id: string }, T extends { id: string }>(
+  stream: DetailStream<P, T>,
+  parent: P,
+  text: string,
+): Promise<Members> {
+  const all = once(() => elementsOf(fieldsOf(text).get(stream.membersField) ?? '[]'));
+  const members = new Map<number, { member: T; derived: Derived }>();
+  const unreadable: Unreadable[] = [];
+  const raw = stream.members(parent);
+  for (const [place, one] of raw.entries()) {
+    const checked = check(stream.member, one, place);
+    if (!('readable' in checked)) unreadable.push(checked);
+    else
+      try {
+        members.set(place, { member: checked.readable, derived: await stream.derive(checked.readable) });
+      } catch (error) {
+        if (!isOfRecord(error)) throw error;
+        unreadable.push({ place, id: checked.readable.id, raw: one, reason: error.message, path: '' });
+      }
+  }
+  const only = (places: readonly number[]) => arrayOf(places.map(place => all()[place]!));
+  const batch: Batch = {
+    name: stream.name,
+    merge: stream.merge,
+    records: [...members].map(([place, { member }]) => ({ place, id: member.id })),
+    text: (places, care) =>
+      care === 'as it came' && places.length === raw.length
+        ? text
+        : objectOf([
+            ['id', JSON.stringify(parent.id)],
+            [stream.membersField, only(places)],
+          ]),
+    record: place => all()[place]!,
+    parameters: places =>
+      stream.parameters(
+        places.map(place => members.get(place)!.derived.value),
+        places,
+      ),
+    // With an unreadable member the set is not known, and nothing of it is taken for vanished.
+    parents: unreadable.length === 0 ? [parent.id] : [],
+  };
+  const readable = [...members.values()];
+  const drift = [...readable.flatMap(derivedDrift), ...stream.names.flatMap(name => driftOfNames(name, parent))];
+  return { batch, members: readable.map(({ member }) => member), unreadable, drift };
+}
+
+/** A name that cannot be read costs nothing but itself. */
+function driftOfNames<P>({ embed, shown, record }: Name<P>, parent: P): Drift[] {
+  const checked = shown(parent).map((one, place) => check(record, one, place));
+  const named = checked.flatMap(one => ('readable' in one ? [one.readable] : []));
+  const unreadable = checked.flatMap(one => ('readable' in one ? [] : [one]));
+  const described = { fields: new Set(named.flatMap(one => Object.keys(one))), enumerations: {}, sets: ['id'] };
+  return driftOf(described, named, unreadable, true).map(one => ({ ...one, path: brief(`${embed}.${one.path}`) }));
+}
+
+function derivedDrift({ member, derived: { drift } }: { member: Row; derived: Derived }): Drift[] {
+  return drift === undefined ? [] : [{ ...drift, value: '', seen: 1, ...sampleOf(member) }];
+}
+
+/** Readable records keep their places: the unreadable ones are gaps between them. */
+function readable(
+  records: readonly { id: string }[],
+  unreadable: readonly Unreadable[],
+): { place: number; id: string }[] {
+  const gaps = new Set(unreadable.map(({ place }) => place));
+  let place = -1;
+  return records.map(({ id }) => {
+    do place++;
+    while (gaps.has(place));
+    return { place, id };
+  });
+}
+
+/** A record that does not parse. Under `askId` the source is asked for it again. */
+export function rejectOf({ id, place, reason }: Unreadable, batch: Batch, askId = id): Reject {
+  return { recordId: id, askId, reason, payload: batch.record(place), place };
+}
+
+const arrayOf = (texts: readonly string[]) => `[${texts.join(',')}]`;
+
+function once<T>(make: () => T): () => T {
+  let made: { it: T } | undefined;
+  return () => {
+    made ??= { it: make() };
+    return made.it;
+  };
+}
+
+/** So many kinds of difference are told of one reply by their names. The rest is counted as one. */
+const mostKinds = 100;
+
+/**
+ * Where records differ from the specification (fields, values, types), ids that come twice, and characters that could not be stored. `isCleaned`: whether such
+ * characters were replaced; else nobody looks for them.
+ */
+export function driftOf(
+  stream: Pick<Stream, 'fields' | 'enumerations' | 'expected' | 'sets'>,
+  records: readonly object[],
+  unreadable: readonly Unreadable[],
+  isCleaned: boolean,
+): Drift[] {
+  const found = new Map<string, Drift>();
+  const note = (kind: Drift['kind'], record: unknown, wholePath: string, wholeValue = '', times = 1) => {
+    const told = JSON.stringify([kind, brief(wholePath), brief(wholeValue)]);
+    const key = found.has(told) || found.size < mostKinds ? told : JSON.stringify([kind, '…', '']);
+    const [, path, value] = JSON.parse(key) as [string, string, string];
+    const before = found.get(key);
+    found.set(
+      key,
+      before ? { ...before, seen: before.seen + times } : { kind, path, value, seen: times, ...sampleOf(record) },
+    );
+  };
+  const enumerations = Object.entries(stream.enumerations).map(
+    ([path, known]) => [path, path.split('.'), new Set(known)] as const,
+  );
+  for (const record of records) {
+    for (const field in record) if (!stream.fields.has(field)) note('unknown_field', record, field);
+    for (const [path, names, known] of enumerations) {
+      for (const value of valuesAt(record, names)) if (!known.has(value)) note('unknown_value', record, path, value);
+    }
+    for (const { path } of stream.expected?.safeParse(record).error?.issues ?? [])
+      note('wrong_type', record, path.join('.'));
+  }
+  for (const { path, raw } of unreadable) note('wrong_type', raw, path);
+  for (const path of stream.sets) for (const record of repeated(records, path)) note('repeated_id', record, path);
+  if (isCleaned)
+    for (const record of records)
+      for (const [path, characters] of unstorableIn(record)) note('unstorable', record, path, '', characters);
+  return [...found.values()];
+}
+
+/** Where a record has characters that could not be stored, and how many. Elements of a list have its path. Takes any depth. */
+function* unstorableIn(record: object): Generator<[path: string, characters: number]> {
+  const left: [path: string, value: unknown][] = [['', record]];
+  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    const [path, value] = next;
+    const texts = typeof value === 'string' ? [value] : [];
+    if (Array.isArray(value)) for (const element of value.toReversed()) left.push([path, element]);
+    else if (typeof value === 'object' && value !== null)
+      for (const [name, part] of Object.entries(value).toReversed()) {
+        // No path is told beyond its beginning.
+        const below = path.length > longestPath ? path : path === '' ? name : `${path}.${name}`;
+        if (cleanText(name).cleaned > 0) left.push([below, name]);
+        left.push([below, part]);
+      }
+    for (const text of texts) {
+      const { cleaned } = cleanText(text);
+      if (cleaned > 0) yield [path, cleaned];
+    }
+  }
+}
+
+/** Rows that another record had before. */
+export function driftOfTaken(
+  { merge }: { readonly merge: Merge },
+  takenOver: Readonly<Record<string, number>>,
+): Drift[] {
+  const root = shortName(merge.declared.root);
+  return Object.entries(takenOver)
+    .filter(([, seen]) => seen > 0)
+    .map(([table, seen]) => ({
+      kind: 'repeated_id',
+      path: table === root ? 'id' : `${table}.id`,
+      value: 'of another record',
+      seen,
+    }));
+}
+
+/** Records with an id that came before, at this path: only the last record of an id is stored. */
+function repeated(records: readonly object[], path: string): object[] {
+  const met = new Set<string>();
+  const names = path.split('.');
+  return records.filter(record => {
+    const value = (record as Record<string, unknown>)[path];
+    const ids = Array.isArray(value) ? value.filter(one => typeof one === 'string') : valuesAt(record, names);
+    const own = new Set(ids);
+    // Labels are of many tickets.
+    const isRepeated = own.size < ids.length || (!Array.isArray(value) && ids.some(id => met.has(id)));
+    for (const id of own) met.add(id);
+    return isRepeated;
+  });
+}
+
+/** None of a record that is nested too deep to be written. */
+function sampleOf(record: unknown): { sample?: string } {
+  const sample = jsonOf(record);
+  return sample === undefined ? {} : { sample };
+}
+
+const longestPath = 100;
+const brief = (text: string) => storable(text.slice(0, longestPath));
+
+/** The text at `a`, or at `a.b`, or in every element of `a` at `a.b`. */
+function valuesAt(record: object, names: readonly string[], at = 0): string[] {
+  const value = (record as Record<string, unknown>)[names[at]!];
+  if (at === names.length - 1) return typeof value === 'string' ? [value] : [];
+  const within = Array.isArray(value) ? value : [value];
+  return within.flatMap(one => (typeof one === 'object' && one !== null ? valuesAt(one, names, at + 1) : []));
+}

@@ -1,0 +1,227 @@
+/** What becomes of one record in detail: the record, its members and the names that ride along, in one transaction. */
+import type { Context } from '../../app/context.ts';
+import type { DetailStream, Name, Row } from '../../sources/source.ts';
+import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../commit/clean-json.ts';
+import {
+  add,
+  attempt,
+  type Batch,
+  type Care,
+  keepBooks,
+  type Moment,
+  noCounts,
+  type Writer,
+  type Written,
+  withCare,
+  writeBatch,
+} from '../commit/commit.ts';
+import type { Reject } from '../commit/rejects.ts';
+import { type Client, isOfRecord, transaction } from '../database/pool.ts';
+import { type Reply, trueByOf, type Unreadable } from '../http/request.ts';
+import type { Ms } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import { beginAgain } from '../runs/ranges.ts';
+import type { Counts } from '../runs/runs.ts';
+import { detailBatch, driftOf, driftOfTaken, type Members, rejectOf, singleBatch } from './batch.ts';
+import { buryTicket, claimMessages, nameThem, type Waiting } from './waiting.ts';
+
+export type Detail = DetailStream<Row, Row>;
+
+/**
+ * The record and its members in one transaction, or a reject of it: what fails about one ticket stops no other. Answers whether the members are as new as the record; if not, it still
+ * waits.
+ */
+export async function commitDetail(
+  ctx: Context,
+  claim: Claim,
+  stream: Detail,
+  reply: Reply<Row>,
+  ticket: Wanted,
+): Promise<boolean> {
+  const credits = ctx.helpdesk.send.takeCredits();
+  try {
+    return await commitWhole(ctx, claim, stream, reply, ticket, credits);
+  } catch (error) {
+    if (!isOfRecord(error)) throw error;
+    const refused = { recordId: ticket.id, askId: ticket.id, reason: error.message, payload: reply.text };
+    await transaction(ctx.pg, client =>
+      keepBooks(
+        client,
+        claim,
+        { nowMs: ctx.clock.now(), asOfMs: reply.asOf },
+        {
+          counts: { ...noCounts(), rejected: 1, credits },
+          rejects: [refused],
+          stored: [],
+          drift: [],
+        },
+      ),
+    );
+    return false;
+  }
+}
+
+async function commitWhole(
+  ctx: Context,
+  claim: Claim,
+  stream: Detail,
+  reply: Reply<Row>,
+  ticket: Wanted,
+  credits: number,
+): Promise<boolean> {
+  const sourceMs = reply.clockMovedMs === undefined ? ctx.helpdesk.send.sourceNow() : undefined;
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply), sourceMs };
+  const found = await membersOf(stream, reply);
+  return withCare(ctx.pg, async (client, care) => {
+    const written = await writeDetail(client, claim, stream, { reply, found }, ticket, at, care);
+    const { current, seen, counts, refused, members, unreadable, takenOver, mayClear } = written;
+    const drift = [
+      ...(found?.drift ?? []),
+      ...driftOf(stream, members, unreadable, counts.cleaned > 0),
+      ...driftOfTaken(stream, takenOver),
+    ];
+    await keepBooks(client, claim, at, {
+      counts: { ...counts, seen, rejected: refused.length, credits },
+      rejects: refused,
+      // A reply that replaced nothing settles nothing.
+      stored: current && mayClear ? [ticket.id] : [],
+      drift: drift.map(one => ({ ...one, of: ticket.id })),
+    });
+    if (claim.again) await beginAgain(client, claim, reply.asOf);
+    const [record] = reply.records;
+    return current && reply.asOf >= (record ? stream.version(record) : 0);
+  });
+}
+
+/** The record whose members are wanted. */
+export type Wanted = Pick<Waiting, 'id' | 'due'>;
+
+export interface WrittenDetail {
+  /** Its members are those of the reply now. */
+  readonly current: boolean;
+  /** Members that came. */
+  readonly seen: number;
+  readonly counts: Omit<Counts, 'credits'>;
+  readonly refused: readonly Reject[];
+  readonly members: readonly Row[];
+  readonly unreadable: readonly Unreadable[];
+  readonly takenOver: Written['takenOver'];
+  /** Whether there may be rejects of the members, which what was stored clears. */
+  readonly mayClear: boolean;
+}
+
+/** The members that a reply shows, if its record can be read. */
+export async function membersOf(stream: Detail, { records: [record], text }: Reply<Row>): Promise<Members | undefined> {
+  return record && detailBatch(stream, record, text);
+}
+
+/** The rows of it, without the books. */
+export async function writeDetail(
+  client: Client,
+  writer: Writer,
+  stream: Detail,
+  { reply, found }: { readonly reply: Reply<Row>; readonly found: Members | undefined },
+  ticket: Wanted,
+  at: Moment,
+  care: Care,
+): Promise<WrittenDetail> {
+  const [record] = reply.records;
+  const whole = singleBatch(stream.of, reply);
+  const unreadable = [...reply.unreadable, ...(found?.unreadable ?? [])];
+  const counts = noCounts();
+  const refused = unreadable.map(one => rejectOf(one, found?.batch ?? whole, ticket.id));
+  let current = false;
+  let takenOver: Written['takenOver'] = {};
+  let mayClear = true;
+  if (record && found) {
+    const parent = await writeBatch(client, writer, parentBatch(stream, reply, care), at, care);
+    refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
+    counts.cleaned += parent.counts.cleaned;
+    const updatedMs = stream.version(record);
+    const isAhead = at.trueByMs !== undefined && updatedMs >= at.trueByMs;
+    const claimed = { id: record.id, updatedMs, asOfMs: reply.asOf, isAhead };
+    const taken = await claimMessages(client, writer, claimed, at.nowMs, at.sourceMs);
+    current = taken !== undefined;
+    if (taken) {
+      const batch = taken.first ? { ...found.batch, parents: [] } : found.batch;
+      const written = await writeBatch(client, writer, batch, at, care);
+      add(counts, written.counts);
+      refused.push(...written.rejects.map(reject => ({ ...reject, askId: ticket.id })));
+      takenOver = written.takenOver;
+      mayClear = written.mayClear.rejects;
+    }
+    for (const name of stream.names) {
+      if (ticket.due[name.embed].length === 0) continue;
+      const mentioned = name.mentioned(record).map(id => cleanText(id).text);
+      const asked = ticket.due[name.embed].filter(id => mentioned.includes(id));
+      const left = new Set(asked);
+      for (const { text, cleaned, shows } of nameTexts(name, reply, care)) {
+        const some = shows === undefined ? [...left] : [];
+        const give = () => nameThem(client, writer.account, name.upsert, { text, asked: some, at });
+        const refusal = care === 'one by one' ? await attempt(client, give) : await give();
+        if (refusal) refused.push({ askId: ticket.id, reason: refusal.message, payload: text });
+        if (refusal && shows !== undefined) left.delete(shows);
+        counts.cleaned += cleaned;
+      }
+    }
+  }
+  const seen = found ? found.members.length + found.unreadable.length : 0;
+  return { current, seen, counts, refused, members: found?.members ?? [], unreadable, takenOver, mayClear };
+}
+
+/** The record without its members and names, where they might be what PostgreSQL refuses. */
+function parentBatch(stream: Detail, reply: Reply<Row>, care: Care): Batch {
+  if (care === 'as it came') return singleBatch(stream.of, reply);
+  const others = new Set<string>([stream.membersField, ...stream.names.map(name => name.embed)]);
+  return singleBatch(stream.of, { ...reply, text: keepFields(reply.text, field => !others.has(field)) });
+}
+
+function keepFields(json: string, keep: (field: string) => boolean): string {
+  return objectOf([...fieldsOf(json)].filter(([field]) => keep(field)));
+}
+
+function idIn(json: string): string {
+  const id = fieldsOf(json).get('id');
+  return id?.startsWith('"') ? cleanText(JSON.parse(id)).text : '';
+}
+
+interface NamePart {
+  readonly text: string;
+  readonly cleaned: number;
+  /** The id of the one name in it; undefined for the part by which all that was asked for counts as asked. */
+  readonly shows?: string;
+}
+
+/** The names that ride along. One by one they are parts. */
+function nameTexts(name: Name<Row>, reply: Reply<Row>, care: Care): NamePart[] {
+  if (care === 'as it came') return [{ text: reply.text, cleaned: 0 }];
+  const shown = fieldsOf(reply.text).get(name.embed) ?? 'null';
+  const field = (text: string) => cleanJson(objectOf([[name.embed, text]]));
+  if (care === 'cleaned') return [field(shown)];
+  const isMany = shown.startsWith('[');
+  const each = (isMany ? elementsOf(shown) : [shown]).map(one => ({
+    ...field(isMany ? `[${one}]` : one),
+    shows: idIn(one),
+  }));
+  return [...each, field('null')];
+}
+
+/** The tombstone of a record that the source no longer has, and of its members. */
+export async function bury(ctx: Context, claim: Claim, id: string, asOfMs: Ms): Promise<void> {
+  const at = { nowMs: ctx.clock.now(), asOfMs };
+  const gone = { byMs: goneBy(ctx, asOfMs), lookbackMs: ctx.helpdesk.lookbackMs };
+  const credits = ctx.helpdesk.send.takeCredits();
+  await transaction(ctx.pg, async client => {
+    const deleted = await buryTicket(client, claim, id, asOfMs, new Date(at.nowMs), gone);
+    await keepBooks(client, claim, at, {
+      counts: { ...noCounts(), deleted, credits },
+      rejects: [],
+      stored: [id],
+      drift: [],
+    });
+  });
+}
+
+/** By when what was just said to be gone was gone, by the source's clock: its second is over when the next one begins. */
+export const goneBy = ({ helpdesk }: Context, asOfMs: Ms): Ms =>
+  Math.max(helpdesk.send.sourceNow() ?? 0, asOfMs) + 1000;

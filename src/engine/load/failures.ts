@@ -1,0 +1,27 @@
+/** What is written down of a request by id that failed. */
+import type { Context } from '../../app/context.ts';
+import { keepBooks, noCounts } from '../commit/commit.ts';
+import { transaction } from '../database/pool.ts';
+import type { Claim } from '../runs/claims.ts';
+
+/** Credits that no page accounts for yet: a job reads from one of the sources. */
+export const takeCredits = ({ helpdesk, books }: Context): number =>
+  helpdesk.send.takeCredits() + books.send.takeCredits();
+
+/** A request by id that failed stops nobody: it is due again later. One for what is gone is over. */
+export async function noteFailure(
+  ctx: Context,
+  claim: Claim,
+  what: { askId: string; reason: string; gone?: boolean } | { stored: readonly string[] },
+): Promise<void> {
+  const credits = takeCredits(ctx);
+  const at = { nowMs: ctx.clock.now(), asOfMs: 0 };
+  await transaction(ctx.pg, client =>
+    keepBooks(client, claim, at, {
+      counts: { ...noCounts(), credits },
+      rejects: 'askId' in what ? [{ recordId: what.askId, ...what }] : [],
+      stored: 'stored' in what ? what.stored : [],
+      drift: [],
+    }),
+  );
+}

@@ -1,0 +1,333 @@
+/**
+ * The loop that reads a list stream: ask, read, commit, and what the page proves in the same transaction. How the list
+ * is read (which request comes next, what is proven) is the stream's own, pure, in reading/.
+ */
+
+import type { Context } from '../../app/context.ts';
+import { ClockMoved, Gone, Retry } from '../../errors.ts';
+import type { ListStream, Row } from '../../sources/source.ts';
+import { count } from '../../words.ts';
+import type { Lane } from '../budget/budget.ts';
+import {
+  type Batch,
+  type Bookkeeping,
+  keepBooks,
+  mayClearAll,
+  noCounts,
+  withCare,
+  writeBatch,
+} from '../commit/commit.ts';
+import { dueRejects, openSince } from '../commit/rejects.ts';
+import { nextHole, readPosition } from '../coverage/coverage.ts';
+import { knownCuts } from '../coverage/partitions.ts';
+import { copiesDiffer, hasRipe, settleCrowds, takenBack } from '../coverage/ties.ts';
+import { type Client, transaction } from '../database/pool.ts';
+import { clearSuspects, suspectLate } from '../deletions/candidates.ts';
+import { type Reply, trueByOf, type Unreadable } from '../http/request.ts';
+import type { Ask, Ms, Proof, Range, Walk } from '../reading/reading.ts';
+import type { Claim, Work } from '../runs/claims.ts';
+import { rangeOf } from '../runs/ranges.ts';
+import { batchBehind, driftOf, driftOfTaken, listBatch, pageOf, rejectOf, singleBatch } from './batch.ts';
+import { Commits, type Turn } from './commit-queue.ts';
+import { noteFailure } from './failures.ts';
+import { farFuture } from './waiting.ts';
+
+/** What could not be had, in words; undefined if nothing is missing. */
+export interface Outcome {
+  readonly partly?: string | undefined;
+}
+
+/** History gives way to what has just changed, and what looks again to both. */
+export function laneOf({ kind }: Claim): Lane {
+  if (kind === 'sweep' || kind === 'audit' || kind === 'verify') return 'sweep';
+  return kind === 'backfill' ? 'backfill' : 'fresh';
+}
+
+/** A page with a record that is unreadable and cannot be asked for by its id is asked for again this often. */
+const mostTries = 3;
+
+/** Extends the top of coverage of every list of the stream to now. */
+export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<Outcome> {
+  return readLists(
+    ctx,
+    claim,
+    stream,
+    async function* (list) {
+      const position = await readPosition(ctx.pg, claim, list, stream.fromTheBeginning);
+      if (!position.redundant) yield position;
+    },
+    readTakenBack,
+  );
+}
+
+/** A run of every minute that finds another one at the top of the stream leaves it to that one. */
+export async function isLeftToOthers(ctx: Context, work: Work): Promise<Outcome | undefined> {
+  return (await rangeOf(ctx.pg, work.run)).kind === 'fresh' ? { partly: undefined } : undefined;
+}
+
+/** Fills the holes of the run's range: the newest first, each one ascending, which is the only safe order. */
+export async function backfillList<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<Outcome> {
+  return readLists(ctx, claim, stream, async function* (list) {
+    // One that cannot be filled is left behind, until the next backfill.
+    for (let beforeMs = farFuture; ; ) {
+      const hole = await nextHole(ctx.pg, claim, list, stream.fromTheBeginning === true, beforeMs);
+      if (hole === undefined) return;
+      yield { fromMs: hole.from, untilMs: hole.to, walk: hole.walk };
+      beforeMs = hole.from;
+    }
+  });
+}
+
+/** What is to be read of a list: from here to the end, or to the end of a hole. */
+interface Part {
+  readonly fromMs: Ms;
+  readonly untilMs?: Ms;
+  readonly firstLoad?: boolean;
+  readonly walk: Walk | undefined;
+}
+
+/** Reads the parts of each list, then asks again for what was rejected. */
+async function readLists<T extends Row>(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<T>,
+  partsOf: (list: string) => AsyncIterable<Part>,
+  afterwards?: typeof readTakenBack,
+): Promise<Outcome> {
+  const started = new Date(ctx.clock.now());
+  const holes: string[] = [];
+  let asOf = Infinity;
+  for (const { name } of stream.lists) {
+    for await (const part of partsOf(name)) {
+      const read = await readPart(ctx, claim, stream, name, part);
+      holes.push(...read.holes);
+      asOf = Math.min(asOf, read.asOf);
+    }
+  }
+  if (afterwards) holes.push(...(await afterwards(ctx, claim, stream, asOf)));
+  await askAgain(ctx, claim, stream);
+  const rejects = await openSince(ctx.pg, claim, started);
+  const missing = [...holes, ...(rejects > 0 ? [`${count(rejects, 'record')} could not be stored`] : [])];
+  return { partly: missing.length > 0 ? missing.join('; ') : undefined };
+}
+
+/**
+ * Crowds that are certain now, all their lists having been read to the end as of `asOf`, and those that are not: these are
+ * read again, once. Answers which holes stay.
+ */
+async function readTakenBack<T extends Row>(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<T>,
+  asOf: Ms,
+): Promise<string[]> {
+  const knownMs = asOf - ctx.helpdesk.lookbackMs;
+  if (await hasRipe(ctx.pg, claim, knownMs)) await takeBack(ctx, claim, knownMs);
+  const holes: string[] = [];
+  const parts = await takenBack(ctx.pg, claim);
+  for (const { list, from, to } of parts) {
+    const part = { fromMs: from, untilMs: to, walk: undefined };
+    holes.push(...(await readPart(ctx, claim, stream, list, part)).holes);
+  }
+  const left = parts.length === 0 || holes.length > 0 ? [] : await takenBack(ctx.pg, claim);
+  return [...holes, ...left.map(({ list, from }) => `${list} list, ${new Date(from).toISOString()}: ${copiesDiffer}`)];
+}
+
+async function takeBack(ctx: Context, claim: Claim, knownMs: Ms): Promise<void> {
+  const at = { nowMs: ctx.clock.now(), asOfMs: knownMs };
+  const credits = ctx.helpdesk.send.takeCredits();
+  await transaction(ctx.pg, async client => {
+    await keepBooks(client, claim, at, { counts: { ...noCounts(), credits }, rejects: [], stored: [], drift: [] });
+    await settleCrowds(client, claim, knownMs, new Date(at.nowMs));
+  });
+}
+
+/** Answers which holes it had to leave, and when its last page was true. */
+async function readPart<T extends Row>(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<T>,
+  list: string,
+  { fromMs, untilMs, firstLoad = false, walk }: Part,
+): Promise<{ holes: string[]; asOf: Ms }> {
+  const { lookbackMs } = ctx.helpdesk;
+  const { type: types } = stream.enumerations;
+  const cuts = types && (await knownCuts(ctx.pg, claim, types));
+  const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad, walk, until: untilMs, cuts });
+  const holes: string[] = [];
+  let seen = 0;
+  let asOf = Infinity;
+  let claimed: Range | undefined;
+  let before: Reply<T> | undefined;
+  const told = new Set<string>();
+  const commits = new Commits();
+  try {
+    for (let step = reading.next(); !step.done; ) {
+      ctx.signal.throwIfAborted();
+      const { ask } = step.value;
+      const reply = await requestPage(ctx, claim, stream, list, ask);
+      step = reading.next(pageOf(stream, reply, ask.order));
+      const proven = step.done ? step.value : step.value.proof;
+      const proof = added(proven, claimed);
+      claimed = proven.covered ?? claimed;
+      asOf = reply.asOf;
+      // What a count takes in that is not of the list's own order has partly been seen.
+      const expected = reply.total === undefined || ask.order ? undefined : seen + reply.total;
+      const redundant = list === stream.lists[0].name ? shownFirst(stream, reply.records, told) : [];
+      const credits = ctx.helpdesk.send.takeCredits();
+      const page = { list, proof, redundant, expected, until: untilMs, credits };
+      const batch = commits.idle ? listBatch(stream, ask, reply) : batchBehind(before, stream, ask, reply);
+      // What both show and not alike is stored in its order.
+      if (batch === undefined) await commits.done();
+      await commits.room();
+      commits.begin(turn =>
+        commitRecords(ctx, claim, stream, reply, batch ?? listBatch(stream, ask, reply), { ...page, turn }),
+      );
+      // The stream ends here: nothing more is asked for.
+      if (reply.clockMovedMs !== undefined) await commits.done();
+      before = reply;
+      if (proof.hole) holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
+      seen += reply.arrived;
+    }
+  } catch (error) {
+    // That is why the reading ended, whatever becomes of the pages that are on their way.
+    await commits.done().catch(() => {});
+    throw error;
+  }
+  await commits.done();
+  return { holes, asOf };
+}
+
+/** Lists that these records show to be redundant: each is told once. */
+function shownFirst<T extends Row>(stream: ListStream<T>, records: readonly T[], told: Set<string>): string[] {
+  const shown = stream.lists.filter(({ name, shows }) => shows && !told.has(name) && records.some(shows));
+  for (const { name } of shown) told.add(name);
+  return shown.map(({ name }) => name);
+}
+
+/** What a proof adds to what was claimed before: what another run has taken back meanwhile is not claimed again. */
+function added(proof: Proof, claimed: Range | undefined): Proof {
+  const { covered } = proof;
+  if (!claimed || covered?.from !== claimed.from) return proof;
+  return { ...proof, covered: { from: claimed.to, to: Math.max(claimed.to, covered.to) } };
+}
+
+/**
+ * The page, read again while a record in it is unreadable and cannot be asked for by its id. Such slips differ from
+ * reading to reading: what each one shows whole is kept.
+ */
+export async function requestPage<T extends Row>(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<T>,
+  list: string,
+  ask: Ask,
+): Promise<Reply<T>> {
+  const cannotBeAskedFor = ({ id }: Unreadable) => id === undefined || stream.get === undefined;
+  for (let tries = 1; ; tries++) {
+    const reply = await ctx.helpdesk.send(stream.request(list, ask), { lane: laneOf(claim), signal: ctx.signal });
+    if (tries === mostTries || !reply.unreadable.some(cannotBeAskedFor)) return reply;
+    await commitRecords(ctx, claim, stream, reply, listBatch(stream, ask, reply), {}, cannotBeAskedFor);
+  }
+}
+
+/**
+ * The rows of a batch with everything that is written down beside them. Where the source's clock has moved only the rows
+ * count, and it throws when they are there: the stream ends.
+ */
+export async function commitRecords<T extends Row>(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<T>,
+  reply: Reply<T>,
+  batch: Batch,
+  {
+    more,
+    turn,
+    credits = ctx.helpdesk.send.takeCredits(),
+    ...books
+  }: Pick<Bookkeeping, 'list' | 'proof' | 'redundant' | 'expected' | 'until'> & {
+    /** What follows from the rows, in their transaction; done again where that is made again. `stored`: their ids. */
+    more?: (client: Client, stored: readonly string[]) => Promise<void>;
+    turn?: Turn;
+    /** What the reply cost; what was used since anybody last asked unless told. */
+    credits?: number;
+  },
+  passedOver: (unreadable: Unreadable) => boolean = () => false,
+): Promise<void> {
+  const sourceMs = reply.clockMovedMs === undefined ? ctx.helpdesk.send.sourceNow() : undefined;
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply), sourceMs };
+  const unreadable = reply.unreadable.filter(one => !passedOver(one)).map(one => rejectOf(one, batch));
+  const clockMoved = reply.clockMovedMs === undefined ? undefined : spanOf(reply.clockMovedMs);
+  await withCare(ctx.pg, async (client, care) => {
+    const { counts, rejects, takenOver, mayClear } =
+      batch.records.length > 0
+        ? await writeBatch(client, claim, batch, at, care)
+        : { counts: noCounts(), rejects: [], takenOver: {}, mayClear: mayClearAll };
+    await turn?.();
+    const refused = [...unreadable, ...rejects];
+    const ids = batch.records.map(({ id }) => id);
+    if (mayClear.suspects) {
+      const shown = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
+      await clearSuspects(client, claim, shown, reply.asOf);
+    }
+    const failed = new Set(rejects.map(({ recordId }) => recordId));
+    if (clockMoved === undefined)
+      await more?.(
+        client,
+        ids.filter(id => !failed.has(id)),
+      );
+    if (isLate(ctx, reply))
+      await suspectLate(client, claim, ids, { asOfMs: reply.asOf, lookbackMs: ctx.helpdesk.lookbackMs });
+    await keepBooks(client, claim, at, {
+      counts: {
+        ...counts,
+        seen: reply.arrived,
+        // What the page before shows alike is not stored again.
+        unchanged: counts.unchanged + reply.records.length - batch.records.length,
+        rejected: refused.length,
+        credits,
+      },
+      rejects: refused,
+      stored: mayClear.rejects ? ids : [],
+      drift: [
+        ...driftOf(stream, reply.records, reply.unreadable, counts.cleaned > 0),
+        ...driftOfTaken(stream, takenOver),
+        ...(clockMoved === undefined ? [] : [{ kind: 'clock' as const, path: '', value: clockMoved, seen: 1 }]),
+      ],
+      ...(clockMoved === undefined ? books : {}),
+    });
+  });
+  if (stream.name === 'tickets') ctx.helpdesk.stored.ring();
+  // What a reading has proven is as of one clock, so it ends here.
+  if (clockMoved !== undefined) throw new ClockMoved(clockMoved);
+}
+
+/** +1 h, −10.5 min */
+function spanOf(ms: Ms): string {
+  const size = Math.abs(ms);
+  const [unit, unitMs] = size < 90_000 ? ['s', 1000] : size < 3_570_000 ? ['min', 60_000] : ['h', 3_600_000];
+  return `${ms < 0 ? '−' : '+'}${Math.round((10 * size) / unitMs) / 10} ${unit}`;
+}
+
+/** Whoever was suspended with a page in hand may have missed what became of its rows. */
+const lateMs = 10_000;
+const isLate = ({ helpdesk }: Context, { asOf }: { asOf: Ms }): boolean =>
+  (helpdesk.send.sourceNow() ?? asOf) - asOf > lateMs;
+
+/** What was rejected, now or earlier, is asked for by id; it may have been a slip of that one reply. */
+async function askAgain<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<void> {
+  const { get } = stream;
+  if (get === undefined) return;
+  for (const id of await dueRejects(ctx.pg, claim, new Date(ctx.clock.now()))) {
+    ctx.signal.throwIfAborted();
+    try {
+      const reply = await ctx.helpdesk.send(get(id), { lane: laneOf(claim), signal: ctx.signal });
+      await commitRecords(ctx, claim, stream, reply, singleBatch(stream, reply), {});
+    } catch (error) {
+      if (error instanceof Gone) await noteFailure(ctx, claim, { stored: [id] });
+      else if (error instanceof Retry) await noteFailure(ctx, claim, { askId: id, reason: error.message });
+      else throw error;
+    }
+  }
+}

@@ -1,0 +1,412 @@
+/**
+ * Which tickets wait for their messages is derived from the tickets themselves (a partial index), not kept in a queue:
+ * nothing can be forgotten in it. A ticket that could not be read waits under an open reject until that is due.
+ */
+import type pg from 'pg';
+import { noteAges } from '../commit/change-latency.ts';
+import type { Writer } from '../commit/commit.ts';
+import { keepChanges } from '../commit/merge.ts';
+import type { Client } from '../database/pool.ts';
+import type { Ms } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+
+/** Holds nothing back. */
+export const farFuture = Date.UTC(9999, 0);
+
+const waits = `t.account_id = $1 and (t._messages_as_of is null or t._messages_as_of < t.updated_at) and t._deleted_at is null`;
+
+export interface Waiting {
+  id: string;
+  updatedMs: Ms;
+  /** What the ticket mentions and nobody has asked the name of, or not for a while (renames are not announced). */
+  due: { labels: string[]; inbox: string[] };
+}
+
+export interface When {
+  /** A change after this is left alone: its second is not over, and would have to be paid for again. */
+  ripeMs: Ms;
+  /** A date beyond this is wrong: the ticket is read once, and never again for its date's sake. */
+  futureMs: Ms;
+  /** A version whose last failure is younger than this run is left to the end of it; a newer one is not. */
+  startedMs: Ms;
+  /** Names that were last shown before this are due. */
+  namesMs: Ms;
+}
+
+const due = `
+    array(select l.id from helpdesk.labels l
+      where l.account_id = t.account_id and l.id = any(t.label_ids) and (l._observed_at is null or l._observed_at < $6)) as labels,
+    array(select i.id from helpdesk.inboxes i
+      where i.account_id = t.account_id and i.id = t.inbox_id and (i._observed_at is null or i._observed_at < $6)) as inbox`;
+
+/** By update time, from (including) to (excluding). */
+export interface Scope {
+  readonly fromMs?: Ms | undefined;
+  readonly toMs?: Ms | undefined;
+}
+
+const bounds = ({ fromMs, toMs }: Scope) => [
+  fromMs === undefined ? '-infinity' : new Date(fromMs),
+  toMs === undefined ? 'infinity' : new Date(toMs),
+];
+
+const notFailing = `not exists (
+      select from sync.rejects r
+      where r.account_id = t.account_id and r.stream = $4 and r.ask_id = t.id and r.cleared_at is null
+        and r.next_try_at >= $5 and t._synced_at <= r.last_seen_at
+      offset 0)`;
+
+const updatedMs = 'extract(epoch from t.updated_at)::float8 * 1000 as updated_ms';
+
+const valuesOf = (claim: Pick<Claim, 'account' | 'stream'>, when: When) => [
+  claim.account,
+  new Date(when.ripeMs),
+  new Date(when.futureMs),
+  claim.stream,
+  new Date(when.startedMs),
+];
+
+interface Found {
+  id: string;
+  updated_ms: number;
+  labels: string[];
+  inbox: string[];
+}
+
+const waitingOf = ({ id, updated_ms, labels, inbox }: Found): Waiting => ({
+  id,
+  updatedMs: updated_ms,
+  due: { labels, inbox },
+});
+
+/** SQL: of a ticket that changed before this nobody expects that it is read at once. A day before the mirror began. */
+const recentFrom = `coalesce((select a.mirrored_since - interval '1 day' from sync.accounts a where a.account_id = $1), '-infinity')`;
+/** What changed so short a while ago can still be here in time: of that the oldest goes first, or the last of many would be late. */
+const youngMs = 90_000;
+const isOpen = `t.state in ('open', 'hold')`;
+
+/** The next tickets to be asked for: what has just changed, the oldest first; what was active lately; then what is open or held; then the rest; newest change first. */
+export async function nextWaiting(
+  db: pg.Pool,
+  claim: Pick<Claim, 'account' | 'stream'>,
+  when: When,
+  limit: number,
+  scope: Scope = {},
+): Promise<Waiting[]> {
+  const { rows } = await db.query<Found>({
+    name: 'next waiting',
+    text: `with young as materialized (${waitingPart(0, 't.updated_at >= $10', 'asc')}),
+        recent as materialized (${waitingPart(1, `t.updated_at < $10 and t.updated_at >= ${recentFrom}`)}),
+        open as materialized (${waitingPart(2, `t.updated_at < least($10, ${recentFrom}) and ${isOpen}`)}),
+        rest as (${waitingPart(
+          3,
+          `t.updated_at < ${recentFrom} and (${isOpen}) is not true
+          and (select count(*) from young) + (select count(*) from recent) + (select count(*) from open) < $7`,
+        )}),
+        t as (
+          select * from (select * from young union all select * from recent union all select * from open union all select * from rest) w
+          order by rank, place limit $7)
+      select t.id, ${updatedMs}, ${due}
+      from t order by t.rank, t.place`,
+    values: [
+      ...valuesOf(claim, when),
+      new Date(when.namesMs),
+      limit,
+      ...bounds(scope),
+      new Date(when.ripeMs - youngMs),
+    ],
+  });
+  return rows.map(waitingOf);
+}
+
+/** Each by the index of those that wait, from its newest change on: however many wait, no more is looked at than is asked for. */
+function waitingPart(rank: number, which: string, order: 'asc' | 'desc' = 'desc'): string {
+  const epoch = 'extract(epoch from t.updated_at)';
+  return `
+          select ${rank} as rank, ${order === 'asc' ? epoch : `-${epoch}`} as place, t.account_id, t.id, t.updated_at, t._messages_as_of, t.label_ids, t.inbox_id
+          from helpdesk.tickets t
+          where ${waits} and ${which} and (t.updated_at <= $2 or (t.updated_at > $3 and t._messages_as_of is null)) and ${notFailing}
+            and t.updated_at >= $8 and t.updated_at < $9
+          order by t.updated_at ${order}
+          limit $7`;
+}
+
+/**
+ * Beside a run `r` that reads again: the runs that do so from the same moment on, which are itself, what it goes on with, and the
+ * earliest that it joined.
+ */
+const besideAgain = `cross join lateral (
+  select array(
+    select o.id from sync.stored_runs o
+    where r.again and o.account_id = r.account_id and o.kind = r.kind and o.again and o.again_before = r.again_before) as runs
+  offset 0) a`;
+
+/** Was read before that, and not by them: of two replies on their way at once, one may prove less than the first one stored. */
+const notAgain = `t._messages_as_of < coalesce(r.again_before, 'infinity') and coalesce(t._messages_by <> all (a.runs), true)`;
+
+/** What a backfill of messages reads again: of the tickets in its range those that it has not read again yet. */
+export async function nextAgain(db: pg.Pool, claim: Claim, when: When, limit: number): Promise<Waiting[]> {
+  const { rows } = await db.query<Found>({
+    name: 'next again',
+    text: `select t.id, ${updatedMs}, ${due}
+      from sync.stored_runs r ${besideAgain} join helpdesk.tickets t using (account_id)
+      where r.id = $8 and t.account_id = $1 and t._deleted_at is null
+        and t.updated_at >= coalesce(r.since, '-infinity') and t.updated_at < coalesce(r.until, $3) and t.updated_at <= $2
+        and ${notAgain} and ${notFailing}
+      order by t.updated_at desc
+      limit $7`,
+    values: [...valuesOf(claim, when), new Date(when.namesMs), limit, claim.run],
+  });
+  return rows.map(waitingOf);
+}
+
+/** Whether a ticket waits, ripe or not; but for those that fail, and those that only a wrong date keeps waiting. */
+export async function anyWaiting(
+  db: pg.Pool,
+  claim: Pick<Claim, 'account' | 'stream'>,
+  when: When,
+  scope: Scope,
+): Promise<boolean> {
+  const [from, to] = bounds(scope);
+  const { rows } = await db.query<{ any: boolean }>(
+    `select exists (
+       select from helpdesk.tickets t
+       where ${waits} and (t.updated_at <= $3 or t._messages_as_of is null) and ${notFailing}
+         and t.updated_at >= $2 and t.updated_at < $6) as any`,
+    [claim.account, from, new Date(when.futureMs), claim.stream, new Date(when.startedMs), to],
+  );
+  return rows[0]!.any;
+}
+
+/** How many tickets a run that reads messages still has before it. */
+export async function countLeft(db: pg.Pool, run: number): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `select count(*) as n
+     from sync.stored_runs r ${besideAgain} join helpdesk.tickets t using (account_id)
+     where r.id = $1 and t._deleted_at is null
+       and (r.since is null or t.updated_at >= r.since) and (r.until is null or t.updated_at < r.until)
+       and (t._messages_as_of is null or t._messages_as_of < t.updated_at
+         or (r.again and ${notAgain}))`,
+    [run],
+  );
+  return rows[0]!.n;
+}
+
+const rankOf = (t: string) =>
+  `case when ${t}.updated_at >= ${recentFrom} then 0 when ${t}.state in ('open', 'hold') then 1 else 2 end`;
+
+/**
+ * Where a ticket stands among those that wait, in the order in which they are asked for; undefined if it does not. What has
+ * just changed moves too fast for it: there the newest counts as the first.
+ */
+export async function placeInQueue(
+  db: pg.Pool,
+  account: string,
+  id: string,
+): Promise<{ place: number; of: number } | undefined> {
+  const { rows } = await db.query<{ place: number; of: number }>(
+    `select (
+         select count(*) from helpdesk.tickets t
+         where ${waits} and (${rankOf('t')}, me.updated_at) < (${rankOf('me')}, t.updated_at)) + 1 as place,
+       (select count(*) from helpdesk.tickets t where ${waits}) as "of"
+     from helpdesk.tickets me
+     where me.account_id = $1 and me.id = $2 and exists (
+       select from helpdesk.tickets t where ${waits} and t.id = me.id)`,
+    [account, id],
+  );
+  return rows[0];
+}
+
+/** The earliest change that waits, ripe or not; undefined if none does. Cheap: it is asked for all the time. */
+export async function firstWaiting(
+  db: pg.Pool,
+  claim: Pick<Claim, 'account' | 'stream'>,
+  when: When,
+  scope: Scope = {},
+): Promise<Ms | undefined> {
+  const [from, to] = bounds(scope);
+  const { rows } = await db.query<{ updated_ms: number }>({
+    name: 'first waiting',
+    text: `select ${updatedMs} from helpdesk.tickets t
+     where ${waits} and (t.updated_at <= $3 or t._messages_as_of is null) and ${notFailing}
+       and t.updated_at >= $2 and t.updated_at < $6
+     order by t.updated_at
+     limit 1`,
+    values: [claim.account, from, new Date(when.futureMs), claim.stream, new Date(when.startedMs), to],
+  });
+  return rows[0]?.updated_ms;
+}
+
+/** Whether what `firstWaiting` has found may be asked for. */
+export const isRipe = (first: Ms | undefined, { ripeMs, futureMs }: When): boolean =>
+  first !== undefined && (first <= ripeMs || first > futureMs);
+
+/** Without what only a date beyond `futureMs` keeps waiting. */
+export async function countWaiting(
+  db: pg.Pool,
+  account: string,
+  futureMs: Ms = farFuture,
+  scope: Scope = {},
+): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `select count(*) as n from helpdesk.tickets t
+     where ${waits} and (t._messages_as_of is null or t.updated_at <= $2) and t.updated_at >= $3 and t.updated_at < $4`,
+    [account, new Date(futureMs), ...bounds(scope)],
+  );
+  return rows[0]!.n;
+}
+
+/**
+ * Takes the messages of a ticket as of now for its own, and answers whether none were known of it, so that none can have
+ * vanished. Undefined if the reply is older than what is known: an older
+ * ticket, an older as_of, or one from before its tombstone, replaces nothing. When they were read before, and by which run, is kept in sync.changes.
+ * Where that brings what waited for it, and `sourceMs`, the source's time, is told, its age is noted.
+ */
+export async function claimMessages(
+  client: Client,
+  { account, run }: Pick<Writer, 'account' | 'run'>,
+  ticket: { id: string; updatedMs: Ms; asOfMs: Ms; isAhead?: boolean },
+  nowMs: Ms,
+  sourceMs?: Ms,
+): Promise<{ first: boolean } | undefined> {
+  const claim = () =>
+    client.query<{ arrived: boolean; first: boolean }>({
+      name: 'claim messages',
+      // By the key, whatever the plan was made for (see sameKey), and then by place. Locked, so that it is not the row of before
+      // another reply about it.
+      text: `with before as (
+          select t.ctid as place, t._messages_as_of from helpdesk.tickets t
+          where t.account_id = $1 and t.id >= $2 and t.id <= $2
+          order by t.id limit 1 for no key update)
+        update helpdesk.tickets t set _messages_as_of = $4, _messages_by = $5::bigint
+        from before
+        where t.ctid = before.place and date_trunc('milliseconds', t.updated_at) <= $3
+          -- A ticket that is dated ahead of its reply proves nothing by its date: its row has to be that version.
+          and (not $7::boolean or date_trunc('milliseconds', t.updated_at) = $3)
+          and (t._messages_as_of is null or t._messages_as_of <= $4) and t._deleted_at is null
+        returning ${keepChanges('$6', '$4', '$5')}, before._messages_as_of is null and (
+            -- Of one that came back there may be some from before its tombstone.
+            select true from helpdesk.messages m where m.account_id = $1 and m.ticket_id >= $2 and m.ticket_id <= $2
+            order by m.ticket_id, m.position limit 1) is null as first,
+          t.updated_at > (select mirrored_since from sync.accounts where account_id = $1)
+            and t.updated_at <= $4 and (before._messages_as_of is null or before._messages_as_of < t.updated_at) as arrived`,
+      values: [
+        account,
+        ticket.id,
+        new Date(ticket.updatedMs),
+        new Date(ticket.asOfMs),
+        run,
+        new Date(nowMs),
+        ticket.isAhead ?? false,
+      ],
+    });
+  let { rows } = await claim();
+  // What another transaction wrote of it while the first one waited for the lock, only a second one sees.
+  if (rows.length === 0) ({ rows } = await claim());
+  const [claimed] = rows;
+  if (claimed?.arrived && sourceMs !== undefined)
+    await noteAges(client, { account, stream: 'messages' }, [ticket.updatedMs], sourceMs);
+  return claimed && { first: claimed.first };
+}
+
+/** As of when the messages of a ticket were read; nobody reads them anew before the transaction ends. */
+export async function lockMessages(client: Client, account: string, id: string): Promise<Date | undefined> {
+  const { rows } = await client.query<{ _messages_as_of: Date | null }>(
+    'select _messages_as_of from helpdesk.tickets where account_id = $1 and id = $2 for no key update',
+    [account, id],
+  );
+  return rows[0]?._messages_as_of ?? undefined;
+}
+
+/** By when it was created, where that is known. */
+const createdBy: Record<string, string> = { tickets: 'created_at', customers: '_created_before' };
+
+/** Whether the record was there at this time: it was created by then, or shown. Where no row says so, it was not. */
+export async function isOlder(
+  db: Pick<Client, 'query'>,
+  { account, stream }: Pick<Claim, 'account' | 'stream'>,
+  id: string,
+  ms: Ms,
+): Promise<boolean> {
+  const { rows } = await db.query<{ older: boolean }>(
+    `select exists (
+       select from helpdesk.${stream}
+       where account_id = $1 and id = $2 and least(${createdBy[stream] ?? '_observed_at'}, _observed_at) <= $3) as older`,
+    [account, id, new Date(ms)],
+  );
+  return rows[0]!.older;
+}
+
+/**
+ * A ticket that the source no longer has, verified by id. Were it to come back, its messages would be asked for anew. By
+ * `byMs` it was gone, by a clock that has a grain; what has become of it, the source may show a lookback late.
+ */
+export async function buryTicket(
+  client: Client,
+  { account, run }: Pick<Writer, 'account' | 'run'>,
+  id: string,
+  asOfMs: Ms,
+  now: Date,
+  { byMs, lookbackMs }: { byMs: Ms; lookbackMs: number } = { byMs: asOfMs, lookbackMs: 0 },
+): Promise<number> {
+  const by = new Date(byMs);
+  const { rowCount } = await client.query(
+    `update helpdesk.tickets set _deleted_at = $3, _synced_at = $4,
+       _deleted_after = least($3, greatest(_observed_at, _messages_as_of) - $6 * interval '1 millisecond'),
+       _messages_as_of = null, _messages_by = null
+     where account_id = $1 and id = $2 and _deleted_at is null and _observed_at <= $5
+     returning ${keepChanges('$4', 'null', '$7')}`,
+    [account, id, by, now, new Date(asOfMs), lookbackMs, run],
+  );
+  if (rowCount === 0) return 0;
+  await client.query('delete from helpdesk.ticket_labels where account_id = $1 and ticket_id = $2', [account, id]);
+  for (const table of ['helpdesk.messages', 'helpdesk.attachments']) {
+    await client.query(
+      `update ${table} set _deleted_at = $3, _synced_at = $4
+       where account_id = $1 and ticket_id = $2 and _deleted_at is null`,
+      [account, id, by, now],
+    );
+  }
+  return 1;
+}
+
+/**
+ * A ticket for each name that nobody has asked about, or not since `namesMs`, and that no ticket waiting has brought.
+ */
+export async function ticketsForNames(
+  db: pg.Pool,
+  account: string,
+  except: readonly string[],
+  namesMs: Ms,
+): Promise<{ id: string; due: { labels: string[]; inbox: string[] } }[]> {
+  const { rows } = await db.query<{ id: string; labels: string[]; inbox: string[] }>(
+    `select id, array_agg(label_id) filter (where label_id is not null) as labels,
+       array_agg(inbox_id) filter (where inbox_id is not null) as inbox
+     from (
+       select (select k.ticket_id from helpdesk.ticket_labels k join helpdesk.tickets t on (t.account_id, t.id) = (k.account_id, k.ticket_id)
+               where k.account_id = l.account_id and k.label_id = l.id and t._deleted_at is null and t.id <> all($2)
+               limit 1) as id,
+         l.id as label_id, null as inbox_id
+       from helpdesk.labels l where l.account_id = $1 and (l._observed_at is null or l._observed_at < $3)
+       union all
+       select (select t.id from helpdesk.tickets t
+               where t.account_id = i.account_id and t.inbox_id = i.id and t._deleted_at is null and t.id <> all($2)
+               limit 1),
+         null, i.id
+       from helpdesk.inboxes i where i.account_id = $1 and (i._observed_at is null or i._observed_at < $3)) mentioned
+     where id is not null
+     group by id`,
+    [account, except, new Date(namesMs)],
+  );
+  return rows.map(row => ({ id: row.id, due: { labels: row.labels ?? [], inbox: row.inbox ?? [] } }));
+}
+
+export async function nameThem(
+  client: Client,
+  account: string,
+  upsert: string,
+  values: { text: string; asked: readonly string[]; at: { nowMs: Ms; asOfMs: Ms } },
+): Promise<void> {
+  const { text, asked, at } = values;
+  await client.query(upsert, [text, account, new Date(at.nowMs), new Date(at.asOfMs), asked]);
+}

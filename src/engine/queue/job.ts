@@ -1,0 +1,19 @@
+/** What a job is: a name, the shape of its payload, and what it does. One file each in jobs/. */
+import type { z } from 'zod';
+import type { JobContext } from '../../app/context.ts';
+
+export interface JobDefinition<T> {
+  readonly name: string;
+  readonly payload: z.ZodType<T>;
+  readonly run: (ctx: JobContext, payload: T) => Promise<void>;
+}
+
+/** A definition whose payload has been checked against its own schema. */
+export interface Job {
+  readonly name: string;
+  readonly run: (ctx: JobContext, payload: unknown) => Promise<void>;
+}
+
+export function defineJob<T>({ name, payload, run }: JobDefinition<T>): Job {
+  return { name, run: (ctx, data) => run(ctx, payload.parse(data)) };
+}

@@ -1,0 +1,172 @@
+/**
+ * The schedule. Each replica has its own alarm clock (node-cron); which of them opens the run of a slot is decided in
+ * Postgres (warehouse/slots.ts). When an alarm rings, and now and then without one, the last slot that was due is looked
+ * up and taken, unless it has been: so a night that was missed is caught up, once, by whoever comes first.
+ */
+import { createTask, parse, type ScheduledTask, setLogger } from 'node-cron';
+import type { Times } from '../../app/config.ts';
+import type { Context } from '../../app/context.ts';
+import { streams } from '../../sources/index.ts';
+import type { SourceName } from '../http/request.ts';
+import { claimSlot, lastSlot, type Plan } from '../runs/slots.ts';
+
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+/** So far back a slot is looked for where none is known, and where nobody was there for long. */
+const longestMs = 32 * 24 * 60 * minuteMs;
+/** By so much clocks are put back anywhere on earth. */
+const putBackMs = [hourMs, hourMs / 2, 2 * hourMs];
+
+/**
+ * What is read when: each stream says whether it is among the `fresh` ones, the top of what moves, and the `nightly` ones.
+ * The night also sweeps what is due, and asks for the names that are, since nothing announces deletions, edits and renames.
+ * What is asked for by id follows by itself (see openWaiting in tend.ts).
+ */
+const plans: Record<'nightly' | 'fresh', Omit<Plan, 'streams'> & { schedule: 'nightly' | 'fresh' }> = {
+  nightly: {
+    schedule: 'nightly',
+    kind: 'nightly',
+    unless: ['nightly'],
+    sweeps: ['customers', 'tickets'],
+    names: 'messages',
+  },
+  fresh: { schedule: 'fresh', kind: 'fresh', unless: ['sync', 'fresh', 'nightly'] },
+};
+
+const allSources: ReadonlySet<SourceName> = new Set(streams.map(({ source }) => source));
+
+/** With the streams of these sources, in the order in which slots of one time are taken. */
+export function plansFor(sources: ReadonlySet<SourceName> = allSources): (Plan & { schedule: keyof typeof plans })[] {
+  return Object.values(plans).map(plan => {
+    const has = (name: string | undefined) => streams.some(one => one.name === name && sources.has(one.source));
+    const { sweeps, names, ...rest } = plan;
+    const read = streams.filter(one => sources.has(one.source) && one.schedule.includes(plan.schedule));
+    return {
+      ...rest,
+      streams: read.map(({ name }) => name),
+      ...(sweeps !== undefined && { sweeps: sweeps.filter(has) }),
+      ...(names !== undefined && has(names) && { names }),
+    };
+  });
+}
+
+const silent = { info() {}, warn() {}, error() {}, debug() {} };
+
+/** A plan with its times: when it is due, by node-cron's own judgement, so that there is one dialect of cron. */
+export interface Timetable {
+  readonly plan: Plan;
+  readonly expression: string;
+  readonly task: ScheduledTask;
+  /** The times of this minute at which it is due. */
+  dueIn(minute: number): number[];
+  /** The last time at or before `nowMs`, and later than `afterMs`, at which it was due. */
+  lastDue(nowMs: number, afterMs: number): number | undefined;
+}
+
+/** In the order in which slots of one time are taken: once a nightly run has been opened, a fresh one need not be. */
+export function timetables(times: Times, sources?: ReadonlySet<SourceName>, ring: () => void = () => {}): Timetable[] {
+  setLogger(silent);
+  return plansFor(sources)
+    .map(plan => ({ plan, expression: times[plan.schedule] }))
+    .filter(({ plan, expression }) => expression !== '' && plan.streams.length > 0)
+    .map(({ plan, expression }) => {
+      const task = createTask(expression, ring, { timezone: times.timeZone, suppressMissedWarning: true });
+      const { second, hour } = parse(expression);
+      const seconds = [...new Set(second)].sort((a, b) => a - b);
+      const everyHour = new Set(hour).size === 24;
+      const localTime = new Intl.DateTimeFormat('en-GB', {
+        timeZone: times.timeZone,
+        dateStyle: 'short',
+        timeStyle: 'medium',
+      });
+      /** Where clocks are put back, an hour comes twice: the night is not read twice for it. */
+      const isRepeated = (slot: number) =>
+        !everyHour && putBackMs.some(ms => localTime.format(slot) === localTime.format(slot - ms));
+      // In all seconds of a minute the rest of the local time is the same, so that one of them tells for all.
+      const askDueIn = (minute: number) => {
+        const slots = seconds.map(second => minute + second * 1000);
+        return task.match(new Date(slots[0]!)) && !isRepeated(slots[0]!) ? slots : [];
+      };
+      // Each look asks for the minutes of the last hour, and node-cron takes 0.04 ms for one.
+      const known = new Map<number, number[]>();
+      const dueIn = (minute: number) => {
+        const slots = known.get(minute) ?? askDueIn(minute);
+        if (known.size >= keptMinutes) known.clear();
+        known.set(minute, slots);
+        return slots;
+      };
+      const lastDue = (nowMs: number, afterMs: number) => {
+        for (
+          let minute = minuteOf(nowMs);
+          minute > Math.max(afterMs, nowMs - longestMs) - minuteMs;
+          minute -= minuteMs
+        ) {
+          const slot = dueIn(minute).findLast(slot => slot <= nowMs && slot > afterMs);
+          if (slot !== undefined) return slot;
+        }
+        return undefined;
+      };
+      return { plan, expression, task, dueIn, lastDue };
+    });
+}
+
+/** More than a look asks for. */
+const keptMinutes = 100;
+
+const minuteOf = (ms: number) => Math.floor(ms / minuteMs) * minuteMs;
+
+/** The next `count` slots after `nowMs`, which is now: node-cron has no other. Fewer where they are years apart and the clocks are being put back. */
+export function nextSlots({ task, dueIn, lastDue }: Timetable, count: number, nowMs: number): Date[] {
+  const nearMs = minuteOf(nowMs) + 2 * 24 * hourMs;
+  const slots: number[] = [];
+  for (let minute = minuteOf(nowMs); minute < nearMs && slots.length < count; minute += minuteMs)
+    slots.push(...dueIn(minute).filter(slot => slot > nowMs));
+  if (slots.length < count) {
+    // Of an hour that comes twice node-cron names either one, and never both: so only what is far away is asked of it.
+    const far = task.getNextRuns(count + 1).map(run => lastDue(run.getTime(), run.getTime() - 4 * hourMs)!);
+    slots.push(...far.filter(slot => slot >= nearMs));
+  }
+  void task.destroy();
+  return slots.slice(0, count).map(slot => new Date(slot));
+}
+
+export interface Schedule extends AsyncDisposable {
+  /** Takes the slots that are due and that nobody has taken. True if a run was opened. */
+  look(): Promise<boolean>;
+}
+
+/** `ring` is called when a slot may be due; `opener` is the number of this process in sync.workers. */
+export function keepSchedule(ctx: Context, times: Times, opener: number, ring: () => void): Schedule {
+  const all = timetables(times, ctx.sources, ring);
+  /** Up to when slots have been looked for, so that each time is looked at once. */
+  const lookedMs = new Map<Timetable, number>();
+  for (const { task } of all) void task.start();
+
+  async function lookAt(timetable: Timetable): Promise<boolean> {
+    const { plan, lastDue } = timetable;
+    const nowMs = ctx.clock.now();
+    const afterMs =
+      lookedMs.get(timetable) ??
+      (await lastSlot(ctx.pg, ctx.account, plan.schedule, new Date(nowMs)))?.slot.getTime() ??
+      0;
+    const slot = lastDue(nowMs, afterMs);
+    const claimed =
+      slot === undefined
+        ? undefined
+        : await claimSlot(ctx.pg, ctx.account, plan, new Date(slot), opener, new Date(nowMs));
+    lookedMs.set(timetable, slot ?? Math.max(afterMs, nowMs - hourMs));
+    if (claimed) ctx.log.info({ schedule: plan.schedule, slot: new Date(slot!), ...claimed }, 'slot taken');
+    return claimed !== undefined && 'run' in claimed;
+  }
+
+  return {
+    async look() {
+      let opened = false;
+      for (const timetable of all) opened = (await lookAt(timetable)) || opened;
+      return opened;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const { task } of all) await task.destroy();
+    },
+  };
+}

@@ -1,0 +1,174 @@
+/**
+ * From a class of failure to what BullMQ does with the job, in this one place. The run in the warehouse has the last word
+ * about the work; the queue only has to know whether the job is to be delivered again, and when.
+ */
+import { DelayedError, UnrecoverableError, WaitingError } from 'bullmq';
+import type { Context } from '../../app/context.ts';
+import {
+  awaySaid,
+  Busy,
+  exitCodes,
+  Fatal,
+  FencedOff,
+  Interrupted,
+  isAway,
+  Paused,
+  ShelfdeskError,
+  StreamFailed,
+} from '../../errors.ts';
+import { streams } from '../../sources/index.ts';
+import type { SourceName } from '../http/request.ts';
+import { untilBack } from '../outage.ts';
+import { type Claim, failUntaken } from '../runs/claims.ts';
+import type { Job } from './job.ts';
+import type { Delivery, JobQueue } from './queue.ts';
+
+/** How long a job waits for its turn before it looks again. */
+const busyMs = 1000;
+/** How often the database is looked for while it is away. */
+const awayMs = 1000;
+/** A queue that is away says so several times a second. */
+const quietMs = 60_000;
+
+/** Jobs at work in this process, by their ids. */
+export interface Jobs {
+  has(id: string): boolean;
+  /** What they have taken up. */
+  claims(): { job: string; claim: Claim }[];
+  /** Ends one, with this reason, at its next page, or where it waits for a credit. */
+  stop(id: string, why: Error): void;
+}
+
+/** Of who only watches. */
+export const noJobs: Jobs = { has: () => false, claims: () => [], stop: () => {} };
+
+export interface Working extends AsyncDisposable {
+  readonly jobs: Jobs;
+}
+
+interface AtWork {
+  readonly done: Promise<void>;
+  readonly stopping: AbortController;
+  claim?: Claim;
+}
+
+/**
+ * Takes jobs until it is disposed of, or the signal of `ctx` aborts: then those at work are handed over at their next page.
+ * `worker` is the number of this process in sync.workers; `afterEach` is called when a job has ended, however.
+ */
+export function work(
+  ctx: Context,
+  queue: JobQueue,
+  definitions: readonly Job[],
+  { worker, afterEach }: { worker: number; afterEach: () => void },
+): Working {
+  const byName = new Map(definitions.map(job => [job.name, job]));
+  const atWork = new Map<string, AtWork>();
+  const leaving = new AbortController();
+  const signal = AbortSignal.any([ctx.signal, leaving.signal]);
+
+  async function run(job: Delivery, token: string): Promise<void> {
+    const id = job.id!;
+    // One that is delivered anew while it is at work here, since the queue was away for a while, is the same work.
+    const begun = atWork.get(id) ?? begin(job, id);
+    try {
+      await begun.done;
+    } catch (error) {
+      await ended(job, token, error);
+    } finally {
+      if (atWork.get(id) === begun) atWork.delete(id);
+      afterEach();
+    }
+  }
+
+  function begin(job: Delivery, id: string): AtWork {
+    const stopping = new AbortController();
+    const onClaim = (claim: Claim) => {
+      begun.claim = claim;
+    };
+    const done = perform(job, id, { signal: AbortSignal.any([signal, stopping.signal]), onClaim });
+    const begun: AtWork = { done, stopping };
+    atWork.set(id, begun);
+    return begun;
+  }
+
+  async function perform(
+    job: Delivery,
+    id: string,
+    own: { signal: AbortSignal; onClaim: (claim: Claim) => void },
+  ): Promise<void> {
+    const definition = byName.get(job.name);
+    if (definition === undefined) throw new Error(`this version of Shelfdesk knows no job ${job.name}`);
+    const source = streams.find(({ name }) => name === job.data.stream)?.source;
+    if (source !== undefined && !ctx.sources.has(source)) throw notConfigured(source);
+    const helpdesk = { ...ctx.helpdesk, send: ctx.helpdesk.send.apart() };
+    const books = { ...ctx.books, send: ctx.books.send.apart() };
+    await definition.run({ ...ctx, ...own, helpdesk, books, claimant: { worker, job: id } }, job.data);
+  }
+
+  /** Throws what BullMQ understands; where it returns, the job is done. */
+  async function ended(job: Delivery, token: string, error: unknown): Promise<void> {
+    // Somebody else goes on with it, nobody is to, or it gets a new job when it is resumed: nothing failed.
+    if (error instanceof FencedOff || error instanceof Paused) return;
+    if (error instanceof Interrupted) {
+      await whenBack(() => job.moveToWait(token));
+      throw new WaitingError();
+    }
+    if (error instanceof Busy) {
+      await whenBack(() => job.moveToDelayed(ctx.clock.now() + busyMs, token));
+      throw new DelayedError();
+    }
+    // What people can mend, the run tells in a sentence; a bug is told with its stack.
+    const why = error instanceof StreamFailed ? error.cause : error;
+    const level = why instanceof ShelfdeskError ? 'debug' : 'error';
+    const { run, stream } = job.data;
+    ctx.log[level]({ job: job.name, run, stream, err: error }, 'a job failed');
+    if (!(error instanceof StreamFailed))
+      await whenBack(() => failUntaken(ctx.pg, job, new Date(ctx.clock.now()), error));
+    throw new UnrecoverableError(error instanceof Error ? error.message : String(error));
+  }
+
+  /** Until the database answers. What cannot be told for another reason leaves a failed job, which is added anew: not at once. */
+  function whenBack<T>(tell: () => Promise<T>): Promise<T> {
+    const rest = () => ctx.clock.sleep(awayMs, signal).catch(() => {});
+    const pause = async (error: Error) => {
+      if (signal.aborted) throw error;
+      await rest();
+    };
+    return untilBack(tell, pause).catch(async error => {
+      if (!signal.aborted) await rest();
+      throw error;
+    });
+  }
+
+  let toldMs = Number.NEGATIVE_INFINITY;
+  const taking = queue.work(run, error => {
+    const quiet = ctx.clock.monotonic() - toldMs < quietMs;
+    const what = isAway(error) ? awaySaid(error, 'the queue') : 'the queue is in trouble';
+    ctx.log[quiet ? 'debug' : 'warn']({ error: error.message }, `${what}; it is tried again`);
+    if (!quiet) toldMs = ctx.clock.monotonic();
+  });
+  let closed: Promise<void> | undefined;
+  const leave = () => {
+    leaving.abort(new Interrupted());
+    // Before a job that is handed over can be taken by this process again.
+    closed ??= taking.close(Promise.allSettled([...atWork.values()].map(({ done }) => done)));
+    return closed;
+  };
+  if (ctx.signal.aborted) void leave();
+  else ctx.signal.addEventListener('abort', () => void leave(), { once: true });
+  const jobs: Jobs = {
+    has: id => atWork.has(id),
+    claims: () => [...atWork].flatMap(([job, { claim }]) => (claim ? [{ job, claim }] : [])),
+    stop: (id, why) => atWork.get(id)?.stopping.abort(why),
+  };
+  return { jobs, [Symbol.asyncDispose]: leave };
+}
+
+/** The job is one of a run that another process opened, or this one when it had other settings. */
+const notConfigured = (source: SourceName) =>
+  new Fatal(
+    `the process that was to read it is not configured for ${source}`,
+    `Give all processes of this account the same settings: see ${source.toUpperCase()}_BASE_URL.`,
+    exitCodes.usage,
+  );

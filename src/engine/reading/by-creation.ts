@@ -1,0 +1,135 @@
+/**
+ * Reading a list in the order of creation, which cannot change: what moves in it are records that go away, and with
+ * `updatedSince` also records that come in when they are updated. As with the moving list only page 1 is read, of the
+ * request `since = C − 1 s`, where C is the second of the last record: each page shows everything from C on at one moment.
+ *
+ * Each proof covers just what its pages have shown, as of the earliest of them: [from, to) of creation, and everything
+ * that stood there then. Nothing younger than `as_of − lookback` is claimed. A time in the future is read like any other.
+ *
+ * A crowd of one second is read by pages, there and back, and here both readings must show the very same records, but
+ * for those that left between them. There something may be lost to one that left, back to one that came in: the first
+ * is in the one reading and not in the other, which is right; the second is the other way round, which is not.
+ *
+ * A crowd beyond paging is taken apart (apart.ts). Where that does not help, exactly this second is left as a hole.
+ *
+ * From the very beginning (`from` 0) the first request has no `since`, and whatever was created before 1970 counts as of
+ * 1970. Records that do not show when they were created are left out of the rows.
+ */
+import { readApart } from './partitions.ts';
+import {
+  endOf,
+  floorSecond,
+  type Ms,
+  type Page,
+  type Proof,
+  type ReadingOptions,
+  type Step,
+  secondMs,
+} from './reading.ts';
+import { disagreed, forwards, inOneOrder, inOrder, leaving, look, readCrowd, startsIn } from './tie.ts';
+
+export interface CreationOptions extends ReadingOptions {
+  /** Only what was last updated at this time or later. */
+  readonly updatedSince?: Ms | undefined;
+}
+
+export function* readByCreation(from: Ms, options: CreationOptions): Generator<Step, Proof, Page> {
+  const { updatedSince } = options;
+  const reading = readAscending(from, options);
+  let step = reading.next();
+  while (!step.done) {
+    const { ask, proof } = step.value;
+    const { since = beginning, ...more } = ask;
+    const page: Page = yield {
+      ask: { ...more, ...(since !== beginning && { since }), order: 'created', updatedSince },
+      proof,
+    };
+    const readable = page.rows.filter(({ time }) => !Number.isNaN(time));
+    const rows = readable.map(row => ({ ...row, time: Math.max(0, row.time) }));
+    step = reading.next({ ...page, rows, date: Infinity });
+  }
+  return step.value;
+}
+
+/** As `since`: none, with which everything is shown, also what has no time. */
+const beginning: Ms = -secondMs;
+
+/** The same, of a list that has no other order, no beginning but a negative second, and no future. */
+function* readAscending(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
+  const { perPage, lookbackMs, depth } = options;
+  const until = endOf(options);
+  /** What is claimed next begins here. */
+  let start = Math.max(0, floorSecond(from));
+  let since = start === 0 ? beginning : start - secondMs;
+  /** A second whose crowd is done with: if a page is full of it, `since` includes its own second. */
+  let left: Ms | undefined;
+  /** Everything before this has been read. */
+  let read = start;
+  /** Where a claim has stopped short of what was read; see moving-list.ts. */
+  let most = Infinity;
+  let proof: Proof = {};
+
+  /** All before `to` has been read: what of it has not been claimed yet, and may be. */
+  const claim = (to: Ms, asOf: Ms): Proof => {
+    const claimed = Math.min(to, most, until, floorSecond(asOf - lookbackMs));
+    if (claimed < to) most = claimed;
+    read = to;
+    if (claimed <= start) return {};
+    const covered = { from: start, to: claimed };
+    start = claimed;
+    return { covered, asOf };
+  };
+  const leave = (to: Ms, reason: string): Proof => {
+    const hole = leaving(Math.max(start, read), Math.min(to, until), reason);
+    start = Math.max(start, to);
+    return hole;
+  };
+
+  while (Math.max(start, read) < until) {
+    const page: Page = yield* inOrder({ since, page: 1, perPage }, proof);
+    const { ended, last } = look(page, options);
+    proof = {};
+    if (ended || last >= until) return claim(ended ? Infinity : last, page.asOf);
+
+    if (last - secondMs > since) {
+      proof = claim(last, page.asOf);
+      since = last - secondMs;
+    } else if (left === since && startsIn(page, since)) {
+      since += secondMs;
+    } else if (Number.isNaN(last)) {
+      // Records without a time come first. Whoever asks for any time is not shown them.
+      since = beginning + 1;
+    } else {
+      /** The first that is not done with: the one after `since`, or that itself. */
+      const second = Math.max(start, read);
+      const far: Page = yield* inOrder({ since, page: depth / perPage, perPage }, {});
+      const isDeep = far.arrived === perPage && look(far, options).last <= second;
+      const there = isDeep ? undefined : yield* forwards(since, [page], options);
+      if (there === undefined || (there.deep && there.before <= second)) {
+        const { asOf, failed } = yield* readApart(since, second, options);
+        if (failed !== undefined && since < second && startsIn(page, since)) {
+          // It includes its own second: without that one it may do.
+          since = second;
+          continue;
+        }
+        proof = failed === undefined ? claim(second + secondMs, asOf) : leave(second + secondMs, failed);
+        left = second;
+        since = second;
+      } else {
+        const { before, agreed, asOf } = yield* readCrowd(since, there, options, steady);
+        proof = agreed
+          ? claim(before, asOf)
+          : leave(before === Infinity ? floorSecond(asOf - lookbackMs) : before, disagreed('creation'));
+        if (before === Infinity) return proof;
+        since = before - secondMs;
+      }
+    }
+  }
+  return proof;
+}
+
+/** In one order, and nothing came in between a reading forwards and the one back that followed it. */
+function steady(there: readonly string[], back: readonly string[], backwardsLast: boolean): boolean {
+  const shown = new Set(there);
+  return backwardsLast && inOneOrder(there, back) && back.every(row => shown.has(row));
+}

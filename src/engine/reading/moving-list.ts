@@ -1,0 +1,219 @@
+/**
+ * Reading a list that is ordered by update time while it is being updated. Whoever pages through it loses records: one
+ * that was read is updated, jumps to the end, and everything behind it moves one place up, past the border of the page.
+ *
+ * So only page 1 is read, of a request that moves with what arrived (ascending is the only safe order):
+ *
+ *   since = U − 1 s    U: the second of the last record. Whether `since` includes its own second is not known; either
+ *                      way this request shows everything from U on. Everything before U is proven by the page.
+ *
+ * Nothing younger than `as_of − lookback` is claimed. A short page ends the list. So does one that reaches into the
+ * future (a wrong clock moves nothing): what follows it is read by pages, proves nothing, and is read by each run anew.
+ *
+ * Where one second, or two neighbouring ones, fill the page, the next request would be the same: then that request is
+ * read by pages, forwards to find where the crowd ends, and backwards over the same pages. Records leave the crowd (an
+ * update takes them to the end of the list), and then what lies behind moves towards page 1: a backward reading meets
+ * it, so it loses nothing in an order that stands still. That the order does stand still is checked: both readings must
+ * show what they share in the same order.
+ *
+ * Where paging does not reach the end of the crowd, everything that was updated since then is read in the order of
+ * creation, which cannot change. Begun at as_of S, that meets all that stood there at S, wherever later updates take it,
+ * and proves every update before S, less the lookback; from there the reading goes on. Its place is kept, so that a run
+ * that died goes on at the same second of creation. If that cannot be read either, exactly the crowded second of update
+ * is left as a hole.
+ *
+ * With `until` the reading is over with the first page that ends at `until` or later: it proves everything before. The
+ * source has no such filter, so the page may bring more than was wanted, which is not claimed. What was wanted and is
+ * updated meanwhile moves to the end of the list, where the reading of the top finds it.
+ */
+import { Fatal } from '../../errors.ts';
+import { readByCreation } from './by-creation.ts';
+import {
+  covering,
+  endOf,
+  floorSecond,
+  type Ms,
+  type Page,
+  type Proof,
+  type ReadingOptions,
+  type Step,
+  secondMs,
+  type Walk,
+} from './reading.ts';
+import {
+  type Crowd,
+  disagreed,
+  forwards,
+  inOneOrder,
+  inOrder,
+  leaving,
+  look,
+  type Reading,
+  readCrowd,
+  startsIn,
+} from './tie.ts';
+
+export function* readMovingList(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
+  const { perPage, lookbackMs, walk } = options;
+  const until = endOf(options);
+  /** What is claimed begins here; a hole moves it on. */
+  let start = floorSecond(from);
+  let since = Math.max(0, start - secondMs);
+  /** A second whose crowd is done with: if the next page shows it, `since` includes its own second. */
+  let left: Ms | undefined;
+  /** Everything before this has been read. */
+  let read = start;
+  /**
+   * Once a claim has stopped short of what was read, because that was too young, nothing beyond it is claimed: what
+   * shows up there later is not met any more, since the reading has moved on.
+   */
+  let most = Infinity;
+  /** Why a walk by creation did not help against the crowd of this second. */
+  let unwalkable: { readonly second: Ms; readonly reason: string } | undefined;
+  let proof: Proof = {};
+
+  /** All before `to` has been read: how far it may be claimed. */
+  const claim = (to: Ms, asOf: Ms): Ms => {
+    const claimed = Math.min(to, most, until, floorSecond(asOf - lookbackMs));
+    if (claimed < to) most = claimed;
+    read = to;
+    return claimed;
+  };
+
+  /** A walk is over that began at the top of what was claimed; `crowded` is the second that made it necessary. */
+  const walked = ({ asOf, failed }: Walked, crowded: Ms): void => {
+    proof = { walk: null };
+    if (failed !== undefined) {
+      unwalkable = { second: crowded, reason: failed };
+      return;
+    }
+    const claimed = Math.min(until, floorSecond(asOf - lookbackMs));
+    proof = { ...covering(start, claimed), ...proof };
+    if (claimed > crowded) {
+      start = Math.max(start, claimed);
+      read = start;
+      most = Infinity;
+      since = Math.max(since, start - secondMs);
+    } else {
+      // The crowd is too young to be claimed, but it has been read.
+      most = claimed;
+      read = crowded + secondMs;
+      left = crowded;
+      since = crowded;
+    }
+  };
+
+  // Of one that began in another place, or that proves nothing more, no use is made.
+  const isNeeded = walk?.updatedSince !== undefined && walk.updatedSince < start && endOf(walk) === until;
+  if (isNeeded && floorSecond(walk.asOf - lookbackMs) > start) walked(yield* walkByCreation(walk, options), start);
+
+  for (let requests = 0; Math.max(start, read) < until; requests++) {
+    // The second request tells how much there is, for a true percentage: a list of one page does not pay for it, nor
+    // does a bounded reading, since the count knows no bound.
+    const count = requests === 1 && until === Infinity && { count: true };
+    const page: Page = yield* inOrder({ since, page: 1, perPage, ...count }, proof);
+    const { ended, last } = look(page, options);
+    if (last >= until) return covering(start, claim(last, page.asOf));
+    if (ended) return yield* readFuture(since, [page], covering(start, claim(Infinity, page.asOf)), options);
+
+    if (left === since && startsIn(page, since)) {
+      proof = {};
+      since += secondMs;
+    } else if (last - secondMs > since) {
+      proof = covering(start, claim(last, page.asOf));
+      since = last - secondMs;
+    } else {
+      const there: Reading = yield* forwards(since, [page], options);
+      const top = Math.max(start, Math.min(read, most));
+      let over: Proof = {};
+      // Behind a hole above what is claimed, a claim would leave a gap.
+      if (there.deep && there.before !== unwalkable?.second && start <= most) {
+        const begun = { since: 0, asOf: Infinity, updatedSince: top - secondMs };
+        walked(yield* walkByCreation(begun, options), there.before);
+        if (there.before !== unwalkable?.second) continue;
+        over = proof;
+      }
+      const crowd: Crowd = yield* readCrowd(since, there, options, inOneOrder);
+      const unread = Math.max(start, read);
+      const to = claim(crowd.before, crowd.asOf);
+      proof = crowd.agreed
+        ? { ...over, ...covering(start, to), ...crowded(Math.max(start, since), to, crowd) }
+        : { ...over, ...leaving(unread, crowd.before === Infinity ? to : crowd.before, disagreed('update')) };
+      if (crowd.before === Infinity) return yield* readFuture(since, crowd.there, proof, options);
+      if (!crowd.agreed) start = crowd.before;
+      const again = crowd.inclusive ? crowd.before : crowd.before - secondMs;
+      if (!crowd.deep) since = crowd.before - secondMs;
+      else if (again > since) since = again;
+      else {
+        // The hole is exactly this second; what follows is read on.
+        left = crowd.before;
+        const reason = tooDeep(options, unwalkable?.second === left ? unwalkable.reason : undefined);
+        proof = { ...proof, ...leaving(Math.max(start, left), left + secondMs, reason) };
+        start = left + secondMs;
+        since = left;
+      }
+    }
+  }
+  return proof;
+}
+
+const tooDeep = ({ depth }: ReadingOptions, more: string | undefined) =>
+  [`more records with this update time than paging reaches (${depth})`, ...(more ? [more] : [])].join('; ');
+
+/** Copies of different age may have answered its pages: who was there is told, so that a member that had left tells of it. */
+function crowded(from: Ms, to: Ms, { pages }: Crowd): Proof {
+  if (to <= from) return {};
+  const ids = pages.flatMap(({ rows }) => rows.filter(({ time }) => time < to).map(({ id }) => id));
+  return { crowd: { from, to, ids: [...new Set(ids)], toldBy: Math.max(...pages.map(({ date }) => date)) } };
+}
+
+interface Walked {
+  /** Everything that had happened up to here has been met. */
+  readonly asOf: Ms;
+  /** What could not be read; then it was given up. */
+  readonly failed?: string;
+}
+
+/** What was updated since `updatedSince`, by creation, from `since` on: the beginning, or where it was left. */
+function* walkByCreation(
+  { since, asOf: begunAsOf, updatedSince }: Pick<Walk, 'since' | 'asOf' | 'updatedSince'>,
+  options: ReadingOptions,
+): Generator<Step, Walked, Page> {
+  const { until } = options;
+  const place = { page: 1, deep: true, updatedSince, ...(until !== undefined && { until }) };
+  let asOf = begunAsOf;
+  let reached = since;
+  let told: Proof = {};
+  const reading = readByCreation(since, { ...options, updatedSince, until: undefined, walk: undefined });
+  try {
+    for (let step = reading.next(); ; ) {
+      const { covered, hole } = step.done ? step.value : step.value.proof;
+      if (hole) return { asOf, failed: `by creation, ${new Date(hole.from).toISOString()}: ${hole.reason}` };
+      if (step.done) return { asOf };
+      if (covered) reached = covered.to;
+      if (asOf < Infinity) told = { walk: { since: reached, asOf, ...place } };
+      const page: Page = yield { ask: step.value.ask, proof: told };
+      asOf = Math.min(asOf, page.asOf);
+      step = reading.next(page);
+    }
+  } catch (error) {
+    if (!(error instanceof Fatal)) throw error;
+    return { asOf, failed: `by creation: ${error.message}` };
+  }
+}
+
+/** What follows these pages, where their last one ends the list without being short. */
+function* readFuture(
+  since: Ms,
+  pages: readonly Page[],
+  proof: Proof,
+  { perPage, depth }: ReadingOptions,
+): Generator<Step, Proof, Page> {
+  let untold = proof;
+  let newest = pages.at(-1)!;
+  for (let page = pages.length + 1; newest.arrived >= perPage && page * perPage <= depth; page++) {
+    newest = yield* inOrder({ since, page, perPage }, untold);
+    untold = {};
+  }
+  return untold;
+}

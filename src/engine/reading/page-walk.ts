@@ -1,0 +1,160 @@
+/**
+ * Reading a list that is ordered by creation time, which cannot change, where records do not show that time: a walk by
+ * pages, from the last page to the first. A deletion moves what lies behind it towards page 1, to pages that are still
+ * to come; new records are appended behind the last page. So a backward walk loses nothing (forwards, in a model with a
+ * deletion in 2 % of the requests, 306 of 500 walks lost records), and the newest come first.
+ *
+ * The count only says where to look for the list's end: while a page is full, the next one is asked for, since a count
+ * that was too small would leave out what stands behind it. What was passed going there is read again coming back.
+ *
+ * A walk proves nothing before its end; its place is kept, so that a run that died goes on at the same page. What was
+ * created since that run began is read behind it.
+ *
+ * Where the list is longer than paging reaches, the walk takes the part that it reaches, which is the oldest, and the
+ * next walk begins at a time whose first record was met in this one. That time is found by bisection with pages of one
+ * record, one credit each; Total-Count is not needed for it, which may well stop at the depth.
+ *
+ * With `until` the walk begins at the page that shows one of the first records of the request `since = until`. Whether
+ * that includes its own second or not, everything created before `until` stands before each of them. The difference of
+ * two counts only says where to look for that page. Where none of them is met, the walk begins at the end of the list.
+ */
+import { Fatal } from '../../errors.ts';
+import {
+  covering,
+  endOf,
+  floorSecond,
+  type Ms,
+  type Page,
+  type Proof,
+  type Range,
+  type ReadingOptions,
+  type Step,
+  secondMs,
+  type Walk,
+} from './reading.ts';
+
+export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
+  const { perPage, lookbackMs, depth } = options;
+  const until = endOf(options);
+  let start = floorSecond(from);
+  let since = Math.max(0, start - secondMs);
+  // One that begins beyond what is covered has a hole before it: where that ends is not known any more.
+  let walk = options.walk && options.walk.since <= start && endOf(options.walk) === until ? options.walk : undefined;
+  let resumed = walk !== undefined;
+  /** Behind a hole at the very beginning a walk's place would pass for that of a walk without the hole, and is not kept. */
+  let kept = true;
+  let proof: Proof = {};
+
+  while (Math.max(start, since) < until) {
+    /** The page that ends what is wanted, where this run has just found it. */
+    let end: Page | undefined;
+    if (walk === undefined) {
+      since = Math.max(since, start - secondMs);
+      // A first load is long: its first page asks for the count at once. Later the first page is mostly the only one.
+      const count = options.firstLoad === true && { count: true };
+      const first: Page = yield { ask: { since, page: 1, perPage, ...count }, proof };
+      /** The first records from `until` on. */
+      const beyond: Page | undefined =
+        first.arrived < perPage || until === Infinity
+          ? undefined
+          : yield { ask: { since: until, page: 1, perPage, count: true }, proof: {} };
+      const unwanted = new Set(beyond?.rows.map(({ id }) => id));
+      const ends = ({ arrived, rows }: Page) => arrived < perPage || rows.some(({ id }) => unwanted.has(id));
+      if (ends(first)) return { ...covering(start, claim(until, first.asOf, lookbackMs)), walk: null };
+      const all: Page = count ? first : yield { ask: { since, page: 1, perPage: 0, count: true }, proof: {} };
+      // Page 1 did not end it. Behind a count of whole pages the page that does is an empty one.
+      const wanted = beyond ? Math.max(perPage, counted(all) - counted(beyond)) : counted(all);
+      let page = Math.min(Math.floor(wanted / perPage) + 1, depth / perPage);
+      end = yield { ask: { since, page, perPage }, proof: {} };
+      while (!ends(end) && page * perPage < depth) {
+        end = yield { ask: { since, page: ++page, perPage }, proof: {} };
+      }
+      const { until: bound } = options;
+      walk = { since, asOf: first.asOf, page, deep: !ends(end), ...(bound !== undefined && { until: bound }) };
+    }
+    since = walk.since;
+    /** Place of each record that this walk has met; after a resumption, of the older part. */
+    const met = new Map<string, number>();
+    for (let page = walk.page; page >= 1; page--) {
+      const arrived: Page = end ?? (yield { ask: { since, page, perPage }, proof });
+      end = undefined;
+      arrived.rows.forEach((row, i) => {
+        met.set(row.id, (page - 1) * perPage + i);
+      });
+      // Page 1 stays the walk's place until the walk is over.
+      proof = kept ? { walk: { ...walk, page: Math.max(1, page - 1) } } : {};
+    }
+    const next: Next = walk.deep ? yield* split(walk, met, proof) : { since: Infinity };
+    if (next.hole && resumed) {
+      // What was walked before the resumption may lead on: the walk is begun anew.
+      proof = { walk: null };
+    } else {
+      const hole = next.hole && within(next.hole, start, until);
+      const to = Math.min(hole?.from ?? next.since, until);
+      const claimed = claim(to, walk.asOf, lookbackMs);
+      proof = { ...covering(start, claimed), ...(hole && { hole }), walk: null };
+      if (claimed === to) {
+        kept = hole === undefined || next.since > start;
+        if (hole) start = hole.to;
+        since = next.since;
+      } else {
+        // The end; or so near to it that something may still show up before `since`, and a later run goes on there. A
+        // walk from an earlier run ended when that run began.
+        if (!resumed) return proof;
+        start = Math.max(start, claimed);
+        since = Math.max(0, start - secondMs);
+      }
+    }
+    walk = undefined;
+    resumed = false;
+  }
+  return proof;
+}
+
+function counted({ total }: Page): number {
+  if (total !== undefined) return total;
+  throw new Fatal('a count was asked for, and no Total-Count came', 'Ask the support of the source.');
+}
+
+interface Next {
+  /** Where the next walk begins. */
+  readonly since: Ms;
+  readonly hole?: Range & { readonly reason: string };
+}
+
+/** The latest time, to about a tenth of what was met, whose first record this walk has met. */
+function* split(walk: Walk, met: ReadonlyMap<string, number>, proof: Proof): Generator<Step, Next, Page> {
+  const until = endOf(walk);
+  let known = walk.since;
+  let beyond = Math.max(Math.min(floorSecond(walk.asOf), until), known + secondMs);
+  let place = 0;
+  let untold = proof;
+  if (until < Infinity) {
+    // It may have missed its end: counts that were wrong, or deletions of all that tells it.
+    const page: Page = yield { ask: { since: until, page: 1, perPage: 1 }, proof: untold };
+    untold = {};
+    if (page.rows[0] && met.has(page.rows[0].id)) return { since: until };
+  }
+  while (beyond - known > secondMs && place < 0.9 * met.size) {
+    const middle = floorSecond((known + beyond) / 2);
+    const page: Page = yield { ask: { since: middle, page: 1, perPage: 1 }, proof: untold };
+    untold = {};
+    const first = page.rows[0] && met.get(page.rows[0].id);
+    if (first === undefined) beyond = middle;
+    else {
+      known = middle;
+      place = first;
+    }
+  }
+  if (known > walk.since) return { since: known };
+  const hole = { from: known, to: beyond + secondMs, reason: 'more records created in this time than paging reaches' };
+  return { since: beyond, hole };
+}
+
+const within = <T extends Range>(range: T, from: Ms, to: Ms): T => ({
+  ...range,
+  from: Math.max(range.from, from),
+  to: Math.min(range.to, to),
+});
+
+const claim = (to: Ms, asOf: Ms, lookbackMs: number) => Math.min(to, floorSecond(asOf - lookbackMs));

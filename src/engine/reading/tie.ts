@@ -1,0 +1,162 @@
+/**
+ * Where one second, or two neighbouring ones, fill the page, the next request would be the same: then that request is
+ * read by pages, forwards to find where the crowd ends, and backwards over the same pages.
+ */
+import { Fatal } from '../../errors.ts';
+import {
+  type Ask,
+  endOf,
+  floorSecond,
+  type Ms,
+  type Page,
+  type Proof,
+  type ReadingOptions,
+  type Step,
+  secondMs,
+} from './reading.ts';
+
+/** A page out of order is asked for again this often, and a crowd is read this often until two readings agree. */
+export const mostReadings = 5;
+
+export interface Crowd {
+  /** The pages of a reading forwards. */
+  readonly there: readonly Page[];
+  /** Everything before this second has been read; Infinity at the end of the list. */
+  readonly before: Ms;
+  /** Two readings, one of them backwards, showed the same order. */
+  readonly agreed: boolean;
+  /** Paging did not reach beyond the crowd. */
+  readonly deep: boolean;
+  /** `since` was seen to include its own second. */
+  readonly inclusive: boolean;
+  /** Of the earliest of its pages. */
+  readonly asOf: Ms;
+  /** The pages of both readings. */
+  readonly pages: readonly Page[];
+}
+
+/** From the readings forwards and backwards, and whether the one backwards was the later one. */
+type Agree = (there: readonly string[], back: readonly string[], backwardsLast: boolean) => boolean;
+
+/** Goes on with a reading of the request `since` that has gone forwards: backwards over the same pages, until two agree. */
+export function* readCrowd(
+  since: Ms,
+  begun: Reading,
+  options: ReadingOptions,
+  agree: Agree,
+): Generator<Step, Crowd, Page> {
+  let one = begun;
+  for (let readings = 2; ; readings++) {
+    const backwards = readings % 2 === 0;
+    const other: Reading = backwards
+      ? { ...one, pages: yield* overAgain(since, one, options) }
+      : yield* forwards(since, [], options);
+    const { before, deep } = one.before < other.before ? one : other;
+    const [there, back] = backwards ? [one, other] : [other, one];
+    const agreed = agree(rowsBefore(before, there.pages), rowsBefore(before, back.pages), backwards);
+    if (agreed || readings === mostReadings) {
+      const pages = [...one.pages, ...other.pages];
+      const asOf = Math.min(...pages.map(page => page.asOf));
+      return { there: there.pages, before, agreed, deep, inclusive: startsIn(begun.pages[0]!, since), asOf, pages };
+    }
+    one = other;
+  }
+}
+
+export interface Reading {
+  readonly pages: readonly Page[];
+  readonly before: Ms;
+  readonly deep: boolean;
+}
+
+/** Until a page ends beyond the two seconds that may be crowded, or what is wanted ends, or the list, or paging. */
+export function* forwards(since: Ms, begun: readonly Page[], options: ReadingOptions): Generator<Step, Reading, Page> {
+  const { perPage, depth } = options;
+  const until = endOf(options);
+  const pages = [...begun];
+  for (;;) {
+    const newest = pages.at(-1);
+    if (newest !== undefined) {
+      const { ended, last } = look(newest, options);
+      if (last >= until) return { pages, before: until, deep: false };
+      if (ended) return { pages, before: Infinity, deep: false };
+      if (last - secondMs > since + secondMs) return { pages, before: last, deep: false };
+      if ((pages.length + 1) * perPage > depth) return { pages, before: last, deep: true };
+    }
+    pages.push(yield* inOrder({ since, page: pages.length + 1, perPage }, {}));
+  }
+}
+
+/** The pages that hold records from before `before`, from the last to the first. The last page of all was just read. */
+function* overAgain(since: Ms, there: Reading, { perPage }: ReadingOptions): Generator<Step, readonly Page[], Page> {
+  const concerned = there.pages.findLastIndex(page => page.rows.some(row => row.time < there.before));
+  const pages = there.pages.slice(0, concerned + 1);
+  const justRead = concerned === there.pages.length - 1;
+  for (let i = justRead ? concerned - 1 : concerned; i >= 0; i--) {
+    pages[i] = yield* inOrder({ since, page: i + 1, perPage }, {});
+  }
+  return pages;
+}
+
+function rowsBefore(before: Ms, pages: readonly Page[]): string[] {
+  const rows = pages.flatMap(page => page.rows).filter(row => floorSecond(row.time) < before);
+  return rows.map(row => `${row.time} ${row.id}`);
+}
+
+/**
+ * What both readings show stands in one order, and going there no record was met twice: where each page has an order of
+ * its own, but always the same, a record that is shown by two pages is all that tells of the one that is shown by none.
+ * (Coming back a record may be met again: it has moved on to the page that follows.) A record that left, or that only
+ * one reading met, says nothing.
+ */
+export function inOneOrder(there: readonly string[], back: readonly string[]): boolean {
+  const place = new Map(there.map((row, i) => [row, i]));
+  const shared = [...new Set(back)].map(row => place.get(row)).filter(i => i !== undefined);
+  return place.size === there.length && shared.every((i, k) => k === 0 || shared[k - 1]! < i);
+}
+
+/**
+ * The request, again while its page is out of order, shows what it was not asked for, or nothing that can be read, which
+ * only one without a time may (the beginning of an order of creation).
+ */
+export function* inOrder(ask: Ask & { since: Ms }, proof: Proof): Generator<Step, Page, Page> {
+  let unreadable = false;
+  for (let readings = 1; readings <= mostReadings; readings++) {
+    const page: Page = yield { ask, proof: readings === 1 ? proof : {} };
+    const times = page.rows.map(row => row.time);
+    const ordered = times.every((time, i) => time >= (i === 0 ? ask.since : times[i - 1]!));
+    unreadable = times.length === 0 && page.arrived >= ask.perPage && ask.since > -secondMs;
+    if (ordered && !unreadable) return page;
+  }
+  const list = `the list of ${new Date(ask.since).toISOString()} and later`;
+  throw unreadable
+    ? new Fatal(
+        `${list} came ${mostReadings} times with a full page of records that cannot be read`,
+        'sync.rejects tells what is wrong with them. Until one can be read, nothing tells where the list goes on.',
+      )
+    : new Fatal(
+        `${list} came out of order, ${mostReadings} times`,
+        'The source does not keep to the time and the order that it is asked for; ask its support. Nothing was claimed as complete.',
+      );
+}
+
+export interface Look {
+  /** Nothing follows this page: it is short, or reaches into the future (a wrong clock moves nothing). */
+  readonly ended: boolean;
+  /** The second of the last record. */
+  readonly last: Ms;
+}
+
+export function look(page: Page, { perPage, lookbackMs }: ReadingOptions): Look {
+  const last = page.rows.at(-1)?.time ?? Number.NaN;
+  return { ended: page.arrived < perPage || last > page.date + lookbackMs, last: floorSecond(last) };
+}
+
+export const startsIn = (page: Page, second: Ms) =>
+  page.rows[0] !== undefined && floorSecond(page.rows[0].time) === second;
+
+/** A hole, or nothing where that is empty. */
+export const leaving = (from: Ms, to: Ms, reason: string): Proof => (to > from ? { hole: { from, to, reason } } : {});
+
+export const disagreed = (time: 'update' | 'creation') =>
+  `${mostReadings} readings of records with the same ${time} time showed them in different orders`;

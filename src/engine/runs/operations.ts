@@ -1,0 +1,409 @@
+/**
+ * What people do by hand, at a terminal or on the page. Each deed is one transaction, alone on its account, and leaves a
+ * row in sync.operations; so does one that was refused, for which UsageError says why and what to do instead.
+ */
+import type pg from 'pg';
+import { exitCodes, UsageError } from '../../errors.ts';
+import { erase, type Removed } from '../../privacy/erase.ts';
+import { count } from '../../words.ts';
+import { type Client, transaction } from '../database/pool.ts';
+import { command, minute, pausedOf, unlessPaused, what } from './pauses.ts';
+import { resumeMs } from './ranges.ts';
+import { closeRun, isOpen, lockAccount, openRun, type RunKind, type RunState } from './runs.ts';
+
+export type Action =
+  | 'run'
+  | 'pause'
+  | 'resume'
+  | 'retry'
+  | 'cancel'
+  | 'erase'
+  | 'let a reader in'
+  | 'revoke a reader'
+  | 'calendar';
+
+export interface Operation {
+  readonly account: string;
+  /** User and machine of a terminal, or the role and the address of a browser. */
+  readonly who: string;
+  readonly action: Action;
+  /** A stream, the number of a run, a customer, a calendar or its inboxes; empty: the whole account. */
+  readonly subject: string;
+  /** `done`, perhaps with what came of it, or why it was refused. */
+  readonly outcome: string;
+}
+
+type Deed = Pick<Operation, 'account' | 'who'>;
+
+export async function noteOperation(
+  db: Pick<pg.ClientBase, 'query'>,
+  { account, who, action, subject, outcome }: Operation,
+  now: Date,
+): Promise<void> {
+  await db.query(
+    'insert into sync.operations (at, account_id, who, action, subject, outcome) values ($1, $2, $3, $4, $5, $6)',
+    [now, account, who, action, subject, outcome],
+  );
+}
+
+/** Does it, and writes it down in the same transaction; what was refused is written down all the same. */
+async function deed<T>(
+  db: pg.Pool,
+  noted: Omit<Operation, 'outcome'>,
+  now: Date,
+  work: (client: Client) => Promise<T>,
+  told: (result: T) => string = () => 'done',
+): Promise<T> {
+  try {
+    return await transaction(db, async client => {
+      await lockAccount(client, noted.account);
+      const { rowCount } = await client.query('select from sync.accounts where account_id = $1', [noted.account]);
+      if (rowCount === 0)
+        throw new UsageError(
+          `this warehouse holds nothing of an account '${noted.account}'`,
+          `Run ${command(noted.account, 'sync')} or \`npx shelfdesk start\` for it first, or name another one.`,
+        );
+      const result = await work(client);
+      await noteOperation(client, { ...noted, outcome: told(result) }, now);
+      return result;
+    });
+  } catch (error) {
+    if (error instanceof UsageError) await noteOperation(db, { ...noted, outcome: `refused: ${error.message}` }, now);
+    throw error;
+  }
+}
+
+/** Nothing of it is read any more: what is at work ends at its next page, within seconds. Without a stream: all of the account. */
+export async function pause(
+  db: pg.Pool,
+  { account, stream = '', who, reason }: Deed & { stream?: string | undefined; reason?: string | undefined },
+  now: Date,
+): Promise<void> {
+  await deed(db, { account, who, action: 'pause', subject: stream }, now, async client => {
+    if (stream !== '') await requireMirrored(client, account, stream);
+    const before = (await pausedOf(client, account)).find(one => (one.stream ?? '') === stream);
+    if (before !== undefined)
+      throw new UsageError(
+        `${what(account, stream)} is paused already, since ${minute(before.paused_at)} by ${before.paused_by}`,
+        `To let it go on, run ${command(account, `resume ${stream}`.trim())}.`,
+      );
+    await client.query(
+      'insert into sync.paused (account_id, stream, paused_at, paused_by, reason) values ($1, $2, $3, $4, $5)',
+      [account, stream, now, who, reason || null],
+    );
+  });
+}
+
+/** Undoes a pause: of the stream, or of the whole account; streams that were paused by themselves stay paused. */
+export async function resume(
+  db: pg.Pool,
+  { account, stream = '', who }: Deed & { stream?: string | undefined },
+  now: Date,
+): Promise<void> {
+  await deed(db, { account, who, action: 'resume', subject: stream }, now, async client => {
+    const { rowCount } = await client.query('delete from sync.paused where account_id = $1 and stream = $2', [
+      account,
+      stream,
+    ]);
+    if (rowCount === 1) return;
+    if (stream !== '') await requireMirrored(client, account, stream);
+    const paused = await pausedOf(client, account);
+    const all = paused.some(one => one.stream === null);
+    const instead = all ? 'the whole account is' : `paused are: ${paused.map(one => one.stream).join(', ')}`;
+    throw new UsageError(
+      `${what(account, stream)} is not paused${paused.length > 0 ? `; ${instead}` : ''}`,
+      paused.length > 0
+        ? `Run ${command(account, `resume ${paused[0]!.stream ?? ''}`.trim())}.`
+        : `Nothing of it is: see ${command(account, 'status')}.`,
+    );
+  });
+}
+
+/** More than these are no family, but a value that names nobody. */
+const mostSharing = 5;
+
+/** What is here of a person, and keeps it out. Refused where nothing is, or where it would reach many others. */
+export async function eraseCustomer(
+  db: pg.Pool,
+  { account, customer, who, withShared = false }: Deed & { customer: string; withShared?: boolean },
+  now: Date,
+): Promise<Removed> {
+  const noted = { account, who, action: 'erase', subject: `customer ${customer}` } as const;
+  const work = async (client: Client) => {
+    const removed = await eraseKnown(client, account, customer, now);
+    const others = removed.customers.length - 1;
+    if (others > mostSharing && !withShared)
+      throw new UsageError(
+        `${count(others, 'other customer shares', 'other customers share')} a contact value with customer ${customer}, and would be erased too`,
+        `See who with ${command(account, `erase --customer ${customer} --dry-run`)}. Remove the value from the customer at the help desk and run ${command(account, 'sync customers')}; or add --with-shared, if they are all meant.`,
+      );
+    return removed;
+  };
+  return deed(db, noted, now, work, toldOf);
+}
+
+/** The same, undone again: what it would remove. */
+export async function wouldErase(db: pg.Pool, account: string, customer: string, now: Date): Promise<Removed> {
+  let removed: Removed | undefined;
+  class Undone extends Error {}
+  try {
+    await transaction(db, async client => {
+      removed = await eraseKnown(client, account, customer, now);
+      throw new Undone();
+    });
+  } catch (error) {
+    if (!(error instanceof Undone)) throw error;
+  }
+  return removed!;
+}
+
+async function eraseKnown(client: Client, account: string, customer: string, now: Date): Promise<Removed> {
+  const { rows } = await client.query<{ known: boolean }>(
+    `select exists (select from helpdesk.customers where account_id = $1 and id = $2)
+       or exists (select from helpdesk.tickets where account_id = $1 and customer_id = $2)
+       or exists (select from sync.erased where account_id = $1 and customer_id = $2) as known`,
+    [account, customer],
+  );
+  if (!rows[0]!.known)
+    throw new UsageError(
+      `nothing is here of a customer ${customer}`,
+      `Ids are those of the help desk: see helpdesk.customers, or helpdesk.contacts for an address. What is not here yet, ${command(account, 'sync customers')} brings.`,
+    );
+  return erase(client, account, { customers: [customer], tickets: [] }, now);
+}
+
+/** What was removed, in one line. */
+export const toldOf = ({ customers, rows }: Removed): string => {
+  const others = customers.length > 1 ? ` with ${customers.slice(1).join(', ')}, of the same contact values` : '';
+  return `done${others}: ${Object.entries(rows)
+    .map(([what, n]) => count(n, what.replace(/s$/, ''), what))
+    .join(', ')}`;
+};
+
+async function requireMirrored(client: Client, account: string, stream: string): Promise<void> {
+  const { rows } = await client.query<{ stream: string; mirrored: boolean }>(
+    `select k.stream, exists (
+       select from sync.coverage c where c.account_id = $1 and c.stream in (k.stream, k.follows)) as mirrored
+     from sync.streams k order by k.place`,
+    [account],
+  );
+  if (rows.some(one => one.stream === stream && one.mirrored)) return;
+  const mirrored = rows.filter(one => one.mirrored).map(one => one.stream);
+  const known = rows.some(one => one.stream === stream);
+  throw new UsageError(
+    known ? `account '${account}' mirrors no ${stream}` : `there is no stream ${stream}`,
+    `Choose from: ${mirrored.join(', ')}.`,
+  );
+}
+
+interface Stored {
+  kind: RunKind;
+  state: RunState;
+  since: Date | null;
+  until: Date | null;
+  again: boolean;
+  accept_deletions: boolean;
+  finished_at: Date | null;
+}
+
+async function runOf(client: Client, account: string, run: number): Promise<Stored> {
+  const { rows } = await client.query<Stored>(
+    `select kind, state, since, until, again, accept_deletions, finished_at
+     from sync.stored_runs where account_id = $1 and id = $2`,
+    [account, run],
+  );
+  if (rows[0]) return rows[0];
+  throw new UsageError(`account '${account}' has no run ${run}`, `See ${command(account, 'runs list')}.`);
+}
+
+/**
+ * Ends what is left of a run; answers its kind and the streams that were not done. Whoever is at work on it may write no
+ * more from this moment, and hears of it within seconds. Also a run of which nobody is alive, and a backfill that sleeps.
+ */
+export async function cancelRun(
+  db: pg.Pool,
+  { account, run, who }: Deed & { run: number },
+  now: Date,
+): Promise<{ kind: RunKind; streams: string[] }> {
+  return deed(db, { account, who, action: 'cancel', subject: String(run) }, now, async client => {
+    const { kind, state } = await runOf(client, account, run);
+    const { rows } = await client.query<{ stream: string }>(
+      `update sync.stored_run_streams s set state = 'interrupted', token = token + 1, finished_at = $2, sleeps_until = null,
+         waits_for = null, note = null, error = $3, remedy = $4, exit_code = ${exitCodes.interrupted}
+       where run_id = $1 and (state in ('waiting', 'running') or ($5 and sleeps_until is not null))
+       returning stream`,
+      [
+        run,
+        now,
+        `canceled by ${who}`,
+        `To read it after all, run ${command(account, `runs retry ${run}`)}.`,
+        kind === 'backfill',
+      ],
+    );
+    if (state !== 'running' && rows.length === 0)
+      throw new UsageError(
+        `run ${run} is over: ${state}`,
+        `Nothing to do; ${command(account, `runs show ${run}`)} tells what became of it.`,
+      );
+    await client.query(`update sync.stored_runs set state = 'running' where id = $1`, [run]);
+    await closeRun(client, run, now);
+    return { kind, streams: rows.map(({ stream }) => stream) };
+  });
+}
+
+/**
+ * A new run of the same kind and range, for the streams of a run that failed, ended partly or were interrupted, and are not
+ * paused; what was set aside of them is due at once. Answers its number. Without `opener` a worker has to be alive.
+ */
+export async function retryRun(
+  db: pg.Pool,
+  { account, run, who, opener }: Deed & { run: number; opener?: number | undefined },
+  now: Date,
+): Promise<number> {
+  return deed(
+    db,
+    { account, who, action: 'retry', subject: String(run) },
+    now,
+    async client => {
+      const old = await runOf(client, account, run);
+      if (old.state === 'running')
+        throw new UsageError(
+          `run ${run} is not over yet`,
+          `A worker goes on with it (\`npx shelfdesk start\`). To begin it anew instead, run ${command(account, `runs cancel ${run}`)} first.`,
+        );
+      const streams = await leftOf(client, account, run);
+      const id = await openRun(
+        client,
+        {
+          ...{ account, kind: old.kind, streams, opener: opener ?? (await livingWorker(client, account)) },
+          range: { since: old.since, until: old.until, again: old.again },
+        },
+        now,
+      );
+      await client.query('update sync.stored_runs set retries = $2, accept_deletions = $3 where id = $1', [
+        id,
+        run,
+        old.accept_deletions,
+      ]);
+      if (old.kind === 'verify') await askTheSame(client, run, id);
+      if (old.kind === 'backfill') await goOnWith(client, { run, id, streams, finishedAt: old.finished_at }, now);
+      await client.query(
+        `update sync.rejects set next_try_at = $3
+         where account_id = $1 and stream = any($2) and cleared_at is null and ask_id is not null and next_try_at > $3`,
+        [account, streams, now],
+      );
+      return id;
+    },
+    id => `done: run ${id}`,
+  );
+}
+
+async function leftOf(client: Client, account: string, run: number): Promise<string[]> {
+  const { rows: open } = await client.query<{ id: number }>(
+    `select id from sync.stored_runs where account_id = $1 and retries = $2 and state = 'running'`,
+    [account, run],
+  );
+  if (open[0])
+    throw new UsageError(
+      `run ${open[0].id} tries it again already`,
+      `See ${command(account, `runs show ${open[0].id}`)}.`,
+    );
+  const { rows } = await client.query<{ stream: string }>(
+    `select s.stream from sync.stored_run_streams s join sync.streams k using (stream)
+     where s.run_id = $1 and s.state in ('failed', 'partly', 'interrupted') order by k.place`,
+    [run],
+  );
+  if (rows.length === 0)
+    throw new UsageError(`nothing failed in run ${run}`, `To read what is new, run ${command(account, 'sync')}.`);
+  const left = rows.map(({ stream }) => stream);
+  return unlessPaused(client, account, left);
+}
+
+async function askTheSame(client: Client, old: number, id: number): Promise<void> {
+  await client.query(
+    `insert into sync.verifications (run_id, account_id, sample, repair, credits, seconds)
+     select $2, account_id, sample, repair, credits, seconds from sync.verifications where run_id = $1`,
+    [old, id],
+  );
+}
+
+/** What a backfill has read again it need not read once more, unless that was long ago; and it does not wake up as well. */
+async function goOnWith(
+  client: Client,
+  { run, id, streams, finishedAt }: { run: number; id: number; streams: readonly string[]; finishedAt: Date | null },
+  now: Date,
+): Promise<void> {
+  await client.query('update sync.stored_run_streams set sleeps_until = null where run_id = $1', [run]);
+  if (finishedAt !== null && now.getTime() - finishedAt.getTime() > resumeMs) return;
+  await client.query(
+    `update sync.stored_runs n set again_before = o.again_before from sync.stored_runs o where n.id = $2 and o.id = $1`,
+    [run, id],
+  );
+  await client.query(
+    `insert into sync.run_lists (run_id, account_id, stream, list, until, covered)
+     select $2, account_id, stream, list, until, covered from sync.run_lists where run_id = $1 and stream = any($3)`,
+    [run, id, streams],
+  );
+}
+
+/** What a sweep reads. */
+const swept = ['customers', 'tickets'];
+
+/**
+ * Opens a sync, or a sweep of everything, of the streams that are mirrored and not paused. Answers its number. Without
+ * `opener` a worker has to be alive. `streams`: those that are configured; by default all that were ever mirrored.
+ */
+export async function runNow(
+  db: pg.Pool,
+  {
+    account,
+    kind,
+    who,
+    opener,
+    streams,
+  }: Deed & { kind: 'sync' | 'sweep'; opener?: number | undefined; streams?: readonly string[] },
+  now: Date,
+): Promise<number> {
+  return deed(
+    db,
+    { account, who, action: 'run', subject: kind },
+    now,
+    async client => {
+      const all = streams ?? (await mirrored(client, account));
+      const wanted = kind === 'sweep' ? all.filter(name => swept.includes(name)) : all;
+      if (wanted.length === 0)
+        throw new UsageError(`account '${account}' mirrors nothing that a ${kind} reads`, 'See README.md: settings.');
+      const read = await unlessPaused(client, account, wanted);
+      const open = await isOpen(client, account, read, [kind]);
+      if (open !== undefined)
+        throw new UsageError(`run ${open} reads the same already`, `See ${command(account, `runs show ${open}`)}.`);
+      const range = { since: null, until: null, again: kind === 'sweep' };
+      const by = opener ?? (await livingWorker(client, account));
+      return openRun(client, { account, kind, streams: read, opener: by, range }, now);
+    },
+    id => `done: run ${id}`,
+  );
+}
+
+async function mirrored(client: Client, account: string): Promise<string[]> {
+  const { rows } = await client.query<{ stream: string }>(
+    `select k.stream from sync.streams k
+     where exists (select from sync.coverage c where c.account_id = $1 and c.stream in (k.stream, k.follows))
+     order by k.place`,
+    [account],
+  );
+  return rows.map(({ stream }) => stream);
+}
+
+/** Who takes it up: a run of nobody who lives would be taken for one that died. */
+async function livingWorker(client: Client, account: string): Promise<number> {
+  const { rows } = await client.query<{ id: number }>(
+    'select id from sync.workers where account_id = $1 and works and sync.is_alive(id) order by id limit 1',
+    [account],
+  );
+  if (rows[0]) return rows[0].id;
+  throw new UsageError(
+    `no worker is at work on account '${account}': nobody would take it`,
+    'Start one: `npx shelfdesk start`.',
+  );
+}

@@ -1,0 +1,58 @@
+/** What people have told to wait: nothing of it is read until they say that it may go on. */
+import type pg from 'pg';
+import { UsageError } from '../../errors.ts';
+
+type Queryable = Pick<pg.ClientBase, 'query'>;
+
+export interface Paused {
+  /** Null: the whole account. */
+  readonly stream: string | null;
+  readonly paused_at: Date;
+  readonly paused_by: string;
+  readonly reason: string | null;
+}
+
+/** The whole account first, then streams in the order of a full sync. */
+export async function pausedOf(db: Queryable, account: string): Promise<Paused[]> {
+  const { rows } = await db.query<Paused>(
+    `select nullif(p.stream, '') as stream, p.paused_at, p.paused_by, p.reason
+     from sync.paused p left join sync.streams k using (stream)
+     where p.account_id = $1 order by k.place nulls first`,
+    [account],
+  );
+  return rows;
+}
+
+export const isPaused = (paused: readonly Paused[], name: string): boolean =>
+  paused.some(({ stream }) => stream === null || stream === name);
+
+/** Those of the streams that may be read. */
+export async function notPaused(db: Queryable, account: string, streams: readonly string[]): Promise<string[]> {
+  const paused = await pausedOf(db, account);
+  return streams.filter(name => !isPaused(paused, name));
+}
+
+/** Those of the streams that may be read; throws UsageError if all of them are paused. */
+export async function unlessPaused(db: Queryable, account: string, streams: readonly string[]): Promise<string[]> {
+  const paused = await pausedOf(db, account);
+  const some = streams.filter(name => !isPaused(paused, name));
+  if (some.length > 0 || streams.length === 0) return some;
+  const its = paused.find(({ stream }) => stream === null || streams.includes(stream))!;
+  throw new UsageError(
+    `${what(account, its.stream ?? '')} is paused, ${since(its)}`,
+    `Run ${command(account, `resume ${its.stream ?? ''}`.trim())} first.`,
+  );
+}
+
+/** `since 2026-01-31T12:00Z by ada@desk (the desk moves)` */
+export const since = ({ paused_at, paused_by, reason }: Paused): string =>
+  `since ${minute(paused_at)} by ${paused_by}${reason === null ? '' : ` (${reason})`}`;
+
+export const minute = (time: Date): string => `${time.toISOString().slice(0, 16)}Z`;
+
+/** A stream, or without one the account. */
+export const what = (account: string, stream: string): string => (stream === '' ? `account '${account}'` : stream);
+
+/** A command as this account has to be asked for. */
+export const command = (account: string, words: string): string =>
+  `\`npx shelfdesk ${words}${account === 'default' ? '' : ` --account ${account}`}\``;

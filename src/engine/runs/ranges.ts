@@ -1,0 +1,111 @@
+/** What a run was asked for: its range, and whether it reads again what is covered. */
+import type pg from 'pg';
+import { type Client, transaction } from '../database/pool.ts';
+import type { Scope } from '../load/waiting.ts';
+import type { Ms } from '../reading/reading.ts';
+import type { Claim } from './claims.ts';
+import { lockAccount, type NewRun, openRun, type Range, type RunKind, type RunState, wasBeside } from './runs.ts';
+
+/** A backfill that ended like this, or sleeps over the quota of a day, is gone on with by the same command, */
+const goesOn: readonly RunState[] = ['interrupted', 'failed'];
+/** unless that was longer ago: then it is begun anew. */
+export const resumeMs = 7 * 24 * 3_600_000;
+
+/**
+ * A backfill. Who asks for the same that is being read already, follows that; who asks for the same that was interrupted,
+ * failed, or sleeps, goes on with it.
+ */
+export async function openBackfill(
+  db: pg.Pool,
+  run: Omit<NewRun, 'kind'> & { range: Range },
+  now: Date,
+): Promise<{ run: number; resumed: boolean }> {
+  return transaction(db, async client => {
+    await lockAccount(client, run.account);
+    const { rows } = await client.query<{ id: number; state: RunState; sleeps: boolean }>(
+      `select id, state, exists (
+         select from sync.stored_run_streams s where s.run_id = r.id and s.sleeps_until is not null) as sleeps
+       from sync.stored_runs r
+       where account_id = $1 and kind = 'backfill' and again = $2 and since is not distinct from $3 and until is not distinct from $4
+         and (select array_agg(stream order by stream) from sync.stored_run_streams where run_id = r.id)
+           = (select array_agg(w order by w) from unnest($5::text[]) w)
+         and (state = 'running' or finished_at > $6)
+       order by id desc limit 1`,
+      [run.account, run.range.again, run.range.since, run.range.until, run.streams, new Date(now.getTime() - resumeMs)],
+    );
+    const [same] = rows;
+    if (same?.state === 'running') return { run: same.id, resumed: true };
+    if (same === undefined || !(goesOn.includes(same.state) || same.sleeps))
+      return { run: await openRun(client, { ...run, kind: 'backfill' }, now), resumed: false };
+    await reopen(client, same.id, run.opener);
+    return { run: same.id, resumed: true };
+  });
+}
+
+export async function reopen(client: Client, run: number, opener: number): Promise<void> {
+  await client.query(
+    `update sync.stored_runs set state = 'running', finished_at = null, opened_by = $2 where id = $1`,
+    [run, opener],
+  );
+  await client.query(
+    `update sync.stored_run_streams set state = 'waiting', finished_at = null, error = null, remedy = null, exit_code = null,
+       sleeps_until = null
+     where run_id = $1 and (state = any($2) or sleeps_until is not null)`,
+    [run, goesOn],
+  );
+}
+
+/** Goes on with backfills and verifications that slept over the quota of a day. */
+export async function wakeBackfills(client: Client, account: string, opener: number, now: Date): Promise<void> {
+  const { rows } = await client.query<{ id: number }>(
+    `select id from sync.stored_runs r
+     where account_id = $1 and kind in ('backfill', 'verify') and state <> 'running' and finished_at > $3 and exists (
+       select from sync.stored_run_streams s
+       where s.run_id = r.id and s.sleeps_until <= $2 and not sync.is_paused(s.account_id, s.stream))`,
+    [account, now, new Date(now.getTime() - resumeMs)],
+  );
+  for (const { id } of rows) await reopen(client, id, opener);
+}
+
+/** What a run wants of the messages: its range, up to its beginning at the latest. */
+export async function rangeOf(
+  db: pg.Pool,
+  run: number,
+): Promise<Scope & { startedMs: Ms; kind: RunKind; again: boolean }> {
+  const { rows } = await db.query<{
+    from_ms: Ms | null;
+    to_ms: Ms | null;
+    started_ms: Ms;
+    kind: RunKind;
+    again: boolean;
+  }>(
+    `select kind, again, extract(epoch from since)::float8 * 1000 as from_ms, extract(epoch from until)::float8 * 1000 as to_ms,
+       extract(epoch from started_at)::float8 * 1000 as started_ms
+     from sync.stored_runs where id = $1`,
+    [run],
+  );
+  const { from_ms, to_ms, started_ms, kind, again } = rows[0]!;
+  return { fromMs: from_ms ?? undefined, toMs: to_ms ?? undefined, startedMs: started_ms, kind, again };
+}
+
+/** What another backfill beside this one has read again, is not read for this one as well. */
+export async function joinAgain(db: pg.Pool, { account, run, stream }: Claim): Promise<void> {
+  await db.query(
+    `update sync.stored_runs r set again_before = (
+       select min(o.again_before) from sync.stored_runs o join sync.stored_run_streams s on s.run_id = o.id
+       where o.account_id = $1 and o.again and s.stream = $3 and ${wasBeside('o', 'r')})
+     where id = $2 and again_before is null`,
+    [account, run, stream],
+  );
+}
+
+/**
+ * From the first reply of what reads again that is stored: what was read before it is to be read. What such a run has read itself
+ * is not, even if its reply proves less than that one: see notAgain in waiting.ts.
+ */
+export async function beginAgain(client: Client, claim: Claim, asOfMs: Ms): Promise<void> {
+  await client.query('update sync.stored_runs set again_before = $2 where id = $1 and again_before is null', [
+    claim.run,
+    new Date(asOfMs),
+  ]);
+}

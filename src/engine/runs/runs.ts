@@ -1,0 +1,386 @@
+/**
+ * Runs: what a command or the schedule started, stream by stream. Who takes up the work on them is in claims.ts.
+ */
+import pg from 'pg';
+import { exitCodes, Interrupted, ShelfdeskError, Spent } from '../../errors.ts';
+import { cleanText } from '../commit/clean-json.ts';
+import { type Client, transaction } from '../database/pool.ts';
+
+/**
+ * sync, backfill, verify: commands. fresh and nightly: the schedule. sweep: a command, or the night. hydrate: tickets wait for
+ * their messages, and no other run would read them. audit: nobody else wants the credits.
+ */
+export type RunKind = 'sync' | 'fresh' | 'nightly' | 'hydrate' | 'backfill' | Apart;
+
+/** They look again at what has been read, each beside whatever else is read. */
+const apart = ['sweep', 'audit', 'verify'] as const;
+type Apart = (typeof apart)[number];
+
+/** SQL: who reads the same things keeps others of the same class waiting, and nobody else. */
+export const readerClass = (kind: string) =>
+  `case when ${kind} in (${[...apart, 'backfill'].map(name => `'${name}'`).join(', ')}) then ${kind} else 'top' end`;
+export const isApart = (kind: string) => `${kind} in (${apart.map(name => `'${name}'`).join(', ')})`;
+
+export type RunState = 'waiting' | 'running' | 'completed' | 'partly' | 'failed' | 'interrupted';
+
+export interface Counts {
+  seen: number;
+  inserted: number;
+  updated: number;
+  unchanged: number;
+  deleted: number;
+  rejected: number;
+  cleaned: number;
+  credits: number;
+}
+
+export interface StreamProgress extends Counts {
+  account_id: string;
+  stream: string;
+  state: RunState;
+  expected: number | null;
+  /** The run that had read it already. */
+  carried_from: number | null;
+  /** The run whose work on the same stream it waits for. */
+  waits_for: number | null;
+  /** Why nothing happens just now. */
+  note: string | null;
+  error: string | null;
+  remedy: string | null;
+  exit_code: number | null;
+}
+
+/** What a backfill was asked for; a bound that was not given is null. */
+export interface Range {
+  readonly since: Date | null;
+  readonly until: Date | null;
+  readonly again: boolean;
+}
+
+export interface NewRun {
+  readonly account: string;
+  readonly kind: RunKind;
+  readonly streams: readonly string[];
+  /** The process of sync.workers that opens it. */
+  readonly opener: number;
+  readonly range?: Range;
+}
+
+/** A run whose streams wait. In a transaction, after `lockAccount`. */
+export async function openRun(
+  client: Client,
+  { account, kind, streams, opener, range }: NewRun,
+  now: Date,
+): Promise<number> {
+  const { rows } = await client.query<{ id: number }>(
+    `with opened as (
+       insert into sync.stored_runs (account_id, kind, started_at, opened_by, since, until, again, beside)
+       values ($1, $2, $3, $4, $5, $6, $7, case when $7 then array(
+         select o.id from sync.stored_runs o where o.account_id = $1 and o.finished_at is null order by o.id) else '{}' end)
+       returning id, account_id),
+     streams as (
+       insert into sync.stored_run_streams (run_id, account_id, stream)
+       select o.id, o.account_id, w.stream from opened o, unnest($8::text[]) w (stream))
+     select id from opened`,
+    [account, kind, now, opener, range?.since ?? null, range?.until ?? null, range?.again ?? false, streams],
+  );
+  return rows[0]!.id;
+}
+
+/**
+ * SQL: what the run `o` has read again need not be read for `r` as well: it was open when `r` was asked for, or was opened since. By the
+ * order of runs: clocks of those who open and end them differ. One that tries another run again also has what that one had read, before `r`.
+ */
+export const wasBeside = (o: string, r: string): string =>
+  `(${o}.id > ${r}.id and ${o}.retries is null or ${o}.id = any(${r}.beside))`;
+
+/** Whoever opens runs or takes them up does so one after the other. */
+export async function lockAccount(client: Client, account: string): Promise<void> {
+  await client.query('select from sync.accounts where account_id = $1 for update', [account]);
+}
+
+/**
+ * A sync. If the last one was interrupted or died, this one goes on with it: a stream that it completed no longer ago
+ * than `carryMs` is taken over as it is, so that an interruption costs no request that was answered. Its coverage, which is in
+ * the source's time, has to say the same: a clock of ours may have been set since.
+ */
+export async function openSync(
+  db: pg.Pool,
+  run: Omit<NewRun, 'kind'>,
+  now: Date,
+  { carryMs, lookbackMs }: { carryMs: number; lookbackMs: number },
+): Promise<number> {
+  return transaction(db, async client => {
+    await lockAccount(client, run.account);
+    const { rows } = await client.query<{ id: number; state: RunState }>(
+      `select id, state from sync.stored_runs where account_id = $1 and kind = 'sync' order by id desc limit 1`,
+      [run.account],
+    );
+    const id = await openRun(client, { ...run, kind: 'sync' }, now);
+    const [before] = rows;
+    if (before?.state !== 'interrupted') return id;
+    await client.query(
+      `update sync.stored_run_streams s set state = 'completed', carried_from = coalesce(d.carried_from, d.run_id),
+         started_at = d.started_at, finished_at = d.finished_at, exit_code = d.exit_code
+       from sync.stored_run_streams d
+       where s.run_id = $1 and d.run_id = $2 and d.stream = s.stream and d.state = 'completed' and d.finished_at > $3 and d.finished_at <= $4
+         and not exists (
+           select from sync.coverage c
+           where (c.account_id, c.stream) = (s.account_id, s.stream) and not c.redundant
+             and coalesce(upper(c.covered) < $5, true))`,
+      // One that ended later than now was read by a clock that was ahead: nobody knows when.
+      [id, before.id, new Date(now.getTime() - carryMs), now, new Date(now.getTime() - carryMs - lookbackMs)],
+    );
+    await closeRun(client, id, now);
+    return id;
+  });
+}
+
+/** From now on the run lives as long as this process. */
+export async function adoptRun(db: pg.Pool, run: number, opener: number): Promise<void> {
+  await db.query(`update sync.stored_runs set opened_by = $2 where id = $1 and state = 'running'`, [run, opener]);
+}
+
+/**
+ * The next stream of each open run, for each source, if nobody alive is at work on it: streams of two sources do not wait
+ * for each other, and none for one that is paused. `me` is alive, also while nobody sees it: a job for what it is at work on would take it from itself.
+ */
+export async function waitingWork(
+  db: pg.Pool,
+  account: string,
+  me: number,
+): Promise<{ run: number; stream: string; kind: RunKind; token: number }[]> {
+  const { rows } = await db.query<{ run: number; stream: string; kind: RunKind; token: number }>(
+    `select run, stream, kind, token from (
+       select distinct on (r.id, k.source) r.id as run, s.stream, r.kind, s.token, s.state, s.worker
+       from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id join sync.streams k using (stream)
+       where r.account_id = $1 and r.state = 'running' and (s.state = 'running' and (s.worker = $2 or sync.is_alive(s.worker))
+         or s.state in ('waiting', 'running') and not sync.is_paused(s.account_id, s.stream))
+       order by r.id, k.source, k.place) next
+     where state = 'waiting' or (worker is distinct from $2 and not sync.is_alive(worker))
+     order by run`,
+    [account, me],
+  );
+  return rows;
+}
+
+/** Whether another run waits to read the same by id: one that somebody has asked for goes before what comes by itself. */
+export async function othersWait(
+  db: pg.Pool,
+  { account, run, stream }: { account: string; run: number; stream: string },
+): Promise<boolean> {
+  const { rows } = await db.query<{ wait: boolean }>(
+    `select exists (
+       select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
+       where r.account_id = $1 and r.state = 'running' and r.id <> $2 and s.stream = $3 and s.waits_for = $2
+         and s.state = 'waiting') as wait`,
+    [account, run, stream],
+  );
+  return rows[0]!.wait;
+}
+
+/** An open run of these kinds that has yet to read the last one of these streams, of any source. */
+export async function isOpen(
+  client: Client,
+  account: string,
+  streams: readonly string[],
+  kinds: readonly RunKind[],
+): Promise<number | undefined> {
+  const { rows } = await client.query<{ id: number }>(
+    `select r.id from sync.stored_runs r
+     where r.account_id = $1 and r.state = 'running' and r.kind = any($3) and exists (
+       select from sync.stored_run_streams s
+       where s.run_id = r.id and s.state in ('waiting', 'running') and s.stream in (
+         select distinct on (k.source) k.stream from sync.streams k where k.stream = any($2)
+         order by k.source, k.place desc))
+     order by r.id limit 1`,
+    [account, streams, kinds],
+  );
+  return rows[0]?.id;
+}
+
+/** Whether a run reads this stream now, or next: not one that has other streams of the same source to read before it. */
+export async function isNext(client: Client, account: string, stream: string): Promise<boolean> {
+  const { rows } = await client.query<{ next: boolean }>(
+    `select exists (
+       select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
+       join sync.streams k using (stream)
+       where r.account_id = $1 and r.state = 'running' and s.stream = $2 and (s.state = 'running' or s.state = 'waiting'
+         and not exists (
+           select from sync.stored_run_streams o join sync.streams p using (stream)
+           where o.run_id = r.id and o.stream <> s.stream and p.source = k.source and o.state in ('waiting', 'running')
+             and not sync.is_paused(o.account_id, o.stream)))) as next`,
+    [account, stream],
+  );
+  return rows[0]!.next;
+}
+
+/** Whether the last run that is done with this stream says to leave it alone: it failed just now, or it sleeps. */
+export async function isResting(
+  client: Client,
+  key: { account: string; stream: string },
+  now: Date,
+  restMs: number,
+): Promise<boolean> {
+  const { rows } = await client.query<{ rests: boolean }>(
+    `select coalesce((
+       select coalesce(s.sleeps_until > $3, false) or (r.kind = 'hydrate' and r.state = 'failed' and r.finished_at > $4)
+       from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
+       where s.account_id = $1 and s.stream = $2 and (s.finished_at is not null or r.finished_at is not null)
+       order by s.run_id desc limit 1), false) as rests`,
+    [key.account, key.stream, now, new Date(now.getTime() - restMs)],
+  );
+  return rows[0]!.rests;
+}
+
+/** List streams that slept over a day's quota, and are to go on now: no other run is to read them. */
+export async function wokenStreams(client: Client, account: string, now: Date): Promise<string[]> {
+  const { rows } = await client.query<{ stream: string }>(
+    `select k.stream from sync.streams k cross join lateral (
+       select s.sleeps_until from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
+       where s.account_id = $1 and s.stream = k.stream and r.kind not in ('audit', 'verify') order by s.run_id desc limit 1) last
+     where k.follows is null and last.sleeps_until <= $2 and not sync.is_paused($1, k.stream)
+     order by k.place`,
+    [account, now],
+  );
+  return rows.map(({ stream }) => stream);
+}
+
+/**
+ * Writes down that runs of this account died: those that no living process opened or is at work on. Their tokens are
+ * raised: were one of them only asleep, it could write no more.
+ */
+export async function buryRuns(db: pg.Pool, account: string, now: Date): Promise<void> {
+  await transaction(db, async client => {
+    await lockAccount(client, account);
+    const { rows } = await client.query<{ id: number }>(
+      `update sync.stored_runs r set state = 'interrupted', finished_at = $2
+       where account_id = $1 and state = 'running' and not sync.is_alive(opened_by) and not exists (
+         select from sync.stored_run_streams s where s.run_id = r.id and s.state = 'running' and sync.is_alive(s.worker))
+       returning id`,
+      [account, now],
+    );
+    await client.query(
+      `update sync.stored_run_streams set state = 'interrupted', token = token + 1, finished_at = $2,
+         error = 'the process died', remedy = 'Run the same command again: it goes on where this one stopped.',
+         exit_code = ${exitCodes.failed}
+       where run_id = any($1) and state in ('waiting', 'running')`,
+      [rows.map(({ id }) => id), now],
+    );
+  });
+}
+
+export interface Ended {
+  state: RunState;
+  error: string | null;
+  remedy: string | null;
+  exitCode: number;
+  sleepsUntil?: Date;
+}
+
+/** How it is written down, and the exit code that it gives. */
+export function outcome({ partly, error }: { partly?: string | undefined; error?: unknown }): Ended {
+  if (error instanceof Spent) {
+    const { message, remedy, exitCode, until } = error;
+    return { state: 'partly', error: message, remedy, exitCode, sleepsUntil: until };
+  }
+  if (error instanceof Interrupted) {
+    return { state: 'interrupted', error: null, remedy: error.remedy, exitCode: error.exitCode };
+  }
+  if (error instanceof ShelfdeskError) {
+    return { state: 'failed', error: cleanText(error.message).text, remedy: error.remedy, exitCode: error.exitCode };
+  }
+  if (error !== undefined) {
+    const what = error instanceof Error ? error.message : String(error);
+    const remedy =
+      error instanceof pg.DatabaseError
+        ? 'Look at the database; then run the same command again: it goes on where this one stopped.'
+        : 'This is a bug in Shelfdesk: please report it with the log. Running again is safe.';
+    return { state: 'failed', error: cleanText(what).text, remedy, exitCode: exitCodes.failed };
+  }
+  if (partly !== undefined) {
+    const remedy = 'See sync.rejects and sync.holes; what can be asked for again is asked for again by later runs.';
+    return { state: 'partly', error: partly, remedy, exitCode: exitCodes.partly };
+  }
+  return { state: 'completed', error: null, remedy: null, exitCode: exitCodes.ok };
+}
+
+/** What is left of a run when whoever started it leaves: streams that nobody will take up any more. */
+export async function endRun(db: pg.Pool, run: number, now: Date, error: unknown): Promise<void> {
+  const end = outcome({ error });
+  await transaction(db, async client => {
+    await client.query(
+      `update sync.stored_run_streams set state = $2, token = token + 1, finished_at = $3, error = $4, remedy = $5, exit_code = $6
+       where run_id = $1 and state in ('waiting', 'running')`,
+      [run, end.state, now, end.error, end.remedy, end.exitCode],
+    );
+    await closeRun(client, run, now);
+  });
+}
+
+/**
+ * A run ends with its last stream, or at once when somebody interrupts; where a source refuses us, its streams that still
+ * wait are not begun.
+ */
+export async function closeRun(client: Client, run: number, now: Date): Promise<void> {
+  await client.query(
+    `update sync.stored_run_streams s
+     set state = last.state, finished_at = $2, error = last.error, remedy = last.remedy, exit_code = last.exit_code
+     from sync.stored_run_streams w join sync.streams k using (stream)
+     cross join lateral (
+       select o.exit_code, o.state, o.error, o.remedy
+       from sync.stored_run_streams o join sync.streams p using (stream)
+       where o.run_id = $1
+         and (o.exit_code = ${exitCodes.interrupted} or o.exit_code = ${exitCodes.refused} and p.source = k.source)
+       order by o.finished_at limit 1) last
+     where s.run_id = $1 and s.state = 'waiting' and (w.run_id, w.stream) = (s.run_id, s.stream)`,
+    [run, now],
+  );
+  await client.query(
+    `update sync.stored_runs r set finished_at = $2,
+       state = (select case
+           when bool_or(s.state = 'failed') then 'failed' when bool_or(s.state = 'interrupted') then 'interrupted'
+           when bool_or(s.state = 'partly') then 'partly' else 'completed' end
+         from sync.stored_run_streams s where s.run_id = $1)
+     where r.id = $1 and r.state = 'running' and not exists (
+       select from sync.stored_run_streams s where s.run_id = $1 and s.state in ('waiting', 'running'))`,
+    [run, now],
+  );
+}
+
+export async function readProgress(db: pg.Pool, run: number): Promise<{ state: RunState; streams: StreamProgress[] }> {
+  const { rows } = await db.query<StreamProgress & { run_state: RunState }>(
+    `select r.state as run_state, s.account_id, s.stream, s.state, s.expected, s.seen, s.inserted, s.updated, s.unchanged, s.deleted,
+       s.rejected, s.cleaned, s.credits, s.carried_from, s.waits_for, s.note, s.error, s.remedy, s.exit_code
+     from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
+     where r.id = $1`,
+    [run],
+  );
+  return { state: rows[0]!.run_state, streams: rows.map(({ run_state: _, ...stream }) => stream) };
+}
+
+export interface Finished extends Counts {
+  run: number;
+  kind: RunKind;
+  state: RunState;
+  finished_at: Date;
+  error: string | null;
+  remedy: string | null;
+}
+
+/** Runs of the account that ended after `since`, and that this process had a part in: with the sums of their streams. */
+export async function finishedSince(db: pg.Pool, account: string, worker: number, since: Date): Promise<Finished[]> {
+  const { rows } = await db.query<Finished>(
+    `select r.id as run, r.kind, r.state, r.finished_at, t.*
+     from sync.stored_runs r cross join lateral (
+       select sum(seen)::int8 as seen, sum(inserted)::int8 as inserted, sum(updated)::int8 as updated,
+         sum(unchanged)::int8 as unchanged, sum(deleted)::int8 as deleted, sum(rejected)::int8 as rejected,
+         sum(cleaned)::int8 as cleaned, sum(credits)::int8 as credits, max(error) as error, max(remedy) as remedy,
+         bool_or(worker = $2) as ours
+       from sync.stored_run_streams s where s.run_id = r.id) t
+     where r.account_id = $1 and r.finished_at > $3 and t.ours
+     order by r.finished_at`,
+    [account, worker, since],
+  );
+  return rows;
+}

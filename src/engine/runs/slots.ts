@@ -1,0 +1,119 @@
+/**
+ * The slots of the schedule: one row for each time at which it was due. Whoever writes the row first opens the run, in one
+ * transaction; so any number of processes gives one run for a slot, and one that dies leaves either both or nothing.
+ */
+import type pg from 'pg';
+import { foldCredits } from '../budget/credits.ts';
+import { forgetAges } from '../commit/change-latency.ts';
+import { transaction } from '../database/pool.ts';
+import { notPaused } from './pauses.ts';
+import { isNext, isOpen, lockAccount, openRun, type RunKind } from './runs.ts';
+
+const keptDays = 35;
+
+export interface Plan {
+  readonly schedule: string;
+  readonly kind: RunKind;
+  readonly streams: readonly string[];
+  /** No run while one of these kinds has yet to read the last stream of a source. */
+  readonly unless: readonly RunKind[];
+  /** Streams of which a run of its own looks again at what is due, once they have been read: for what nothing announces. */
+  readonly sweeps?: readonly string[];
+  /** A stream whose run asks for the names that are due: it is opened also where nothing waits. */
+  readonly names?: string;
+}
+
+/** A slot further ahead than this was taken by a machine with a wrong clock, and stands in nobody's way. */
+const aheadMs = 3_600_000;
+const latest = (now: Date) => new Date(now.getTime() + aheadMs);
+
+/** The run that was opened, for what is not paused, or why none was; undefined if somebody else has the slot, or a later one. */
+export async function claimSlot(
+  db: pg.Pool,
+  account: string,
+  { schedule, kind, streams: all, unless, sweeps = [], names }: Plan,
+  slot: Date,
+  opener: number,
+  now: Date,
+): Promise<{ run: number } | { skipped: string } | undefined> {
+  return transaction(db, async client => {
+    await lockAccount(client, account);
+    const { rowCount } = await client.query(
+      `insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by)
+       select $1, $2, $3, $4, $5
+       where not exists (
+         select from sync.schedule_slots where account_id = $1 and schedule = $2 and slot >= $3 and slot < $6)
+       on conflict do nothing`,
+      [account, schedule, slot, now, opener, latest(now)],
+    );
+    if (rowCount === 0) return undefined;
+    const note = (run: number | null, skipped: string | null) =>
+      client.query(
+        `update sync.schedule_slots set run_id = $4, skipped = $5 where account_id = $1 and schedule = $2 and slot = $3`,
+        [account, schedule, slot, run, skipped],
+      );
+    const skip = async (skipped: string) => {
+      await note(null, skipped);
+      return { skipped };
+    };
+    const streams = await notPaused(client, account, all);
+    if (streams.length === 0) return skip('paused');
+    const open = await isOpen(client, account, streams, unless);
+    if (open !== undefined) return skip(`run ${open} is open`);
+    const run = await openRun(client, { account, kind, streams, opener }, now);
+    await note(run, null);
+    const mayAsk = names !== undefined && (await notPaused(client, account, [names])).length > 0;
+    if (mayAsk && !(await isNext(client, account, names)))
+      await openRun(client, { account, kind: 'hydrate', streams: [names], opener }, now);
+    const read = await readOf(client, account, await notPaused(client, account, sweeps));
+    if (read.length > 0 && (await isOpen(client, account, read, ['sweep'])) === undefined)
+      await openRun(client, { account, kind: 'sweep', streams: read, opener }, now);
+    return { run };
+  });
+}
+
+/** Those of the streams that have been read, if only in part. */
+async function readOf(client: pg.ClientBase, account: string, streams: readonly string[]): Promise<string[]> {
+  const { rows } = await client.query<{ stream: string }>(
+    `select k.stream from sync.streams k
+     where k.stream = any($2) and exists (
+       select from sync.coverage c where c.account_id = $1 and c.stream = k.stream and not isempty(c.covered))
+     order by k.place`,
+    [account, streams],
+  );
+  return rows.map(({ stream }) => stream);
+}
+
+/** The last slot that was taken. */
+export async function lastSlot(
+  db: pg.Pool,
+  account: string,
+  schedule: string,
+  now: Date,
+): Promise<{ slot: Date; run_id: number | null; skipped: string | null } | undefined> {
+  const { rows } = await db.query(
+    `select slot, run_id, skipped from sync.schedule_slots
+     where account_id = $1 and schedule = $2 and slot < $3 order by slot desc limit 1`,
+    [account, schedule, latest(now)],
+  );
+  return rows[0];
+}
+
+/**
+ * Slots, runs that nobody has asked for, and comparisons that found nothing are kept for five weeks: there is one a minute. So is
+ * what each minute's credits were spent on; then its hours and days are.
+ */
+export async function forgetOld(db: pg.Pool, account: string, now: Date): Promise<void> {
+  const before = new Date(now.getTime() - keptDays * 24 * 3_600_000);
+  await db.query('delete from sync.schedule_slots where account_id = $1 and slot < $2', [account, before]);
+  await db.query(
+    `delete from sync.stored_runs where account_id = $1 and kind in ('fresh', 'hydrate', 'audit') and finished_at < $2`,
+    [account, before],
+  );
+  await forgetAges(db, account, now);
+  await foldCredits(db, account, now);
+  await db.query('delete from sync.audit where account_id = $1 and differences is null and checked_at < $2', [
+    account,
+    before,
+  ]);
+}

@@ -1,0 +1,328 @@
+/**
+ * Replies of the help desk beside what is here: lists, a ticket with its messages, names that ride along. What changed at the source since the stream is complete here is no difference: it is merged. A row that
+ * was written while the reply was on its way is not judged, since it may be newer.
+ */
+import { Gone, Retry } from '../../errors.ts';
+import type { DetailStream, ListStream, Row } from '../../sources/source.ts';
+import { cleanJson, cleanText } from '../commit/clean-json.ts';
+import { add, type Batch, keepBooks, noCounts, withCare, writeBatch } from '../commit/commit.ts';
+import { type Reject, settleRejects } from '../commit/rejects.ts';
+import { type Client, transaction } from '../database/pool.ts';
+import { examineGone, keepPlace, options } from '../deletions/confirm-deletion.ts';
+import { check, type Reply, trueByOf } from '../http/request.ts';
+import { detailBatch, singleBatch } from '../load/batch.ts';
+import { commitDetail } from '../load/detail.ts';
+import { behindMs } from '../load/detail-loop.ts';
+import { claimMessages, nameThem } from '../load/waiting.ts';
+import type { Ms } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import {
+  byForce,
+  differingOf,
+  type Examined,
+  examine,
+  type Look,
+  type Subject,
+  type Verdict,
+} from './compare-reply.ts';
+import type { Differing } from './comparison-sql.ts';
+import { differencesOf, kindOf } from './difference-kinds.ts';
+import {
+  differingNames,
+  type Finding,
+  forgetNames,
+  leftBehind,
+  namesOfNothing,
+  type Standing,
+  standingOf,
+  takeNames,
+  writeFindings,
+} from './findings.ts';
+import { knownOf, setAside } from './verifications.ts';
+
+/** The streams that a record may belong to, as the job knows them. */
+export interface Compared {
+  readonly tickets: ListStream<Row>;
+  readonly customers: ListStream<Row>;
+  readonly users: ListStream<Row>;
+  readonly messages: DetailStream<Row, Row>;
+}
+
+interface Given {
+  /** tickets, customers or users. */
+  readonly stream: Pick<ListStream<Row>, 'name' | 'merge'>;
+  readonly reply: Reply<Row>;
+  readonly batch: Batch;
+  /** By our clock. */
+  readonly askedMs: Ms;
+  /** Of tickets: when a record was updated. */
+  readonly updated?: ((record: Row) => Ms) | undefined;
+  /** Of customers: those that are known to have come since the stream is complete. */
+  readonly newcomers?: ReadonlySet<string> | undefined;
+  /** In the same transaction. */
+  readonly more?: ((client: Client) => Promise<void>) | undefined;
+  /** It is part of something that counts itself. */
+  readonly uncounted?: boolean;
+}
+
+export async function examineRecords(look: Look, given: Given): Promise<Examined> {
+  const { ctx, claim } = look;
+  const { stream, reply, batch, askedMs, updated } = given;
+  const asOfMs = reply.asOf;
+  const key = { account: claim.account, stream: stream.name };
+  const times = new Map(reply.records.map(record => [record.id, updated?.(record)]));
+  const subject: Subject = {
+    stream: stream.name,
+    takeCredits: () => ctx.helpdesk.send.takeCredits(),
+    standing: (client, ids, lock) => standingOf(client, key, ids, { askedMs, asOfMs, lock }),
+    judge: (client, ids, standing) =>
+      judge(client, claim, given, { ids, standing, times, behindMs: asOfMs - behindMs(ctx) }),
+    kind: (found, id, ours) => {
+      const versions = updated && { ours: ours?.updatedMs ?? null, theirs: times.get(id)! };
+      return kindOf(stream.name, batch.merge, found, versions && { versions });
+    },
+  };
+  return examine(look, {
+    subject,
+    reply: { ...reply, trueByMs: trueByOf(reply) },
+    batch,
+    more: given.more,
+    uncounted: given.uncounted,
+  });
+}
+
+async function judge(
+  client: Client,
+  claim: Claim,
+  { stream, reply, newcomers, updated }: Given,
+  what: {
+    ids: readonly string[];
+    standing: ReadonlyMap<string, Standing>;
+    times: ReadonlyMap<string, Ms | undefined>;
+    /** A copy of the source which is behind may answer with what was there then. */
+    behindMs: Ms;
+  },
+): Promise<Map<string, Verdict>> {
+  const { ids, standing, times } = what;
+  const verdicts = new Map<string, Verdict>();
+  if (ids.length === 0) return verdicts;
+  const known = updated ? await knownOf(client, claim.account, reply.records, updated) : new Set<string>();
+  const absent = ids.filter(id => !standing.has(id));
+  const remains = updated ? await leftBehind(client, claim.account, absent) : new Set<string>();
+  for (const id of ids) {
+    const ours = standing.get(id);
+    const time = times.get(id) ?? Number.NEGATIVE_INFINITY;
+    if (ours && !ours.isOlder) verdicts.set(id, 'unjudged');
+    else if (
+      updated &&
+      ours &&
+      !ours.buried &&
+      time < ours.updatedMs! &&
+      ours.observedAt.getTime() > what.behindMs &&
+      !isSlip(ours)
+    )
+      verdicts.set(id, 'unjudged');
+    else if (updated) verdicts.set(id, !known.has(id) && isLate(ours, time, remains.has(id)) ? 'behind' : 'differs');
+    else if (ours || stream.name !== 'customers') verdicts.set(id, 'differs');
+    else verdicts.set(id, newcomers === undefined ? 'undecided' : newcomers.has(id) ? 'behind' : 'differs');
+  }
+  return verdicts;
+}
+
+/** Its version is dated later than the reply that showed it: no copy of the source has such a one. */
+const isSlip = ({ updatedMs, observedAt }: Standing): boolean => updatedMs! > observedAt.getTime() + 3_600_000;
+
+/** Of a ticket that changed since the stream is complete: whether the version here is an older one. */
+function isLate(ours: Standing | undefined, updatedMs: Ms, remains: boolean): boolean {
+  if (ours === undefined) return !remains;
+  // Within the second of its update more may have changed.
+  return ours.buried || ours.updatedMs! < updatedMs || ours.observedAt.getTime() < updatedMs + 1000;
+}
+
+// --- in detail ---------------------------------------------------------------------------------------------------------
+
+/** Names that ride along, and are compared. */
+export type Embeds = readonly ('labels' | 'inbox')[];
+
+/** A ticket by its id, with its messages; `whole`: the ticket itself is compared too. Answers whether it could be compared. */
+export async function examineTicket(
+  look: Look,
+  { tickets, messages }: Compared,
+  id: string,
+  { whole, embeds = [], more }: { whole: boolean; embeds?: Embeds; more?: (client: Client) => Promise<void> },
+): Promise<boolean> {
+  const { ctx, claim } = look;
+  const askedMs = ctx.clock.now();
+  let reply: Reply<Row>;
+  try {
+    reply = await ctx.helpdesk.send(messages.request(id, [...embeds]), options(look));
+  } catch (error) {
+    if (error instanceof Gone) return examineGone(look, tickets, id, more);
+    if (!(error instanceof Retry)) throw error;
+    await keepPlace(look, more);
+    return false;
+  }
+  const [record] = reply.records;
+  if (record === undefined || record.id !== id) {
+    await keepPlace(look, more);
+    return false;
+  }
+  const updated = (one: Row) => messages.version(one);
+  if (embeds.length > 0) await examineNames(look, messages, reply, record, embeds);
+  if (whole) {
+    const batch = singleBatch(tickets, reply);
+    const given = { stream: tickets, reply, batch, askedMs, updated, uncounted: true };
+    const { unread, late } = await examineRecords(look, given);
+    if (unread + late.length > 0) return false;
+  }
+  const key = { account: claim.account, stream: 'tickets' };
+  const ours = (await standingOf(ctx.pg, key, [id], { askedMs, asOfMs: reply.asOf, lock: false })).get(id);
+  if (ours && !ours.buried && ours.hasMessages && ours.updatedMs === updated(record))
+    return examineMessages(look, messages, reply, record, { askedMs, more });
+  // It waits for its messages, or has just changed: they are as good as any that the run for messages would read.
+  const isKnown = (await knownOf(ctx.pg, claim.account, [record], updated)).has(id);
+  if (look.repair || !isKnown) await commitDetail(ctx, claim, messages, reply, { id, due: { labels: [], inbox: [] } });
+  await keepPlace(look, more);
+  return true;
+}
+
+async function examineMessages(
+  { ctx, claim, repair, random, expected }: Look,
+  stream: DetailStream<Row, Row>,
+  reply: Reply<Row>,
+  record: Row,
+  { askedMs, more }: { askedMs: Ms; more: ((client: Client) => Promise<void>) | undefined },
+): Promise<boolean> {
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply) };
+  const credits = ctx.helpdesk.send.takeCredits();
+  const { batch, members, unreadable } = await detailBatch(stream, record, reply.text);
+  const notes = new Set(members.filter(member => (member as { type?: unknown }).type === 'note').map(({ id }) => id));
+  return withCare(ctx.pg, async (client, care) => {
+    const key = { account: claim.account, stream: 'tickets' };
+    const ours = (await standingOf(client, key, [record.id], { askedMs, asOfMs: at.asOfMs, lock: true })).get(
+      record.id,
+    );
+    const isSame = ours !== undefined && !ours.buried && ours.hasMessages && ours.updatedMs === stream.version(record);
+    const { found: all, refused } = await differingOf(client, claim, batch, care, at);
+    const judged = isSame && unreadable.length === 0 && refused === 0;
+    const counts = noCounts();
+    const rejects: Reject[] = [];
+    const ofMessages = { account: claim.account, stream: stream.name };
+    const aside = await setAside(client, ofMessages, [...new Set(all.map(({ id }) => id))]);
+    if (judged && all.length > 0 && repair) {
+      const written = await writeBatch(client, claim, byForce(batch), at, care);
+      add(counts, written.counts);
+      rejects.push(...written.rejects.map(reject => ({ ...reject, askId: record.id })));
+    }
+    // What is set aside is told as such, and what hangs on it cannot be here.
+    const isAside = ({ id, of, ours }: Differing) => aside.has(id) || (of === 'attachments' && ours === null);
+    const found = aside.size > 0 && (!repair || rejects.length > 0) ? all.filter(one => !isAside(one)) : all;
+    if (judged) {
+      if (all.length === 0 || repair) {
+        const claimed = { id: record.id, updatedMs: stream.version(record), asOfMs: at.asOfMs };
+        await claimMessages(client, claim, claimed, at.nowMs);
+      }
+      const finding: Finding = {
+        stream: stream.name,
+        record: record.id,
+        differences: found.length > 0 ? differencesOf(batch.merge, found) : null,
+        kind: found.length > 0 ? kindOf(stream.name, batch.merge, found, { isNote: id => notes.has(id) }) : null,
+        oursAsOf: ours.observedAt,
+        repaired: found.length > 0 && repair && rejects.length === 0,
+      };
+      const findings = found.length > 0 || (random && all.length === 0) ? [finding] : [];
+      await writeFindings(client, claim, findings, { ...at, random });
+    }
+    await more?.(client);
+    const stored = all.length > 0 && judged && repair ? [record.id] : [];
+    await settleRejects(client, ofMessages, { stored, rejects }, at);
+    await keepBooks(client, claim, at, {
+      counts: { ...counts, seen: 1, rejected: rejects.length, credits },
+      rejects: [],
+      stored: [],
+      drift: [],
+      expected,
+    });
+    return unreadable.length === 0 && refused === 0;
+  });
+}
+
+/** What a label or an inbox is called whose name rides along with a ticket. */
+async function examineNames(
+  { ctx, claim, repair, random }: Look,
+  stream: DetailStream<Row, Row>,
+  reply: Reply<Row>,
+  record: Row,
+  embeds: Embeds,
+): Promise<void> {
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply) };
+  await withCare(ctx.pg, async (client, care) => {
+    for (const embed of embeds) {
+      const name = stream.names.find(one => one.embed === embed)!;
+      const table = embed === 'labels' ? 'labels' : 'inboxes';
+      const shown = name.shown(record).flatMap((one, place) => {
+        const checked = check(name.record, one, place);
+        return 'readable' in checked ? [{ ...checked.readable, record: cleanJson(JSON.stringify(one)).text }] : [];
+      });
+      const names = shown.map(({ id, name, record: text }) => ({
+        id,
+        name: name && cleanText(name).text,
+        record: text,
+      }));
+      const differing = await differingNames(client, claim.account, table, names, at.nowMs);
+      // A name that nobody has asked for yet is no difference, and is known now.
+      if (repair && names.length > 0) {
+        const asked = names.map(({ id }) => id);
+        const text = care === 'as it came' ? reply.text : cleanJson(reply.text).text;
+        await forgetNames(
+          client,
+          claim.account,
+          table,
+          differing.map(({ id }) => id),
+        );
+        await nameThem(client, claim.account, name.upsert, { text, asked, at });
+      }
+      const findings = differing.map(({ id, differences }) => ({
+        stream: table,
+        record: id,
+        differences,
+        kind: 'row' in differences ? 'came back' : 'name' in differences ? 'renamed' : 'edited',
+        oursAsOf: null,
+        repaired: repair,
+      }));
+      await writeFindings(client, claim, findings, { ...at, random });
+    }
+    const counts = { ...noCounts(), credits: 0 };
+    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
+  });
+}
+
+/** Labels and inboxes that no ticket ever had. */
+export async function examineNamesOfNothing({ ctx, claim, repair, random }: Look): Promise<void> {
+  const nowMs = ctx.clock.now();
+  const at = { nowMs, asOfMs: ctx.helpdesk.send.sourceNow() ?? nowMs };
+  await transaction(ctx.pg, async client => {
+    let deleted = 0;
+    for (const table of ['labels', 'inboxes'] as const) {
+      const made = await namesOfNothing(client, claim.account, table);
+      if (repair)
+        deleted += await takeNames(
+          client,
+          claim.account,
+          table,
+          made.map(({ id }) => id),
+        );
+      const findings = made.map(({ id, observedAt }) => ({
+        stream: table,
+        record: id,
+        differences: { row: ['there', null] as const },
+        kind: 'only here',
+        oursAsOf: observedAt,
+        repaired: repair,
+      }));
+      await writeFindings(client, claim, findings, { ...at, random });
+    }
+    const counts = { ...noCounts(), deleted, credits: 0 };
+    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
+  });
+}

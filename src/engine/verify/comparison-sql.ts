@@ -1,0 +1,162 @@
+/**
+ * A merge's declaration in, the SQL of a comparison out: a page of records beside the rows that are here, column by column,
+ * `_payload` field by field, members and relations included. It writes nothing.
+ *
+ * Parameters of every comparison: $1 the page as JSON text, $2 account, $3 the parents whose sets are complete in the page,
+ * where it holds members, $4 as_of of the reply, $5 now; $7… the table's own.
+ */
+
+import type { Declared, Mention, Merge, Table } from '../commit/merge.ts';
+import { isAhead, keyOf, rowCte, sameKey, shortName } from '../commit/merge.ts';
+import type { Client } from '../database/pool.ts';
+import type { Ms } from '../reading/reading.ts';
+
+/** One field in which a record and what is here of it differ. */
+export interface Differing {
+  /** The record of the page, or the parent of its members. */
+  readonly root: string;
+  /** The table, without its schema, and the id there. */
+  readonly of: string;
+  readonly id: string;
+  /** A whole row that one side lacks; a column; a field of `_payload`; the rows of a relation. */
+  readonly at: 'row' | 'column' | 'payload' | 'set';
+  readonly field: string;
+  readonly ours: unknown;
+  readonly theirs: unknown;
+}
+
+/** A merge, or the declaration of rows that are written otherwise. */
+export type Compared = Pick<Merge, 'declared'>;
+
+export interface Asked {
+  readonly account: string;
+  readonly parents?: readonly string[] | undefined;
+  /** As of when the source answered, and now by our clock. */
+  readonly asOfMs: Ms;
+  readonly nowMs: Ms;
+}
+
+export async function compare(
+  client: Pick<Client, 'query'>,
+  { name, merge }: { name: string; merge: Compared },
+  { account, parents = [], asOfMs, nowMs }: Asked,
+  { text, parameters }: { text: string; parameters: readonly unknown[] },
+): Promise<Differing[]> {
+  const sql = comparisonOf(merge);
+  const own = [text, account, parents, new Date(asOfMs), new Date(nowMs), null, ...parameters];
+  const takes = Math.max(...[...sql.matchAll(/\$(\d+)/g)].map(([, n]) => Number(n)));
+  const { rows } = await client.query<Differing>({
+    name: `compare ${name}`,
+    text: sql,
+    values: own.slice(0, takes),
+  });
+  return rows;
+}
+
+const made = new WeakMap<Compared, string>();
+
+export function comparisonOf(merge: Compared): string {
+  const sql = made.get(merge) ?? build(merge);
+  made.set(merge, sql);
+  return sql;
+}
+
+function build({ declared: { root, others, mentions } }: { declared: Declared }): string {
+  const short = shortName(root);
+  const sets = mentions.filter(mention => mention.parent !== undefined);
+  const ctes = [
+    'given as (select $2::text as account, $3::text[] as parents, $4::timestamptz, $5::timestamptz, $6::text)',
+    rowCte(root),
+    // What hangs on the records is asked of those that are written: here, of all.
+    `${short}_written as (select * from ${short}_row)`,
+    ...others.map(rowCte),
+    ...sets.map(mention => `${nameOf(mention)}_shown as materialized (${mention.rows})`),
+  ];
+  const parents = root.parent ? 'unnest($3::text[]) p (id)' : `${short}_row p`;
+  const parts = [
+    ...[root, ...others].map(differing),
+    ...[root, ...others].filter(table => table.parent !== undefined).map(table => vanished(table, parents)),
+    ...sets.map(mention => relation(mention, parents)),
+  ];
+  return `with ${ctes.join(',\n')}\n${parts.join('\nunion all\n')}`;
+}
+
+const tombstoneOf = ({ tombstone = '_deleted_at' }: Table) => tombstone;
+const idOf = (table: Table) => keyOf(table).at(-1)!;
+
+/** SQL: the record that a row of the page or of the table is, or belongs to. */
+function rootOf(table: Table, row: string): string {
+  const key = keyOf(table);
+  if (table.parent !== undefined && !key.includes(table.parent)) return `${row}.${table.parent}`;
+  const names = table.parent === undefined ? key : key.slice(0, -1);
+  return names.map(name => `${row}.${name}`).join(` || '/' || `);
+}
+
+/** Columns of our own, and the SQL of what each must be in a living row. */
+const ownColumns = (table: Table): [name: string, sql: string][] => [
+  ...(table.ofTombstone ?? []).map((name): [string, string] => [name, 'null::timestamptz']),
+  ...Object.entries(table.ours ?? {}),
+  ['_observed_at', `case when not ${isAhead('t._observed_at', '$4::timestamptz')} then t._observed_at end`],
+  ['_synced_at', `case when not ${isAhead('t._synced_at', '$5::timestamptz')} then t._synced_at end`],
+];
+
+/** Records of the page beside their rows. */
+function differing(table: Table): string {
+  const short = shortName(table);
+  const key = keyOf(table);
+  const columns = table.columns.filter(({ name }) => !key.includes(name));
+  const value = (name: string, ours: string, theirs: string, differs: string) =>
+    `('${name}', to_jsonb(${ours}), to_jsonb(${theirs}), ${differs})`;
+  const values = [
+    ...columns.map(({ name, alike = (sql: string) => `to_jsonb(${sql})` }) =>
+      value(name, `t.${name}`, `r.${name}`, `${alike(`t.${name}`)} is distinct from ${alike(`r.${name}`)}`),
+    ),
+    ...ownColumns(table).map(([name, sql]) => value(name, `t.${name}`, sql, `t.${name} is distinct from (${sql})`)),
+  ];
+  const payload = (of: string) =>
+    `jsonb_each(case when t._payload <> r._payload and jsonb_typeof(${of}._payload) = 'object' then ${of}._payload else '{}' end)`;
+  return `select ${rootOf(table, 'r')} as root, '${short}' as of, r.${idOf(table)} as id, d.at, d.field, d.ours, d.theirs
+from ${short}_row r
+left join lateral (
+  select * from ${table.name} t where ${sameKey(key, 'r')} and t.${tombstoneOf(table)} is null order by t.${idOf(table)} offset 0) t on true
+cross join lateral (
+  select 'row' as at, 'row' as field, null::jsonb as ours, r._payload as theirs where t.account_id is null
+  union all
+  select 'column', c.field, c.ours, c.theirs from (values ${values.join(', ')}) c (field, ours, theirs, differs)
+  where t.account_id is not null and c.differs
+  union all
+  select 'payload', coalesce(o.key, s.key), o.value, s.value
+  from ${payload('t')} o full join ${payload('r')} s on s.key = o.key
+  where t.account_id is not null and o.value is distinct from s.value) d`;
+}
+
+/** Rows of these parents that the page does not show. */
+function vanished(table: Table, parents: string): string {
+  const short = shortName(table);
+  const parent = table.parent!;
+  // What names the parent beside its id is the same for the whole page.
+  const outer = keyOf(table)
+    .slice(0, Math.max(0, keyOf(table).indexOf(parent)))
+    .map(name => ` and t.${name} = ${table.columns.find(column => column.name === name)!.sql}`)
+    .join('');
+  return `select ${rootOf(table, 't')} as root, '${short}' as of, t.${idOf(table)} as id, 'row' as at, 'row' as field, t._payload as ours, null::jsonb as theirs
+from ${parents}
+cross join lateral (
+  select * from ${table.name} t
+  where ${sameKey([parent], 'p', ['id'])}${outer} and t.${tombstoneOf(table)} is null order by t.${parent} offset 0) t
+where not exists (select from ${short}_row r where r.${idOf(table)} = t.${idOf(table)})`;
+}
+
+function relation(mention: Mention, parents: string): string {
+  const other = mention.key.find(name => name !== mention.parent)!;
+  const all = (from: string) =>
+    `(select coalesce(jsonb_agg(distinct x.${other} order by x.${other}), '[]') as ids from ${from} x`;
+  const here = `(select * from ${mention.name} t where ${sameKey([mention.parent!], 'p', ['id'])} order by t.${mention.parent} offset 0)`;
+  return `select p.id as root, '${nameOf(mention)}' as of, p.id, 'set' as at, '${nameOf(mention)}' as field, o.ids as ours, s.ids as theirs
+from ${parents}
+cross join lateral ${all(here)}) o
+cross join lateral ${all(`${nameOf(mention)}_shown`)} where x.${mention.parent} = p.id) s
+where o.ids <> s.ids`;
+}
+
+const nameOf = (mention: Mention) => mention.name.replace(/^.*\./, '');

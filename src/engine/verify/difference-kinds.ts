@@ -1,0 +1,138 @@
+/** What kind of difference it is: whether the source announced it, whether a hand made it here. Pure. */
+import { jsonOf } from '../commit/clean-json.ts';
+import type { Merge, Table } from '../commit/merge.ts';
+import type { Compared, Differing } from './comparison-sql.ts';
+
+/** Longer values are cut: they are there to be recognized. */
+const longestValue = 1000;
+
+export type Differences = Record<string, [ours: unknown, theirs: unknown]>;
+
+/**
+ * By field, [ours, theirs]: columns by their names, fields of `_payload` that are in no column that differs as well, what
+ * hangs on the record as `contacts.value`. Of what hangs on it both sides are {id: value}, since several may differ.
+ */
+export function differencesOf(merge: Compared, found: readonly Differing[]): Differences {
+  const { root } = merge.declared;
+  const differences: Differences = {};
+  for (const one of found) {
+    if (one.at === 'payload' && columnOf(merge, one, found)) continue;
+    const name = one.at === 'payload' ? `_payload.${one.field}` : one.field;
+    const isMain = one.of === short(root);
+    if (one.at === 'set' || (isMain && root.parent === undefined)) {
+      differences[name] = [brief(one.ours, one.at), brief(one.theirs, one.at)];
+      continue;
+    }
+    const field = isMain ? name : `${one.of}.${name}`;
+    const [ours, theirs] = differences[field] ?? [{}, {}];
+    differences[field] = [
+      { ...(ours as object), [one.id]: brief(one.ours, one.at) },
+      { ...(theirs as object), [one.id]: brief(one.theirs, one.at) },
+    ];
+  }
+  return differences;
+}
+
+/** Of a row that one side lacks it says which. */
+function brief(value: unknown, at: Differing['at']): unknown {
+  if (at === 'row') return value === null ? null : 'there';
+  if (typeof value === 'string') return shortened(value);
+  const text = jsonOf(value ?? null);
+  if (text === undefined) return 'nested too deep to be shown';
+  return text.length > longestValue ? shortened(text) : (value ?? null);
+}
+
+/** A letter of two halves is not cut in the middle: PostgreSQL takes no half of one. */
+const shortened = (text: string): string =>
+  text.length > longestValue ? `${text.slice(0, longestValue).toWellFormed()}…` : text;
+
+const short = ({ name }: Pick<Table, 'name'>) => name.replace(/^.*\./, '');
+const tableOf = ({ declared: { root, others } }: Compared, { of }: Differing) =>
+  [root, ...others].find(table => short(table) === of)!;
+
+/** The column that comes from this field of `_payload`, if it differs too. */
+function columnOf(merge: Compared, { of, id, field }: Differing, found: readonly Differing[]): Differing | undefined {
+  const sources = tableOf(merge, { of } as Differing).columns;
+  const names = sources
+    .filter(column => !column.apart && (column.within ?? column.field ?? column.name) === field)
+    .map(c => c.name);
+  return found.find(one => one.at === 'column' && one.of === of && one.id === id && names.includes(one.field));
+}
+
+/** Our row contradicts itself: a column says one thing and `_payload` another, so nobody but a hand has written it. */
+function contradicts(merge: Compared, found: readonly Differing[]): boolean {
+  const { root } = merge.declared;
+  const differs = (field: string, at: Differing['at'], of: string, id?: string) =>
+    found.some(one => one.at === at && one.of === of && one.field === field && (id === undefined || one.id === id));
+  return found.some(one => {
+    if (one.at === 'set') return !differs('label_ids', 'column', short(root));
+    const table = tableOf(merge, one);
+    const columns = table.columns.filter(column => !column.apart && column.alike === undefined);
+    if (one.at === 'column' && !table.columns.some(({ name }) => name === one.field)) return true;
+    // Members that the record shows in its own `_payload`.
+    const isWithin = one.of !== short(root) && root.parent === undefined;
+    if (one.at === 'row') return isWithin && !found.some(({ at, of }) => at === 'payload' && of === short(root));
+    if (one.at === 'payload') {
+      const column = columns.find(column => !column.within && (column.field ?? column.name) === one.field);
+      return column !== undefined && column.name !== 'id' && !columnOf(merge, one, found);
+    }
+    const column = columns.find(({ name }) => name === one.field);
+    if (column === undefined) return one.field === 'body_text' && !differs('body', 'column', one.of, one.id);
+    return !differs(column.within ?? column.field ?? column.name, 'payload', one.of, one.id);
+  });
+}
+
+const states = new Set(['state', 'snoozed_until']);
+const labels = new Set(['label_ids', 'ticket_labels']);
+
+/** What is here and what came of a ticket, in as far as their versions tell something. */
+export interface Versions {
+  readonly ours: number | null;
+  readonly theirs: number;
+}
+
+export function kindOf(
+  stream: string,
+  merge: Merge,
+  found: readonly Differing[],
+  { versions, isNote = () => false }: { versions?: Versions; isNote?: (message: string) => boolean } = {},
+): string {
+  const kind = kindOfEdit(
+    merge,
+    found,
+    ({ customers: 'customer edited', users: 'user edited' } as Record<string, string>)[stream] ?? '',
+  );
+  if (kind !== '') return kind;
+  if (versions?.ours != null && versions.theirs > versions.ours) return 'a change was missed';
+  const quiet = (what: string) => `${what} do not move updated_at`;
+  const kinds = new Set(
+    found.map(one => {
+      if (stream === 'messages') {
+        if (isNote(one.id) || typeOf(one) === 'note') return quiet('note edits');
+        return one.at === 'row' ? quiet('messages') : quiet('message edits');
+      }
+      if (labels.has(one.field)) return quiet('label edits');
+      return quiet(states.has(one.field) ? 'state changes' : 'edits');
+    }),
+  );
+  return [...kinds].sort().join('; ');
+}
+
+const typeOf = ({ at, theirs, ours }: Differing): unknown =>
+  at === 'row' ? ((theirs ?? ours) as { type?: unknown } | null)?.type : undefined;
+
+/** Of a record whose source tells no version: nothing says when it was edited. */
+export function kindOfEdit(merge: Compared, found: readonly Differing[], edited: string): string {
+  const { root } = merge.declared;
+  if (found.some(({ at, of }) => at === 'row' && of === short(root) && root.parent === undefined))
+    return 'missing here';
+  return contradicts(merge, found) ? 'changed here' : edited;
+}
+
+/** What is here alone: the source had it once, or a hand wrote it. */
+export const kindOfGone = (isItself: boolean | null): string => (isItself === true ? 'deleted' : 'only here');
+
+/** Here it has a tombstone, and the source shows it. */
+export const cameBack = { differences: { row: ['deleted', 'there'] as const }, kind: 'came back' };
+
+export const byRoot = (found: readonly Differing[]): Map<string, Differing[]> => Map.groupBy(found, ({ root }) => root);

@@ -1,0 +1,385 @@
+/** Comparisons with the source: what is compared, how our rows stand beside it, and what is written down of it. */
+import type pg from 'pg';
+import { isAhead, keepChanges } from '../commit/merge.ts';
+import type { Client } from '../database/pool.ts';
+import type { SourceName } from '../http/request.ts';
+import { buryTicket } from '../load/waiting.ts';
+import type { Ms } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+
+type Queryable = Pick<pg.ClientBase, 'query'>;
+type Key = Pick<Claim, 'account' | 'run' | 'stream'>;
+
+/** How our row of a record stands beside a reply. */
+export interface Standing {
+  readonly buried: boolean;
+  readonly observedAt: Date;
+  /** Its `_payload` is of the same id. */
+  readonly isItself: boolean | null;
+  /** The reply was asked for after the row was written: nothing in the row can be newer than the reply. */
+  readonly isOlder: boolean;
+  /** Of tickets. */
+  readonly updatedMs: Ms | null;
+  /** Of tickets: its messages are as new as itself, and no newer than the reply. */
+  readonly hasMessages: boolean | null;
+  /** It waits to be read: it is not claimed to be as the source has it. */
+  readonly waits: boolean;
+}
+
+/** What came of comparing one record. */
+export interface Finding {
+  /** tickets, messages, customers, users. */
+  readonly stream: string;
+  readonly record: string;
+  readonly differences: Readonly<Record<string, readonly [ours: unknown, theirs: unknown]>> | null;
+  readonly kind: string | null;
+  readonly oursAsOf: Date | null;
+  readonly repaired: boolean;
+}
+
+export async function writeFindings(
+  client: Client,
+  { account, run }: Pick<Key, 'account' | 'run'>,
+  findings: readonly Finding[],
+  { asOfMs, nowMs, random }: { asOfMs: Ms; nowMs: Ms; random: boolean },
+): Promise<void> {
+  if (findings.length === 0) return;
+  const one = new Map<string, Finding>();
+  for (const finding of findings) {
+    const key = JSON.stringify([finding.stream, finding.record]);
+    const before = one.get(key);
+    one.set(key, before ? joined(before, finding) : finding);
+  }
+  await client.query({
+    name: 'write findings',
+    text: `insert into sync.audit as a (account_id, run_id, stream, record_id, checked_at, ours_as_of, random, differences, kind, repaired_at)
+      select $1, $2, f.stream, f.record, $3, f."oursAsOf", $4, nullif(f.differences, 'null'), f.kind, case when f.repaired then $5::timestamptz end
+      from jsonb_to_recordset($6::jsonb) f (stream text, record text, "oursAsOf" timestamptz, differences jsonb, kind text, repaired boolean)
+      on conflict (account_id, run_id, stream, record_id) do update set
+        checked_at = excluded.checked_at, unread = false, differences = coalesce(a.differences, '{}') || coalesce(excluded.differences, '{}'),
+        kind = (select string_agg(distinct k, '; ' order by k) from unnest(string_to_array(concat_ws('; ', a.kind, excluded.kind), '; ')) k),
+        repaired_at = coalesce(excluded.repaired_at, a.repaired_at)
+      where excluded.differences is not null`,
+    values: [account, run, new Date(asOfMs), random, new Date(nowMs), JSON.stringify([...one.values()])],
+  });
+}
+
+/** Chosen at random, and nothing is known of it: of the ticket, or of its messages, whatever was not compared. */
+export async function noteUnread(
+  db: Queryable,
+  { account, run, stream }: Key,
+  id: string,
+  checkedMs: Ms,
+): Promise<void> {
+  await db.query(
+    `insert into sync.audit (account_id, run_id, stream, record_id, checked_at, random, unread)
+     select $1, $2, s, $4, $5, true, true from unnest($3::text[]) s
+     on conflict (account_id, run_id, stream, record_id) do nothing`,
+    [account, run, stream === 'tickets' ? ['tickets', 'messages'] : [stream], id, new Date(checkedMs)],
+  );
+}
+
+/** What was found of one record in several places. */
+function joined(one: Finding, other: Finding): Finding {
+  const kinds = [one.kind, other.kind].flatMap(kind => kind?.split('; ') ?? []);
+  return {
+    ...one,
+    differences: { ...one.differences, ...other.differences },
+    kind: [...new Set(kinds)].sort().join('; ') || null,
+    oursAsOf: one.oursAsOf ?? other.oursAsOf,
+    repaired: one.repaired || other.repaired,
+  };
+}
+
+/** So many of what is here, each as likely as any other. `chance` makes it another choice each time. */
+export async function chooseAtRandom(
+  db: Queryable,
+  { account, stream }: Pick<Key, 'account' | 'stream'>,
+  { limit, chance }: { limit: number; chance: number },
+): Promise<string[]> {
+  if (limit <= 0) return [];
+  const table = stream === 'customers' ? 'helpdesk.customers' : 'helpdesk.tickets';
+  const { rows } = await db.query<{ id: string }>(
+    `select id from ${table} where account_id = $1 and _deleted_at is null
+     order by hashtextextended(id, $2), id limit $3`,
+    [account, Math.floor(chance * 2 ** 52), limit],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** How many records of this stream a run has compared. */
+export async function countFindings(db: Queryable, { run, stream }: Pick<Key, 'run' | 'stream'>): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    'select count(*) as n from sync.audit where run_id = $1 and stream = $2 and random',
+    [run, stream],
+  );
+  return rows[0]!.n;
+}
+
+/** Tickets whose messages were last read before this, the oldest first. */
+export async function oldestMessages(db: Queryable, account: string, beforeMs: Ms, limit: number): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    `select id from helpdesk.tickets
+     where account_id = $1 and _deleted_at is null and _messages_as_of >= updated_at and _messages_as_of < $2
+     order by _messages_as_of, id limit $3`,
+    [account, new Date(beforeMs), limit],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Whether a run other than audits wants anything of this source; of the catalog, also whether a volume waits to be read. */
+export async function othersWant(db: Queryable, account: string, source: SourceName): Promise<boolean> {
+  const { rows } = await db.query<{ want: boolean }>(
+    `select exists (
+       select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id join sync.streams k using (stream)
+       where r.account_id = $1 and r.state = 'running' and r.kind <> 'audit' and k.source = $2
+         and (s.state = 'running' or s.state = 'waiting' and not sync.is_paused(s.account_id, s.stream)))
+       or ($2 = 'books' and exists (select from sync.waiting_volumes w where w.account_id = $1 and not w.rejected)) as want`,
+    [account, source],
+  );
+  return rows[0]!.want;
+}
+
+/** SQL: whether anything of the source is here to be audited; $1 the account. */
+const isThere: Readonly<Record<SourceName, string>> = {
+  helpdesk: 'select from helpdesk.tickets t where t.account_id = $1 and t._messages_as_of is not null',
+  books: 'select from books.volumes v where v.account_id = $1 and v._checked_at is not null',
+};
+
+/** Whether there is something to audit, nothing else to be done, and no audit has begun since then. */
+export async function isAuditDue(
+  db: Queryable,
+  { account, source }: { account: string; source: SourceName },
+  since: Date,
+  now: Date,
+): Promise<boolean> {
+  if (await othersWant(db, account, source)) return false;
+  const { rows } = await db.query<{ due: boolean }>(
+    `select not exists (
+         select from sync.stored_runs r
+         where r.account_id = $1 and r.kind = 'audit' and (r.state = 'running' or r.started_at > $2 and r.started_at <= $3)
+           and exists (
+             select from sync.stored_run_streams s join sync.streams k using (stream) where s.run_id = r.id and k.source = $4))
+       and exists (${isThere[source]}) as due`,
+    [account, since, now, source],
+  );
+  return rows[0]!.due;
+}
+
+/** Where the rows of a stream are that replies are compared with, and what its own columns tell of a row `t`, in SQL. */
+interface Rows {
+  readonly table: string;
+  /** The record as sync.audit names it. */
+  readonly record?: string;
+  readonly updatedAt?: string;
+  /** Its messages are as new as itself, and no newer than the reply ($4). */
+  readonly hasMessages?: string;
+  /** A tombstone of a worker's has a value here; null: no worker writes while a reply is compared. */
+  readonly buriedSince?: string;
+  /** It waits to be read: the mirror does not claim that it is as the source has it. */
+  readonly waits?: string;
+}
+
+const rowsOf: Readonly<Record<string, Rows>> = {
+  tickets: {
+    table: 'helpdesk.tickets',
+    updatedAt: 't.updated_at',
+    hasMessages: 't._messages_as_of >= t.updated_at and t._messages_as_of <= $4',
+    buriedSince: 't._deleted_after',
+  },
+  customers: { table: 'helpdesk.customers', buriedSince: 't._deleted_after' },
+  users: { table: 'helpdesk.users' },
+  shelves: { table: 'books.shelves', record: `t.owner_id || '/' || t.id`, buriedSince: 'null::timestamptz' },
+  volumes: {
+    table: 'books.volumes',
+    buriedSince: 'null::timestamptz',
+    waits: `t._waits_since is not null or (t._detail = 'list' and t._checked_at is null)`,
+  },
+};
+
+/** Our rows of these ids. `lock`: they stay as they are until the transaction ends. */
+export async function standingOf(
+  client: Queryable,
+  { account, stream }: Pick<Key, 'account' | 'stream'>,
+  ids: readonly string[],
+  { askedMs, asOfMs, lock }: { askedMs: Ms; asOfMs: Ms; lock: boolean },
+): Promise<Map<string, Standing>> {
+  const { table, record = 't.id', updatedAt, hasMessages = 'null', buriedSince, waits = 'false' } = rowsOf[stream]!;
+  const { rows } = await client.query<Standing & { id: string }>(
+    `select ${record} as id, t._deleted_at is not null as buried, t._observed_at as "observedAt", t._payload ->> 'id' = t.id as "isItself",
+       (t._synced_at < $3 or ${isAhead('t._synced_at', '$3')}) and (t._observed_at <= $4 or ${isAhead('t._observed_at', '$4')})
+         -- The worker notes since when a row may be gone; a hand that buries it does not.
+         and (t._deleted_at is null or t._deleted_at <= $4 or ${isAhead('t._deleted_at', '$4')}${buriedSince ? ` or ${buriedSince} is null` : ''}) as "isOlder",
+       ${updatedAt ? `extract(epoch from ${updatedAt})::float8 * 1000` : 'null'} as "updatedMs",
+       ${hasMessages} as "hasMessages", ${waits} as waits
+     from ${table} t where t.account_id = $1 and ${record} = any($2)
+     order by t.id ${lock ? 'for no key update' : ''}`,
+    [account, ids, new Date(askedMs), new Date(asOfMs)],
+  );
+  return new Map(rows.map(({ id, ...standing }) => [id, standing]));
+}
+
+/** Whether a run that does not only compare reads this stream now, or has since then. */
+export async function isReadBeside(
+  db: Queryable,
+  { account, stream }: Pick<Key, 'account' | 'stream'>,
+  sinceMs: Ms,
+): Promise<boolean> {
+  const { rows } = await db.query<{ is: boolean }>(
+    `select exists (
+       select from sync.run_streams s join sync.stored_runs r on r.id = s.run_id
+       where s.account_id = $1 and s.stream = $2 and r.kind not in ('audit', 'verify')
+         and (s.state = 'running' or s.finished_at >= $3)) as is`,
+    [account, stream, new Date(sinceMs)],
+  );
+  return rows[0]!.is;
+}
+
+/** Up to when the stream is complete here, by the source's clock; undefined if it was never read. */
+export async function completeThrough(db: Queryable, account: string, stream: string): Promise<Ms | undefined> {
+  const { rows } = await db.query<{ ms: Ms | null }>(
+    `select extract(epoch from sync.complete_through($1, $2))::float8 * 1000 as ms`,
+    [account, stream],
+  );
+  return rows[0]!.ms ?? undefined;
+}
+
+/** Whether anything of the stream was ever read. */
+export async function wasRead(db: Queryable, account: string, stream: string): Promise<boolean> {
+  const { rows } = await db.query<{ was: boolean }>(
+    `select exists (
+       select from sync.coverage c where c.account_id = $1 and c.stream = $2 and not isempty(c.covered)) as was`,
+    [account, stream],
+  );
+  return rows[0]!.was;
+}
+
+/** Tickets of these that are not here, though something that hung on them is. */
+export async function leftBehind(client: Queryable, account: string, ids: readonly string[]): Promise<Set<string>> {
+  const { rows } = await client.query<{ id: string }>(
+    `select w.id from unnest($2::text[]) w (id)
+     where exists (select from helpdesk.messages m where m.account_id = $1 and m.ticket_id = w.id)
+       or exists (select from helpdesk.ticket_labels l where l.account_id = $1 and l.ticket_id = w.id)`,
+    [account, ids],
+  );
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** As of when the source did not have it, and by when it was gone, by its clock, which has a grain. */
+interface GoneAt {
+  readonly asOfMs: Ms;
+  readonly byMs: Ms;
+  /** What has become of it the source may show so late. */
+  readonly lookbackMs: number;
+}
+
+/** The tombstone of what the source said twice that it has no more, and of what hangs on it. */
+export async function buryRecord(
+  client: Client,
+  { account, run = null, stream }: Pick<Key, 'account' | 'stream'> & { readonly run?: number | null },
+  id: string,
+  { askedMs, nowMs, ...gone }: GoneAt & { askedMs: Ms; nowMs: Ms },
+): Promise<number> {
+  if (stream === 'tickets') return buryTicket(client, { account, run }, id, gone.asOfMs, new Date(nowMs), gone);
+  const by = [account, id, new Date(gone.byMs), new Date(nowMs)];
+  const after = `_deleted_after = least($3, greatest(_observed_at, _checked_at) - ${gone.lookbackMs} * interval '1 millisecond')`;
+  const { rowCount } = await client.query(
+    `update helpdesk.${stream} set _deleted_at = $3, _synced_at = $4${stream === 'customers' ? `, ${after}` : ''}
+     where account_id = $1 and id = $2 and _deleted_at is null and _observed_at <= $5 and _synced_at < $6
+     returning ${keepChanges('$4', 'null', '$7')}`,
+    [...by, new Date(gone.asOfMs), new Date(askedMs), run],
+  );
+  if (rowCount !== 0 && stream === 'customers')
+    await client.query(
+      `update helpdesk.contacts set _deleted_at = $3, _synced_at = $4
+       where account_id = $1 and customer_id = $2 and _deleted_at is null`,
+      by,
+    );
+  return rowCount ?? 0;
+}
+
+const usedBy = {
+  labels: { row: 'helpdesk.ticket_labels u where u.label_id', ids: 'unnest(t.label_ids)' },
+  inboxes: { row: 'helpdesk.tickets u where u.inbox_id', ids: 't.inbox_id' },
+} as const;
+
+/**
+ * Labels and inboxes that a ticket showed, and that are otherwise here: not those that nobody has asked for yet. The source
+ * deletes none of them before our eyes, so that a tombstone is a hand's.
+ */
+export async function differingNames(
+  client: Queryable,
+  account: string,
+  table: 'labels' | 'inboxes',
+  shown: readonly { id: string; name?: string | null | undefined; record: string }[],
+  nowMs: Ms,
+): Promise<{ id: string; differences: Record<string, [ours: unknown, theirs: unknown]> }[]> {
+  const { rows } = await client.query<{ id: string; differences: Record<string, [ours: unknown, theirs: unknown]> }>(
+    `select s.id, jsonb_object_agg(d.field, jsonb_build_array(d.ours, d.theirs)) as differences
+     from unnest($2::text[], $3::text[], $4::text[]) s (id, name, record)
+     left join helpdesk.${table} t on (t.account_id, t.id) = ($1, s.id)
+     cross join lateral (values
+       ('name', to_jsonb(t.name), to_jsonb(s.name), t.name is distinct from s.name or t.id is null),
+       ('row', '"deleted"', '"there"', t._deleted_at is not null),
+       ('_payload', t._payload, s.record::jsonb, t.id is not null and t._payload is distinct from s.record::jsonb),
+       ('_synced_at', to_jsonb(t._synced_at), 'null', ${isAhead('t._synced_at', '$5')})) d (field, ours, theirs, differs)
+     where d.differs and case when t.id is null then exists (select from ${usedBy[table].row} = s.id and u.account_id = $1)
+       else t._observed_at is not null or t._deleted_at is not null end
+     group by s.id order by s.id`,
+    [
+      account,
+      shown.map(({ id }) => id),
+      shown.map(({ name }) => name ?? null),
+      shown.map(({ record }) => record),
+      new Date(nowMs),
+    ],
+  );
+  return rows;
+}
+
+/** Labels, or inboxes, that no ticket has now, nor ever had: nobody but a hand has written them. */
+export async function namesOfNothing(
+  db: Queryable,
+  account: string,
+  table: 'labels' | 'inboxes',
+): Promise<{ id: string; observedAt: Date | null }[]> {
+  const { ids } = usedBy[table];
+  const { rows } = await db.query<{ id: string; observedAt: Date | null }>(
+    `select n.id, n._observed_at as "observedAt" from helpdesk.${table} n where n.account_id = $1 and n.id not in (
+       select id from (
+         select ${ids} as id from helpdesk.tickets t where t.account_id = $1
+         union select ${ids} from helpdesk.ticket_history t where t.account_id = $1
+         ${table === 'labels' ? 'union select t.label_id from helpdesk.ticket_labels t where t.account_id = $1' : ''}) u
+       where id is not null)
+     order by 1`,
+    [account],
+  );
+  return rows;
+}
+
+export async function takeNames(
+  client: Queryable,
+  account: string,
+  table: 'labels' | 'inboxes',
+  ids: readonly string[],
+): Promise<number> {
+  const { rowCount } = await client.query(`delete from helpdesk.${table} where account_id = $1 and id = any($2)`, [
+    account,
+    ids,
+  ]);
+  return rowCount ?? 0;
+}
+
+/** As if nobody had asked for these names yet. */
+export async function forgetNames(
+  client: Queryable,
+  account: string,
+  table: 'labels' | 'inboxes',
+  ids: readonly string[],
+): Promise<void> {
+  await client.query(
+    `update helpdesk.${table} set _observed_at = null, name = null, _payload = null, _deleted_at = null
+     where account_id = $1 and id = any($2)`,
+    [account, ids],
+  );
+}

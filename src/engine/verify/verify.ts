@@ -1,0 +1,412 @@
+/**
+ * Everything, or a sample of it, read again and compared. Tickets are read in the order of creation, so that each page also
+ * tells which of ours it lacks; of customers and users the whole list tells it; messages are asked for ticket by ticket. What
+ * only we have is asked for by its id before it is said to be gone.
+ */
+import type { Context } from '../../app/context.ts';
+import { Gone, Retry } from '../../errors.ts';
+import type { ListStream, Row } from '../../sources/source.ts';
+import { count } from '../../words.ts';
+import { keepBooks, noCounts } from '../commit/commit.ts';
+import { isRedundant } from '../coverage/coverage.ts';
+import { knownCuts } from '../coverage/partitions.ts';
+import { type Client, transaction } from '../database/pool.ts';
+import { examineGone, keepPlace, noteGone, options } from '../deletions/confirm-deletion.ts';
+import { scopeOf } from '../deletions/swept-ranges.ts';
+import { totalOf } from '../forecast/imagined-reading.ts';
+import type { Reply } from '../http/request.ts';
+import { listBatch, pageOf, singleBatch } from '../load/batch.ts';
+import { laneOf, type Outcome } from '../load/list-loop.ts';
+import { readByCreation } from '../reading/by-creation.ts';
+import { floorSecond, type Ms, type Proof, type Step, secondMs } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import { type Compared, examineNamesOfNothing, examineRecords, examineTicket } from './compare-records.ts';
+import type { Examined, Look } from './compare-reply.ts';
+import { chooseAtRandom, completeThrough, countFindings, noteUnread, standingOf, writeFindings } from './findings.ts';
+import {
+  askedOf,
+  buriedAfter,
+  countLive,
+  countTickets,
+  hangingOn,
+  holesOf,
+  idsAfter,
+  movePlace,
+  noteCounts,
+  parentsLost,
+  placeOf,
+  takeAway,
+  ticketsAfter,
+  ticketsForAllNames,
+  unshownTickets,
+} from './verifications.ts';
+
+interface Verifying {
+  readonly look: Look;
+  readonly stream: ListStream<Row>;
+  readonly compared: Compared;
+  /** Records that could not be compared. */
+  unread: number;
+  /** Those that were written while they were asked for, and cannot be asked for by their ids. */
+  readonly late: Set<string>;
+  readonly holes: string[];
+}
+
+/** Looked up at once. */
+const batchSize = 100;
+
+export async function verifyStream(ctx: Context, claim: Claim, compared: Compared): Promise<Outcome> {
+  const { sample, repair } = await askedOf(ctx.pg, claim.run);
+  const name = claim.stream as keyof Compared;
+  const table = name === 'messages' ? 'tickets' : name;
+  const live = await countLive(ctx.pg, claim.account, table);
+  const expected = Math.min(sample ?? live, live);
+  const look = { ctx, claim, repair, random: sample !== null, expected };
+  const stream = compared[name === 'messages' ? 'tickets' : name];
+  const verifying: Verifying = { look, stream, compared, unread: 0, late: new Set(), holes: [] };
+  if (name === 'messages') {
+    await verifyMessages(verifying);
+    await examineNamesOfNothing(look);
+  } else if (name === 'users') await verifyWhole(verifying);
+  else {
+    for (const list of await listsOf(ctx, claim, stream)) {
+      if ((await placeOf(ctx.pg, claim, list)) === undefined) await countList(verifying, list);
+      if (sample !== null) continue;
+      if (name === 'tickets') await verifyList(verifying, list);
+      else await verifyWhole(verifying);
+    }
+    if (sample !== null) await verifySample(verifying, sample);
+  }
+  if (sample === null && (name === 'customers' || name === 'tickets')) await verifyBuried(verifying);
+  if (sample === null && (name === 'customers' || name === 'messages')) await verifyHanging(verifying, name);
+  const { holes } = verifying;
+  const unread = verifying.unread + verifying.late.size;
+  const unjudged = await unjudgedOf(ctx, claim, stream.name);
+  const missing = [...holes, ...unjudged, ...(unread > 0 ? [`${count(unread, 'record')} could not be compared`] : [])];
+  return { partly: missing.length > 0 ? missing.join('; ') : undefined };
+}
+
+/** What was written while it was asked for is asked for anew. */
+async function note(verifying: Verifying, { unread, late }: Examined): Promise<void> {
+  verifying.unread += unread;
+  if (verifying.stream.get !== undefined) await examineUnshown(verifying, late);
+  else for (const id of late) verifying.late.add(id);
+}
+
+/** What lies in a range that has not been read is not said to be here, so that nothing of it can be missing. */
+async function unjudgedOf(ctx: Context, { account }: Claim, stream: string): Promise<string[]> {
+  const { holes, from } = await holesOf(ctx.pg, account, stream);
+  if (holes === 0) return [];
+  const what = stream === 'tickets' ? 'what changed in them was not judged' : 'what was created since was not judged';
+  return [
+    `${count(holes, 'range has', 'ranges have')} not been read, the first from ${from!.toISOString()}: ${what}, nor counted what was created since`,
+  ];
+}
+
+async function listsOf(ctx: Context, claim: Claim, stream: ListStream<Row>): Promise<string[]> {
+  const lists: string[] = [];
+  for (const { name } of stream.lists) if (!(await isRedundant(ctx.pg, claim, name))) lists.push(name);
+  return lists;
+}
+
+// --- counts ------------------------------------------------------------------------------------------------------------
+
+/**
+ * How many the source counts of what was created before the stream is complete here. What comes between two requests is not
+ * known to be among them or not, nor is whether `since` includes its own second. Where the mirror begins later than the
+ * source, or the count stops at the depth of paging, nothing is said.
+ */
+async function countList({ look: { ctx, claim }, stream }: Verifying, list: string): Promise<void> {
+  const none = { list, ours: null, theirs_least: null, theirs_most: null };
+  const isTickets = stream.name === 'tickets';
+  // The second of that time itself may be complete in part.
+  const through = floorSecond((await completeThrough(ctx.pg, claim.account, stream.name)) ?? 0) - secondMs;
+  const { sinceMs } = await sinceOf(ctx, claim);
+  if (isTickets && sinceMs > 0) return noteCounts(ctx.pg, claim, none);
+  const count = (since?: Ms) => totalOf(ctx, laneOf(claim), stream, list, since);
+  const before = await count(through);
+  const all = await count();
+  const live = isTickets ? 0 : await countLive(ctx.pg, claim.account, 'customers');
+  const after = await count(through);
+  if (all === undefined || before === undefined || after === undefined) return noteCounts(ctx.pg, claim, none);
+  const least = all - Math.max(before, after);
+  if (!isTickets) {
+    const most = all + Math.max(0, after - before);
+    return noteCounts(ctx.pg, claim, { list, ours: live, theirs_least: least, theirs_most: most });
+  }
+  const ours = await countTickets(ctx.pg, claim.account, list, through);
+  const most = all - Math.min(before, after);
+  await noteCounts(ctx.pg, claim, { list, ours: ours.before, theirs_least: least - ours.within, theirs_most: most });
+}
+
+const sinceOf = (ctx: Context, claim: Claim) => scopeOf(ctx.pg, { ...claim, stream: 'tickets' });
+
+// --- by creation -------------------------------------------------------------------------------------------------------
+
+async function verifyList(verifying: Verifying, list: string): Promise<void> {
+  const { look, stream, holes } = verifying;
+  const { ctx, claim } = look;
+  const { sinceMs } = await sinceOf(ctx, claim);
+  const before = (await placeOf(ctx.pg, claim, list))?.place;
+  const cuts = await knownCuts(ctx.pg, claim, stream.enumerations.type ?? []);
+  const reading = readByCreation(before ? Number(before) : 0, {
+    ...stream.paging,
+    lookbackMs: ctx.helpdesk.lookbackMs,
+    cuts,
+    updatedSince: sinceMs > 0 ? sinceMs - secondMs : undefined,
+  });
+  const shown = new Map<string, Ms>();
+  let step: IteratorResult<Step, Proof> = reading.next();
+  while (!step.done) {
+    const { ask } = step.value;
+    const { reply, askedMs } = await readPage(look, stream, list, ask);
+    const page = pageOf(stream, reply, ask.order);
+    for (const { id } of reply.unreadable) if (id !== undefined) shown.set(id, Number.NaN);
+    for (const { id, time } of page.rows) shown.set(id, time);
+    step = reading.next(page);
+    const proof = step.done ? step.value : step.value.proof;
+    const batch = listBatch(stream, ask, reply);
+    const updated = (record: Row) => stream.orderedBy(record);
+    await note(verifying, await examineRecords(look, { stream, reply, batch, askedMs, updated }));
+    if (proof.hole) holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
+    if (!proof.covered) continue;
+    const range = proof.covered;
+    const what = { range, shown: [...shown.keys()], sinceMs };
+    await examineUnshown(verifying, await unshownTickets(ctx.pg, claim.account, list, what));
+    for (const [id, time] of shown) if (time < range.to) shown.delete(id);
+    await movePlace(ctx.pg, claim, list, String(range.to));
+  }
+  const undated = { range: undefined, shown: [...shown.keys()], sinceMs };
+  await examineUnshown(verifying, await unshownTickets(ctx.pg, claim.account, list, undated));
+}
+
+async function readPage(
+  { ctx, claim }: Look,
+  stream: ListStream<Row>,
+  list: string,
+  ask: Step['ask'],
+): Promise<{ reply: Reply<Row>; askedMs: Ms }> {
+  ctx.signal.throwIfAborted();
+  const askedMs = ctx.clock.now();
+  const reply = await ctx.helpdesk.send(stream.request(list, ask), { lane: laneOf(claim), signal: ctx.signal });
+  return { reply, askedMs };
+}
+
+/** A list may hide what exists: each is asked for by its id. */
+async function examineUnshown(verifying: Verifying, ids: readonly string[]): Promise<void> {
+  for (const id of ids) await examineById(verifying, id);
+}
+
+async function examineById(
+  verifying: Verifying,
+  id: string,
+  { more, gone = () => examineGone(verifying.look, verifying.stream, id) }: ById = {},
+): Promise<void> {
+  const { look, stream } = verifying;
+  const { ctx } = look;
+  ctx.signal.throwIfAborted();
+  const askedMs = ctx.clock.now();
+  try {
+    const reply = await ctx.helpdesk.send(stream.get!(id), options(look));
+    const updated = stream.name === 'tickets' ? (record: Row) => stream.orderedBy(record) : undefined;
+    if (reply.records[0]?.id === id) {
+      const batch = singleBatch(stream, reply);
+      const { unread, late } = await examineRecords(look, { stream, reply, batch, askedMs, updated, more });
+      verifying.unread += unread + late.length;
+      return;
+    }
+  } catch (error) {
+    if (error instanceof Gone && Number.isFinite(error.asOf)) {
+      if (!(await gone({ askedMs, asOfMs: error.asOf }))) verifying.unread++;
+      return;
+    }
+    if (!(error instanceof Gone || error instanceof Retry)) throw error;
+  }
+  verifying.unread++;
+  if (more) await keepPlace(look, more);
+}
+
+interface ById {
+  readonly more?: (client: Client) => Promise<void>;
+  /** What a 404 says. Answers whether it is known now. */
+  readonly gone?: (at: { askedMs: Ms; asOfMs: Ms }) => Promise<boolean>;
+}
+
+/** What has a tombstone no list need show, were it wrong: each is asked for by its id. */
+async function verifyBuried(verifying: Verifying): Promise<void> {
+  const { look } = verifying;
+  const { ctx, claim } = look;
+  for (let after = (await placeOf(ctx.pg, claim, 'buried'))?.place ?? ''; ; ) {
+    const ids = await buriedAfter(ctx.pg, claim, after, batchSize);
+    if (ids.length === 0) return;
+    for (const id of ids) {
+      const more = (client: Pick<typeof ctx.pg, 'query'>) => movePlace(client, claim, 'buried', id);
+      const gone = () => keepPlace(look, more).then(() => true);
+      await examineById(verifying, id, { more, gone });
+    }
+    after = ids.at(-1)!;
+  }
+}
+
+// --- whole lists -------------------------------------------------------------------------------------------------------
+
+/** Customers and users: what none of the pages showed is asked for by its id, or where that cannot be, in a second reading. */
+async function verifyWhole(verifying: Verifying): Promise<void> {
+  const { look, stream } = verifying;
+  const { ctx, claim } = look;
+  const [{ name: list }] = stream.lists;
+  const first = await readWhole(verifying, list, true);
+  if (first === undefined) return;
+  const unshown: string[] = [];
+  for (let after = ''; ; ) {
+    const ids = await idsAfter(ctx.pg, claim.account, stream.name as 'customers' | 'users', after, batchSize);
+    if (ids.length === 0) break;
+    unshown.push(...ids.filter(id => !first.shown.has(id)));
+    after = ids.at(-1)!;
+  }
+  if (stream.get !== undefined) return examineUnshown(verifying, unshown);
+  if (unshown.length === 0) return;
+  const second = await readWhole(verifying, list, false);
+  if (second === undefined) return;
+  for (const id of unshown.filter(one => !second.shown.has(one))) {
+    if (!(await noteGone(look, stream.name, id, second))) verifying.unread++;
+  }
+}
+
+/** The ids that it shows; undefined if it could not be read to its end. */
+async function readWhole(
+  verifying: Verifying,
+  list: string,
+  compares: boolean,
+): Promise<{ shown: Set<string>; askedMs: Ms; asOfMs: Ms } | undefined> {
+  const { look, stream, holes } = verifying;
+  const { ctx, claim } = look;
+  const { lookbackMs } = ctx.helpdesk;
+  const begunMs = (await completeThrough(ctx.pg, claim.account, stream.name)) ?? 0;
+  const reading = stream.read(0, { ...stream.paging, lookbackMs, firstLoad: true });
+  const shown = new Set<string>();
+  const newcomers = new Set<string>();
+  let first: { askedMs: Ms; asOfMs: Ms } | undefined;
+  let isWhole = true;
+  let step: IteratorResult<Step, Proof> = reading.next();
+  while (!step.done) {
+    const { ask } = step.value;
+    const { reply, askedMs } = await readPage(look, stream, list, ask);
+    first ??= { askedMs, asOfMs: reply.asOf };
+    // It may be any that is not shown; each of these is asked for by its id, where that can be.
+    if (stream.get === undefined && reply.unreadable.some(({ id }) => id === undefined)) isWhole = false;
+    for (const { id } of [...reply.records, ...reply.unreadable]) if (id !== undefined) shown.add(id);
+    step = reading.next(pageOf(stream, reply, ask.order));
+    const proof = step.done ? step.value : step.value.proof;
+    if (proof.hole) {
+      holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
+      isWhole = false;
+    }
+    if (!compares) continue;
+    const batch = listBatch(stream, ask, reply);
+    const examined = await examineRecords(look, { stream, reply, batch, askedMs });
+    const { undecided } = examined;
+    await note(verifying, examined);
+    if (undecided.length === 0) continue;
+    // Not here: they may have come since the last sync.
+    if (!undecided.every(id => newcomers.has(id)) && !(await readNewcomers(verifying, list, begunMs, newcomers)))
+      // More than paging reaches: of none it can be said that it is missing.
+      for (const id of undecided) newcomers.add(id);
+    const left = { ...batch, records: batch.records.filter(({ id }) => undecided.includes(id)) };
+    await examineRecords(look, { stream, reply, batch: left, askedMs, newcomers, uncounted: true });
+  }
+  return isWhole && first ? { shown, ...first } : undefined;
+}
+
+/** What was created since then. False if that is more than paging reaches. */
+async function readNewcomers(
+  { look, stream }: Verifying,
+  list: string,
+  sinceMs: Ms,
+  newcomers: Set<string>,
+): Promise<boolean> {
+  const { perPage, depth } = stream.paging;
+  const since = Math.max(0, sinceMs - secondMs);
+  for (let page = 1; page * perPage <= depth; page++) {
+    const { reply } = await readPage(look, stream, list, { since, page, perPage });
+    for (const { id } of reply.records) newcomers.add(id);
+    if (reply.arrived < perPage) return true;
+  }
+  return false;
+}
+
+// --- by id -------------------------------------------------------------------------------------------------------------
+
+async function verifySample(verifying: Verifying, sample: number): Promise<void> {
+  const { look, stream, compared } = verifying;
+  const { ctx, claim } = look;
+  const limit = sample - (await countFindings(ctx.pg, claim));
+  for (const id of await chooseAtRandom(ctx.pg, claim, { limit, chance: ctx.random() })) {
+    ctx.signal.throwIfAborted();
+    const { unread } = verifying;
+    if (stream.name !== 'tickets') await examineById(verifying, id);
+    else if (!(await examineTicket(look, compared, id, { whole: true }))) verifying.unread++;
+    if (verifying.unread > unread)
+      await noteUnread(ctx.pg, claim, id, ctx.helpdesk.send.sourceNow() ?? ctx.clock.now());
+  }
+}
+
+/** All tickets by their ids: each with its messages, and with it the names that it is the one to tell. */
+async function verifyMessages(verifying: Verifying): Promise<void> {
+  const { look, compared } = verifying;
+  const { ctx, claim } = look;
+  const embeds = await ticketsForAllNames(ctx.pg, claim.account);
+  for (let after = (await placeOf(ctx.pg, claim, 'default'))?.place ?? ''; ; ) {
+    const ids = await ticketsAfter(ctx.pg, claim, after, batchSize);
+    if (ids.length === 0) return;
+    for (const id of ids) {
+      ctx.signal.throwIfAborted();
+      const more = (client: Pick<typeof ctx.pg, 'query'>) => movePlace(client, claim, 'default', id);
+      const ok = await examineTicket(look, compared, id, { whole: false, embeds: embeds.get(id) ?? [], more });
+      if (!ok) verifying.unread++;
+    }
+    after = ids.at(-1)!;
+  }
+}
+
+/** Rows that hang on a record that is not here: no reply shows them, and nobody else would miss them. */
+async function verifyHanging(verifying: Verifying, stream: 'customers' | 'messages'): Promise<void> {
+  const { ctx, claim } = verifying.look;
+  for (const id of await parentsLost(ctx.pg, claim, stream)) {
+    const gone = ({ asOfMs }: { asOfMs: Ms }) => noteHanging(verifying, stream, id, asOfMs);
+    await examineById(verifying, id, { gone });
+  }
+}
+
+/** The source has it no more: they get its tombstone, or are taken away where there is none. */
+async function noteHanging(
+  { look, stream: parents }: Verifying,
+  stream: 'customers' | 'messages',
+  id: string,
+  asOfMs: Ms,
+): Promise<boolean> {
+  const { ctx, claim, repair, random } = look;
+  const at = { nowMs: ctx.clock.now(), asOfMs };
+  const credits = ctx.helpdesk.send.takeCredits();
+  await transaction(ctx.pg, async client => {
+    const key = { account: claim.account, stream: parents.name };
+    const ours = (await standingOf(client, key, [id], { askedMs: at.nowMs, asOfMs, lock: true })).get(id);
+    const isHere = ours !== undefined && !ours.buried;
+    const found = isHere ? [] : await hangingOn(client, claim.account, stream, id);
+    const differences = found.map(({ table, ids }) => [
+      `${table}.row`,
+      [Object.fromEntries(ids.map(one => [one, 'there'])), {}] as const,
+    ]);
+    const finding = {
+      differences: Object.fromEntries(differences),
+      kind: 'only here',
+      oursAsOf: null,
+      repaired: repair,
+    };
+    if (found.length > 0) await writeFindings(client, claim, [{ stream, record: id, ...finding }], { ...at, random });
+    const deleted = repair && !isHere ? await takeAway(client, claim, stream, id, at) : 0;
+    const counts = { ...noCounts(), deleted, credits };
+    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
+  });
+  return true;
+}

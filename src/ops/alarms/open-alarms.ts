@@ -1,0 +1,133 @@
+/**
+ * Alarms: problems that people are told of, one row from the beginning of each to its end (sync.alarms). What is told, and by
+ * whom, is decided here: any number of processes look, and each word goes out once, unless a process dies with it on its way.
+ */
+import type pg from 'pg';
+import { transaction } from '../../engine/database/pool.ts';
+
+/** 'SHAL': whoever compares holds this lock for its transaction; others need not. */
+const lockKey = 0x53_48_41_4c;
+
+/** Whoever tries the webhook and dies leaves it to others after this. */
+const leaseMs = 60_000;
+const minuteMs = 60_000;
+/** What is measured swings around its limit: such a problem has ended when it was gone for so long. */
+const swings = { problems: ['past_target'], holdMs: 10 * minuteMs };
+/** After so many minutes it is tried again; the last one goes on for ever. */
+const againMinutes = [1, 5, 15, 60];
+const keptMs = 35 * 24 * 3_600_000;
+
+export interface Alarm {
+  readonly id: number;
+  readonly account: string;
+  readonly problem: string;
+  /** Null: the whole account. */
+  readonly stream: string | null;
+  readonly severity: 'critical' | 'warning';
+  readonly says: string;
+  readonly remedy: string;
+  readonly state: 'begin' | 'end';
+  readonly since: Date;
+  /** Null while it lasts. */
+  readonly ended: Date | null;
+  /** How often it was tried, this time included. */
+  readonly tries: number;
+}
+
+export interface Watched {
+  readonly accounts: readonly string[];
+  /** Of them those that have somebody to tell. */
+  readonly told: readonly string[];
+  readonly problems: readonly string[];
+  /** What does not last so long is not told; and what is gone has ended after so long. */
+  readonly holdMs: number;
+}
+
+/** Opens and closes alarms as the problems are now, and says what is to be told. */
+export async function compareProblems(
+  db: pg.Pool,
+  { accounts, told, problems, holdMs }: Watched,
+  now: Date,
+): Promise<void> {
+  const holds = new Date(now.getTime() - holdMs);
+  await transaction(db, async client => {
+    const { rows } = await client.query<{ mine: boolean }>('select pg_try_advisory_xact_lock($1) as mine', [lockKey]);
+    if (!rows[0]!.mine) return;
+    await client.query(
+      `with found as materialized (
+         select account_id, coalesce(stream, '') as stream, problem, severity, says, remedy from sync.problems
+         where account_id = any ($1) and problem = any ($2)),
+       lasting as (
+         update sync.alarms a set gone_at = null, severity = f.severity, says = f.says, remedy = f.remedy
+         from found f
+         where (a.account_id, a.problem, a.stream) = (f.account_id, f.problem, f.stream) and a.ended_at is null
+           and (a.gone_at, a.severity, a.says, a.remedy) is distinct from (null::timestamptz, f.severity, f.says, f.remedy)),
+       going as (
+         update sync.alarms a set gone_at = $3
+         where a.account_id = any ($1) and a.ended_at is null and a.gone_at is null and not exists (
+           select from found f where (a.account_id, a.problem, a.stream) = (f.account_id, f.problem, f.stream)))
+       insert into sync.alarms (account_id, problem, stream, severity, says, remedy, began_at)
+       select account_id, problem, stream, severity, says, remedy, $3 from found
+       on conflict (account_id, problem, stream) where ended_at is null do nothing`,
+      [accounts, problems, now],
+    );
+    await client.query(
+      `delete from sync.alarms where account_id = any ($1) and (ended_at < $3
+         or ended_at is null and told_begin_at is null and next_try_at is null
+           and gone_at < began_at + $2 * interval '1 millisecond')`,
+      [accounts, holdMs, new Date(now.getTime() - keptMs)],
+    );
+    // Where nobody is told, nothing is due; and what ended meanwhile is not told later.
+    await client.query(
+      `update sync.alarms set next_try_at = null, last_error = null
+       where account_id = any ($1) and account_id <> all ($2) and next_try_at is not null`,
+      [accounts, told],
+    );
+    await client.query(
+      `with ended as (
+         update sync.alarms set ended_at = gone_at, tries = case when told_begin_at is null then tries else 0 end,
+           next_try_at = case when told_begin_at is not null and account_id = any ($2) then $3 else next_try_at end
+         where account_id = any ($1) and ended_at is null and gone_at <= case when problem = any ($5) then $6::timestamptz else $4 end)
+       update sync.alarms set next_try_at = $3
+       where account_id = any ($2) and ended_at is null and gone_at is null and told_begin_at is null
+         and next_try_at is null and began_at <= $4`,
+      [accounts, told, now, holds, swings.problems, new Date(now.getTime() - swings.holdMs)],
+    );
+  });
+}
+
+/** The next word that is to be told, taken by this process: nobody else tries it before the lease is over. */
+export async function takeAlarm(db: pg.Pool, accounts: readonly string[], now: Date): Promise<Alarm | undefined> {
+  const { rows } = await db.query<Alarm>(
+    `update sync.alarms set next_try_at = $3, tries = tries + 1
+     where id = (
+       select id from sync.alarms where account_id = any ($1) and next_try_at <= $2
+       order by next_try_at, id limit 1 for update skip locked)
+     returning id, account_id as account, problem, nullif(stream, '') as stream, severity, says, remedy,
+       case when told_begin_at is null then 'begin' else 'end' end as state, began_at as since,
+       case when told_begin_at is not null then ended_at end as ended, tries`,
+    [accounts, now, new Date(now.getTime() + leaseMs)],
+  );
+  return rows[0];
+}
+
+/** It was taken. One that has ended meanwhile has its end to be told. */
+export async function noteTold(db: pg.Pool, { id, state }: Pick<Alarm, 'id' | 'state'>, now: Date): Promise<void> {
+  await db.query(
+    state === 'begin'
+      ? `update sync.alarms set told_begin_at = $2, tries = 0, last_error = null,
+           next_try_at = case when ended_at is not null then $2::timestamptz end
+         where id = $1 and told_begin_at is null`
+      : `update sync.alarms set told_end_at = $2, last_error = null, next_try_at = null where id = $1`,
+    [id, now],
+  );
+}
+
+export async function noteUntold(db: pg.Pool, { id, tries }: Pick<Alarm, 'id' | 'tries'>, why: string, now: Date) {
+  const minutes = againMinutes[Math.min(tries, againMinutes.length) - 1]!;
+  await db.query('update sync.alarms set last_error = $2, next_try_at = $3 where id = $1', [
+    id,
+    why,
+    new Date(now.getTime() + minutes * minuteMs),
+  ]);
+}

@@ -1,0 +1,96 @@
+/** The book catalog: whether it answers, takes key or token, has quota left, and needs to know the country. */
+import { ShelfdeskError, Spent } from '../../../errors.ts';
+import { getVolume, listShelves } from '../../../sources/books/endpoints.ts';
+import { count } from '../../../words.ts';
+import { limitsTold, someVolume } from '../doctor-state.ts';
+import { type Check, fail, ok, skipped, warn } from './check.ts';
+
+const dayMs = 24 * 3_600_000;
+const area = 'catalog' as const;
+const none = 'the book catalog is not configured';
+/** A share of the requests of the day from which on it is said. */
+const nearlySpent = 0.9;
+
+export const catalogChecks: readonly Check[] = [
+  {
+    name: 'catalog',
+    area,
+    of: 'account',
+    looks: 'that the address answers as a catalog does, and takes the key or token (401, 403); one request',
+    needs: ['tables', 'sources of the account'],
+    async run(given) {
+      if (given.config.books === undefined) return skipped(none);
+      const { books } = await given.ctx();
+      const [owner] = books.owners;
+      try {
+        const { arrived } = await books.send(listShelves(owner!), {
+          lane: 'interactive',
+          signal: given.signal,
+          tries: 1,
+        });
+        return ok(
+          `it answers, and shows ${count(arrived, 'shelf', 'shelves')} of ${owner === 'mylibrary' ? 'the library' : `user ${owner}`}`,
+        );
+      } catch (error) {
+        if (error instanceof Spent) return warn(error.message, 'Wait: a worker goes on by itself.');
+        if (!(error instanceof ShelfdeskError)) throw error;
+        return fail(error.message, error.name === 'Retry' ? unreachable : error.remedy);
+      }
+    },
+  },
+  {
+    name: 'quota of the catalog',
+    area,
+    of: 'account',
+    looks: 'requests of the last 24 hours against BOOKS_REQUESTS_PER_DAY, and whether the catalog refuses more',
+    needs: ['catalog'],
+    async run({ config, account, warehouse, server, clock }) {
+      const nowMs = clock.now() + (await server()).aheadMs;
+      const told = await limitsTold((await warehouse()).pg, account, 'books', new Date(nowMs - dayMs));
+      const { credits } = config.books!.limits;
+      const { used = 0, refused = 0 } = told ?? {};
+      const says = `${used} of ${count(credits, 'request')} of a day`;
+      if (told !== undefined && told.frozen_until.getTime() > nowMs)
+        return warn(
+          `${says}; it answers nothing before ${told.frozen_until.toISOString().slice(0, 16)}Z`,
+          'Wait: a worker goes on then. For more ask the catalog for a larger quota, and set BOOKS_REQUESTS_PER_DAY.',
+        );
+      if (refused > 0)
+        return warn(
+          `${says}, ${refused} refused`,
+          'Set BOOKS_REQUESTS_PER_DAY to what the catalog really gives, and BOOKS_REQUESTS_PER_SECOND lower.',
+        );
+      if (used >= credits * nearlySpent)
+        return warn(
+          says,
+          'Ask the catalog for a larger quota and set BOOKS_REQUESTS_PER_DAY, or raise BOOKS_VOLUME_AGE_DAYS.',
+        );
+      return ok(says);
+    },
+  },
+  {
+    name: 'country of the catalog',
+    area,
+    of: 'account',
+    looks: 'whether the catalog wants to know the country (BOOKS_COUNTRY); one request, where none is set',
+    needs: ['catalog'],
+    async run(given) {
+      const { books } = given.config;
+      if (books?.country !== undefined) return ok(books.country);
+      const id = await someVolume((await given.warehouse()).pg, given.account);
+      if (id === undefined)
+        return skipped('BOOKS_COUNTRY is not set; a volume would tell whether it is needed, and none is here');
+      try {
+        const { books: source } = await given.ctx();
+        await source.send(getVolume(id), { lane: 'interactive', signal: given.signal, tries: 1 });
+        return ok('BOOKS_COUNTRY is not set, and not asked for; prices are those of the country where this machine is');
+      } catch (error) {
+        if (!(error instanceof ShelfdeskError)) throw error;
+        if (error.remedy.includes('BOOKS_COUNTRY')) return fail(error.message, error.remedy);
+        return skipped(`BOOKS_COUNTRY is not set; whether it is needed the catalog did not tell: ${error.message}`);
+      }
+    },
+  },
+];
+
+const unreachable = 'Check BOOKS_BASE_URL, and that this machine reaches it; then the status page of the catalog.';

@@ -1,0 +1,285 @@
+/** PostgreSQL: whether it answers, will do, and lets us do what we have to. */
+import { statfs } from 'node:fs/promises';
+import { migrate, pendingMigrations } from '../../../engine/database/migrate.ts';
+import { connectionsOf, lookersMost } from '../../../engine/database/pool.ts';
+import { queueConnections } from '../../../engine/queue/queue.ts';
+import { boundElsewhere } from '../../../engine/runs/accounts.ts';
+import { count } from '../../../words.ts';
+import type { Given } from '../doctor-context.ts';
+import { boundAddresses, liveProcesses } from '../doctor-state.ts';
+import { type Check, fail, ok, warn } from './check.ts';
+
+/** What holds the place of a process among the living. */
+const presence = 1;
+const gigabyte = 1e9;
+/** What a clock may be off without a word. */
+const clockMs = 2000;
+const farMs = 300_000;
+
+export const databaseChecks: readonly Check[] = [
+  {
+    name: 'database',
+    area: 'database',
+    of: 'process',
+    looks: 'whether PostgreSQL answers and lets us in',
+    needs: ['servers'],
+    async run(given) {
+      try {
+        const { folder } = await given.warehouse();
+        const { version, database, role } = await given.server();
+        const where = folder === undefined ? `database ${database}, as role ${role}` : `embedded, in ${folder}`;
+        return ok(`PostgreSQL ${version}, ${where}`);
+      } catch (error) {
+        return fail(`PostgreSQL does not answer: ${(error as Error).message}`, remedyOf(error, given));
+      }
+    },
+  },
+  {
+    name: 'database version',
+    area: 'database',
+    of: 'process',
+    looks: 'PostgreSQL 15 or newer',
+    needs: ['database'],
+    async run({ server }) {
+      const { versionNumber, version } = await server();
+      if (versionNumber >= 150_000) return ok(`PostgreSQL ${version}`);
+      return fail(`PostgreSQL ${version} is too old`, 'Upgrade the server to PostgreSQL 15 or newer.');
+    },
+  },
+  {
+    name: 'encoding',
+    area: 'database',
+    of: 'process',
+    looks: 'that the database stores UTF8',
+    needs: ['database'],
+    async run({ server }) {
+      const { encoding, database } = await server();
+      if (encoding === 'UTF8') return ok('UTF8');
+      return fail(
+        `database ${database} stores ${encoding}, which has no place for most letters`,
+        `Make another one, \`create database … encoding 'UTF8' template template0\`, and name it in DATABASE_URL.`,
+      );
+    },
+  },
+  {
+    name: 'writable',
+    area: 'database',
+    of: 'process',
+    looks: 'that the server is no standby, and not told to be read-only',
+    needs: ['database'],
+    async run({ server }) {
+      if (!(await server()).readOnly) return ok('it takes what is written');
+      return fail(
+        'the server only takes questions: it is a standby, or was told so',
+        'Name the primary server in DATABASE_URL, or set default_transaction_read_only = off for the role.',
+      );
+    },
+  },
+  {
+    name: 'rights',
+    area: 'database',
+    of: 'process',
+    looks: 'that the role may make schemas, and owns and may write what is there, or is in shelfdesk_writer',
+    needs: ['writable'],
+    async run({ server, warehouse }) {
+      const { role, database, mayCreate, closedSchemas, closedTables, foreignTables, isWriter } = await server();
+      // Who may not look into the schema cannot tell what is missing.
+      const isClosed = closedSchemas.includes('sync');
+      const isComplete = !isClosed && (await pendingMigrations((await warehouse()).pg)).missing.length === 0;
+      const found = [];
+      if (!mayCreate && !isComplete)
+        found.push(
+          fail(
+            `role ${role} may make no schemas in database ${database}`,
+            `As its owner: \`grant create on database ${database} to ${role}\`.`,
+          ),
+        );
+      if (closedSchemas.length > 0)
+        found.push(
+          fail(
+            `role ${role} may not work in schema ${closedSchemas.join(', ')}`,
+            `As its owner: \`grant all on schema ${closedSchemas.join(', ')} to ${role}\`.`,
+          ),
+        );
+      if (closedTables.length > 0)
+        found.push(
+          fail(
+            `role ${role} may not read and write ${some(closedTables)}`,
+            `Let Shelfdesk work as the role that made the tables, or make it their owner: \`reassign owned by <old role> to ${role}\`.`,
+          ),
+        );
+      else if (foreignTables.length > 0 && !isWriter)
+        found.push(
+          warn(
+            `${some(foreignTables)} belong to another role than ${role}: the next upgrade cannot change them`,
+            `As a superuser: \`reassign owned by <old role> to ${role}\`.`,
+          ),
+        );
+      if (isWriter && found.length === 0)
+        return ok(
+          `role ${role} may read and write; the tables are changed by \`npx shelfdesk migrate\` of their owner`,
+        );
+      return found.length > 0 ? found : ok(`role ${role} may do what it has to`);
+    },
+  },
+  {
+    name: 'btree_gist',
+    area: 'database',
+    of: 'process',
+    looks: 'that the extension is there, or can be made',
+    needs: ['writable'],
+    async run({ server }) {
+      const { gist, database } = await server();
+      if (gist === 'there') return ok('it is there');
+      if (gist === 'can be made') return ok('it is made with the tables');
+      return gist === 'not installed'
+        ? fail(
+            'the server does not have the extension btree_gist',
+            'Install the contrib package of the server (postgresql-contrib).',
+          )
+        : fail(
+            'the extension btree_gist is not there, and the role may not make it',
+            `As a superuser, in database ${database}: \`create extension btree_gist\`.`,
+          );
+    },
+  },
+  {
+    name: 'tables',
+    area: 'database',
+    of: 'process',
+    looks: 'that all migrations were applied, and none that this version does not know',
+    needs: ['rights'],
+    async run({ warehouse }) {
+      const { url, pg } = await warehouse();
+      const { missing, unknown } = await pendingMigrations(pg);
+      if (unknown.length > 0)
+        return fail(
+          `the database comes from a newer Shelfdesk: this one does not know ${unknown.join(', ')}`,
+          'Upgrade Shelfdesk here to that version, or newer.',
+        );
+      if (missing.length === 0) return ok('all are there');
+      const what = missing.length > 3 ? count(missing.length, 'migration') : missing.join(', ');
+      return fail(`the tables are not there yet, or old: ${what} missing`, 'Run `npx shelfdesk migrate`.', {
+        says: 'make them',
+        async do() {
+          const { applied } = await migrate(url);
+          return `applied ${count(applied.length, 'migration')}`;
+        },
+      });
+    },
+  },
+  {
+    name: 'connections',
+    area: 'database',
+    of: 'process',
+    looks: 'that server, database and role allow as many as the processes at work, and one more, need',
+    needs: ['tables'],
+    async run({ server, warehouse, fleetIfAny, look }) {
+      const { most, others } = (await server()).connections;
+      const living = await liveProcesses((await warehouse()).pg);
+      const processes = new Set(living.map(({ host, pid }) => `${host} ${pid}`)).size;
+      const accounts = fleetIfAny?.accounts.length ?? 1;
+      const ofQueue = look.servers!.redisUrl === undefined ? queueConnections(accounts) : 0;
+      const ofPage = fleetIfAny?.web.port === undefined ? 0 : lookersMost;
+      const each = connectionsOf(accounts) + presence + ofQueue + ofPage;
+      const room = most - others;
+      const says = `${most} allowed, ${others} of other programs; a process of Shelfdesk takes up to ${each}, ${processes} live`;
+      const remedy = `Raise max_connections of the server (or the limit of the role or database) to ${others + each * (processes + 1)} or more${look.servers!.redisUrl === undefined ? ', or set REDIS_URL: then the queue takes none' : ''}.`;
+      if (room < each) return fail(says, remedy);
+      return room < each * (processes + 1) ? warn(says, remedy) : ok(says);
+    },
+  },
+  {
+    name: 'safe writing',
+    area: 'database',
+    of: 'process',
+    looks: 'that the server does not lose its data when the power fails, and clears up after itself',
+    needs: ['database'],
+    async run({ server }) {
+      const facts = await server();
+      const off = [
+        ...(facts.fsync ? [] : ['fsync']),
+        ...(facts.fullPageWrites ? [] : ['full_page_writes']),
+        ...(facts.autovacuum ? [] : ['autovacuum']),
+      ];
+      if (off.length === 0) return ok('fsync, full_page_writes and autovacuum are on');
+      return warn(
+        `${off.join(', ')} of the server ${off.length > 1 ? 'are' : 'is'} off: ${facts.fsync && facts.fullPageWrites ? 'its tables grow and get slow' : 'a crash may destroy the database'}`,
+        `As a superuser: ${off.map(name => `\`alter system set ${name} = on\``).join(', ')}, then \`select pg_reload_conf()\`.`,
+      );
+    },
+  },
+  {
+    name: 'disk',
+    area: 'database',
+    of: 'process',
+    looks: 'free space where the embedded database has its data; of a server only how large the database is',
+    needs: ['database'],
+    async run({ server, warehouse }) {
+      const { databaseBytes } = await server();
+      const { folder } = await warehouse();
+      const size = `the database has ${gigabytes(databaseBytes)}`;
+      if (folder === undefined) return ok(`${size}; how much is free the server alone knows`);
+      const { bavail, bsize } = await statfs(folder);
+      return judgeDisk(bavail * bsize, databaseBytes, folder);
+    },
+  },
+  {
+    name: 'clock of the database',
+    area: 'database',
+    of: 'process',
+    looks: "this machine's clock against the database's, by which credits are counted",
+    needs: ['database'],
+    async run({ server }) {
+      return judgeClocks((await server()).aheadMs, 'the database');
+    },
+  },
+  {
+    name: 'sources of the account',
+    area: 'database',
+    of: 'account',
+    looks: 'that the settings name the help desk and the catalog that the account was read from',
+    needs: ['tables'],
+    async run({ warehouse, account, config: { helpdesk, books } }) {
+      const row = await boundAddresses((await warehouse()).pg, account);
+      if (row === undefined) return ok('nothing has been read yet');
+      const named = { ...(helpdesk && { helpdesk: helpdesk.baseUrl }), ...(books && { books: books.baseUrl }) };
+      const elsewhere = boundElsewhere(row, account, named);
+      return elsewhere === undefined ? ok('they are the same') : fail(elsewhere.message, elsewhere.remedy);
+    },
+  },
+];
+
+/** `ahead` of this machine. */
+export function judgeClocks(aheadMs: number, whose: string) {
+  const off = Math.abs(aheadMs);
+  if (off <= clockMs) return ok(`it goes as that of ${whose} does`);
+  const say = off > farMs ? fail : warn;
+  return say(
+    `this machine's clock is ${(off / 1000).toFixed(0)} s ${aheadMs > 0 ? 'behind' : 'ahead of'} that of ${whose}`,
+    'Let the machines set their clocks by NTP (`timedatectl set-ntp true`). Times of runs and of the schedule are those of this clock.',
+  );
+}
+
+export function judgeDisk(freeBytes: number, databaseBytes: number, folder: string) {
+  const says = `${gigabytes(freeBytes)} free in ${folder}, the database has ${gigabytes(databaseBytes)}`;
+  const remedy = `Make room there, or move the warehouse to a server (DATABASE_URL). While the disk is full the work waits.`;
+  if (freeBytes < 0.2 * gigabyte) return fail(says, remedy);
+  return freeBytes < Math.max(gigabyte, databaseBytes / 10) ? warn(says, remedy) : ok(says);
+}
+
+const gigabytes = (bytes: number) =>
+  bytes < gigabyte ? `${Math.ceil(bytes / 1e6)} MB` : `${(bytes / gigabyte).toFixed(1)} GB`;
+
+const some = (names: readonly string[]) =>
+  names.length > 3 ? `${names.slice(0, 3).join(', ')} and ${names.length - 3} more` : names.join(', ');
+
+function remedyOf(error: unknown, { look }: Given): string {
+  if (look.servers!.databaseUrl === undefined)
+    return (error as { remedy?: string }).remedy ?? 'Set DATABASE_URL to a PostgreSQL server that is already there.';
+  const { code } = error as { code?: string };
+  if (code === '28P01' || code === '28000') return 'Check user and password in DATABASE_URL, and pg_hba.conf.';
+  if (code === '3D000') return 'Make the database, or name another one in DATABASE_URL.';
+  if (code === '53300') return 'Raise max_connections of the server, or end what holds its connections.';
+  return 'Check DATABASE_URL, and that the server runs and lets this machine in.';
+}

@@ -1,0 +1,139 @@
+/** The help desk: whether it answers and lets us in, what it says of its limits, and who else uses them. */
+
+import { command } from '../../../engine/runs/pauses.ts';
+import { ShelfdeskError } from '../../../errors.ts';
+import { count } from '../../../words.ts';
+import type { AccountGiven } from '../doctor-context.ts';
+import { limitsTold } from '../doctor-state.ts';
+import { type Check, fail, ok, skipped, warn } from './check.ts';
+import { judgeClocks } from './database.ts';
+import { creditsDue } from './source-behaviour.ts';
+
+const dayMs = 24 * 3_600_000;
+const area = 'help desk' as const;
+
+export const helpdeskChecks: readonly Check[] = [
+  {
+    name: 'credits of this examination',
+    area,
+    of: 'account',
+    looks: 'how many credits the checks below will use at most',
+    needs: ['tables'],
+    async run(given) {
+      const { helpdesk, limits } = given.config;
+      if (helpdesk === undefined) return skipped('the help desk is not configured');
+      const most = 1 + (await creditsDue(given));
+      return ok(`${most} at most, of ${limits.credits} every ${limits.periodMs / 1000} s`);
+    },
+  },
+  {
+    name: 'help desk',
+    area,
+    of: 'account',
+    looks: 'that the address answers as a help desk does, and takes the token (401), which may read tickets (403)',
+    // With the credits of one desk, and into what is known of it, no other one is asked.
+    needs: ['credits of this examination', 'sources of the account'],
+    async run(given) {
+      const told = await limits(given);
+      const frozenMs = told ? told.frozen_until.getTime() - (await databaseNow(given)) : 0;
+      if (frozenMs > 0)
+        return fail(
+          `it refuses everybody's requests for another ${Math.ceil(frozenMs / 1000)} s (429), so nothing was asked`,
+          'Wait, and run `npx shelfdesk doctor` again. If it happens often, look at HELPDESK_RESERVE and the other tools of the account.',
+        );
+      try {
+        const { arrived, unreadable } = await given.oldest();
+        if (unreadable.length > 0)
+          return warn(
+            `it answers, and ${unreadable.length} of ${count(arrived, 'ticket')} ${unreadable.length === 1 ? 'is' : 'are'} not as documented: ${unreadable[0]!.reason}`,
+            `See ${command(given.account, 'drift list')} and ${command(given.account, 'rejects list')} after the next run.`,
+          );
+        return ok(`it answers, and takes the token; ${count(arrived, 'ticket')} came`);
+      } catch (error) {
+        if (!(error instanceof ShelfdeskError)) throw error;
+        return fail(error.message, error.name === 'Retry' ? unreachable : error.remedy);
+      }
+    },
+  },
+  {
+    name: 'clock of the help desk',
+    area,
+    of: 'account',
+    looks: "this machine's clock against the Date of the reply",
+    needs: ['help desk'],
+    async run(given) {
+      await given.oldest();
+      const { send } = (await given.ctx()).helpdesk;
+      // Its header has a grain of a second.
+      const aheadMs = (send.sourceNow() ?? 0) - given.clock.now();
+      return judgeClocks(Math.abs(aheadMs) < 2000 + send.latencyMs() ? 0 : aheadMs, 'the help desk');
+    },
+  },
+  {
+    name: 'limits',
+    area,
+    of: 'account',
+    looks: 'the limit that the help desk tells against HELPDESK_CREDITS',
+    needs: ['help desk'],
+    async run(given) {
+      await given.oldest();
+      const { credits } = given.config.limits;
+      const limit = (await limits(given))?.limit ?? undefined;
+      if (limit === undefined) return ok('it does not tell any: the settings hold');
+      if (limit < credits)
+        return warn(
+          `it allows ${count(limit, 'credit')}, and HELPDESK_CREDITS is ${credits}: the lower one is kept to, and forecasts are wrong`,
+          `Set HELPDESK_CREDITS=${limit}.`,
+        );
+      if (limit > credits)
+        return ok(`it allows ${count(limit, 'credit')}, of which HELPDESK_CREDITS lets everybody have ${credits}`);
+      return ok(`${count(limit, 'credit')}, as HELPDESK_CREDITS says`);
+    },
+  },
+  {
+    name: 'use by others',
+    area,
+    of: 'account',
+    looks: 'the most that other tools of the account used in one period of the last day, against HELPDESK_RESERVE',
+    needs: ['help desk'],
+    async run(given) {
+      await given.oldest();
+      const { reserve, credits } = given.config.limits;
+      const others = (await limits(given))?.others ?? 0;
+      const says = `other tools used up to ${count(others, 'credit')} in a period, ${reserve} are left to them`;
+      if (others <= reserve) return ok(says);
+      const enough = Math.min(others, credits - 4);
+      return warn(
+        `${says}: they are seen and made room for, but only after they have met us`,
+        `Set HELPDESK_RESERVE=${enough}, or let the other tools use less.`,
+      );
+    },
+  },
+  {
+    name: 'refusals',
+    area,
+    of: 'account',
+    looks: 'requests of the last day that were refused (429)',
+    needs: ['credits of this examination'],
+    async run(given) {
+      const { refused = 0, used = 0 } = (await limits(given)) ?? {};
+      if (refused === 0) return ok(`none in the last day; ${count(used, 'credit')} used by us`);
+      return warn(
+        `${count(refused, 'request')} of the last day ${refused === 1 ? 'was' : 'were'} refused (429)`,
+        'Raise HELPDESK_RESERVE to what other tools use, or lower HELPDESK_REQUESTS_PER_SECOND: somebody else asks at the same time.',
+      );
+    },
+  },
+];
+
+const unreachable = 'Check HELPDESK_BASE_URL, and that this machine reaches it; then the status page of the help desk.';
+
+async function limits(given: AccountGiven) {
+  const since = new Date((await databaseNow(given)) - dayMs);
+  return limitsTold((await given.warehouse()).pg, given.account, 'helpdesk', since);
+}
+
+/** The budget counts by the database's clock. */
+async function databaseNow({ clock, server }: AccountGiven): Promise<number> {
+  return clock.now() + (await server()).aheadMs;
+}

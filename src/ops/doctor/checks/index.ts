@@ -1,0 +1,23 @@
+/** The checks of `doctor`, in the order in which they are made: what others need comes before them. */
+import { catalogChecks } from './catalog.ts';
+import type { Check } from './check.ts';
+import { databaseChecks } from './database.ts';
+import { helpdeskChecks } from './helpdesk.ts';
+import { queueChecks } from './queue.ts';
+import { readerChecks } from './readers.ts';
+import { scheduleChecks } from './schedule.ts';
+import { settingsChecks } from './settings.ts';
+import { readingChecks } from './source-behaviour.ts';
+import { workChecks } from './work.ts';
+
+export const checks: readonly Check[] = [
+  ...settingsChecks,
+  ...databaseChecks,
+  ...readerChecks,
+  ...queueChecks,
+  ...helpdeskChecks,
+  ...readingChecks,
+  ...catalogChecks,
+  ...workChecks,
+  ...scheduleChecks,
+];

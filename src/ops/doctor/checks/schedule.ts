@@ -1,0 +1,126 @@
+/** The schedule: whether there is one, and the days on which clocks are changed. */
+import type { Times } from '../../../app/config.ts';
+import { configuredSources } from '../../../app/context.ts';
+import { nextSlots, plansFor, type Timetable, timetables } from '../../../engine/queue/schedule.ts';
+import { command } from '../../../engine/runs/pauses.ts';
+import { type Check, ok, skipped, warn } from './check.ts';
+
+const area = 'schedule' as const;
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const dayMs = 24 * hourMs;
+/** The next 13 months: each change of clocks at least once. */
+const aheadMs = 396 * dayMs;
+/** Around a change. */
+const aroundMs = 4 * hourMs;
+/** What comes so often in these hours does not miss one. */
+const often = 8;
+
+export const scheduleChecks: readonly Check[] = [
+  {
+    name: 'next runs',
+    area,
+    of: 'account',
+    looks: 'that the schedule has times, and when it is due next',
+    run({ config, clock }) {
+      const configured = configuredSources(config);
+      const sources = configured.size > 0 ? configured : undefined;
+      const due = timetables(config.schedule, sources).map(timetable => ({
+        schedule: timetable.plan.schedule,
+        next: nextSlots(timetable, 1, clock.now())[0],
+      }));
+      const says = due
+        .map(({ schedule, next }) => `${schedule} ${next?.toISOString().slice(0, 16) ?? 'never'}Z`)
+        .join(', ');
+      // A catalog alone has nothing that is read each minute.
+      const plans = plansFor(sources).filter(({ streams }) => streams.length > 0);
+      const missing: string[] = plans.map(({ schedule }) => schedule).filter(name => config.schedule[name] === '');
+      if (missing.length === 0) return ok(says);
+      return warn(
+        `${missing.map(name => `SCHEDULE_${name.toUpperCase()}`).join(' and ')} ${missing.length > 1 ? 'are' : 'is'} empty: ${missing.includes('nightly') ? 'deletions and edits that nothing announces are not looked for' : 'new tickets come at night only'}`,
+        `Set ${missing.map(name => `SCHEDULE_${name.toUpperCase()}`).join(' and ')}, if nobody runs ${command(config.account, 'sync')} instead.`,
+      );
+    },
+  },
+  {
+    name: 'daylight saving',
+    area,
+    of: 'account',
+    looks: 'times that a day of the next 13 months does not have, or has twice, in SCHEDULE_TIME_ZONE',
+    run({ config, clock }) {
+      const { schedule } = config;
+      const changes = clockChanges(schedule.timeZone, clock.now(), clock.now() + aheadMs);
+      if (changes.length === 0) return ok(`clocks do not change in ${schedule.timeZone}`);
+      if (timetables(schedule).length === 0) return skipped('nothing is scheduled');
+      const found = changes.flatMap(change => traps(schedule, change));
+      if (found.length === 0) return ok(`no time of ${schedule.timeZone} is lost or doubled in 13 months`);
+      return found.map(({ schedule: name, day, what }) =>
+        warn(
+          `${name} ${what} on ${day}, when clocks change in ${schedule.timeZone}`,
+          `Set SCHEDULE_${name.toUpperCase()} to an hour that every day has once, such as 0 4 * * *, or SCHEDULE_TIME_ZONE=UTC.`,
+        ),
+      );
+    },
+  },
+];
+
+/** From `atMs` on local time is `byMs` later than before. */
+export interface ClockChange {
+  readonly atMs: number;
+  readonly byMs: number;
+}
+
+export function clockChanges(timeZone: string, fromMs: number, toMs: number): ClockChange[] {
+  const local = localTime(timeZone);
+  const offset = (ms: number) => local(ms) - ms;
+  const found: ClockChange[] = [];
+  const first = Math.floor(fromMs / hourMs) * hourMs;
+  for (let day = first; day < toMs; day += dayMs) {
+    if (offset(day) === offset(day + dayMs)) continue;
+    for (let ms = day; ms < day + dayMs; ms += minuteMs * 30) {
+      const byMs = offset(ms + minuteMs * 30) - offset(ms);
+      if (byMs !== 0) found.push({ atMs: ms + minuteMs * 30, byMs });
+    }
+  }
+  return found;
+}
+
+/** What the wall clock would show, as if it were UTC. */
+function localTime(timeZone: string): (ms: number) => number {
+  const format = new Intl.DateTimeFormat('en-CA', {
+    timeZone,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+  });
+  return ms => {
+    const parts = Object.fromEntries(format.formatToParts(ms).map(({ type, value }) => [type, value]));
+    return Date.parse(`${parts.year}-${parts.month}-${parts.day}T${parts.hour}:${parts.minute}:${parts.second}Z`);
+  };
+}
+
+/** What the wall clock promises around a change, against what really comes: both by the schedule's own judgement. */
+export function traps(times: Times, { atMs, byMs }: ClockChange): { schedule: string; day: string; what: string }[] {
+  const local = localTime(times.timeZone);
+  const [from, to] = [atMs - aroundMs, atMs + aroundMs];
+  const promised = timetables({ ...times, timeZone: 'UTC' }).map(one => slotsOf(one, local(from), local(to)));
+  return timetables(times).flatMap((timetable, i) => {
+    const expected = promised[i]!;
+    const come = slotsOf(timetable, from, to);
+    if (expected.length === come.length || expected.length >= often) return [];
+    const day = new Date(local(atMs) - (byMs > 0 ? minuteMs : 0)).toISOString().slice(0, 10);
+    const what = come.length < expected.length ? 'is left out' : 'comes twice';
+    return [{ schedule: timetable.plan.schedule, day, what }];
+  });
+}
+
+function slotsOf({ dueIn, task }: Timetable, fromMs: number, toMs: number): number[] {
+  const slots: number[] = [];
+  for (let minute = fromMs; minute < toMs; minute += minuteMs) slots.push(...dueIn(minute));
+  void task.destroy();
+  return slots;
+}

@@ -1,0 +1,211 @@
+/** Settings, and what of them others could read. */
+import { existsSync } from 'node:fs';
+import { chmod, readdir, readFile, stat } from 'node:fs/promises';
+import type { Config } from '../../../app/config.ts';
+import { UsageError } from '../../../errors.ts';
+import { count } from '../../../words.ts';
+import { isLoopback } from '../../page/auth.ts';
+import type { Given } from '../doctor-context.ts';
+import { type Check, type Finding, fail, ok, skipped, warn } from './check.ts';
+
+/** From package.json; npm only warns. */
+const leastNode = [24, 15];
+/** What is as short as a word is found in command lines by chance. */
+const leastSecret = 8;
+
+export const settingsChecks: readonly Check[] = [
+  {
+    name: 'Node',
+    area: 'settings',
+    of: 'process',
+    looks: 'its version',
+    run({ node }) {
+      const [major = 0, minor = 0] = node.split('.').map(Number);
+      const isOld = major < leastNode[0]! || (major === leastNode[0] && minor < leastNode[1]!);
+      if (isOld)
+        return fail(
+          `Node ${node} is too old`,
+          `Run it with Node ${leastNode.join('.')} or newer: \`npx shelfdesk\` in the project's folder does.`,
+        );
+      return ok(`Node ${node}`);
+    },
+  },
+  {
+    name: 'settings',
+    area: 'settings',
+    of: 'process',
+    looks: 'every setting by itself, and whether they contradict each other: all that is wrong, not only the first',
+    run({ look, fleet }) {
+      const wrong: { message: string; remedy: string }[] = [...look.wrong];
+      try {
+        wrong.push(...fleet().refused.map(({ error }) => error));
+      } catch (error) {
+        if (!(error instanceof UsageError)) throw error;
+        if (!wrong.some(({ message }) => message === error.message)) wrong.push(error);
+      }
+      if (wrong.length > 0) return wrong.map(({ message, remedy }) => fail(message, remedy));
+      const { accounts } = fleet();
+      return ok(accounts.length === 1 ? 'all are right' : `all are right, for ${accounts.length} accounts`);
+    },
+  },
+  {
+    name: 'sources',
+    area: 'settings',
+    of: 'account',
+    looks: 'that a help desk or a catalog is configured',
+    run({ config: { helpdesk, books } }) {
+      const named = [helpdesk && 'a help desk', books && 'a book catalog'].filter(name => name !== undefined);
+      if (named.length > 0) return ok(named.join(' and '));
+      return fail(
+        'neither the help desk nor the book catalog is configured',
+        'Set HELPDESK_BASE_URL and HELPDESK_TOKEN, or BOOKS_BASE_URL and BOOKS_USERS, in the environment or in .env.',
+      );
+    },
+  },
+  {
+    name: 'servers',
+    area: 'settings',
+    of: 'process',
+    looks: 'that the settings say where database and queue are',
+    run({ look }) {
+      if (look.servers === undefined) return skipped('DATABASE_URL or REDIS_URL is wrong, see above');
+      const { databaseUrl, redisUrl } = look.servers;
+      const database = databaseUrl === undefined ? 'the embedded PostgreSQL' : 'PostgreSQL at DATABASE_URL';
+      return ok(`${database}, the queue ${redisUrl === undefined ? 'in it' : 'on Redis at REDIS_URL'}`);
+    },
+  },
+  {
+    name: 'page',
+    area: 'settings',
+    of: 'process',
+    looks: 'that the page is not open to everybody where SHELFDESK_WEB_HOST leads beyond this machine',
+    needs: ['settings'],
+    run({ fleetIfAny }) {
+      const { web } = fleetIfAny!;
+      if (!isLoopback(web.host) && web.token === undefined && web.viewerToken === undefined)
+        return fail(
+          `the page would be open to everybody who reaches ${web.host}, and is not served`,
+          'Set SHELFDESK_WEB_TOKEN to 16 characters or more that nobody can guess, or leave SHELFDESK_WEB_HOST out.',
+        );
+      const roles = [web.token && 'operators', web.viewerToken && 'viewers'].filter(role => role !== undefined);
+      return ok(
+        `at ${web.host}, ${roles.length > 0 ? `with a token for ${roles.join(' and for ')}` : 'without a token'}`,
+      );
+    },
+  },
+  {
+    name: 'names in .env',
+    area: 'settings',
+    of: 'process',
+    looks: 'whether .env sets something that is no setting, such as a name with a mistake in it',
+    async run({ look, fleetIfAny }) {
+      if (look.file === undefined) return ok('there is no .env here');
+      const [accounts] = fleetIfAny?.files ?? [];
+      const referring = accounts === undefined ? '' : await readFile(accounts, 'utf8');
+      const unknown = look.unknown.filter(name => !new RegExp(`\\b${name}\\b`).test(referring));
+      if (unknown.length === 0) return ok('each is a setting');
+      return warn(
+        `.env sets ${unknown.join(', ')}, which Shelfdesk does not know`,
+        'Compare the spelling with .env.example. What another program reads from this file may stay.',
+      );
+    },
+  },
+  {
+    name: 'files with secrets',
+    area: 'settings',
+    of: 'process',
+    looks: 'whether .env, or a file with a secret that SHELFDESK_CONFIG names, can be read by others',
+    async run(given) {
+      if (given.uid === undefined) return skipped('this system has no file modes');
+      const named = [...(given.look.file ? [given.look.file] : []), ...(given.fleetIfAny?.files.slice(1) ?? [])];
+      // One that is missing is what `settings` says.
+      const secret = named.filter(file => existsSync(file));
+      const found = await Promise.all(secret.map(file => readable(file, given)));
+      const open = found.filter(one => one !== undefined);
+      if (open.length > 0) return open;
+      return ok(secret.length === 0 ? 'there are none' : `${count(secret.length, 'file')}, for their owner alone`);
+    },
+  },
+  {
+    name: 'the file of accounts',
+    area: 'settings',
+    of: 'process',
+    looks: 'whether others may change the file of SHELFDESK_CONFIG',
+    async run(given) {
+      const [file] = given.fleetIfAny?.files ?? [];
+      if (file === undefined) return ok('none is used');
+      if (given.uid === undefined) return skipped('this system has no file modes');
+      const { mode } = await stat(file);
+      if ((mode & 0o022) === 0) return ok('only its owner may change it');
+      return warn(`others may change ${file}`, `Run \`chmod go-w ${file}\`.`, {
+        says: 'take that right from them',
+        async do() {
+          await chmod(file, mode & 0o755);
+          return `only its owner may change ${file} now`;
+        },
+      });
+    },
+  },
+  {
+    name: 'command lines',
+    area: 'settings',
+    of: 'process',
+    looks: 'whether a secret stands in the command line of a process of this machine, where everybody may read it',
+    async run(given) {
+      const secrets = allSecrets(given).filter(({ length }) => length >= leastSecret);
+      const lines = await commandLines();
+      if (lines === undefined) return skipped('this system does not show them in /proc');
+      const telling = lines.filter(({ text }) => secrets.some(secret => text.includes(secret)));
+      if (telling.length === 0) return ok('none shows a secret of these settings');
+      return fail(
+        `a secret stands in the command line of process ${telling.map(({ pid }) => pid).join(', ')}`,
+        'Set it in the environment or in .env instead, and change it at the source: it may have been read.',
+      );
+    },
+  },
+];
+
+/** For others that is worse than for the group, which somebody may have chosen. */
+async function readable(file: string, { uid }: Given): Promise<Finding | undefined> {
+  const { mode, uid: owner } = await stat(file);
+  if ((mode & 0o077) === 0) return undefined;
+  const isOurs = uid === 0 || uid === owner;
+  const fix = {
+    says: 'take that right from them',
+    async do() {
+      await chmod(file, mode & 0o700);
+      return `only its owner may read ${file} now`;
+    },
+  };
+  const say = (mode & 0o007) === 0 ? warn : fail;
+  const who = (mode & 0o007) === 0 ? 'its group' : 'everybody on this machine';
+  return say(`${file} can be read by ${who}`, `Run \`chmod 600 ${file}\`.`, isOurs ? fix : undefined);
+}
+
+/** Of all accounts, and the passwords in the URLs. */
+export function allSecrets({ look, fleetIfAny }: Pick<Given, 'look' | 'fleetIfAny'>): string[] {
+  const whole = [...look.secrets, ...(fleetIfAny?.accounts ?? []).flatMap(secretsOf)];
+  const passwords = whole.flatMap(text => (URL.canParse(text) ? decoded(new URL(text).password) : []));
+  return [...new Set([...whole, ...passwords])].filter(text => text !== '');
+}
+
+const decoded = (password: string) => {
+  try {
+    return [password, decodeURIComponent(password)];
+  } catch {
+    return [password];
+  }
+};
+
+function secretsOf({ helpdesk, books, databaseUrl, redisUrl, alarm }: Config): string[] {
+  const of = [databaseUrl, redisUrl, helpdesk?.token, books?.accessToken, books?.apiKey];
+  const more = [books?.refresh?.clientSecret, books?.refresh?.refreshToken, alarm?.url.href];
+  return [...of, ...more].filter(one => one !== undefined);
+}
+
+async function commandLines(): Promise<{ pid: string; text: string }[] | undefined> {
+  const names = await readdir('/proc').catch(() => undefined);
+  if (names === undefined) return undefined;
+  const read = async (pid: string) => ({ pid, text: await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '') });
+  return Promise.all(names.filter(name => /^\d+$/.test(name)).map(read));
+}

@@ -1,0 +1,309 @@
+/**
+ * Which reading of the open points the help desk follows. The mirror is right under every one of them; knowing which it is
+ * explains what people see, and some make a setting worth while. What our own rows tell is not asked; what was found out
+ * is remembered in sync.source_readings, and asked again after 30 days (what nothing there could tell: after one).
+ */
+
+import { command } from '../../../engine/runs/pauses.ts';
+import { getTicket, listTickets, paging } from '../../../sources/helpdesk/endpoints.ts';
+import { type Ticket, timeOf } from '../../../sources/helpdesk/records.ts';
+import { count } from '../../../words.ts';
+import type { AccountGiven } from '../doctor-context.ts';
+import {
+  hasShown,
+  type Known,
+  keepReading,
+  listedTickets,
+  messagesAgainstTickets,
+  missedChanges,
+  quietTicket,
+  readReadings,
+  type SourceReading,
+} from '../source-behaviour.ts';
+import { type Check, type Finding, ok, skipped, warn } from './check.ts';
+
+const dayMs = 24 * 3_600_000;
+const rememberedMs = 30 * dayMs;
+const unknownMs = dayMs;
+const secondMs = 1000;
+
+/** `unknown`: nothing there can tell; the evidence says what would. */
+interface Found {
+  readonly answer: string;
+  readonly evidence: string;
+}
+
+interface Question {
+  /** In sync.source_readings. */
+  readonly question: string;
+  readonly name: string;
+  readonly looks: string;
+  /** Credits that it takes at most; without any it is looked up each time. */
+  readonly most: number;
+  find(given: AccountGiven): Promise<Found>;
+  /** Where an answer asks for something. */
+  judge?(found: Found, given: AccountGiven): Finding | undefined;
+}
+
+type Kind = 'spam' | 'trash' | 'archived' | 'snoozed';
+
+const isOf: Record<Kind, (ticket: Ticket) => boolean> = {
+  spam: ({ spam }) => spam === true,
+  trash: ({ trash }) => trash === true,
+  archived: ({ state }) => state === 'archived',
+  snoozed: ({ state }) => state === 'snoozed',
+};
+
+const listed = (kind: Kind): Question => ({
+  question: `${kind}_listed`,
+  name: `${kind} in lists`,
+  looks: `whether the list of tickets shows those ${where[kind]} where nobody asked for them`,
+  most: kind === 'spam' || kind === 'trash' ? 2 : 3,
+  find: given => findListed(given, kind),
+});
+
+/** Of several, and of one. */
+const where: Record<Kind, string> = {
+  spam: 'in spam',
+  trash: 'in the trash',
+  archived: 'that are archived',
+  snoozed: 'that are snoozed',
+};
+const one: Record<Kind, string> = {
+  spam: 'in spam',
+  trash: 'in the trash',
+  archived: 'which is archived',
+  snoozed: 'which is snoozed',
+};
+
+const moves = (type: 'reply' | 'note', cure: string): Question => ({
+  question: `${type}_moves_updated_at`,
+  name: `a ${type} moves its ticket`,
+  looks: `whether a ${type} counts as a change of its ticket, told by the rows that are here`,
+  most: 0,
+  async find({ warehouse, account }) {
+    const { later, same } = await messagesAgainstTickets((await warehouse()).pg, account, type);
+    const evidence = `of the newest messages ${count(same, `${type} is`, `${type === 'reply' ? 'replies' : 'notes'} are`)} from the moment of the last change of the ticket, ${later} later`;
+    if (later > 0) return { answer: 'no', evidence };
+    if (same > 0) return { answer: 'yes', evidence };
+    return {
+      answer: 'unknown',
+      evidence: `no ${type} is here that could tell: one on a ticket that has not changed since would`,
+    };
+  },
+  judge({ answer, evidence }, { config }) {
+    if (answer !== 'no' || config.audit.messagesAgeMs !== undefined) return undefined;
+    return warn(`no: ${evidence}; nothing announces it`, cure);
+  },
+});
+
+/** `depth`: what paging reaches. */
+export const totalCount = (depth: number): Question => ({
+  question: 'total_count_whole',
+  name: 'Total-Count',
+  looks: 'whether it counts on beyond what paging reaches; asked only where so many tickets are here',
+  most: 2,
+  async find(given) {
+    const { pg } = await given.warehouse();
+    const here = await listedTickets(pg, given.account);
+    if (here <= depth)
+      return {
+        answer: 'unknown',
+        evidence: `${count(here, 'ticket is', 'tickets are')} here: more than ${depth} would tell`,
+      };
+    const { total } = await ask(given, listTickets({ per_page: 0, count: true }));
+    if (total === undefined) return { answer: 'none', evidence: 'it was asked for, and did not come' };
+    const evidence = `it said ${total}, and ${count(here, 'ticket is', 'tickets are')} here`;
+    return { answer: total < here * 0.95 ? 'stops' : 'whole', evidence };
+  },
+});
+
+export const questions: readonly Question[] = [
+  {
+    question: 'since_inclusive',
+    name: 'since',
+    looks: 'whether `since_updated_at` includes its own second',
+    most: 2,
+    find: findSince,
+  },
+  {
+    question: 'lists_ordered',
+    name: 'order of lists',
+    looks: 'whether a list comes in the order that was asked for',
+    most: 0,
+    async find({ oldest }) {
+      const times = (await oldest()).records.map(({ updated_at }) => timeOf(updated_at));
+      if (times.length < 2) return { answer: 'unknown', evidence: 'two tickets would tell' };
+      const wrong = times.filter((time, i) => i > 0 && time < times[i - 1]!).length;
+      if (wrong === 0) return { answer: 'yes', evidence: `${count(times.length, 'ticket')} came in order` };
+      return { answer: 'no', evidence: `${wrong} of ${count(times.length, 'ticket')} came after a later one` };
+    },
+    judge: ({ answer, evidence }) =>
+      answer === 'no'
+        ? warn(
+            `no: ${evidence}; a list that stays out of order cannot be read safely, and its run fails`,
+            'Ask the support of the help desk about `sort=updated_at`.',
+          )
+        : undefined,
+  },
+  listed('spam'),
+  listed('trash'),
+  listed('archived'),
+  listed('snoozed'),
+  moves('reply', 'Set MESSAGES_AGE_DAYS=7, so that messages are read again while nobody wants the credits.'),
+  moves('note', 'Set MESSAGES_AGE_DAYS=30, so that notes are read again while nobody wants the credits.'),
+  totalCount(paging.depth),
+  {
+    question: 'lookback_suffices',
+    name: 'lookback',
+    looks: 'whether tickets appeared later than HELPDESK_LOOKBACK_SECONDS allows for, as far as audits found it',
+    most: 0,
+    async find({ warehouse, account, clock }) {
+      const since = new Date(clock.now() - rememberedMs);
+      const { checked, missed } = await missedChanges((await warehouse()).pg, account, since);
+      if (checked === 0) return { answer: 'unknown', evidence: 'nothing was audited yet (AUDIT_TICKETS_PER_HOUR)' };
+      const evidence = `of ${count(checked, 'ticket')} that were read again ${missed} had a change that was missed`;
+      return { answer: missed > 0 ? 'no' : 'yes', evidence };
+    },
+    judge: ({ answer, evidence }, { config }) =>
+      answer === 'no'
+        ? warn(
+            evidence,
+            `Set HELPDESK_LOOKBACK_SECONDS=${Math.max(60, (config.lookbackMs / 1000) * 2)}, and run ${command(config.account, 'backfill tickets --again')} for the range.`,
+          )
+        : undefined,
+  },
+];
+
+export const readingChecks: readonly Check[] = questions.map(asCheck);
+
+export function asCheck(question: Question): Check {
+  return {
+    name: question.name,
+    area: 'what the help desk leaves open',
+    of: 'account',
+    looks: question.looks,
+    needs: ['help desk'],
+    run: given => answer(question, given),
+  };
+}
+
+async function answer(question: Question, given: AccountGiven): Promise<Finding> {
+  const { pg } = await given.warehouse();
+  const known = (await readReadings(pg, given.account)).find(one => one.question === question.question);
+  const isKnown = known !== undefined && question.most > 0 && !isDue(known, given);
+  const found = isKnown ? known : await findOut(question, given);
+  const when = isKnown ? ` (found out on ${known.found_at.toISOString().slice(0, 10)})` : '';
+  const finding = question.judge?.(found, given);
+  if (finding !== undefined) return finding;
+  if (found.answer === 'unknown') return skipped(`unknown: ${found.evidence}${when}`);
+  return ok(`${found.answer}: ${found.evidence}${when}`);
+}
+
+async function findOut(question: Question, given: AccountGiven): Promise<Found> {
+  const before = given.used().helpdesk;
+  const found = await question.find(given);
+  const credits = given.used().helpdesk - before;
+  const reading = { ...found, question: question.question, credits, found_at: new Date(given.clock.now()) };
+  await keepReading((await given.warehouse()).pg, given.account, reading);
+  return found;
+}
+
+/** What was unknown without a request may be known by now, again without one. */
+function isDue({ answer, found_at, credits }: SourceReading, { again, clock }: AccountGiven): boolean {
+  const ageMs = clock.now() - found_at.getTime();
+  if (answer === 'unknown' && credits === 0) return true;
+  return again || ageMs > (answer === 'unknown' ? unknownMs : rememberedMs) || ageMs < 0;
+}
+
+/** What finding out may cost now, without what is remembered. */
+export async function creditsDue(given: AccountGiven): Promise<number> {
+  const known = await readReadings((await given.warehouse()).pg, given.account);
+  const due = questions.filter(({ question }) => {
+    const reading = known.find(one => one.question === question);
+    return reading === undefined || isDue(reading, given);
+  });
+  return due.reduce((sum, { most }) => sum + most, 0);
+}
+
+async function ask(given: AccountGiven, request: ReturnType<typeof listTickets>) {
+  const { helpdesk } = await given.ctx();
+  return helpdesk.send(request, { lane: 'interactive', signal: given.signal, tries: 2 });
+}
+
+/** The ticket that has been quiet for longest, by its own second: it is there, or what comes next is. */
+async function findSince(given: AccountGiven): Promise<Found> {
+  const [first] = (await given.oldest()).records;
+  if (first === undefined) return { answer: 'unknown', evidence: 'a ticket would tell, and there is none' };
+  const own = timeOf(first.updated_at);
+  const from = async (since: number) => {
+    const { records } = await ask(
+      given,
+      listTickets({ since_updated_at: since, sort: 'updated_at', page: 1, per_page: 1 }),
+    );
+    return records[0] === undefined ? undefined : timeOf(records[0].updated_at);
+  };
+  const evidence = `asked from ${first.updated_at} on, of which ticket ${first.id} is`;
+  if ((await from(own)) === own) return { answer: 'inclusive', evidence: `${evidence}, it came` };
+  // It may have changed meanwhile.
+  if ((await from(own - secondMs)) === own)
+    return { answer: 'exclusive', evidence: `${evidence}, it did not come; from a second earlier on it did` };
+  return { answer: 'unknown', evidence: 'the ticket that was asked for has changed meanwhile; another time will tell' };
+}
+
+async function findListed(given: AccountGiven, kind: Kind): Promise<Found> {
+  const { pg } = await given.warehouse();
+  const { account } = given;
+  const shown = (await given.oldest()).records.find(isOf[kind]);
+  if (shown !== undefined) return { answer: 'listed', evidence: `the list shows ticket ${shown.id}, ${one[kind]}` };
+  if ((kind === 'spam' || kind === 'trash') && (await hasShown(pg, account, kind)))
+    return { answer: 'listed', evidence: `the list has shown tickets ${where[kind]} before` };
+  const known = await knownOf(given, kind);
+  if (known === undefined)
+    return {
+      answer: 'unknown',
+      evidence: `a ticket ${one[kind]} would tell, and none is known`,
+    };
+  const place = await placeOf(given, known);
+  if (place === 'there') return { answer: 'listed', evidence: `the list shows ticket ${known.id}, ${one[kind]}` };
+  if (place === 'full')
+    return { answer: 'unknown', evidence: `too many tickets changed in the same second as ticket ${known.id}` };
+  const hidden = { answer: 'hidden', evidence: `the list leaves out ticket ${known.id}, ${one[kind]}` };
+  if (known.isNow) return hidden;
+  // What is here may be old: how is it now?
+  const { records } = await ask(given, getTicket(known.id));
+  const [now] = records;
+  const changed = {
+    answer: 'unknown',
+    evidence: `ticket ${known.id} has changed since it was read; another time will tell`,
+  };
+  if (now === undefined || !isOf[kind](now)) return changed;
+  const again = { id: known.id, updated_at: new Date(timeOf(now.updated_at)) };
+  if (again.updated_at.getTime() === known.updated_at.getTime()) return hidden;
+  const later = await placeOf(given, again);
+  if (later === 'there') return { answer: 'listed', evidence: `the list shows ticket ${known.id}, ${one[kind]}` };
+  return later === 'full' ? changed : hidden;
+}
+
+/** One of this kind: as the list of its own shows it now, or as it was when it was read. */
+async function knownOf(given: AccountGiven, kind: Kind): Promise<(Known & { isNow: boolean }) | undefined> {
+  if (kind !== 'spam' && kind !== 'trash') {
+    const here = await quietTicket((await given.warehouse()).pg, given.account, kind);
+    return here && { ...here, isNow: false };
+  }
+  const query = { [kind]: true, sort: 'updated_at', page: 1, per_page: 1 } as const;
+  const [first] = (await ask(given, listTickets(query))).records.filter(isOf[kind]);
+  return first && { id: first.id, updated_at: new Date(timeOf(first.updated_at)), isNow: true };
+}
+
+/** Whether the default list has it where it belongs. `full`: its second fills a page. */
+async function placeOf(given: AccountGiven, { id, updated_at }: Known): Promise<'there' | 'not there' | 'full'> {
+  const own = updated_at.getTime();
+  const since = Math.floor(own / secondMs) * secondMs - secondMs;
+  const query = { since_updated_at: since, sort: 'updated_at', page: 1, per_page: paging.perPage } as const;
+  const { records, arrived } = await ask(given, listTickets(query));
+  if (records.some(one => one.id === id)) return 'there';
+  const last = records.at(-1);
+  const isPast = arrived < paging.perPage || (last !== undefined && timeOf(last.updated_at) > own);
+  return isPast ? 'not there' : 'full';
+}

@@ -1,0 +1,224 @@
+/**
+ * Whether the work goes on, and what it leaves behind. What sync.problems knows is read there, as the page and the alarms
+ * do: such a check names its problems, and says what is so without them.
+ */
+
+import { listRejects } from '../../../engine/commit/rejects.ts';
+import { replay } from '../../../engine/load/replay.ts';
+import { command } from '../../../engine/runs/pauses.ts';
+import { buryRuns } from '../../../engine/runs/runs.ts';
+import { streams } from '../../../sources/index.ts';
+import { count } from '../../../words.ts';
+import type { AccountGiven } from '../doctor-context.ts';
+import { knownAccounts, liveProcesses, newDrift, openRuns, readProblems } from '../doctor-state.ts';
+import { type Check, type Fix, fail, ok, warn } from './check.ts';
+
+const area = 'the work' as const;
+const hourMs = 3_600_000;
+/** A first load takes 37 hours for 100,000 tickets. */
+const longMs = 72 * hourMs;
+const newMs = 7 * 24 * hourMs;
+
+interface OfProblems {
+  name: string;
+  looks: string;
+  problems: readonly string[];
+  without: string | ((given: AccountGiven) => string);
+  fix?(given: AccountGiven): Promise<Fix | undefined>;
+}
+
+function ofProblems({ name, looks, problems, without, fix }: OfProblems): Check {
+  return {
+    name,
+    area,
+    of: 'account',
+    looks,
+    needs: ['tables'],
+    async run(given) {
+      const found = await readProblems((await given.warehouse()).pg, given.account, problems);
+      if (found.length === 0) return ok(typeof without === 'string' ? without : without(given));
+      const mend = await fix?.(given);
+      return found.map(({ severity, says, remedy }) => (severity === 'critical' ? fail : warn)(says, remedy, mend));
+    },
+  };
+}
+
+export const workChecks: readonly Check[] = [
+  {
+    name: 'accounts',
+    area,
+    of: 'process',
+    looks: 'accounts of the warehouse that the settings do not name, and that were read until a week ago',
+    needs: ['settings', 'tables'],
+    async run({ warehouse, fleetIfAny, clock }) {
+      const named = new Set(fleetIfAny!.accounts.map(({ account }) => account));
+      const since = new Date(clock.now() - newMs);
+      const known = await knownAccounts((await warehouse()).pg, since);
+      const others = known.filter(({ account }) => !named.has(account));
+      if (others.length === 0) return ok(`${count(named.size, 'account')}, as the settings say`);
+      return warn(
+        `the warehouse has ${others.map(({ account }) => account).join(', ')} as well, which nobody here reads any more`,
+        'Nothing to do if another machine does, or --account left it out; else put it back into the file of SHELFDESK_CONFIG.',
+      );
+    },
+  },
+  ofProblems({
+    name: 'workers',
+    looks: 'that somebody is at work on the account, if its schedule was ever kept',
+    problems: ['no_worker'],
+    without: 'somebody is at work, or nobody was ever asked to be',
+  }),
+  {
+    name: 'versions',
+    area,
+    of: 'process',
+    looks: 'that all processes that live are of this version',
+    needs: ['tables'],
+    async run({ warehouse, version }) {
+      const living = await liveProcesses((await warehouse()).pg);
+      const others = living.filter(one => one.version !== version);
+      const processes = new Set(living.map(({ host, pid }) => `${host} ${pid}`)).size;
+      if (others.length === 0) return ok(`${count(processes, 'process lives', 'processes live')}, of this version`);
+      const told = [...new Set(others.map(one => `${one.version} on ${one.host}, process ${one.pid}`))];
+      return warn(
+        `this is ${version}, and others are ${told.join('; ')}`,
+        'Upgrade all of them: stop each with SIGTERM and start it anew; its work is handed over.',
+      );
+    },
+  },
+  {
+    name: 'runs',
+    area,
+    of: 'account',
+    looks: 'open runs with which nobody alive can go on, or that began days ago',
+    needs: ['tables'],
+    async run(given) {
+      const { pg } = await given.warehouse();
+      const open = await openRuns(pg, given.account);
+      const stuck = open.filter(run => run.stuck).map(({ id }) => id);
+      const long = open.filter(
+        run => !run.stuck && !run.paused && given.clock.now() - run.started_at.getTime() > longMs,
+      );
+      const found = long.map(({ id, kind, started_at }) =>
+        warn(
+          `run ${id} (${kind}) began at ${started_at.toISOString().slice(0, 16)}Z and is still open`,
+          `See what it does by ${command(given.account, `runs show ${id}`)}; ${command(given.account, `runs cancel ${id}`)} ends it, and loses nothing that it has read.`,
+        ),
+      );
+      if (stuck.length > 0)
+        found.push(
+          warn(
+            `run ${stuck.join(', ')} ${stuck.length > 1 ? 'are' : 'is'} open, and nobody alive goes on`,
+            'Run `npx shelfdesk start`: it goes on with what is open. `npx shelfdesk doctor --fix` ends it instead.',
+            {
+              says: 'write down that it was interrupted',
+              async do() {
+                await buryRuns(pg, given.account, new Date(given.clock.now()));
+                return `run ${stuck.join(', ')} ended as interrupted; what was read stays`;
+              },
+            },
+          ),
+        );
+      return found.length > 0 ? found : ok(`${open.length} open, none stuck`);
+    },
+  },
+  ofProblems({
+    name: 'last runs',
+    looks: 'streams whose last run failed, also because the token was refused then',
+    problems: ['token_refused', 'run_failed'],
+    without: 'none failed',
+  }),
+  ofProblems({
+    name: 'nights',
+    looks: 'a nightly run that failed, or does not end',
+    problems: ['nightly_failed', 'nightly_late'],
+    without: 'the last one did not fail',
+  }),
+  ofProblems({
+    name: 'freshness',
+    looks: 'streams that are further behind than FRESHNESS_TARGETS promises',
+    problems: ['past_target'],
+    without: 'no stream is past its target',
+  }),
+  ofProblems({
+    name: 'holes',
+    looks: 'ranges that could not be read',
+    problems: ['hole'],
+    without: 'there are none that could not be read',
+  }),
+  ofProblems({
+    name: 'rejects',
+    looks: 'records that could not be stored, or read',
+    problems: ['rejects_open'],
+    without: 'none are open',
+    fix: replayable,
+  }),
+  ofProblems({
+    name: 'deletions',
+    looks: 'so many records that seem to be deleted that a sweep stopped and asks',
+    problems: ['mass_deletion_stopped'],
+    without: 'nothing waits for a decision',
+  }),
+  ofProblems({
+    name: 'audits',
+    looks: 'records that were found to differ from the source within a day',
+    problems: ['audit_found_drift'],
+    without: 'no difference was found within a day',
+  }),
+  ofProblems({
+    name: 'proposals',
+    looks: 'differences that come again and again, and the setting that cures them',
+    problems: ['proposal'],
+    without: 'there are none',
+  }),
+  {
+    name: 'drift',
+    area,
+    of: 'account',
+    looks: 'new kinds of difference from the documentation, of the last seven days',
+    needs: ['tables'],
+    async run({ warehouse, account, clock }) {
+      const found = await newDrift((await warehouse()).pg, account, new Date(clock.now() - newMs));
+      if (found.length === 0) return ok('nothing new in seven days');
+      const shown = found
+        .slice(0, 5)
+        .map(({ stream, kind, path }) => `${stream} ${path || '(record)'}: ${kind.replaceAll('_', ' ')}`);
+      return warn(
+        `the source differs in a new way: ${shown.join('; ')}${found.length > shown.length ? '; …' : ''}`,
+        `See ${command(account, 'drift list')}. Everything is kept in \`_payload\`; a newer Shelfdesk may know it.`,
+      );
+    },
+  },
+  ofProblems({
+    name: 'alarms',
+    looks: 'alarms that the webhook does not take',
+    problems: ['alarms_undelivered'],
+    without: ({ config }) =>
+      config.alarm === undefined
+        ? 'no webhook is set (ALARM_WEBHOOK_URL): nobody is told'
+        : 'none waits for the webhook',
+  }),
+  ofProblems({
+    name: 'pauses',
+    looks: 'what people told to wait',
+    problems: ['paused'],
+    without: 'nothing was told to wait',
+  }),
+];
+
+/** Those of which something came that can be stored anew, now that this version or the database is another one. */
+async function replayable(given: AccountGiven): Promise<Fix | undefined> {
+  const { pg } = await given.warehouse();
+  const { account, clock, config } = given;
+  const found = (await listRejects(pg, account)).filter(({ payload, as_of }) => payload !== null && as_of !== null);
+  if (found.length === 0) return undefined;
+  return {
+    says: `store ${count(found.length, 'record')} from what came then, without a request`,
+    async do() {
+      const deps = { pg, account, clock, lookbackMs: config.lookbackMs };
+      let stored = 0;
+      for (const { id } of found) if ((await replay(deps, streams, id)) === undefined) stored++;
+      return `stored ${stored} of ${count(found.length, 'record')}`;
+    },
+  };
+}

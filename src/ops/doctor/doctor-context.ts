@@ -1,0 +1,124 @@
+/**
+ * What the doctor's checks are given: everything is opened when the first check asks for it, once, and a check that finds
+ * it closed says so. Closed last in, first out.
+ */
+
+import type { Config, Fleet, SettingsLook } from '../../app/config.ts';
+import { type Context, openContext, openLog, openWarehouse, type Warehouse } from '../../app/context.ts';
+import type { Clock } from '../../clock.ts';
+import { lookAtServer, reach, type ServerFacts } from '../../engine/database/server.ts';
+import type { Reply } from '../../engine/http/request.ts';
+import { type OpenQueue, openQueues, type Queues } from '../../engine/queue/queue.ts';
+import { lookAtRedis, type RedisFacts } from '../../engine/queue/redis.ts';
+import { listTickets, paging } from '../../sources/helpdesk/endpoints.ts';
+import type { Ticket } from '../../sources/helpdesk/records.ts';
+import { queueName } from './doctor-state.ts';
+
+/** Of this process, which may be another one in a test. */
+export interface Around {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** The working folder: of `.env`, and of the embedded server. */
+  readonly folder: string;
+  readonly look: SettingsLook;
+  /** Throws UsageError where the settings of all accounts are wrong. */
+  readonly fleet: () => Fleet;
+  /** Finds out again what is remembered of how the help desk reads its specification. */
+  readonly again: boolean;
+  /** `24.21.0` */
+  readonly node: string;
+  /** Of Shelfdesk. */
+  readonly version: string;
+  readonly host: string;
+  readonly uid: number | undefined;
+}
+
+export interface Given extends Around {
+  /** The settings of the process, if they can be read. */
+  readonly fleetIfAny: Fleet | undefined;
+  warehouse(): Promise<Warehouse>;
+  /** What the database server says of itself. */
+  server(): Promise<ServerFacts>;
+  /** Only where REDIS_URL is set. */
+  redis(): Promise<RedisFacts>;
+  queues(): Promise<Queues>;
+}
+
+export interface AccountGiven extends Given {
+  readonly account: string;
+  readonly config: Config;
+  ctx(): Promise<Context>;
+  queue(): Promise<OpenQueue>;
+  /** The tickets that changed longest ago: one request, which says whether the help desk answers. */
+  oldest(): Promise<Reply<Ticket>>;
+  /** Credits of the help desk, and requests of the catalog, that were used so far. */
+  used(): { helpdesk: number; books: number };
+}
+
+/** Opens nothing yet. */
+export function giveProcess(around: Around, stack: AsyncDisposableStack): Given {
+  const { clock, signal } = around;
+  let fleetIfAny: Fleet | undefined;
+  try {
+    fleetIfAny = around.fleet();
+  } catch {
+    // The check of the settings says what is wrong with them.
+  }
+  const warehouse = once(async () => {
+    const { databaseUrl } = around.look.servers!;
+    // One that does not answer would be waited for for minutes.
+    if (databaseUrl !== undefined) await reach(databaseUrl);
+    return stack.use(await openWarehouse({ databaseUrl }, { folder: around.folder, signal }));
+  });
+  return {
+    ...around,
+    fleetIfAny,
+    warehouse,
+    server: once(async () => lookAtServer((await warehouse()).pg, clock)),
+    redis: once(async () => lookAtRedis(around.look.servers!.redisUrl!)),
+    queues: once(async () => {
+      const { url: databaseUrl } = await warehouse();
+      return stack.use(await openQueues({ redisUrl: around.look.servers!.redisUrl, databaseUrl }));
+    }),
+  };
+}
+
+export function giveAccount(given: Given, config: Config, stack: AsyncDisposableStack): AccountGiven {
+  const { signal, warehouse } = given;
+  const { account } = config;
+  const used = { helpdesk: 0, books: 0 };
+  let opened: Context | undefined;
+  const ctx = once(async () => {
+    opened = stack.use(openContext(config, (await warehouse()).pg, { log: openLog({ logLevel: 'silent' }), signal }));
+    return opened;
+  });
+  return {
+    ...given,
+    account,
+    config,
+    ctx,
+    queue: once(async () => {
+      const name = await queueName((await warehouse()).pg, account);
+      return stack.use((await given.queues()).open(name ?? account));
+    }),
+    oldest: once(async () => {
+      const { helpdesk } = await ctx();
+      const request = listTickets({ sort: 'updated_at', page: 1, per_page: paging.perPage });
+      return helpdesk.send(request, { lane: 'interactive', signal, tries: 1 });
+    }),
+    used() {
+      used.helpdesk += opened?.helpdesk.send.takeCredits() ?? 0;
+      used.books += opened?.books.send.takeCredits() ?? 0;
+      return { ...used };
+    },
+  };
+}
+
+/** The first call does it, and all get what came of it, also where that is a failure. */
+function once<T>(open: () => Promise<T>): () => Promise<T> {
+  let opening: Promise<T> | undefined;
+  return () => {
+    opening ??= open();
+    return opening;
+  };
+}

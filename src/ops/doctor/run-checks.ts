@@ -1,0 +1,157 @@
+/**
+ * Runs the doctor's checks, one after the other, each for all accounts at once. A check that breaks is a failed check; one
+ * that does not end is given up; one that needs what is not well is skipped, and says so. No secret gets out.
+ */
+import type { Config } from '../../app/config.ts';
+import { ShelfdeskError } from '../../errors.ts';
+import { type Answer, type Area, type Check, type Finding, fail, type State, skipped } from './checks/check.ts';
+import { allSecrets } from './checks/settings.ts';
+import { type AccountGiven, type Around, type Given, giveAccount, giveProcess } from './doctor-context.ts';
+
+export interface Result {
+  readonly area: Area;
+  readonly name: string;
+  /** Null: it concerns all of them. */
+  readonly account: string | null;
+  readonly state: State;
+  readonly says: string;
+  readonly remedy: string | null;
+  /** The check for whose sake it was not looked at. */
+  readonly because: string | null;
+  /** What `--fix` would do. */
+  readonly fix: string | null;
+  /** What `--fix` has done. */
+  readonly fixed: string | null;
+}
+
+export interface Report {
+  readonly results: readonly Result[];
+  /** Credits of the help desks, and requests of the catalogs, that it took. */
+  readonly credits: number;
+  readonly requests: number;
+}
+
+/** Whoever waits for credits of the next minute has them by then. */
+const patienceMs = 75_000;
+/** Found by chance in any text. */
+const leastSecret = 4;
+
+export async function examine(
+  around: Around,
+  checks: readonly Check[],
+  { fix = false, onResult = () => {} }: { fix?: boolean; onResult?: (result: Result) => void } = {},
+): Promise<Report> {
+  const over = new AbortController();
+  const signal = AbortSignal.any([around.signal, over.signal]);
+  await using stack = new AsyncDisposableStack();
+  // What was given up waits no more, so that everything can be closed.
+  stack.defer(() => over.abort(new Error('the examination is over')));
+  const given = giveProcess({ ...around, signal }, stack);
+  const accounts = new Map<Config, AccountGiven>();
+  for (const config of given.fleetIfAny?.accounts ?? []) accounts.set(config, giveAccount(given, config, stack));
+  const results: Result[] = [];
+  const worst = new Map<string, State>();
+  const clean = cleaner(given);
+
+  /** Why it cannot be looked at: the first of what it needs that is not well, and what that one needed. */
+  const roots = new Map<string, string>();
+  const hindrance = ({ needs = [] }: Check, account: string | null): string | undefined => {
+    const keysOf = (name: string) => [keyOf(name, account), keyOf(name, null)];
+    const bad = needs.find(name => {
+      const key = keysOf(name).find(one => worst.has(one));
+      return key === undefined || rank[worst.get(key)!] > rank.warn;
+    });
+    return bad && (keysOf(bad).flatMap(key => roots.get(key) ?? [])[0] ?? bad);
+  };
+
+  async function make(check: Check, account: string | null, run: () => Promise<Answer> | Answer): Promise<Result[]> {
+    const look = async () => [await inTime(run)].flat();
+    const missing = hindrance(check, account);
+    if (missing !== undefined) return [leaveOut(check, account, missing)];
+    const found = await look();
+    const fixes = new Set(found.flatMap(one => one.fix ?? []));
+    if (!fix || fixes.size === 0) return found.map(one => tell(check, account, one));
+    const done: string[] = [];
+    for (const one of fixes) done.push(await attempt(one.do));
+    return (await look()).map((one, i) => tell(check, account, one, i === 0 ? done.join('; ') : null));
+  }
+
+  function leaveOut(check: Check, account: string | null, because: string): Result {
+    roots.set(keyOf(check.name, account), because);
+    return { ...tell(check, account, skipped(`not looked at, because of '${because}'`)), because };
+  }
+
+  function tell(check: Check, account: string | null, finding: Finding, fixed: string | null = null): Result {
+    const { state, says, remedy, fix: mend } = finding;
+    return {
+      area: check.area,
+      name: check.name,
+      account,
+      state,
+      says: clean(says.replace(/\.$/, '')),
+      remedy: remedy === undefined ? null : clean(remedy),
+      because: null,
+      fix: mend === undefined ? null : mend.says,
+      fixed: fixed === null ? null : clean(fixed),
+    };
+  }
+
+  /** What fails here is our own, and told like anything else. */
+  async function inTime(run: () => Promise<Answer> | Answer): Promise<Answer> {
+    const ended = new AbortController();
+    const late = around.clock.sleep(patienceMs, AbortSignal.any([ended.signal, around.signal])).then(
+      () => fail(`no answer within ${patienceMs / 1000} s`, 'Run it again; if it lasts, look at what it asks.'),
+      () => fail('it was interrupted', 'Run `npx shelfdesk doctor` again.'),
+    );
+    try {
+      return await Promise.race([Promise.resolve().then(run), late]);
+    } catch (error) {
+      around.signal.throwIfAborted();
+      if (error instanceof ShelfdeskError) return fail(error.message, error.remedy);
+      const what = error instanceof Error ? error.message || error.name : String(error);
+      return fail(`the check itself failed: ${what}`, 'Run it again; if it lasts, please report it.');
+    } finally {
+      ended.abort();
+    }
+  }
+
+  for (const check of checks) {
+    around.signal.throwIfAborted();
+    const made =
+      check.of === 'process'
+        ? await make(check, null, () => check.run(given))
+        : await Promise.all([...accounts.values()].map(one => make(check, one.account, () => check.run(one))));
+    // Settings that cannot be read name no account.
+    const all = check.of === 'account' && accounts.size === 0 ? [leaveOut(check, null, 'settings')] : made.flat();
+    for (const result of all) {
+      const key = keyOf(check.name, result.account);
+      if (rank[result.state] > rank[worst.get(key) ?? 'ok'] || !worst.has(key)) worst.set(key, result.state);
+      results.push(result);
+      onResult(result);
+    }
+  }
+  const used = [...accounts.values()].map(one => one.used());
+  return {
+    results,
+    credits: used.reduce((sum, { helpdesk }) => sum + helpdesk, 0),
+    requests: used.reduce((sum, { books }) => sum + books, 0),
+  };
+}
+
+const rank: Record<State, number> = { ok: 0, warn: 1, skipped: 2, fail: 3 };
+const keyOf = (name: string, account: string | null) => `${account ?? ''}\n${name}`;
+
+async function attempt(work: () => Promise<string>): Promise<string> {
+  try {
+    return await work();
+  } catch (error) {
+    return `could not be done: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
+
+function cleaner(given: Given): (text: string) => string {
+  const secrets = allSecrets(given)
+    .filter(({ length }) => length >= leastSecret)
+    .sort((a, b) => b.length - a.length);
+  return text => secrets.reduce((shown, secret) => shown.replaceAll(secret, '…'), text);
+}

@@ -1,0 +1,137 @@
+/**
+ * What a probe is told. livez: this process runs. readyz: what it needs answers, so that it can work. healthz: what was
+ * promised is kept; it speaks for the mirror, not for this process, and so is for people and alarms, not for restarts.
+ */
+import type pg from 'pg';
+import type { Clock } from '../../clock.ts';
+import { pendingMigrations } from '../../engine/database/migrate.ts';
+import { count } from '../../words.ts';
+
+/** What is not answered by then is as good as away: probes give up after a few seconds themselves. */
+const patienceMs = 2000;
+/** How everything stands takes longer to say, of many accounts on a server that is at work. */
+const standingMs = 10_000;
+
+export interface Watched {
+  readonly pg: pg.Pool;
+  readonly clock: Clock;
+  /** Fails where the server of the queues is away. */
+  readonly pingQueues: () => Promise<void>;
+}
+
+export interface Health {
+  /** 200 if all is well, 404 if nothing is known of what is asked for, else 503. */
+  readonly status: 200 | 404 | 503;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+export const livez = (): Health => ({ status: 200, body: { status: 'ok' } });
+
+/** Each of `database`, `migrations` and `queue` is 'ok', or says what is wrong and what to do. */
+export async function readyz(watched: Watched): Promise<Health> {
+  const { pg, pingQueues } = watched;
+  const database = await answer(watched, 'the database', async () => {
+    await pg.query('select');
+  });
+  const [migrations, queue] = await Promise.all([
+    database === 'ok' ? answer(watched, 'the database', () => whatIsPending(pg)) : 'not looked at',
+    answer(watched, 'the queue', pingQueues),
+  ]);
+  const checks = { database, migrations, queue };
+  const ready = Object.values(checks).every(said => said === 'ok');
+  return { status: ready ? 200 : 503, body: { status: ready ? 'ok' : 'not ready', checks } };
+}
+
+/** For those who have shown no token: what is wrong may name servers and their addresses. */
+export function forStrangers({ status, body: { checks, ...body } }: Health): Health {
+  const told = Object.entries(checks as Record<string, string>).map(([what, said]) => [
+    what,
+    said === 'ok' ? 'ok' : 'not ok',
+  ]);
+  return { status, body: { ...body, checks: Object.fromEntries(told) } };
+}
+
+async function whatIsPending(db: pg.Pool): Promise<string | undefined> {
+  const { missing, unknown } = await pendingMigrations(db);
+  if (unknown.length > 0) return `the database comes from a newer Shelfdesk (${unknown.join(', ')}): upgrade this one`;
+  if (missing.length > 0)
+    return `${count(missing.length, 'migration is', 'migrations are')} missing: run \`npx shelfdesk migrate\``;
+  return undefined;
+}
+
+/** 'ok', or what is wrong: `look` answers with it, or throws. */
+export async function answer(
+  { clock }: Pick<Watched, 'clock'>,
+  what: string,
+  look: () => Promise<unknown>,
+  ms = patienceMs,
+): Promise<string> {
+  const done = new AbortController();
+  const tooLate = clock.sleep(ms, done.signal).then(
+    () => `${what} does not answer within ${ms / 1000} s`,
+    () => 'ok',
+  );
+  try {
+    const said = await Promise.race([look(), tooLate]);
+    return typeof said === 'string' ? said : 'ok';
+  } catch (error) {
+    return `${what} does not answer: ${error instanceof Error ? error.message : String(error)}`;
+  } finally {
+    done.abort();
+  }
+}
+
+interface Broken {
+  account: string;
+  stream: string | null;
+  problem: string;
+  says: string;
+  remedy: string;
+  since: string | null;
+}
+
+/**
+ * 503 while a stream is past its target or something critical holds (sync.problems): of one account, or of all. The body
+ * names what is broken with its remedy, and how each stream stands. 404 for an account of which nothing is here: a name
+ * that is misspelled would be well for ever.
+ */
+export async function healthz(watched: Watched, account?: string): Promise<Health> {
+  let found: Awaited<ReturnType<typeof standing>> | undefined;
+  const look = async () => {
+    found = await standing(watched.pg, account);
+  };
+  const database = await answer(watched, 'the database', look, standingMs);
+  if (found === undefined) return { status: 503, body: { status: 'unknown', database } };
+  const { isHere, ...stands } = found;
+  if (!isHere)
+    return { status: 404, body: { status: 'unknown', says: 'The warehouse holds nothing of this account.' } };
+  const well = stands.broken.length === 0;
+  return { status: well ? 200 : 503, body: { status: well ? 'ok' : 'broken', ...stands } };
+}
+
+async function standing(
+  db: pg.Pool,
+  account: string | undefined,
+): Promise<{ isHere: boolean; broken: Broken[]; streams: unknown[] }> {
+  const here = await db.query('select from sync.accounts where $1::text is null or account_id = $1 limit 1', [
+    account ?? null,
+  ]);
+  const broken = await db.query<Broken>(
+    `select account_id as account, stream, problem, says, remedy, since from sync.problems
+     where (severity = 'critical' or problem = 'past_target') and ($1::text is null or account_id = $1)
+     order by account_id, since`,
+    [account ?? null],
+  );
+  const streams = await db.query(
+    `select account_id as account, stream, state, extract(epoch from behind)::float8 as behind_seconds,
+       extract(epoch from target)::float8 as target_seconds
+     from sync.status where $1::text is null or account_id = $1
+     order by account_id, stream`,
+    [account ?? null],
+  );
+  return {
+    isHere: account === undefined || here.rows.length === 1,
+    broken: broken.rows,
+    streams: streams.rows,
+  };
+}

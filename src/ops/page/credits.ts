@@ -1,0 +1,64 @@
+/**
+ * What the credits were spent on, minute by minute, as the graph shows it: a minute without a row is one in which nothing was
+ * asked for, and is there as well. Longer ranges in longer steps, as the mean of their minutes.
+ */
+
+import type { Client } from '../../engine/database/pool.ts';
+import type { SourceName } from '../../engine/http/request.ts';
+
+/** `requests`: a day by the hour, for what is counted by the day: the 24 hours before the next minute, not whole ones. */
+export const ranges = {
+  hour: { stepMinutes: 1, steps: 60 },
+  day: { stepMinutes: 10, steps: 144 },
+  week: { stepMinutes: 60, steps: 168 },
+  requests: { stepMinutes: 60, steps: 24 },
+} as const;
+export type Range = 'hour' | 'day' | 'week';
+
+/** From the bottom to the top of the graph. */
+export const lanes = ['interactive', 'fresh', 'backfill', 'sweep'] as const;
+export type Lane = (typeof lanes)[number];
+
+/** Credits a minute, as the mean of the minutes of the step that have begun. */
+export interface Bucket extends Readonly<Record<Lane, number>> {
+  readonly begins: Date;
+  /** Its minutes that have begun. */
+  readonly minutes: number;
+  /** The most of one period that was seen in each minute, also as a mean. */
+  readonly others: number;
+  /** Requests that were refused (429): all of the step. */
+  readonly refused: number;
+  /** Credits a period, as the source said last; null before it has said anything. */
+  readonly credit_limit: number | null;
+}
+
+export const used = (bucket: Bucket): number => lanes.reduce((sum, lane) => sum + bucket[lane], 0);
+
+/** In the order of time, the last one with the minute that it is now. */
+export async function creditBuckets(
+  db: Client,
+  account: string,
+  source: SourceName,
+  range: keyof typeof ranges,
+): Promise<Bucket[]> {
+  const { stepMinutes, steps } = ranges[range];
+  const from = range === 'requests' ? `date_trunc('minute', now()) + interval '1 minute'` : `'epoch'`;
+  const mean = (column: string) => `coalesce(sum(m.${column}) / b.minutes, 0)::float8 as ${column}`;
+  const { rows } = await db.query<Bucket>(
+    `with steps as (
+       select begins, begins + $3::interval as ends,
+         greatest(1, least(${stepMinutes}, ceil(extract(epoch from now() - begins) / 60)))::int as minutes
+       from generate_series(
+         date_bin($3::interval, now(), ${from}) - ${steps - 1} * $3::interval, now(), $3::interval) begins)
+     select b.begins, b.minutes, ${[...lanes, 'others'].map(mean).join(', ')},
+       coalesce(sum(m.refused), 0)::int8 as refused,
+       coalesce(max(m.credit_limit), (
+         select l.credit_limit from sync.credit_minutes l
+         where l.account_id = $1 and l.source = $2 and l.minute < b.begins order by l.minute desc limit 1)) as credit_limit
+     from steps b left join sync.credit_minutes m
+       on m.account_id = $1 and m.source = $2 and m.minute >= b.begins and m.minute < b.ends
+     group by b.begins, b.ends, b.minutes order by b.begins`,
+    [account, source, `${stepMinutes} minutes`],
+  );
+  return rows;
+}

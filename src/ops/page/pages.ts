@@ -1,0 +1,105 @@
+/** From the rows of the warehouse and the settings of the accounts to the pages, and to what is sent of them later. */
+import type pg from 'pg';
+import type { Clock } from '../../clock.ts';
+import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
+import { streams as declared } from '../../sources/index.ts';
+import { allAccounts, type Served } from '../known-accounts.ts';
+import { timeLeft } from '../time-left.ts';
+import type { Role } from './auth.ts';
+import type { Range } from './credits.ts';
+import type { Look } from './live.ts';
+import { type AccountLine, accountNames, readAccount, readFleetFigures } from './overview.ts';
+import { type Known, type Parts, partsOf } from './render/account.ts';
+import { fleetParts, pathOf } from './render/fleet.ts';
+import { type Step, stepsOf, unknownScale } from './render/graph.ts';
+
+export interface Pages {
+  /** The names of all accounts: those of the warehouse, and those that have settings, right or wrong. */
+  accounts(): Promise<readonly string[]>;
+  /** The streams of the configured sources of an account; undefined where it has no settings here. */
+  streamsOf(account: string): readonly string[] | undefined;
+  account(account: string, range: Range): Look;
+  fleet: Look;
+  /** Of the graph, in credits a minute. */
+  credits(account: string, range: Range): Promise<Step[]>;
+}
+
+/** Of each schedule. */
+const shownSlots = 3;
+
+export function makePages({
+  pg,
+  clock,
+  accounts,
+  refused,
+}: {
+  pg: pg.Pool;
+  clock: Clock;
+  accounts: () => readonly Served[];
+  refused: () => readonly string[];
+}): Pages {
+  const find = (account: string) => accounts().find(({ config }) => config.account === account);
+  const all = (held: readonly string[]) => allAccounts(accounts(), refused(), held);
+  const slots = new Map<string, { untilMs: number; next: Known['next'] }>();
+
+  /** Reckoned anew when the first of them is over. */
+  function nextOf(account: string): Known['next'] {
+    const one = find(account);
+    if (one === undefined || one.sources.size === 0) return [];
+    const nowMs = clock.now();
+    const before = slots.get(account);
+    if (before !== undefined && nowMs < before.untilMs) return before.next;
+    const { schedule: times } = one.config;
+    const next = timetables(times, one.sources).map(timetable => ({
+      schedule: timetable.plan.schedule,
+      cron: timetable.expression,
+      timeZone: times.timeZone,
+      times: nextSlots(timetable, shownSlots, nowMs),
+    }));
+    const first = Math.min(...next.flatMap(({ times: [soonest] }) => soonest?.getTime() ?? []));
+    slots.set(account, { untilMs: Math.min(first, nowMs + 60_000), next });
+    return next;
+  }
+
+  function knownOf(account: string): Known {
+    const one = find(account);
+    const hasDesk = one?.sources.has('helpdesk') === true;
+    return {
+      scale: hasDesk ? { periodMs: one.config.limits.periodMs, limit: one.config.limits.credits } : undefined,
+      requestsADay: one?.sources.has('books') ? one.config.books?.limits.credits : undefined,
+      next: nextOf(account),
+      timeLeft: stream => timeLeft(stream, one?.config, clock.now()),
+    };
+  }
+
+  return {
+    async accounts() {
+      return all(await accountNames(pg));
+    },
+    streamsOf(account) {
+      const one = find(account);
+      return one && declared.filter(({ source }) => one.sources.has(source)).map(({ name }) => name);
+    },
+    account: (account, range) => async () => {
+      const figures = await readAccount(pg, account, range);
+      const known = knownOf(account);
+      return (role: Role): Parts => partsOf({ figures, known, range, role, link: pathOf(account) });
+    },
+    async credits(account, range) {
+      const { credits } = await readAccount(pg, account, range);
+      return stepsOf(credits, knownOf(account).scale ?? unknownScale);
+    },
+    fleet: async () => {
+      const { at, accounts: lines } = await readFleetFigures(pg);
+      const there = new Set(lines.map(({ account }) => account));
+      const unread: AccountLine[] = all([...there])
+        .filter(account => !there.has(account))
+        .map(account => ({ account, streams: [], problems: { critical: 0, warning: 0, info: 0 }, workers: 0 }));
+      // Of all that is known of an account nothing else: when its schedule is due takes long to reckon.
+      const parts = fleetParts({ at, accounts: [...lines, ...unread], refused: refused() }, stream =>
+        timeLeft(stream, find(stream.account)?.config, clock.now()),
+      );
+      return () => parts;
+    },
+  };
+}

@@ -1,0 +1,259 @@
+/** The page of one account: a heading, and parts that are rendered one by one, so that only what has changed is sent again. */
+import type { Role } from '../auth.ts';
+import type { Range } from '../credits.ts';
+import type {
+  AccountFigures,
+  Hole,
+  Operation,
+  Paused,
+  Problem,
+  RunFigures,
+  RunStream,
+  StreamFigures,
+} from '../overview.ts';
+import { graph, requestsOfDay, type Scale, unknownScale } from './graph.ts';
+import { amount, count, type Html, html, lasting, prose, text, time } from './html.ts';
+import { sentence } from './sentence.ts';
+
+/** What is known of the account besides its rows. */
+export interface Known {
+  /** Undefined where this process has no settings for it. */
+  readonly scale: Scale | undefined;
+  readonly requestsADay: number | undefined;
+  readonly next: readonly { schedule: string; cron: string; timeZone: string; times: readonly Date[] }[];
+  readonly timeLeft: (stream: StreamFigures) => number | null;
+}
+
+export interface Shown {
+  readonly figures: AccountFigures;
+  readonly known: Known;
+  readonly range: Range;
+  readonly role: Role;
+  /** The path of the page. */
+  readonly link: string;
+}
+
+/** A part: the inside of the section of this id. */
+export type Parts = Readonly<Record<string, Html>>;
+
+export const stateNames: Readonly<Record<string, string>> = {
+  fresh: 'fresh',
+  catching_up: 'catching up',
+  stale: 'stale',
+  failing: 'failing',
+  never_synced: 'never synced',
+  paused: 'paused',
+};
+const signs: Readonly<Record<string, string>> = {
+  fresh: '✓',
+  catching_up: '↻',
+  stale: '!',
+  failing: '✕',
+  never_synced: '○',
+  paused: '‖',
+};
+/** Of an account it is the first that one of its streams is in; one that nothing was ever to be read of says nothing. */
+const gravest = ['failing', 'stale', 'catching_up', 'paused', 'fresh'];
+
+export const stateOf = (streams: readonly Pick<StreamFigures, 'state'>[]): string =>
+  gravest.find(state => streams.some(one => one.state === state)) ?? 'never_synced';
+
+export const badge = (state: string): Html =>
+  html`<span class="badge is-${state}"><span aria-hidden="true">${signs[state] ?? '·'}</span> ${stateNames[state] ?? state}</span>`;
+
+/** All buttons belong to the one form of the page, which knows whose it is. */
+function button(
+  role: Role,
+  deed: string,
+  label: string,
+  { about, quiet = false }: { about?: string; quiet?: boolean } = {},
+): Html | null {
+  if (role !== 'operator') return null;
+  return html`<button form="deeds" name="deed" value="${deed}"${quiet ? html` class="quiet"` : null}>${label}${about === undefined ? null : html`<span class="aside"> ${about}</span>`}</button>`;
+}
+
+export function partsOf(shown: Shown): Parts {
+  const { figures, known, range, link } = shown;
+  const { at } = figures;
+  const hasBooks = figures.streams.some(({ source }) => source === 'books') || known.requestsADay !== undefined;
+  const hasDesk = figures.streams.some(({ source }) => source === 'helpdesk') || known.scale !== undefined;
+  const sleepsUntil = figures.streams.find(({ source, sleeps_until }) => source === 'books' && sleeps_until !== null);
+  return {
+    now: now(shown),
+    problems: problems(figures.problems, at),
+    streams: streams(shown),
+    ...(hasDesk && { credits: graph(figures.credits, known.scale ?? unknownScale, range, { at, link }) }),
+    ...(hasBooks && {
+      requests: requestsOfDay(figures.requests, {
+        ...{ limit: known.requestsADay, at },
+        sleepsUntil: sleepsUntil?.sleeps_until ?? null,
+      }),
+    }),
+    runs: runs(shown),
+    next: next(shown),
+    people: people(figures.operations, at),
+  };
+}
+
+// --- the sentence ---------------------------------------------------------------------------------------------------
+
+const isAll = ({ stream }: Paused) => stream === '';
+
+function now({ figures, known, role }: Shown): Html {
+  const { at, workers, paused, streams } = figures;
+  const all = paused.find(isAll);
+  const told = { at, streams, works: workers.length > 0, paused: all !== undefined, timeLeft: known.timeLeft };
+  return html`
+<p class="state">${badge(all === undefined ? stateOf(streams) : 'paused')}</p>
+<p class="sentence" role="status">${sentence(told)}</p>
+${all === undefined ? null : html`<p>All of it is paused since ${time(all.paused_at, at)} by ${text(all.paused_by)}${all.reason === null ? null : html`: ${text(all.reason)}`}.</p>`}
+${
+  role === 'operator'
+    ? html`<p class="buttons">${button(role, 'run sync', 'Sync now')}${button(role, 'run sweep', 'Sweep now', { quiet: true })}${
+        all === undefined
+          ? button(role, 'pause', 'Pause all', { quiet: true })
+          : button(role, 'resume', 'Resume all', { quiet: true })
+      }</p>`
+    : null
+}`;
+}
+
+function problems(found: readonly Problem[], at: Date): Html {
+  if (found.length === 0) return html`<h2>Problems</h2><p class="none" role="status">None.</p>`;
+  const words = { critical: 'critical', warning: 'warning', info: 'note' } as const;
+  return html`
+<h2>Problems</h2>
+<div role="status"><ul class="problems">${found.map(
+    ({ stream, problem, severity, says, remedy, since }) => html`
+<li class="is-${severity}" data-key="${problem} ${stream ?? ''} ${since?.toISOString() ?? ''}"><p><b class="severity">${words[severity]}</b>${stream === null || says.includes(stream) ? null : html` <b>${stream}</b>`} ${text(says)}${since === null ? null : html` <span class="soft">since ${time(since, at)}</span>`}</p>
+<p class="remedy">${prose(remedy)}</p></li>`,
+  )}</ul></div>`;
+}
+
+// --- streams --------------------------------------------------------------------------------------------------------
+
+function streams(shown: Shown): Html {
+  const { figures } = shown;
+  if (figures.streams.length === 0)
+    return html`<h2>Streams</h2><p class="none">Nothing has been read yet: a worker (<code>npx shelfdesk start</code>) begins with it by itself.</p>`;
+  return html`<h2>Streams</h2><div class="cards">${figures.streams.map(one => card(one, shown))}</div>`;
+}
+
+function card(one: StreamFigures, { figures, known, role }: Shown): Html {
+  const { at } = figures;
+  const { stream } = one;
+  const holes = figures.holes.filter(hole => hole.stream === stream);
+  const paused = figures.paused.find(each => each.stream === stream);
+  const left = known.timeLeft(one);
+  return html`
+<article class="card" data-key="${stream}" aria-labelledby="stream-${stream}">
+<div class="head"><h3 id="stream-${stream}">${stream}</h3>${badge(one.state)}</div>
+<dl>
+<div><dt>complete through</dt><dd>${one.complete_through === null ? 'never read' : time(one.complete_through, at)}</dd></div>
+<div><dt>behind</dt><dd>${one.behind === null ? '–' : lasting(one.behind)}${one.target === null ? null : html` <span class="soft">of ${lasting(one.target)}</span>`}${lag(one)}</dd></div>
+<div><dt>backlog</dt><dd>${amount(one.waiting)}${left === null ? null : html` <span class="soft">in ${lasting(left)}</span>`}</dd></div>
+<div><dt>holes</dt><dd>${amount(one.holes)}</dd></div>
+${one.age_p95 === null ? null : html`<div><dt>age of a change, p95</dt><dd>${lasting(one.age_p95)}</dd></div>`}
+${one.open_rejects === 0 ? null : html`<div><dt>set aside</dt><dd>${amount(one.open_rejects)}</dd></div>`}
+</dl>
+${paused === undefined ? null : html`<p class="small">Paused since ${time(paused.paused_at, at)} by ${text(paused.paused_by)}${paused.reason === null ? null : html`: ${text(paused.reason)}`}.</p>`}
+${holes.length === 0 ? null : holesOf(holes, stream, at)}
+${paused === undefined ? button(role, `pause ${stream}`, 'Pause', { about: stream, quiet: true }) : button(role, `resume ${stream}`, 'Resume', { about: stream, quiet: true })}
+</article>`;
+}
+
+/** How much of the target is used up; beyond it the bar is full, and the state says so in words. */
+function lag({ behind, target, state }: StreamFigures): Html | null {
+  if (behind === null || target === null || target <= 0) return null;
+  const share = Math.min(100, (behind / target) * 100).toFixed(0);
+  return html`<svg class="bar is-${state}" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true"><rect width="${share}" height="1"/></svg>`;
+}
+
+function holesOf(holes: readonly Hole[], stream: string, at: Date): Html {
+  return html`<details data-key="holes-${stream}"><summary>Where the holes are</summary><ul>${holes.map(
+    ({ list, hole_from, hole_to, reason }) =>
+      html`<li>${text(list)}: ${time(hole_from, at, { seconds: true })} to ${time(hole_to, at, { seconds: true })}${reason === null ? null : html`. ${text(reason)}`}</li>`,
+  )}</ul></details>`;
+}
+
+// --- runs -----------------------------------------------------------------------------------------------------------
+
+const canRetry = new Set(['failed', 'partly', 'interrupted']);
+
+function runs({ figures, role }: Shown): Html {
+  const { at, quiet } = figures;
+  const more =
+    quiet === 0
+      ? null
+      : html`<p class="none small">${count(quiet, 'run')} of the last hour found nothing new, and ${quiet === 1 ? 'is' : 'are'} left out.</p>`;
+  if (figures.runs.length === 0) return html`<h2 id="runs-h">Runs</h2><p class="none">None yet.</p>${more}`;
+  const heads = ['run', 'state', 'began', 'took', 'read', 'new', 'changed', 'removed', 'set aside', 'credits'];
+  return html`
+<h2 id="runs-h">Runs</h2>
+<div class="wide" role="region" aria-labelledby="runs-h" tabindex="0"><table class="runs"><thead><tr>${heads.map((head, i) => html`<th scope="col"${i > 2 ? html` class="n"` : null}>${head}</th>`)}${role === 'operator' ? html`<td></td>` : null}</tr></thead>
+<tbody>${figures.runs.map(one => run(one, at, role))}</tbody></table></div>${more}`;
+}
+
+function run(one: RunFigures, at: Date, role: Role): Html {
+  const { run: id, kind, state, retries } = one;
+  const isOpen = one.finished_at === null && state === 'running';
+  const figures = [one.seen, one.inserted, one.updated, one.deleted, one.rejected, one.credits];
+  const said = one.streams.filter(
+    ({ error, note, waits_for }) => error !== null || note !== null || waits_for !== null,
+  );
+  const deed = isOpen
+    ? button(role, `cancel ${id}`, 'Cancel', { about: `run ${id}`, quiet: true })
+    : canRetry.has(state)
+      ? button(role, `retry ${id}`, 'Retry', { about: `run ${id}`, quiet: true })
+      : null;
+  return html`
+<tr data-key="run-${id}"><th scope="row">${id} <span class="kind">${kind}</span>${retries === null ? null : html` <span class="soft">retries ${retries}</span>`}</th><td><span class="run is-${state}">${state}</span></td><td>${time(one.started_at, at)}</td><td class="n">${lasting(one.took)}</td>${figures.map(n => html`<td class="n">${amount(n)}</td>`)}${role === 'operator' ? html`<td class="n">${deed}</td>` : null}</tr>${
+    said.length === 0 && !isOpen
+      ? null
+      : html`<tr class="said" data-key="said-${id}"><td colspan="${role === 'operator' ? 11 : 10}">${isOpen ? html`<p>${progress(one.streams)}</p>` : null}${said.map(reason)}</td></tr>`
+  }`;
+}
+
+const progress = (streams: readonly RunStream[]): string =>
+  streams
+    .map(({ stream, state, seen, expected }) =>
+      state === 'waiting'
+        ? `${stream} waits`
+        : `${stream} ${state}, ${amount(seen)}${expected === null ? '' : ` of about ${amount(expected)}`} read`,
+    )
+    .join(' · ');
+
+const reason = ({ stream, error, remedy, note, waits_for }: RunStream): Html =>
+  html`<p><b>${stream}</b> ${text(error ?? note ?? `waits for run ${waits_for}`)}${error === null ? null : html`. <span class="soft">${prose(remedy ?? '')}</span>`}</p>`;
+
+// --- what comes, and who did what ------------------------------------------------------------------------------------
+
+function next({ figures, known }: Shown): Html {
+  const { at, workers } = figures;
+  return html`
+<h2>Next runs</h2>
+${
+  known.next.length === 0
+    ? html`<p class="none">${known.scale === undefined && known.requestsADay === undefined ? 'This process has no settings for the account, and does not know its schedule.' : 'Nothing is scheduled.'}</p>`
+    : html`<dl class="next">${known.next.map(
+        ({ schedule, cron, timeZone, times }) =>
+          html`<div class="slot"><dt>${schedule} <span class="soft"><code>${cron}</code> ${timeZone}</span></dt><dd>${times.length === 0 ? 'never' : times.map((one, i) => html`${i === 0 ? null : ', '}${time(one, at, { seconds: one.getUTCSeconds() !== 0 })}`)}</dd></div>`,
+      )}</dl>`
+}
+<h3>At work</h3>
+${
+  workers.length === 0
+    ? html`<p class="none">Nobody: start one with <code>npx shelfdesk start</code>.</p>`
+    : html`<ul class="plain">${workers.map(({ id, host, pid, version, started_at }) => html`<li data-key="worker-${id}">worker ${id} on ${text(host)}, process ${pid}, version ${version}, since ${time(started_at, at)}</li>`)}</ul>`
+}`;
+}
+
+function people(operations: readonly Operation[], at: Date): Html {
+  if (operations.length === 0) return html`<h2 id="people-h">Done by hand</h2><p class="none">Nothing yet.</p>`;
+  return html`
+<h2 id="people-h">Done by hand</h2>
+<div class="wide" role="region" aria-labelledby="people-h" tabindex="0"><table><thead><tr><th scope="col">when</th><th scope="col">what</th><th scope="col">who</th><th scope="col">outcome</th></tr></thead><tbody>${operations.map(
+    ({ id, at: when, who, action, subject, outcome }) =>
+      html`<tr data-key="op-${id}"><th scope="row">${time(when, at)}</th><td>${action} ${text(subject)}</td><td>${text(who)}</td><td>${text(outcome)}</td></tr>`,
+  )}</tbody></table></div>`;
+}

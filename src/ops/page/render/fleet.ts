@@ -1,0 +1,47 @@
+/** All accounts at a glance: a line for each, those that need a look first. */
+import type { AccountLine, StreamFigures } from '../overview.ts';
+import { badge, type Parts, stateOf } from './account.ts';
+import { amount, count, type Html, html, lasting, text } from './html.ts';
+import { sentence } from './sentence.ts';
+
+export const pathOf = (account: string): string => `/accounts/${encodeURIComponent(account)}`;
+
+export function fleetParts(
+  { at, accounts, refused }: { at: Date; accounts: readonly AccountLine[]; refused: readonly string[] },
+  timeLeft: (stream: StreamFigures) => number | null,
+): Parts {
+  const needsLook = ({ problems }: AccountLine) => problems.critical * 1000 + problems.warning;
+  const sorted = accounts.toSorted((a, b) => needsLook(b) - needsLook(a));
+  const troubled = accounts.filter(one => needsLook(one) > 0).length;
+  const fresh = accounts.filter(({ streams }) => stateOf(streams) === 'fresh').length;
+  const heads = ['account', 'state', 'what is in', 'behind', 'backlog', 'holes', 'problems', 'workers'];
+  return {
+    now: html`<p class="sentence" role="status">${count(accounts.length, 'account')}: ${amount(fresh)} fresh, ${
+      troubled === 0 ? 'none has a problem' : `${amount(troubled)} with ${troubled === 1 ? 'a problem' : 'problems'}`
+    }.${refused.length === 0 ? null : html` The settings of ${refused.map((one, i) => html`${i > 0 ? ', ' : null}${text(one)}`)} are refused: <code>npx shelfdesk doctor</code> says why.`}</p>`,
+    accounts: html`
+<h2 id="accounts-h">Accounts</h2>
+<div class="wide" role="region" aria-labelledby="accounts-h" tabindex="0"><table class="fleet"><thead><tr>${heads.map((head, i) => html`<th scope="col"${i > 2 && i !== 6 ? html` class="n"` : null}>${head}</th>`)}</tr></thead>
+<tbody>${sorted.map(one => line(one, at, timeLeft))}</tbody></table></div>`,
+  };
+}
+
+function line(
+  { account, streams, problems, workers }: AccountLine,
+  at: Date,
+  timeLeft: (stream: StreamFigures) => number | null,
+): Html {
+  const paused = streams.length > 0 && streams.every(({ state }) => state === 'paused');
+  const behind = streams.flatMap(one => one.behind ?? []);
+  const sum = (of: (one: StreamFigures) => number) => streams.reduce((all, one) => all + of(one), 0);
+  const found = (['critical', 'warning'] as const).filter(severity => problems[severity] > 0);
+  return html`
+<tr data-key="account-${account}"><th scope="row"><a href="${pathOf(account)}">${text(account)}</a></th><td>${badge(stateOf(streams))}</td><td>${sentence({ at, streams, works: workers > 0, paused, timeLeft })}</td><td class="n">${behind.length === 0 ? '–' : lasting(Math.max(...behind))}</td><td class="n">${amount(sum(one => one.waiting))}</td><td class="n">${amount(sum(one => one.holes))}</td><td>${
+    found.length === 0
+      ? html`<span class="soft">none</span>`
+      : found.map(
+          (severity, i) =>
+            html`${i > 0 ? ', ' : null}<b class="severity is-${severity}">${problems[severity]} ${severity}</b>`,
+        )
+  }</td><td class="n">${workers}</td></tr>`;
+}

@@ -1,0 +1,77 @@
+/** The one sentence that says it all: up to when everything is in, and what follows when. */
+import { streams as declared } from '../../../sources/index.ts';
+import type { StreamFigures } from '../overview.ts';
+import { amount, type Html, html, lasting, type Part, time } from './html.ts';
+
+/** What a stream that is read by id counts: its tickets, its volumes. */
+const follows: Readonly<Record<string, (n: number) => string>> = {
+  messages: n => `the messages of ${n === 1 ? 'one ticket' : `${amount(n)} tickets`}`,
+  volumes: n => (n === 1 ? 'one volume' : `${amount(n)} volumes`),
+};
+
+/** Others of the same age are not named apart. */
+const grainMs = 60_000;
+
+export interface Told {
+  readonly at: Date;
+  readonly streams: readonly StreamFigures[];
+  /** Whether anybody is at work. */
+  readonly works: boolean;
+  /** Whether the whole account was told to wait. */
+  readonly paused: boolean;
+  /** Seconds until what waits is in; null where it is not known. */
+  readonly timeLeft: (stream: StreamFigures) => number | null;
+}
+
+export function sentence({ at, streams, works, paused, timeLeft }: Told): Html {
+  const lists = streams.filter(({ stream }) => !(stream in follows));
+  const read = lists.filter(({ complete_through }) => complete_through !== null);
+  if (read.length === 0) return html`Nothing is in yet.`;
+  const fresh = lists.filter(({ stream }) => isFresh(stream));
+  const top = fresh.length > 0 ? fresh : lists;
+  const unread = lists.filter(({ complete_through }) => complete_through === null);
+  const known = top.filter(({ complete_through }) => complete_through !== null);
+  // Where the lists of every minute were never read, what is in is said of the others.
+  const upTo = oldest(known.length > 0 ? known : read);
+  const older = read.filter(
+    one => !known.includes(one) && known.length > 0 && upTo.getTime() - one.complete_through!.getTime() > grainMs,
+  );
+  const holes = lists.reduce((sum, one) => sum + one.holes, 0);
+  const byMinute = Map.groupBy(older, one => Math.floor(one.complete_through!.getTime() / grainMs));
+  const asides: Part[] = [
+    ...[...byMinute.values()].map(
+      some => html`${listed(some.map(({ stream }) => stream))} up to ${time(oldest(some), at)}`,
+    ),
+    ...(holes > 0 ? [html`${holes === 1 ? 'one hole' : `${amount(holes)} holes`} above it`] : []),
+  ];
+  const still = streams.filter(({ stream, waiting }) => stream in follows && waiting > 0);
+  return html`${unread.length > 0 ? html`Of ${listed(read.map(({ stream }) => stream))} everything` : 'Everything'} up to ${time(upTo, at)} is in${
+    asides.length > 0 ? html` <span class="aside-note">(${joined(asides, ', ')})</span>` : null
+  }${still.map(one => html`; ${follow(one, { works, paused, left: timeLeft(one) })}`)}${
+    unread.length > 0
+      ? html`; ${listed(unread.map(({ stream }) => stream))} ${unread.length === 1 ? 'has' : 'have'} still to be read`
+      : null
+  }.`;
+}
+
+function follow(
+  one: StreamFigures,
+  { works, paused, left }: { works: boolean; paused: boolean; left: number | null },
+): Html {
+  const what = follows[one.stream]!(one.waiting);
+  const s = one.waiting === 1 && one.stream === 'volumes' ? 's' : '';
+  if (paused || one.state === 'paused') return html`${what} wait${s} until it is resumed`;
+  if (!works) return html`${what} wait${s} for a worker`;
+  return html`${what} follow${s}${left === null ? null : html` in ${lasting(left)}`}`;
+}
+
+const isFresh = (name: string): boolean => declared.some(one => one.name === name && one.schedule.includes('fresh'));
+
+const oldest = (some: readonly StreamFigures[]): Date =>
+  new Date(Math.min(...some.map(({ complete_through }) => complete_through!.getTime())));
+
+const listed = (names: readonly string[]): string =>
+  names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+
+export const joined = (parts: readonly Part[], by: string): Part[] =>
+  parts.flatMap((part, at) => (at === 0 ? [part] : [by, part]));

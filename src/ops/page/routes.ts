@@ -1,0 +1,228 @@
+/** What there is to ask for behind the door: files, pages, deeds, and word of what changes. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { gzipSync } from 'node:zlib';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type pg from 'pg';
+import type { Clock } from '../../clock.ts';
+import { noteOperation } from '../../engine/runs/operations.ts';
+import { UsageError } from '../../errors.ts';
+import { deedOf, doDeed, saidOf } from './actions.ts';
+import type { Door, Visitor } from './auth.ts';
+import { type Range, ranges } from './credits.ts';
+import type { Listener, Live } from './live.ts';
+import type { Pages } from './pages.ts';
+import { pathOf } from './render/fleet.ts';
+import { html, text } from './render/html.ts';
+import { framed, messagePage, nameOf, style } from './render/layout.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Null only where nobody has to say who he is. */
+    visitor: Visitor | null;
+  }
+}
+
+export interface Behind {
+  readonly pg: pg.Pool;
+  readonly clock: Clock;
+  readonly pages: Pages;
+  readonly door: Door;
+  readonly live: Live;
+}
+
+export function addRoutes(app: FastifyInstance, behind: Behind): void {
+  showPages(app, behind, serveFiles(app));
+  takeDeeds(app, behind);
+  sendEvents(app, behind);
+}
+
+export const sendHtml = (reply: FastifyReply, page: string) => reply.type('text/html; charset=utf-8').send(page);
+
+const wantsJson = ({ headers: { accept = '' } }: FastifyRequest) =>
+  accept.includes('application/json') && !accept.includes('text/html');
+
+// --- pages ----------------------------------------------------------------------------------------------------------
+
+type Files = Parameters<typeof framed>[0]['files'];
+
+/** What a page needs besides itself, under names that change with it: it is fetched once. */
+function serveFiles(app: FastifyInstance): Files {
+  const ofUplot = (name: string) => readFileSync(createRequire(import.meta.url).resolve(`uplot/dist/${name}`));
+  const script = readFileSync(new URL('page/page.js', import.meta.url), 'utf8');
+  const serve = (name: string, type: string, body: string | Buffer) => {
+    const path = `/files/${nameOf(body)}/${name}`;
+    const zipped = gzipSync(body);
+    app.get(path, (request, reply) => {
+      reply.headers({
+        'cache-control': 'private, max-age=31536000, immutable',
+        'content-type': `${type}; charset=utf-8`,
+        vary: 'accept-encoding',
+      });
+      if (!/\bgzip\b/.test(String(request.headers['accept-encoding']))) return reply.send(body);
+      return reply.header('content-encoding', 'gzip').send(zipped);
+    });
+    return path;
+  };
+  return {
+    style: serve('page.css', 'text/css', style),
+    script: serve('page.js', 'text/javascript', script),
+    plot: serve('uplot.js', 'text/javascript', ofUplot('uPlot.iife.min.js')),
+    plotStyle: serve('uplot.css', 'text/css', ofUplot('uPlot.min.css')),
+  };
+}
+
+type Said = Parameters<typeof framed>[0]['said'];
+
+const rangeOf = (asked: unknown): Range => (asked === 'day' || asked === 'week' ? asked : 'hour');
+const accountRows = [['now'], ['problems'], ['streams'], ['credits'], ['requests'], ['runs'], ['next', 'people']];
+
+async function accountPage(
+  { pages, door }: Behind,
+  files: Files,
+  { account, range, visitor, said }: { account: string; range: Range; visitor: Visitor; said?: Said },
+): Promise<string> {
+  const parts = (await pages.account(account, range)())(visitor.role);
+  const isOnly = (await pages.accounts()).length === 1;
+  return framed({
+    title: `${account}: Shelfdesk`,
+    heading: html`<h1>${text(account)}</h1>${isOnly ? null : html`<a href="/">All accounts</a>`}`,
+    ...{ parts, rows: accountRows, visitor, files, said },
+    canLeave: door.asks,
+    events: `/events?account=${encodeURIComponent(account)}&range=${range}`,
+    deeds: visitor.role === 'operator' ? `${pathOf(account)}/deeds` : undefined,
+  });
+}
+
+function showPages(app: FastifyInstance, behind: Behind, files: Files): void {
+  const { pages, door } = behind;
+  type Query = { range?: unknown; did?: unknown };
+  const saidBy = ({ did }: Query): Said =>
+    typeof did === 'string' && Object.hasOwn(saidOf, did) ? { words: saidOf[did]! } : undefined;
+
+  app.get<{ Querystring: Query }>('/', async (request, reply) => {
+    const names = await pages.accounts();
+    const visitor = request.visitor!;
+    const range = rangeOf(request.query.range);
+    if (names.length === 1)
+      return sendHtml(
+        reply,
+        await accountPage(behind, files, { account: names[0]!, range, visitor, said: saidBy(request.query) }),
+      );
+    return sendHtml(
+      reply,
+      framed({
+        title: 'Shelfdesk',
+        heading: html`<h1>All accounts</h1>`,
+        parts: (await pages.fleet())(visitor.role),
+        rows: [['now'], ['accounts']],
+        ...{ visitor, files, deeds: undefined },
+        canLeave: door.asks,
+        events: '/events',
+      }),
+    );
+  });
+
+  app.get<{ Params: { account: string }; Querystring: Query }>('/accounts/:account', async (request, reply) => {
+    const { account } = request.params;
+    if (!(await pages.accounts()).includes(account)) return reply.callNotFound();
+    const range = rangeOf(request.query.range);
+    const said = saidBy(request.query);
+    return sendHtml(reply, await accountPage(behind, files, { account, range, visitor: request.visitor!, said }));
+  });
+}
+
+// --- deeds ----------------------------------------------------------------------------------------------------------
+
+function takeDeeds(app: FastifyInstance, { pg, clock, pages, door }: Behind): void {
+  app.post<{ Params: { account: string }; Body: URLSearchParams | undefined }>(
+    '/accounts/:account/deeds',
+    async (request, reply) => {
+      const { account } = request.params;
+      const visitor = request.visitor!;
+      const who = `${visitor.role} at ${request.ip}`;
+      const now = new Date(clock.now());
+      const deed = deedOf(request.body?.get('deed') ?? '');
+      const answer = (status: number, says: string, remedy?: string) => {
+        if (wantsJson(request))
+          return reply.code(status).send({ says, ...(remedy && { remedy: remedy.replaceAll('`', '') }) });
+        if (status === 200) return reply.redirect(`${pathOf(account)}?did=${deed!.action}`, 303);
+        return sendHtml(reply.code(status), messagePage(says, remedy ?? ''));
+      };
+      if (!door.isOwn(visitor, request.body?.get('csrf') ?? ''))
+        return answer(403, 'This form is not of your session, or too old.', 'Load the page again.');
+      if (deed === undefined) return answer(400, 'There is nothing of that name to be done.', 'Load the page again.');
+      if (!(await pages.accounts()).includes(account)) return reply.callNotFound();
+      if (visitor.role !== 'operator') {
+        await noteOperation(
+          pg,
+          { account, who, ...deed, action: deed.action as never, outcome: 'refused: viewers only look' },
+          now,
+        );
+        return answer(403, 'Viewers only look.', 'Log in with the token of operators.');
+      }
+      try {
+        return answer(200, await doDeed(pg, { account, who, streams: pages.streamsOf(account) }, deed, now));
+      } catch (error) {
+        if (!(error instanceof UsageError)) throw error;
+        return answer(409, `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}.`, error.remedy);
+      }
+    },
+  );
+}
+
+// --- live -----------------------------------------------------------------------------------------------------------
+
+/** What waits to be taken by somebody who does not take it. */
+const mostWaiting = 1_000_000;
+
+function sendEvents(app: FastifyInstance, { pages, live, door }: Behind): void {
+  type Query = { account?: string; range?: unknown; have?: string };
+  app.get<{ Querystring: Query }>('/events', { exposeHeadRoute: false }, async (request, reply) => {
+    const { account, have = '' } = request.query;
+    const range = rangeOf(request.query.range);
+    if (typeof account === 'string' && !(await pages.accounts()).includes(account)) return reply.callNotFound();
+    const raw = reply.raw;
+    // Who has left meanwhile has no `close` any more by which he would be heard of.
+    if (raw.destroyed) return reply.hijack();
+    const { authorization, cookie } = request.headers;
+    const listener: Listener = {
+      role: request.visitor!.role,
+      have: new Map(
+        String(have)
+          .split(',')
+          .map(pair => pair.split(':') as [string, string]),
+      ),
+      send(event, data) {
+        if (raw.writableLength > mostWaiting) this.end();
+        else raw.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+      },
+      beat: () => void raw.write(':\n\n'),
+      mayStay: () => typeof door.visitor({ authorization, cookie, address: request.ip }) === 'object',
+      end() {
+        live.leave(listener);
+        raw.end();
+      },
+    };
+    const look = typeof account === 'string' ? pages.account(account, range) : pages.fleet;
+    const topic = typeof account === 'string' ? JSON.stringify([account, range]) : 'all';
+    const headers = { ...reply.getHeaders(), 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' };
+    raw.on('close', () => live.leave(listener));
+    if (!live.listen(topic, look, listener)) return reply.code(503).header('retry-after', '30').send('Too many look.');
+    reply.hijack();
+    raw.writeHead(200, headers as Record<string, string>);
+    raw.write('retry: 2000\n\n');
+  });
+
+  app.get<{ Querystring: Query }>('/credits.json', async (request, reply) => {
+    const { account = '', range } = request.query;
+    if (!(await pages.accounts()).includes(account)) return reply.callNotFound();
+    const asked = rangeOf(range);
+    return {
+      account,
+      range: asked,
+      step_minutes: ranges[asked].stepMinutes,
+      steps: await pages.credits(account, asked),
+    };
+  });
+}

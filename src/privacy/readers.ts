@@ -1,0 +1,273 @@
+/**
+ * Who reads the warehouse besides us: a login of the server for each, in one of two groups that carry the rights, and a
+ * row in sync.readers that says which accounts it sees. A password is made here, told once, and kept by nobody: the
+ * server is given what SCRAM keeps of it, so that no log of statements can show it.
+ */
+import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { makeRoles } from '../engine/database/migrate.ts';
+import { type Client, transaction } from '../engine/database/pool.ts';
+import { noteOperation } from '../engine/runs/operations.ts';
+import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
+
+export interface NewReader {
+  readonly name: string;
+  /** It sees names, addresses and texts as well. */
+  readonly pii: boolean;
+  /** Null: all, also those to come. */
+  readonly accounts: readonly string[] | null;
+  readonly who: string;
+}
+
+export interface Reader {
+  readonly reader: string;
+  readonly pii: boolean;
+  readonly accounts: string[] | null;
+  readonly created_at: Date;
+  readonly created_by: string;
+  /** `gone`: somebody has dropped the role; `shut out`: it may not log in, or is in no group of ours. */
+  readonly state: 'let in' | 'shut out' | 'gone';
+  readonly sessions: number;
+}
+
+/** Plain enough that nobody has to quote it, and short enough for PostgreSQL. */
+const nameLike = /^[a-z][a-z0-9_]{0,62}$/;
+const reserved = /^(pg_|shelfdesk_)|^(public|none)$/;
+const connections = 20;
+const terminateMs = 5000;
+/** A transaction that somebody has forgotten keeps the server from clearing up. */
+const forgotten = '15min';
+const groupOf = (pii: boolean) => (pii ? 'shelfdesk_reader_pii' : 'shelfdesk_reader');
+const searchPathOf = (pii: boolean) => (pii ? 'helpdesk, books, analytics, sync' : 'safe, analytics, books');
+const id = pg.escapeIdentifier;
+
+/** Makes the login. Answers with its password. */
+export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader, now: Date): Promise<string> {
+  if (!nameLike.test(name) || reserved.test(name))
+    throw new UsageError(
+      `'${name}' cannot be the name of a reader`,
+      'Choose small letters, digits and _, a letter first; not pg_… nor shelfdesk_….',
+    );
+  const password = newPassword();
+  const group = groupOf(pii);
+  await allowed(db, group, () =>
+    transaction(db, async client => {
+      await requireGroup(client, group);
+      if (await publicMayCreate(client))
+        throw new ShelfdeskError(
+          'in schema public of this database everybody who may log in can make tables: a reader could write there',
+          'As its owner: `revoke create on schema public from public`. Then run the same again.',
+          exitCodes.failed,
+        );
+      const { rowCount } = await client.query('select from pg_roles where rolname = $1', [name]);
+      if (rowCount !== 0)
+        throw new UsageError(
+          `there is a role ${name} in this server already`,
+          'Choose another name. Roles belong to the whole server: another database of it may have a reader of this name.',
+        );
+      await client.query(
+        `create role ${id(name)} login connection limit ${connections} password ${pg.escapeLiteral(verifierOf(password))}`,
+      );
+      await join(client, group, name);
+      const { rows } = await client.query<{ database: string; may_connect: boolean }>(
+        `select current_database() as database, has_database_privilege($1::name, current_database(), 'connect') as may_connect`,
+        [name],
+      );
+      const { database, may_connect } = rows[0]!;
+      if (!may_connect) await client.query(`grant connect on database ${id(database)} to ${id(name)}`);
+      const setting = `alter role ${id(name)} in database ${id(database)} set`;
+      await client.query(`${setting} search_path = ${searchPathOf(pii)}`);
+      // As in pool.ts: compiling a view of many parts takes longer than all of its work.
+      await client.query(`${setting} jit = off`);
+      await client.query(`${setting} idle_in_transaction_session_timeout = '${forgotten}'`);
+      await client.query(
+        'insert into sync.readers (role_name, accounts, pii, created_at, created_by) values ($1, $2, $3, $4, $5)',
+        [name, accounts, pii, now, who],
+      );
+      const told = `done: ${pii ? 'sees names, addresses and texts' : 'sees what is masked'}`;
+      await note(client, { who, action: 'let a reader in', subject: name, outcome: told }, accounts, now);
+    }),
+  );
+  return password;
+}
+
+export async function readersOf(db: pg.Pool): Promise<Reader[]> {
+  const { rows } = await db.query<Reader>(
+    `select r.role_name::text as reader, r.pii, r.accounts, r.created_at, r.created_by,
+       case when o.oid is null then 'gone'
+         when o.rolcanlogin and pg_has_role(o.oid, g.oid, 'usage') then 'let in' else 'shut out' end as state,
+       (select count(*) from pg_stat_activity a where a.usesysid = o.oid) as sessions
+     from sync.readers r left join pg_roles o on o.rolname = r.role_name
+     left join pg_roles g on g.rolname = case when r.pii then 'shelfdesk_reader_pii' else 'shelfdesk_reader' end
+     order by r.role_name`,
+  );
+  return rows;
+}
+
+/** Roles that may read everything, as those for backups, and whose `pg_dump` row-level security stops. */
+export async function stoppedDumpers(db: Pick<pg.ClientBase, 'query'>): Promise<string[]> {
+  const { rows } = await db.query<{ name: string }>(
+    `select r.rolname::text as name
+     from pg_roles r, pg_class c
+     where c.oid = 'helpdesk.tickets'::regclass and c.relrowsecurity and r.rolcanlogin and not r.rolsuper and not r.rolbypassrls
+       and pg_has_role(r.oid, 'pg_read_all_data', 'usage') and not pg_has_role(r.oid, c.relowner, 'usage')
+     order by 1`,
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** Views that show every account to whoever was let read them by hand, as before there were readers: so no reader may. */
+export async function unfilteredViews(db: Pick<pg.ClientBase, 'query'>): Promise<string[]> {
+  const { rows } = await db.query<{ name: string }>(
+    `select c.oid::regclass::text as name from pg_class c
+     where c.relnamespace in ('helpdesk'::regnamespace, 'books'::regnamespace, 'sync'::regnamespace) and c.relkind = 'v'
+       and c.oid <> 'sync.readable_accounts'::regclass and not coalesce('security_invoker=true' = any (c.reloptions), false)
+     order by 1`,
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** In databases that were made before PostgreSQL 15 everybody may make tables in schema public. */
+export async function publicMayCreate(db: Pick<pg.ClientBase, 'query'>): Promise<boolean> {
+  const { rows } = await db.query<{ may: boolean }>(
+    `select exists (
+       select from pg_namespace n cross join aclexplode(n.nspacl) a
+       where n.nspname = 'public' and a.grantee = 0 and a.privilege_type = 'CREATE') as may`,
+  );
+  return rows[0]!.may;
+}
+
+/**
+ * It sees nothing from the first step on and can come in no more; then its sessions end, and it is removed. Interrupted,
+ * the same again goes on. Answers how many sessions were ended.
+ */
+export async function revoke(db: pg.Pool, name: string, who: string, now: Date): Promise<number> {
+  const readers = await readersOf(db);
+  const reader = readers.find(one => one.reader === name);
+  if (reader === undefined)
+    throw new UsageError(
+      `this warehouse has no reader ${name}`,
+      readers.length > 0 ? `There are: ${readers.map(one => one.reader).join(', ')}.` : 'It has none.',
+    );
+  const outcome = reader.state === 'gone' ? 'done: its role was gone already' : 'done';
+  const noted = { who, action: 'revoke a reader', subject: name, outcome } as const;
+  return allowed(db, groupOf(reader.pii), async () => {
+    let ended = 0;
+    if (reader.state !== 'gone') {
+      await transaction(db, async client => {
+        await client.query(`update sync.readers set accounts = '{}' where role_name = $1`, [name]);
+        await client.query(`alter role ${id(name)} nologin password null`);
+      });
+      ended = await endSessions(db, name);
+    }
+    await transaction(db, async client => {
+      await client.query('delete from sync.readers where role_name = $1', [name]);
+      if (reader.state !== 'gone') await drop(client, name);
+      await note(client, noted, reader.accounts, now);
+    });
+    return ended;
+  });
+}
+
+/** Whoever ends the sessions of a role has to have its rights. Who made a role may give them to itself. */
+async function endSessions(db: pg.Pool, name: string): Promise<number> {
+  return transaction(db, async client => {
+    const { rows } = await client.query(`select pg_has_role($1::name, 'usage') as ours, current_user as me`, [name]);
+    if (!rows[0].ours) await join(client, name, rows[0].me);
+    const { rows: ended } = await client.query(
+      `select pg_terminate_backend(pid, $2) from pg_stat_activity where usename = $1`,
+      [name, terminateMs],
+    );
+    return ended.length;
+  });
+}
+
+async function drop(client: Client, name: string): Promise<void> {
+  try {
+    const { rows } = await client.query<{ database: string; granted: boolean }>(
+      `select datname as database, exists (
+         select from aclexplode(datacl) a join pg_roles r on r.oid = a.grantee where r.rolname = $1) as granted
+       from pg_database where datname = current_database()`,
+      [name],
+    );
+    if (rows[0]!.granted) await client.query(`revoke all on database ${id(rows[0]!.database)} from ${id(name)}`);
+    // Everybody may make large objects, and who has some cannot be removed.
+    await client.query(
+      `select lo_unlink(l.oid) from pg_largeobject_metadata l join pg_roles r on r.oid = l.lomowner where r.rolname = $1`,
+      [name],
+    );
+    await client.query(`drop role ${id(name)}`);
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError) || error.code !== '2BP01') throw error;
+    throw new ShelfdeskError(
+      `${name} can log in no more, but its role cannot be removed: ${error.detail ?? error.message}`,
+      `Whoever gave it more than that takes it back (\`reassign owned by ${name} to …\`, \`drop owned by ${name}\`); then run the same again.`,
+      exitCodes.failed,
+      error,
+    );
+  }
+}
+
+/** PostgreSQL 16 lets a member have the rights of a group without being able to become it. */
+export async function join(client: Client, group: string, member: string): Promise<void> {
+  const { rows } = await client.query(`select current_setting('server_version_num')::int >= 160000 as told`);
+  await client.query(`grant ${id(group)} to ${id(member)}${rows[0].told ? ' with inherit true, set false' : ''}`);
+}
+
+async function requireGroup(client: Client, group: string): Promise<void> {
+  const { rows } = await client.query<{ missing: string[] }>(
+    `select case when pg_has_role(p.proowner, 'usage') then sync.settle_roles() else '{}' end as missing
+     from pg_proc p where p.oid = 'sync.settle_roles()'::regprocedure`,
+  );
+  const { rowCount } = await client.query('select from pg_roles where rolname = $1 and not rolcanlogin', [group]);
+  if (rowCount !== 0) return;
+  throw new ShelfdeskError(
+    rows[0]!.missing.find(one => one.includes(`${group},`) || one.startsWith(`${group} `)) ??
+      `there is no role ${group}`,
+    `As a superuser: \`${makeRoles}\`. Then run \`npx shelfdesk migrate\` and the same again.`,
+    exitCodes.failed,
+  );
+}
+
+/** One row for each account that is concerned, so that each of them tells of it. */
+async function note(
+  client: Client,
+  operation: Pick<Parameters<typeof noteOperation>[1], 'who' | 'action' | 'subject' | 'outcome'>,
+  accounts: readonly string[] | null,
+  now: Date,
+): Promise<void> {
+  const { rows } = await client.query<{ account: string }>(
+    'select account_id as account from sync.accounts where $1::text[] is null or account_id = any ($1) order by 1',
+    [accounts],
+  );
+  for (const { account } of rows.length > 0 ? rows : [{ account: accounts?.[0] ?? '' }])
+    await noteOperation(client, { account, ...operation }, now);
+}
+
+/** What a role may not do is said with what would allow it. */
+async function allowed<T>(db: pg.Pool, group: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError) || error.code !== '42501') throw error;
+    const me = (await db.query<{ me: string }>('select current_user as me')).rows[0]!.me;
+    throw new ShelfdeskError(
+      `role ${me} may not do that: ${error.message}`,
+      `Run it as the role that owns the tables. It has to make roles; as a superuser: \`alter role ${me} createrole\`, and \`grant ${group} to ${me} with admin option\`.`,
+      exitCodes.failed,
+      error,
+    );
+  }
+}
+
+export const newPassword = (): string => randomBytes(24).toString('base64url');
+
+/** What PostgreSQL keeps of a password: RFC 5803. */
+export function verifierOf(password: string): string {
+  const rounds = 4096;
+  const salt = randomBytes(16);
+  const salted = pbkdf2Sync(password, salt, rounds, 32, 'sha256');
+  const keyOf = (use: string) => createHmac('sha256', salted).update(use).digest();
+  const stored = createHash('sha256').update(keyOf('Client Key')).digest('base64');
+  return `SCRAM-SHA-256$${rounds}:${salt.toString('base64')}$${stored}:${keyOf('Server Key').toString('base64')}`;
+}

@@ -1,0 +1,141 @@
+/**
+ * Who of a page was erased: asked in the transaction that stores it, and under a lock that keeps everybody from being erased
+ * until it ends. Where nobody was erased in the account the merge finds so itself (commit.ts); else what the page holds is looked up.
+ */
+import type pg from 'pg';
+import { cleanText } from '../engine/commit/clean-json.ts';
+import type { Ms } from '../engine/reading/reading.ts';
+import {
+  type Clues,
+  cluesIn,
+  cluesOf,
+  concerns,
+  contactsOfAsked,
+  type Erased,
+  foundIn,
+  nobody,
+  type Personal,
+} from './redact.ts';
+
+type Queryable = Pick<pg.ClientBase, 'query'>;
+
+/** The page shows erased people under ids that are not known: what is here of them goes first, then it is stored anew. */
+export class FoundAgain extends Error {
+  readonly account: string;
+  readonly found: Clues;
+  readonly nowMs: Ms;
+
+  constructor(account: string, found: Clues, nowMs: Ms) {
+    super('the page shows somebody who was erased, under another id');
+    this.account = account;
+    this.found = found;
+    this.nowMs = nowMs;
+  }
+}
+
+/** Before anything of a text is stored or compared. `text` is asked for only where somebody was erased. */
+export async function screen(
+  client: Queryable,
+  account: string,
+  stream: Personal,
+  text: () => string,
+  nowMs: Ms,
+): Promise<Erased> {
+  if (!(await anyErased(client, account))) return nobody;
+  const page = text();
+  const erased = await lookUp(client, account, cluesIn(stream, page));
+  const found = foundIn(stream, page, erased);
+  const further = stream === 'customers' ? contactsOfAsked(page, erased) : nothing;
+  const here = found.tickets.length > 0 ? await noteNew(client, account, found.tickets, nowMs) : [];
+  const customers = [...found.customers, ...further.customers];
+  if (customers.length + here.length > 0)
+    throw new FoundAgain(account, { customers, tickets: here, contacts: further.contacts }, nowMs);
+  return { ...erased, tickets: new Set([...erased.tickets, ...found.tickets]) };
+}
+
+const nothing = { customers: [], tickets: [], contacts: [] };
+
+/** Tickets of which nothing is here are only noted, with what is stored: a person who writes often must not stop the others. */
+async function noteNew(client: Queryable, account: string, tickets: readonly string[], nowMs: Ms): Promise<string[]> {
+  const clean = [...new Set(tickets.map(id => cleanText(id).text))].toSorted();
+  const { rows } = await client.query<{ id: string }>({
+    text: `with asked as (
+        select w.id, exists (select from helpdesk.tickets t where t.account_id = $1 and t.id = w.id)
+          or exists (select from helpdesk.messages m where m.account_id = $1 and m.ticket_id = w.id)
+          or exists (select from sync.changes c where c.account_id = $1 and c.table_name = 'tickets' and c.record_id = w.id)
+          or exists (select from sync.changes c where c.account_id = $1 and c.table_name = 'messages' and c.parent_id = w.id)
+          or exists (select from sync.audit a where a.account_id = $1 and a.stream in ('tickets', 'messages') and a.record_id = w.id)
+          or exists (select from sync.rejects r where r.account_id = $1 and r.stream in ('tickets', 'messages') and r.ask_id = w.id)
+          or exists (select from sync.rejects r where r.account_id = $1 and r.stream = 'tickets' and r.record_id = w.id and length(r.record_id) <= 500) as here
+        from unnest($2::text[]) w (id)),
+      noted as (
+        insert into sync.erased_tickets (account_id, ticket_id, erased_at)
+        select $1, a.id, $3 from asked a where not a.here order by a.id on conflict do nothing)
+      select a.id from asked a where a.here`,
+    values: [account, clean, new Date(nowMs)],
+  });
+  return rows.map(({ id }) => id);
+}
+
+/** A text beside the record that it belongs to: ids, of its own or of its ticket. */
+export interface Aside {
+  readonly text: string | undefined;
+  readonly of: readonly (string | undefined)[];
+}
+
+/** Which of them, that nothing can be stored of, are of erased people; also those of which that cannot be told. */
+export async function concerning(
+  client: Queryable,
+  account: string,
+  stream: Personal,
+  all: readonly Aside[],
+): Promise<ReadonlySet<number>> {
+  if (all.length === 0 || !(await anyErased(client, account))) return new Set();
+  const clues = all.map(({ text, of }) => {
+    try {
+      return cluesOf(stream, text, of);
+    } catch (error) {
+      if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
+      throw error;
+    }
+  });
+  const known = clues.filter(one => one !== undefined);
+  const erased = await lookUp(client, account, {
+    customers: known.flatMap(one => one.customers),
+    tickets: known.flatMap(one => one.tickets),
+    contacts: known.flatMap(one => one.contacts),
+  });
+  return new Set(clues.flatMap((one, i) => (one === undefined || concerns(one, erased) ? [i] : [])));
+}
+
+async function anyErased(client: Queryable, account: string): Promise<boolean> {
+  const { rows } = await client.query<{ any: boolean }>({
+    name: 'any erased',
+    text: 'select sync.any_erased($1) as any',
+    values: [account],
+  });
+  return rows[0]!.any;
+}
+
+async function lookUp(client: Queryable, account: string, clues: Clues): Promise<Erased> {
+  const clean = (all: readonly string[]) => [...new Set(all.map(text => cleanText(text).text))];
+  const { rows } = await client.query<Record<keyof Erased, string[]>>({
+    name: 'look up erased',
+    text: `select
+        array(select e.customer_id from sync.erased e where e.account_id = $1 and e.customer_id = any ($2)) as customers,
+        array(select e.customer_id from sync.erased e where e.account_id = $1 and e.customer_id = any ($2) and not e.found_again) as asked,
+        array(select e.ticket_id from sync.erased_tickets e where e.account_id = $1 and e.ticket_id = any ($3)) as tickets,
+        coalesce(array_agg(distinct c.value) filter (where c.known), '{}') as contacts,
+        coalesce(array_agg(distinct c.value) filter (where not c.known), '{}') as further
+      from (
+        select v.value, exists (
+          select from sync.secret_erased e where e.account_id = $1 and e.contact_hash = sync.contact_hash(f.form)) as known
+        from unnest($4::text[]) v (value), unnest(sync.contact_forms(v.value)) f (form)) c`,
+    values: [account, clean(clues.customers), clean(clues.tickets), clean(clues.contacts)],
+  });
+  const { customers, asked, tickets, contacts, further } = rows[0]!;
+  return {
+    ...{ customers: new Set(customers), asked: new Set(asked), tickets: new Set(tickets) },
+    ...{ contacts: new Set(contacts), further: new Set(further) },
+  };
+}

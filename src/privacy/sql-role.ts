@@ -1,0 +1,134 @@
+/**
+ * Who asks the warehouse what somebody has written in SQL: a login that can read, and do nothing else, made for the one
+ * statement and removed after it. The role of DATABASE_URL may be allowed anything, and whatever that session gives up, the
+ * statement can take back: `reset role`, a new transaction, a function that does either. What its own session was never
+ * given it cannot take.
+ */
+import pg from 'pg';
+import { lineFor } from '../engine/database/connection-url.ts';
+import { type Client, sessionOptions, transaction } from '../engine/database/pool.ts';
+import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { join, newPassword, verifierOf } from './readers.ts';
+
+const group = 'shelfdesk_sql';
+/** Logins that were left behind by a process that was killed: none may log in after this, and the next command removes them. */
+const validMs = 3_600_000;
+const id = pg.escapeIdentifier;
+
+export interface Asker extends AsyncDisposable {
+  readonly client: Client;
+  /** What does not hold here as it should, and what would mend it. */
+  readonly warning?: string;
+}
+
+interface Role {
+  readonly me: string;
+  /** Beyond the database: files and programs of the server, sessions of others. */
+  readonly reaches: boolean;
+  readonly writes: boolean;
+}
+
+const rolesSql = `
+  select current_user::text as me,
+    r.rolsuper or r.rolreplication or exists (
+      select from pg_roles p
+      where p.rolname in ('pg_write_server_files', 'pg_read_server_files', 'pg_execute_server_program', 'pg_signal_backend', 'pg_maintain')
+        and pg_has_role(p.oid, 'member')) as reaches,
+    r.rolcreaterole or r.rolcreatedb or has_database_privilege(current_database(), 'create') or exists (
+      select from pg_namespace n where n.nspname in ('helpdesk', 'books', 'sync', 'analytics', 'safe', 'bullmq', 'public')
+        and has_schema_privilege(n.oid, 'create')) or exists (
+      select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname in ('helpdesk', 'books', 'sync', 'analytics', 'bullmq') and c.relkind in ('r', 'p')
+        and has_table_privilege(c.oid, 'insert, update, delete, truncate')) as writes
+  from pg_roles r where r.rolname = current_user`;
+
+/** Throws where nothing but a role that reaches beyond the database could ask. */
+export async function openAsker({ pg: db, url }: { pg: pg.Pool; url: string }, now: Date): Promise<Asker> {
+  const { me, reaches, writes } = (await db.query<Role>(rolesSql)).rows[0]!;
+  if (!reaches && !writes) return ofPool(db);
+  let why: string;
+  try {
+    return await asLogin(db, url, now);
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError) && !(error instanceof ShelfdeskError)) throw error;
+    why = error.message;
+  }
+  const remedy = `As a superuser: \`create role ${group}\`, \`alter role ${me} createrole\` and \`grant ${group} to ${me} with admin option\`; then run \`npx shelfdesk migrate\`. Or set DATABASE_URL to the line of a reader (\`npx shelfdesk reader create\`).`;
+  if (reaches)
+    throw new ShelfdeskError(
+      `role ${me} may do more than use this database, and no login that can only read could be made: ${why}`,
+      remedy,
+      exitCodes.failed,
+    );
+  return {
+    ...(await ofPool(db)),
+    warning: `This asks as role ${me}, in a transaction that only reads: no login that can only read could be made (${why}). ${remedy}`,
+  };
+}
+
+async function ofPool(db: pg.Pool): Promise<Asker> {
+  const client = await db.connect();
+  // Nobody goes on with a session in which somebody has done as they liked.
+  return { client, [Symbol.asyncDispose]: async () => client.release(true) };
+}
+
+async function asLogin(db: pg.Pool, url: string, now: Date): Promise<Asker> {
+  await removeForgotten(db, now);
+  const name = `${group}_${newPassword()
+    .replaceAll(/[^a-z0-9]/g, '')
+    .slice(0, 12)}`;
+  const password = newPassword();
+  const line = lineFor(url, name, password);
+  const until = new Date(now.getTime() + validMs).toISOString();
+  await transaction(db, async client => {
+    await requireRights(client);
+    await client.query(
+      `create role ${id(name)} login connection limit 1 valid until '${until}' password ${pg.escapeLiteral(verifierOf(password))}`,
+    );
+    await join(client, group, name);
+  });
+  const client = new pg.Client({ connectionString: line, application_name: 'shelfdesk: sql', options: sessionOptions });
+  client.on('error', () => {}); // The statement in flight fails with the same.
+  const close = async () => {
+    await client.end().catch(() => {});
+    await db.query(`drop role ${id(name)}`);
+  };
+  try {
+    await client.connect();
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { client, [Symbol.asyncDispose]: close };
+}
+
+/** Where the role is missing, or new tables, the owner of the tables gives it what it lacks. */
+async function requireRights(client: Client): Promise<void> {
+  const { rows } = await client.query<{
+    there: boolean;
+    settles: boolean | null;
+    may_connect: boolean;
+    database: string;
+  }>(
+    `select exists (select from pg_roles where rolname = $1 and not rolcanlogin) as there, current_database() as database,
+       coalesce((select has_database_privilege(oid, current_database(), 'connect') from pg_roles where rolname = $1), true) as may_connect,
+       (select pg_has_role(p.proowner, 'usage') from pg_proc p where p.oid = to_regprocedure('sync.settle_roles()')) as settles`,
+    [group],
+  );
+  const { there, settles, may_connect, database } = rows[0]!;
+  if (!there && settles) await client.query('select sync.settle_roles()');
+  // Before there are tables there is nothing that it could lack.
+  if (!there && settles === null) await client.query(`create role ${group} nologin`);
+  if (!may_connect) await client.query(`grant connect on database ${id(database)} to ${group}`);
+}
+
+async function removeForgotten(db: pg.Pool, now: Date): Promise<void> {
+  const { rows } = await db.query<{ name: string }>(
+    `select r.rolname::text as name from pg_roles r
+     where r.rolname ~ '^${group}_[a-z0-9]+$' and r.rolvaliduntil < $1
+       and not exists (select from pg_stat_activity a where a.usesysid = r.oid)`,
+    [now],
+  );
+  // Of another command at the same time, or of another owner in this server.
+  for (const { name } of rows) await db.query(`drop role ${id(name)}`).catch(() => {});
+}

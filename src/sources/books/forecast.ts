@@ -1,0 +1,144 @@
+/**
+ * What reading the catalog will take. The list of an owner's shelves costs one request and tells which of them changed; how
+ * a shelf is read, and whether it is, is decided as it will be.
+ */
+import type { Context } from '../../app/context.ts';
+import type { Planning } from '../../engine/forecast/plan-lists.ts';
+import { storeMs } from '../../engine/forecast/plan-lists.ts';
+import type { Asked, Part } from '../../engine/forecast/plan-time.ts';
+import { readShelf } from '../../engine/reading/collection.ts';
+import type { Row, ShelfStream, VolumeStream } from '../source.ts';
+import { membersOf, shelvesOf } from './shelf-rows.ts';
+import { countVolumes } from './verify-rows.ts';
+import { countWaitingVolumes, nextVolumes } from './volume-rows.ts';
+
+export interface Catalog {
+  readonly shelves: ShelfStream<Row, Row>;
+  readonly volumes: VolumeStream<Row>;
+}
+
+const manyVolumes = 1_000_000;
+
+export async function partsOfBooks(
+  planning: Planning,
+  catalog: Catalog,
+  { names, isSync, again }: { names: readonly string[]; isSync: boolean; again: boolean },
+): Promise<Part[]> {
+  const parts: Part[] = [];
+  let brought = 0;
+  if (names.includes('shelves')) {
+    let requests = 0;
+    for (const owner of planning.ctx.books.owners) {
+      const read = await ofOwner(planning, catalog.shelves, owner, again);
+      requests += read.requests;
+      brought += read.brought;
+    }
+    parts.push({ stream: 'shelves', readers: [[{ cost: 1, lane: 'fresh', many: requests }]], storeMs: storeMs.page });
+  }
+  if (names.includes('volumes')) {
+    const many = brought + (await waitingVolumes(planning.ctx, planning.nowMs, again));
+    const asked: Asked[] = [{ cost: 1, lane: isSync ? 'fresh' : 'backfill', many }];
+    parts.push({ stream: 'volumes', readers: [asked], storeMs: storeMs.record });
+  }
+  return parts;
+}
+
+async function waitingVolumes({ pg, account, books }: Context, nowMs: number, again: boolean): Promise<number> {
+  const beforeMs = again ? nowMs : nowMs - books.volumeAgeMs;
+  const wanted = { beforeMs, startedMs: nowMs };
+  const due = await nextVolumes(pg, { account, stream: 'volumes' }, wanted, manyVolumes);
+  return Math.max(due.length, again ? 0 : await countWaitingVolumes(pg, account));
+}
+
+/** Requests for the list and the shelves that have to be read, and volumes that they bring for the first time. */
+async function ofOwner(
+  planning: Planning,
+  stream: ShelfStream<Row, Row>,
+  owner: string,
+  again: boolean,
+): Promise<{ requests: number; brought: number }> {
+  const { ctx, counts, counted, assumed, nowMs } = planning;
+  const before = await shelvesOf(ctx.pg, ctx.account, owner);
+  if (!counts) {
+    if (before.size === 0) planning.unknown = true;
+    assumed.add('no shelf has changed');
+    return { requests: 1, brought: 0 };
+  }
+  const { records, date } = await ctx.books.send(stream.request(owner, 0), { lane: 'interactive', signal: ctx.signal });
+  counted.push({ what: `the shelves of ${owner}`, credits: 1 });
+  let [requests, brought] = [1, 0];
+  for (const shelf of records) {
+    const reading = before.get(shelf.id);
+    const due = again || (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) < date - ctx.books.shelfAgeMs;
+    const version = stream.version(shelf);
+    if (version !== null && !due && reading?.version === version) continue;
+    const look = !due && reading?.version === null && version === null;
+    if (!look && version === null) requests++;
+    const known =
+      reading?.asOfMs === undefined
+        ? undefined
+        : await membersOf(ctx.pg, { account: ctx.account, owner, shelf: shelf.id });
+    const count = stream.count(shelf);
+    const ids = imaginedOn(shelf.id, known, count);
+    requests += requestsOfShelf({ known, look, perPage: stream.perPage, count }, ids, nowMs);
+    // When it changed is asked of the shelf itself.
+    if (known && stream.changed(shelf) > (reading?.asOfMs ?? 0)) requests++;
+    brought += Math.max(0, ids.length - (known?.length ?? 0));
+  }
+  assumed.add('volumes are on one shelf each, and no shelf moves while it is read');
+  return { requests, brought };
+}
+
+/** What is known, and as many more as the shelf counts. */
+function imaginedOn(shelf: string, known: readonly string[] = [], count = known.length): string[] {
+  const more = Array.from({ length: Math.max(0, count - known.length) }, (_, i) => `${shelf} ${i}`);
+  return [...more, ...known].slice(0, Math.max(count, 0));
+}
+
+function requestsOfShelf(options: Parameters<typeof readShelf>[0], ids: readonly string[], nowMs: number): number {
+  const reading = readShelf(options);
+  let requests = 0;
+  for (let step = reading.next(); !step.done; requests++) {
+    const { startIndex, maxResults } = step.value;
+    step = reading.next({ ids: ids.slice(startIndex, startIndex + maxResults), asOf: nowMs });
+  }
+  return requests;
+}
+
+/** A verification of the catalog: each shelf is read as it stands here, each volume that is on one asked for by its id. */
+export async function partsOfVerifyBooks(
+  { ctx, nowMs, assumed }: Planning,
+  { shelves }: Catalog,
+  { names, sample }: { names: readonly string[]; sample: number | null },
+): Promise<Part[]> {
+  const lane = 'sweep' as const;
+  const key = { account: ctx.account };
+  const parts: Part[] = [];
+  if (names.includes('shelves')) {
+    const costs: number[] = [];
+    for (const owner of ctx.books.owners) {
+      for (const [shelf, { isGone }] of await shelvesOf(ctx.pg, ctx.account, owner)) {
+        if (isGone) continue;
+        const known = await membersOf(ctx.pg, { ...key, owner, shelf });
+        costs.push(
+          requestsOfShelf({ known, look: false, perPage: shelves.perPage, count: known.length }, known, nowMs),
+        );
+      }
+    }
+    const pages = costs.reduce((sum, one) => sum + one, 0);
+    const chosen = Math.min(sample ?? costs.length, costs.length);
+    // Of a sample each shelf is asked for by its id.
+    const many =
+      sample === null
+        ? ctx.books.owners.length + pages
+        : chosen + Math.round((pages * chosen) / Math.max(1, costs.length));
+    parts.push({ stream: 'shelves', readers: [[{ cost: 1, lane, many }]], storeMs: storeMs.page });
+    assumed.add('no shelf has changed since it was read');
+  }
+  if (names.includes('volumes')) {
+    const here = await countVolumes(ctx.pg, key);
+    const many = Math.min(sample ?? here, here);
+    parts.push({ stream: 'volumes', readers: [[{ cost: 1, lane, many }]], storeMs: storeMs.record });
+  }
+  return parts;
+}

@@ -1,0 +1,88 @@
+/**
+ * Shelves of users and of the own library, and which volumes are on them. The list of shelves has no order and is short:
+ * it is read whole. A shelf is read when that list shows a change of it, and in any case after a while.
+ */
+
+import { bigintAt, buildMerge, derived, page, type Table, text, timeAt } from '../../engine/commit/merge.ts';
+import type { ShelfStream } from '../source.ts';
+import { getShelf, listShelves, listVolumes, paging } from './endpoints.ts';
+import { known, type Shelf, shelfExpected, shelfFields, type Volume } from './records.ts';
+import { listed, listedIfAbsent, varying, volumes } from './volumes.ts';
+
+const table: Table = {
+  name: 'books.shelves',
+  from: page,
+  key: ['owner_id', 'id'],
+  leftOut: ['etag'],
+  oneReader: true,
+  columns: [
+    derived('owner_id', '$7::text'),
+    text('id'),
+    text('title'),
+    text('description'),
+    text('access'),
+    timeAt('created', 'created_at'),
+    timeAt('updated', 'updated_at'),
+    timeAt('volumesLastUpdated', 'volumes_last_updated_at'),
+    bigintAt('volumeCount', 'volume_count'),
+  ],
+};
+
+/** What is on one shelf, as it is compared: $7 its owner, $8 the shelf, $9 places. */
+const places: Table = {
+  name: 'books.shelf_volumes',
+  from: page,
+  key: ['owner_id', 'shelf_id', 'volume_id'],
+  parent: 'shelf_id',
+  tombstone: '_removed_at',
+  leftOut: varying,
+  columns: [
+    derived('owner_id', '$7::text'),
+    derived('shelf_id', '$8::text'),
+    text('id', 'volume_id'),
+    derived('position', '($9::int[])[n]'),
+  ],
+};
+
+export const shelves: ShelfStream<Shelf, Volume> = {
+  kind: 'shelves',
+  name: 'shelves',
+  source: 'books',
+  schedule: ['nightly'],
+  request: (owner, startIndex) => listShelves(owner, { startIndex }),
+  get: getShelf,
+  version,
+  changed: shelf => timeOf(shelf.volumesLastUpdated),
+  edited: shelf => latestOf([shelf.created, shelf.updated, shelf.volumesLastUpdated]),
+  count: ({ volumeCount }) => (typeof volumeCount === 'number' ? volumeCount : undefined),
+  perPage: paging.perPage,
+  members: {
+    ...volumes,
+    name: 'listed volumes',
+    merge: listed,
+    ifAbsent: listedIfAbsent,
+    varying,
+    places: { declared: { root: places, others: [], mentions: [] } },
+    request: (owner, id, startIndex, maxResults) => listVolumes(owner, id, { startIndex, maxResults }),
+  },
+  merge: buildMerge(table),
+  ifAbsent: buildMerge({ ...table, passOver: 'true' }),
+  sets: ['id'],
+  fields: shelfFields,
+  expected: shelfExpected,
+  enumerations: { access: known.access },
+};
+
+const timeOf = (value: unknown): number => (typeof value === 'string' ? Date.parse(value) : Number.NaN);
+
+function latestOf(values: readonly unknown[]): number {
+  const times = values.map(timeOf).filter(ms => !Number.isNaN(ms));
+  return times.length > 0 ? Math.max(...times) : Number.NaN;
+}
+
+/** A count alone proves nothing: one volume may have gone and another have come. But nothing is on a shelf that holds none. */
+function version({ volumesLastUpdated, volumeCount }: Shelf): string | null {
+  if (typeof volumesLastUpdated === 'string' && volumesLastUpdated !== '')
+    return JSON.stringify([volumesLastUpdated, typeof volumeCount === 'object' ? null : (volumeCount ?? null)]);
+  return volumeCount === 0 ? '[]' : null;
+}

@@ -1,0 +1,123 @@
+/**
+ * The loop that asks for volumes by their id, one request each. One that fails is marked, waits with a growing delay, and
+ * stops nobody: an id that the catalog no longer knows answers like one that fails for a moment (field notes).
+ */
+
+import type { Context } from '../../app/context.ts';
+import type { Lane } from '../../engine/budget/budget.ts';
+import { noteAges, volumeChanged } from '../../engine/commit/change-latency.ts';
+import { keepBooks, withCare, writeBatch } from '../../engine/commit/commit.ts';
+import { openSince } from '../../engine/commit/rejects.ts';
+import type { Reply } from '../../engine/http/request.ts';
+import { driftOf, rejectOf, singleBatch } from '../../engine/load/batch.ts';
+import { noteFailure } from '../../engine/load/failures.ts';
+import type { Outcome } from '../../engine/load/list-loop.ts';
+import type { Ms } from '../../engine/reading/reading.ts';
+import type { Claim } from '../../engine/runs/claims.ts';
+import { othersWait } from '../../engine/runs/runs.ts';
+import { Gone, Retry } from '../../errors.ts';
+import { count } from '../../words.ts';
+import type { Row, VolumeStream } from '../source.ts';
+import { againBefore } from './shelf-rows.ts';
+import { dueVolumes, knownVolume, lastChecked, nextVolumes, noteChecked, type WaitingVolume } from './volume-rows.ts';
+
+/** Tries for one volume, and again at the end of the run: each is a request of the day. */
+const fewTries = 3;
+/** After so many in a row it is asked whether the catalog answers at all; or after so many, where none has answered yet. */
+const mostFailures = 10;
+const mostAtFirst = 30;
+/** So many are looked up at once. */
+const batchSize = 50;
+/** A run that nobody has asked for ends after this. */
+const longestMs = 10 * 60_000;
+
+type Volumes = VolumeStream<Row>;
+
+/** Whoever has asked for a run waits for it; what comes by itself gives way to lists. */
+const laneOf = ({ kind }: Claim): Lane => (kind === 'sync' ? 'fresh' : 'backfill');
+
+export async function hydrateVolumes(ctx: Context, claim: Claim, stream: Volumes): Promise<Outcome> {
+  const startedMs = ctx.clock.now();
+  const begunMs = ctx.clock.monotonic();
+  const ofItsOwnAccord = claim.kind === 'hydrate';
+  const isOver = async () =>
+    ofItsOwnAccord && (ctx.clock.monotonic() - begunMs > longestMs || (await othersWait(ctx.pg, claim)));
+  const asked: string[] = [];
+  let failures = 0;
+  do {
+    const wanted = { beforeMs: await dueBefore(ctx, claim), startedMs, except: asked };
+    const volumes = await nextVolumes(ctx.pg, claim, wanted, batchSize);
+    if (volumes.length === 0) break;
+    for (const volume of volumes) {
+      ctx.signal.throwIfAborted();
+      asked.push(volume.id);
+      const failed = await ask(ctx, claim, stream, volume);
+      failures = failed ? failures + 1 : 0;
+      if (failures < mostFailures) continue;
+      // So many ids may all be dead: one that was there tells whether it is the catalog.
+      const known = await knownVolume(ctx.pg, claim);
+      if (known === undefined ? failures >= mostAtFirst : await ask(ctx, claim, stream, known)) throw failed!;
+      if (known) failures = 0;
+    }
+  } while (!(await isOver()));
+  for (const volume of await dueVolumes(ctx.pg, claim, new Date(ctx.clock.now()))) {
+    ctx.signal.throwIfAborted();
+    await ask(ctx, claim, stream, volume);
+  }
+  const open = await openSince(ctx.pg, claim, new Date(startedMs));
+  return { partly: open === 0 || ofItsOwnAccord ? undefined : `${count(open, 'volume')} could not be read` };
+}
+
+/** After a while each is asked for again; all of them, by a backfill that reads again, but for those that it has asked for. */
+async function dueBefore(ctx: Context, claim: Claim): Promise<Ms> {
+  const sourceMs = ctx.books.send.sourceNow() ?? ctx.clock.now();
+  // Not the time of now: what is read in the next seconds counts as read before it, since `as_of` is held back.
+  if (claim.again)
+    return againBefore(ctx.pg, claim, 'default', Math.min((await lastChecked(ctx.pg, claim)) + 1, sourceMs));
+  return sourceMs - ctx.books.volumeAgeMs;
+}
+
+/** Answers why the catalog had no answer. */
+async function ask(ctx: Context, claim: Claim, stream: Volumes, volume: WaitingVolume): Promise<Retry | undefined> {
+  const options = { lane: laneOf(claim), signal: ctx.signal, tries: fewTries };
+  try {
+    const reply = await ctx.books.send(stream.request(volume.id), options);
+    const other = reply.records[0]?.id;
+    if (other !== undefined && other !== volume.id)
+      await noteFailure(ctx, claim, { askId: volume.id, reason: `the source answered with volume ${other}` });
+    else await commitVolume(ctx, claim, stream, reply, volume);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof Gone || error instanceof Retry)) throw error;
+    await noteFailure(ctx, claim, { askId: volume.id, reason: error.message });
+    return error instanceof Retry ? error : undefined;
+  }
+}
+
+async function commitVolume(
+  ctx: Context,
+  claim: Claim,
+  stream: Volumes,
+  reply: Reply<Row>,
+  volume: WaitingVolume,
+): Promise<void> {
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
+  const credits = ctx.books.send.takeCredits();
+  const batch = singleBatch(stream, reply);
+  const unreadable = reply.unreadable.map(one => rejectOf(one, batch, volume.id));
+  await withCare(ctx.pg, async (client, care) => {
+    const { counts, rejects } = await writeBatch(client, claim, batch, at, care);
+    const refused = [...unreadable, ...rejects];
+    if (refused.length === 0) {
+      const changedMs = volume.since === null ? undefined : await volumeChanged(client, claim.account, volume.id);
+      if (changedMs !== undefined) await noteAges(client, claim, [changedMs], ctx.books.send.sourceNow() ?? reply.asOf);
+      await noteChecked(client, claim.account, volume, reply.asOf);
+    }
+    await keepBooks(client, claim, at, {
+      counts: { ...counts, seen: 1, rejected: refused.length, credits },
+      rejects: refused,
+      stored: [volume.id],
+      drift: driftOf(stream, reply.records, reply.unreadable, counts.cleaned > 0),
+    });
+  });
+}

@@ -1,0 +1,124 @@
+/**
+ * Which volumes are to be asked for by their id: those that the list of a shelf showed, new or changed, and after a while
+ * all that are on a shelf. It is derived from the rows themselves. One that could not be had waits under an open reject.
+ */
+import type pg from 'pg';
+import type { Client } from '../../engine/database/pool.ts';
+import type { Ms } from '../../engine/reading/reading.ts';
+import type { Claim } from '../../engine/runs/claims.ts';
+
+export interface WaitingVolume {
+  readonly id: string;
+  /** As `_waits_since` was when it was looked up, as text: to the microsecond. */
+  readonly since: string | null;
+}
+
+export interface Wanted {
+  /** Those that were last asked for before this, by the source's clock, are asked for again. */
+  readonly beforeMs: Ms;
+  /** One that failed since then is left alone. */
+  readonly startedMs: Ms;
+  readonly except?: readonly string[];
+}
+
+/**
+ * Those on the shelves that changed last come first, and there by their places; then those that were asked for longest ago;
+ * at last those that failed. Of an owner who is not mirrored any more nothing is asked.
+ */
+export async function nextVolumes(
+  db: pg.Pool,
+  { account, stream }: Pick<Claim, 'account' | 'stream'>,
+  { beforeMs, startedMs, except = [] }: Wanted,
+  limit: number,
+): Promise<WaitingVolume[]> {
+  const { rows } = await db.query<WaitingVolume>(
+    `select v.id, v._waits_since::text as since
+     from books.volumes v
+     join lateral (
+       select coalesce(s.volumes_last_updated_at, s.updated_at, s._synced_at) as changed_at, m.position
+       from books.shelf_volumes m
+       join books.shelves s on (s.account_id, s.owner_id, s.id) = (m.account_id, m.owner_id, m.shelf_id)
+       join sync.coverage c on (c.account_id, c.stream, c.list) = (m.account_id, 'shelves', m.owner_id)
+       where m.account_id = v.account_id and m.volume_id = v.id and m._removed_at is null
+       order by 1 desc, 2
+       limit 1) shelf on true
+     cross join lateral (
+       select max(next_try_at) as next_try_at from sync.rejects r
+       where r.account_id = v.account_id and r.stream = $4 and r.ask_id = v.id and r.cleared_at is null) r
+     where v.account_id = $1 and (v._waits_since is not null or v._checked_at < $2) and v.id <> all($3)
+       and (r.next_try_at < $5 or r.next_try_at is null)
+     order by r.next_try_at is not null, v._waits_since is null, case when v._waits_since is null then v._checked_at end,
+       shelf.changed_at desc, shelf.position, v.id
+     limit $6`,
+    [account, new Date(beforeMs), except, stream, new Date(startedMs), limit],
+  );
+  return rows;
+}
+
+export async function countWaitingVolumes(db: pg.Pool, account: string): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    'select count(*) as n from sync.waiting_volumes where account_id = $1',
+    [account],
+  );
+  return rows[0]!.n;
+}
+
+/** Those that failed and are due again, the longest due first; not those that are on no shelf any more. */
+export async function dueVolumes(
+  db: pg.Pool,
+  { account, stream }: Pick<Claim, 'account' | 'stream'>,
+  now: Date,
+): Promise<WaitingVolume[]> {
+  const { rows } = await db.query<WaitingVolume>(
+    `select v.id, v._waits_since::text as since
+     from sync.rejects r join books.volumes v on (v.account_id, v.id) = (r.account_id, r.ask_id)
+     where r.account_id = $1 and r.stream = $2 and r.cleared_at is null and r.next_try_at <= $3 and exists (
+       select from books.shelf_volumes m
+       join sync.coverage c on (c.account_id, c.stream, c.list) = (m.account_id, 'shelves', m.owner_id)
+       where m.account_id = v.account_id and m.volume_id = v.id and m._removed_at is null)
+     group by v.id, v._waits_since
+     order by min(r.next_try_at)`,
+    [account, stream, now],
+  );
+  return rows;
+}
+
+/** The one that the catalog showed last, and that has not failed since. */
+export async function knownVolume(
+  db: pg.Pool,
+  { account, stream }: Pick<Claim, 'account' | 'stream'>,
+): Promise<WaitingVolume | undefined> {
+  const { rows } = await db.query<WaitingVolume>(
+    `select v.id, v._waits_since::text as since from books.volumes v
+     where v.account_id = $1 and v._checked_at is not null and not exists (
+       select from sync.rejects r
+       where r.account_id = v.account_id and r.stream = $2 and r.ask_id = v.id and r.cleared_at is null)
+     order by v._checked_at desc limit 1`,
+    [account, stream],
+  );
+  return rows[0];
+}
+
+/** When any volume was last asked for by its id, by the source's clock. */
+export async function lastChecked(db: pg.Pool, { account }: Pick<Claim, 'account'>): Promise<Ms> {
+  const { rows } = await db.query<{ last_ms: Ms }>(
+    `select coalesce(extract(epoch from max(_checked_at)), 0)::float8 * 1000 as last_ms from books.volumes where account_id = $1`,
+    [account],
+  );
+  return rows[0]!.last_ms;
+}
+
+/** It has been asked for. What a list has shown since it was looked up is to be asked for anew. */
+export async function noteChecked(
+  client: Client,
+  account: string,
+  { id, since }: WaitingVolume,
+  asOfMs: Ms,
+): Promise<void> {
+  await client.query(
+    `update books.volumes set _detail = 'full', _checked_at = $3,
+       _waits_since = case when _waits_since::text is distinct from $4 then _waits_since end
+     where account_id = $1 and id = $2`,
+    [account, id, new Date(asOfMs), since],
+  );
+}

@@ -1,0 +1,120 @@
+/**
+ * Volumes. The list of a shelf shortens them (description, language), so each is asked for by its id, once, and again when
+ * its row in such a list has changed, or after a while. What a list shows never goes over what a reply about the volume
+ * itself gave. Etag, preview, info and image links vary from reply to reply, and count as nothing.
+ */
+
+import {
+  bigintAt,
+  buildMerge,
+  type Column,
+  numericAt,
+  page,
+  type Table,
+  text,
+  textAt,
+  textsAt,
+} from '../../engine/commit/merge.ts';
+import type { VolumeStream } from '../source.ts';
+import { getVolume } from './endpoints.ts';
+import { known, type Volume, volumeExpected, volumeFields } from './records.ts';
+
+/** What varies though nothing changed (field notes, Book catalog). */
+export const varying = [
+  'etag',
+  'searchInfo',
+  'volumeInfo.previewLink',
+  'volumeInfo.infoLink',
+  'volumeInfo.imageLinks',
+] as const;
+
+const table: Table = {
+  name: 'books.volumes',
+  from: page,
+  leftOut: varying,
+  oneReader: true,
+  ours: {
+    _detail: `'full'::text`,
+    // A reply that changed the row asked for it by its id, and no later than this one.
+    _checked_at: 'greatest(least(t._checked_at, $4), t._observed_at)',
+  },
+  columns: [
+    text('id'),
+    textAt('volumeInfo.title', 'title'),
+    textAt('volumeInfo.subtitle', 'subtitle'),
+    textsAt('volumeInfo.authors', 'authors'),
+    textAt('volumeInfo.publisher', 'publisher'),
+    textAt('volumeInfo.publishedDate', 'published_date'),
+    yearOf('volumeInfo.publishedDate', 'published_year'),
+    textAt('volumeInfo.description', 'description'),
+    identifier('ISBN_10', 'isbn_10'),
+    identifier('ISBN_13', 'isbn_13'),
+    unlessZero(bigintAt('volumeInfo.pageCount', 'page_count')),
+    textAt('volumeInfo.printType', 'print_type'),
+    textsAt('volumeInfo.categories', 'categories'),
+    numericAt('volumeInfo.averageRating', 'average_rating'),
+    bigintAt('volumeInfo.ratingsCount', 'ratings_count'),
+    textAt('volumeInfo.maturityRating', 'maturity_rating'),
+    textAt('volumeInfo.language', 'language'),
+    numericAt('saleInfo.listPrice.amount', 'list_price'),
+    textAt('saleInfo.listPrice.currencyCode', 'list_price_currency'),
+    numericAt('saleInfo.retailPrice.amount', 'retail_price'),
+    textAt('saleInfo.retailPrice.currencyCode', 'retail_price_currency'),
+    textAt('saleInfo.saleability', 'saleability'),
+    textAt('accessInfo.viewability', 'viewability'),
+    textAt('saleInfo.country', 'country'),
+    textAt('volumeInfo.canonicalVolumeLink', 'canonical_link'),
+    linkAt('volumeInfo.imageLinks.thumbnail', 'thumbnail'),
+  ],
+};
+
+export const volumes: VolumeStream<Volume> = {
+  kind: 'volumes',
+  name: 'volumes',
+  source: 'books',
+  schedule: [],
+  of: 'shelves',
+  request: getVolume,
+  merge: buildMerge(table),
+  sets: ['id'],
+  fields: volumeFields,
+  expected: volumeExpected,
+  enumerations: {
+    'volumeInfo.printType': known.printType,
+    'volumeInfo.maturityRating': known.maturityRating,
+    'saleInfo.saleability': known.saleability,
+    'accessInfo.viewability': known.viewability,
+  },
+};
+
+/** Of a list: a volume that is new here waits to be asked for by its id. */
+const ofList: Table = { ...table, atFirst: { _waits_since: '$4' } };
+export const listed = buildMerge({ ...ofList, passOver: `t._detail = 'full'` });
+export const listedIfAbsent = buildMerge({ ...ofList, passOver: 'true' });
+
+/** The year where four digits begin the text: not of `19??`. */
+function yearOf(path: string, name: string): Column {
+  const { sql } = textAt(path, name);
+  return { name, within: 'volumeInfo', sql: `nullif(substring(${sql} from '^[0-9]{4}'), '0000')::int` };
+}
+
+/** A link that carries tokens, from hosts that change places: its path alone says something. */
+function linkAt(path: string, name: string): Column {
+  const alike = (value: string) => `regexp_replace(${value}, '^[a-z]+://[^/?#]*|[?#].*$', '', 'g')`;
+  return { name, sql: textAt(path, name).sql, alike };
+}
+
+function identifier(type: string, name: string): Column {
+  const all = `record #> '{volumeInfo,industryIdentifiers}'`;
+  return {
+    name,
+    within: 'volumeInfo',
+    sql: `(select i ->> 'identifier' from jsonb_array_elements(case when jsonb_typeof(${all}) = 'array' then ${all} end) i
+      where i ->> 'type' = '${type}' limit 1)`,
+  };
+}
+
+/** 0 pages means that nobody knows (field notes, Book catalog). */
+function unlessZero(column: Column): Column {
+  return { ...column, sql: `nullif(${column.sql}, 0)` };
+}

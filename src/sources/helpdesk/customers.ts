@@ -1,0 +1,56 @@
+/**
+ * Customers and their contacts. The representation has no created_at and the list no filter for updates: new customers
+ * are found by creation time, which only the request knows, so each row keeps the bracket in which it was found. Edits
+ * of known customers are not announced.
+ */
+
+import { buildMerge, derived, elements, page, text } from '../../engine/commit/merge.ts';
+import { walkList } from '../../engine/reading/page-walk.ts';
+import type { ListStream } from '../source.ts';
+import { getCustomer, listCustomers, paging } from './endpoints.ts';
+import { type Customer, customer, known } from './records.ts';
+
+export const customers: ListStream<Customer> = {
+  kind: 'list',
+  name: 'customers',
+  source: 'helpdesk',
+  schedule: ['fresh', 'nightly'],
+  lists: [{ name: 'default' }],
+  read: walkList,
+  paging,
+  fromTheBeginning: true,
+  request: (_list, ask) =>
+    listCustomers({
+      sort: 'created_at',
+      page: ask.page,
+      per_page: ask.perPage,
+      ...(ask.since !== undefined && { since_created_at: ask.since }),
+      ...(ask.count && { count: true }),
+    }),
+  orderedBy: () => Number.NaN,
+  get: getCustomer,
+  // Created before the reply was written, which is within the second of its Date.
+  parameters: (ask, date) => [new Date(ask.since ?? 0), new Date(date + 1000)],
+  merge: buildMerge(
+    {
+      name: 'helpdesk.customers',
+      from: page,
+      columns: [text('id'), text('first_name'), text('last_name'), text('summary')],
+      atFirst: { _created_after: '$7', _created_before: '$8', _checked_at: '$4' },
+      ofTombstone: ['_deleted_after'],
+    },
+    [
+      {
+        name: 'helpdesk.contacts',
+        from: `(select p.id as customer_id, c.record, row_number() over (order by p.n, c.n) as n
+      from customers_row p join customers_written using (id),
+        ${elements("p.record -> 'contacts'")} with ordinality as c (record, n)) e`,
+        parent: 'customer_id',
+        columns: [text('id'), derived('customer_id', 'customer_id'), text('type'), text('value')],
+      },
+    ],
+  ),
+  sets: ['id', 'contacts.id'],
+  fields: new Set(Object.keys(customer.shape)),
+  enumerations: { 'contacts.type': known.contacts.type },
+};

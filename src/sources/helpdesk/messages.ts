@@ -1,0 +1,115 @@
+/**
+ * Messages and attachments: read as the embed of one ticket, 2 credits each, and replaced as a set, since notes can be
+ * edited and removed. The names of labels and inboxes ride along while one is unknown.
+ */
+
+import { apart, bigint, boolean, buildMerge, derived, elements, text, time } from '../../engine/commit/merge.ts';
+import type { Derived, DetailStream } from '../source.ts';
+import { getTicketInDetail } from './endpoints.ts';
+import { plainTextOf } from './plain-text.ts';
+import { known, type Message, message, name, type TicketInDetail, timeOf } from './records.ts';
+import { tickets } from './tickets.ts';
+
+/** Read from text once: with "offset 0" it is not read anew wherever it is named. */
+const ticket = '(select $1::jsonb as ticket offset 0) s';
+
+export const messages: DetailStream<TicketInDetail, Message> = {
+  kind: 'detail',
+  name: 'messages',
+  source: 'helpdesk',
+  schedule: [],
+  of: tickets,
+  request: getTicketInDetail,
+  members: record => record.messages,
+  membersField: 'messages',
+  member: message,
+  derive: textOf,
+  parameters: (texts, places) => [texts, places.map(place => place + 1)],
+  version: record => timeOf(record.updated_at),
+  merge: buildMerge(
+    {
+      name: 'helpdesk.messages',
+      from: `${ticket}, ${elements(`ticket -> 'messages'`)} with ordinality as e (record, n)`,
+      parent: 'ticket_id',
+      leftOut: ['body', 'more_body', 'attachments'],
+      columns: [
+        text('id'),
+        derived('ticket_id', `ticket ->> 'id'`),
+        derived('position', '($8::int[])[n]'),
+        text('type'),
+        text('direction'),
+        text('user_id'),
+        text('from_name'),
+        text('from', 'from_address'),
+        text('to', 'to_address'),
+        apart(text('body')),
+        apart(text('more_body')),
+        // What was taken out of the record for good has no plain text either.
+        derived('body_text', `case when record ->> 'body' is not null then ($7::text[])[n] end`),
+        boolean('htmlized'),
+        time('created_at'),
+      ],
+    },
+    [
+      {
+        name: 'helpdesk.attachments',
+        from: `(select m.id as message_id, m.ticket_id, a.record, row_number() over (order by m.n, a.n) as n
+      from messages_row m, ${elements(`m.record -> 'attachments'`)} with ordinality as a (record, n)) e`,
+        parent: 'ticket_id',
+        columns: [
+          text('id'),
+          derived('message_id', 'message_id'),
+          derived('ticket_id', 'ticket_id'),
+          text('name'),
+          text('type'),
+          bigint('size'),
+        ],
+      },
+    ],
+  ),
+  names: [
+    {
+      embed: 'labels',
+      mentioned: record => record.label_ids ?? [],
+      shown: ({ labels }) => (Array.isArray(labels) ? labels : []),
+      record: name,
+      upsert: upsertNames('helpdesk.labels', elements(`$1::jsonb -> 'labels'`)),
+    },
+    {
+      embed: 'inbox',
+      mentioned: record => (record.inbox_id ? [record.inbox_id] : []),
+      shown: ({ inbox }) => (inbox === null || inbox === undefined ? [] : [inbox]),
+      record: name,
+      upsert: upsertNames('helpdesk.inboxes', elements(`jsonb_build_array($1::jsonb -> 'inbox')`)),
+    },
+  ],
+  sets: ['id', 'attachments.id'],
+  fields: new Set(Object.keys(message.shape)),
+  enumerations: known.messages,
+};
+
+/**
+ * An id that the record mentions and that no name came for counts as asked: it is not paid for again until names are
+ * looked at anew. One that the record does not mention any more is still due: another ticket will show its name.
+ */
+function upsertNames(table: string, shown: string): string {
+  return `insert into ${table} as t (account_id, id, name, _first_seen_at, _synced_at, _observed_at, _payload)
+select $2, id, s.record ->> 'name', $3, $3, $4, s.record
+from unnest($5::text[]) as asked (id)
+full join (select distinct on (1) record ->> 'id' as id, record from ${shown} as e (record) where jsonb_typeof(record -> 'id') = 'string') s using (id)
+where id is not null
+on conflict (account_id, id) do update set
+  name = coalesce(excluded.name, t.name),
+  _synced_at = case when excluded.name is distinct from t.name then excluded._synced_at else t._synced_at end,
+  _observed_at = excluded._observed_at,
+  _payload = coalesce(excluded._payload, t._payload)
+where t._observed_at is null or t._observed_at < excluded._observed_at`;
+}
+
+/** HTML as people read it; other text as it is. */
+async function textOf({ body, htmlized }: Message): Promise<Derived> {
+  if (body === null || body === undefined) return { value: null };
+  if (!htmlized) return { value: body };
+  const { text, simplified } = await plainTextOf(body);
+  return { value: text, ...(simplified && { drift: { kind: 'simplified_html', path: 'body' } as const }) };
+}

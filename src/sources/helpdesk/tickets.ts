@@ -1,0 +1,122 @@
+/**
+ * Tickets, by update time. Spam and trash may be hidden in the default list; until it has shown one, they are read as
+ * lists of their own. Labels and inboxes are mentioned by id; their names come with the messages.
+ */
+
+import { bigint, boolean, buildMerge, isAhead, page, text, texts, time } from '../../engine/commit/merge.ts';
+import { readMovingList } from '../../engine/reading/moving-list.ts';
+import type { Ask } from '../../engine/reading/reading.ts';
+import type { ListStream } from '../source.ts';
+import { getTicket, listTickets, paging, type TicketsQuery } from './endpoints.ts';
+import { known, type Ticket, ticket, ticketInDetail, timeOf } from './records.ts';
+
+/** What is open or held: a list that only a sweep reads. */
+const open = 'open';
+
+export const tickets: ListStream<Ticket> = {
+  kind: 'list',
+  name: 'tickets',
+  source: 'helpdesk',
+  schedule: ['fresh', 'nightly'],
+  lists: [
+    { name: 'default' },
+    { name: 'spam', shows: record => record.spam === true },
+    { name: 'trash', shows: record => record.trash === true },
+  ],
+  read: readMovingList,
+  paging,
+  request: (list, ask) =>
+    listTickets({
+      ...(list === open ? { state: ['open', 'hold'] } : list !== 'default' && { [list]: true }),
+      ...(ask.order === 'created' ? byCreation(ask) : byUpdate(ask)),
+      ...(ask.only?.type !== undefined && { type: [ask.only.type] }),
+      ...(ask.only?.user_id !== undefined && { user_id: [ask.only.user_id] }),
+      ...(ask.only?.inbox_id !== undefined && { inbox_id: [ask.only.inbox_id] }),
+      page: ask.page,
+      per_page: ask.perPage,
+      ...(ask.count && { count: true }),
+    }),
+  orderedBy: (record, order) => timeOf((order === 'created' ? record.created_at : record.updated_at) ?? ''),
+  get: getTicket,
+  daily: open,
+  among: ids => listTickets({ id: ids, page: 1, per_page: paging.perPage }),
+  merge: buildMerge(
+    {
+      name: 'helpdesk.tickets',
+      from: page,
+      version: 'updated_at',
+      atFirst: { _listed_by: '$5::bigint' },
+      // A change that shows up late may be dated before the last reading of the messages, which did not show it.
+      whenChanged: {
+        _messages_as_of: `case when ${isAhead('t._messages_as_of', 'excluded._observed_at')} then null
+      when excluded.updated_at <> t.updated_at and excluded.updated_at <= t._messages_as_of
+      then excluded.updated_at - interval '1 millisecond' else t._messages_as_of end`,
+      },
+      ofTombstone: ['_deleted_after'],
+      ours: {
+        _messages_as_of: `case when not ${isAhead('t._messages_as_of', '$4')} then t._messages_as_of end`,
+        _true_by: `case when not ${isAhead('t._true_by', '$4')} then t._true_by end`,
+      },
+      leftOut: ['messages', 'labels', 'inbox', 'customer', 'user', 'group'],
+      columns: [
+        text('id'),
+        bigint('number'),
+        text('customer_id'),
+        text('user_id'),
+        text('inbox_id'),
+        texts('label_ids'),
+        text('state'),
+        text('type'),
+        text('subject'),
+        text('summary'),
+        boolean('spam'),
+        boolean('trash'),
+        time('snoozed_until'),
+        text('reply_to'),
+        text('reply_cc'),
+        time('created_at'),
+        time('updated_at'),
+      ],
+    },
+    [],
+    [
+      {
+        name: 'helpdesk.ticket_labels',
+        rows: `select w.id as ticket_id, l.label_id from tickets_written w, unnest(w.label_ids) as l (label_id)`,
+        of: ['label_ids'],
+        key: ['ticket_id', 'label_id'],
+        dated: false,
+        parent: 'ticket_id',
+      },
+      {
+        name: 'helpdesk.labels',
+        rows: `select l.id from tickets_written w, unnest(w.label_ids) as l (id)`,
+        of: ['label_ids'],
+        key: ['id'],
+        dated: true,
+      },
+      {
+        name: 'helpdesk.inboxes',
+        rows: `select w.inbox_id as id from tickets_written w where w.inbox_id is not null`,
+        of: ['inbox_id'],
+        key: ['id'],
+        dated: true,
+      },
+    ],
+  ),
+  sets: ['id', 'label_ids'],
+  fields: new Set([...Object.keys(ticket.shape), ...Object.keys(ticketInDetail.shape)]),
+  enumerations: { state: known.tickets.state, type: known.tickets.type },
+};
+
+function byUpdate({ since }: Ask): TicketsQuery {
+  return { sort: 'updated_at', ...(since !== undefined && { since_updated_at: since }) };
+}
+
+function byCreation({ since, updatedSince }: Ask): TicketsQuery {
+  return {
+    sort: 'created_at',
+    ...(since !== undefined && { since_created_at: since }),
+    ...(updatedSince !== undefined && { since_updated_at: updatedSince }),
+  };
+}

@@ -1,0 +1,28 @@
+/** The team. A small list without an order, read whole each time, for a credit. */
+
+import { buildMerge, page, text } from '../../engine/commit/merge.ts';
+import { readWhole } from '../../engine/reading/whole-list.ts';
+import type { ListStream } from '../source.ts';
+import { listUsers, paging } from './endpoints.ts';
+import { type User, user } from './records.ts';
+
+export const users: ListStream<User> = {
+  kind: 'list',
+  name: 'users',
+  source: 'helpdesk',
+  schedule: ['nightly'],
+  lists: [{ name: 'default' }],
+  read: readWhole,
+  paging,
+  fromTheBeginning: true,
+  request: (_list, ask) => listUsers({ page: ask.page, per_page: ask.perPage }),
+  orderedBy: () => Number.NaN,
+  merge: buildMerge({
+    name: 'helpdesk.users',
+    from: page,
+    columns: [text('id'), text('first_name'), text('last_name'), text('email')],
+  }),
+  sets: ['id'],
+  fields: new Set(Object.keys(user.shape)),
+  enumerations: {},
+};

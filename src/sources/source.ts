@@ -1,0 +1,138 @@
+/**
+ * A stream is a declaration and pure functions: which requests read it, in which order its list moves, which column
+ * comes from which field. The loops in sync/ do all I/O. A new list stream is one file beside this one, one migration
+ * and one line in index.ts.
+ *
+ * The functions are written as methods, so that a stream of tickets passes for a stream of records with an id: the loops
+ * hand back to a stream only what its own requests brought.
+ */
+import type { z } from 'zod';
+import type { Merge } from '../engine/commit/merge.ts';
+import type { Request, SourceName } from '../engine/http/request.ts';
+import type { Ask, Ms, Reader } from '../engine/reading/reading.ts';
+
+/** What every record has. */
+export interface Row {
+  id: string;
+}
+
+interface Described {
+  readonly name: string;
+  readonly source: SourceName;
+  /** Which runs of the schedule read it. What is asked for by id follows by itself. */
+  readonly schedule: readonly ('fresh' | 'nightly')[];
+  readonly merge: Merge;
+  /** Fields that the specification names; any other is drift: kept in `_payload`, and counted. */
+  readonly fields: ReadonlySet<string>;
+  /** Values that the specification names, by field; any other is drift: kept as it is, and counted. */
+  readonly enumerations: Readonly<Record<string, readonly string[]>>;
+  /** Where a record has ids that come once: its own, and those of what hangs on it. */
+  readonly sets: readonly string[];
+  /** Types that are only expected: what differs is drift as well. Those that a record cannot do without are in its request. */
+  readonly expected?: z.ZodType;
+}
+
+/** A list of a stream. All but the first are read only until the first has shown such records itself. */
+export interface List<T> {
+  readonly name: string;
+  shows?(record: T): boolean;
+}
+
+/** Read by lists. */
+export interface ListStream<T extends Row> extends Described {
+  readonly kind: 'list';
+  readonly lists: readonly [List<T>, ...List<T>[]];
+  readonly read: Reader;
+  /** True where HELPDESK_SINCE says nothing: an old customer may write a new ticket. */
+  readonly fromTheBeginning?: boolean;
+  /** The largest page, and how many records paging reaches. */
+  readonly paging: { readonly perPage: number; readonly depth: number };
+  request(list: string, ask: Ask): Request<T>;
+  /** What a request of this order is ordered by, in ms; NaN where records do not show it. */
+  orderedBy(record: T, order?: Ask['order']): Ms;
+  /** Asks for one record again, where the source can. */
+  get?(id: string): Request<T>;
+  /** A part of what its lists show that changes more than the rest: a sweep reads it every day. */
+  readonly daily?: string;
+  /** Those of so many ids as fit on a page that a list shows; it may hide some of them. */
+  among?(ids: readonly string[]): Request<T>;
+  /** Further parameters of the merge ($7…), from what was asked and when the source answered. */
+  parameters?(ask: Pick<Ask, 'since'>, date: Ms): unknown[];
+}
+
+export interface Named extends Row {
+  name?: string | null | undefined;
+}
+
+/** Something that has no endpoint: its name rides along with a detail, for a credit. */
+export interface Name<P> {
+  readonly embed: 'labels' | 'inbox';
+  /** The ids that the record mentions: for these a reply that shows no name is the answer. */
+  mentioned(record: P): readonly string[];
+  /** Names that the record shows, readable or not. */
+  shown(record: P): readonly unknown[];
+  readonly record: z.ZodType<Named>;
+  /** $1 the record, $2 account, $3 now, $4 as_of, $5 the ids that were asked about and that the record mentions. */
+  readonly upsert: string;
+}
+
+/** A value that is worked out of a record, and what is to be told of that. */
+export interface Derived {
+  readonly value: unknown;
+  readonly drift?: { readonly kind: 'simplified_html'; readonly path: string };
+}
+
+/** Read by asking for one record of another stream in detail: its members are replaced as a set. */
+export interface DetailStream<P extends Row, T extends Row> extends Described {
+  readonly kind: 'detail';
+  /** The stream whose record is asked for, and comes along. */
+  readonly of: Described;
+  request(id: string, more: readonly Name<P>['embed'][]): Request<P>;
+  members(record: P): readonly unknown[];
+  /** The field of the record that holds them. */
+  readonly membersField: string;
+  readonly member: z.ZodType<T>;
+  /** Works out of a member what costs time. It gives the event loop its turn. */
+  derive(member: T): Promise<Derived>;
+  /** Further parameters of the merge ($7…), from the derived values of the members, and their places in the record, from 0. */
+  parameters(derived: readonly unknown[], places: readonly number[]): unknown[];
+  readonly names: readonly Name<P>[];
+  version(record: P): Ms;
+}
+
+/** A list that is read whole, and what is on each of its records: a set that moves while it is read. */
+export interface ShelfStream<S extends Row, V extends Row> extends Described {
+  readonly kind: 'shelves';
+  /** All shelves of an owner; `startIndex` where a reply may not have shown all. */
+  request(owner: string, startIndex: number): Request<S>;
+  get(owner: string, id: string): Request<S>;
+  /** What tells that nothing on the shelf has changed while it stays the same; null where nothing does. */
+  version(shelf: S): string | null;
+  /** When the volumes on it were last changed, at the source; NaN where it does not show. */
+  changed(shelf: S): Ms;
+  /** When the shelf itself, or what is on it, was last changed, at the source; NaN where it does not show. */
+  edited(shelf: S): Ms;
+  /** How many volumes it says that it holds. */
+  count(shelf: S): number | undefined;
+  readonly perPage: number;
+  /** A row that is not there yet, of nothing but its id. */
+  readonly ifAbsent: Merge;
+  readonly members: Described & {
+    readonly ifAbsent: Merge;
+    /** What varies from reply to reply though nothing changed. */
+    readonly varying: readonly string[];
+    /** Rows of the shelf beside what is here: $7 owner, $8 shelf, $9 the place of each row. */
+    readonly places: Pick<Merge, 'declared'>;
+    request(owner: string, id: string, startIndex: number, maxResults: number): Request<V>;
+  };
+}
+
+/** Read by asking for each record by its id, which lists only shorten. */
+export interface VolumeStream<V extends Row> extends Described {
+  readonly kind: 'volumes';
+  /** The stream that tells which there are. */
+  readonly of: string;
+  request(id: string): Request<V>;
+}
+
+export type Stream = ListStream<Row> | DetailStream<Row, Row> | ShelfStream<Row, Row> | VolumeStream<Row>;
