@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import { runStream } from '../src/engine/load/run-stream.ts';
 import { defineJob } from '../src/engine/queue/job.ts';
-import { auditBooks as audit } from '../src/engine/verify/audit.ts';
 import { shelves } from '../src/sources/books/shelves.ts';
 import { volumes } from '../src/sources/books/volumes.ts';
+import { auditBooks as audit } from '../src/sources/helpdesk/verify/audit.ts';
 
 export const auditBooks = defineJob({
   name: 'audit-books',

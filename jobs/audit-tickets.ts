@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { runStream } from '../src/engine/load/run-stream.ts';
 import { defineJob } from '../src/engine/queue/job.ts';
-import { audit } from '../src/engine/verify/audit.ts';
-import { messages } from '../src/sources/helpdesk/messages.ts';
+import { messages } from '../src/sources/helpdesk/messages/messages.ts';
+import { audit } from '../src/sources/helpdesk/verify/audit.ts';
 import { listStream } from '../src/sources/index.ts';
 
 export const auditTickets = defineJob({

@@ -1,9 +1,9 @@
 /** Reads the messages of the tickets that wait for them, and for a backfill also those that it reads again. */
 import { z } from 'zod';
-import { hydrate, isDone } from '../src/engine/load/detail-loop.ts';
 import { runStream } from '../src/engine/load/run-stream.ts';
 import { defineJob } from '../src/engine/queue/job.ts';
-import { messages } from '../src/sources/helpdesk/messages.ts';
+import { hydrate, isDone } from '../src/sources/helpdesk/messages/detail-loop.ts';
+import { messages } from '../src/sources/helpdesk/messages/messages.ts';
 
 export const hydrateMessages = defineJob({
   name: 'hydrate-messages',

@@ -2,11 +2,11 @@
 import { z } from 'zod';
 import { runStream } from '../src/engine/load/run-stream.ts';
 import { defineJob } from '../src/engine/queue/job.ts';
-import { verifyStream as verify } from '../src/engine/verify/verify.ts';
 import { shelves } from '../src/sources/books/shelves.ts';
 import { verifyBooks } from '../src/sources/books/verify.ts';
 import { volumes } from '../src/sources/books/volumes.ts';
-import { messages } from '../src/sources/helpdesk/messages.ts';
+import { messages } from '../src/sources/helpdesk/messages/messages.ts';
+import { verifyStream as verify } from '../src/sources/helpdesk/verify/verify.ts';
 import { listStream } from '../src/sources/index.ts';
 
 export const verifyStream = defineJob({

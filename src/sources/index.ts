@@ -3,7 +3,7 @@
 import { shelves } from './books/shelves.ts';
 import { volumes } from './books/volumes.ts';
 import { customers } from './helpdesk/customers.ts';
-import { messages } from './helpdesk/messages.ts';
+import { messages } from './helpdesk/messages/messages.ts';
 import { tickets } from './helpdesk/tickets.ts';
 import { users } from './helpdesk/users.ts';
 import type { ListStream, Row, Stream } from './source.ts';

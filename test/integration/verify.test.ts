@@ -6,14 +6,14 @@ import { type Sandbox, startSandbox } from '../../packages/sandbox/src/server.ts
 import { areEqual } from '../../src/cli/work/verify.ts';
 import { plan } from '../../src/engine/forecast/plan.ts';
 import { runStream } from '../../src/engine/load/run-stream.ts';
-import { buryTicket } from '../../src/engine/load/waiting.ts';
 import { readProgress } from '../../src/engine/runs/runs.ts';
 import { type Asked, openVerification, readCounts, readFindings } from '../../src/engine/verify/verifications.ts';
-import { verifyStream } from '../../src/engine/verify/verify.ts';
 import { exitCodes, Interrupted } from '../../src/errors.ts';
 import { shelves } from '../../src/sources/books/shelves.ts';
 import { volumes } from '../../src/sources/books/volumes.ts';
-import { messages } from '../../src/sources/helpdesk/messages.ts';
+import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
+import { buryTicket } from '../../src/sources/helpdesk/messages/waiting.ts';
+import { verifyStream } from '../../src/sources/helpdesk/verify/verify.ts';
 import { listStream } from '../../src/sources/index.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { long } from '../support/long.ts';

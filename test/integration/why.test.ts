@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { addWhy, type Why } from '../../src/cli/look/why.ts';
 import { transaction } from '../../src/engine/database/pool.ts';
-import { buryTicket } from '../../src/engine/load/waiting.ts';
+import { buryTicket } from '../../src/sources/helpdesk/messages/waiting.ts';
 import { command } from '../support/command.ts';
 import { configFor } from '../support/mirror.ts';
 import { at, iso, message, scripted, second, ticket } from '../support/scripted.ts';

@@ -2,8 +2,8 @@
 import type pg from 'pg';
 import { transaction, withKeptPlans } from '../../src/engine/database/pool.ts';
 import type { Reply } from '../../src/engine/http/request.ts';
-import { type Detail, membersOf, writeDetail } from '../../src/engine/load/detail.ts';
-import { messages } from '../../src/sources/helpdesk/messages.ts';
+import { type Detail, membersOf, writeDetail } from '../../src/sources/helpdesk/messages/detail.ts';
+import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
 import type { Row } from '../../src/sources/source.ts';
 
 /** A ticket with its messages, as the source showed it at `asOfMs`. False if the reply was too old to count. */

@@ -1,6 +1,6 @@
 /** HTML to text: ordinary mail as it always was, and markup that is made to break whoever reads it. */
 import { expect, test } from 'vitest';
-import { plainTextOf } from '../../src/sources/helpdesk/plain-text.ts';
+import { plainTextOf } from '../../src/sources/helpdesk/messages/plain-text.ts';
 
 test.for([
   [

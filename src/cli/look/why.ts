@@ -1,12 +1,12 @@
 /** `why <ticket>`: how a ticket came here and what became of it, by which run and for how much, and what it waits for. */
 import type { Command } from 'commander';
 import type pg from 'pg';
-import { type By, type Life, lifeOf, rejectsOf } from '../../analytics/ticket-life.ts';
 import type { Config } from '../../app/config.ts';
 import { systemClock } from '../../clock.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { liveWorkers } from '../../engine/runs/workers.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { type By, type Life, lifeOf, rejectsOf } from '../../sources/helpdesk/ticket-life.ts';
 import { amount, count } from '../../words.ts';
 import { openChosen } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';

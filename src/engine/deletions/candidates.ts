@@ -4,10 +4,10 @@
  * is gone.
  */
 import type pg from 'pg';
+import { farFuture } from '../../sources/helpdesk/messages/waiting.ts';
 import { cleanText, storableIds } from '../commit/clean-json.ts';
 import { keepChanges } from '../commit/merge.ts';
 import type { Client } from '../database/pool.ts';
-import { farFuture } from '../load/waiting.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { tableOf } from './swept-ranges.ts';

@@ -3,11 +3,11 @@
  * believed at all of what came so short a while ago that a copy of the source which is behind may not have it yet.
  */
 import { Gone, Retry } from '../../errors.ts';
+import { goneBy } from '../../sources/helpdesk/messages/detail.ts';
+import { wasThere } from '../../sources/helpdesk/messages/detail-loop.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { keepBooks, noCounts } from '../commit/commit.ts';
 import { type Client, transaction } from '../database/pool.ts';
-import { goneBy } from '../load/detail.ts';
-import { wasThere } from '../load/detail-loop.ts';
 import { laneOf } from '../load/list-loop.ts';
 import type { Ms } from '../reading/reading.ts';
 import { type Absent, type Look, noteAbsent } from '../verify/compare-reply.ts';

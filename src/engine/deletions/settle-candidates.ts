@@ -6,12 +6,12 @@
  */
 import type { Context } from '../../app/context.ts';
 import { exitCodes, Fatal, Gone, Retry } from '../../errors.ts';
+import { goneBy } from '../../sources/helpdesk/messages/detail.ts';
+import { longestBehindMs } from '../../sources/helpdesk/messages/detail-loop.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { type Bookkeeping, keepBooks, noCounts } from '../commit/commit.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { listBatch, singleBatch } from '../load/batch.ts';
-import { goneBy } from '../load/detail.ts';
-import { longestBehindMs } from '../load/detail-loop.ts';
 import { commitRecords, laneOf } from '../load/list-loop.ts';
 import type { Claim } from '../runs/claims.ts';
 import { command } from '../runs/pauses.ts';

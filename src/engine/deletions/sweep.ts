@@ -5,11 +5,11 @@
  * of them a whole walk has to end before any is suspected. What is said of them then, see suspects.ts.
  */
 import type { Context } from '../../app/context.ts';
+import { knownCuts } from '../../sources/helpdesk/partitions.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import { openSince } from '../commit/rejects.ts';
 import { isRedundant } from '../coverage/coverage.ts';
-import { knownCuts } from '../coverage/partitions.ts';
 import type { Client } from '../database/pool.ts';
 import { listBatch, pageOf } from '../load/batch.ts';
 import { commitRecords, type Outcome, requestPage } from '../load/list-loop.ts';

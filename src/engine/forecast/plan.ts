@@ -5,14 +5,14 @@
 
 import type { Context } from '../../app/context.ts';
 import { type Catalog, partsOfBooks, partsOfVerifyBooks } from '../../sources/books/forecast.ts';
+import { type Desk, type Planning, partsOfBackfill, partsOfSync } from '../../sources/helpdesk/forecast/lists.ts';
+import { partsOfSweep, partsOfVerify } from '../../sources/helpdesk/forecast/sweep.ts';
 import { count } from '../../words.ts';
 import { empty, type Limits, type State } from '../budget/ledger.ts';
 import type { SourceName } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Range } from '../runs/runs.ts';
 import { beginningMs, betweenStreamsMs, budgetOf, type Foreseen, paceOf, runsAtWork } from './forecast-rows.ts';
-import { type Desk, type Planning, partsOfBackfill, partsOfSync } from './plan-lists.ts';
-import { partsOfSweep, partsOfVerify } from './plan-sweep.ts';
 import { type Part, type Timed, timeOf } from './plan-time.ts';
 
 export type Question =

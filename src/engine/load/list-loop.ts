@@ -5,6 +5,8 @@
 
 import type { Context } from '../../app/context.ts';
 import { ClockMoved, Gone, Retry } from '../../errors.ts';
+import { farFuture } from '../../sources/helpdesk/messages/waiting.ts';
+import { knownCuts } from '../../sources/helpdesk/partitions.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import type { Lane } from '../budget/budget.ts';
@@ -19,7 +21,6 @@ import {
 } from '../commit/commit.ts';
 import { dueRejects, openSince } from '../commit/rejects.ts';
 import { nextHole, readPosition } from '../coverage/coverage.ts';
-import { knownCuts } from '../coverage/partitions.ts';
 import { copiesDiffer, hasRipe, settleCrowds, takenBack } from '../coverage/ties.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { clearSuspects, suspectLate } from '../deletions/candidates.ts';
@@ -30,7 +31,6 @@ import { rangeOf } from '../runs/ranges.ts';
 import { batchBehind, driftOf, driftOfTaken, listBatch, pageOf, rejectOf, singleBatch } from './batch.ts';
 import { Commits, type Turn } from './commit-queue.ts';
 import { noteFailure } from './failures.ts';
-import { farFuture } from './waiting.ts';
 
 /** What could not be had, in words; undefined if nothing is missing. */
 export interface Outcome {

@@ -4,6 +4,8 @@
  * sweep has not found since then becomes a suspect: it is shown again, and was said to be checked.
  */
 import type { Context } from '../../app/context.ts';
+import { membersOf, writeDetail } from '../../sources/helpdesk/messages/detail.ts';
+import { lockMessages } from '../../sources/helpdesk/messages/waiting.ts';
 import type { DetailStream, ListStream, Row, Stream } from '../../sources/source.ts';
 import { type Batch, type Care, type Moment, type Writer, withCare, writeBatch } from '../commit/commit.ts';
 import { clearReject, lockReject, type StoredReject } from '../commit/rejects.ts';
@@ -12,8 +14,6 @@ import { suspectLate } from '../deletions/candidates.ts';
 import { check, isObject, type Reply } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import { detailBatch, singleBatch } from './batch.ts';
-import { membersOf, writeDetail } from './detail.ts';
-import { lockMessages } from './waiting.ts';
 
 /** So much later than its as_of a reply was written at most: a request and its rounding. */
 const longestMs: Ms = 60_000;

@@ -7,11 +7,11 @@
 import type { Context } from '../../app/context.ts';
 import { awaySaid, FencedOff, Paused } from '../../errors.ts';
 import { dueVolumes, nextVolumes } from '../../sources/books/volume-rows.ts';
+import { firstWaiting, isRipe } from '../../sources/helpdesk/messages/waiting.ts';
 import { streams } from '../../sources/index.ts';
 import { dueRejects } from '../commit/rejects.ts';
 import { transaction } from '../database/pool.ts';
 import type { SourceName } from '../http/request.ts';
-import { firstWaiting, isRipe } from '../load/waiting.ts';
 import { untilBack } from '../outage.ts';
 import { heldBy, release, stopped } from '../runs/claims.ts';
 import { notPaused } from '../runs/pauses.ts';

@@ -1,7 +1,7 @@
 /** What a run was asked for: its range, and whether it reads again what is covered. */
 import type pg from 'pg';
+import type { Scope } from '../../sources/helpdesk/messages/waiting.ts';
 import { type Client, transaction } from '../database/pool.ts';
-import type { Scope } from '../load/waiting.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
 import { lockAccount, type NewRun, openRun, type Range, type RunKind, type RunState, wasBeside } from './runs.ts';

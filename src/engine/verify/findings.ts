@@ -1,9 +1,9 @@
 /** Comparisons with the source: what is compared, how our rows stand beside it, and what is written down of it. */
 import type pg from 'pg';
+import { buryTicket } from '../../sources/helpdesk/messages/waiting.ts';
 import { isAhead, keepChanges } from '../commit/merge.ts';
 import type { Client } from '../database/pool.ts';
 import type { SourceName } from '../http/request.ts';
-import { buryTicket } from '../load/waiting.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 

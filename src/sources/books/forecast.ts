@@ -3,10 +3,10 @@
  * a shelf is read, and whether it is, is decided as it will be.
  */
 import type { Context } from '../../app/context.ts';
-import type { Planning } from '../../engine/forecast/plan-lists.ts';
-import { storeMs } from '../../engine/forecast/plan-lists.ts';
 import type { Asked, Part } from '../../engine/forecast/plan-time.ts';
 import { readShelf } from '../../engine/reading/collection.ts';
+import type { Planning } from '../helpdesk/forecast/lists.ts';
+import { storeMs } from '../helpdesk/forecast/lists.ts';
 import type { Row, ShelfStream, VolumeStream } from '../source.ts';
 import { membersOf, shelvesOf } from './shelf-rows.ts';
 import { countVolumes } from './verify-rows.ts';

@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest';
 import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
-import { buryTicket } from '../../../src/engine/load/waiting.ts';
+import { buryTicket } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { at, iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 

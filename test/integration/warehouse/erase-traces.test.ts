@@ -5,7 +5,7 @@ import { makePool } from '../../../src/engine/database/pool.ts';
 import { detailBatch, singleBatch } from '../../../src/engine/load/batch.ts';
 import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
 import { customers } from '../../../src/sources/helpdesk/customers.ts';
-import { messages } from '../../../src/sources/helpdesk/messages.ts';
+import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 import { message as anyMessage, ticket as anyTicket, at, iso, second } from '../../support/scripted.ts';

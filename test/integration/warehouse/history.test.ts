@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
-import { buryTicket } from '../../../src/engine/load/waiting.ts';
+import { buryTicket } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { at, iso, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 

@@ -1,6 +1,6 @@
 /** What a page of a list makes of the tables: tickets with labels and inboxes, customers with contacts, users. */
 import { expect, test } from 'vitest';
-import { buryTicket } from '../../../src/engine/load/waiting.ts';
+import { buryTicket } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { at, counted, counts, iso, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 

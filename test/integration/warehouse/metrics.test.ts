@@ -1,7 +1,7 @@
 /** What is counted of a ticket, against values worked out by hand; and the traps, each by its name. */
 import { expect, test } from 'vitest';
 import { transaction } from '../../../src/engine/database/pool.ts';
-import { buryTicket } from '../../../src/engine/load/waiting.ts';
+import { buryTicket } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { message, type Scripted, scripted, ticket } from '../../support/scripted.ts';
 import { told } from '../../support/told.ts';
 

@@ -2,7 +2,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import { makePool, transaction } from '../../../src/engine/database/pool.ts';
-import { hydrate } from '../../../src/engine/load/detail-loop.ts';
 import { noteFailure } from '../../../src/engine/load/failures.ts';
 import { syncList } from '../../../src/engine/load/list-loop.ts';
 import { runStream } from '../../../src/engine/load/run-stream.ts';
@@ -21,7 +20,8 @@ import {
 import { buryRuns, endRun, openSync, readProgress } from '../../../src/engine/runs/runs.ts';
 import { bePresent, liveWorkers, type Presence } from '../../../src/engine/runs/workers.ts';
 import { Fatal, FencedOff, Interrupted, isAway, Retry } from '../../../src/errors.ts';
-import { messages } from '../../../src/sources/helpdesk/messages.ts';
+import { hydrate } from '../../../src/sources/helpdesk/messages/detail-loop.ts';
+import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { at, message, open, type Scripted, scripted, take, ticket } from '../../support/scripted.ts';
 import { wayTo } from '../../support/way.ts';

@@ -1,6 +1,6 @@
 /** Which ticket is asked for next: what was active lately, then what is open or held, then the rest; and who is told so. */
 import { expect, test } from 'vitest';
-import { farFuture, nextWaiting, placeInQueue } from '../../../src/engine/load/waiting.ts';
+import { farFuture, nextWaiting, placeInQueue } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { at, iso, scripted, second, ticket } from '../../support/scripted.ts';
 
 const dayS = 86_400;

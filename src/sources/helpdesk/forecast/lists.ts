@@ -3,15 +3,9 @@
  * What is there is counted at the source where it is not known here; a count may bring a page along for the same price, and
  * that tells how dense the list is, what names it mentions, and whether it shows spam and trash.
  */
-import type { Context } from '../../app/context.ts';
-import type { DetailStream, ListStream, Row } from '../../sources/source.ts';
-import { dueRejects } from '../commit/rejects.ts';
-import { readPosition } from '../coverage/coverage.ts';
-import type { Reply } from '../http/request.ts';
-import { countWaiting, farFuture, nextWaiting, type Scope, ticketsForNames } from '../load/waiting.ts';
-import { type Ask, type Ms, secondMs } from '../reading/reading.ts';
-import type { Range } from '../runs/runs.ts';
-import { countLive } from '../verify/verifications.ts';
+import type { Context } from '../../../app/context.ts';
+import { dueRejects } from '../../../engine/commit/rejects.ts';
+import { readPosition } from '../../../engine/coverage/coverage.ts';
 import {
   cameBefore,
   countAgain,
@@ -20,9 +14,15 @@ import {
   holesIn,
   namesKnown,
   timesOfOurs,
-} from './forecast-rows.ts';
-import { evenly, type Imagined, merged, requestsOf, totalOf } from './imagined-reading.ts';
-import type { Asked, Part } from './plan-time.ts';
+} from '../../../engine/forecast/forecast-rows.ts';
+import { evenly, type Imagined, merged, requestsOf, totalOf } from '../../../engine/forecast/imagined-reading.ts';
+import type { Asked, Part } from '../../../engine/forecast/plan-time.ts';
+import type { Reply } from '../../../engine/http/request.ts';
+import { type Ask, type Ms, secondMs } from '../../../engine/reading/reading.ts';
+import type { Range } from '../../../engine/runs/runs.ts';
+import { countLive } from '../../../engine/verify/verifications.ts';
+import type { DetailStream, ListStream, Row } from '../../source.ts';
+import { countWaiting, farFuture, nextWaiting, type Scope, ticketsForNames } from '../messages/waiting.ts';
 
 export interface Desk {
   readonly users: ListStream<Row>;

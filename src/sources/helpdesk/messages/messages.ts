@@ -3,12 +3,12 @@
  * edited and removed. The names of labels and inboxes ride along while one is unknown.
  */
 
-import { apart, bigint, boolean, buildMerge, derived, elements, text, time } from '../../engine/commit/merge.ts';
-import type { Derived, DetailStream } from '../source.ts';
-import { getTicketInDetail } from './endpoints.ts';
+import { apart, bigint, boolean, buildMerge, derived, elements, text, time } from '../../../engine/commit/merge.ts';
+import type { Derived, DetailStream } from '../../source.ts';
+import { getTicketInDetail } from '../endpoints.ts';
+import { known, type Message, message, name, type TicketInDetail, timeOf } from '../records.ts';
+import { tickets } from '../tickets.ts';
 import { plainTextOf } from './plain-text.ts';
-import { known, type Message, message, name, type TicketInDetail, timeOf } from './records.ts';
-import { tickets } from './tickets.ts';
 
 /** Read from text once: with "offset 0" it is not read anew wherever it is named. */
 const ticket = '(select $1::jsonb as ticket offset 0) s';

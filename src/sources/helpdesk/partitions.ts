@@ -1,7 +1,7 @@
 /** What tickets are known to have, to take a crowd apart by: their types, users and inboxes. */
 import type pg from 'pg';
-import type { Cuts } from '../reading/reading.ts';
-import type { Claim } from '../runs/claims.ts';
+import type { Cuts } from '../../engine/reading/reading.ts';
+import type { Claim } from '../../engine/runs/claims.ts';
 
 /** `types`: those that the specification names; those that were met besides are drift. */
 export async function knownCuts(

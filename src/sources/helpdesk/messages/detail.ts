@@ -1,7 +1,6 @@
 /** What becomes of one record in detail: the record, its members and the names that ride along, in one transaction. */
-import type { Context } from '../../app/context.ts';
-import type { DetailStream, Name, Row } from '../../sources/source.ts';
-import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../commit/clean-json.ts';
+import type { Context } from '../../../app/context.ts';
+import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../../../engine/commit/clean-json.ts';
 import {
   add,
   attempt,
@@ -14,15 +13,16 @@ import {
   type Written,
   withCare,
   writeBatch,
-} from '../commit/commit.ts';
-import type { Reject } from '../commit/rejects.ts';
-import { type Client, isOfRecord, transaction } from '../database/pool.ts';
-import { type Reply, trueByOf, type Unreadable } from '../http/request.ts';
-import type { Ms } from '../reading/reading.ts';
-import type { Claim } from '../runs/claims.ts';
-import { beginAgain } from '../runs/ranges.ts';
-import type { Counts } from '../runs/runs.ts';
-import { detailBatch, driftOf, driftOfTaken, type Members, rejectOf, singleBatch } from './batch.ts';
+} from '../../../engine/commit/commit.ts';
+import type { Reject } from '../../../engine/commit/rejects.ts';
+import { type Client, isOfRecord, transaction } from '../../../engine/database/pool.ts';
+import { type Reply, trueByOf, type Unreadable } from '../../../engine/http/request.ts';
+import { detailBatch, driftOf, driftOfTaken, type Members, rejectOf, singleBatch } from '../../../engine/load/batch.ts';
+import type { Ms } from '../../../engine/reading/reading.ts';
+import type { Claim } from '../../../engine/runs/claims.ts';
+import { beginAgain } from '../../../engine/runs/ranges.ts';
+import type { Counts } from '../../../engine/runs/runs.ts';
+import type { DetailStream, Name, Row } from '../../source.ts';
 import { buryTicket, claimMessages, nameThem, type Waiting } from './waiting.ts';
 
 export type Detail = DetailStream<Row, Row>;

@@ -1,16 +1,16 @@
 /** What it takes to look again at what is here: a sweep, a verification. The same readings are made, of our own rows. */
 
-import type { ListStream, Row } from '../../sources/source.ts';
-import { isRedundant } from '../coverage/coverage.ts';
-import { scopeOf } from '../deletions/swept-ranges.ts';
-import { readByCreation } from '../reading/by-creation.ts';
-import { type Ms, secondMs } from '../reading/reading.ts';
-import { completeThrough } from '../verify/findings.ts';
-import { countBuried, countLive, countTickets, ticketsForAllNames } from '../verify/verifications.ts';
-import { cameBefore, timesOfOurs, toBeAsked } from './forecast-rows.ts';
-import { evenly, requestsOf } from './imagined-reading.ts';
-import { inquireTotal, type Planning, partOf, storeMs } from './plan-lists.ts';
-import type { Asked, Part } from './plan-time.ts';
+import { isRedundant } from '../../../engine/coverage/coverage.ts';
+import { scopeOf } from '../../../engine/deletions/swept-ranges.ts';
+import { cameBefore, timesOfOurs, toBeAsked } from '../../../engine/forecast/forecast-rows.ts';
+import { evenly, requestsOf } from '../../../engine/forecast/imagined-reading.ts';
+import type { Asked, Part } from '../../../engine/forecast/plan-time.ts';
+import { readByCreation } from '../../../engine/reading/by-creation.ts';
+import { type Ms, secondMs } from '../../../engine/reading/reading.ts';
+import { completeThrough } from '../../../engine/verify/findings.ts';
+import { countBuried, countLive, countTickets, ticketsForAllNames } from '../../../engine/verify/verifications.ts';
+import type { ListStream, Row } from '../../source.ts';
+import { inquireTotal, type Planning, partOf, storeMs } from './lists.ts';
 
 /** Of Total-Count a verification takes three for each list. */
 const counts = 3;

@@ -4,22 +4,22 @@
  * a reply can be sure to be later than that change, which saves paying for it twice.
  */
 
-import type { Context } from '../../app/context.ts';
-import { Gone, Retry } from '../../errors.ts';
-import type { Name, Row } from '../../sources/source.ts';
-import { count } from '../../words.ts';
-import type { Lane } from '../budget/budget.ts';
-import { dueRejects, openSince, saidGone } from '../commit/rejects.ts';
-import type { Client } from '../database/pool.ts';
-import type { Reply } from '../http/request.ts';
-import type { Ms } from '../reading/reading.ts';
-import type { Claim, Work } from '../runs/claims.ts';
-import { joinAgain, rangeOf } from '../runs/ranges.ts';
-import { othersWait } from '../runs/runs.ts';
-import { Commits } from './commit-queue.ts';
+import type { Context } from '../../../app/context.ts';
+import type { Lane } from '../../../engine/budget/budget.ts';
+import { dueRejects, openSince, saidGone } from '../../../engine/commit/rejects.ts';
+import type { Client } from '../../../engine/database/pool.ts';
+import type { Reply } from '../../../engine/http/request.ts';
+import { Commits } from '../../../engine/load/commit-queue.ts';
+import { noteFailure } from '../../../engine/load/failures.ts';
+import type { Outcome } from '../../../engine/load/list-loop.ts';
+import type { Ms } from '../../../engine/reading/reading.ts';
+import type { Claim, Work } from '../../../engine/runs/claims.ts';
+import { joinAgain, rangeOf } from '../../../engine/runs/ranges.ts';
+import { othersWait } from '../../../engine/runs/runs.ts';
+import { Gone, Retry } from '../../../errors.ts';
+import { count } from '../../../words.ts';
+import type { Name, Row } from '../../source.ts';
 import { bury, commitDetail, type Detail } from './detail.ts';
-import { noteFailure } from './failures.ts';
-import type { Outcome } from './list-loop.ts';
 import {
   anyWaiting,
   countWaiting,

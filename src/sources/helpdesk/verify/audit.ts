@@ -3,16 +3,22 @@
  * differs is repaired. Then, where that is set, messages that were read long ago, the oldest first. It ends as soon as
  * anybody else has work for the source.
  */
-import type { Context } from '../../app/context.ts';
-import { Spent } from '../../errors.ts';
-import type { Catalog } from '../../sources/books/compare.ts';
-import { verifyAtRandom } from '../../sources/books/verify.ts';
-import type { SourceName } from '../http/request.ts';
-import type { Outcome } from '../load/list-loop.ts';
-import type { Claim } from '../runs/claims.ts';
-import { type Compared, examineTicket } from './compare-records.ts';
-import type { Look } from './compare-reply.ts';
-import { chooseAtRandom, countFindings, noteUnread, oldestMessages, othersWant } from './findings.ts';
+import type { Context } from '../../../app/context.ts';
+import type { SourceName } from '../../../engine/http/request.ts';
+import type { Outcome } from '../../../engine/load/list-loop.ts';
+import type { Claim } from '../../../engine/runs/claims.ts';
+import type { Look } from '../../../engine/verify/compare-reply.ts';
+import {
+  chooseAtRandom,
+  countFindings,
+  noteUnread,
+  oldestMessages,
+  othersWant,
+} from '../../../engine/verify/findings.ts';
+import { Spent } from '../../../errors.ts';
+import type { Catalog } from '../../books/compare.ts';
+import { verifyAtRandom } from '../../books/verify.ts';
+import { type Compared, examineTicket } from './compare.ts';
 
 /** A fresh run takes seconds: so long it is waited for. */
 const patienceMs = 20_000;

@@ -2,20 +2,16 @@
  * Replies of the help desk beside what is here: lists, a ticket with its messages, names that ride along. What changed at the source since the stream is complete here is no difference: it is merged. A row that
  * was written while the reply was on its way is not judged, since it may be newer.
  */
-import { Gone, Retry } from '../../errors.ts';
-import type { DetailStream, ListStream, Row } from '../../sources/source.ts';
-import { cleanJson, cleanText } from '../commit/clean-json.ts';
-import { add, type Batch, keepBooks, noCounts, withCare, writeBatch } from '../commit/commit.ts';
-import { type Reject, settleRejects } from '../commit/rejects.ts';
-import { type Client, transaction } from '../database/pool.ts';
-import { examineGone, keepPlace, options } from '../deletions/confirm-deletion.ts';
-import { check, type Reply, trueByOf } from '../http/request.ts';
-import { detailBatch, singleBatch } from '../load/batch.ts';
-import { commitDetail } from '../load/detail.ts';
-import { behindMs } from '../load/detail-loop.ts';
-import { claimMessages, nameThem } from '../load/waiting.ts';
-import type { Ms } from '../reading/reading.ts';
-import type { Claim } from '../runs/claims.ts';
+
+import { cleanJson, cleanText } from '../../../engine/commit/clean-json.ts';
+import { add, type Batch, keepBooks, noCounts, withCare, writeBatch } from '../../../engine/commit/commit.ts';
+import { type Reject, settleRejects } from '../../../engine/commit/rejects.ts';
+import { type Client, transaction } from '../../../engine/database/pool.ts';
+import { examineGone, keepPlace, options } from '../../../engine/deletions/confirm-deletion.ts';
+import { check, type Reply, trueByOf } from '../../../engine/http/request.ts';
+import { detailBatch, singleBatch } from '../../../engine/load/batch.ts';
+import type { Ms } from '../../../engine/reading/reading.ts';
+import type { Claim } from '../../../engine/runs/claims.ts';
 import {
   byForce,
   differingOf,
@@ -24,9 +20,9 @@ import {
   type Look,
   type Subject,
   type Verdict,
-} from './compare-reply.ts';
-import type { Differing } from './comparison-sql.ts';
-import { differencesOf, kindOf } from './difference-kinds.ts';
+} from '../../../engine/verify/compare-reply.ts';
+import type { Differing } from '../../../engine/verify/comparison-sql.ts';
+import { differencesOf, kindOf } from '../../../engine/verify/difference-kinds.ts';
 import {
   differingNames,
   type Finding,
@@ -37,8 +33,13 @@ import {
   standingOf,
   takeNames,
   writeFindings,
-} from './findings.ts';
-import { knownOf, setAside } from './verifications.ts';
+} from '../../../engine/verify/findings.ts';
+import { knownOf, setAside } from '../../../engine/verify/verifications.ts';
+import { Gone, Retry } from '../../../errors.ts';
+import type { DetailStream, ListStream, Row } from '../../source.ts';
+import { commitDetail } from '../messages/detail.ts';
+import { behindMs } from '../messages/detail-loop.ts';
+import { claimMessages, nameThem } from '../messages/waiting.ts';
 
 /** The streams that a record may belong to, as the job knows them. */
 export interface Compared {

@@ -3,26 +3,28 @@
  * tells which of ours it lacks; of customers and users the whole list tells it; messages are asked for ticket by ticket. What
  * only we have is asked for by its id before it is said to be gone.
  */
-import type { Context } from '../../app/context.ts';
-import { Gone, Retry } from '../../errors.ts';
-import type { ListStream, Row } from '../../sources/source.ts';
-import { count } from '../../words.ts';
-import { keepBooks, noCounts } from '../commit/commit.ts';
-import { isRedundant } from '../coverage/coverage.ts';
-import { knownCuts } from '../coverage/partitions.ts';
-import { type Client, transaction } from '../database/pool.ts';
-import { examineGone, keepPlace, noteGone, options } from '../deletions/confirm-deletion.ts';
-import { scopeOf } from '../deletions/swept-ranges.ts';
-import { totalOf } from '../forecast/imagined-reading.ts';
-import type { Reply } from '../http/request.ts';
-import { listBatch, pageOf, singleBatch } from '../load/batch.ts';
-import { laneOf, type Outcome } from '../load/list-loop.ts';
-import { readByCreation } from '../reading/by-creation.ts';
-import { floorSecond, type Ms, type Proof, type Step, secondMs } from '../reading/reading.ts';
-import type { Claim } from '../runs/claims.ts';
-import { type Compared, examineNamesOfNothing, examineRecords, examineTicket } from './compare-records.ts';
-import type { Examined, Look } from './compare-reply.ts';
-import { chooseAtRandom, completeThrough, countFindings, noteUnread, standingOf, writeFindings } from './findings.ts';
+import type { Context } from '../../../app/context.ts';
+import { keepBooks, noCounts } from '../../../engine/commit/commit.ts';
+import { isRedundant } from '../../../engine/coverage/coverage.ts';
+import { type Client, transaction } from '../../../engine/database/pool.ts';
+import { examineGone, keepPlace, noteGone, options } from '../../../engine/deletions/confirm-deletion.ts';
+import { scopeOf } from '../../../engine/deletions/swept-ranges.ts';
+import { totalOf } from '../../../engine/forecast/imagined-reading.ts';
+import type { Reply } from '../../../engine/http/request.ts';
+import { listBatch, pageOf, singleBatch } from '../../../engine/load/batch.ts';
+import { laneOf, type Outcome } from '../../../engine/load/list-loop.ts';
+import { readByCreation } from '../../../engine/reading/by-creation.ts';
+import { floorSecond, type Ms, type Proof, type Step, secondMs } from '../../../engine/reading/reading.ts';
+import type { Claim } from '../../../engine/runs/claims.ts';
+import type { Examined, Look } from '../../../engine/verify/compare-reply.ts';
+import {
+  chooseAtRandom,
+  completeThrough,
+  countFindings,
+  noteUnread,
+  standingOf,
+  writeFindings,
+} from '../../../engine/verify/findings.ts';
 import {
   askedOf,
   buriedAfter,
@@ -39,7 +41,12 @@ import {
   ticketsAfter,
   ticketsForAllNames,
   unshownTickets,
-} from './verifications.ts';
+} from '../../../engine/verify/verifications.ts';
+import { Gone, Retry } from '../../../errors.ts';
+import { count } from '../../../words.ts';
+import type { ListStream, Row } from '../../source.ts';
+import { knownCuts } from '../partitions.ts';
+import { type Compared, examineNamesOfNothing, examineRecords, examineTicket } from './compare.ts';
 
 interface Verifying {
   readonly look: Look;

@@ -1,7 +1,7 @@
 /** Everything that is known of one ticket: how it came here, what became of it, and what it waits for. */
 import type pg from 'pg';
-import { placeInQueue } from '../engine/load/waiting.ts';
-import type { Ms } from '../engine/reading/reading.ts';
+import type { Ms } from '../../engine/reading/reading.ts';
+import { placeInQueue } from './messages/waiting.ts';
 
 /** A run, as far as it is still known: some are forgotten after five weeks. */
 export interface By {

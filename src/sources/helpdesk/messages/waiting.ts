@@ -3,12 +3,12 @@
  * nothing can be forgotten in it. A ticket that could not be read waits under an open reject until that is due.
  */
 import type pg from 'pg';
-import { noteAges } from '../commit/change-latency.ts';
-import type { Writer } from '../commit/commit.ts';
-import { keepChanges } from '../commit/merge.ts';
-import type { Client } from '../database/pool.ts';
-import type { Ms } from '../reading/reading.ts';
-import type { Claim } from '../runs/claims.ts';
+import { noteAges } from '../../../engine/commit/change-latency.ts';
+import type { Writer } from '../../../engine/commit/commit.ts';
+import { keepChanges } from '../../../engine/commit/merge.ts';
+import type { Client } from '../../../engine/database/pool.ts';
+import type { Ms } from '../../../engine/reading/reading.ts';
+import type { Claim } from '../../../engine/runs/claims.ts';
 
 /** Holds nothing back. */
 export const farFuture = Date.UTC(9999, 0);
