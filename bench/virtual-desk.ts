@@ -2,13 +2,14 @@
  * A help desk and a mirror of it on a virtual clock (virtual.ts), at the limits of the real one, with the usual schedule. People
  * change tickets, and the tables are looked at each second.
  */
+
 import type pg from 'pg';
 import { makeRng } from '../packages/sandbox/src/random.ts';
 import { register } from '../src/engine/coverage/coverage.ts';
 import { plansFor } from '../src/engine/queue/schedule.ts';
 import { openBackfill } from '../src/engine/runs/ranges.ts';
 import { claimSlot } from '../src/engine/runs/slots.ts';
-import { streams } from '../src/sources/index.ts';
+import { streams, streamsOf } from '../src/sources/index.ts';
 import { lookbackMs } from '../test/sim/plan.ts';
 import { account } from '../test/sim/process.ts';
 import { changeOne } from '../test/support/changes.ts';
@@ -23,7 +24,7 @@ const lists = streams.flatMap(one =>
     ? one.lists.map(({ name }) => ({ stream: one.name, list: name }))
     : [],
 );
-const plans = plansFor(new Set(['helpdesk']));
+const plans = plansFor(streamsOf(new Set(['helpdesk'])));
 
 /** Seconds from each change to the tables. */
 export interface Ages {

@@ -4,7 +4,6 @@
  */
 import type pg from 'pg';
 import { backfillStream } from '../jobs/backfill-stream.ts';
-import { hydrateMessages } from '../jobs/hydrate-messages.ts';
 import { sweepStream } from '../jobs/sweep-stream.ts';
 import { syncStream } from '../jobs/sync-stream.ts';
 import { makeRng, type Rng } from '../packages/sandbox/src/random.ts';
@@ -74,7 +73,7 @@ export async function openVirtual({
   const failed: unknown[] = [];
   const worker = new Process('w1', {
     ...{ plan: { ...planOf(1), limits }, scheduler, database, defect: {}, rng: makeRng(seed + 8), databaseNow: now },
-    jobs: [syncStream, backfillStream, hydrateMessages, sweepStream],
+    jobs: [syncStream, backfillStream, sweepStream],
     fetchOf: network({ scheduler, services, latencyMs, rng: makeRng(seed + 9), counted }),
     queueOf: by => queue.of(by),
     trouble: () => undefined,

@@ -1,12 +1,12 @@
-/** Fills the holes of one list stream, in the range that its run names. */
+/** Fills the gaps of one list stream, in the range of its run. */
+
 import { z } from 'zod';
-import { backfillList } from '../src/engine/load/list-loop.ts';
-import { runStream } from '../src/engine/load/run-stream.ts';
+import { readsOf, runStream } from '../src/engine/load/run-stream.ts';
 import { defineJob } from '../src/engine/queue/job.ts';
-import { listStream } from '../src/sources/index.ts';
+import { streamOf } from '../src/sources/index.ts';
 
 export const backfillStream = defineJob({
   name: 'backfill-stream',
   payload: z.object({ account: z.string(), run: z.int(), stream: z.string() }),
-  run: (job, work) => runStream(job, work, { read: (ctx, claim) => backfillList(ctx, claim, listStream(work.stream)) }),
+  run: (job, work) => runStream(job, work, readsOf(streamOf(work.stream), 'backfill')),
 });

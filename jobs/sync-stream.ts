@@ -1,16 +1,12 @@
-/** Extends the top of one list stream to now. */
+/** Reads what is new of one stream: a list to now, or the records that wait to be fetched by id. */
+
 import { z } from 'zod';
-import { isLeftToOthers, syncList } from '../src/engine/load/list-loop.ts';
-import { runStream } from '../src/engine/load/run-stream.ts';
+import { readsOf, runStream } from '../src/engine/load/run-stream.ts';
 import { defineJob } from '../src/engine/queue/job.ts';
-import { listStream } from '../src/sources/index.ts';
+import { streamOf } from '../src/sources/index.ts';
 
 export const syncStream = defineJob({
   name: 'sync-stream',
   payload: z.object({ account: z.string(), run: z.int(), stream: z.string() }),
-  run: (job, work) =>
-    runStream(job, work, {
-      read: (ctx, claim) => syncList(ctx, claim, listStream(work.stream)),
-      isDone: isLeftToOthers,
-    }),
+  run: (job, work) => runStream(job, work, readsOf(streamOf(work.stream), 'sync')),
 });

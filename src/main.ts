@@ -7,12 +7,8 @@
  */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
-import { auditBooks } from '../jobs/audit-books.ts';
-import { auditTickets } from '../jobs/audit-tickets.ts';
+import { auditStream } from '../jobs/audit-stream.ts';
 import { backfillStream } from '../jobs/backfill-stream.ts';
-import { hydrateMessages } from '../jobs/hydrate-messages.ts';
-import { hydrateVolumes } from '../jobs/hydrate-volumes.ts';
-import { readShelves } from '../jobs/read-shelves.ts';
 import { sweepStream } from '../jobs/sweep-stream.ts';
 import { syncStream } from '../jobs/sync-stream.ts';
 import { verifyStream } from '../jobs/verify-stream.ts';
@@ -51,17 +47,7 @@ const commands: Record<string, () => Promise<AddCommand>> = {
   doctor: async () => (await import('./cli/look/doctor.ts')).addDoctor,
   health: async () => (await import('./cli/look/health.ts')).addHealth,
 };
-const jobs = [
-  syncStream,
-  backfillStream,
-  hydrateMessages,
-  readShelves,
-  hydrateVolumes,
-  sweepStream,
-  auditTickets,
-  auditBooks,
-  verifyStream,
-];
+const jobs = [syncStream, backfillStream, sweepStream, auditStream, verifyStream];
 
 const lingerMs = 1000;
 const parentLookMs = 250;

@@ -4,6 +4,7 @@ import { transaction } from '../../src/engine/database/pool.ts';
 import { plansFor } from '../../src/engine/queue/schedule.ts';
 import { lockAccount, openRun } from '../../src/engine/runs/runs.ts';
 import { claimSlot } from '../../src/engine/runs/slots.ts';
+import { streamsOf } from '../../src/sources/index.ts';
 import { account } from '../../test/sim/process.ts';
 import { openDatabase } from '../lab.ts';
 import type { Report, Section } from '../report.ts';
@@ -214,7 +215,7 @@ function change({ scheduler, services }: Desk, changes: number): void {
 }
 
 async function runNight({ direct, worker, scheduler }: Desk): Promise<void> {
-  const plan = plansFor(new Set(['helpdesk'])).find(({ schedule }) => schedule === 'nightly')!;
+  const plan = plansFor(streamsOf(new Set(['helpdesk']))).find(({ schedule }) => schedule === 'nightly')!;
   const now = new Date(scheduler.nowMs);
   await direct(pg => claimSlot(pg, account, { ...plan, sweeps: [] }, now, worker.id, now));
 }

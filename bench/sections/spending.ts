@@ -6,6 +6,7 @@ import type { Lane } from '../../src/engine/budget/budget.ts';
 import { plansFor } from '../../src/engine/queue/schedule.ts';
 import { claimSlot } from '../../src/engine/runs/slots.ts';
 import { getTicketInDetail } from '../../src/sources/helpdesk/endpoints.ts';
+import { streamsOf } from '../../src/sources/index.ts';
 import { account } from '../../test/sim/process.ts';
 import { openDatabase } from '../lab.ts';
 import type { Section } from '../report.ts';
@@ -102,7 +103,7 @@ async function ask(url: string, { window, latency, other, seed, forMs }: Scene) 
   const { clock } = desk.worker.ctx;
   const tickets = [...desk.services.helpdesk.world.tickets.keys()];
   async function read(lane: Lane, pauseMs: () => number): Promise<void> {
-    const send = desk.worker.ctx.helpdesk.send.apart();
+    const send = desk.worker.ctx.sources.get('helpdesk')!.send.apart();
     for (let i = 0; ; i++) {
       await send(getTicketInDetail(tickets[i % tickets.length]!, []), { lane });
       await clock.sleep(pauseMs());
@@ -119,7 +120,7 @@ async function work(url: string, { window, forMs }: Pick<Scene, 'window' | 'forM
   const latencyMs = replies['replies in 0.05 to 0.3 s'];
   const tickets = Math.ceil((limits.credits * (forMs + memoryMs)) / minuteMs / cost);
   await using desk = await openVirtual({ url, limits, window, tickets, latencyMs });
-  const fresh = plansFor(new Set(['helpdesk'])).find(({ schedule }) => schedule === 'fresh')!;
+  const fresh = plansFor(streamsOf(new Set(['helpdesk']))).find(({ schedule }) => schedule === 'fresh')!;
   const everyMinute = (slotMs: number) =>
     desk.scheduler.at(slotMs, desk.director, 'a slot is due', () => {
       everyMinute(slotMs + minuteMs);

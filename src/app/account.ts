@@ -4,16 +4,15 @@ import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import { sayTrusted } from '../cli/setup/migrate.ts';
 import { systemClock } from '../clock.ts';
+import type { Context } from '../engine/context.ts';
 import { forgetLists, register } from '../engine/coverage/coverage.ts';
 import { migrate } from '../engine/database/migrate.ts';
 import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.ts';
 import { bindAccount, nameAccount } from '../engine/runs/accounts.ts';
 import { keepTargets } from '../engine/runs/freshness-targets.ts';
 import { type Attendance, attend, type Presence } from '../engine/runs/workers.ts';
-import { streams } from '../sources/index.ts';
-import type { Stream } from '../sources/source.ts';
 import type { Config, Fleet } from './config.ts';
-import { type Context, openContext, openLog, requireSource, type Warehouse } from './context.ts';
+import { openContext, openLog, requireSource, type Warehouse } from './context.ts';
 import { promisesOf } from './freshness-targets.ts';
 
 /** What all accounts of a process have in common. */
@@ -97,12 +96,11 @@ function ourVersion(): string {
   return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 }
 
-function listsOf({ sources, books }: Context): { stream: string; list: string }[] {
-  const namesOf = (stream: Stream) => {
-    if (stream.kind === 'shelves') return books.owners;
-    return stream.kind === 'list' ? stream.lists.map(({ name }) => name) : [];
-  };
-  return streams
-    .filter(({ source }) => sources.has(source))
-    .flatMap(stream => namesOf(stream).map(list => ({ stream: stream.name, list })));
+function listsOf({ sources, streams }: Context): { stream: string; list: string }[] {
+  return streams.flatMap(stream => {
+    const source = sources.get(stream.source);
+    if (source === undefined) return [];
+    const lists = stream.listsOf?.(source) ?? (stream.kind === 'list' ? stream.lists.map(({ name }) => name) : []);
+    return lists.map(list => ({ stream: stream.name, list }));
+  });
 }

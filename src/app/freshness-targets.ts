@@ -14,7 +14,7 @@ const dayMs = 24 * 60 * minuteMs;
  * A target that nobody has set holds for the schedule that nobody has set: where a stream is read more seldom, it is as much
  * longer, and where the schedule does not read it at all, nothing is promised. One that was set is promised as it is.
  */
-export function promisesOf(config: Pick<Config, 'helpdesk' | 'books' | 'schedule' | 'promises'>): Target[] {
+export function promisesOf(config: Config): Target[] {
   const { targets, nightlyMs } = config.promises;
   const sources = configuredSources(config);
   const pauseMs = { fresh: longestPauseMs(config.schedule.fresh), nightly: longestPauseMs(config.schedule.nightly) };

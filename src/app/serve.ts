@@ -1,6 +1,7 @@
 /** One account in a process of `start`: its jobs, its runs and its schedule, until it is disposed of. */
 
 import { say, style } from '../cli/output/terminal.ts';
+import type { Context } from '../engine/context.ts';
 import type { Job } from '../engine/queue/job.ts';
 import { keepTending, openWaiting, tend } from '../engine/queue/reconcile.ts';
 import { keepSchedule } from '../engine/queue/schedule.ts';
@@ -10,7 +11,6 @@ import { forgetOld } from '../engine/runs/slots.ts';
 import { amount, count } from '../words.ts';
 import { type Ground, openAccountOn } from './account.ts';
 import type { Config } from './config.ts';
-import type { Context } from './context.ts';
 
 const dayMs = 24 * 3_600_000;
 

@@ -1,15 +1,76 @@
 /**
- * A stream is a declaration and pure functions: which requests read it, in which order its list moves, which column
- * comes from which field. The loops in sync/ do all I/O. A new list stream is one file beside this one, one migration
- * and one line in index.ts.
+ * A source is a value: how to reach it, how it limits requests, and its streams. A stream is a declaration and pure
+ * functions: which request reads it, in which order its list moves, which column comes from which field, and what the
+ * stream can do. The engine does all I/O. index.ts is the only place that names sources.
  *
- * The functions are written as methods, so that a stream of tickets passes for a stream of records with an id: the loops
- * hand back to a stream only what its own requests brought.
+ * Stream functions are written as methods, so that a stream of tickets passes for a stream of records with an id: the
+ * engine hands back to a stream only records that its own requests brought.
  */
 import type { z } from 'zod';
+import type { Config } from '../app/config.ts';
+import type { Limits } from '../engine/budget/budget.ts';
 import type { Merge } from '../engine/commit/merge.ts';
+import type { Context, OpenSource } from '../engine/context.ts';
+import type { Planning, Question } from '../engine/forecast/plan.ts';
+import type { Part } from '../engine/forecast/plan-time.ts';
+import type { Dialect, Token } from '../engine/http/dialect.ts';
 import type { Request, SourceName } from '../engine/http/request.ts';
+import type { Reads } from '../engine/load/run-stream.ts';
 import type { Ask, Ms, Reader } from '../engine/reading/reading.ts';
+
+export interface Source {
+  /** Also the schema of its tables: `helpdesk`. */
+  readonly name: SourceName;
+  /** As people read it: `the help desk`. */
+  readonly label: string;
+  /** The settings that connect it, as people read them. */
+  readonly settings: string;
+  /** In the order of a full sync. */
+  readonly streams: readonly Stream[];
+  /** Undefined unless it is configured. */
+  connect(config: Config): Connection | undefined;
+  /** What a run will request. Streams of other sources are no part of it. */
+  forecast(planning: Planning, question: Question): Promise<readonly Part[]>;
+  /** Re-reads random records while nothing else needs the credits; undefined: no audit. */
+  readonly audit?: Audit;
+}
+
+/** How a configured source is reached. */
+export interface Connection {
+  readonly baseUrl: URL;
+  readonly dialect: Dialect;
+  readonly token: Token | undefined;
+  readonly limits: Limits;
+  /** How late a record may appear after its own time. */
+  readonly lookbackMs: number;
+  /** A step of the clock of the source beyond this counts as a move; undefined: its clock is not watched. */
+  readonly clockToleranceMs?: number;
+  /** The longest wait for quota. Beyond it a run is deferred until the quota resets. */
+  readonly longestWaitMs?: number;
+  /** Settings that only its own streams need. */
+  readonly own?: object;
+}
+
+export interface Audit {
+  /** The streams of an audit run. */
+  readonly streams: readonly string[];
+  /** Streams that the run reads beside them: none may be paused. */
+  readonly beside: readonly string[];
+  isWanted(source: OpenSource): boolean;
+  /** SQL, $1 the account: a row if something is here to be compared. */
+  readonly isThere: string;
+  /** SQL, $1 the account: a row if other work of the source waits that no run shows. */
+  readonly othersWant?: string;
+}
+
+/** What runs do with a stream. What is missing, the stream cannot do. */
+export interface StreamJobs {
+  readonly sync: Reads;
+  readonly backfill?: Reads;
+  readonly sweep?: Reads;
+  readonly verify?: Reads;
+  readonly audit?: Reads;
+}
 
 /** What every record has. */
 export interface Row {
@@ -21,6 +82,14 @@ interface Described {
   readonly source: SourceName;
   /** Which runs of the schedule read it. What is asked for by id follows by itself. */
   readonly schedule: readonly ('fresh' | 'nightly')[];
+  /** The coverage lists of a configured source. Without it: those of `lists`. */
+  listsOf?(source: OpenSource): readonly string[];
+  /** Whether records wait to be fetched by id: then a run of their own starts. */
+  isDue?(ctx: Context): Promise<boolean>;
+  /** The nightly run fetches the details that are due, though none waits. */
+  readonly nightlyDetails?: boolean;
+  /** A verify run compares a random sample of its records. */
+  readonly sampled?: boolean;
   readonly merge: Merge;
   /** Fields that the specification names; any other is drift: kept in `_payload`, and counted. */
   readonly fields: ReadonlySet<string>;
@@ -135,4 +204,7 @@ export interface VolumeStream<V extends Row> extends Described {
   request(id: string): Request<V>;
 }
 
-export type Stream = ListStream<Row> | DetailStream<Row, Row> | ShelfStream<Row, Row> | VolumeStream<Row>;
+export type Declared = ListStream<Row> | DetailStream<Row, Row> | ShelfStream<Row, Row> | VolumeStream<Row>;
+
+/** A stream of the list of sources: its declaration, and its jobs. */
+export type Stream = Declared & { readonly jobs: StreamJobs };

@@ -3,7 +3,7 @@
  * ones are all there and right, and the hostile one is stored or a reject.
  */
 import { pino } from 'pino';
-import type { JobContext } from '../../src/app/context.ts';
+import type { JobContext } from '../../src/engine/context.ts';
 import { register } from '../../src/engine/coverage/coverage.ts';
 import { makeSend } from '../../src/engine/http/send.ts';
 import { listBatch } from '../../src/engine/load/batch.ts';
@@ -16,9 +16,9 @@ import { hydrateVolumes } from '../../src/sources/books/volume-loop.ts';
 import { volumes } from '../../src/sources/books/volumes.ts';
 import { commitDetail } from '../../src/sources/helpdesk/messages/detail.ts';
 import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
-import { listStream } from '../../src/sources/index.ts';
 import type { ShelfStream } from '../../src/sources/source.ts';
 import { iso, message, type Scripted, scripted, second, ticket } from '../support/scripted.ts';
+import { listStream, openBooks, sourcesOf } from '../support/sources.ts';
 import { Chance, hostile, textOf } from './records.ts';
 
 const kinds = [
@@ -69,7 +69,8 @@ export class Fuzz implements AsyncDisposable {
       }),
     });
     const year = 365 * 86_400_000;
-    this.#ctx = { ...s.ctx, books: { ...s.ctx.books, send, owners: ['o'], shelfAgeMs: year, volumeAgeMs: year } };
+    const catalog = openBooks(send, { owners: ['o'], shelfAgeMs: year, volumeAgeMs: year });
+    this.#ctx = { ...s.ctx, sources: new Map([...s.ctx.sources, ...sourcesOf(catalog)]) };
   }
 
   /** `erased`: somebody was erased, so that every page is looked through for people. */
@@ -192,7 +193,7 @@ export class Fuzz implements AsyncDisposable {
   async #ask(id: string, labels: string[] = []): Promise<void> {
     const wanted = { id, due: { labels, inbox: [] } };
     const request = messages.request(id, labels.length > 0 ? ['labels'] : []);
-    const reply = await this.#ctx.helpdesk.send(request, { lane: 'fresh', tries: 1 });
+    const reply = await this.#ctx.sources.get('helpdesk')!.send(request, { lane: 'fresh', tries: 1 });
     await commitDetail(this.#ctx, this.#claim('messages'), messages as never, reply, wanted);
   }
 

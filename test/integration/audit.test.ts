@@ -1,12 +1,15 @@
 /** Certainty: what random checks prove, and the run that makes them while nobody wants the credits. */
+
 import { expect, test } from 'vitest';
-import { auditTickets } from '../../jobs/audit-tickets.ts';
+import { auditStream } from '../../jobs/audit-stream.ts';
 import { openWaiting } from '../../src/engine/queue/reconcile.ts';
 import { readProgress } from '../../src/engine/runs/runs.ts';
 import { chooseAtRandom } from '../../src/engine/verify/findings.ts';
+import type { AuditSettings } from '../../src/sources/helpdesk/open.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { differences } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
+import { withAudit } from '../support/sources.ts';
 
 test('at_most is the bound of Clopper and Pearson', async () => {
   await using db = await freshDatabase();
@@ -36,14 +39,14 @@ test('at_most is the bound of Clopper and Pearson', async () => {
 });
 
 /** A mirror, and a run of an audit over it. */
-async function audited(options: Parameters<typeof inProcess>[0], audit: InProcess['ctx']['helpdesk']['audit']) {
+async function audited(options: Parameters<typeof inProcess>[0], audit: AuditSettings) {
   const s = await inProcess(options);
   let chance = 0;
-  s.ctx = { ...s.ctx, random: () => (chance += 0.1), helpdesk: { ...s.ctx.helpdesk, audit } };
+  s.ctx = withAudit({ ...s.ctx, random: () => (chance += 0.1) }, audit);
   const run = async () => {
     const [open] = await s.rows(`select id from sync.runs where kind = 'audit' and finished_at is null order by id`);
     const id = (open?.id as number | undefined) ?? (await s.open('audit', ['tickets']));
-    await auditTickets.run(s.ctx, { account: 'default', run: id, stream: 'tickets' });
+    await auditStream.run(s.ctx, { account: 'default', run: id, stream: 'tickets' });
     return (await readProgress(s.pool, id)).streams[0]!;
   };
   return { s, run };

@@ -2,6 +2,7 @@
  * The way to the book catalog, against a real server whose every reply the test writes, with the budget in a real
  * PostgreSQL: what authorizes a request, what is done about refusals, and that no secret is shown.
  */
+
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,11 +10,13 @@ import { inspect } from 'node:util';
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { type BooksConfig, readConfig } from '../../src/app/config.ts';
-import { type Books, openContext } from '../../src/app/context.ts';
+import { openContext } from '../../src/app/context.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import type { Reply, Request } from '../../src/engine/http/request.ts';
 import { exitCodes, Fatal, Gone, Retry, ShelfdeskError, Spent } from '../../src/errors.ts';
 import { addVolume, getVolume, listShelves, listVolumes, myLibrary } from '../../src/sources/books/endpoints.ts';
+import { booksOf } from '../../src/sources/books/open.ts';
+import { helpdeskOf } from '../../src/sources/helpdesk/open.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 type Says = { status?: number; body?: unknown; headers?: Record<string, string>; drop?: true };
@@ -59,7 +62,7 @@ async function textOf(request: IncomingMessage): Promise<string> {
 const secrets = ['hush/key', 'hush-token', 'hush-client', 'hush-refresh', 'hush-access-1', 'hush-access-2'];
 
 interface Opened extends AsyncDisposable {
-  readonly books: Books;
+  readonly books: ReturnType<typeof booksOf>;
   readonly logged: string[];
   ask<T>(request: Request<T>, tries?: number): Promise<Reply<T>>;
 }
@@ -74,9 +77,9 @@ async function open(host: string, more: Partial<BooksConfig> = {}): Promise<Open
   const books = { ...config.books!, apiKey: 'hush/key', ...more };
   const context = openContext({ ...config, books }, pool, { log, signal: new AbortController().signal });
   return {
-    books: context.books,
+    books: booksOf(context),
     logged,
-    ask: (request, tries = 3) => context.books.send(request, { lane: 'fresh', tries }),
+    ask: (request, tries = 3) => booksOf(context).send(request, { lane: 'fresh', tries }),
     async [Symbol.asyncDispose]() {
       await context[Symbol.asyncDispose]();
       await pool.end();
@@ -278,14 +281,9 @@ test('what is not configured says what to set', async () => {
   const signal = new AbortController().signal;
   await using context = openContext(config, pool, { log: pino({ level: 'silent' }), signal });
   expect([...context.sources]).toEqual([]);
-  for (const [source, setting] of [
-    ['helpdesk', 'HELPDESK_BASE_URL'],
-    ['books', 'BOOKS_BASE_URL'],
-  ] as const) {
-    const { send } = context[source];
-    const error = await errorOf(send.apart()(getVolume('v'), { lane: 'fresh' }));
-    expect([error.exitCode, error.remedy]).toEqual([exitCodes.usage, expect.stringContaining(setting)]);
-    expect([send.sourceNow(), send.latencyMs(), send.takeCredits()]).toEqual([undefined, 0, 0]);
+  for (const open of [helpdeskOf, booksOf]) {
+    const error = await errorOf((async () => open(context))());
+    expect([error.exitCode, error.message]).toEqual([exitCodes.usage, expect.stringContaining('is not configured')]);
   }
   await pool.end();
   await db.drop();

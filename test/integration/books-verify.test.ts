@@ -1,8 +1,9 @@
 /** `verify` of the catalog: every column that a hand has made wrong is found, named and mended; what varies is no difference. */
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { auditBooks } from '../../jobs/audit-books.ts';
-import { type JobContext, openContext } from '../../src/app/context.ts';
+import { auditStream } from '../../jobs/audit-stream.ts';
+import { openContext } from '../../src/app/context.ts';
+import type { JobContext } from '../../src/engine/context.ts';
 import { openWaiting } from '../../src/engine/queue/reconcile.ts';
 import { readProgress } from '../../src/engine/runs/runs.ts';
 import { addShelf, type Catalog, openCatalog } from '../support/books.ts';
@@ -124,7 +125,7 @@ async function audited(catalog: Catalog, auditVolumesPerHour: number) {
   await openWaiting(ctx, 0);
   const [{ id }] = (await catalog.rows(`select id from sync.runs where kind = 'audit'`)) as [{ id: string }];
   const run = Number(id);
-  for (const stream of ['shelves', 'volumes'] as const) await auditBooks.run(ctx, { account: 'default', run, stream });
+  for (const stream of ['shelves', 'volumes'] as const) await auditStream.run(ctx, { account: 'default', run, stream });
   expect((await readProgress(catalog.pool, run)).streams.map(({ state }) => state)).toEqual(['completed', 'completed']);
   const opensAt = async (ms: number) => {
     await openWaiting({ ...ctx, clock: { ...ctx.clock, now: () => ms } }, 0);

@@ -2,6 +2,7 @@
  * A person who was erased: whatever comes afterwards, by whatever way, no column of the database holds anything of theirs that
  * the source still shows; and what the others have is not touched.
  */
+
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { makeRng, pick, weighted } from '../../packages/sandbox/src/random.ts';
@@ -14,10 +15,11 @@ import { eraseCustomer } from '../../src/engine/runs/operations.ts';
 import { openVerification, readFindings } from '../../src/engine/verify/verifications.ts';
 import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
 import { verifyStream } from '../../src/sources/helpdesk/verify/verify.ts';
-import { listStream, streams } from '../../src/sources/index.ts';
+import { streams } from '../../src/sources/index.ts';
 import { command } from '../support/command.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { configFor, differences } from '../support/mirror.ts';
+import { listStream } from '../support/sources.ts';
 
 const both = ['customers', 'tickets'];
 const again = { range: { since: null, until: null, again: true } };
@@ -255,7 +257,8 @@ test('erased from everything, and kept out: read again, swept, verified, replaye
 
   // What was set aside comes to nothing; what is refused again says nothing.
   const open = await s.rows('select id, reason, payload from sync.rejects where cleared_at is null');
-  for (const { id } of open) await replay({ ...s.ctx, lookbackMs: s.ctx.helpdesk.lookbackMs }, streams, Number(id));
+  for (const { id } of open)
+    await replay({ ...s.ctx, lookbackMs: s.ctx.sources.get('helpdesk')!.lookbackMs }, streams, Number(id));
   await pool.query('drop trigger refuse on helpdesk.messages');
 
   // A new ticket of hers, and a new message.

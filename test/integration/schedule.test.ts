@@ -1,4 +1,5 @@
 /** The schedule: any number of replicas, and one run for a slot (slots.ts, schedule.ts, `start`, `schedule list`). */
+
 import { Redis } from 'ioredis';
 import type pg from 'pg';
 import { describe, expect, test, vi } from 'vitest';
@@ -10,6 +11,7 @@ import { makePool } from '../../src/engine/database/pool.ts';
 import { keepSchedule, plansFor, timetables } from '../../src/engine/queue/schedule.ts';
 import { bindAccount } from '../../src/engine/runs/accounts.ts';
 import { claimSlot, forgetOld, lastSlot, type Plan } from '../../src/engine/runs/slots.ts';
+import { streams, streamsOf } from '../../src/sources/index.ts';
 import { settingsFor } from '../support/cli.ts';
 import { command } from '../support/command.ts';
 import { long } from '../support/long.ts';
@@ -24,7 +26,7 @@ const minuteMs = 60 * secondMs;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 
-const [nightly, fresh] = plansFor(new Set(['helpdesk'])) as [Plan, Plan];
+const [nightly, fresh] = plansFor(streamsOf(new Set(['helpdesk']))) as [Plan, Plan];
 const plans = { nightly, fresh };
 
 /** Looks until what is asserted holds; fails with what it saw last. */
@@ -152,7 +154,7 @@ describe('claimSlot', () => {
     { left: [], blocks: false },
   ])('a nightly run of both sources that has yet to read $left is in the way of the next: $blocks', async one => {
     await using source = await scripted();
-    const [both] = plansFor();
+    const [both] = plansFor(streams);
     expect(both).toMatchObject({ schedule: 'nightly', streams: ['users', 'customers', 'tickets', 'shelves'] });
     const first = await claim(source, both!, 0);
     await source.rows(
@@ -341,7 +343,7 @@ describe('keepSchedule on a clock of the test', () => {
         await Promise.all(looking.map(replica => replica.look()));
         await endAll(source);
         if (looking.length === 0) continue;
-        for (const { plan, lastDue } of timetables(times)) {
+        for (const { plan, lastDue } of timetables(times, streams)) {
           const taken = expected[plan.schedule]!;
           const slot = lastDue(at(n).getTime(), taken.at(-1) ?? 0);
           if (slot !== undefined) taken.push(slot);

@@ -2,6 +2,7 @@
  * Sweeps of a whole help desk: what nothing announces is found, exactly, whatever goes wrong on the way; and nothing gets a
  * tombstone that is there, nor is anything said to be checked that was not.
  */
+
 import { describe, expect, test } from 'vitest';
 import type { WorldTicket } from '../../packages/sandbox/src/helpdesk/rows.ts';
 import { makeRng, pick, type Rng } from '../../packages/sandbox/src/random.ts';
@@ -13,6 +14,7 @@ import { Interrupted } from '../../src/errors.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { long } from '../support/long.ts';
 import { differences, noLimits } from '../support/mirror.ts';
+import { sourcesOf } from '../support/sources.ts';
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
@@ -347,7 +349,8 @@ test('rows of a page that was read long before a sweep, and committed after it, 
   await s.sync(['tickets']);
   s.nowMs += dayMs;
   const { id } = world.addTicket({ created_at: '2024-05-05T05:05:05Z', updated_at: s.nowMs - hourMs } as never);
-  const { send } = ctx.helpdesk;
+  const open = ctx.sources.get('helpdesk')!;
+  const { send } = open;
   let deletedMs = Number.NaN;
   const suspended = async (...asked: Parameters<typeof send>) => {
     const reply = await send(...asked);
@@ -360,7 +363,7 @@ test('rows of a page that was read long before a sweep, and committed after it, 
     expect((await checked(s))!.getTime()).toBeGreaterThan(deletedMs);
     return reply;
   };
-  s.ctx = { ...ctx, helpdesk: { ...ctx.helpdesk, send: Object.assign(suspended, send) as typeof send } };
+  s.ctx = { ...ctx, sources: sourcesOf({ ...open, send: Object.assign(suspended, send) as typeof send }) };
   await s.run('sync', ['tickets']);
   expect(await s.rows('select _deleted_at from helpdesk.tickets where id = $1', id)).toEqual([{ _deleted_at: null }]);
   expect((await checked(s))!.getTime()).toBeLessThanOrEqual(deletedMs);

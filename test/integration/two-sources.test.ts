@@ -245,7 +245,7 @@ describe.concurrent('of its own accord', () => {
     expect(await runsOf(both, 'hydrate')).toEqual([]);
     both.catalog.fault = () => undefined;
     await awake(both);
-    await both.watcher.ctx.books.thaw();
+    await both.watcher.ctx.sources.get('books')!.thaw();
     await openWaiting(worker.account.ctx, worker.id);
     await completed(both, await opened(both));
     expect(await bookDifferences(both.pool, both.world, owners)).toEqual([]);

@@ -1,7 +1,8 @@
 /** `verify`: what hands have changed is found field by field, and repaired; what is merely behind is no difference. */
+
 import type pg from 'pg';
 import { expect, test } from 'vitest';
-import { auditTickets } from '../../jobs/audit-tickets.ts';
+import { auditStream } from '../../jobs/audit-stream.ts';
 import { type Sandbox, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { areEqual } from '../../src/cli/work/verify.ts';
 import { plan } from '../../src/engine/forecast/plan.ts';
@@ -9,16 +10,15 @@ import { runStream } from '../../src/engine/load/run-stream.ts';
 import { readProgress } from '../../src/engine/runs/runs.ts';
 import { type Asked, openVerification, readCounts, readFindings } from '../../src/engine/verify/verifications.ts';
 import { exitCodes, Interrupted } from '../../src/errors.ts';
-import { shelves } from '../../src/sources/books/shelves.ts';
-import { volumes } from '../../src/sources/books/volumes.ts';
+import { makeHelpdesk } from '../../src/sources/helpdesk/helpdesk.ts';
 import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
 import { buryTicket } from '../../src/sources/helpdesk/messages/waiting.ts';
 import { verifyStream } from '../../src/sources/helpdesk/verify/verify.ts';
-import { listStream } from '../../src/sources/index.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { long } from '../support/long.ts';
 import { configFor, differences, noSandboxLimits, syncOnce, verifyOnce } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
+import { listStream, openHelpdesk, sourcesOf, withAudit } from '../support/sources.ts';
 
 const open = async (options: Parameters<typeof startSandbox>[0]): Promise<Sandbox & AsyncDisposable> => {
   const sandbox = await startSandbox({ ...noSandboxLimits, ...options });
@@ -250,15 +250,11 @@ async function verify(s: InProcess, asked: Asked, interruptAt = Number.POSITIVE_
     : asked.sample === null
       ? ['users', 'customers', 'tickets', 'messages']
       : ['customers', 'tickets'];
+  const { send, lookbackMs } = s.ctx.sources.get('helpdesk')!;
+  const smallDesk = openHelpdesk(send, { lookbackMs, declaration: makeHelpdesk({ ...lists, messages }) });
   const expected = await plan(
     { kind: 'verify', streams, sample: asked.sample },
-    {
-      ctx: s.ctx,
-      desk: { ...lists, messages },
-      catalog: { shelves, volumes },
-      limits: { helpdesk: limits },
-      counts: true,
-    },
+    { ctx: { ...s.ctx, sources: sourcesOf({ ...smallDesk, limits }) }, counts: true },
   );
   const run = { account: 'default', streams, opener: 0, asked, forecast: expected };
   const { run: id } = await openVerification(s.pool, run, new Date(s.nowMs));
@@ -371,12 +367,9 @@ test('what a copy of the source that is behind does not show yet is not gone, an
     expect(found).toEqual([]);
     expect(states).toContain('partly');
   }
-  s.ctx = {
-    ...s.ctx,
-    helpdesk: { ...s.ctx.helpdesk, audit: { ticketsPerHour: 100, messagesAgeMs: undefined } },
-  };
+  s.ctx = withAudit(s.ctx, { ticketsPerHour: 100, messagesAgeMs: undefined });
   const run = await s.open('audit', ['tickets']);
-  await auditTickets.run(s.ctx, { account: 'default', run, stream: 'tickets' });
+  await auditStream.run(s.ctx, { account: 'default', run, stream: 'tickets' });
   expect(await s.rows('select kind from sync.audit where differences is not null')).toEqual([]);
   expect(await s.rows('select id from helpdesk.tickets where id = $1 and _deleted_at is null', fresh.id)).toHaveLength(
     1,

@@ -3,18 +3,19 @@
 import { pino } from 'pino';
 import type { Rng } from '../../packages/sandbox/src/random.ts';
 import { TOKEN } from '../../packages/sandbox/src/switches.ts';
-import type { Context } from '../../src/app/context.ts';
 import type { Clock } from '../../src/clock.ts';
 import { makeBudget } from '../../src/engine/budget/budget.ts';
+import type { Context } from '../../src/engine/context.ts';
 import { type Dialect, fixedToken } from '../../src/engine/http/dialect.ts';
-import { type Fetch, makeNoSend, makeSend, type Send, timeoutMs } from '../../src/engine/http/send.ts';
-import { makeBell } from '../../src/engine/notifier.ts';
+import { type Fetch, makeSend, type Send, timeoutMs } from '../../src/engine/http/send.ts';
 import type { Job } from '../../src/engine/queue/job.ts';
 import type { JobQueue } from '../../src/engine/queue/queue.ts';
 import { keepTending, openWaiting, type Tending, tend } from '../../src/engine/queue/reconcile.ts';
 import { type Working, work } from '../../src/engine/queue/worker.ts';
 import { Interrupted } from '../../src/errors.ts';
 import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
+import { streams } from '../../src/sources/index.ts';
+import { openHelpdesk, sourcesOf } from '../support/sources.ts';
 import type { Database, Door } from './database.ts';
 import { lookbackMs, type Plan } from './plan.ts';
 import { type Actor, actor, type Scheduler } from './scheduler.ts';
@@ -88,22 +89,9 @@ export class Process {
     this.ctx = {
       ...{ account, pg, clock, log, random: rng },
       signal: this.#leaving.signal,
-      sources: new Set(['helpdesk']),
-      helpdesk: {
-        send: defect.send ? defect.send(send, clock) : send,
-        lookbackMs,
-        sweep: { ageMs: 0, mostDeleted: 1 },
-        audit: { ticketsPerHour: 0, messagesAgeMs: undefined },
-        stored: makeBell(),
-      },
-      books: {
-        send: noCatalog,
-        owners: [],
-        shelfAgeMs: 0,
-        volumeAgeMs: 0,
-        auditVolumesPerHour: 0,
-        thaw: async () => {},
-      },
+      streams,
+      sources: sourcesOf(openHelpdesk(defect.send ? defect.send(send, clock) : send, { lookbackMs })),
+      sweep: { ageMs: 0, mostDeleted: 1 },
     };
   }
 
@@ -159,5 +147,3 @@ export class Process {
     await this.#around.database.client.query(`select pg_advisory_unlock(${lockClass}, ${this.id})`);
   }
 }
-
-const noCatalog = makeNoSend(() => new Error('no catalog here') as never);

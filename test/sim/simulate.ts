@@ -1,6 +1,6 @@
 /** One seed from its beginning to its end: turmoil, then rest, and then the tables have to be the truth. */
+
 import { backfillStream } from '../../jobs/backfill-stream.ts';
-import { hydrateMessages } from '../../jobs/hydrate-messages.ts';
 import { sweepStream } from '../../jobs/sweep-stream.ts';
 import { syncStream } from '../../jobs/sync-stream.ts';
 import { between, makeRng, pick, type Rng } from '../../packages/sandbox/src/random.ts';
@@ -16,6 +16,7 @@ import { openBackfill } from '../../src/engine/runs/ranges.ts';
 import { buryRuns, lockAccount, openRun, openSync, type RunKind } from '../../src/engine/runs/runs.ts';
 import { streams } from '../../src/sources/index.ts';
 import { differences } from '../support/mirror.ts';
+import { deskLists } from '../support/sources.ts';
 import { uncertain } from './certain.ts';
 import { Check } from './check.ts';
 import type { Database, Trouble } from './database.ts';
@@ -59,9 +60,8 @@ type Asked = RunKind | 'again' | 'night';
 
 /** When every world begins. */
 const beginMs = Date.UTC(2026, 5, 1, 12);
-const jobs: readonly Job[] = [syncStream, backfillStream, hydrateMessages, sweepStream];
+const jobs: readonly Job[] = [syncStream, backfillStream, sweepStream];
 const deskStreams = streams.filter(({ source }) => source === 'helpdesk');
-const listStreams = deskStreams.filter(stream => stream.kind === 'list');
 const names = deskStreams.map(({ name }) => name);
 
 export async function simulate(seed: number, options: SimulateOptions): Promise<Told> {
@@ -91,7 +91,7 @@ export async function simulate(seed: number, options: SimulateOptions): Promise<
 
 /** Lists of the product are cut into small pages, so that a world of some tickets is deeper than paging reaches. */
 function setPaging({ perPage, depth }: Plan): () => void {
-  const paged = listStreams as { paging: { perPage: number; depth: number } }[];
+  const paged = deskLists as unknown as { paging: { perPage: number; depth: number } }[];
   const before = paged.map(({ paging }) => paging);
   for (const stream of paged) stream.paging = { perPage, depth };
   return () => {
@@ -195,7 +195,7 @@ class Simulation {
   async begin(): Promise<void> {
     await this.#direct(async () => {
       await bindAccount(this.#calm, account, { helpdesk: new URL('https://desk.example/api/v1') });
-      const lists = listStreams.flatMap(({ name, lists }) => lists.map(list => ({ stream: name, list: list.name })));
+      const lists = deskLists.flatMap(({ name, lists }) => lists.map(list => ({ stream: name, list: list.name })));
       await register(this.#calm, account, 0, lists, new Date(beginMs));
     });
   }

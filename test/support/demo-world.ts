@@ -17,6 +17,7 @@ import { shelves } from '../../src/sources/books/shelves.ts';
 import { hydrateVolumes } from '../../src/sources/books/volume-loop.ts';
 import { volumes } from '../../src/sources/books/volumes.ts';
 import { type InProcess, inProcess } from './in-process.ts';
+import { openBooks, sourcesOf } from './sources.ts';
 
 const dayMs = 86_400_000;
 /** When the three readings of a day are, in hours after noon. */
@@ -80,15 +81,16 @@ function withBooks(here: InProcess): void {
   });
   here.ctx = {
     ...ctx,
-    sources: new Set(['helpdesk', 'books']),
-    books: {
-      send,
-      owners: [...services.books.world.users.keys(), 'mylibrary'],
-      shelfAgeMs: dayMs,
-      volumeAgeMs: 90 * dayMs,
-      auditVolumesPerHour: 0,
-      thaw: async () => {},
-    },
+    sources: new Map([
+      ...ctx.sources,
+      ...sourcesOf(
+        openBooks(send, {
+          owners: [...services.books.world.users.keys(), 'mylibrary'],
+          shelfAgeMs: dayMs,
+          volumeAgeMs: 90 * dayMs,
+        }),
+      ),
+    ]),
   };
 }
 

@@ -2,31 +2,31 @@
  * A whole help desk of the sandbox, read by the real jobs into a real warehouse, in one process without sockets, on a
  * clock that moves only as the test and the requests move it. What goes wrong is told by rules.
  */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { pino } from 'pino';
 import type { World } from '../../packages/sandbox/src/helpdesk/world.ts';
 import type { FaultRule } from '../../packages/sandbox/src/rules.ts';
 import { openServices, type Services, type ServicesOptions } from '../../packages/sandbox/src/services.ts';
-import type { JobContext } from '../../src/app/context.ts';
 import type { Clock } from '../../src/clock.ts';
 import { type Budget, makeBudget } from '../../src/engine/budget/budget.ts';
+import type { JobContext } from '../../src/engine/context.ts';
 import { register } from '../../src/engine/coverage/coverage.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { sweepStream } from '../../src/engine/deletions/sweep.ts';
 import { fixedToken } from '../../src/engine/http/dialect.ts';
-import { makeNoSend, makeSend, timeoutMs } from '../../src/engine/http/send.ts';
+import { makeSend, timeoutMs } from '../../src/engine/http/send.ts';
 import { backfillList, syncList } from '../../src/engine/load/list-loop.ts';
 import { runStream } from '../../src/engine/load/run-stream.ts';
-import { makeBell } from '../../src/engine/notifier.ts';
 import { type NewRun, readProgress, type StreamProgress } from '../../src/engine/runs/runs.ts';
-import { Retry } from '../../src/errors.ts';
 import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
 import { hydrate } from '../../src/sources/helpdesk/messages/detail-loop.ts';
 import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
-import { listStream, streams } from '../../src/sources/index.ts';
+import { streams } from '../../src/sources/index.ts';
 import { freshDatabase } from './postgres.ts';
 import { open } from './scripted.ts';
+import { listStream, openHelpdesk, sourcesOf } from './sources.ts';
 
 /** One request as the source saw it. */
 export interface Exchange {
@@ -67,7 +67,7 @@ const lookbackMs = 120_000;
 
 export async function inProcess(
   options: ServicesOptions & {
-    sweep?: JobContext['helpdesk']['sweep'];
+    sweep?: JobContext['sweep'];
     lookbackMs?: number;
     /** The mirror begins here. */
     sinceMs?: number;
@@ -148,22 +148,9 @@ export async function inProcess(
     random: () => 0,
     log,
     signal: new AbortController().signal,
-    sources: new Set(['helpdesk']),
-    helpdesk: {
-      send,
-      lookbackMs: options.lookbackMs ?? lookbackMs,
-      sweep: options.sweep ?? { ageMs: 7 * 86_400_000, mostDeleted: 0.2 },
-      audit: { ticketsPerHour: 0, messagesAgeMs: undefined },
-      stored: makeBell(),
-    },
-    books: {
-      send: makeNoSend(() => new Retry('no catalog here')),
-      owners: [],
-      shelfAgeMs: 0,
-      volumeAgeMs: 0,
-      auditVolumesPerHour: 0,
-      thaw: async () => {},
-    },
+    streams,
+    sources: sourcesOf(openHelpdesk(send, { lookbackMs: options.lookbackMs ?? lookbackMs })),
+    sweep: options.sweep ?? { ageMs: 7 * 86_400_000, mostDeleted: 0.2 },
     claimant: { worker: 0, job: 'job' },
   };
   const lists = streams.flatMap(one =>

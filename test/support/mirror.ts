@@ -1,12 +1,8 @@
 /** A sandbox mirrored into a database of its own, and what differs afterwards: nothing, if all is well. */
 import type pg from 'pg';
 import { inject } from 'vitest';
-import { auditBooks } from '../../jobs/audit-books.ts';
-import { auditTickets } from '../../jobs/audit-tickets.ts';
+import { auditStream } from '../../jobs/audit-stream.ts';
 import { backfillStream } from '../../jobs/backfill-stream.ts';
-import { hydrateMessages } from '../../jobs/hydrate-messages.ts';
-import { hydrateVolumes } from '../../jobs/hydrate-volumes.ts';
-import { readShelves } from '../../jobs/read-shelves.ts';
 import { sweepStream } from '../../jobs/sweep-stream.ts';
 import { syncStream } from '../../jobs/sync-stream.ts';
 import { verifyStream } from '../../jobs/verify-stream.ts';
@@ -22,17 +18,7 @@ import { makePool } from '../../src/engine/database/pool.ts';
 import type { Range } from '../../src/engine/runs/runs.ts';
 import type { Asked } from '../../src/engine/verify/verifications.ts';
 
-export const jobs = [
-  syncStream,
-  backfillStream,
-  hydrateMessages,
-  readShelves,
-  hydrateVolumes,
-  sweepStream,
-  auditTickets,
-  auditBooks,
-  verifyStream,
-];
+export const jobs = [syncStream, backfillStream, sweepStream, auditStream, verifyStream];
 
 /** Limits that a test never meets. */
 export const noLimits = { credits: 1_000_000_000, periodMs: 60_000, requestsPerSecond: 1_000_000, reserve: 0 };

@@ -5,23 +5,22 @@
 
 import type pg from 'pg';
 import { pino } from 'pino';
-import type { JobContext } from '../../src/app/context.ts';
 import type { Clock } from '../../src/clock.ts';
+import type { JobContext } from '../../src/engine/context.ts';
 import { register } from '../../src/engine/coverage/coverage.ts';
 import { makePool, transaction } from '../../src/engine/database/pool.ts';
 import { fixedToken } from '../../src/engine/http/dialect.ts';
-import { makeNoSend, makeSend } from '../../src/engine/http/send.ts';
+import { makeSend } from '../../src/engine/http/send.ts';
 import { backfillList, syncList } from '../../src/engine/load/list-loop.ts';
 import { runStream } from '../../src/engine/load/run-stream.ts';
-import { makeBell } from '../../src/engine/notifier.ts';
 import { type Claim, takeUp } from '../../src/engine/runs/claims.ts';
 import { type NewRun, openRun, readProgress, type StreamProgress } from '../../src/engine/runs/runs.ts';
 import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
 import { hydrate, isDone } from '../../src/sources/helpdesk/messages/detail-loop.ts';
 import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
 import { streams } from '../../src/sources/index.ts';
-import type { ListStream, Row } from '../../src/sources/source.ts';
 import { freshDatabase } from './postgres.ts';
+import { deskLists, openHelpdesk, sourcesOf } from './sources.ts';
 
 /** Second `n` of the test's time, in ms and as the source writes it. */
 export const second = (n: number): number => Date.UTC(2026, 0, 1) + n * 1000;
@@ -144,29 +143,16 @@ export async function scripted(
     random: () => 0,
     log: pino({ level: 'silent' }),
     signal: new AbortController().signal,
-    sources: new Set(['helpdesk']),
-    helpdesk: {
-      send,
-      lookbackMs: options.lookbackMs ?? neverCovered,
-      sweep: { ageMs: 7 * 86_400_000, mostDeleted: 0.2 },
-      audit: { ticketsPerHour: 0, messagesAgeMs: undefined },
-      stored: makeBell(),
-    },
-    books: {
-      send: makeNoSend(() => new Error('no catalog here') as never),
-      owners: [],
-      shelfAgeMs: 0,
-      volumeAgeMs: 0,
-      auditVolumesPerHour: 0,
-      thaw: async () => {},
-    },
+    streams,
+    sources: sourcesOf(openHelpdesk(send, { lookbackMs: options.lookbackMs ?? neverCovered })),
+    sweep: { ageMs: 7 * 86_400_000, mostDeleted: 0.2 },
     claimant: { worker: 0, job: 'job' },
   };
   await register(
     pool,
     account,
     0,
-    listStreams.flatMap(stream => stream.lists.map(list => ({ stream: stream.name, list: list.name }))),
+    deskLists.flatMap(stream => stream.lists.map(list => ({ stream: stream.name, list: list.name }))),
     new Date(nowMs),
   );
   return {
@@ -180,7 +166,7 @@ export async function scripted(
     },
     async sync(name, more = {}) {
       const run = await open(pool, [name], new Date(nowMs), more);
-      const list = listStreams.find(stream => stream.name === name);
+      const list = deskLists.find(stream => stream.name === name);
       const read = more.kind === 'backfill' ? backfillList : syncList;
       await runStream(
         ctx,
@@ -216,8 +202,6 @@ export async function take(pool: pg.Pool, work: Omit<Claim, 'token' | 'kind' | '
   if ('taken' in up) return up.taken;
   throw new Error(`not taken up: ${JSON.stringify(up)}`);
 }
-
-const listStreams: ListStream<Row>[] = streams.filter(stream => stream.kind === 'list');
 
 /** What a run counted, without the rest that it says of itself. */
 export const counts = ({ seen, inserted, updated, unchanged, deleted, rejected, cleaned }: StreamProgress) => ({

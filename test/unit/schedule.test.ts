@@ -1,8 +1,10 @@
 /** When the schedule is due: against a model that asks node-cron about one time after the other. */
+
 import fc from 'fast-check';
 import { createTask, parse, validate } from 'node-cron';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { nextSlots, type Timetable, timetables } from '../../src/engine/queue/schedule.ts';
+import { streams } from '../../src/sources/index.ts';
 import { draws } from '../support/long.ts';
 
 const secondMs = 1000;
@@ -10,7 +12,8 @@ const minuteMs = 60 * secondMs;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 
-const timetable = (cron: string, timeZone = 'UTC'): Timetable => timetables({ fresh: '', nightly: cron, timeZone })[0]!;
+const timetable = (cron: string, timeZone = 'UTC'): Timetable =>
+  timetables({ fresh: '', nightly: cron, timeZone }, streams)[0]!;
 
 /** The last due time as ISO text, looked for at `now`. */
 function lastDue(cron: string, timeZone: string, now: string, after = 0): string | undefined {
@@ -265,7 +268,10 @@ describe('nextSlots', () => {
 describe('timetables', () => {
   test('the nightly one goes first, and an empty one is none', () => {
     const names = (fresh: string, nightly: string) =>
-      timetables({ fresh, nightly, timeZone: 'UTC' }).map(({ plan, expression }) => [plan.schedule, expression]);
+      timetables({ fresh, nightly, timeZone: 'UTC' }, streams).map(({ plan, expression }) => [
+        plan.schedule,
+        expression,
+      ]);
     expect(names('* * * * *', '0 2 * * *')).toEqual([
       ['nightly', '0 2 * * *'],
       ['fresh', '* * * * *'],

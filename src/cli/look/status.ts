@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type pg from 'pg';
 import type { Config } from '../../app/config.ts';
-import { configuredSources, unset } from '../../app/context.ts';
+import { configuredSources } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
 import type { SourceName } from '../../engine/http/request.ts';
@@ -10,6 +10,7 @@ import { command } from '../../engine/runs/pauses.ts';
 import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes } from '../../errors.ts';
 import { timeLeft } from '../../ops/time-left.ts';
+import { sources } from '../../sources/index.ts';
 import { amount, count } from '../../words.ts';
 import { chosenAccounts } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
@@ -95,9 +96,9 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
           return exitCodes.ok;
         }
         for (const { account, error } of refused) say(`! ${account}: ${error.message}. ${error.remedy}`);
-        for (const source of isOne ? (Object.keys(unset) as SourceName[]) : [])
-          if (accounts[0] && !configuredSources(accounts[0]).has(source))
-            say(`${upperFirst(unset[source].what)} is not configured (${unset[source].settings}).`);
+        for (const { name, label, settings } of isOne ? sources : [])
+          if (accounts[0] && !configuredSources(accounts[0]).has(name))
+            say(`${upperFirst(label)} is not configured (${settings}).`);
         for (const one of isOne ? [] : accounts)
           if (configuredSources(one).size === 0)
             say(`Account '${one.account}' has no settings here: nothing reads it.`);

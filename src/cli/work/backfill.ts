@@ -76,7 +76,7 @@ export async function runBackfill(
     const asked = { account: ctx.account, streams: wanted, opener, range };
     const question = { kind: 'backfill', streams: wanted, range } as const;
     const open = () => openBackfill(ctx.pg, asked, new Date(ctx.clock.now()));
-    const { run, resumed } = await foretold(config, ctx, question, open);
+    const { run, resumed } = await foretold(ctx, question, open);
     if (resumed) say(`Going on with run ${run}, which was asked for the same.`);
     return run;
   });

@@ -5,7 +5,8 @@
 
 import { type Account, openAccount } from '../../app/account.ts';
 import type { Config } from '../../app/config.ts';
-import { type Context, configuredSources, requireSource, type Warehouse } from '../../app/context.ts';
+import { configuredSources, requireSource, type Warehouse } from '../../app/context.ts';
+import type { Context } from '../../engine/context.ts';
 import { untilBack } from '../../engine/outage.ts';
 import type { Job } from '../../engine/queue/job.ts';
 import { keepTending, tend } from '../../engine/queue/reconcile.ts';
@@ -14,7 +15,7 @@ import { command, pausedOf, since, unlessPaused } from '../../engine/runs/pauses
 import { adoptRun, buryRuns, endRun, readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
 import { isAlone, liveWorkers } from '../../engine/runs/workers.ts';
 import { awaySaid, exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
-import { streamNames, streams } from '../../sources/index.ts';
+import { sources, streamNames, streams } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import { inOrder, showProgress } from '../output/progress.ts';
 import { print, printJson, say, style, table } from '../output/terminal.ts';
@@ -40,17 +41,18 @@ export function chooseStreams(names: readonly string[], config: Config): string[
     throw new UsageError(`there is no stream ${unknown}`, `Choose from: ${streamNames.join(', ')}.`);
   }
   requireSource(config);
-  const sources = configuredSources(config);
-  const cannot = streams.find(({ name, source }) => names.includes(name) && !sources.has(source));
+  const configured = configuredSources(config);
+  const cannot = streams.find(({ name, source }) => names.includes(name) && !configured.has(source));
   if (cannot !== undefined) requireSource(config, cannot.source);
   return streams
-    .filter(({ name, source }) => (names.length === 0 ? sources.has(source) : names.includes(name)))
+    .filter(({ name, source }) => (names.length === 0 ? configured.has(source) : names.includes(name)))
     .map(({ name }) => name);
 }
 
-/** A person asks for these: the catalog may answer again, whatever it said of its day. */
-export async function thawFor({ books }: Context, names: readonly string[]): Promise<void> {
-  if (streams.some(({ name, source }) => source === 'books' && names.includes(name))) await books.thaw();
+/** A person asks for these streams: a source whose quota was spent gets one more request. */
+export async function thawFor({ sources }: Context, names: readonly string[]): Promise<void> {
+  const asked = new Set(streams.filter(({ name }) => names.includes(name)).map(({ source }) => source));
+  for (const name of asked) await sources.get(name)?.thaw();
 }
 
 /** Those of the streams that people have not told to wait; throws UsageError if all of them are. */
@@ -77,9 +79,11 @@ async function tellPaused({ pg, account }: Context, run: number, tell: (line: st
   }
 }
 
-/** What the source of the stream allows. */
-const limitsOf = (config: Config) => (name: string) =>
-  (streams.find(stream => stream.name === name)?.source === 'books' && config.books?.limits) || config.limits;
+/** The limits of the source of a stream. */
+const limitsOf = (config: Config) => (name: string) => {
+  const stream = streams.find(one => one.name === name);
+  return sources.find(({ name }) => name === stream?.source)?.connect(config)?.limits ?? config.limits;
+};
 
 /** `open` answers the number of the run; it is given the number of this process in sync.workers. */
 export async function followRun(

@@ -1,9 +1,10 @@
 /** `plan`: what a run will take, before it begins: requests, credits, time, and what that does to whatever is fresh. */
+
 import { type Command, InvalidArgumentError } from 'commander';
 import type pg from 'pg';
 import { openAccount } from '../../app/account.ts';
 import { type Config, withoutSettings } from '../../app/config.ts';
-import { configuredSources, requireSource, settingsOfOwners, type Warehouse } from '../../app/context.ts';
+import { configuredSources, requireSource, type Warehouse } from '../../app/context.ts';
 import { moment } from '../../app/settings.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
 import { keepPlan } from '../../engine/forecast/forecast-rows.ts';
@@ -13,6 +14,7 @@ import { readFrom } from '../../engine/runs/accounts.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { wasRead } from '../../engine/verify/findings.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
+import { settingsOfOwners } from '../../sources/books/open.ts';
 import { streams } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import { chosenAccount } from '../choose-account.ts';
@@ -20,7 +22,7 @@ import type { Act, Deps } from '../command.ts';
 import { duration, print, printJson, say, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { chooseStreams, leaveOutPaused } from './follow.ts';
-import { askedFor, givenFor, sourcesRead, verifiable } from './forecast.ts';
+import { askedFor, sourcesRead, verifiable } from './forecast.ts';
 
 interface Options {
   since?: Date;
@@ -152,7 +154,7 @@ export async function runPlan(
   if (!isRead) throw new UsageError(`there is nothing to ${kind} yet`, `Run ${command(ctx.account, 'sync')} first.`);
   // As the run does.
   const question = { ...asked, streams: await leaveOutPaused(ctx, read) };
-  const planned = await plan(question, givenFor(config, ctx, isSet));
+  const planned = await plan(question, { ctx, counts: isSet });
   const forecast = foreseenOf(planned);
   if (forecast)
     await keepPlan(ctx.pg, ctx.account, { kind, question: askedFor(question), forecast }, new Date(ctx.clock.now()));
@@ -168,7 +170,7 @@ export async function runPlan(
 const mostNights = 10;
 
 function nightsIn(config: Config, { done_at }: Planned, nowMs: number): string[] {
-  const nightly = timetables(config.schedule).find(({ plan }) => plan.schedule === 'nightly');
+  const nightly = timetables(config.schedule, streams).find(({ plan }) => plan.schedule === 'nightly');
   if (nightly === undefined) return [];
   const nights = nextSlots(nightly, mostNights, nowMs).filter(night => night.getTime() < Date.parse(done_at));
   return nights.map(night => night.toISOString());

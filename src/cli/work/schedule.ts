@@ -1,4 +1,5 @@
 /** `schedule list`: when the next runs are due, and what became of the last one. */
+
 import type { Command } from 'commander';
 import type pg from 'pg';
 import type { Config } from '../../app/config.ts';
@@ -8,6 +9,7 @@ import { pendingMigrations } from '../../engine/database/migrate.ts';
 import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
 import { lastSlot } from '../../engine/runs/slots.ts';
 import { exitCodes } from '../../errors.ts';
+import { streams, streamsOf } from '../../sources/index.ts';
 import { chosenAccounts } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { print, printJson, say, table } from '../output/terminal.ts';
@@ -53,14 +55,12 @@ export function addSchedule(program: Command, deps: Deps, act: Act): void {
 }
 
 /** Without a database, or before its tables are there, nothing is known of the last slots. */
-export async function scheduleOf(
-  db: pg.Pool | undefined,
-  { account, schedule: times, ...config }: Pick<Config, 'account' | 'schedule' | 'helpdesk' | 'books'>,
-): Promise<Scheduled[]> {
+export async function scheduleOf(db: pg.Pool | undefined, config: Config): Promise<Scheduled[]> {
+  const { account, schedule: times } = config;
   const found: Scheduled[] = [];
   const sources = configuredSources(config);
   // Before anything is configured: what it would be.
-  for (const timetable of timetables(times, sources.size > 0 ? sources : undefined)) {
+  for (const timetable of timetables(times, sources.size > 0 ? streamsOf(sources) : streams)) {
     const { schedule, streams } = timetable.plan;
     const last = db && (await lastSlot(db, account, schedule, new Date(systemClock.now())));
     found.push({

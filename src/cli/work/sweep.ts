@@ -55,7 +55,7 @@ export async function runSweep(
     const wanted = await leaveOutPaused(ctx, streams);
     const asked = { account: ctx.account, streams: wanted, opener, acceptDeletions };
     const open = () => openSweep(ctx.pg, asked, new Date(ctx.clock.now()));
-    const { run, resumed, begun } = await foretold(config, ctx, { kind: 'sweep', streams: wanted }, open);
+    const { run, resumed, begun } = await foretold(ctx, { kind: 'sweep', streams: wanted }, open);
     if (resumed)
       say(
         `Going on with run ${run}, which began at ${begun.toISOString().slice(0, 16)}Z: what it has read is not read again.`,

@@ -45,8 +45,8 @@ export async function runSync(
     const wanted = await leaveOutPaused(ctx, streams);
     await thawFor(ctx, wanted);
     const run = { account: ctx.account, streams: wanted, opener };
-    const carry = { carryMs: deps.carryMs ?? carryMs, lookbackMs: ctx.helpdesk.lookbackMs };
+    const carry = { carryMs: deps.carryMs ?? carryMs, lookbackMs: config.lookbackMs };
     const open = async () => ({ run: await openSync(ctx.pg, run, new Date(ctx.clock.now()), carry) });
-    return (await foretold(config, ctx, { kind: 'sync', streams: wanted }, open)).run;
+    return (await foretold(ctx, { kind: 'sync', streams: wanted }, open)).run;
   });
 }

@@ -22,7 +22,7 @@ import type { Act, Deps } from '../command.ts';
 import { duration, print, say, style, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { followRun, leaveOutPaused, type RunResult, report, thawFor } from './follow.ts';
-import { askedFor, givenFor, sourcesRead, verifiable } from './forecast.ts';
+import { askedFor, sourcesRead, verifiable } from './forecast.ts';
 
 interface Options {
   sample?: number;
@@ -111,9 +111,7 @@ export async function runVerify(
     const question = { kind: 'verify', streams: wanted, sample: asked.sample } as const;
     const kept = { kind: 'verify', question: askedFor(question) } as const;
     const planned = await freshPlan(ctx.pg, ctx.account, kept, new Date(ctx.clock.now()));
-    const reckoned = planned
-      ? undefined
-      : await plan(question, givenFor(config, { ...ctx, signal: deps.signal }, true));
+    const reckoned = planned ? undefined : await plan(question, { ctx: { ...ctx, signal: deps.signal }, counts: true });
     const told = planned ?? reckoned!;
     const run = { account: ctx.account, streams: wanted, opener, asked, forecast: told };
     const opened = await openVerification(ctx.pg, run, new Date(ctx.clock.now()));

@@ -3,15 +3,16 @@
  * believed at all of what came so short a while ago that a copy of the source which is behind may not have it yet.
  */
 import { Gone, Retry } from '../../errors.ts';
-import { goneBy } from '../../sources/helpdesk/messages/detail.ts';
 import { wasThere } from '../../sources/helpdesk/messages/detail-loop.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { keepBooks, noCounts } from '../commit/commit.ts';
+import { sourceOf, takeCredits } from '../context.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { laneOf } from '../load/list-loop.ts';
 import type { Ms } from '../reading/reading.ts';
 import { type Absent, type Look, noteAbsent } from '../verify/compare-reply.ts';
 import { buryRecord, standingOf } from '../verify/findings.ts';
+import { goneBy } from './lag.ts';
 
 /** Tries for one record before the next one gets its turn. */
 const fewTries = 6;
@@ -25,11 +26,11 @@ export async function examineGone(look: Look, stream: ListStream<Row>, id: strin
   const { ctx } = look;
   const askedMs = ctx.clock.now();
   try {
-    await ctx.helpdesk.send(stream.get!(id), options(look));
+    await sourceOf(ctx, stream.source).send(stream.get!(id), options(look));
   } catch (error) {
     // When it was gone is told by the Date of that reply: without one it might be an answer to anything.
     if (error instanceof Gone && Number.isFinite(error.asOf))
-      return noteGone(look, stream.name, id, { askedMs, asOfMs: error.asOf, more });
+      return noteGone(look, stream, id, { askedMs, asOfMs: error.asOf, more });
     if (!(error instanceof Gone || error instanceof Retry)) throw error;
   }
   await keepPlace(look, more);
@@ -39,21 +40,22 @@ export async function examineGone(look: Look, stream: ListStream<Row>, id: strin
 /** Answers whether it is known now. */
 export async function noteGone(
   look: Look,
-  stream: string,
+  stream: Pick<ListStream<Row>, 'name' | 'source'>,
   id: string,
   { askedMs, asOfMs, more }: { askedMs: Ms; asOfMs: Ms; more?: More },
 ): Promise<boolean> {
   const { ctx, claim, repair } = look;
-  const key = { account: claim.account, stream };
+  const source = sourceOf(ctx, stream.source);
+  const key = { account: claim.account, stream: stream.name };
   const absent: Absent = {
-    stream,
+    stream: stream.name,
     id,
-    takeCredits: () => ctx.helpdesk.send.takeCredits(),
+    takeCredits: () => takeCredits(ctx),
     standing: async client => (await standingOf(client, key, [id], { askedMs, asOfMs, lock: repair })).get(id),
     // What is not even itself no copy of the source has ever had.
     isBelieved: async (client, ours) => ours.isItself === false || wasThere(ctx, key, id, asOfMs, client),
     bury: (client, { nowMs }) => {
-      const gone = { askedMs, asOfMs, byMs: goneBy(ctx, asOfMs), lookbackMs: ctx.helpdesk.lookbackMs, nowMs };
+      const gone = { askedMs, asOfMs, byMs: goneBy(source, asOfMs), lookbackMs: source.lookbackMs, nowMs };
       return buryRecord(client, { ...key, run: claim.run }, id, gone);
     },
   };
@@ -62,7 +64,7 @@ export async function noteGone(
 
 /** Nothing came of it. */
 export async function keepPlace({ ctx, claim, expected }: Look, more?: More): Promise<void> {
-  const credits = ctx.helpdesk.send.takeCredits();
+  const credits = takeCredits(ctx);
   const at = { nowMs: ctx.clock.now(), asOfMs: 0 };
   await transaction(ctx.pg, async client => {
     await more?.(client);

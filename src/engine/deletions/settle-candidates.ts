@@ -4,12 +4,11 @@
  * the source had a moment ago is asked for twice, since a copy of it may be behind. No tombstone comes before it is certain
  * that they are no large part of everything: a source that seems to have lost that is not believed before a person is.
  */
-import type { Context } from '../../app/context.ts';
+
 import { exitCodes, Fatal, Gone, Retry } from '../../errors.ts';
-import { goneBy } from '../../sources/helpdesk/messages/detail.ts';
-import { longestBehindMs } from '../../sources/helpdesk/messages/detail-loop.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { type Bookkeeping, keepBooks, noCounts } from '../commit/commit.ts';
+import { type Context, type OpenSource, sourceOf, takeCredits } from '../context.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { listBatch, singleBatch } from '../load/batch.ts';
 import { commitRecords, laneOf } from '../load/list-loop.ts';
@@ -30,6 +29,7 @@ import {
   suspectsAfter,
   type Which,
 } from './candidates.ts';
+import { behindMs, goneBy } from './lag.ts';
 import { acceptsDeletions, noteChecked, scopeOf } from './swept-ranges.ts';
 
 /** Tries for one of them before the next one gets its turn. */
@@ -51,6 +51,7 @@ const longestIds = 4000;
 
 interface Stage {
   readonly ctx: Context;
+  readonly source: OpenSource;
   readonly claim: Claim;
   readonly stream: ListStream<Row>;
   /** More than so many seem to be gone: somebody has to say that they are. */
@@ -64,12 +65,13 @@ interface Stage {
 /** Answers what could not be told. */
 export async function settleSuspects(ctx: Context, claim: Claim, stream: ListStream<Row>): Promise<string | undefined> {
   await forgetKnown(ctx.pg, claim);
-  await askAnew(ctx.pg, claim, staleBefore(ctx));
+  const source = sourceOf(ctx, stream.source);
+  await askAnew(ctx.pg, claim, staleBefore(ctx, source));
   const { rows } = await scopeOf(ctx.pg, claim);
   const accepts = await acceptsDeletions(ctx.pg, claim.run);
-  const most = accepts ? Infinity : Math.max(fewDeleted, Math.floor(rows * ctx.helpdesk.sweep.mostDeleted));
+  const most = accepts ? Infinity : Math.max(fewDeleted, Math.floor(rows * ctx.sweep.mostDeleted));
   const { gone } = await countSuspects(ctx.pg, claim);
-  const stage: Stage = { ctx, claim, stream, most, rows, gone, buried: 0, failures: 0 };
+  const stage: Stage = { ctx, source, claim, stream, most, rows, gone, buried: 0, failures: 0 };
   await narrow(stage);
   await stopAtMass(stage);
   const told = (await askEach(stage)) && (await askStale(stage)) && (await askAgain(stage));
@@ -81,9 +83,9 @@ export async function settleSuspects(ctx: Context, claim: Claim, stream: ListStr
 }
 
 /** A copy of the source that does not know yet what another one has said is no further behind. */
-const behindMs = ({ helpdesk }: Context) => Math.min(helpdesk.lookbackMs, longestBehindMs) + marginMs;
+const longestWaitMs = (source: OpenSource) => behindMs(source) + marginMs;
 
-const staleBefore = ({ clock, helpdesk }: Context) => (helpdesk.send.sourceNow() ?? clock.now()) - staleMs;
+const staleBefore = ({ clock }: Context, { send }: OpenSource) => (send.sourceNow() ?? clock.now()) - staleMs;
 
 /** Whether no more can turn out to be gone than are believed. Without `told`, any of those that are left. */
 async function areFew({ ctx, claim, most, buried }: Stage, told: boolean): Promise<boolean> {
@@ -92,8 +94,8 @@ async function areFew({ ctx, claim, most, buried }: Stage, told: boolean): Promi
 }
 
 async function* inBatches(stage: Stage, which: Pick<Which, 'gone' | 'recent'>): AsyncGenerator<string[]> {
-  const { ctx, claim } = stage;
-  const recent = { recentMs: recentMs + ctx.helpdesk.lookbackMs, behindMs: behindMs(ctx) };
+  const { ctx, source, claim } = stage;
+  const recent = { recentMs: recentMs + source.lookbackMs, behindMs: longestWaitMs(source) };
   for (let after: Place | undefined; ; ) {
     const found = await suspectsAfter(ctx.pg, claim, { ...which, ...recent }, after, batchSize);
     if (found.length === 0) return;
@@ -107,13 +109,13 @@ async function narrow(stage: Stage): Promise<void> {
   for await (const batch of inBatches(stage, { gone: false })) await askTogether(stage, batch);
 }
 
-async function askTogether({ ctx, claim, stream }: Stage, batch: readonly string[]): Promise<void> {
+async function askTogether({ ctx, source, claim, stream }: Stage, batch: readonly string[]): Promise<void> {
   if (stream.among === undefined) return;
   for (const ids of inUrls(batch)) {
     ctx.signal.throwIfAborted();
     try {
       const request = stream.among(ids);
-      const reply = await ctx.helpdesk.send(request, { lane: laneOf(claim), signal: ctx.signal, tries: fewTries });
+      const reply = await source.send(request, { lane: laneOf(claim), signal: ctx.signal, tries: fewTries });
       await commitRecords(ctx, claim, stream, reply, listBatch(stream, { page: 1, perPage: batchSize }, reply), {});
     } catch (error) {
       if (!(error instanceof Retry || error instanceof Gone || error instanceof Fatal)) throw error;
@@ -161,8 +163,8 @@ async function askEach(stage: Stage, which: Pick<Which, 'gone' | 'recent'> = { g
 
 /** Those that were said to be gone so long ago that they may have come back. */
 async function askStale(stage: Stage): Promise<boolean> {
-  const { ctx, claim } = stage;
-  const stale = await askAnew(ctx.pg, claim, staleBefore(ctx));
+  const { ctx, source, claim } = stage;
+  const stale = await askAnew(ctx.pg, claim, staleBefore(ctx, source));
   stage.gone -= stale;
   return stale === 0 || askEach(stage);
 }
@@ -173,11 +175,11 @@ async function askStale(stage: Stage): Promise<boolean> {
  * a while.
  */
 async function askAgain(stage: Stage): Promise<boolean> {
-  const { ctx, claim } = stage;
-  const { send } = ctx.helpdesk;
+  const { ctx, source, claim } = stage;
+  const { send } = source;
   const sinceMs = await goneSince(ctx.pg, claim);
   if (sinceMs === undefined) return true;
-  const longestMs = behindMs(ctx) + send.latencyMs();
+  const longestMs = longestWaitMs(source) + send.latencyMs();
   const waitMs = Math.min(longestMs, sinceMs + longestMs - (send.sourceNow() ?? sinceMs));
   if (waitMs > 0) {
     const note = `some that seem to be gone may have come only just now: they are asked for once more in ${Math.ceil(waitMs / 1000)} s, when no copy of the source can be behind any more. Whoever cannot wait may stop it: the same command goes on here`;
@@ -193,7 +195,7 @@ async function ask(stage: Stage, id: string, again: boolean): Promise<Error | un
   const answer = await get(stage, id);
   if (answer instanceof Gone) {
     if (!again) stage.gone++;
-    const goneMs = goneBy(stage.ctx, answer.asOf);
+    const goneMs = goneBy(stage.source, answer.asOf);
     await write(stage, client => noteAnswer(client, claim, id, { goneMs }));
     return undefined;
   }
@@ -203,10 +205,10 @@ async function ask(stage: Stage, id: string, again: boolean): Promise<Error | un
 }
 
 /** The record is stored; or it is gone, or nothing is known of it. */
-async function get({ ctx, claim, stream }: Stage, id: string): Promise<Gone | Error | undefined> {
+async function get({ ctx, source, claim, stream }: Stage, id: string): Promise<Gone | Error | undefined> {
   try {
     const options = { lane: laneOf(claim), signal: ctx.signal, tries: fewTries };
-    const reply = await ctx.helpdesk.send(stream.get!(id), options);
+    const reply = await source.send(stream.get!(id), options);
     const other = reply.records[0]?.id ?? reply.unreadable[0]?.id;
     if (other !== id) throw new Retry(`the source answered with ${other ?? 'a record without an id'}`);
     await commitRecords(ctx, claim, stream, reply, singleBatch(stream, reply), {
@@ -228,7 +230,7 @@ async function get({ ctx, claim, stream }: Stage, id: string): Promise<Gone | Er
  */
 async function askForBuried(stage: Stage): Promise<number> {
   const { ctx, claim } = stage;
-  const when = await buriedWhen(ctx.pg, claim, ctx.helpdesk.sweep.ageMs);
+  const when = await buriedWhen(ctx.pg, claim, ctx.sweep.ageMs);
   let unknown = 0;
   stage.failures = 0;
   for (let after: string | undefined; ; ) {
@@ -254,7 +256,7 @@ async function write(
   work: (client: Client) => Promise<unknown>,
   books: Partial<Bookkeeping> = {},
 ): Promise<void> {
-  const credits = ctx.helpdesk.send.takeCredits();
+  const credits = takeCredits(ctx);
   const at = { nowMs: ctx.clock.now(), asOfMs: 0 };
   await transaction(ctx.pg, async client => {
     const done = await work(client);

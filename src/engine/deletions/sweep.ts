@@ -4,11 +4,12 @@
  * lacks become suspects, in the transaction that notes the range as swept. Customers do not show when they were created:
  * of them a whole walk has to end before any is suspected. What is said of them then, see suspects.ts.
  */
-import type { Context } from '../../app/context.ts';
+
 import { knownCuts } from '../../sources/helpdesk/partitions.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import { openSince } from '../commit/rejects.ts';
+import { type Context, sourceOf } from '../context.ts';
 import { isRedundant } from '../coverage/coverage.ts';
 import type { Client } from '../database/pool.ts';
 import { listBatch, pageOf } from '../load/batch.ts';
@@ -63,7 +64,8 @@ export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream
 }
 
 /** What was checked before this is due. Our clock will do for days. */
-const dueBefore = ({ ctx }: Sweep, ageMs: number): Ms => (ctx.helpdesk.send.sourceNow() ?? ctx.clock.now()) - ageMs;
+const dueBefore = ({ ctx, stream }: Sweep, ageMs: number): Ms =>
+  (sourceOf(ctx, stream.source).send.sourceNow() ?? ctx.clock.now()) - ageMs;
 
 // --- by creation -------------------------------------------------------------------------------------------------------
 
@@ -73,12 +75,12 @@ async function sweepLists(sweep: Sweep): Promise<string[]> {
   const holes: string[] = [];
   for (const { name } of stream.lists) {
     if (await isRedundant(ctx.pg, claim, name)) continue;
-    holes.push(...(await sweepList(sweep, name, ctx.helpdesk.sweep.ageMs)));
+    holes.push(...(await sweepList(sweep, name, ctx.sweep.ageMs)));
   }
   // While it was read, the default list may have been found to show what has lists of its own: then it is begun anew.
   const [{ name: first }] = stream.lists;
   if (holes.length === 0 && (await nextDue(ctx.pg, claim, first, { afterMs: 0, checkedMs: 1 }))?.fromMs === 0)
-    holes.push(...(await sweepList(sweep, first, ctx.helpdesk.sweep.ageMs)));
+    holes.push(...(await sweepList(sweep, first, ctx.sweep.ageMs)));
   // One that somebody asks for has just seen them in the other lists.
   if (stream.daily && !claim.again) holes.push(...(await sweepList(sweep, stream.daily, dailyMs)));
   return holes;
@@ -106,7 +108,7 @@ async function sweepPart(
   { fromMs, untilMs }: { fromMs: Ms; untilMs: Ms | undefined },
 ): Promise<string[]> {
   const { ctx, claim, stream, sinceMs, rows } = sweep;
-  const { lookbackMs } = ctx.helpdesk;
+  const { lookbackMs } = sourceOf(ctx, stream.source);
   const { type: types } = stream.enumerations;
   const options: CreationOptions = {
     ...stream.paging,
@@ -150,23 +152,23 @@ async function sweepPart(
 /** Everything of the range was shown: what was not is suspected. A source may show so late what has become of it. */
 async function noteProof(
   client: Client,
-  { ctx, claim }: Sweep,
+  { ctx, claim, stream }: Sweep,
   list: string,
   { covered, asOf }: Proof,
   shown: Shown,
 ): Promise<void> {
   if (covered === undefined || asOf === undefined) return;
-  const { lookbackMs } = ctx.helpdesk;
+  const { lookbackMs } = sourceOf(ctx, stream.source);
   const ids = [...shown].filter(([, one]) => one.asOf >= asOf).map(([id]) => id);
   await suspectTickets(client, claim, { list, created: covered, asOfMs: asOf, lookbackMs, shown: ids });
   await noteSwept(client, claim, list, covered, asOf - lookbackMs);
 }
 
 /** No range speaks of tickets that do not show when they were created: each of them is asked for by its id. */
-async function noteUndated(client: Client, { ctx, claim }: Sweep, asOfMs: Ms): Promise<void> {
-  const checkedMs = claim.again ? asOfMs : asOfMs - ctx.helpdesk.sweep.ageMs;
+async function noteUndated(client: Client, { ctx, claim, stream }: Sweep, asOfMs: Ms): Promise<void> {
+  const checkedMs = claim.again ? asOfMs : asOfMs - ctx.sweep.ageMs;
   if (!(await isUndated(client, claim, undated, checkedMs))) return;
-  const { lookbackMs } = ctx.helpdesk;
+  const { lookbackMs } = sourceOf(ctx, stream.source);
   await suspectTickets(client, claim, { list: undated, asOfMs, lookbackMs, shown: [] });
   await noteSwept(client, claim, undated, { from: -Infinity, to: Infinity }, asOfMs - lookbackMs);
 }
@@ -176,10 +178,10 @@ async function noteUndated(client: Client, { ctx, claim }: Sweep, asOfMs: Ms): P
 /** A walk from the beginning to the end, whose place is kept. Answers which holes it had to leave. */
 async function sweepWhole(sweep: Sweep): Promise<string[]> {
   const { ctx, claim, stream, rows } = sweep;
-  const { lookbackMs, sweep: settings } = ctx.helpdesk;
+  const { lookbackMs } = sourceOf(ctx, stream.source);
   const [{ name: list }] = stream.lists;
   // What came since is new: it was seen when it came.
-  const due = await nextDue(ctx.pg, claim, list, { afterMs: 0, checkedMs: dueBefore(sweep, settings.ageMs) });
+  const due = await nextDue(ctx.pg, claim, list, { afterMs: 0, checkedMs: dueBefore(sweep, ctx.sweep.ageMs) });
   if (due === undefined || due.fromMs > 0) return [];
   const { fromMs, walk } = await beginWalk(ctx.pg, claim, new Date(ctx.clock.now()));
   const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad: true, walk });

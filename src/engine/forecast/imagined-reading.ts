@@ -3,9 +3,9 @@
  * would make is built by its stream, which knows what it costs, and answered from times that are known or taken to be.
  */
 
-import type { Context } from '../../app/context.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import type { Lane } from '../budget/budget.ts';
+import { type Context, sourceOf } from '../context.ts';
 import type { Ask, Ms, Page, Proof, Step } from '../reading/reading.ts';
 import type { Asked } from './plan-time.ts';
 
@@ -64,6 +64,6 @@ export async function totalOf(
   since?: Ms,
 ): Promise<number | undefined> {
   const ask = { page: 1, perPage: 0, count: true, order: 'created', ...(since !== undefined && { since }) } as const;
-  const { total } = await ctx.helpdesk.send(stream.request(list, ask), { lane, signal: ctx.signal });
+  const { total } = await sourceOf(ctx, stream.source).send(stream.request(list, ask), { lane, signal: ctx.signal });
   return total === stream.paging.depth ? undefined : total;
 }

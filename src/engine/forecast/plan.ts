@@ -3,13 +3,9 @@
  * will grant them. Nothing is written but what its own requests cost, and no run is opened; what is not known here is asked of the source, if it may be.
  */
 
-import type { Context } from '../../app/context.ts';
-import { type Catalog, partsOfBooks, partsOfVerifyBooks } from '../../sources/books/forecast.ts';
-import { type Desk, type Planning, partsOfBackfill, partsOfSync } from '../../sources/helpdesk/forecast/lists.ts';
-import { partsOfSweep, partsOfVerify } from '../../sources/helpdesk/forecast/sweep.ts';
 import { count } from '../../words.ts';
-import { empty, type Limits, type State } from '../budget/ledger.ts';
-import type { SourceName } from '../http/request.ts';
+import { empty, type State } from '../budget/ledger.ts';
+import { type Context, type OpenSource, takeCredits } from '../context.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Range } from '../runs/runs.ts';
 import { beginningMs, betweenStreamsMs, budgetOf, type Foreseen, paceOf, runsAtWork } from './forecast-rows.ts';
@@ -22,11 +18,23 @@ export type Question =
 
 export interface Given {
   readonly ctx: Context;
-  readonly desk: Desk;
-  readonly catalog: Catalog;
-  readonly limits: Readonly<Partial<Record<SourceName, Limits>>>;
-  /** Whether credits may be used to count what there is. */
+  /** Whether credits may be used to count what the sources hold. */
   readonly counts: boolean;
+}
+
+/** What a forecast collects while it is made. */
+export interface Planning {
+  readonly ctx: Context;
+  readonly nowMs: Ms;
+  /** Whether a source may be asked, for credits. */
+  readonly counts: boolean;
+  /** The requests of the forecast itself, and their cost. */
+  readonly counted: { what: string; credits: number }[];
+  readonly assumed: Set<string>;
+  /** Something that matters is unknown. */
+  unknown: boolean;
+  /** The fastest reply so far. The first reply waits for a connection, a count for the source. */
+  latencyMs: number | undefined;
 }
 
 export interface Planned extends Omit<Foreseen, 'streams'> {
@@ -59,77 +67,44 @@ const assumedLatencyMs = 300;
 const lately = 6 * 3_600_000;
 /** From one stream to the next: a job ends, another one is taken up. */
 const assumedBetweenMs = 100;
-/** The catalog is not waited for longer; see context.ts. */
-const longestWaitMs = 60_000;
 const timeoutMs = 30_000;
 
-export async function plan(question: Question, given: Given): Promise<Planned> {
-  const { ctx, desk, counts } = given;
+export async function plan(question: Question, { ctx, counts }: Given): Promise<Planned> {
   const nowMs = ctx.clock.now();
   const planning: Planning = {
-    ctx,
-    nowMs,
-    counts,
-    desk,
+    ...{ ctx, nowMs, counts },
     counted: [],
     assumed: new Set(),
     unknown: false,
     latencyMs: undefined,
   };
-  const parts = await partsOf(planning, question, given);
-  // They are no run's.
-  const counted = ctx.helpdesk.send.takeCredits() + ctx.books.send.takeCredits();
+  const parts = new Map<OpenSource, readonly Part[]>();
+  for (const source of ctx.sources.values()) parts.set(source, await source.declaration.forecast(planning, question));
+  // No run paid for these credits.
+  const counted = takeCredits(ctx);
   const others = await runsAtWork(ctx.pg, ctx.account);
   if (others.length > 0)
     planning.assumed.add(`run ${others.join(', ')} is at work as well: what it takes comes on top`);
   planning.assumed.add('nothing more changes meanwhile, and no request fails');
   const timed: Timed[] = [];
-  let waits: readonly number[] = [];
-  for (const source of ['helpdesk', 'books'] as const) {
-    if (parts[source].length === 0) continue;
-    const limits = given.limits[source];
-    if (limits === undefined) continue;
-    const pace = await paceFor(
-      planning,
-      source,
-      limits,
-      source === 'helpdesk' ? (planning.latencyMs ?? 0) : ctx.books.send.latencyMs(),
-    );
+  const waits: number[] = [];
+  for (const [source, unstored] of parts) {
+    if (unstored.length === 0) continue;
+    const pace = await paceFor(planning, source);
     const { storeMs } = pace;
-    const stored = parts[source].map(part => ({ ...part, storeMs: storeMs ?? part.storeMs }));
+    const stored = unstored.map(part => ({ ...part, storeMs: storeMs ?? part.storeMs }));
     const timing = timeOf(stored, pace, nowMs);
     timed.push(...timing.parts);
-    if (source === 'helpdesk') ({ waits } = timing);
+    // A deferred run holds up no fresh change.
+    if (source.longestWaitMs === undefined) waits.push(...timing.waits);
   }
   return told(question, planning, { timed, waits, counted });
 }
 
-async function partsOf(
-  planning: Planning,
-  question: Question,
-  { catalog }: Given,
-): Promise<Record<SourceName, readonly Part[]>> {
-  const { streams: names } = question;
-  if (question.kind === 'sweep') return { helpdesk: await partsOfSweep(planning, names), books: [] };
-  if (question.kind === 'verify') {
-    const { sample } = question;
-    const isDesk = names.includes('tickets');
-    return {
-      helpdesk: isDesk ? await partsOfVerify(planning, sample) : [],
-      books: await partsOfVerifyBooks(planning, catalog, { names, sample }),
-    };
-  }
-  const range = question.kind === 'backfill' ? question.range : undefined;
-  const isSync = range === undefined;
-  const again = range?.again ?? false;
-  return {
-    helpdesk: range ? await partsOfBackfill(planning, names, range) : await partsOfSync(planning, names),
-    books: await partsOfBooks(planning, catalog, { names, isSync, again }),
-  };
-}
-
 /** The ledger as it stands, and as fast as the source has been. */
-async function paceFor({ ctx, nowMs, assumed }: Planning, source: SourceName, limits: Limits, seenMs: number) {
+async function paceFor({ ctx, nowMs, assumed }: Planning, open: OpenSource) {
+  const { name: source, limits, longestWaitMs } = open;
+  const seenMs = open.send.latencyMs();
   const key = { account: ctx.account, source };
   const state: State = { ...empty, ...(await budgetOf(ctx.pg, key)) };
   const since = new Date(nowMs - lately);
@@ -145,7 +120,7 @@ async function paceFor({ ctx, nowMs, assumed }: Planning, source: SourceName, li
   const beginMs = await beginningMs(ctx.pg, ctx.account, { since, perCreditMs: latencyMs + (storeMs ?? 0) });
   const others = Math.max(0, ...state.others.map(([, credits]) => credits));
   if (others > 0) assumed.add(`others go on to use ${count(others, 'credit')} a period (${source})`);
-  const rules = source === 'books' ? { ...limits, evenly: false, timeoutMs, longestWaitMs } : { ...limits, timeoutMs };
+  const rules = { ...limits, timeoutMs, ...(longestWaitMs !== undefined && { longestWaitMs }) };
   return { state, rules, latencyMs, betweenMs, storeMs, beginMs };
 }
 

@@ -4,8 +4,8 @@
  */
 import type { z } from 'zod';
 
-/** The services that are mirrored. */
-export type SourceName = 'helpdesk' | 'books';
+/** The name of a source: `helpdesk`. */
+export type SourceName = string;
 
 export interface Request<T> {
   /** GET unless told. */

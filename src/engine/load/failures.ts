@@ -1,12 +1,9 @@
 /** What is written down of a request by id that failed. */
-import type { Context } from '../../app/context.ts';
+
 import { keepBooks, noCounts } from '../commit/commit.ts';
+import { type Context, takeCredits } from '../context.ts';
 import { transaction } from '../database/pool.ts';
 import type { Claim } from '../runs/claims.ts';
-
-/** Credits that no page accounts for yet: a job reads from one of the sources. */
-export const takeCredits = ({ helpdesk, books }: Context): number =>
-  helpdesk.send.takeCredits() + books.send.takeCredits();
 
 /** A request by id that failed stops nobody: it is due again later. One for what is gone is over. */
 export async function noteFailure(

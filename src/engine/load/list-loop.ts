@@ -3,7 +3,6 @@
  * is read (which request comes next, what is proven) is the stream's own, pure, in reading/.
  */
 
-import type { Context } from '../../app/context.ts';
 import { ClockMoved, Gone, Retry } from '../../errors.ts';
 import { farFuture } from '../../sources/helpdesk/messages/waiting.ts';
 import { knownCuts } from '../../sources/helpdesk/partitions.ts';
@@ -20,6 +19,7 @@ import {
   writeBatch,
 } from '../commit/commit.ts';
 import { dueRejects, openSince } from '../commit/rejects.ts';
+import { type Context, type OpenSource, sourceOf, takeCredits } from '../context.ts';
 import { nextHole, readPosition } from '../coverage/coverage.ts';
 import { copiesDiffer, hasRipe, settleCrowds, takenBack } from '../coverage/ties.ts';
 import { type Client, transaction } from '../database/pool.ts';
@@ -121,7 +121,7 @@ async function readTakenBack<T extends Row>(
   stream: ListStream<T>,
   asOf: Ms,
 ): Promise<string[]> {
-  const knownMs = asOf - ctx.helpdesk.lookbackMs;
+  const knownMs = asOf - sourceOf(ctx, stream.source).lookbackMs;
   if (await hasRipe(ctx.pg, claim, knownMs)) await takeBack(ctx, claim, knownMs);
   const holes: string[] = [];
   const parts = await takenBack(ctx.pg, claim);
@@ -135,7 +135,7 @@ async function readTakenBack<T extends Row>(
 
 async function takeBack(ctx: Context, claim: Claim, knownMs: Ms): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs: knownMs };
-  const credits = ctx.helpdesk.send.takeCredits();
+  const credits = takeCredits(ctx);
   await transaction(ctx.pg, async client => {
     await keepBooks(client, claim, at, { counts: { ...noCounts(), credits }, rejects: [], stored: [], drift: [] });
     await settleCrowds(client, claim, knownMs, new Date(at.nowMs));
@@ -150,7 +150,7 @@ async function readPart<T extends Row>(
   list: string,
   { fromMs, untilMs, firstLoad = false, walk }: Part,
 ): Promise<{ holes: string[]; asOf: Ms }> {
-  const { lookbackMs } = ctx.helpdesk;
+  const { lookbackMs } = sourceOf(ctx, stream.source);
   const { type: types } = stream.enumerations;
   const cuts = types && (await knownCuts(ctx.pg, claim, types));
   const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad, walk, until: untilMs, cuts });
@@ -174,7 +174,7 @@ async function readPart<T extends Row>(
       // What a count takes in that is not of the list's own order has partly been seen.
       const expected = reply.total === undefined || ask.order ? undefined : seen + reply.total;
       const redundant = list === stream.lists[0].name ? shownFirst(stream, reply.records, told) : [];
-      const credits = ctx.helpdesk.send.takeCredits();
+      const credits = takeCredits(ctx);
       const page = { list, proof, redundant, expected, until: untilMs, credits };
       const batch = commits.idle ? listBatch(stream, ask, reply) : batchBehind(before, stream, ask, reply);
       // What both show and not alike is stored in its order.
@@ -223,9 +223,10 @@ export async function requestPage<T extends Row>(
   list: string,
   ask: Ask,
 ): Promise<Reply<T>> {
+  const { send } = sourceOf(ctx, stream.source);
   const cannotBeAskedFor = ({ id }: Unreadable) => id === undefined || stream.get === undefined;
   for (let tries = 1; ; tries++) {
-    const reply = await ctx.helpdesk.send(stream.request(list, ask), { lane: laneOf(claim), signal: ctx.signal });
+    const reply = await send(stream.request(list, ask), { lane: laneOf(claim), signal: ctx.signal });
     if (tries === mostTries || !reply.unreadable.some(cannotBeAskedFor)) return reply;
     await commitRecords(ctx, claim, stream, reply, listBatch(stream, ask, reply), {}, cannotBeAskedFor);
   }
@@ -244,7 +245,7 @@ export async function commitRecords<T extends Row>(
   {
     more,
     turn,
-    credits = ctx.helpdesk.send.takeCredits(),
+    credits = takeCredits(ctx),
     ...books
   }: Pick<Bookkeeping, 'list' | 'proof' | 'redundant' | 'expected' | 'until'> & {
     /** What follows from the rows, in their transaction; done again where that is made again. `stored`: their ids. */
@@ -255,7 +256,8 @@ export async function commitRecords<T extends Row>(
   },
   passedOver: (unreadable: Unreadable) => boolean = () => false,
 ): Promise<void> {
-  const sourceMs = reply.clockMovedMs === undefined ? ctx.helpdesk.send.sourceNow() : undefined;
+  const source = sourceOf(ctx, stream.source);
+  const sourceMs = reply.clockMovedMs === undefined ? source.send.sourceNow() : undefined;
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply), sourceMs };
   const unreadable = reply.unreadable.filter(one => !passedOver(one)).map(one => rejectOf(one, batch));
   const clockMoved = reply.clockMovedMs === undefined ? undefined : spanOf(reply.clockMovedMs);
@@ -277,8 +279,8 @@ export async function commitRecords<T extends Row>(
         client,
         ids.filter(id => !failed.has(id)),
       );
-    if (isLate(ctx, reply))
-      await suspectLate(client, claim, ids, { asOfMs: reply.asOf, lookbackMs: ctx.helpdesk.lookbackMs });
+    if (isLate(source, reply))
+      await suspectLate(client, claim, ids, { asOfMs: reply.asOf, lookbackMs: source.lookbackMs });
     await keepBooks(client, claim, at, {
       counts: {
         ...counts,
@@ -298,7 +300,7 @@ export async function commitRecords<T extends Row>(
       ...(clockMoved === undefined ? books : {}),
     });
   });
-  if (stream.name === 'tickets') ctx.helpdesk.stored.ring();
+  source.stored.ring();
   // What a reading has proven is as of one clock, so it ends here.
   if (clockMoved !== undefined) throw new ClockMoved(clockMoved);
 }
@@ -312,8 +314,7 @@ function spanOf(ms: Ms): string {
 
 /** Whoever was suspended with a page in hand may have missed what became of its rows. */
 const lateMs = 10_000;
-const isLate = ({ helpdesk }: Context, { asOf }: { asOf: Ms }): boolean =>
-  (helpdesk.send.sourceNow() ?? asOf) - asOf > lateMs;
+const isLate = ({ send }: OpenSource, { asOf }: { asOf: Ms }): boolean => (send.sourceNow() ?? asOf) - asOf > lateMs;
 
 /** What was rejected, now or earlier, is asked for by id; it may have been a slip of that one reply. */
 async function askAgain<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<void> {
@@ -322,7 +323,7 @@ async function askAgain<T extends Row>(ctx: Context, claim: Claim, stream: ListS
   for (const id of await dueRejects(ctx.pg, claim, new Date(ctx.clock.now()))) {
     ctx.signal.throwIfAborted();
     try {
-      const reply = await ctx.helpdesk.send(get(id), { lane: laneOf(claim), signal: ctx.signal });
+      const reply = await sourceOf(ctx, stream.source).send(get(id), { lane: laneOf(claim), signal: ctx.signal });
       await commitRecords(ctx, claim, stream, reply, singleBatch(stream, reply), {});
     } catch (error) {
       if (error instanceof Gone) await noteFailure(ctx, claim, { stored: [id] });

@@ -3,12 +3,13 @@
  * goes through the merge like everything else, so that it goes over nothing that is newer; no position moves with it. What a
  * sweep has not found since then becomes a suspect: it is shown again, and was said to be checked.
  */
-import type { Context } from '../../app/context.ts';
+
 import { membersOf, writeDetail } from '../../sources/helpdesk/messages/detail.ts';
 import { lockMessages } from '../../sources/helpdesk/messages/waiting.ts';
 import type { DetailStream, ListStream, Row, Stream } from '../../sources/source.ts';
 import { type Batch, type Care, type Moment, type Writer, withCare, writeBatch } from '../commit/commit.ts';
 import { clearReject, lockReject, type StoredReject } from '../commit/rejects.ts';
+import type { Context } from '../context.ts';
 import { type Client, isOfRecord } from '../database/pool.ts';
 import { suspectLate } from '../deletions/candidates.ts';
 import { check, isObject, type Reply } from '../http/request.ts';

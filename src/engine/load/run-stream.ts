@@ -1,10 +1,10 @@
 /** One stream of one run, from taking it up to the last word about it: the body of every job that reads a stream. */
 
-import type { Context, JobContext } from '../../app/context.ts';
 import { awaySaid, Busy, ClockMoved, FencedOff, Interrupted, isAway, Paused, StreamFailed } from '../../errors.ts';
+import type { Stream, StreamJobs } from '../../sources/source.ts';
+import { type Context, type JobContext, takeCredits } from '../context.ts';
 import { untilBack } from '../outage.ts';
 import { type Claim, finish, finishUntaken, release, takeUp, type Work } from '../runs/claims.ts';
-import { takeCredits } from './failures.ts';
 import type { Outcome } from './list-loop.ts';
 
 /** How often the database is looked for while it is away. */
@@ -70,4 +70,11 @@ async function once(ctx: JobContext, work: Work, { read, isDone }: Reads): Promi
   }
   await finish(pg, claim, time(), { ...outcome, credits: credits() });
   if (outcome.error !== undefined) throw new StreamFailed(work.stream, outcome.error);
+}
+
+/** Throws if the stream cannot do this: a job of another version. */
+export function readsOf({ name, jobs }: Stream, kind: keyof StreamJobs): Reads {
+  const reads = jobs[kind];
+  if (reads === undefined) throw new Error(`stream ${name} has no ${kind}`);
+  return reads;
 }

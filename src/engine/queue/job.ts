@@ -1,6 +1,6 @@
 /** What a job is: a name, the shape of its payload, and what it does. One file each in jobs/. */
 import type { z } from 'zod';
-import type { JobContext } from '../../app/context.ts';
+import type { JobContext } from '../context.ts';
 
 export interface JobDefinition<T> {
   readonly name: string;

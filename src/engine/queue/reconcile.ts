@@ -4,14 +4,10 @@
  * whoever is at work on what people have paused or canceled is stopped.
  */
 
-import type { Context } from '../../app/context.ts';
 import { awaySaid, FencedOff, Paused } from '../../errors.ts';
-import { dueVolumes, nextVolumes } from '../../sources/books/volume-rows.ts';
-import { firstWaiting, isRipe } from '../../sources/helpdesk/messages/waiting.ts';
-import { streams } from '../../sources/index.ts';
-import { dueRejects } from '../commit/rejects.ts';
+import type { Stream } from '../../sources/source.ts';
+import type { Context, OpenSource } from '../context.ts';
 import { transaction } from '../database/pool.ts';
-import type { SourceName } from '../http/request.ts';
 import { untilBack } from '../outage.ts';
 import { heldBy, release, stopped } from '../runs/claims.ts';
 import { notPaused } from '../runs/pauses.ts';
@@ -28,7 +24,8 @@ export async function tend(ctx: Context, queue: JobQueue, me: { worker: number; 
   for (const claim of held.filter(({ job }) => !me.jobs.has(job))) await release(ctx.pg, claim, 0);
   for (const { run, stream, kind, token } of await waitingWork(ctx.pg, ctx.account, me.worker)) {
     // The token makes the name of a job that is delivered anew a new one: a failed one keeps its name in the failed set.
-    await queue.add(jobFor(stream, kind), `run-${run}-${stream}-${token}`, { account: ctx.account, run, stream });
+    const known = ctx.streams.find(({ name }) => name === stream);
+    await queue.add(jobFor(known, kind), `run-${run}-${stream}-${token}`, { account: ctx.account, run, stream });
   }
 }
 
@@ -47,27 +44,10 @@ async function stopWhatMayNotGoOn(ctx: Context, jobs: Jobs): Promise<void> {
   }
 }
 
-/** Kinds of run that do something else with a stream than read what is new of it. */
-const jobOfKind: Partial<Record<RunKind, string>> = {
-  sweep: 'sweep-stream',
-  verify: 'verify-stream',
-};
-
-function jobFor(name: string, kind: RunKind): string {
-  const own = jobOfKind[kind];
-  if (own !== undefined) return own;
-  const stream = streams.find(one => one.name === name);
-  if (kind === 'audit') return stream?.source === 'books' ? 'audit-books' : 'audit-tickets';
-  switch (stream?.kind) {
-    case 'detail':
-      return 'hydrate-messages';
-    case 'volumes':
-      return 'hydrate-volumes';
-    case 'shelves':
-      return 'read-shelves';
-    default:
-      return kind === 'backfill' ? 'backfill-stream' : 'sync-stream';
-  }
+/** The job that does the work of a run of this kind on a stream. */
+function jobFor(stream: Stream | undefined, kind: RunKind): string {
+  if (kind === 'sweep' || kind === 'verify' || kind === 'audit') return `${kind}-stream`;
+  return kind === 'backfill' && stream?.jobs.backfill !== undefined ? 'backfill-stream' : 'sync-stream';
 }
 
 /** After a failure it is not tried at once: the source may be down for hours. */
@@ -79,14 +59,11 @@ const restMs = 60_000;
  * minutes, and whenever somebody has asked for a run that reads the same.
  */
 export async function openWaiting(ctx: Context, opener: number): Promise<void> {
-  for (const [source, stream, waits] of [
-    ['helpdesk', 'messages', messagesWait],
-    ['books', 'volumes', volumesWait],
-  ] as const) {
-    if (!ctx.sources.has(source)) continue;
+  for (const { name: stream, source, isDue } of ctx.streams) {
+    if (isDue === undefined || !ctx.sources.has(source)) continue;
     const key = { account: ctx.account, stream };
     const now = new Date(ctx.clock.now());
-    if (!(await waits(ctx, key))) continue;
+    if (!(await isDue(ctx))) continue;
     await transaction(ctx.pg, async client => {
       await lockAccount(client, ctx.account);
       if ((await notPaused(client, ctx.account, [stream])).length === 0) return;
@@ -95,29 +72,19 @@ export async function openWaiting(ctx: Context, opener: number): Promise<void> {
       await openRun(client, { account: ctx.account, kind: 'hydrate', streams: [stream], opener }, now);
     });
   }
-  for (const source of ctx.sources) await openAudit(ctx, source, opener);
-  if (ctx.sources.has('books')) await wake(ctx, opener);
+  for (const source of ctx.sources.values()) await openAudit(ctx, source, opener);
+  if ([...ctx.sources.values()].some(({ longestWaitMs }) => longestWaitMs !== undefined)) await wake(ctx, opener);
 }
 
 /** So often at most an audit is begun. */
 const auditMs = 3_600_000;
 
-/** What an audit of a source is a run of, and what it reads besides. */
-const audited: Readonly<Record<SourceName, { streams: readonly string[]; beside: readonly string[] }>> = {
-  helpdesk: { streams: ['tickets'], beside: ['messages'] },
-  books: { streams: ['shelves', 'volumes'], beside: [] },
-};
-
-const isAuditWanted: Readonly<Record<SourceName, (ctx: Context) => boolean>> = {
-  helpdesk: ({ helpdesk: { audit } }) => audit.ticketsPerHour > 0 || audit.messagesAgeMs !== undefined,
-  books: ({ books }) => books.auditVolumesPerHour > 0,
-};
-
 /** Credits that nobody wants buy certainty: not while anything else is to be read of the source. */
-async function openAudit(ctx: Context, source: SourceName, opener: number): Promise<void> {
-  if (!isAuditWanted[source](ctx)) return;
-  const key = { account: ctx.account, source };
-  const { streams, beside } = audited[source];
+async function openAudit(ctx: Context, source: OpenSource, opener: number): Promise<void> {
+  const { audit } = source.declaration;
+  if (!audit?.isWanted(source)) return;
+  const key = { account: ctx.account, source: source.name, audit };
+  const { streams, beside } = audit;
   const now = new Date(ctx.clock.now());
   const since = new Date(now.getTime() - auditMs);
   if (!(await isAuditDue(ctx.pg, key, since, now))) return;
@@ -128,23 +95,6 @@ async function openAudit(ctx: Context, source: SourceName, opener: number): Prom
     if (await isAuditDue(client, key, since, now))
       await openRun(client, { account: ctx.account, kind: 'audit', streams, opener }, now);
   });
-}
-
-type Key = { account: string; stream: string };
-
-async function messagesWait(ctx: Context, key: Key): Promise<boolean> {
-  const nowMs = ctx.clock.now();
-  const sourceMs = ctx.helpdesk.send.sourceNow() ?? nowMs;
-  const when = { ripeMs: sourceMs, futureMs: sourceMs + ctx.helpdesk.lookbackMs, startedMs: nowMs, namesMs: 0 };
-  const first = await firstWaiting(ctx.pg, key, when);
-  return isRipe(first, when) || (await dueRejects(ctx.pg, key, new Date(nowMs))).length > 0;
-}
-
-async function volumesWait(ctx: Context, key: Key): Promise<boolean> {
-  const nowMs = ctx.clock.now();
-  const beforeMs = (ctx.books.send.sourceNow() ?? nowMs) - ctx.books.volumeAgeMs;
-  const waiting = await nextVolumes(ctx.pg, key, { beforeMs, startedMs: nowMs }, 1);
-  return waiting.length > 0 || (await dueVolumes(ctx.pg, key, new Date(nowMs))).length > 0;
 }
 
 async function wake(ctx: Context, opener: number): Promise<void> {

@@ -5,9 +5,8 @@
  */
 import { createTask, parse, type ScheduledTask, setLogger } from 'node-cron';
 import type { Times } from '../../app/config.ts';
-import type { Context } from '../../app/context.ts';
-import { streams } from '../../sources/index.ts';
-import type { SourceName } from '../http/request.ts';
+import type { Stream } from '../../sources/source.ts';
+import type { Context } from '../context.ts';
 import { claimSlot, lastSlot, type Plan } from '../runs/slots.ts';
 
 const minuteMs = 60_000;
@@ -18,35 +17,23 @@ const longestMs = 32 * 24 * 60 * minuteMs;
 const putBackMs = [hourMs, hourMs / 2, 2 * hourMs];
 
 /**
- * What is read when: each stream says whether it is among the `fresh` ones, the top of what moves, and the `nightly` ones.
- * The night also sweeps what is due, and asks for the names that are, since nothing announces deletions, edits and renames.
- * What is asked for by id follows by itself (see openWaiting in tend.ts).
+ * The plans. Each stream declares the schedules that read it. The nightly plan also sweeps what is due and fetches the
+ * names that are due, because no source announces deletions, edits and renames. Details follow on their own: see
+ * openWaiting in reconcile.ts.
  */
-const plans: Record<'nightly' | 'fresh', Omit<Plan, 'streams'> & { schedule: 'nightly' | 'fresh' }> = {
-  nightly: {
-    schedule: 'nightly',
-    kind: 'nightly',
-    unless: ['nightly'],
-    sweeps: ['customers', 'tickets'],
-    names: 'messages',
-  },
+const plans: Record<'nightly' | 'fresh', Pick<Plan, 'kind' | 'unless'> & { schedule: 'nightly' | 'fresh' }> = {
+  nightly: { schedule: 'nightly', kind: 'nightly', unless: ['nightly'] },
   fresh: { schedule: 'fresh', kind: 'fresh', unless: ['sync', 'fresh', 'nightly'] },
 };
 
-const allSources: ReadonlySet<SourceName> = new Set(streams.map(({ source }) => source));
-
-/** With the streams of these sources, in the order in which slots of one time are taken. */
-export function plansFor(sources: ReadonlySet<SourceName> = allSources): (Plan & { schedule: keyof typeof plans })[] {
+/** The plans with the streams that each one reads, in the order in which slots of one time are taken. */
+export function plansFor(streams: readonly Stream[]): (Plan & { schedule: keyof typeof plans })[] {
   return Object.values(plans).map(plan => {
-    const has = (name: string | undefined) => streams.some(one => one.name === name && sources.has(one.source));
-    const { sweeps, names, ...rest } = plan;
-    const read = streams.filter(one => sources.has(one.source) && one.schedule.includes(plan.schedule));
-    return {
-      ...rest,
-      streams: read.map(({ name }) => name),
-      ...(sweeps !== undefined && { sweeps: sweeps.filter(has) }),
-      ...(names !== undefined && has(names) && { names }),
-    };
+    const read = streams.filter(one => one.schedule.includes(plan.schedule)).map(({ name }) => name);
+    if (plan.schedule !== 'nightly') return { ...plan, streams: read };
+    const sweeps = streams.filter(({ jobs }) => jobs.sweep !== undefined).map(({ name }) => name);
+    const names = streams.find(({ nightlyDetails }) => nightlyDetails)?.name;
+    return { ...plan, streams: read, sweeps, ...(names !== undefined && { names }) };
   });
 }
 
@@ -64,9 +51,9 @@ export interface Timetable {
 }
 
 /** In the order in which slots of one time are taken: once a nightly run has been opened, a fresh one need not be. */
-export function timetables(times: Times, sources?: ReadonlySet<SourceName>, ring: () => void = () => {}): Timetable[] {
+export function timetables(times: Times, streams: readonly Stream[], ring: () => void = () => {}): Timetable[] {
   setLogger(silent);
-  return plansFor(sources)
+  return plansFor(streams)
     .map(plan => ({ plan, expression: times[plan.schedule] }))
     .filter(({ plan, expression }) => expression !== '' && plan.streams.length > 0)
     .map(({ plan, expression }) => {
@@ -137,7 +124,11 @@ export interface Schedule extends AsyncDisposable {
 
 /** `ring` is called when a slot may be due; `opener` is the number of this process in sync.workers. */
 export function keepSchedule(ctx: Context, times: Times, opener: number, ring: () => void): Schedule {
-  const all = timetables(times, ctx.sources, ring);
+  const all = timetables(
+    times,
+    ctx.streams.filter(({ source }) => ctx.sources.has(source)),
+    ring,
+  );
   /** Up to when slots have been looked for, so that each time is looked at once. */
   const lookedMs = new Map<Timetable, number>();
   for (const { task } of all) void task.start();

@@ -3,7 +3,6 @@
  * about the work; the queue only has to know whether the job is to be delivered again, and when.
  */
 import { DelayedError, UnrecoverableError, WaitingError } from 'bullmq';
-import type { Context } from '../../app/context.ts';
 import {
   awaySaid,
   Busy,
@@ -16,7 +15,7 @@ import {
   ShelfdeskError,
   StreamFailed,
 } from '../../errors.ts';
-import { streams } from '../../sources/index.ts';
+import { apart, type Context } from '../context.ts';
 import type { SourceName } from '../http/request.ts';
 import { untilBack } from '../outage.ts';
 import { type Claim, failUntaken } from '../runs/claims.ts';
@@ -99,11 +98,9 @@ export function work(
   ): Promise<void> {
     const definition = byName.get(job.name);
     if (definition === undefined) throw new Error(`this version of Shelfdesk knows no job ${job.name}`);
-    const source = streams.find(({ name }) => name === job.data.stream)?.source;
+    const source = ctx.streams.find(({ name }) => name === job.data.stream)?.source;
     if (source !== undefined && !ctx.sources.has(source)) throw notConfigured(source);
-    const helpdesk = { ...ctx.helpdesk, send: ctx.helpdesk.send.apart() };
-    const books = { ...ctx.books, send: ctx.books.send.apart() };
-    await definition.run({ ...ctx, ...own, helpdesk, books, claimant: { worker, job: id } }, job.data);
+    await definition.run({ ...ctx, ...own, sources: apart(ctx.sources), claimant: { worker, job: id } }, job.data);
   }
 
   /** Throws what BullMQ understands; where it returns, the job is done. */

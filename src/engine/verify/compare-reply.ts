@@ -3,7 +3,7 @@
  * asked for, makes them equal. It knows no source: a `Subject` tells how the source's rows stand beside a reply and what a
  * difference of theirs means.
  */
-import type { Context } from '../../app/context.ts';
+
 import type { Row } from '../../sources/source.ts';
 import {
   add,
@@ -20,6 +20,7 @@ import {
   writeBatch,
 } from '../commit/commit.ts';
 import { type Reject, settleRejects } from '../commit/rejects.ts';
+import type { Context } from '../context.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import type { Reply } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';

@@ -1,6 +1,7 @@
 /** Comparisons with the source: what is compared, how our rows stand beside it, and what is written down of it. */
 import type pg from 'pg';
 import { buryTicket } from '../../sources/helpdesk/messages/waiting.ts';
+import type { Audit } from '../../sources/source.ts';
 import { isAhead, keepChanges } from '../commit/merge.ts';
 import type { Client } from '../database/pool.ts';
 import type { SourceName } from '../http/request.ts';
@@ -127,40 +128,39 @@ export async function oldestMessages(db: Queryable, account: string, beforeMs: M
   return rows.map(({ id }) => id);
 }
 
-/** Whether a run other than audits wants anything of this source; of the catalog, also whether a volume waits to be read. */
-export async function othersWant(db: Queryable, account: string, source: SourceName): Promise<boolean> {
+/** Whether a run other than an audit needs the source. `beside`: SQL, $1 the account, for work that no run shows. */
+export async function othersWant(
+  db: Queryable,
+  account: string,
+  source: SourceName,
+  beside = 'select where false',
+): Promise<boolean> {
   const { rows } = await db.query<{ want: boolean }>(
     `select exists (
        select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id join sync.streams k using (stream)
        where r.account_id = $1 and r.state = 'running' and r.kind <> 'audit' and k.source = $2
          and (s.state = 'running' or s.state = 'waiting' and not sync.is_paused(s.account_id, s.stream)))
-       or ($2 = 'books' and exists (select from sync.waiting_volumes w where w.account_id = $1 and not w.rejected)) as want`,
+       or exists (${beside}) as want`,
     [account, source],
   );
   return rows[0]!.want;
 }
 
-/** SQL: whether anything of the source is here to be audited; $1 the account. */
-const isThere: Readonly<Record<SourceName, string>> = {
-  helpdesk: 'select from helpdesk.tickets t where t.account_id = $1 and t._messages_as_of is not null',
-  books: 'select from books.volumes v where v.account_id = $1 and v._checked_at is not null',
-};
-
 /** Whether there is something to audit, nothing else to be done, and no audit has begun since then. */
 export async function isAuditDue(
   db: Queryable,
-  { account, source }: { account: string; source: SourceName },
+  { account, source, audit }: { account: string; source: SourceName; audit: Audit },
   since: Date,
   now: Date,
 ): Promise<boolean> {
-  if (await othersWant(db, account, source)) return false;
+  if (await othersWant(db, account, source, audit.othersWant)) return false;
   const { rows } = await db.query<{ due: boolean }>(
     `select not exists (
          select from sync.stored_runs r
          where r.account_id = $1 and r.kind = 'audit' and (r.state = 'running' or r.started_at > $2 and r.started_at <= $3)
            and exists (
              select from sync.stored_run_streams s join sync.streams k using (stream) where s.run_id = r.id and k.source = $4))
-       and exists (${isThere[source]}) as due`,
+       and exists (${audit.isThere}) as due`,
     [account, since, now, source],
   );
   return rows[0]!.due;

@@ -4,13 +4,15 @@
  */
 
 import type { Config, Fleet, SettingsLook } from '../../app/config.ts';
-import { type Context, openContext, openLog, openWarehouse, type Warehouse } from '../../app/context.ts';
+import { openContext, openLog, openWarehouse, type Warehouse } from '../../app/context.ts';
 import type { Clock } from '../../clock.ts';
+import type { Context } from '../../engine/context.ts';
 import { lookAtServer, reach, type ServerFacts } from '../../engine/database/server.ts';
 import type { Reply } from '../../engine/http/request.ts';
 import { type OpenQueue, openQueues, type Queues } from '../../engine/queue/queue.ts';
 import { lookAtRedis, type RedisFacts } from '../../engine/queue/redis.ts';
 import { listTickets, paging } from '../../sources/helpdesk/endpoints.ts';
+import { helpdeskOf } from '../../sources/helpdesk/open.ts';
 import type { Ticket } from '../../sources/helpdesk/records.ts';
 import { queueName } from './doctor-state.ts';
 
@@ -102,13 +104,13 @@ export function giveAccount(given: Given, config: Config, stack: AsyncDisposable
       return stack.use((await given.queues()).open(name ?? account));
     }),
     oldest: once(async () => {
-      const { helpdesk } = await ctx();
+      const { send } = helpdeskOf(await ctx());
       const request = listTickets({ sort: 'updated_at', page: 1, per_page: paging.perPage });
-      return helpdesk.send(request, { lane: 'interactive', signal, tries: 1 });
+      return send(request, { lane: 'interactive', signal, tries: 1 });
     }),
     used() {
-      used.helpdesk += opened?.helpdesk.send.takeCredits() ?? 0;
-      used.books += opened?.books.send.takeCredits() ?? 0;
+      used.helpdesk += opened?.sources.get('helpdesk')?.send.takeCredits() ?? 0;
+      used.books += opened?.sources.get('books')?.send.takeCredits() ?? 0;
       return { ...used };
     },
   };

@@ -2,7 +2,7 @@
 import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
-import { streams as declared } from '../../sources/index.ts';
+import { streams as declared, streamsOf } from '../../sources/index.ts';
 import { allAccounts, type Served } from '../known-accounts.ts';
 import { timeLeft } from '../time-left.ts';
 import type { Role } from './auth.ts';
@@ -50,7 +50,7 @@ export function makePages({
     const before = slots.get(account);
     if (before !== undefined && nowMs < before.untilMs) return before.next;
     const { schedule: times } = one.config;
-    const next = timetables(times, one.sources).map(timetable => ({
+    const next = timetables(times, streamsOf(one.sources)).map(timetable => ({
       schedule: timetable.plan.schedule,
       cron: timetable.expression,
       timeZone: times.timeZone,

@@ -24,6 +24,7 @@ import { completeThrough, isReadBeside, type Standing, standingOf } from '../../
 import { Gone, Retry } from '../../errors.ts';
 import { nobody } from '../../privacy/redact.ts';
 import type { Row, ShelfStream, VolumeStream } from '../source.ts';
+import { booksOf } from './open.ts';
 import { doubtOf, fewTries, type Job, latest, readOne, readVolumes, storeShelf, type Told } from './read-shelf.ts';
 import { buryShelf, membersOf, noteReading, type Reading, type ShelfKey, shelve } from './shelf-rows.ts';
 import { lastWritten } from './verify-rows.ts';
@@ -53,7 +54,7 @@ function subjectOf(
   const key = { account: claim.account, stream };
   return {
     stream,
-    takeCredits: () => ctx.books.send.takeCredits(),
+    takeCredits: () => booksOf(ctx).send.takeCredits(),
     standing: (client, ids, lock) => standingOf(client, key, ids, { askedMs, asOfMs, lock }),
     async judge(client, ids, standing) {
       const isRead = ids.length > 0 && (await isReadBeside(client, key, askedMs));
@@ -76,7 +77,7 @@ export async function examineVolume(look: Look, { volumes }: Catalog, id: string
   const askedMs = ctx.clock.now();
   let reply: Reply<Row>;
   try {
-    reply = await ctx.books.send(volumes.request(id), options(look));
+    reply = await booksOf(ctx).send(volumes.request(id), options(look));
   } catch (error) {
     if (!(error instanceof Gone || error instanceof Retry)) throw error;
     return unread;
@@ -220,7 +221,7 @@ export async function examineShelfGone(look: Look, { shelves }: Catalog, key: Sh
   let asOfMs = Number.NaN;
   for (let tries = 0; tries < 2; tries++) {
     try {
-      await ctx.books.send(shelves.get(key.owner, key.shelf), options(look));
+      await booksOf(ctx).send(shelves.get(key.owner, key.shelf), options(look));
       return false;
     } catch (error) {
       if (!(error instanceof Gone || error instanceof Retry)) throw error;
@@ -247,7 +248,7 @@ export function noteShelfGone(
     {
       stream: 'shelves',
       id: record,
-      takeCredits: () => ctx.books.send.takeCredits(),
+      takeCredits: () => booksOf(ctx).send.takeCredits(),
       standing: async client => (await standing(client)).get(record),
       isBelieved: async client => !(await isReadBeside(client, { account, stream: 'shelves' }, askedMs)),
       async bury(client, at) {

@@ -2,12 +2,14 @@
  * What reading the catalog will take. The list of an owner's shelves costs one request and tells which of them changed; how
  * a shelf is read, and whether it is, is decided as it will be.
  */
-import type { Context } from '../../app/context.ts';
+
+import type { Context } from '../../engine/context.ts';
+import type { Planning } from '../../engine/forecast/plan.ts';
 import type { Asked, Part } from '../../engine/forecast/plan-time.ts';
 import { readShelf } from '../../engine/reading/collection.ts';
-import type { Planning } from '../helpdesk/forecast/lists.ts';
 import { storeMs } from '../helpdesk/forecast/lists.ts';
 import type { Row, ShelfStream, VolumeStream } from '../source.ts';
+import { booksOf } from './open.ts';
 import { membersOf, shelvesOf } from './shelf-rows.ts';
 import { countVolumes } from './verify-rows.ts';
 import { countWaitingVolumes, nextVolumes } from './volume-rows.ts';
@@ -28,7 +30,7 @@ export async function partsOfBooks(
   let brought = 0;
   if (names.includes('shelves')) {
     let requests = 0;
-    for (const owner of planning.ctx.books.owners) {
+    for (const owner of booksOf(planning.ctx).owners) {
       const read = await ofOwner(planning, catalog.shelves, owner, again);
       requests += read.requests;
       brought += read.brought;
@@ -43,8 +45,9 @@ export async function partsOfBooks(
   return parts;
 }
 
-async function waitingVolumes({ pg, account, books }: Context, nowMs: number, again: boolean): Promise<number> {
-  const beforeMs = again ? nowMs : nowMs - books.volumeAgeMs;
+async function waitingVolumes(ctx: Context, nowMs: number, again: boolean): Promise<number> {
+  const { pg, account } = ctx;
+  const beforeMs = again ? nowMs : nowMs - booksOf(ctx).volumeAgeMs;
   const wanted = { beforeMs, startedMs: nowMs };
   const due = await nextVolumes(pg, { account, stream: 'volumes' }, wanted, manyVolumes);
   return Math.max(due.length, again ? 0 : await countWaitingVolumes(pg, account));
@@ -64,12 +67,15 @@ async function ofOwner(
     assumed.add('no shelf has changed');
     return { requests: 1, brought: 0 };
   }
-  const { records, date } = await ctx.books.send(stream.request(owner, 0), { lane: 'interactive', signal: ctx.signal });
+  const { records, date } = await booksOf(ctx).send(stream.request(owner, 0), {
+    lane: 'interactive',
+    signal: ctx.signal,
+  });
   counted.push({ what: `the shelves of ${owner}`, credits: 1 });
   let [requests, brought] = [1, 0];
   for (const shelf of records) {
     const reading = before.get(shelf.id);
-    const due = again || (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) < date - ctx.books.shelfAgeMs;
+    const due = again || (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) < date - booksOf(ctx).shelfAgeMs;
     const version = stream.version(shelf);
     if (version !== null && !due && reading?.version === version) continue;
     const look = !due && reading?.version === null && version === null;
@@ -116,7 +122,7 @@ export async function partsOfVerifyBooks(
   const parts: Part[] = [];
   if (names.includes('shelves')) {
     const costs: number[] = [];
-    for (const owner of ctx.books.owners) {
+    for (const owner of booksOf(ctx).owners) {
       for (const [shelf, { isGone }] of await shelvesOf(ctx.pg, ctx.account, owner)) {
         if (isGone) continue;
         const known = await membersOf(ctx.pg, { ...key, owner, shelf });
@@ -130,7 +136,7 @@ export async function partsOfVerifyBooks(
     // Of a sample each shelf is asked for by its id.
     const many =
       sample === null
-        ? ctx.books.owners.length + pages
+        ? booksOf(ctx).owners.length + pages
         : chosen + Math.round((pages * chosen) / Math.max(1, costs.length));
     parts.push({ stream: 'shelves', readers: [[{ cost: 1, lane, many }]], storeMs: storeMs.page });
     assumed.add('no shelf has changed since it was read');

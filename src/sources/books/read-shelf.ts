@@ -1,8 +1,8 @@
 /**
  * One shelf: what is on it, read until it is known to have stood there at one moment, and written down in one transaction.
  */
+
 import { createHash } from 'node:crypto';
-import type { Context } from '../../app/context.ts';
 import type { Lane } from '../../engine/budget/budget.ts';
 import { newOnes, noteAges } from '../../engine/commit/change-latency.ts';
 import {
@@ -15,6 +15,7 @@ import {
   withCare,
   writeBatch,
 } from '../../engine/commit/commit.ts';
+import type { Context } from '../../engine/context.ts';
 import { type Client, transaction } from '../../engine/database/pool.ts';
 import type { Reply } from '../../engine/http/request.ts';
 import { bareBatch, driftOf, idsBatch, itemsBatch, rejectOf } from '../../engine/load/batch.ts';
@@ -25,6 +26,7 @@ import type { Claim } from '../../engine/runs/claims.ts';
 import { Gone, Retry, Spent } from '../../errors.ts';
 import { nobody } from '../../privacy/redact.ts';
 import type { Row, ShelfStream } from '../source.ts';
+import { booksOf } from './open.ts';
 import { membersOf, noteReading, type Reading, type ShelfKey, shelve } from './shelf-rows.ts';
 
 export type Shelves = ShelfStream<Row, Row>;
@@ -113,7 +115,7 @@ export async function readVolumes(
     ctx.signal.throwIfAborted();
     const { startIndex, maxResults } = step.value;
     const request = stream.members.request(owner, shelf, startIndex, maxResults);
-    const reply = await unlessGone(ctx.books.send(request, { lane: laneOfShelves(claim), signal: ctx.signal }));
+    const reply = await unlessGone(booksOf(ctx).send(request, { lane: laneOfShelves(claim), signal: ctx.signal }));
     if (reply === undefined) return `shelf ${shelf} of ${owner} was gone when its volumes were asked for`;
     if (startIndex === 0) asked = [];
     asked.push({ startIndex, reply });
@@ -136,7 +138,7 @@ export const doubtOf = (ids: readonly string[]) =>
 
 /** What is here stays as it is. */
 async function noteDoubt({ ctx, claim }: Job, key: ShelfKey, reading: Reading): Promise<void> {
-  const credits = ctx.books.send.takeCredits();
+  const credits = booksOf(ctx).send.takeCredits();
   const at = { nowMs: ctx.clock.now(), asOfMs: 0 };
   await transaction(ctx.pg, async client => {
     await noteReading(client, key, reading);
@@ -148,7 +150,7 @@ async function noteDoubt({ ctx, claim }: Job, key: ShelfKey, reading: Reading): 
 async function ask({ ctx, claim, stream }: Job, owner: string, id: string): Promise<Told | undefined> {
   try {
     const options = { lane: laneOfShelves(claim), signal: ctx.signal, tries: fewTries } as const;
-    const { records, date } = await ctx.books.send(stream.get(owner, id), options);
+    const { records, date } = await booksOf(ctx).send(stream.get(owner, id), options);
     return records[0] && { shelf: records[0], dateMs: date };
   } catch (error) {
     if (error instanceof Gone || error instanceof Retry) return undefined;
@@ -207,7 +209,7 @@ interface Found extends Read {
 
 async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Found): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs: found.asOf };
-  const credits = ctx.books.send.takeCredits();
+  const credits = booksOf(ctx).send.takeCredits();
   const { batch, unreadable } = itemsBatch(stream.members, found.replies);
   const name = `${key.owner}/${key.shelf}/volumes`;
   await withCare(ctx.pg, async (client, care) => {
@@ -219,7 +221,7 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
         client,
         claim,
         await newOnes(client, claim, [found.changedMs]),
-        ctx.books.send.sourceNow() ?? found.asOf,
+        booksOf(ctx).send.sourceNow() ?? found.asOf,
       );
     const refused = [...unreadable.map(one => rejectOf(one, batch)), ...listed.rejects].map(reject => ({
       ...reject,

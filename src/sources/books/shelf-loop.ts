@@ -3,9 +3,10 @@
  * transaction: its volumes, their places, and that it was read. A shelf that moves too fast, or an owner that the catalog
  * does not show, is left out and said; everything else goes on.
  */
-import type { Context } from '../../app/context.ts';
+
 import { keepBooks, noCounts, withCare, writeBatch } from '../../engine/commit/commit.ts';
 import { openSince } from '../../engine/commit/rejects.ts';
+import type { Context } from '../../engine/context.ts';
 import { isOfRecord, transaction } from '../../engine/database/pool.ts';
 import type { Reply } from '../../engine/http/request.ts';
 import { driftOf, idsBatch, itemsBatch, rejectOf } from '../../engine/load/batch.ts';
@@ -15,6 +16,7 @@ import type { Claim } from '../../engine/runs/claims.ts';
 import { Gone, Retry } from '../../errors.ts';
 import { count } from '../../words.ts';
 import type { Row } from '../source.ts';
+import { booksOf } from './open.ts';
 import { fewTries, type Job, laneOfShelves, latest, readOne, type Shelves } from './read-shelf.ts';
 import { againBefore, buryShelf, type Reading, type ShelfKey, shelve, shelvesOf } from './shelf-rows.ts';
 
@@ -24,7 +26,7 @@ const defaultPerPage = 10;
 export async function readShelves(ctx: Context, claim: Claim, stream: Shelves): Promise<Outcome> {
   const started = new Date(ctx.clock.now());
   const missing: string[] = [];
-  for (const owner of ctx.books.owners) missing.push(...(await readOwner({ ctx, claim, stream }, owner)));
+  for (const owner of booksOf(ctx).owners) missing.push(...(await readOwner({ ctx, claim, stream }, owner)));
   const rejects = await openSince(ctx.pg, claim, started);
   if (rejects > 0) missing.push(`${count(rejects, 'record')} could not be stored`);
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
@@ -46,7 +48,7 @@ async function readOwner(job: Job, owner: string): Promise<string[]> {
 
   const missing = isSound(replies) ? [] : [`the list of shelves of ${owner} shows none, and counts some`];
   const shelves = replies.flatMap(reply => reply.records);
-  const dueMs = claim.again ? await againBefore(ctx.pg, claim, owner, asOf) : date - ctx.books.shelfAgeMs;
+  const dueMs = claim.again ? await againBefore(ctx.pg, claim, owner, asOf) : date - booksOf(ctx).shelfAgeMs;
   for (const shelf of newestFirst(stream, shelves)) {
     const reading = before.get(shelf.id);
     const due = (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) < dueMs;
@@ -71,7 +73,7 @@ export async function requestShelves({ ctx, claim, stream }: Job, owner: string)
   const replies: Reply<Row>[] = [];
   const met = new Set<string>();
   for (let start = 0; ; ) {
-    const reply = await ctx.books.send(stream.request(owner, start), {
+    const reply = await booksOf(ctx).send(stream.request(owner, start), {
       lane: laneOfShelves(claim),
       signal: ctx.signal,
     });
@@ -96,7 +98,7 @@ const newestFirst = (stream: Shelves, shelves: readonly Row[]) =>
 async function commitList({ ctx, claim, stream }: Job, owner: string, replies: readonly Reply<Row>[]): Promise<void> {
   for (const reply of replies) {
     const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
-    const credits = ctx.books.send.takeCredits();
+    const credits = booksOf(ctx).send.takeCredits();
     const { batch: rows, unreadable } = itemsBatch(stream, [reply]);
     const batch = { ...rows, parameters: () => [owner] };
     // A shelf id says little without its owner.
@@ -129,7 +131,7 @@ async function confirmGone(job: Job, owner: string, id: string, reading: Reading
   const { ctx, stream } = job;
   const key = { account: job.claim.account, owner, shelf: id };
   try {
-    await ctx.books.send(stream.get(owner, id), { lane: 'fresh', signal: ctx.signal, tries: fewTries });
+    await booksOf(ctx).send(stream.get(owner, id), { lane: 'fresh', signal: ctx.signal, tries: fewTries });
     return [`the list of shelves of ${owner} leaves out shelf ${id}, which is there`];
   } catch (error) {
     if (error instanceof Gone) {
@@ -157,8 +159,8 @@ async function bury(
   asOfMs: Ms,
 ): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs };
-  const credits = ctx.books.send.takeCredits();
-  const changedMs = Math.max(latest(ctx.books.send.sourceNow() ?? asOfMs), (beforeMs ?? 0) + 1);
+  const credits = booksOf(ctx).send.takeCredits();
+  const changedMs = Math.max(latest(booksOf(ctx).send.sourceNow() ?? asOfMs), (beforeMs ?? 0) + 1);
   await transaction(ctx.pg, async client => {
     const nothing = { text: '[]', positions: [], all: true, ...at, changedMs, movedMs: changedMs, beforeMs };
     const { deleted } = await shelve(client, key, stream.members.varying, nothing);

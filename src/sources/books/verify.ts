@@ -2,8 +2,9 @@
  * The catalog, or a sample of it, read again and compared: the lists of shelves with what stands on each, and each volume by
  * its id, a request each. It takes requests that nobody else wants, and ends when those of the day are spent: it resumes then.
  */
-import type { Context } from '../../app/context.ts';
+
 import { keepBooks, noCounts } from '../../engine/commit/commit.ts';
+import type { Context } from '../../engine/context.ts';
 import { transaction } from '../../engine/database/pool.ts';
 import type { Outcome } from '../../engine/load/list-loop.ts';
 import type { Ms } from '../../engine/reading/reading.ts';
@@ -22,6 +23,7 @@ import {
   noteShelfGone,
   recordOf,
 } from './compare.ts';
+import { booksOf } from './open.ts';
 import { fewTries } from './read-shelf.ts';
 import { requestShelves } from './shelf-loop.ts';
 import { shelvesOf } from './shelf-rows.ts';
@@ -60,7 +62,7 @@ export async function verifyAtRandom(
 ): Promise<Outcome> {
   const { ctx, claim } = look;
   const choice = { limit: sample - (await countFindings(ctx.pg, claim)), chance: ctx.random() };
-  const { owners } = ctx.books;
+  const { owners } = booksOf(ctx);
   const chosen: [record: string, examined: () => Promise<Examined | string>][] =
     claim.stream === 'volumes'
       ? (await volumesAtRandom(ctx.pg, claim, choice)).map(id => [id, () => examineVolume(look, catalog, id)])
@@ -116,7 +118,7 @@ async function verifyVolumes(look: Look, catalog: Catalog): Promise<string[]> {
   return uncompared(unread);
 }
 
-const sourceNow = ({ ctx }: Look): Ms => ctx.books.send.sourceNow() ?? ctx.clock.now();
+const sourceNow = ({ ctx }: Look): Ms => booksOf(ctx).send.sourceNow() ?? ctx.clock.now();
 
 /** No list has ever shown it, so that nobody but a hand has written it. */
 async function noteVolumeOfNoShelf(look: Look, id: string): Promise<void> {
@@ -125,7 +127,7 @@ async function noteVolumeOfNoShelf(look: Look, id: string): Promise<void> {
   const absent = {
     stream: 'volumes',
     id,
-    takeCredits: () => ctx.books.send.takeCredits(),
+    takeCredits: () => booksOf(ctx).send.takeCredits(),
     standing,
     isBelieved: async () => true,
     bury: (client: Parameters<typeof takeVolume>[0]) => takeVolume(client, claim, id),
@@ -141,7 +143,7 @@ const unknown = { buried: false, isItself: null, isOlder: true, updatedMs: null,
 async function verifyShelves(look: Look, catalog: Catalog): Promise<string[]> {
   const { ctx } = look;
   const missing: string[] = [];
-  for (const owner of ctx.books.owners) {
+  for (const owner of booksOf(ctx).owners) {
     await giveWay(look);
     missing.push(...(await verifyOwner(look, catalog, owner)));
   }
@@ -163,7 +165,7 @@ async function examineOne(look: Look, catalog: Catalog, owner: string, shelf: st
   const askedMs = ctx.clock.now();
   try {
     const options = { lane: 'sweep', signal: ctx.signal, tries: fewTries } as const;
-    const reply = await ctx.books.send(catalog.shelves.get(owner, shelf), options);
+    const reply = await booksOf(ctx).send(catalog.shelves.get(owner, shelf), options);
     if (reply.records[0]?.id !== shelf) return `the catalog answered with another shelf than ${shelf} of ${owner}`;
     const readings = await shelvesOf(ctx.pg, claim.account, owner);
     const examined = await examineShelves(look, catalog, owner, { reply, askedMs, single: true, readings });

@@ -3,11 +3,11 @@
  * stops nobody: an id that the catalog no longer knows answers like one that fails for a moment (field notes).
  */
 
-import type { Context } from '../../app/context.ts';
 import type { Lane } from '../../engine/budget/budget.ts';
 import { noteAges, volumeChanged } from '../../engine/commit/change-latency.ts';
 import { keepBooks, withCare, writeBatch } from '../../engine/commit/commit.ts';
 import { openSince } from '../../engine/commit/rejects.ts';
+import type { Context } from '../../engine/context.ts';
 import type { Reply } from '../../engine/http/request.ts';
 import { driftOf, rejectOf, singleBatch } from '../../engine/load/batch.ts';
 import { noteFailure } from '../../engine/load/failures.ts';
@@ -18,6 +18,7 @@ import { othersWait } from '../../engine/runs/runs.ts';
 import { Gone, Retry } from '../../errors.ts';
 import { count } from '../../words.ts';
 import type { Row, VolumeStream } from '../source.ts';
+import { booksOf } from './open.ts';
 import { againBefore } from './shelf-rows.ts';
 import { dueVolumes, knownVolume, lastChecked, nextVolumes, noteChecked, type WaitingVolume } from './volume-rows.ts';
 
@@ -70,18 +71,18 @@ export async function hydrateVolumes(ctx: Context, claim: Claim, stream: Volumes
 
 /** After a while each is asked for again; all of them, by a backfill that reads again, but for those that it has asked for. */
 async function dueBefore(ctx: Context, claim: Claim): Promise<Ms> {
-  const sourceMs = ctx.books.send.sourceNow() ?? ctx.clock.now();
+  const sourceMs = booksOf(ctx).send.sourceNow() ?? ctx.clock.now();
   // Not the time of now: what is read in the next seconds counts as read before it, since `as_of` is held back.
   if (claim.again)
     return againBefore(ctx.pg, claim, 'default', Math.min((await lastChecked(ctx.pg, claim)) + 1, sourceMs));
-  return sourceMs - ctx.books.volumeAgeMs;
+  return sourceMs - booksOf(ctx).volumeAgeMs;
 }
 
 /** Answers why the catalog had no answer. */
 async function ask(ctx: Context, claim: Claim, stream: Volumes, volume: WaitingVolume): Promise<Retry | undefined> {
   const options = { lane: laneOf(claim), signal: ctx.signal, tries: fewTries };
   try {
-    const reply = await ctx.books.send(stream.request(volume.id), options);
+    const reply = await booksOf(ctx).send(stream.request(volume.id), options);
     const other = reply.records[0]?.id;
     if (other !== undefined && other !== volume.id)
       await noteFailure(ctx, claim, { askId: volume.id, reason: `the source answered with volume ${other}` });
@@ -102,7 +103,7 @@ async function commitVolume(
   volume: WaitingVolume,
 ): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
-  const credits = ctx.books.send.takeCredits();
+  const credits = booksOf(ctx).send.takeCredits();
   const batch = singleBatch(stream, reply);
   const unreadable = reply.unreadable.map(one => rejectOf(one, batch, volume.id));
   await withCare(ctx.pg, async (client, care) => {
@@ -110,7 +111,8 @@ async function commitVolume(
     const refused = [...unreadable, ...rejects];
     if (refused.length === 0) {
       const changedMs = volume.since === null ? undefined : await volumeChanged(client, claim.account, volume.id);
-      if (changedMs !== undefined) await noteAges(client, claim, [changedMs], ctx.books.send.sourceNow() ?? reply.asOf);
+      if (changedMs !== undefined)
+        await noteAges(client, claim, [changedMs], booksOf(ctx).send.sourceNow() ?? reply.asOf);
       await noteChecked(client, claim.account, volume, reply.asOf);
     }
     await keepBooks(client, claim, at, {
@@ -120,4 +122,14 @@ async function commitVolume(
       drift: driftOf(stream, reply.records, reply.unreadable, counts.cleaned > 0),
     });
   });
+}
+
+/** Whether volumes wait to be fetched by id, or a reject of theirs is due again. */
+export async function volumesAreDue(ctx: Context): Promise<boolean> {
+  const key = { account: ctx.account, stream: 'volumes' };
+  const nowMs = ctx.clock.now();
+  const { send, volumeAgeMs } = booksOf(ctx);
+  const beforeMs = (send.sourceNow() ?? nowMs) - volumeAgeMs;
+  const waiting = await nextVolumes(ctx.pg, key, { beforeMs, startedMs: nowMs }, 1);
+  return waiting.length > 0 || (await dueVolumes(ctx.pg, key, new Date(nowMs))).length > 0;
 }

@@ -1,6 +1,7 @@
 /** What is paused is read by nobody: no slot, no run that begins by itself, no job, no hand that takes it up (SPEC I20). */
+
 import { expect, test } from 'vitest';
-import type { Context } from '../../../src/app/context.ts';
+import type { Context } from '../../../src/engine/context.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
 import { openWaiting } from '../../../src/engine/queue/reconcile.ts';
 import { plansFor } from '../../../src/engine/queue/schedule.ts';
@@ -10,9 +11,11 @@ import { wakeBackfills } from '../../../src/engine/runs/ranges.ts';
 import { isNext, waitingWork, wokenStreams } from '../../../src/engine/runs/runs.ts';
 import { claimSlot, type Plan } from '../../../src/engine/runs/slots.ts';
 import { Spent } from '../../../src/errors.ts';
+import { streamsOf } from '../../../src/sources/index.ts';
 import { at, message, open, type Scripted, scripted, take, ticket } from '../../support/scripted.ts';
+import { withAudit } from '../../support/sources.ts';
 
-const [nightly, fresh] = plansFor(new Set(['helpdesk'])) as [Plan, Plan];
+const [nightly, fresh] = plansFor(streamsOf(new Set(['helpdesk']))) as [Plan, Plan];
 const me = { account: 'default', who: 'ada@desk' };
 const stop = (s: Scripted, ...streams: string[]) =>
   Promise.all(streams.map(stream => pause(s.pool, { ...me, stream }, at(0))));
@@ -48,10 +51,7 @@ test('a slot opens a run for what is not paused; where all of it is, the slot sa
 
 test('nothing of it is opened by itself: not for what waits, not for what slept, and no audit', async () => {
   await using s = await scripted();
-  const ctx: Context = {
-    ...s.ctx,
-    helpdesk: { ...s.ctx.helpdesk, audit: { ticketsPerHour: 5, messagesAgeMs: undefined } },
-  };
+  const ctx: Context = withAudit(s.ctx, { ticketsPerHour: 5, messagesAgeMs: undefined });
   s.lists.tickets = [ticket('t1', { updated_at: '2026-01-01T00:00:00Z' })];
   s.details['/tickets/t1'] = { ...ticket('t1'), messages: [message('m1')] };
   s.goTo(1000);

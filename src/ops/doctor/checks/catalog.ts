@@ -1,6 +1,8 @@
 /** The book catalog: whether it answers, takes key or token, has quota left, and needs to know the country. */
+
 import { ShelfdeskError, Spent } from '../../../errors.ts';
 import { getVolume, listShelves } from '../../../sources/books/endpoints.ts';
+import { booksOf } from '../../../sources/books/open.ts';
 import { count } from '../../../words.ts';
 import { limitsTold, someVolume } from '../doctor-state.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
@@ -20,7 +22,7 @@ export const catalogChecks: readonly Check[] = [
     needs: ['tables', 'sources of the account'],
     async run(given) {
       if (given.config.books === undefined) return skipped(none);
-      const { books } = await given.ctx();
+      const books = booksOf(await given.ctx());
       const [owner] = books.owners;
       try {
         const { arrived } = await books.send(listShelves(owner!), {
@@ -81,7 +83,7 @@ export const catalogChecks: readonly Check[] = [
       if (id === undefined)
         return skipped('BOOKS_COUNTRY is not set; a volume would tell whether it is needed, and none is here');
       try {
-        const { books: source } = await given.ctx();
+        const source = booksOf(await given.ctx());
         await source.send(getVolume(id), { lane: 'interactive', signal: given.signal, tries: 1 });
         return ok('BOOKS_COUNTRY is not set, and not asked for; prices are those of the country where this machine is');
       } catch (error) {

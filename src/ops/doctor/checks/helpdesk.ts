@@ -2,6 +2,7 @@
 
 import { command } from '../../../engine/runs/pauses.ts';
 import { ShelfdeskError } from '../../../errors.ts';
+import { helpdeskOf } from '../../../sources/helpdesk/open.ts';
 import { count } from '../../../words.ts';
 import type { AccountGiven } from '../doctor-context.ts';
 import { limitsTold } from '../doctor-state.ts';
@@ -63,7 +64,7 @@ export const helpdeskChecks: readonly Check[] = [
     needs: ['help desk'],
     async run(given) {
       await given.oldest();
-      const { send } = (await given.ctx()).helpdesk;
+      const { send } = helpdeskOf(await given.ctx());
       // Its header has a grain of a second.
       const aheadMs = (send.sourceNow() ?? 0) - given.clock.now();
       return judgeClocks(Math.abs(aheadMs) < 2000 + send.latencyMs() ? 0 : aheadMs, 'the help desk');

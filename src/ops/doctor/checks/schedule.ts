@@ -1,8 +1,10 @@
 /** The schedule: whether there is one, and the days on which clocks are changed. */
+
 import type { Times } from '../../../app/config.ts';
 import { configuredSources } from '../../../app/context.ts';
 import { nextSlots, plansFor, type Timetable, timetables } from '../../../engine/queue/schedule.ts';
 import { command } from '../../../engine/runs/pauses.ts';
+import { streams, streamsOf } from '../../../sources/index.ts';
 import { type Check, ok, skipped, warn } from './check.ts';
 
 const area = 'schedule' as const;
@@ -24,8 +26,8 @@ export const scheduleChecks: readonly Check[] = [
     looks: 'that the schedule has times, and when it is due next',
     run({ config, clock }) {
       const configured = configuredSources(config);
-      const sources = configured.size > 0 ? configured : undefined;
-      const due = timetables(config.schedule, sources).map(timetable => ({
+      const read = configured.size > 0 ? streamsOf(configured) : streams;
+      const due = timetables(config.schedule, read).map(timetable => ({
         schedule: timetable.plan.schedule,
         next: nextSlots(timetable, 1, clock.now())[0],
       }));
@@ -33,7 +35,7 @@ export const scheduleChecks: readonly Check[] = [
         .map(({ schedule, next }) => `${schedule} ${next?.toISOString().slice(0, 16) ?? 'never'}Z`)
         .join(', ');
       // A catalog alone has nothing that is read each minute.
-      const plans = plansFor(sources).filter(({ streams }) => streams.length > 0);
+      const plans = plansFor(read).filter(({ streams }) => streams.length > 0);
       const missing: string[] = plans.map(({ schedule }) => schedule).filter(name => config.schedule[name] === '');
       if (missing.length === 0) return ok(says);
       return warn(
@@ -51,7 +53,7 @@ export const scheduleChecks: readonly Check[] = [
       const { schedule } = config;
       const changes = clockChanges(schedule.timeZone, clock.now(), clock.now() + aheadMs);
       if (changes.length === 0) return ok(`clocks do not change in ${schedule.timeZone}`);
-      if (timetables(schedule).length === 0) return skipped('nothing is scheduled');
+      if (timetables(schedule, streams).length === 0) return skipped('nothing is scheduled');
       const found = changes.flatMap(change => traps(schedule, change));
       if (found.length === 0) return ok(`no time of ${schedule.timeZone} is lost or doubled in 13 months`);
       return found.map(({ schedule: name, day, what }) =>
@@ -107,8 +109,8 @@ function localTime(timeZone: string): (ms: number) => number {
 export function traps(times: Times, { atMs, byMs }: ClockChange): { schedule: string; day: string; what: string }[] {
   const local = localTime(times.timeZone);
   const [from, to] = [atMs - aroundMs, atMs + aroundMs];
-  const promised = timetables({ ...times, timeZone: 'UTC' }).map(one => slotsOf(one, local(from), local(to)));
-  return timetables(times).flatMap((timetable, i) => {
+  const promised = timetables({ ...times, timeZone: 'UTC' }, streams).map(one => slotsOf(one, local(from), local(to)));
+  return timetables(times, streams).flatMap((timetable, i) => {
     const expected = promised[i]!;
     const come = slotsOf(timetable, from, to);
     if (expected.length === come.length || expected.length >= often) return [];

@@ -6,6 +6,7 @@
 
 import { command } from '../../../engine/runs/pauses.ts';
 import { getTicket, listTickets, paging } from '../../../sources/helpdesk/endpoints.ts';
+import { helpdeskOf } from '../../../sources/helpdesk/open.ts';
 import { type Ticket, timeOf } from '../../../sources/helpdesk/records.ts';
 import { count } from '../../../words.ts';
 import type { AccountGiven } from '../doctor-context.ts';
@@ -227,8 +228,7 @@ export async function creditsDue(given: AccountGiven): Promise<number> {
 }
 
 async function ask(given: AccountGiven, request: ReturnType<typeof listTickets>) {
-  const { helpdesk } = await given.ctx();
-  return helpdesk.send(request, { lane: 'interactive', signal: given.signal, tries: 2 });
+  return helpdeskOf(await given.ctx()).send(request, { lane: 'interactive', signal: given.signal, tries: 2 });
 }
 
 /** The ticket that has been quiet for longest, by its own second: it is there, or what comes next is. */

@@ -3,7 +3,7 @@
  * What is there is counted at the source where it is not known here; a count may bring a page along for the same price, and
  * that tells how dense the list is, what names it mentions, and whether it shows spam and trash.
  */
-import type { Context } from '../../../app/context.ts';
+
 import { dueRejects } from '../../../engine/commit/rejects.ts';
 import { readPosition } from '../../../engine/coverage/coverage.ts';
 import {
@@ -16,6 +16,7 @@ import {
   timesOfOurs,
 } from '../../../engine/forecast/forecast-rows.ts';
 import { evenly, type Imagined, merged, requestsOf, totalOf } from '../../../engine/forecast/imagined-reading.ts';
+import type * as engine from '../../../engine/forecast/plan.ts';
 import type { Asked, Part } from '../../../engine/forecast/plan-time.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { type Ask, type Ms, secondMs } from '../../../engine/reading/reading.ts';
@@ -23,6 +24,7 @@ import type { Range } from '../../../engine/runs/runs.ts';
 import { countLive } from '../../../engine/verify/verifications.ts';
 import type { DetailStream, ListStream, Row } from '../../source.ts';
 import { countWaiting, farFuture, nextWaiting, type Scope, ticketsForNames } from '../messages/waiting.ts';
+import { helpdeskOf } from '../open.ts';
 
 export interface Desk {
   readonly users: ListStream<Row>;
@@ -31,20 +33,7 @@ export interface Desk {
   readonly messages: DetailStream<Row, Row>;
 }
 
-export interface Planning {
-  readonly ctx: Context;
-  readonly nowMs: Ms;
-  /** Whether the source may be asked, for credits. */
-  readonly counts: boolean;
-  readonly desk: Desk;
-  /** What it was asked, and what that cost. */
-  readonly counted: { what: string; credits: number }[];
-  readonly assumed: Set<string>;
-  /** Something that matters is not known. */
-  unknown: boolean;
-  /** The quickest reply so far: the first one waits for a connection, a count for the source. */
-  latencyMs: number | undefined;
-}
+export type Planning = engine.Planning & { readonly desk: Desk };
 
 /** Of a page of a list, and of a ticket with its messages: to store it, and look for what comes next. */
 export const storeMs = { page: 20, record: 8 };
@@ -65,8 +54,8 @@ export async function inquire<T extends Row>(
   const { ctx, counted } = planning;
   const request = stream.request(list, ask);
   counted.push({ what, credits: request.cost });
-  const reply = await ctx.helpdesk.send(request, { lane: 'interactive', signal: ctx.signal });
-  planning.latencyMs = Math.min(planning.latencyMs ?? Number.POSITIVE_INFINITY, ctx.helpdesk.send.latencyMs());
+  const reply = await helpdeskOf(ctx).send(request, { lane: 'interactive', signal: ctx.signal });
+  planning.latencyMs = Math.min(planning.latencyMs ?? Number.POSITIVE_INFINITY, helpdeskOf(ctx).send.latencyMs());
   if (reply.total !== stream.paging.depth) return reply;
   planning.assumed.add(`the source counts no further than ${stream.paging.depth}: there may be more`);
   return reply;
@@ -115,7 +104,7 @@ async function topOfUsers(planning: Planning): Promise<Part> {
   const ours = await countLive(ctx.pg, ctx.account, 'users');
   assumed.add(ours > 0 ? `as many users as are here (${ours})` : 'a page holds all users');
   const { users } = desk;
-  const options = { ...users.paging, lookbackMs: ctx.helpdesk.lookbackMs };
+  const options = { ...users.paging, lookbackMs: helpdeskOf(ctx).lookbackMs };
   const listed = { stream: users, list: 'default', lane: 'fresh' } as const;
   return partOf('users', requestsOf(users.read(0, options), listed, evenly(ours || 1, 0, nowMs), nowMs));
 }
@@ -141,7 +130,7 @@ async function topOfCustomers(planning: Planning): Promise<Part> {
     } else if (firstLoad) planning.unknown = true;
     else assumed.add(`customers come as they came in the week before: ${many}`);
   } else assumed.add(`customers come as they came in the week before: ${many}`);
-  const options = { ...customers.paging, lookbackMs: ctx.helpdesk.lookbackMs, firstLoad, walk };
+  const options = { ...customers.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, firstLoad, walk };
   const listed = { stream: customers, list: 'default', lane: 'fresh' } as const;
   const times = evenly(many, Math.max(since, 1), nowMs);
   return partOf('customers', [
@@ -171,7 +160,7 @@ async function topOfTickets(planning: Planning): Promise<{ part: Part; brought: 
     for (const other of tickets.lists)
       if (place === 0 && top.records.some(r => other.shows?.(r))) shown.add(other.name);
     if (top.isShown) continue;
-    const options = { ...tickets.paging, lookbackMs: ctx.helpdesk.lookbackMs, walk };
+    const options = { ...tickets.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, walk };
     const listed = { stream: tickets, list: name, lane: 'fresh' } as const;
     asked.push(...requestsOf(tickets.read(fromMs, options), listed, top.times, nowMs));
     found.push(...top.records);
@@ -223,7 +212,7 @@ async function topOf(
   if (!isFirst && first.records[0] && shows?.(first.records[0]) && tickets.among) {
     const ids = [first.records[0].id];
     planning.counted.push({ what: `whether the default list shows ${list}`, credits: 1 });
-    const { send } = planning.ctx.helpdesk;
+    const { send } = helpdeskOf(planning.ctx);
     const reply = await send(tickets.among(ids), { lane: 'interactive', signal: planning.ctx.signal });
     if (reply.arrived > 0) return { times: [], records: [], wanted: 0, isShown: true };
   }
@@ -272,7 +261,7 @@ async function holesOfStream(
   range: Range,
 ): Promise<{ part: Part; missing: number }> {
   const { ctx, nowMs } = planning;
-  const { lookbackMs } = ctx.helpdesk;
+  const { lookbackMs } = helpdeskOf(ctx);
   const asked: Asked[] = [];
   let missing = 0;
   const when = { fromTheBeginning: stream.fromTheBeginning === true, now: new Date(nowMs) };
@@ -350,7 +339,7 @@ async function partOfMessages(planning: Planning, brought: Brought, scope: Scope
   const { messages } = desk;
   const key = keyOf(planning, 'messages');
   const before = nowMs - namesMs;
-  const when = { ripeMs: farFuture, futureMs: nowMs + ctx.helpdesk.lookbackMs, startedMs: nowMs, namesMs: before };
+  const when = { ripeMs: farFuture, futureMs: nowMs + helpdeskOf(ctx).lookbackMs, startedMs: nowMs, namesMs: before };
   const some = await nextWaiting(ctx.pg, key, when, mostNamed, scope);
   const waiting = await countWaiting(ctx.pg, ctx.account, when.futureMs, scope);
   const fresh = await countWaiting(ctx.pg, ctx.account, when.futureMs, { fromMs: nowMs - freshMs });

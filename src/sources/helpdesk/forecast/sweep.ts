@@ -10,6 +10,7 @@ import { type Ms, secondMs } from '../../../engine/reading/reading.ts';
 import { completeThrough } from '../../../engine/verify/findings.ts';
 import { countBuried, countLive, countTickets, ticketsForAllNames } from '../../../engine/verify/verifications.ts';
 import type { ListStream, Row } from '../../source.ts';
+import { helpdeskOf } from '../open.ts';
 import { inquireTotal, type Planning, partOf, storeMs } from './lists.ts';
 
 /** Of Total-Count a verification takes three for each list. */
@@ -69,7 +70,7 @@ export async function partsOfSweep(planning: Planning, names: readonly string[])
 async function sweepPart(planning: Planning, stream: ListStream<Row>, reading: readonly Asked[]): Promise<Part> {
   const { ctx, nowMs } = planning;
   const key = { account: ctx.account, stream: stream.name };
-  const known = await toBeAsked(ctx.pg, key, { now: new Date(nowMs), ageMs: ctx.helpdesk.sweep.ageMs });
+  const known = await toBeAsked(ctx.pg, key, { now: new Date(nowMs), ageMs: ctx.sweep.ageMs });
   const lacking = await lackingThere(planning, stream, known.live);
   const suspects = known.suspects + lacking;
   const together = stream.among
@@ -79,7 +80,7 @@ async function sweepPart(planning: Planning, stream: ListStream<Row>, reading: r
   if (lacking > 0 && recent > 0) planning.assumed.add('what is lacking at the source was there as long as the rest');
   const asked = [...reading, times(together, 1), times(suspects + known.buried, 1), times(recent, 1)];
   // Before they are asked for a second time no copy of the source may be behind.
-  const pauseMs = recent > 0 ? Math.min(ctx.helpdesk.lookbackMs, 600_000) + 3000 : 0;
+  const pauseMs = recent > 0 ? Math.min(helpdeskOf(ctx).lookbackMs, 600_000) + 3000 : 0;
   return partOf(stream.name, asked, pauseMs);
 }
 

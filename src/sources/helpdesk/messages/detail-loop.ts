@@ -4,10 +4,11 @@
  * a reply can be sure to be later than that change, which saves paying for it twice.
  */
 
-import type { Context } from '../../../app/context.ts';
 import type { Lane } from '../../../engine/budget/budget.ts';
 import { dueRejects, openSince, saidGone } from '../../../engine/commit/rejects.ts';
+import type { Context } from '../../../engine/context.ts';
 import type { Client } from '../../../engine/database/pool.ts';
+import { behindMs } from '../../../engine/deletions/lag.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { Commits } from '../../../engine/load/commit-queue.ts';
 import { noteFailure } from '../../../engine/load/failures.ts';
@@ -19,6 +20,7 @@ import { othersWait } from '../../../engine/runs/runs.ts';
 import { Gone, Retry } from '../../../errors.ts';
 import { count } from '../../../words.ts';
 import type { Name, Row } from '../../source.ts';
+import { helpdeskOf } from '../open.ts';
 import { bury, commitDetail, type Detail } from './detail.ts';
 import {
   anyWaiting,
@@ -45,8 +47,6 @@ const fewTries = 4;
 const mostFailures = 5;
 /** Of asking for names that nobody has asked for. */
 const mostRounds = 3;
-/** No copy of the source is further behind than this, whatever the lookback. */
-export const longestBehindMs = 10 * 60_000;
 /** A ticket that changes faster than it can be read is left to the next run after so many readings. */
 const mostReadings = 10;
 
@@ -105,7 +105,7 @@ export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promi
   let wanted: Scope = {};
   for (let round = 1; round <= (claim.kind === 'sync' ? rounds : 1); round++) {
     // Before the first reply ours is the only clock there is.
-    const sourceMs = ctx.helpdesk.send.sourceNow() ?? startedMs + ctx.helpdesk.lookbackMs;
+    const sourceMs = helpdeskOf(ctx).send.sourceNow() ?? startedMs + helpdeskOf(ctx).lookbackMs;
     wanted = ofItsOwnAccord ? {} : { fromMs, toMs: least(toMs, sourceMs + 1) };
     do await readBoth(ctx, { ...shared, wanted });
     while (!(await isOver()) && (await anyWaiting(ctx.pg, claim, moments(ctx, startedMs), wanted)));
@@ -124,7 +124,7 @@ export async function isDone(ctx: Context, work: Work): Promise<Outcome | undefi
   const { fromMs, toMs, startedMs, kind, again } = await rangeOf(ctx.pg, work.run);
   if (kind === 'hydrate') return { partly: undefined };
   // Ours is another clock than the source's: what changed a little later counts as well.
-  const wanted = { fromMs, toMs: least(toMs, startedMs + ctx.helpdesk.lookbackMs) };
+  const wanted = { fromMs, toMs: least(toMs, startedMs + helpdeskOf(ctx).lookbackMs) };
   const when = moments(ctx, ctx.clock.now());
   if (again || (await anyWaiting(ctx.pg, work, when, wanted))) return undefined;
   return { partly: notInFull(await countWaiting(ctx.pg, work.account, when.futureMs, wanted)) };
@@ -222,7 +222,7 @@ async function* freshOf(reading: Reading, backlogDone: AbortSignal, commits: Com
   const untilDone = AbortSignal.any([ctx.signal, backlogDone]);
   for (;;) {
     const done = backlogDone.aborted;
-    const rung = ctx.helpdesk.stored.next();
+    const rung = helpdeskOf(ctx).stored.next();
     const when = moments(ctx, reading.startedMs);
     const scope = { fromMs: freshFrom(ctx) };
     const first = await firstWaiting(ctx.pg, claim, when, scope);
@@ -240,7 +240,7 @@ async function* freshOf(reading: Reading, backlogDone: AbortSignal, commits: Com
 
 /** A change of the last hour is fresh; what is older gives way to it. Before the first reply nothing is known of the source's clock. */
 function freshFrom(ctx: Context): Ms {
-  return (ctx.helpdesk.send.sourceNow() ?? ctx.clock.now()) - freshMs;
+  return (helpdeskOf(ctx).send.sourceNow() ?? ctx.clock.now()) - freshMs;
 }
 
 /** Returns those for which there was no time. */
@@ -264,7 +264,7 @@ async function ask(
   options: { lane: Lane; tries?: number },
 ): Promise<Reply<Row> | undefined> {
   const request = stream.request(ticket.id, moreFor(ticket.due));
-  const reply = await ctx.helpdesk.send(request, { ...options, signal: ctx.signal });
+  const reply = await helpdeskOf(ctx).send(request, { ...options, signal: ctx.signal });
   const other = reply.records[0]?.id;
   if (other === undefined || other === ticket.id) return reply;
   await noteFailure(ctx, claim, { askId: ticket.id, reason: `the source answered with ticket ${other}` });
@@ -283,9 +283,6 @@ async function noteGone(ctx: Context, claim: Claim, id: string, { message, asOf 
   else await noteFailure(ctx, claim, { askId: id, reason: message, gone });
 }
 
-/** So far a copy of the source may be behind. */
-export const behindMs = ({ helpdesk }: Context): Ms => Math.min(helpdesk.lookbackMs, longestBehindMs);
-
 /** Whether every copy of the source must have had the record as of then, unless it was deleted. */
 export const wasThere = (
   ctx: Context,
@@ -293,7 +290,7 @@ export const wasThere = (
   id: string,
   asOfMs: Ms,
   db: Pick<Client, 'query'> = ctx.pg,
-): Promise<boolean> => isOlder(db, key, id, asOfMs - behindMs(ctx));
+): Promise<boolean> => isOlder(db, key, id, asOfMs - behindMs(helpdeskOf(ctx)));
 
 function unasked(ids: readonly string[], asked: Set<string>): string[] {
   const left = ids.filter(id => !asked.has(id));
@@ -303,11 +300,11 @@ function unasked(ids: readonly string[], asked: Set<string>): string[] {
 
 function moments(ctx: Context, startedMs: Ms): When {
   // Before the first reply nothing is known of the source's clock.
-  const sourceMs = ctx.helpdesk.send.sourceNow();
+  const sourceMs = helpdeskOf(ctx).send.sourceNow();
   return {
     // `as_of` of a reply is at most 2 s, and the way back, behind the moment of the request.
-    ripeMs: sourceMs === undefined ? farFuture : sourceMs - 2000 - ctx.helpdesk.send.latencyMs(),
-    futureMs: sourceMs === undefined ? farFuture : sourceMs + ctx.helpdesk.lookbackMs,
+    ripeMs: sourceMs === undefined ? farFuture : sourceMs - 2000 - helpdeskOf(ctx).send.latencyMs(),
+    futureMs: sourceMs === undefined ? farFuture : sourceMs + helpdeskOf(ctx).lookbackMs,
     startedMs,
     namesMs: (sourceMs ?? startedMs) - namesMs,
   };
@@ -357,4 +354,15 @@ async function askForNames(ctx: Context, claim: Claim, stream: Detail, startedMs
 
 function moreFor(due: Waiting['due']): Name<Row>['embed'][] {
   return (['labels', 'inbox'] as const).filter(embed => due[embed].length > 0);
+}
+
+/** Whether messages wait, or a reject of theirs is due again. */
+export async function messagesAreDue(ctx: Context): Promise<boolean> {
+  const key = { account: ctx.account, stream: 'messages' };
+  const { send, lookbackMs } = helpdeskOf(ctx);
+  const nowMs = ctx.clock.now();
+  const sourceMs = send.sourceNow() ?? nowMs;
+  const when = { ripeMs: sourceMs, futureMs: sourceMs + lookbackMs, startedMs: nowMs, namesMs: 0 };
+  const first = await firstWaiting(ctx.pg, key, when);
+  return isRipe(first, when) || (await dueRejects(ctx.pg, key, new Date(nowMs))).length > 0;
 }

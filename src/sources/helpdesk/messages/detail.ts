@@ -1,5 +1,5 @@
 /** What becomes of one record in detail: the record, its members and the names that ride along, in one transaction. */
-import type { Context } from '../../../app/context.ts';
+
 import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../../../engine/commit/clean-json.ts';
 import {
   add,
@@ -15,7 +15,9 @@ import {
   writeBatch,
 } from '../../../engine/commit/commit.ts';
 import type { Reject } from '../../../engine/commit/rejects.ts';
+import type { Context } from '../../../engine/context.ts';
 import { type Client, isOfRecord, transaction } from '../../../engine/database/pool.ts';
+import { goneBy } from '../../../engine/deletions/lag.ts';
 import { type Reply, trueByOf, type Unreadable } from '../../../engine/http/request.ts';
 import { detailBatch, driftOf, driftOfTaken, type Members, rejectOf, singleBatch } from '../../../engine/load/batch.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
@@ -23,6 +25,7 @@ import type { Claim } from '../../../engine/runs/claims.ts';
 import { beginAgain } from '../../../engine/runs/ranges.ts';
 import type { Counts } from '../../../engine/runs/runs.ts';
 import type { DetailStream, Name, Row } from '../../source.ts';
+import { helpdeskOf } from '../open.ts';
 import { buryTicket, claimMessages, nameThem, type Waiting } from './waiting.ts';
 
 export type Detail = DetailStream<Row, Row>;
@@ -38,7 +41,7 @@ export async function commitDetail(
   reply: Reply<Row>,
   ticket: Wanted,
 ): Promise<boolean> {
-  const credits = ctx.helpdesk.send.takeCredits();
+  const credits = helpdeskOf(ctx).send.takeCredits();
   try {
     return await commitWhole(ctx, claim, stream, reply, ticket, credits);
   } catch (error) {
@@ -69,7 +72,7 @@ async function commitWhole(
   ticket: Wanted,
   credits: number,
 ): Promise<boolean> {
-  const sourceMs = reply.clockMovedMs === undefined ? ctx.helpdesk.send.sourceNow() : undefined;
+  const sourceMs = reply.clockMovedMs === undefined ? helpdeskOf(ctx).send.sourceNow() : undefined;
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply), sourceMs };
   const found = await membersOf(stream, reply);
   return withCare(ctx.pg, async (client, care) => {
@@ -209,8 +212,8 @@ function nameTexts(name: Name<Row>, reply: Reply<Row>, care: Care): NamePart[] {
 /** The tombstone of a record that the source no longer has, and of its members. */
 export async function bury(ctx: Context, claim: Claim, id: string, asOfMs: Ms): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs };
-  const gone = { byMs: goneBy(ctx, asOfMs), lookbackMs: ctx.helpdesk.lookbackMs };
-  const credits = ctx.helpdesk.send.takeCredits();
+  const gone = { byMs: goneBy(helpdeskOf(ctx), asOfMs), lookbackMs: helpdeskOf(ctx).lookbackMs };
+  const credits = helpdeskOf(ctx).send.takeCredits();
   await transaction(ctx.pg, async client => {
     const deleted = await buryTicket(client, claim, id, asOfMs, new Date(at.nowMs), gone);
     await keepBooks(client, claim, at, {
@@ -221,7 +224,3 @@ export async function bury(ctx: Context, claim: Claim, id: string, asOfMs: Ms): 
     });
   });
 }
-
-/** By when what was just said to be gone was gone, by the source's clock: its second is over when the next one begins. */
-export const goneBy = ({ helpdesk }: Context, asOfMs: Ms): Ms =>
-  Math.max(helpdesk.send.sourceNow() ?? 0, asOfMs) + 1000;

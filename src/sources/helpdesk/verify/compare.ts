@@ -8,6 +8,7 @@ import { add, type Batch, keepBooks, noCounts, withCare, writeBatch } from '../.
 import { type Reject, settleRejects } from '../../../engine/commit/rejects.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
 import { examineGone, keepPlace, options } from '../../../engine/deletions/confirm-deletion.ts';
+import { behindMs } from '../../../engine/deletions/lag.ts';
 import { check, type Reply, trueByOf } from '../../../engine/http/request.ts';
 import { detailBatch, singleBatch } from '../../../engine/load/batch.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
@@ -38,8 +39,8 @@ import { knownOf, setAside } from '../../../engine/verify/verifications.ts';
 import { Gone, Retry } from '../../../errors.ts';
 import type { DetailStream, ListStream, Row } from '../../source.ts';
 import { commitDetail } from '../messages/detail.ts';
-import { behindMs } from '../messages/detail-loop.ts';
 import { claimMessages, nameThem } from '../messages/waiting.ts';
+import { helpdeskOf } from '../open.ts';
 
 /** The streams that a record may belong to, as the job knows them. */
 export interface Compared {
@@ -74,10 +75,10 @@ export async function examineRecords(look: Look, given: Given): Promise<Examined
   const times = new Map(reply.records.map(record => [record.id, updated?.(record)]));
   const subject: Subject = {
     stream: stream.name,
-    takeCredits: () => ctx.helpdesk.send.takeCredits(),
+    takeCredits: () => helpdeskOf(ctx).send.takeCredits(),
     standing: (client, ids, lock) => standingOf(client, key, ids, { askedMs, asOfMs, lock }),
     judge: (client, ids, standing) =>
-      judge(client, claim, given, { ids, standing, times, behindMs: asOfMs - behindMs(ctx) }),
+      judge(client, claim, given, { ids, standing, times, behindMs: asOfMs - behindMs(helpdeskOf(ctx)) }),
     kind: (found, id, ours) => {
       const versions = updated && { ours: ours?.updatedMs ?? null, theirs: times.get(id)! };
       return kindOf(stream.name, batch.merge, found, versions && { versions });
@@ -156,7 +157,7 @@ export async function examineTicket(
   const askedMs = ctx.clock.now();
   let reply: Reply<Row>;
   try {
-    reply = await ctx.helpdesk.send(messages.request(id, [...embeds]), options(look));
+    reply = await helpdeskOf(ctx).send(messages.request(id, [...embeds]), options(look));
   } catch (error) {
     if (error instanceof Gone) return examineGone(look, tickets, id, more);
     if (!(error instanceof Retry)) throw error;
@@ -195,7 +196,7 @@ async function examineMessages(
   { askedMs, more }: { askedMs: Ms; more: ((client: Client) => Promise<void>) | undefined },
 ): Promise<boolean> {
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply) };
-  const credits = ctx.helpdesk.send.takeCredits();
+  const credits = helpdeskOf(ctx).send.takeCredits();
   const { batch, members, unreadable } = await detailBatch(stream, record, reply.text);
   const notes = new Set(members.filter(member => (member as { type?: unknown }).type === 'note').map(({ id }) => id));
   return withCare(ctx.pg, async (client, care) => {
@@ -301,7 +302,7 @@ async function examineNames(
 /** Labels and inboxes that no ticket ever had. */
 export async function examineNamesOfNothing({ ctx, claim, repair, random }: Look): Promise<void> {
   const nowMs = ctx.clock.now();
-  const at = { nowMs, asOfMs: ctx.helpdesk.send.sourceNow() ?? nowMs };
+  const at = { nowMs, asOfMs: helpdeskOf(ctx).send.sourceNow() ?? nowMs };
   await transaction(ctx.pg, async client => {
     let deleted = 0;
     for (const table of ['labels', 'inboxes'] as const) {

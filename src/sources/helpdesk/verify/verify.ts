@@ -3,8 +3,9 @@
  * tells which of ours it lacks; of customers and users the whole list tells it; messages are asked for ticket by ticket. What
  * only we have is asked for by its id before it is said to be gone.
  */
-import type { Context } from '../../../app/context.ts';
+
 import { keepBooks, noCounts } from '../../../engine/commit/commit.ts';
+import type { Context } from '../../../engine/context.ts';
 import { isRedundant } from '../../../engine/coverage/coverage.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
 import { examineGone, keepPlace, noteGone, options } from '../../../engine/deletions/confirm-deletion.ts';
@@ -45,6 +46,7 @@ import {
 import { Gone, Retry } from '../../../errors.ts';
 import { count } from '../../../words.ts';
 import type { ListStream, Row } from '../../source.ts';
+import { helpdeskOf } from '../open.ts';
 import { knownCuts } from '../partitions.ts';
 import { type Compared, examineNamesOfNothing, examineRecords, examineTicket } from './compare.ts';
 
@@ -158,7 +160,7 @@ async function verifyList(verifying: Verifying, list: string): Promise<void> {
   const cuts = await knownCuts(ctx.pg, claim, stream.enumerations.type ?? []);
   const reading = readByCreation(before ? Number(before) : 0, {
     ...stream.paging,
-    lookbackMs: ctx.helpdesk.lookbackMs,
+    lookbackMs: helpdeskOf(ctx).lookbackMs,
     cuts,
     updatedSince: sinceMs > 0 ? sinceMs - secondMs : undefined,
   });
@@ -195,7 +197,7 @@ async function readPage(
 ): Promise<{ reply: Reply<Row>; askedMs: Ms }> {
   ctx.signal.throwIfAborted();
   const askedMs = ctx.clock.now();
-  const reply = await ctx.helpdesk.send(stream.request(list, ask), { lane: laneOf(claim), signal: ctx.signal });
+  const reply = await helpdeskOf(ctx).send(stream.request(list, ask), { lane: laneOf(claim), signal: ctx.signal });
   return { reply, askedMs };
 }
 
@@ -214,7 +216,7 @@ async function examineById(
   ctx.signal.throwIfAborted();
   const askedMs = ctx.clock.now();
   try {
-    const reply = await ctx.helpdesk.send(stream.get!(id), options(look));
+    const reply = await helpdeskOf(ctx).send(stream.get!(id), options(look));
     const updated = stream.name === 'tickets' ? (record: Row) => stream.orderedBy(record) : undefined;
     if (reply.records[0]?.id === id) {
       const batch = singleBatch(stream, reply);
@@ -276,7 +278,7 @@ async function verifyWhole(verifying: Verifying): Promise<void> {
   const second = await readWhole(verifying, list, false);
   if (second === undefined) return;
   for (const id of unshown.filter(one => !second.shown.has(one))) {
-    if (!(await noteGone(look, stream.name, id, second))) verifying.unread++;
+    if (!(await noteGone(look, stream, id, second))) verifying.unread++;
   }
 }
 
@@ -288,7 +290,7 @@ async function readWhole(
 ): Promise<{ shown: Set<string>; askedMs: Ms; asOfMs: Ms } | undefined> {
   const { look, stream, holes } = verifying;
   const { ctx, claim } = look;
-  const { lookbackMs } = ctx.helpdesk;
+  const { lookbackMs } = helpdeskOf(ctx);
   const begunMs = (await completeThrough(ctx.pg, claim.account, stream.name)) ?? 0;
   const reading = stream.read(0, { ...stream.paging, lookbackMs, firstLoad: true });
   const shown = new Set<string>();
@@ -354,7 +356,7 @@ async function verifySample(verifying: Verifying, sample: number): Promise<void>
     if (stream.name !== 'tickets') await examineById(verifying, id);
     else if (!(await examineTicket(look, compared, id, { whole: true }))) verifying.unread++;
     if (verifying.unread > unread)
-      await noteUnread(ctx.pg, claim, id, ctx.helpdesk.send.sourceNow() ?? ctx.clock.now());
+      await noteUnread(ctx.pg, claim, id, helpdeskOf(ctx).send.sourceNow() ?? ctx.clock.now());
   }
 }
 
@@ -394,7 +396,7 @@ async function noteHanging(
 ): Promise<boolean> {
   const { ctx, claim, repair, random } = look;
   const at = { nowMs: ctx.clock.now(), asOfMs };
-  const credits = ctx.helpdesk.send.takeCredits();
+  const credits = helpdeskOf(ctx).send.takeCredits();
   await transaction(ctx.pg, async client => {
     const key = { account: claim.account, stream: parents.name };
     const ours = (await standingOf(client, key, [id], { askedMs: at.nowMs, asOfMs, lock: true })).get(id);

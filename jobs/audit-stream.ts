@@ -1,0 +1,12 @@
+/** Re-reads random records of one stream while nothing else needs the credits, and compares them with the mirror. */
+
+import { z } from 'zod';
+import { readsOf, runStream } from '../src/engine/load/run-stream.ts';
+import { defineJob } from '../src/engine/queue/job.ts';
+import { streamOf } from '../src/sources/index.ts';
+
+export const auditStream = defineJob({
+  name: 'audit-stream',
+  payload: z.object({ account: z.string(), run: z.int(), stream: z.string() }),
+  run: (job, work) => runStream(job, work, readsOf(streamOf(work.stream), 'audit')),
+});

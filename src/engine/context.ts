@@ -1,0 +1,74 @@
+/**
+ * The context of a piece of work: the warehouse, the open sources, the clock, the log. Everything that varies comes in
+ * here, so that the same code runs in a simulation. app/context.ts opens it.
+ */
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import type { Clock } from '../clock.ts';
+import { exitCodes, Fatal } from '../errors.ts';
+import type { Source, Stream } from '../sources/source.ts';
+import type { Limits } from './budget/budget.ts';
+import type { Send } from './http/send.ts';
+import type { Bell } from './notifier.ts';
+import type { Claim, Claimant } from './runs/claims.ts';
+
+export interface Context {
+  readonly account: string;
+  readonly pg: pg.Pool;
+  readonly clock: Clock;
+  /** Chance: from 0 to 1, without 1. */
+  readonly random: () => number;
+  readonly log: Logger;
+  /** Aborts with `Interrupted`, `Paused` or `FencedOff`. The work commits what is in flight, if it may, and ends. */
+  readonly signal: AbortSignal;
+  /** The configured sources, by name. */
+  readonly sources: ReadonlyMap<string, OpenSource>;
+  /** All streams that this program knows, in the order of a full sync. */
+  readonly streams: readonly Stream[];
+  readonly sweep: SweepConfig;
+}
+
+/** A configured source. A source adds settings of its own to this. */
+export interface OpenSource {
+  readonly name: string;
+  readonly declaration: Source;
+  readonly limits: Limits;
+  /** The longest wait for quota; undefined: as long as it takes. */
+  readonly longestWaitMs?: number | undefined;
+  readonly send: Send;
+  /** How late a record may appear after its own time. */
+  readonly lookbackMs: number;
+  /** Notifies readers of this process that new rows are stored. */
+  readonly stored: Bell;
+  /** Lets one request through although the quota is spent: a person asked for it. */
+  thaw(): Promise<void>;
+}
+
+export interface SweepConfig {
+  /** A sweep re-reads records that it checked longer ago than this. */
+  readonly ageMs: number;
+  /** Share of the rows of a stream, 0 to 1. A sweep that would delete more stops and asks. */
+  readonly mostDeleted: number;
+}
+
+/** The context of a job. It has its own count of credits. */
+export interface JobContext extends Context {
+  readonly claimant: Claimant;
+  /** Receives each claim of the job, so that the worker can stop a job whose claim is lost. */
+  readonly onClaim?: (claim: Claim) => void;
+}
+
+/** Throws Fatal if the source is not configured. */
+export function sourceOf(ctx: Pick<Context, 'sources'>, name: string): OpenSource {
+  const source = ctx.sources.get(name);
+  if (source !== undefined) return source;
+  throw new Fatal(`the source ${name} is not configured`, 'Set its address and its credentials.', exitCodes.usage);
+}
+
+/** The same sources, with a count of credits of their own. */
+export const apart = (sources: Context['sources']): Context['sources'] =>
+  new Map([...sources].map(([name, source]) => [name, { ...source, send: source.send.apart() }]));
+
+/** Credits used at all sources since the last call. */
+export const takeCredits = ({ sources }: Pick<Context, 'sources'>): number =>
+  [...sources.values()].reduce((sum, { send }) => sum + send.takeCredits(), 0);

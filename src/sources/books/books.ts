@@ -1,0 +1,93 @@
+/** The book catalog as a source. */
+import { fixedToken, type Token } from '../../engine/http/dialect.ts';
+import { refreshedToken } from '../../engine/http/token.ts';
+import { isLeftToOthers } from '../../engine/load/list-loop.ts';
+import type { Source, StreamJobs } from '../source.ts';
+import { auditBooks } from './audit.ts';
+import type { Catalog } from './compare.ts';
+import { booksDialect } from './dialect.ts';
+import { myLibrary } from './endpoints.ts';
+import { partsOfBooks, partsOfVerifyBooks } from './forecast.ts';
+import { type BooksSettings, sourceName } from './open.ts';
+import { readShelves } from './shelf-loop.ts';
+import { shelves } from './shelves.ts';
+import { verifyBooks } from './verify.ts';
+import { hydrateVolumes, volumesAreDue } from './volume-loop.ts';
+import { volumes } from './volumes.ts';
+
+/** The longest wait for quota. Beyond it the run is deferred and resumes when the quota resets. */
+const longestWaitMs = 60_000;
+
+const ownOf = (source: unknown) => source as BooksSettings;
+
+function makeBooks(catalog: Catalog): Source {
+  const verify: StreamJobs['verify'] = { read: (ctx, claim) => verifyBooks(ctx, claim, catalog) };
+  const audit: StreamJobs['audit'] = { read: (ctx, claim) => auditBooks(ctx, claim, catalog) };
+  return {
+    name: sourceName,
+    label: 'the book catalog',
+    settings: 'BOOKS_BASE_URL, and BOOKS_USERS or a token',
+    streams: [
+      {
+        ...catalog.shelves,
+        sampled: true,
+        listsOf: source => ownOf(source).owners,
+        jobs: {
+          sync: { read: (ctx, claim) => readShelves(ctx, claim, catalog.shelves), isDone: isLeftToOthers },
+          verify,
+          audit,
+        },
+      },
+      {
+        ...catalog.volumes,
+        sampled: true,
+        isDue: volumesAreDue,
+        jobs: { sync: { read: (ctx, claim) => hydrateVolumes(ctx, claim, catalog.volumes) }, verify, audit },
+      },
+    ],
+    connect({ books: access }) {
+      if (access === undefined) return undefined;
+      const { apiKey, country, users, library, shelfAgeMs, volumeAgeMs, auditVolumesPerHour } = access;
+      const token = tokenOf(access);
+      const own: BooksSettings = {
+        owners: library ? [...users, myLibrary] : users,
+        ...{ shelfAgeMs, volumeAgeMs, auditVolumesPerHour },
+      };
+      return {
+        baseUrl: access.baseUrl,
+        dialect: booksDialect({
+          ...(apiKey !== undefined && { apiKey }),
+          ...(country !== undefined && { country }),
+          hasToken: token !== undefined,
+        }),
+        token,
+        limits: { ...access.limits, evenly: false },
+        lookbackMs: 0,
+        longestWaitMs,
+        own,
+      };
+    },
+    async forecast(planning, question) {
+      const { streams: names } = question;
+      if (question.kind === 'sweep') return [];
+      if (question.kind === 'verify') return partsOfVerifyBooks(planning, catalog, { names, sample: question.sample });
+      const isSync = question.kind === 'sync';
+      const again = question.kind === 'backfill' && question.range.again;
+      return partsOfBooks(planning, catalog, { names, isSync, again });
+    },
+    audit: {
+      streams: [shelves.name, volumes.name],
+      beside: [],
+      isWanted: source => ownOf(source).auditVolumesPerHour > 0,
+      isThere: 'select from books.volumes v where v.account_id = $1 and v._checked_at is not null',
+      othersWant: 'select from sync.waiting_volumes w where w.account_id = $1 and not w.rejected',
+    },
+  };
+}
+
+export const books = makeBooks({ shelves, volumes });
+
+function tokenOf({ accessToken, refresh }: Parameters<Source['connect']>[0]['books'] & object): Token | undefined {
+  if (refresh !== undefined) return refreshedToken(refresh);
+  return accessToken === undefined ? undefined : fixedToken(accessToken);
+}

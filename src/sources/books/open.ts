@@ -1,0 +1,27 @@
+/** The open catalog: what its streams need beyond any other source. */
+import type { BooksConfig } from '../../app/config.ts';
+import { type Context, type OpenSource, sourceOf } from '../../engine/context.ts';
+import { myLibrary } from './endpoints.ts';
+
+export interface BooksSettings {
+  /** Whose shelves are mirrored: the users of the settings, then `mylibrary`, if it is mirrored. */
+  readonly owners: readonly string[];
+  /** A shelf that shows no change is re-read after this time. */
+  readonly shelfAgeMs: number;
+  /** A volume is fetched by id again after this time. */
+  readonly volumeAgeMs: number;
+  /** Random volumes that an audit compares in an hour; 0: no audit. */
+  readonly auditVolumesPerHour: number;
+}
+
+export const sourceName = 'books';
+
+/** Throws Fatal if the catalog is not configured. */
+export const booksOf = (ctx: Pick<Context, 'sources'>): OpenSource & BooksSettings =>
+  sourceOf(ctx, sourceName) as OpenSource & BooksSettings;
+
+/** The settings that mirror the shelves of these owners. */
+export function settingsOfOwners(owners: readonly string[]): Pick<BooksConfig, 'users' | 'library'> {
+  const users = owners.filter(owner => owner !== myLibrary);
+  return { users, library: users.length < owners.length };
+}

@@ -1,0 +1,90 @@
+/** The help desk as a source. */
+import { sweepStream } from '../../engine/deletions/sweep.ts';
+import { fixedToken } from '../../engine/http/dialect.ts';
+import { listJobs } from '../../engine/load/list-jobs.ts';
+import type { Source, StreamJobs } from '../source.ts';
+import { customers } from './customers.ts';
+import { helpdeskDialect } from './dialect.ts';
+import { type Desk, partsOfBackfill, partsOfSync } from './forecast/lists.ts';
+import { partsOfSweep, partsOfVerify } from './forecast/sweep.ts';
+import { hydrate, isDone, messagesAreDue } from './messages/detail-loop.ts';
+import { messages } from './messages/messages.ts';
+import { type AuditSettings, sourceName } from './open.ts';
+import { tickets } from './tickets.ts';
+import { users } from './users.ts';
+import { audit } from './verify/audit.ts';
+import { verifyStream } from './verify/verify.ts';
+
+/** Below this a step of its clock cannot be told from the grain of both clocks. */
+const leastToleranceMs = 5000;
+
+/** `desk`: its streams, so that a test may read smaller pages. */
+export function makeHelpdesk(desk: Desk): Source {
+  const verify: StreamJobs['verify'] = { read: (ctx, claim) => verifyStream(ctx, claim, desk) };
+  const swept = (stream: Desk['tickets' | 'customers']): Pick<StreamJobs, 'sweep'> => ({
+    sweep: { read: (ctx, claim) => sweepStream(ctx, claim, stream) },
+  });
+  return {
+    name: sourceName,
+    label: 'the help desk',
+    settings: 'HELPDESK_BASE_URL and HELPDESK_TOKEN',
+    streams: [
+      { ...desk.users, jobs: { ...listJobs(desk.users), verify } },
+      { ...desk.customers, sampled: true, jobs: { ...listJobs(desk.customers), ...swept(desk.customers), verify } },
+      {
+        ...desk.tickets,
+        sampled: true,
+        jobs: {
+          ...listJobs(desk.tickets),
+          ...swept(desk.tickets),
+          verify,
+          audit: { read: (ctx, claim) => audit(ctx, claim, desk) },
+        },
+      },
+      {
+        ...desk.messages,
+        nightlyDetails: true,
+        isDue: messagesAreDue,
+        jobs: { sync: { read: (ctx, claim) => hydrate(ctx, claim, desk.messages), isDone }, verify },
+      },
+    ],
+    connect({ helpdesk: access, limits, lookbackMs, audit: own }) {
+      if (access === undefined) return undefined;
+      return {
+        baseUrl: access.baseUrl,
+        dialect: helpdeskDialect,
+        token: fixedToken(access.token),
+        limits,
+        lookbackMs,
+        clockToleranceMs: Math.max(lookbackMs, leastToleranceMs),
+        own: { audit: own },
+      };
+    },
+    async forecast(planned, question) {
+      const planning = { ...planned, desk };
+      const parts = await partsOf();
+      planned.unknown ||= planning.unknown;
+      planned.latencyMs = planning.latencyMs;
+      return parts;
+
+      function partsOf() {
+        if (question.kind === 'sweep') return partsOfSweep(planning, question.streams);
+        if (question.kind === 'verify')
+          return question.streams.includes(tickets.name) ? partsOfVerify(planning, question.sample) : [];
+        if (question.kind === 'backfill') return partsOfBackfill(planning, question.streams, question.range);
+        return partsOfSync(planning, question.streams);
+      }
+    },
+    audit: {
+      streams: [tickets.name],
+      beside: [messages.name],
+      isWanted: source => {
+        const { ticketsPerHour, messagesAgeMs } = (source as unknown as { audit: AuditSettings }).audit;
+        return ticketsPerHour > 0 || messagesAgeMs !== undefined;
+      },
+      isThere: 'select from helpdesk.tickets t where t.account_id = $1 and t._messages_as_of is not null',
+    },
+  };
+}
+
+export const helpdesk = makeHelpdesk({ users, customers, tickets, messages });
