@@ -49,7 +49,7 @@ type Files = Parameters<typeof framed>[0]['files'];
 /** What a page needs besides itself, under names that change with it: it is fetched once. */
 function serveFiles(app: FastifyInstance): Files {
   const ofUplot = (name: string) => readFileSync(createRequire(import.meta.url).resolve(`uplot/dist/${name}`));
-  const script = readFileSync(new URL('page/page.js', import.meta.url), 'utf8');
+  const script = readFileSync(new URL('render/page.js', import.meta.url), 'utf8');
   const serve = (name: string, type: string, body: string | Buffer) => {
     const path = `/files/${nameOf(body)}/${name}`;
     const zipped = gzipSync(body);
