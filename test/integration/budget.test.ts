@@ -66,7 +66,7 @@ function spawnChild(databaseUrl: string, change: object, script: string) {
   const from = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href);
   const code = `
     import pg from 'pg';
-    import { makeBudget } from ${from('budget/budget.ts')};
+    import { makeBudget } from ${from('engine/budget/budget.ts')};
     import { systemClock } from ${from('clock.ts')};
     const pool = new pg.Pool({ connectionString: ${JSON.stringify(databaseUrl)} });
     const budget = makeBudget({
