@@ -21,7 +21,7 @@ const lookMs = 1000;
 const limits = { credits: 100, periodMs: minuteMs, requestsPerSecond: 6, reserve: 10 };
 const lists = streams.flatMap(one =>
   one.source === 'helpdesk' && one.kind === 'list'
-    ? one.lists.map(({ name }) => ({ stream: one.name, list: name }))
+    ? one.lists.map(({ name }) => ({ stream: one.key, list: name }))
     : [],
 );
 const plans = plansFor(streamsOf(new Set(['helpdesk'])));
@@ -141,7 +141,12 @@ export async function openVirtualDesk(tickets: number): Promise<VirtualDesk> {
       direct(async db => {
         await register(db, account, 0, lists, new Date(now()));
         const range = { since: null, until: null, again: false };
-        const wanted = { account, streams: ['customers', 'tickets', 'messages'], opener: worker.id, range };
+        const wanted = {
+          account,
+          streams: ['helpdesk.customers', 'helpdesk.tickets', 'helpdesk.messages'] as const,
+          opener: worker.id,
+          range,
+        };
         await openBackfill(db, wanted, new Date(now()));
         worker.ring();
       }),

@@ -101,7 +101,7 @@ export async function openVirtual({
     await bindAccount(pg, account, { helpdesk: new URL('https://desk.example/api/v1') });
     const lists = streams.flatMap(one =>
       one.source === 'helpdesk' && one.kind === 'list'
-        ? one.lists.map(({ name }) => ({ stream: one.name, list: name }))
+        ? one.lists.map(({ name }) => ({ stream: one.key, list: name }))
         : [],
     );
     await register(pg, account, 0, lists, new Date(now()));

@@ -3,10 +3,10 @@
 import { z } from 'zod';
 import { readsOf, runStream } from '../src/engine/load/run-stream.ts';
 import { defineJob } from '../src/engine/queue/job.ts';
-import { streamOf } from '../src/sources/index.ts';
+import { jobStream, streamOf } from '../src/sources/index.ts';
 
 export const verifyStream = defineJob({
   name: 'verify-stream',
-  payload: z.object({ account: z.string(), run: z.int(), stream: z.string() }),
+  payload: z.object({ account: z.string(), run: z.int(), stream: jobStream }),
   run: (job, work) => runStream(job, work, readsOf(streamOf(work.stream), 'verify')),
 });

@@ -80,7 +80,7 @@ async function load(report: Report, desk: Desk, more = ''): Promise<void> {
     2 * tickets.size +
     names +
     1;
-  const streams = ['users', 'customers', 'tickets', 'messages'];
+  const streams = ['helpdesk.users', 'helpdesk.customers', 'helpdesk.tickets', 'helpdesk.messages'] as const;
   const used = await spent(desk, async () => {
     await desk.direct(pg =>
       transaction(pg, async client => {

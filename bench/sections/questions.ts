@@ -82,8 +82,8 @@ export async function fillQuestions(pool: pg.Pool, tickets: number): Promise<voi
     insert into analytics.calendar_hours (calendar, weekday, opens, closes)
     select 'office', day, time '09:00', time '18:00' from generate_series(1, 5) day;
     insert into analytics.stored_calendar_assignments (account_id, inbox_id, calendar) values ('default', null, 'office');
-    insert into sync.coverage (account_id, stream, list, covered)
-    select 'default', s, 'default', tstzmultirange(tstzrange('1970-01-01', '${now.toISOString()}')) from unnest(array['users', 'customers', 'tickets']) s;
+    insert into sync.coverage (account_id, source, stream, list, covered)
+    select 'default', 'helpdesk', s, 'default', tstzmultirange(tstzrange('1970-01-01', '${now.toISOString()}')) from unnest(array['users', 'customers', 'tickets']) s;
     insert into sync.credit_minutes (account_id, source, minute, credit_limit, fresh, backfill, sweep)
     select 'default', 'helpdesk', minute, 500, 20, 60, 5
     from generate_series(timestamptz '${now.toISOString()}' - interval '35 days', '${now.toISOString()}', interval '1 minute') minute;

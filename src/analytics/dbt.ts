@@ -109,4 +109,4 @@ const streamOf = ({ name }: Relation): string | undefined =>
 
 /** Of several accounts the one that is furthest behind. */
 const loadedAt = (stream: string): string =>
-  `select min(complete_through) from analytics.completeness where stream = '${stream}'`;
+  `select min(complete_through) from analytics.completeness where source = 'helpdesk' and stream = '${stream}'`;

@@ -1,4 +1,5 @@
 /** What every command that works on accounts opens: contexts, queues, and a place among the living. */
+
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
@@ -7,6 +8,7 @@ import { systemClock } from '../clock.ts';
 import type { Context } from '../engine/context.ts';
 import { forgetLists, register } from '../engine/coverage/coverage.ts';
 import { migrate } from '../engine/database/migrate.ts';
+import type { StreamKey } from '../engine/database/stream-key.ts';
 import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.ts';
 import { bindAccount, nameAccount } from '../engine/runs/accounts.ts';
 import { keepTargets } from '../engine/runs/freshness-targets.ts';
@@ -96,11 +98,11 @@ function ourVersion(): string {
   return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 }
 
-function listsOf({ sources, streams }: Context): { stream: string; list: string }[] {
+function listsOf({ sources, streams }: Context): { stream: StreamKey; list: string }[] {
   return streams.flatMap(stream => {
     const source = sources.get(stream.source);
     if (source === undefined) return [];
     const lists = stream.listsOf?.(source) ?? (stream.kind === 'list' ? stream.lists.map(({ name }) => name) : []);
-    return lists.map(list => ({ stream: stream.name, list }));
+    return lists.map(list => ({ stream: stream.key, list }));
   });
 }

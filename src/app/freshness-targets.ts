@@ -25,9 +25,9 @@ export function promisesOf(config: Config): Target[] {
       const schedule = scheduleOf(stream);
       const usualMs = schedule.includes('fresh') ? minuteMs : dayMs;
       const reads = schedule.flatMap(name => pauseMs[name] ?? []);
-      if (isSet) return [{ subject: stream.name, ms }];
+      if (isSet) return [{ subject: stream.key, ms }];
       if (reads.length === 0) return [];
-      return [{ subject: stream.name, ms: ms + Math.max(0, Math.min(...reads) - usualMs) }];
+      return [{ subject: stream.key, ms: ms + Math.max(0, Math.min(...reads) - usualMs) }];
     });
   return [...found, ...(pauseMs.nightly === undefined ? [] : [{ subject: 'nightly', ms: nightlyMs }])];
 }
@@ -35,5 +35,7 @@ export function promisesOf(config: Config): Target[] {
 /** What is asked for by id follows what its list has shown. */
 function scheduleOf(stream: Stream): Stream['schedule'] {
   if (stream.kind === 'detail') return stream.of.schedule;
-  return stream.kind === 'volumes' ? streams.find(({ name }) => name === stream.of)!.schedule : stream.schedule;
+  return stream.kind === 'volumes'
+    ? streams.find(({ name, source }) => name === stream.of && source === stream.source)!.schedule
+    : stream.schedule;
 }

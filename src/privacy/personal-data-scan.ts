@@ -123,8 +123,8 @@ export async function emptyAudit(
 ): Promise<number> {
   const { rowCount } = await client.query(
     `with theirs (id) as (
-       select id from sync.audit where account_id = $1 and stream = 'customers' and record_id = any ($5)
-       union select id from sync.audit where account_id = $1 and stream in ('tickets', 'messages') and record_id = any ($6)
+       select id from sync.audit where account_id = $1 and stream_key = 'helpdesk.customers' and record_id = any ($5)
+       union select id from sync.audit where account_id = $1 and stream_key in ('helpdesk.tickets', 'helpdesk.messages') and record_id = any ($6)
        union select id from sync.audit a where cardinality($2::text[]) > 0 and a.account_id = $1 and a.differences <> '{}' and (
          exists (select from jsonb_path_query(a.differences, '$.*[*]') v (value)
            where jsonb_typeof(v.value) = 'object' and v.value ?| $4::text[])
@@ -161,7 +161,7 @@ export async function emptyRejects(client: Client, account: string, theirs: Thei
   const { customers, tickets, messages, forms } = theirs;
   const ids = [...customers, ...tickets, ...messages];
   let emptied = 0;
-  for (const stream of ['customers', 'tickets', 'messages'] satisfies Personal[]) {
+  for (const stream of ['helpdesk.customers', 'helpdesk.tickets', 'helpdesk.messages'] satisfies Personal[]) {
     for (let after = 0; ; ) {
       const { rows } = await client.query<{
         id: number;
@@ -171,11 +171,11 @@ export async function emptyRejects(client: Client, account: string, theirs: Thei
         named: boolean;
       }>(
         `select id, record_id, ask_id, payload, lower(t.text) like any ($5) or translate(t.text, ' ()+-./', '') like any ($6)
-           or stream = 'messages' and record_id = any ($9) as named
+           or stream_key = 'helpdesk.messages' and record_id = any ($9) as named
          -- What is looked at closely is only what is taken.
          from (
-           select id, stream, record_id, ask_id, payload, reason from sync.rejects
-           where account_id = $1 and stream = $2 and id > $3 and (payload is not null or reason <> $10)
+           select id, stream_key, record_id, ask_id, payload, reason from sync.rejects
+           where account_id = $1 and stream_key = $2 and id > $3 and (payload is not null or reason <> $10)
              and (cardinality($11::text[]) > 0 or record_id = any ($7) or ask_id = any ($7) or payload like any ($8))
            order by id limit $4) r, lateral (select concat(payload, ' ', reason) as text) t
          order by id`,
@@ -187,7 +187,7 @@ export async function emptyRejects(client: Client, account: string, theirs: Thei
       if (rows.length === 0) break;
       const all = rows.map(({ payload, record_id, ask_id }) => ({
         text: payload ?? undefined,
-        of: [ask_id ?? undefined, stream === 'messages' ? undefined : (record_id ?? undefined)],
+        of: [ask_id ?? undefined, stream === 'helpdesk.messages' ? undefined : (record_id ?? undefined)],
       }));
       const known = await concerning(client, account, stream, all);
       const gone = rows.filter(({ named }, i) => named || known.has(i)).map(({ id }) => id);
@@ -204,7 +204,7 @@ export async function emptyRejects(client: Client, account: string, theirs: Thei
 
 /** A sample is cut, so that nobody can tell whose it is: the next record that differs gives another one. */
 export async function emptyDrift(client: Client, account: string, forms: readonly string[]): Promise<number> {
-  const streams = `account_id = $1 and stream in ('customers', 'tickets', 'messages')`;
+  const streams = `account_id = $1 and stream_key in ('helpdesk.customers', 'helpdesk.tickets', 'helpdesk.messages')`;
   const { rowCount } = await client.query(
     `update sync.drift set sample = null where ${streams} and sample is not null`,
     [account],

@@ -5,7 +5,7 @@
 import { cleanText, elementsOf, fieldsOf, objectOf } from '../engine/commit/clean-json.ts';
 
 /** Streams whose records hold people's data. */
-export type Personal = 'customers' | 'tickets' | 'messages';
+export type Personal = 'helpdesk.customers' | 'helpdesk.tickets' | 'helpdesk.messages';
 
 /** Fields that stay. One that the source adds later does not. */
 export const kept = {
@@ -47,8 +47,8 @@ export interface Erased {
 const none: ReadonlySet<string> = new Set();
 export const nobody: Erased = { customers: none, tickets: none, contacts: none, asked: none, further: none };
 
-export const personal = (name: string): name is Personal =>
-  name === 'customers' || name === 'tickets' || name === 'messages';
+export const personal = (key: string): key is Personal =>
+  key === 'helpdesk.customers' || key === 'helpdesk.tickets' || key === 'helpdesk.messages';
 
 type Json = Readonly<Record<string, unknown>>;
 const objectIn = (value: unknown): Json =>
@@ -67,14 +67,15 @@ const isAddress = (name: unknown): boolean => typeof name === 'string' && name.i
 export function cluesIn(stream: Personal, text: string): Clues {
   const parsed: unknown = JSON.parse(text);
   const records = (Array.isArray(parsed) ? parsed : [parsed]).map(objectIn);
-  if (stream === 'customers')
+  if (stream === 'helpdesk.customers')
     return { customers: records.flatMap(({ id }) => texts(id)), tickets: [], contacts: records.flatMap(contactsOf) };
-  const members = stream === 'messages' ? records.flatMap(({ messages }) => arrayIn(messages).map(objectIn)) : [];
+  const members =
+    stream === 'helpdesk.messages' ? records.flatMap(({ messages }) => arrayIn(messages).map(objectIn)) : [];
   return {
-    customers: stream === 'tickets' ? records.flatMap(one => texts(one.customer_id)) : [],
+    customers: stream === 'helpdesk.tickets' ? records.flatMap(one => texts(one.customer_id)) : [],
     tickets: records.flatMap(({ id }) => texts(id)),
     contacts: [
-      ...(stream === 'tickets' ? records.flatMap(one => texts(one.reply_to, one.reply_cc)) : []),
+      ...(stream === 'helpdesk.tickets' ? records.flatMap(one => texts(one.reply_to, one.reply_cc)) : []),
       ...members.flatMap(addressesOf),
     ],
   };
@@ -84,10 +85,10 @@ export function cluesIn(stream: Personal, text: string): Clues {
 export function cluesOf(stream: Personal, text: string | undefined, of: readonly (string | undefined)[]): Clues {
   const record = objectIn(text === undefined ? undefined : JSON.parse(text));
   const members = [record, ...arrayIn(record.messages).map(objectIn)];
-  const ids = texts(...of, stream === 'messages' ? undefined : record.id);
+  const ids = texts(...of, stream === 'helpdesk.messages' ? undefined : record.id);
   return {
-    customers: [...(stream === 'customers' ? ids : []), ...texts(record.customer_id)],
-    tickets: stream === 'customers' ? [] : ids,
+    customers: [...(stream === 'helpdesk.customers' ? ids : []), ...texts(record.customer_id)],
+    tickets: stream === 'helpdesk.customers' ? [] : ids,
     contacts: [...contactsOf(record), ...texts(record.reply_to, record.reply_cc), ...members.flatMap(addressesOf)],
   };
 }
@@ -103,13 +104,13 @@ const carries = ({ contacts }: Erased, value: unknown): boolean =>
 
 /** Who of them is known by something else than his own id: a customer by a contact value, a ticket by its customer. */
 export function foundIn(stream: Personal, text: string, erased: Erased): Pick<Clues, 'customers' | 'tickets'> {
-  const records = stream === 'messages' ? [] : (JSON.parse(text) as unknown[]).map(objectIn);
+  const records = stream === 'helpdesk.messages' ? [] : (JSON.parse(text) as unknown[]).map(objectIn);
   const isNew = (one: Json) =>
-    stream === 'customers'
+    stream === 'helpdesk.customers'
       ? !erased.customers.has(one.id as string) && contactsOf(one).some(value => carries(erased, value))
       : !erased.tickets.has(one.id as string) && erased.customers.has(one.customer_id as string);
   const ids = records.filter(isNew).flatMap(({ id }) => texts(id));
-  return { customers: stream === 'customers' ? ids : [], tickets: stream === 'tickets' ? ids : [] };
+  return { customers: stream === 'helpdesk.customers' ? ids : [], tickets: stream === 'helpdesk.tickets' ? ids : [] };
 }
 
 /** Contact values that customers who were asked for have beside those that are kept out, and who they are. */
@@ -126,7 +127,7 @@ export function contactsOfAsked(text: string, { asked, further }: Erased): Clues
 /** The same text without what must not be stored. */
 export function redact(stream: Personal, text: string, erased: Erased): string {
   if (erased.customers.size + erased.tickets.size + erased.contacts.size === 0) return text;
-  if (stream === 'messages') {
+  if (stream === 'helpdesk.messages') {
     const fields = fieldsOf(text);
     const isErased = erased.tickets.has(JSON.parse(fields.get('id') ?? 'null'));
     return objectOf([
@@ -136,7 +137,8 @@ export function redact(stream: Personal, text: string, erased: Erased): string {
   }
   return eachOf(text, one => {
     const record = objectIn(JSON.parse(one));
-    if (stream === 'customers') return erased.customers.has(record.id as string) ? only(one, kept.customers) : one;
+    if (stream === 'helpdesk.customers')
+      return erased.customers.has(record.id as string) ? only(one, kept.customers) : one;
     if (erased.tickets.has(record.id as string)) return only(one, kept.tickets);
     return without(
       one,

@@ -45,7 +45,7 @@ export async function screen(
   const page = text();
   const erased = await lookUp(client, account, cluesIn(stream, page));
   const found = foundIn(stream, page, erased);
-  const further = stream === 'customers' ? contactsOfAsked(page, erased) : nothing;
+  const further = stream === 'helpdesk.customers' ? contactsOfAsked(page, erased) : nothing;
   const here = found.tickets.length > 0 ? await noteNew(client, account, found.tickets, nowMs) : [];
   const customers = [...found.customers, ...further.customers];
   if (customers.length + here.length > 0)
@@ -64,9 +64,9 @@ async function noteNew(client: Queryable, account: string, tickets: readonly str
           or exists (select from helpdesk.messages m where m.account_id = $1 and m.ticket_id = w.id)
           or exists (select from sync.changes c where c.account_id = $1 and c.table_name = 'tickets' and c.record_id = w.id)
           or exists (select from sync.changes c where c.account_id = $1 and c.table_name = 'messages' and c.parent_id = w.id)
-          or exists (select from sync.audit a where a.account_id = $1 and a.stream in ('tickets', 'messages') and a.record_id = w.id)
-          or exists (select from sync.rejects r where r.account_id = $1 and r.stream in ('tickets', 'messages') and r.ask_id = w.id)
-          or exists (select from sync.rejects r where r.account_id = $1 and r.stream = 'tickets' and r.record_id = w.id and length(r.record_id) <= 500) as here
+          or exists (select from sync.audit a where a.account_id = $1 and a.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and a.record_id = w.id)
+          or exists (select from sync.rejects r where r.account_id = $1 and r.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and r.ask_id = w.id)
+          or exists (select from sync.rejects r where r.account_id = $1 and r.stream_key = 'helpdesk.tickets' and r.record_id = w.id and length(r.record_id) <= 500) as here
         from unnest($2::text[]) w (id)),
       noted as (
         insert into sync.erased_tickets (account_id, ticket_id, erased_at)

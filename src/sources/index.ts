@@ -1,4 +1,6 @@
 /** The sources. This is the only place that names them: a new source is one line here. */
+import { z } from 'zod';
+import type { StreamKey } from '../engine/database/stream-key.ts';
 import { books } from './books/books.ts';
 import { helpdesk } from './helpdesk/helpdesk.ts';
 import type { Source, Stream } from './source.ts';
@@ -14,9 +16,18 @@ export const streamsOf = (names: ReadonlySet<string>): readonly Stream[] =>
 
 export const streamNames = streams.map(stream => stream.name);
 
-/** Throws if this version knows no stream of the name: the job of a newer version. */
-export function streamOf(name: string): Stream {
-  const stream = streams.find(one => one.name === name);
-  if (stream === undefined) throw new Error(`this version of Shelfdesk knows no stream ${name}`);
+/** Throws if this version knows no stream of the key: the job of a newer version. */
+export function streamOf(key: StreamKey): Stream {
+  const stream = streams.find(one => one.key === key);
+  if (stream === undefined) throw new Error(`this version of Shelfdesk knows no stream ${key}`);
   return stream;
 }
+
+/** The stream of a key, or of a short name that only one source has. */
+export function findStream(name: string): Stream | undefined {
+  const named = streams.filter(one => one.key === name || one.name === name);
+  return named.length === 1 ? named[0] : undefined;
+}
+
+/** The stream of a job, as its key. Jobs of older versions carry a short name. */
+export const jobStream = z.string().transform(name => findStream(name)?.key ?? (name as StreamKey));

@@ -6,11 +6,13 @@
  * Stream functions are written as methods, so that a stream of tickets passes for a stream of records with an id: the
  * engine hands back to a stream only records that its own requests brought.
  */
+
 import type { z } from 'zod';
 import type { Config } from '../app/config.ts';
 import type { Limits } from '../engine/budget/budget.ts';
 import type { Merge } from '../engine/commit/merge.ts';
 import type { Context, OpenSource } from '../engine/context.ts';
+import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
 import type { Planning, Question } from '../engine/forecast/plan.ts';
 import type { Part } from '../engine/forecast/plan-time.ts';
 import type { Dialect, Token } from '../engine/http/dialect.ts';
@@ -53,9 +55,9 @@ export interface Connection {
 
 export interface Audit {
   /** The streams of an audit run. */
-  readonly streams: readonly string[];
+  readonly streams: readonly StreamKey[];
   /** Streams that the run reads beside them: none may be paused. */
-  readonly beside: readonly string[];
+  readonly beside: readonly StreamKey[];
   isWanted(source: OpenSource): boolean;
   /** SQL, $1 the account: a row if something is here to be compared. */
   readonly isThere: string;
@@ -78,8 +80,10 @@ export interface Row {
 }
 
 interface Described {
+  /** The short name, unique within its source. */
   readonly name: string;
   readonly source: SourceName;
+  readonly key: StreamKey;
   /** Which runs of the schedule read it. What is asked for by id follows by itself. */
   readonly schedule: readonly ('fresh' | 'nightly')[];
   /** The coverage lists of a configured source. Without it: those of `lists`. */
@@ -208,3 +212,10 @@ export type Declared = ListStream<Row> | DetailStream<Row, Row> | ShelfStream<Ro
 
 /** A stream of the list of sources: its declaration, and its jobs. */
 export type Stream = Declared & { readonly jobs: StreamJobs };
+
+/** The identity of a stream: its short name, its source, and the key of both. */
+export const identify = <S extends SourceName, N extends string>(source: S, name: N) => ({
+  source,
+  name,
+  key: streamKey(source, name),
+});

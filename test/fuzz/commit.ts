@@ -2,6 +2,7 @@
  * One hostile record among ordinary ones, through the program's own check, merge and books into PostgreSQL. Afterwards the ordinary
  * ones are all there and right, and the hostile one is stored or a reject.
  */
+
 import { pino } from 'pino';
 import type { JobContext } from '../../src/engine/context.ts';
 import { register } from '../../src/engine/coverage/coverage.ts';
@@ -17,6 +18,7 @@ import { volumes } from '../../src/sources/books/volumes.ts';
 import { commitDetail } from '../../src/sources/helpdesk/messages/detail.ts';
 import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
 import type { ShelfStream } from '../../src/sources/source.ts';
+import { keyOf } from '../support/keys.ts';
 import { iso, message, type Scripted, scripted, second, ticket } from '../support/scripted.ts';
 import { listStream, openBooks, sourcesOf } from '../support/sources.ts';
 import { Chance, hostile, textOf } from './records.ts';
@@ -85,8 +87,8 @@ export class Fuzz implements AsyncDisposable {
       'default',
       0,
       [
-        { stream: 'shelves', list: 'o' },
-        { stream: 'volumes', list: 'default' },
+        { stream: 'books.shelves', list: 'o' },
+        { stream: 'books.volumes', list: 'default' },
       ],
       new Date(second(0)),
     );
@@ -130,7 +132,7 @@ export class Fuzz implements AsyncDisposable {
   }
 
   async #list(seed: number, kind: 'tickets' | 'customers' | 'users'): Promise<string[]> {
-    const stream = listStream(kind);
+    const stream = listStream(keyOf(kind));
     const ordinary = [`${seed}-a`, `${seed}-b`].map(id => ordinaryOf[kind](id, seed * 10 - 5));
     const bad = this.#spoiled(ordinaryOf[kind](`${seed}-x`, seed * 10 - 5), seed);
     const texts = ordinary.map(textOf);

@@ -75,7 +75,13 @@ export async function runWorld(firstSeed: number): Promise<string[]> {
     const { signal } = new AbortController();
     told(
       'the sweep',
-      await runSweep(config, warehouse, ['customers', 'tickets'], { acceptDeletions: false }, { jobs, signal }),
+      await runSweep(
+        config,
+        warehouse,
+        ['helpdesk.customers', 'helpdesk.tickets'],
+        { acceptDeletions: false },
+        { jobs, signal },
+      ),
     );
     told('the verification', await verifyOnce(config, { repair: true }));
     await judge('the verification');

@@ -140,13 +140,13 @@ test('a stream that swings around its target is told once, and its end when it h
   await using hook = await openHook();
   const { look } = await opened('swings', { url: hook.url, format: 'json' });
   await rows(
-    `insert into sync.coverage (account_id, stream, list, covered)
-     values ('swings', 'tickets', 'default', tstzmultirange(tstzrange('2020-01-01', now() - interval '2 minutes')))`,
+    `insert into sync.coverage (account_id, source, stream, list, covered)
+     values ('swings', 'helpdesk', 'tickets', 'default', tstzmultirange(tstzrange('2020-01-01', now() - interval '2 minutes')))`,
   );
   await rows(`update sync.accounts set mirrored_since = now() - interval '1 day' where account_id = 'swings'`);
   const promise = (target: string) =>
     rows(
-      `insert into sync.targets (account_id, subject, target) values ('swings', 'tickets', $1::interval)
+      `insert into sync.targets (account_id, subject, target) values ('swings', 'helpdesk.tickets', $1::interval)
        on conflict (account_id, subject) do update set target = excluded.target`,
       target,
     );

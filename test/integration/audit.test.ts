@@ -180,7 +180,7 @@ test('each ticket is as likely as any other, and one whose 404 is not confirmed 
   for (let i = 0; i < 400; i++)
     for (const id of await chooseAtRandom(
       s.pool,
-      { account: 'default', stream: 'tickets' },
+      { account: 'default', stream: 'helpdesk.tickets' },
       { limit: 2, chance: i / 400 },
     ))
       drawn.set(id, (drawn.get(id) ?? 0) + 1);

@@ -502,8 +502,8 @@ describe.concurrent('--again', () => {
     await using desk = await openDesk({ hours: 700 });
     await syncOnce(configOf(desk), ['customers']);
     await desk.db.pool.query(
-      `insert into sync.walks (account_id, stream, list, until, since, as_of, page, deep)
-       values ('default', 'customers', 'default', $1, '1970-01-01', $1, 2, false)`,
+      `insert into sync.walks (account_id, source, stream, list, until, since, as_of, page, deep)
+       values ('default', 'helpdesk', 'customers', 'default', $1, '1970-01-01', $1, 2, false)`,
       [at(600)],
     );
     desk.sandbox.requests.length = 0;

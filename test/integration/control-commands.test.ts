@@ -1,4 +1,5 @@
 /** `runs`, `pause` and `resume` at a terminal, and what a command says whose run is paused or canceled. */
+
 import { describe, expect, test } from 'vitest';
 import { addPause } from '../../src/cli/work/pause.ts';
 import { addResume } from '../../src/cli/work/resume.ts';
@@ -9,6 +10,7 @@ import { claimSlot } from '../../src/engine/runs/slots.ts';
 import { Retry } from '../../src/errors.ts';
 import { command } from '../support/command.ts';
 import { eventually, openDesk } from '../support/desk.ts';
+import { keyOf } from '../support/keys.ts';
 import { long } from '../support/long.ts';
 import { configFor, differences, jobs, syncOnce } from '../support/mirror.ts';
 import { at, open, scripted, take } from '../support/scripted.ts';
@@ -23,9 +25,14 @@ test('runs are listed, shown, and canceled; streams are paused and resumed', asy
   const json = async (...args: string[]) => JSON.parse((await runs(...args, '--json')).stdout);
   expect(await runs('list')).toEqual({ code: 0, stdout: '', stderr: 'No runs yet.\n' });
 
-  const plan = { schedule: 'nightly', kind: 'nightly', streams: ['users', 'tickets'], unless: [] } as const;
+  const plan = {
+    schedule: 'nightly',
+    kind: 'nightly',
+    streams: ['helpdesk.users', 'helpdesk.tickets'],
+    unless: [],
+  } as const;
   const night = (await claimSlot(s.pool, 'default', plan, at(0), 7, at(0))) as { run: number };
-  const work = (stream: string) => take(s.pool, { account: 'default', run: night.run, stream }, at(1));
+  const work = (stream: string) => take(s.pool, { account: 'default', run: night.run, stream: keyOf(stream) }, at(1));
   await finish(s.pool, await work('users'), at(30), { credits: 3 });
   await finish(s.pool, await work('tickets'), at(90), { error: new Retry('no reply'), credits: 4 });
   await s.rows(`update sync.stored_runs set forecast = '{"credits": 6}'`);

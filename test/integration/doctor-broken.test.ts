@@ -665,19 +665,19 @@ describe('the work', () => {
       alive,
     );
     await holder.query('select pg_advisory_lock(1397248855, $1)', [alive]);
-    await run(`insert into sync.stored_run_streams (run_id, account_id, stream)
-      select id, 'default', 'tickets' from sync.stored_runs`);
+    await run(`insert into sync.stored_run_streams (run_id, account_id, source, stream)
+      select id, 'default', 'helpdesk', 'tickets' from sync.stored_runs`);
     await run(
-      `insert into sync.coverage (account_id, stream, list) values ('default', 'tickets', 'default'), ('default', 'users', 'default')`,
+      `insert into sync.coverage (account_id, source, stream, list) values ('default', 'helpdesk', 'tickets', 'default'), ('default', 'helpdesk', 'users', 'default')`,
     );
-    await run(`insert into sync.rejects (account_id, stream, key, record_id, ask_id, first_seen_at, last_seen_at, reason, payload, replayable, as_of, place)
-      values ('default', 'users', 'u1', 'u1', 'u1', now(), now(), 'it was unreadable then', '{"id":"u1","first_name":"Ada"}', true, now(), 1)`);
+    await run(`insert into sync.rejects (account_id, source, stream, key, record_id, ask_id, first_seen_at, last_seen_at, reason, payload, replayable, as_of, place)
+      values ('default', 'helpdesk', 'users', 'u1', 'u1', 'u1', now(), now(), 'it was unreadable then', '{"id":"u1","first_name":"Ada"}', true, now(), 1)`);
     await run(
-      `insert into sync.paused (account_id, stream, paused_at, paused_by) values ('default', 'customers', now(), 'somebody')`,
+      `insert into sync.paused (account_id, source, stream, paused_at, paused_by) values ('default', 'helpdesk', 'customers', now(), 'somebody')`,
     );
-    await run(`insert into sync.drift (account_id, stream, kind, path, value, seen, first_seen_at, last_seen_at)
-      values ('default', 'tickets', 'unknown_field', 'mood', '', 1, now(), now())`);
-    await run(`insert into sync.targets values ('default', 'users', interval '1 minute')`);
+    await run(`insert into sync.drift (account_id, source, stream, kind, path, value, seen, first_seen_at, last_seen_at)
+      values ('default', 'helpdesk', 'tickets', 'unknown_field', 'mood', '', 1, now(), now())`);
+    await run(`insert into sync.targets values ('default', 'helpdesk.users', interval '1 minute')`);
     await run(
       `update sync.coverage set covered = tstzmultirange(tstzrange('2020-01-01', now() - interval '1 hour')) where stream = 'users'`,
     );

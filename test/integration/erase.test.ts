@@ -18,6 +18,7 @@ import { verifyStream } from '../../src/sources/helpdesk/verify/verify.ts';
 import { streams } from '../../src/sources/index.ts';
 import { command } from '../support/command.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
+import { keysOf } from '../support/keys.ts';
 import { configFor, differences } from '../support/mirror.ts';
 import { listStream } from '../support/sources.ts';
 
@@ -94,7 +95,7 @@ const figures = async (s: InProcess) => [
 
 /** All of it beside the source; what differs. */
 async function verified(s: InProcess, repair = false): Promise<unknown[]> {
-  const names = ['users', 'customers', 'tickets', 'messages'];
+  const names = keysOf(['users', 'customers', 'tickets', 'messages']);
   // The command erases by the clock of this machine, which is ahead of the clock of the world.
   for (const table of ['customers', 'contacts', 'tickets', 'messages', 'attachments'])
     await s.pool.query(`update helpdesk.${table} set _synced_at = least(_synced_at, $1)`, [new Date(s.nowMs)]);
@@ -103,7 +104,11 @@ async function verified(s: InProcess, repair = false): Promise<unknown[]> {
     forecast: { credits: 0, seconds: 0 },
   };
   const { run: id } = await openVerification(s.pool, run, new Date(s.nowMs));
-  const lists = { tickets: listStream('tickets'), customers: listStream('customers'), users: listStream('users') };
+  const lists = {
+    tickets: listStream('helpdesk.tickets'),
+    customers: listStream('helpdesk.customers'),
+    users: listStream('helpdesk.users'),
+  };
   for (const stream of names)
     await runStream(
       s.ctx,
@@ -194,7 +199,7 @@ test('erased from everything, and kept out: read again, swept, verified, replaye
   await verified(s);
   await pool.query(
     `insert into sync.drift values
-    ('default', 'messages', 'unknown_field', 'x', '', 1, $1, $1, '{"id":"${kept.id}","body":"quasten-bo')`,
+    ('default', 'messages', 'unknown_field', 'x', '', 1, $1, $1, '{"id":"${kept.id}","body":"quasten-bo', 'helpdesk')`,
     [new Date(s.nowMs)],
   );
   const texts = () => [...marks, ...textsOf(s, [person])];

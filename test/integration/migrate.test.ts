@@ -168,6 +168,31 @@ test('`migrate` tells of checksums that were taken unseen', async () => {
   expect(await shelfdesk(['migrate'], env).finished).toMatchObject({ code: 0, stderr: '' });
 });
 
+test('rows of before the keys of streams get the source of their stream', async () => {
+  await using db = await emptyDatabase();
+  const older = await folderWith({});
+  const files = await readdir(migrations);
+  for (const file of files.filter(name => name < '0060')) await copyFile(new URL(file, migrations), join(older, file));
+  await migrate(db.url, older);
+  await db.pool.query(`
+    insert into sync.accounts (account_id) values ('default');
+    insert into sync.coverage (account_id, stream, list) values ('default', 'tickets', 'default'), ('default', 'shelves', 'ada');
+    insert into sync.audit (account_id, id, run_id, stream, record_id, checked_at, random) overriding system value
+      values ('default', 1, 1, 'labels', 'l1', now(), false);
+    insert into sync.paused values ('default', '', now(), 'ada'), ('default', 'volumes', now(), 'ada');
+    insert into sync.alarms (account_id, problem, stream, severity, says, remedy, began_at)
+      values ('default', 'hole', 'users', 'warning', 's', 'r', now()), ('default', 'no_worker', '', 'critical', 's', 'r', now());
+    insert into sync.targets values ('default', 'tickets', '5 min'), ('default', 'nightly', '6 h')`);
+  expect((await migrate(db.url)).applied).toContain('0060_stream_keys');
+  const keys = async (table: string, column = 'stream_key') =>
+    names(db.pool, `select ${column} as name from sync.${table} order by 1`);
+  expect(await keys('coverage')).toEqual(['books.shelves', 'helpdesk.tickets']);
+  expect(await keys('audit')).toEqual(['helpdesk.labels']);
+  expect(await keys('paused')).toEqual(['', 'books.volumes']);
+  expect(await keys('alarms')).toEqual(['', 'helpdesk.users']);
+  expect(await keys('targets', 'subject')).toEqual(['helpdesk.tickets', 'nightly']);
+});
+
 test('a database from before the catalog keeps what it knows of the help desk, and says where it stands', async () => {
   await using db = await emptyDatabase();
   const older = await folderWith({});

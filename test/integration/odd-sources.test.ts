@@ -161,7 +161,7 @@ const withOddId = async ({ id }: { id: unknown }) => {
     const swept = await runSweep(
       config,
       warehouse,
-      ['customers', 'tickets'],
+      ['helpdesk.customers', 'helpdesk.tickets'],
       { acceptDeletions: false },
       { jobs, signal },
     );

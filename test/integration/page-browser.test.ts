@@ -159,7 +159,7 @@ describeInBrowser('the page', open => {
     expect(await through.getAttribute('datetime')).toBe('2021-05-01T00:00:00.000Z');
     expect(await through.textContent()).toBe('1 May 2021, 09:00');
     // Also of what comes later.
-    await world.rows(`insert into sync.paused values ('holes', 'users', now(), 'ada', null)`);
+    await world.rows(`insert into sync.paused values ('holes', 'users', now(), 'ada', null, 'helpdesk')`);
     await eventually(async () => expect(await page.locator('.card[data-key=users]').textContent()).toContain('by ada'));
     expect(await through.textContent()).toBe('1 May 2021, 09:00');
   });
@@ -219,7 +219,7 @@ describeInBrowser('the page', open => {
       await isLive(page);
       const problems = () => page.locator('#problems').textContent();
       const before = await problems();
-      await world.rows(`insert into sync.paused values ('fresh', 'users', now(), 'ada', null)`);
+      await world.rows(`insert into sync.paused values ('fresh', 'users', now(), 'ada', null, 'helpdesk')`);
       await eventually(async () => expect(await problems()).toContain('by ada'));
       await way.close();
       await eventually(async () => expect(await page.locator('#live').textContent()).toMatch(/^Not connected/));

@@ -1,4 +1,5 @@
 /** `plan` against what the runs then take: the same readings, so the same credits; the same ledger, so the same time. */
+
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Sandbox, startSandbox } from '../../packages/sandbox/src/server.ts';
@@ -14,10 +15,12 @@ import type { Clock } from '../../src/clock.ts';
 import { makeBudget } from '../../src/engine/budget/budget.ts';
 import { empty, type Limits } from '../../src/engine/budget/ledger.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
+import { nameOfKey } from '../../src/engine/database/stream-key.ts';
 import type { Question } from '../../src/engine/forecast/plan.ts';
 import { type Part, timeOf } from '../../src/engine/forecast/plan-time.ts';
 import { exitCodes } from '../../src/errors.ts';
 import { command } from '../support/command.ts';
+import { keysOf } from '../support/keys.ts';
 import { configFor, jobs, noSandboxLimits } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -42,7 +45,7 @@ async function having<T>(
   return work(configFor(db.url, sandbox), warehouse, deps).finally(() => pool.end());
 }
 
-const names = ['users', 'customers', 'tickets', 'messages'];
+const names = keysOf(['users', 'customers', 'tickets', 'messages']);
 
 function runOf(question: Question) {
   return having(async (config, warehouse, deps) => {
@@ -111,8 +114,8 @@ test('a first sync, a later one, a backfill, a sweep and verifications take the 
   const filled = await compare({ kind: 'backfill', streams: names, range: { since: null, until: null, again: false } });
   expect(filled.credits).toBeGreaterThan(30);
 
-  await compare({ kind: 'sweep', streams: ['customers', 'tickets'] });
-  await compare({ kind: 'verify', streams: ['customers', 'tickets'], sample: 20 });
+  await compare({ kind: 'sweep', streams: ['helpdesk.customers', 'helpdesk.tickets'] });
+  await compare({ kind: 'verify', streams: ['helpdesk.customers', 'helpdesk.tickets'], sample: 20 });
   await compare({ kind: 'verify', streams: names, sample: null });
 });
 
@@ -137,7 +140,7 @@ test('on a terminal there is a line for each stream, the last frame stays, and t
   const frames = told.slice(cursor.hide.length, -cursor.show.length).split('\u001b[J');
   expect(frames.pop()).toBe('');
   const last = stripVTControlCharacters(frames.at(-1)!).trim().split(/\r?\n/);
-  expect(last.map(line => line.slice(0, 12).trimEnd())).toEqual(names.map(name => `✓ ${name}`));
+  expect(last.map(line => line.slice(0, 12).trimEnd())).toEqual(names.map(key => `✓ ${nameOfKey(key)}`));
   for (const frame of frames)
     for (const line of stripVTControlCharacters(frame).split('\n')) expect(line.length).toBeLessThan(60);
   // Each takes the place of the one before.
@@ -152,9 +155,9 @@ test('a plan binds the account to nothing, and the mirror begins with the first 
   const deps = { jobs, signal: new AbortController().signal };
   const config = configFor(empty.url, sandbox);
   const mistyped = { ...config, helpdesk: { ...config.helpdesk!, baseUrl: new URL('https://typo.example/api/v1') } };
-  const verify: Question = { kind: 'verify', streams: ['users'], sample: 1 };
+  const verify: Question = { kind: 'verify', streams: ['helpdesk.users'], sample: 1 };
   await expect(runPlan(mistyped, warehouse, verify, deps)).rejects.toThrow('there is nothing to verify yet');
-  const users: Question = { kind: 'sync', streams: ['users'] };
+  const users: Question = { kind: 'sync', streams: ['helpdesk.users'] };
   await runPlan(config, warehouse, users, deps);
   expect(await asked('select source from sync.accounts')).toEqual([{ source: '' }]);
   expect(await asked('select from sync.targets')).toEqual([]);
@@ -162,22 +165,29 @@ test('a plan binds the account to nothing, and the mirror begins with the first 
   const [{ at }] = await asked(
     `update sync.accounts set mirrored_since = now() - interval '4 days' returning now() as at`,
   );
-  expect((await runSync(config, warehouse, ['users'], deps)).state).toBe('completed');
+  expect((await runSync(config, warehouse, ['helpdesk.users'], deps)).state).toBe('completed');
   const bound = await asked('select source, mirrored_since >= $1 as begun from sync.accounts', at);
   expect(bound).toEqual([{ source: sandbox.url, begun: true }]);
 
   // What runs have found stays as it is: since when, and the lists of other settings.
   await asked(`update sync.accounts set mirrored_since = '2020-01-01'`);
-  await asked(`insert into sync.coverage (account_id, stream, list) values ('default', 'users', 'other')`);
+  await asked(
+    `insert into sync.coverage (account_id, source, stream, list) values ('default', 'helpdesk', 'users', 'other')`,
+  );
   await runPlan(config, warehouse, users, deps);
   expect(await asked(`select from sync.coverage where list = 'other'`)).toHaveLength(1);
-  expect((await runSync(config, warehouse, ['users'], deps)).state).toBe('completed');
+  expect((await runSync(config, warehouse, ['helpdesk.users'], deps)).state).toBe('completed');
   expect(await asked(`select from sync.coverage where list = 'other'`)).toEqual([]);
   expect(await asked('select mirrored_since from sync.accounts')).toEqual([{ mirrored_since: new Date('2020-01-01') }]);
 
   // Nor is told what a run would leave out.
-  await asked(`insert into sync.paused values ('default', 'users', now(), 'ada@desk', null)`);
-  const both = await runPlan(config, warehouse, { kind: 'sync', streams: ['users', 'customers'] }, deps);
+  await asked(`insert into sync.paused values ('default', 'users', now(), 'ada@desk', null, 'helpdesk')`);
+  const both = await runPlan(
+    config,
+    warehouse,
+    { kind: 'sync', streams: ['helpdesk.users', 'helpdesk.customers'] },
+    deps,
+  );
   expect(Object.keys(both.streams)).toEqual(['customers']);
 });
 

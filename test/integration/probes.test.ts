@@ -24,11 +24,11 @@ beforeAll(async () => {
   await queue.add('nothing', 'one', {});
   await db.pool.query(`insert into sync.accounts (account_id, since, mirrored_since) values
     ('acme', '2020-01-01', now() - interval '1 day'), ('bolt', '2020-01-01', now() - interval '1 day')`);
-  await db.pool.query(`insert into sync.coverage (account_id, stream, list, covered)
-    select a, s, 'default', tstzmultirange(tstzrange('2020-01-01', now() - interval '2 minutes'))
+  await db.pool.query(`insert into sync.coverage (account_id, source, stream, list, covered)
+    select a, 'helpdesk', s, 'default', tstzmultirange(tstzrange('2020-01-01', now() - interval '2 minutes'))
     from unnest('{acme,bolt}'::text[]) a, unnest('{users,customers,tickets}'::text[]) s`);
   await db.pool.query(
-    `insert into sync.targets (account_id, subject, target) values ('acme', 'tickets', '5 min'), ('bolt', 'tickets', '5 min')`,
+    `insert into sync.targets (account_id, subject, target) values ('acme', 'helpdesk.tickets', '5 min'), ('bolt', 'helpdesk.tickets', '5 min')`,
   );
 });
 afterAll(() => opened.disposeAsync());
@@ -176,13 +176,13 @@ describe('metrics', () => {
       `with r as (
          insert into sync.stored_runs (account_id, kind, state, started_at, finished_at)
          values ('acme', 'fresh', 'completed', $1::timestamptz - interval '5 s', $1) returning id)
-       insert into sync.stored_run_streams (run_id, account_id, stream, state, inserted, updated, finished_at)
-       select id, 'acme', 'tickets', 'completed', 3, 4, $1 from r`,
+       insert into sync.stored_run_streams (run_id, account_id, source, stream, state, inserted, updated, finished_at)
+       select id, 'acme', 'helpdesk', 'tickets', 'completed', 3, 4, $1 from r`,
       [new Date(nowMs + 1000)],
     );
     await db.pool.query(
-      `insert into sync.change_ages (account_id, stream, minute, age_seconds, changes) values
-      ('acme', 'tickets', $1, 10, 3), ('acme', 'tickets', $1, 40, 1)`,
+      `insert into sync.change_ages (account_id, source, stream, minute, age_seconds, changes) values
+      ('acme', 'helpdesk', 'tickets', $1, 10, 3), ('acme', 'helpdesk', 'tickets', $1, 40, 1)`,
       [minute(nowMs)],
     );
     const before = samplesOf(await metrics.text());

@@ -111,7 +111,7 @@ function conformance(redisUrl: string | undefined): void {
     desk.slow = true;
     const first = await desk.worker();
     const run = await desk.open(['tickets']);
-    const job = `run-${run}-tickets-0`;
+    const job = `run-${run}-helpdesk.tickets-0`;
     await desk.addJobs();
     // Asked to leave with the second page in flight.
     const left = Promise.withResolvers<void>();
@@ -162,7 +162,7 @@ function conformance(redisUrl: string | undefined): void {
       await left.promise;
       const { tickets } = (await desk.progress(run)).streams;
       expect(tickets).toMatchObject({ state: 'waiting', token: 1, worker: null, seen: 200 });
-      expect(await desk.stand(`run-${run}-tickets-0`)).toMatchObject({ state: 'waiting', attemptsMade: 0 });
+      expect(await desk.stand(`run-${run}-helpdesk.tickets-0`)).toMatchObject({ state: 'waiting', attemptsMade: 0 });
     },
   );
 
@@ -174,7 +174,7 @@ function conformance(redisUrl: string | undefined): void {
     await desk.addJobs();
     await goesOn(desk, 1);
     const before = desk.sandbox.totals.requests;
-    await desk.deliverAgain(`run-${run}-tickets-0`);
+    await desk.deliverAgain(`run-${run}-helpdesk.tickets-0`);
     await eventually(async () => expect((await desk.counts()).active).toBe(1));
     desk.slow = false;
     const { streams } = await completed(desk, run);
@@ -202,7 +202,7 @@ function conformance(redisUrl: string | undefined): void {
         }),
       );
       await eventually(async () =>
-        expect(await desk.stand(`run-${second}-tickets-0`)).toEqual({
+        expect(await desk.stand(`run-${second}-helpdesk.tickets-0`)).toEqual({
           state: 'delayed',
           attemptsMade: 0,
           failedReason: undefined,
@@ -290,7 +290,7 @@ function conformance(redisUrl: string | undefined): void {
         ).toEqual(['customers: failed', 'messages: completed', 'tickets: completed', 'users: completed']);
         expect(streams.customers).toMatchObject({ error: expect.stringContaining('400'), exit_code: 1, token: 1 });
         await eventually(async () =>
-          expect(await desk.stand(`run-${run}-customers-0`)).toEqual({
+          expect(await desk.stand(`run-${run}-helpdesk.customers-0`)).toEqual({
             state: 'failed',
             attemptsMade: 1,
             failedReason: expect.stringMatching(/^customers: .*400/),
@@ -308,7 +308,7 @@ function conformance(redisUrl: string | undefined): void {
         await desk.addJobs();
         expect((await completed(desk, run)).streams.customers).toMatchObject({
           token: 2,
-          job: `run-${run}-customers-1`,
+          job: `run-${run}-helpdesk.customers-1`,
         });
         await eventually(async () => expect(await desk.counts()).toEqual({ ...nothing, failed: 1 }));
         await isEqual(desk);
@@ -384,7 +384,7 @@ function conformance(redisUrl: string | undefined): void {
         const run = await desk.open(['users']);
         await desk.worker();
         await desk.addJobs();
-        const job = `run-${run}-users-0`;
+        const job = `run-${run}-helpdesk.users-0`;
         await eventually(async () =>
           expect(await desk.stand(job)).toMatchObject({ state: 'failed', failedReason: 'canceled' }),
         );

@@ -101,7 +101,7 @@ test('replay stores what the database refused, where it belongs; what is unreada
 
   // The database takes it. t2 has been read anew meanwhile, and everything was swept.
   await s.rows(`insert into sync.swept
-    select 'default', stream, 'default', '[1970-01-01,)', '${iso(9000)}', 1 from unnest('{tickets,customers}'::text[]) stream`);
+    select 'default', stream, 'default', '[1970-01-01,)', '${iso(9000)}', 1, 'helpdesk' from unnest('{tickets,customers}'::text[]) stream`);
   await s.pool.query(`drop function public.refuse cascade;
     update helpdesk.tickets set _messages_as_of = _messages_as_of + interval '1 hour' where id = 't2'`);
   const { code, stdout, stderr } = await rejects('replay');

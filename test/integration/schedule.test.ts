@@ -14,6 +14,7 @@ import { claimSlot, forgetOld, lastSlot, type Plan } from '../../src/engine/runs
 import { streams, streamsOf } from '../../src/sources/index.ts';
 import { settingsFor } from '../support/cli.ts';
 import { command } from '../support/command.ts';
+import { keysOf } from '../support/keys.ts';
 import { long } from '../support/long.ts';
 import { noSandboxLimits } from '../support/mirror.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
@@ -155,7 +156,7 @@ describe('claimSlot', () => {
   ])('a nightly run of both sources that has yet to read $left is in the way of the next: $blocks', async one => {
     await using source = await scripted();
     const [both] = plansFor(streams);
-    expect(both).toMatchObject({ schedule: 'nightly', streams: ['users', 'customers', 'tickets', 'shelves'] });
+    expect(both).toMatchObject({ schedule: 'nightly', streams: keysOf(['users', 'customers', 'tickets', 'shelves']) });
     const first = await claim(source, both!, 0);
     await source.rows(
       `update sync.stored_run_streams s set state = 'completed' from sync.stored_runs r
@@ -200,8 +201,8 @@ describe('claimSlot', () => {
 
     test('not what another account has read', async () => {
       await using source = await scripted();
-      await source.rows(`insert into sync.coverage (account_id, stream, list, covered)
-                         values ('other', 'customers', 'default', '{[-infinity, 2026-01-01)}')`);
+      await source.rows(`insert into sync.coverage (account_id, source, stream, list, covered)
+                         values ('other', 'helpdesk', 'customers', 'default', '{[-infinity, 2026-01-01)}')`);
       await claim(source, nightly, 0);
       expect(await sweeps(source)).toEqual([]);
     });

@@ -12,6 +12,7 @@ import { openSweep } from '../../src/engine/deletions/swept-ranges.ts';
 import { readProgress } from '../../src/engine/runs/runs.ts';
 import { Interrupted } from '../../src/errors.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
+import { keysOf } from '../support/keys.ts';
 import { long } from '../support/long.ts';
 import { differences, noLimits } from '../support/mirror.ts';
 import { sourcesOf } from '../support/sources.ts';
@@ -411,7 +412,7 @@ test('a large part gone at once is believed only when somebody says so', async (
   for (const id of few) world.customers.delete(id);
 
   const ask = (acceptDeletions: boolean) =>
-    openSweep(s.pool, { account: 'default', streams: both, opener: 0, acceptDeletions }, new Date(s.nowMs));
+    openSweep(s.pool, { account: 'default', streams: keysOf(both), opener: 0, acceptDeletions }, new Date(s.nowMs));
   const { run, resumed } = await ask(false);
   expect(resumed).toBe(false);
   const begun = new Date(s.nowMs);

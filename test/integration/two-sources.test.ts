@@ -352,7 +352,7 @@ describe.concurrent('one reader at a time', () => {
         both.pool,
         {
           account: 'default',
-          streams: ['shelves', 'volumes'],
+          streams: ['books.shelves', 'books.volumes'],
           opener: both.watcher.presence.id,
           range: backfill.range,
         },

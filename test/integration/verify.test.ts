@@ -15,6 +15,7 @@ import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
 import { buryTicket } from '../../src/sources/helpdesk/messages/waiting.ts';
 import { verifyStream } from '../../src/sources/helpdesk/verify/verify.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
+import { keyOf, keysOf } from '../support/keys.ts';
 import { long } from '../support/long.ts';
 import { configFor, differences, noSandboxLimits, syncOnce, verifyOnce } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
@@ -242,14 +243,11 @@ const paging = { perPage: 10, depth: 50 };
 
 /** A verification with small pages, stream by stream. */
 async function verify(s: InProcess, asked: Asked, interruptAt = Number.POSITIVE_INFINITY, only?: readonly string[]) {
-  const small = (name: string) => ({ ...listStream(name), paging });
+  const small = (name: string) => ({ ...listStream(keyOf(name)), paging });
   const lists = { tickets: small('tickets'), customers: small('customers'), users: small('users') };
   const limits = { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10 };
-  const streams = only
-    ? [...only]
-    : asked.sample === null
-      ? ['users', 'customers', 'tickets', 'messages']
-      : ['customers', 'tickets'];
+  const all = ['users', 'customers', 'tickets', 'messages'];
+  const streams = keysOf(only ?? (asked.sample === null ? all : ['customers', 'tickets']));
   const { send, lookbackMs } = s.ctx.sources.get('helpdesk')!;
   const smallDesk = openHelpdesk(send, { lookbackMs, declaration: makeHelpdesk({ ...lists, messages }) });
   const expected = await plan(
@@ -446,8 +444,8 @@ test('what is refused is no repair, and what lies in a hole, or came between two
   expect((await verify(s, { sample: null, repair: false }, undefined, ['messages'])).found).toEqual([]);
   await s.pool.query('drop trigger refuse on helpdesk.messages');
   await s.pool.query(
-    `insert into sync.rejects (account_id, stream, key, record_id, ask_id, first_seen_at, last_seen_at, reason, replayable)
-     select 'default', 'tickets', id, id, id, $1, $1, 'x', false from helpdesk.tickets where id <> $2 order by id limit 1`,
+    `insert into sync.rejects (account_id, source, stream, key, record_id, ask_id, first_seen_at, last_seen_at, reason, replayable)
+     select 'default', 'helpdesk', 'tickets', id, id, id, $1, $1, 'x', false from helpdesk.tickets where id <> $2 order by id limit 1`,
     [new Date(s.nowMs), message!.ticket_id],
   );
   await s.pool.query(

@@ -47,12 +47,12 @@ test('when it was listed, changed, read, swept and compared, by which run and fo
   s.details['/tickets/t2'] = 500;
   await s.sync('messages').catch(() => {});
   await s.rows(`insert into sync.swept values
-    ('default', 'tickets', 'default', '[1970-01-01,${iso(600)})', '${iso(480)}', 5),
-    ('default', 'tickets', 'default', '[${iso(600)},${iso(700)})', '${iso(485)}', 5),
-    ('default', 'tickets', 'open', '[1970-01-01,${iso(600)})', '${iso(490)}', 5)`);
-  await s.rows(`insert into sync.audit (account_id, run_id, stream, record_id, checked_at, ours_as_of, random, differences, kind, repaired_at)
-    values ('default', 5, 'tickets', 't1', '${iso(450)}', '${iso(399)}', true, '{"label_ids": [[], ["l1"]]}', 'label edits do not move updated_at', now()),
-      ('default', 5, 'messages', 't1', '${iso(450)}', '${iso(399)}', true, null, null, null)`);
+    ('default', 'tickets', 'default', '[1970-01-01,${iso(600)})', '${iso(480)}', 5, 'helpdesk'),
+    ('default', 'tickets', 'default', '[${iso(600)},${iso(700)})', '${iso(485)}', 5, 'helpdesk'),
+    ('default', 'tickets', 'open', '[1970-01-01,${iso(600)})', '${iso(490)}', 5, 'helpdesk')`);
+  await s.rows(`insert into sync.audit (account_id, run_id, source, stream, record_id, checked_at, ours_as_of, random, differences, kind, repaired_at)
+    values ('default', 5, 'helpdesk', 'tickets', 't1', '${iso(450)}', '${iso(399)}', true, '{"label_ids": [[], ["l1"]]}', 'label edits do not move updated_at', now()),
+      ('default', 5, 'helpdesk', 'messages', 't1', '${iso(450)}', '${iso(399)}', true, null, null, null)`);
 
   const found = await json('t1');
   expect(found).toMatchObject({
@@ -121,8 +121,8 @@ test('when it was listed, changed, read, swept and compared, by which run and fo
   ]);
 
   // Suspected, then gone; what was set aside is no ticket, but known.
-  await s.rows(`insert into sync.suspects (account_id, stream, record_id, suspected_at, alive_at, error)
-    values ('default', 'tickets', 't0', '${iso(700)}', '${iso(480)}', 'HTTP 503')`);
+  await s.rows(`insert into sync.suspects (account_id, source, stream, record_id, suspected_at, alive_at, error)
+    values ('default', 'helpdesk', 'tickets', 't0', '${iso(700)}', '${iso(480)}', 'HTTP 503')`);
   expect((await json('t0')).why[0]).toBe(
     'A list lacked it as of 2026-01-01T00:11:40Z: the next sweep asks for it by its id, and buries it only if it is gone (the last time: HTTP 503).',
   );

@@ -15,6 +15,7 @@ import { bindAccount } from '../../src/engine/runs/accounts.ts';
 import { openBackfill } from '../../src/engine/runs/ranges.ts';
 import { buryRuns, lockAccount, openRun, openSync, type RunKind } from '../../src/engine/runs/runs.ts';
 import { streams } from '../../src/sources/index.ts';
+import { keysOf } from '../support/keys.ts';
 import { differences } from '../support/mirror.ts';
 import { deskLists } from '../support/sources.ts';
 import { uncertain } from './certain.ts';
@@ -195,7 +196,7 @@ class Simulation {
   async begin(): Promise<void> {
     await this.#direct(async () => {
       await bindAccount(this.#calm, account, { helpdesk: new URL('https://desk.example/api/v1') });
-      const lists = deskLists.flatMap(({ name, lists }) => lists.map(list => ({ stream: name, list: list.name })));
+      const lists = deskLists.flatMap(({ key, lists }) => lists.map(list => ({ stream: key, list: list.name })));
       await register(this.#calm, account, 0, lists, new Date(beginMs));
     });
   }
@@ -443,7 +444,7 @@ class Simulation {
   async #open(kind: RunKind, asked: readonly string[], again?: boolean): Promise<number> {
     const opener = this.#processes.find(({ by, id }) => !by.dead && id > 0)?.id ?? 0;
     const now = new Date(this.scheduler.nowMs);
-    const given = { account, streams: asked, opener };
+    const given = { account, streams: keysOf(asked), opener };
     const range = { since: null, until: null, again: again ?? false };
     const open = async () => {
       if (kind === 'sync') return openSync(this.#calm, given, now, { carryMs: 60_000, lookbackMs });

@@ -97,10 +97,14 @@ function withBooks(here: InProcess): void {
 async function readBooks(here: InProcess): Promise<void> {
   const run = await here.open('sync', ['shelves', 'volumes']);
   const work = { account: here.ctx.account, run };
-  await runStream(here.ctx, { ...work, stream: 'shelves' }, { read: (ctx, claim) => readShelves(ctx, claim, shelves) });
   await runStream(
     here.ctx,
-    { ...work, stream: 'volumes' },
+    { ...work, stream: 'books.shelves' },
+    { read: (ctx, claim) => readShelves(ctx, claim, shelves) },
+  );
+  await runStream(
+    here.ctx,
+    { ...work, stream: 'books.volumes' },
     { read: (ctx, claim) => hydrateVolumes(ctx, claim, volumes) },
   );
 }

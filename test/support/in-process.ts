@@ -24,6 +24,7 @@ import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
 import { hydrate } from '../../src/sources/helpdesk/messages/detail-loop.ts';
 import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
 import { streams } from '../../src/sources/index.ts';
+import { keyOf } from './keys.ts';
 import { freshDatabase } from './postgres.ts';
 import { open } from './scripted.ts';
 import { listStream, openHelpdesk, sourcesOf } from './sources.ts';
@@ -154,7 +155,7 @@ export async function inProcess(
     claimant: { worker: 0, job: 'job' },
   };
   const lists = streams.flatMap(one =>
-    one.kind === 'list' ? one.lists.map(({ name }) => ({ stream: one.name, list: name })) : [],
+    one.kind === 'list' ? one.lists.map(({ name }) => ({ stream: one.key, list: name })) : [],
   );
   await register(pool, account, options.sinceMs ?? 0, lists, new Date(nowMs));
 
@@ -183,12 +184,12 @@ export async function inProcess(
       return last!;
     },
     async goOn(run, stream) {
-      const work = { account, run, stream };
+      const work = { account, run, stream: keyOf(stream) };
       await runStream(here.ctx, work, {
         read: (job, claim) => {
           if (stream === 'messages') return hydrate(job, claim, messages);
           const read = { sweep: sweepStream, backfill: backfillList }[claim.kind as string] ?? syncList;
-          const list = listStream(stream);
+          const list = listStream(keyOf(stream));
           return read(job, claim, { ...list, paging: options.paging ?? list.paging });
         },
       }).catch((error: Error) => {

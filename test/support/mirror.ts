@@ -1,4 +1,5 @@
 /** A sandbox mirrored into a database of its own, and what differs afterwards: nothing, if all is well. */
+
 import type pg from 'pg';
 import { inject } from 'vitest';
 import { auditStream } from '../../jobs/audit-stream.ts';
@@ -17,6 +18,7 @@ import { runVerify, type VerifyResult } from '../../src/cli/work/verify.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import type { Range } from '../../src/engine/runs/runs.ts';
 import type { Asked } from '../../src/engine/verify/verifications.ts';
+import { keysOf } from './keys.ts';
 
 export const jobs = [syncStream, backfillStream, sweepStream, auditStream, verifyStream];
 
@@ -50,20 +52,20 @@ export function configFor(
 
 export async function syncOnce(
   config: Config,
-  streams: readonly string[] = chooseStreams([], config),
+  names: readonly string[] = chooseStreams([], config),
   signal: AbortSignal = new AbortController().signal,
 ): Promise<RunResult> {
-  return withWarehouse(config, warehouse => runSync(config, warehouse, streams, { jobs, signal }));
+  return withWarehouse(config, warehouse => runSync(config, warehouse, keysOf(names), { jobs, signal }));
 }
 
 export async function backfillOnce(
   config: Config,
-  streams: readonly string[],
+  names: readonly string[],
   range: Partial<Range> = {},
   signal: AbortSignal = new AbortController().signal,
 ): Promise<RunResult> {
   const whole = { since: null, until: null, again: false, ...range };
-  return withWarehouse(config, warehouse => runBackfill(config, warehouse, streams, whole, { jobs, signal }));
+  return withWarehouse(config, warehouse => runBackfill(config, warehouse, keysOf(names), whole, { jobs, signal }));
 }
 
 export async function verifyOnce(config: Config, asked: Partial<Asked> = {}): Promise<VerifyResult> {

@@ -77,14 +77,14 @@ async function seed(pool: ReturnType<typeof makePool>, name: string): Promise<vo
   );
   if (name === 'begun') return;
   await run(
-    `insert into sync.coverage (account_id, stream, list, covered)
-     select $1, s, 'default', tstzmultirange(tstzrange('2020-01-01', now() - $2::interval))
+    `insert into sync.coverage (account_id, source, stream, list, covered)
+     select $1, 'helpdesk', s, 'default', tstzmultirange(tstzrange('2020-01-01', now() - $2::interval))
      from unnest('{users,customers,tickets}'::text[]) s`,
     name === 'stale' ? '20 minutes' : '2 minutes',
   );
   await run(
     `insert into sync.targets (account_id, subject, target)
-     select $1, s, '5 min' from unnest('{users,customers,tickets,messages}'::text[]) s`,
+     select $1, 'helpdesk.' || s, '5 min' from unnest('{users,customers,tickets,messages}'::text[]) s`,
   );
   const failed = name === 'failing';
   await run(
@@ -92,8 +92,8 @@ async function seed(pool: ReturnType<typeof makePool>, name: string): Promise<vo
        insert into sync.stored_runs (account_id, kind, state, started_at, finished_at)
        values ($1, 'sync', $2, now() - interval '7 minutes', now() - interval '4 minutes') returning id)
      insert into sync.stored_run_streams
-       (run_id, account_id, stream, state, seen, inserted, updated, credits, error, remedy, exit_code, started_at, finished_at)
-     select id, $1, s, $2, 1200, 1100, 90, 1234, $3, $4, $5, now() - interval '7 minutes', now() - interval '4 minutes'
+       (run_id, account_id, source, stream, state, seen, inserted, updated, credits, error, remedy, exit_code, started_at, finished_at)
+     select id, $1, 'helpdesk', s, $2, 1200, 1100, 90, 1234, $3, $4, $5, now() - interval '7 minutes', now() - interval '4 minutes'
      from r, unnest('{users,customers,tickets,messages}'::text[]) s`,
     failed ? 'failed' : 'completed',
     failed ? `GET /tickets: 500 ${markup} ${rightToLeft}` : null,
@@ -113,12 +113,12 @@ async function seed(pool: ReturnType<typeof makePool>, name: string): Promise<vo
     );
   if (name === 'rejects')
     await run(
-      `insert into sync.rejects (account_id, stream, key, reason, replayable, first_seen_at, last_seen_at)
-       select $1, 'customers', n, 'it does not parse', false, now() - interval '1 day', now() from generate_series(1, 3) n`,
+      `insert into sync.rejects (account_id, source, stream, key, reason, replayable, first_seen_at, last_seen_at)
+       select $1, 'helpdesk', 'customers', n, 'it does not parse', false, now() - interval '1 day', now() from generate_series(1, 3) n`,
     );
   if (name === 'paused')
     await run(
-      `insert into sync.paused (account_id, stream, paused_at, paused_by, reason) values ($1, '', now() - interval '1 hour', 'ada at desk', $2)`,
+      `insert into sync.paused (account_id, source, stream, paused_at, paused_by, reason) values ($1, '', '', now() - interval '1 hour', 'ada at desk', $2)`,
       markup,
     );
 }

@@ -19,6 +19,7 @@ import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
 import { hydrate, isDone } from '../../src/sources/helpdesk/messages/detail-loop.ts';
 import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
 import { streams } from '../../src/sources/index.ts';
+import { keyOf, keysOf } from './keys.ts';
 import { freshDatabase } from './postgres.ts';
 import { deskLists, openHelpdesk, sourcesOf } from './sources.ts';
 
@@ -152,7 +153,7 @@ export async function scripted(
     pool,
     account,
     0,
-    deskLists.flatMap(stream => stream.lists.map(list => ({ stream: stream.name, list: list.name }))),
+    deskLists.flatMap(stream => stream.lists.map(list => ({ stream: stream.key, list: list.name }))),
     new Date(nowMs),
   );
   return {
@@ -170,14 +171,14 @@ export async function scripted(
       const read = more.kind === 'backfill' ? backfillList : syncList;
       await runStream(
         ctx,
-        { account, run, stream: name },
+        { account, run, stream: keyOf(name) },
         { read: (job, claim) => (list ? read(job, claim, list) : hydrate(job, claim, messages)), isDone },
       );
       return (await readProgress(pool, run)).streams[0]!;
     },
     async claim(stream, more = {}) {
       const run = await open(pool, [stream], new Date(nowMs), more);
-      return take(pool, { account, run, stream }, new Date(nowMs));
+      return take(pool, { account, run, stream: keyOf(stream) }, new Date(nowMs));
     },
     rows: async (sql, ...values) => (await pool.query<Record<string, unknown>>(sql, values)).rows,
     async [Symbol.asyncDispose]() {
@@ -188,13 +189,10 @@ export async function scripted(
 }
 
 /** A run of nobody who lives. */
-export const open = (
-  pool: pg.Pool,
-  streams: readonly string[],
-  now: Date,
-  more: Partial<NewRun> = {},
-): Promise<number> =>
-  transaction(pool, client => openRun(client, { account: 'default', kind: 'sync', streams, opener: 0, ...more }, now));
+export const open = (pool: pg.Pool, names: readonly string[], now: Date, more: Partial<NewRun> = {}): Promise<number> =>
+  transaction(pool, client =>
+    openRun(client, { account: 'default', kind: 'sync', streams: keysOf(names), opener: 0, ...more }, now),
+  );
 
 /** Takes the stream up, as a job that is delivered; throws if it is over or in other hands. */
 export async function take(pool: pg.Pool, work: Omit<Claim, 'token' | 'kind' | 'again'>, now: Date): Promise<Claim> {

@@ -17,7 +17,7 @@ export const desk = { users, customers, tickets, messages };
 export const deskLists: readonly ListStream<Row>[] = [users, customers, tickets];
 
 export function listStream(name: string): ListStream<Row> {
-  return deskLists.find(stream => stream.name === name)!;
+  return deskLists.find(stream => stream.name === name || stream.key === name)!;
 }
 
 const limits = { credits: 1e9, periodMs: 60_000, requestsPerSecond: 1e9, reserve: 0 };

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/app/config.ts';
 import { promisesOf } from '../../src/app/freshness-targets.ts';
+import { nameOfKey } from '../../src/engine/database/stream-key.ts';
 import { longestPauseMs } from '../../src/engine/queue/longest-pause.ts';
 import { streamNames } from '../../src/sources/index.ts';
 
@@ -35,7 +36,9 @@ describe('the longest pause of a schedule', () => {
 const source = { HELPDESK_BASE_URL: 'https://desk.example/api/v1', HELPDESK_TOKEN: 'x' };
 const books = { BOOKS_BASE_URL: 'https://books.example/books/v1', BOOKS_USERS: 'ada' };
 const promised = (environment: Record<string, string>) =>
-  Object.fromEntries(promisesOf(readConfig('/nowhere', environment)).map(({ subject, ms }) => [subject, ms / minute]));
+  Object.fromEntries(
+    promisesOf(readConfig('/nowhere', environment)).map(({ subject, ms }) => [nameOfKey(subject), ms / minute]),
+  );
 
 describe('what is promised', () => {
   const desk = { users: 26 * 60, customers: 5, tickets: 5, messages: 15, nightly: 360 };

@@ -24,8 +24,8 @@ const redacted = (stream: Personal, value: unknown, who: Erased): unknown =>
 
 test('a page in which nobody is erased is the very text that came', () => {
   const text = '[ {"id" : "c1", "n": 12345678901234567890.10, "contacts":[{"value":"a@x"}]} ]';
-  expect(redact('customers', text, nobody)).toBe(text);
-  expect(redact('customers', text, erased({ customers: ['c2'] }))).toContain('12345678901234567890.10');
+  expect(redact('helpdesk.customers', text, nobody)).toBe(text);
+  expect(redact('helpdesk.customers', text, erased({ customers: ['c2'] }))).toContain('12345678901234567890.10');
 });
 
 test('of a customer the id is left', () => {
@@ -33,19 +33,19 @@ test('of a customer the id is left', () => {
     { id: 'c1', first_name: 'Ada', contacts: [{ id: 'k1', value: 'a@x' }], birthday: '1815' },
     { id: 'c2', first_name: 'Bo' },
   ];
-  expect(redacted('customers', page, erased({ customers: ['c1'] }))).toEqual([{ id: 'c1' }, page[1]]);
+  expect(redacted('helpdesk.customers', page, erased({ customers: ['c1'] }))).toEqual([{ id: 'c1' }, page[1]]);
 });
 
 test('of a ticket of theirs what nobody has written is left, also of fields that are not known', () => {
   const ticket = { id: 't1', number: 7, customer_id: 'c1', state: 'open', label_ids: ['l'], subject: 'Tea', note: 'x' };
-  expect(redacted('tickets', [ticket], erased({ tickets: ['t1'] }))).toEqual([
+  expect(redacted('helpdesk.tickets', [ticket], erased({ tickets: ['t1'] }))).toEqual([
     { id: 't1', number: 7, customer_id: 'c1', state: 'open', label_ids: ['l'] },
   ]);
 });
 
 test("of somebody else's ticket only the field that names them goes", () => {
   const ticket = { id: 't2', customer_id: 'c2', subject: 'Tea', reply_to: 'a@x', reply_cc: 'b@x' };
-  expect(redacted('tickets', [ticket], erased({ contacts: ['a@x'] }))).toEqual([
+  expect(redacted('helpdesk.tickets', [ticket], erased({ contacts: ['a@x'] }))).toEqual([
     { id: 't2', customer_id: 'c2', subject: 'Tea', reply_cc: 'b@x' },
   ]);
 });
@@ -57,7 +57,7 @@ describe('messages', () => {
   test('of a ticket of theirs: without texts, names and addresses, files without names', () => {
     expect(
       redacted(
-        'messages',
+        'helpdesk.messages',
         { id: 't1', subject: 'Tea', messages: [{ ...inbound, ...files }] },
         erased({ tickets: ['t1'] }),
       ),
@@ -70,7 +70,9 @@ describe('messages', () => {
   test("in somebody else's ticket: what they wrote goes whole, of what the team wrote the address", () => {
     const out = { ...inbound, id: 'm2', direction: 'out', from: 'help@x', from_name: 'Help', to: 'A@x' };
     const other = { ...inbound, id: 'm3', from: 'b@x' };
-    expect(redacted('messages', { id: 't2', messages: [inbound, out, other] }, erased({ contacts: ['A@x'] }))).toEqual({
+    expect(
+      redacted('helpdesk.messages', { id: 't2', messages: [inbound, out, other] }, erased({ contacts: ['A@x'] })),
+    ).toEqual({
       id: 't2',
       messages: [
         { id: 'm1', type: 'reply', direction: 'in' },
@@ -86,10 +88,10 @@ test('the name of a file goes also where it stands beside its type, and a name t
   const message = { id: 'm1', from: 'list@x', from_name: 'A@x', body: 'Hi', attachments: [file] };
   const bare = { id: 'm1', attachments: [{ ...file, type: 'application/pdf' }] };
   const page = { id: 't1', messages: [message] };
-  expect(redacted('messages', page, erased({ tickets: ['t1'] }))).toEqual({ id: 't1', messages: [bare] });
-  expect(cluesIn('messages', JSON.stringify(page)).contacts).toEqual(['list@x', 'A@x']);
+  expect(redacted('helpdesk.messages', page, erased({ tickets: ['t1'] }))).toEqual({ id: 't1', messages: [bare] });
+  expect(cluesIn('helpdesk.messages', JSON.stringify(page)).contacts).toEqual(['list@x', 'A@x']);
   const { from_name: _, ...unnamed } = message;
-  expect(redacted('messages', page, erased({ contacts: ['A@x'] }))).toEqual({ id: 't1', messages: [unnamed] });
+  expect(redacted('helpdesk.messages', page, erased({ contacts: ['A@x'] }))).toEqual({ id: 't1', messages: [unnamed] });
 });
 
 test('further contact values of who was asked for are told, of who was found they are not', () => {
@@ -108,31 +110,31 @@ test('who is known by something else than his own id is found', () => {
     { id: 'c9', contacts: [{ value: 'b@x' }, { value: 'a@x' }] },
     { id: 'c3', contacts: null },
   ]);
-  expect(cluesIn('customers', customers)).toEqual({
+  expect(cluesIn('helpdesk.customers', customers)).toEqual({
     customers: ['c1', 'c9', 'c3'],
     tickets: [],
     contacts: ['a@x', 'b@x', 'a@x'],
   });
   const who = erased({ customers: ['c1'], contacts: ['a@x'], tickets: ['t1'] });
-  expect(foundIn('customers', customers, who)).toEqual({ customers: ['c9'], tickets: [] });
+  expect(foundIn('helpdesk.customers', customers, who)).toEqual({ customers: ['c9'], tickets: [] });
   const tickets = JSON.stringify([
     { id: 't1', customer_id: 'c1' },
     { id: 't8', customer_id: 'c1' },
     { id: 't9', customer_id: 'c2' },
   ]);
-  expect(foundIn('tickets', tickets, who)).toEqual({ customers: [], tickets: ['t8'] });
+  expect(foundIn('helpdesk.tickets', tickets, who)).toEqual({ customers: [], tickets: ['t8'] });
 });
 
 test('a record that could not be stored is known by its ids, its ticket, and the addresses in it, however broken', () => {
   const who = erased({ customers: ['c1'], tickets: ['t1'], contacts: ['a\ufffd@x'] });
   const isOf = (stream: Personal, record: unknown, ...of: string[]) =>
     concerns(cluesOf(stream, JSON.stringify(record), of), who);
-  expect(isOf('customers', { id: 'c1', first_name: 3 })).toBe(true);
-  expect(isOf('customers', { id: 'c2', contacts: ['?', { value: 'a\0@x' }] })).toBe(true);
-  expect(isOf('tickets', { id: 't7', customer_id: 'c1' })).toBe(true);
-  expect(isOf('messages', { id: 'm1', body: 5 }, 't1')).toBe(true);
-  expect(isOf('messages', { id: 't2', customer_id: 'c2', messages: [{ from: 'a\0@x' }] }, 't2')).toBe(true);
+  expect(isOf('helpdesk.customers', { id: 'c1', first_name: 3 })).toBe(true);
+  expect(isOf('helpdesk.customers', { id: 'c2', contacts: ['?', { value: 'a\0@x' }] })).toBe(true);
+  expect(isOf('helpdesk.tickets', { id: 't7', customer_id: 'c1' })).toBe(true);
+  expect(isOf('helpdesk.messages', { id: 'm1', body: 5 }, 't1')).toBe(true);
+  expect(isOf('helpdesk.messages', { id: 't2', customer_id: 'c2', messages: [{ from: 'a\0@x' }] }, 't2')).toBe(true);
   // A message with the id of a ticket is another thing.
-  expect(isOf('messages', { id: 't1' }, 't2')).toBe(false);
-  expect(isOf('tickets', 'text', 't2')).toBe(false);
+  expect(isOf('helpdesk.messages', { id: 't1' }, 't2')).toBe(false);
+  expect(isOf('helpdesk.tickets', 'text', 't2')).toBe(false);
 });

@@ -1,8 +1,10 @@
 /** `backfill [streams…]`: fills the holes of a range, newest first; with --again reads also what is covered. */
+
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Config } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { moment } from '../../app/settings.ts';
+import type { StreamKey } from '../../engine/database/stream-key.ts';
 import type { Job } from '../../engine/queue/job.ts';
 import { openBackfill } from '../../engine/runs/ranges.ts';
 import type { Range } from '../../engine/runs/runs.ts';
@@ -44,7 +46,7 @@ export function addBackfill(program: Command, deps: Deps, act: Act): void {
         if (since && until && since >= until)
           throw new UsageError('--since is not before --until', 'The range goes from --since up to, without, --until.');
         const config = deps.config();
-        const wanted = chooseStreams(names, config).filter(name => names.length > 0 || !again || lists.includes(name));
+        const wanted = chooseStreams(names, config).filter(key => names.length > 0 || !again || lists.includes(key));
         await using warehouse = await warehouseOf(config, deps.signal);
         const result = await runBackfill(config, warehouse, wanted, { since, until, again }, deps);
         report(result, options);
@@ -54,7 +56,7 @@ export function addBackfill(program: Command, deps: Deps, act: Act): void {
 }
 
 /** What is not asked for by id, record by record. */
-const lists = streams.filter(stream => !('of' in stream)).map(({ name }) => name);
+const lists = streams.filter(stream => !('of' in stream)).map(({ key }) => key);
 
 /** As HELPDESK_SINCE is written. */
 function time(text: string): Date {
@@ -66,7 +68,7 @@ function time(text: string): Date {
 export async function runBackfill(
   config: Config,
   warehouse: Warehouse,
-  names: readonly string[],
+  names: readonly StreamKey[],
   range: Range,
   deps: { jobs: readonly Job[]; signal: AbortSignal },
 ): Promise<RunResult> {

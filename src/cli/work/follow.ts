@@ -7,15 +7,18 @@ import { type Account, openAccount } from '../../app/account.ts';
 import type { Config } from '../../app/config.ts';
 import { configuredSources, requireSource, type Warehouse } from '../../app/context.ts';
 import type { Context } from '../../engine/context.ts';
+import { nameOfKey, type StreamKey } from '../../engine/database/stream-key.ts';
 import { untilBack } from '../../engine/outage.ts';
 import type { Job } from '../../engine/queue/job.ts';
 import { keepTending, tend } from '../../engine/queue/reconcile.ts';
 import { noJobs, type Working, work } from '../../engine/queue/worker.ts';
+import { ambiguous } from '../../engine/runs/operations.ts';
 import { command, pausedOf, since, unlessPaused } from '../../engine/runs/pauses.ts';
 import { adoptRun, buryRuns, endRun, readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
 import { isAlone, liveWorkers } from '../../engine/runs/workers.ts';
 import { awaySaid, exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
-import { sources, streamNames, streams } from '../../sources/index.ts';
+import { sources, streams } from '../../sources/index.ts';
+import type { Stream } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import { inOrder, showProgress } from '../output/progress.ts';
 import { print, printJson, say, style, table } from '../output/terminal.ts';
@@ -35,30 +38,39 @@ export interface RunResult {
  * Unknown names are an error, and so is one of a service that is not configured; without names it is all that can be read.
  * The order of a full sync is kept whatever the order of the arguments.
  */
-export function chooseStreams(names: readonly string[], config: Config): string[] {
-  const unknown = names.find(name => !streamNames.includes(name));
-  if (unknown !== undefined) {
-    throw new UsageError(`there is no stream ${unknown}`, `Choose from: ${streamNames.join(', ')}.`);
-  }
+export function chooseStreams(names: readonly string[], config: Config): StreamKey[] {
+  const keys = names.map(name => keyNamed(name, streams));
   requireSource(config);
   const configured = configuredSources(config);
-  const cannot = streams.find(({ name, source }) => names.includes(name) && !configured.has(source));
+  const cannot = streams.find(({ key, source }) => keys.includes(key) && !configured.has(source));
   if (cannot !== undefined) requireSource(config, cannot.source);
   return streams
-    .filter(({ name, source }) => (names.length === 0 ? configured.has(source) : names.includes(name)))
-    .map(({ name }) => name);
+    .filter(({ key, source }) => (keys.length === 0 ? configured.has(source) : keys.includes(key)))
+    .map(({ key }) => key);
+}
+
+/** The key of a stream as people name it: by the key, or by a short name that only one source has. Throws UsageError. */
+export function keyNamed(name: string, among: readonly Pick<Stream, 'key' | 'name'>[]): StreamKey {
+  const named = among.filter(one => one.key === name || one.name === name);
+  if (named.length > 1) throw ambiguous(name, named);
+  if (named[0]) return named[0].key;
+  const isShared = (short: string) => among.filter(one => one.name === short).length > 1;
+  const choice = among.map(one => (isShared(one.name) ? one.key : one.name));
+  throw new UsageError(`there is no stream ${name}`, `Choose from: ${choice.join(', ')}.`);
 }
 
 /** A person asks for these streams: a source whose quota was spent gets one more request. */
 export async function thawFor({ sources }: Context, names: readonly string[]): Promise<void> {
-  const asked = new Set(streams.filter(({ name }) => names.includes(name)).map(({ source }) => source));
+  const asked = new Set(
+    streams.filter(({ key, name }) => names.includes(key) || names.includes(name)).map(({ source }) => source),
+  );
   for (const name of asked) await sources.get(name)?.thaw();
 }
 
 /** Those of the streams that people have not told to wait; throws UsageError if all of them are. */
-export async function leaveOutPaused({ pg, account }: Context, names: readonly string[]): Promise<string[]> {
-  const read = await unlessPaused(pg, account, names);
-  const out = names.filter(name => !read.includes(name));
+export async function leaveOutPaused({ pg, account }: Context, keys: readonly StreamKey[]): Promise<StreamKey[]> {
+  const read = await unlessPaused(pg, account, keys);
+  const out = keys.filter(key => !read.includes(key)).map(nameOfKey);
   if (out.length > 0)
     say(
       `Paused, and so left out: ${out.join(', ')}. ${command(account, 'resume')} lets ${out.length > 1 ? 'them' : 'it'} go on.`,
@@ -72,9 +84,9 @@ async function tellPaused({ pg, account }: Context, run: number, tell: (line: st
   if (paused.length === 0) return;
   const { streams } = await readProgress(pg, run);
   for (const { stream, state } of inOrder(streams)) {
-    const its = paused.find(one => one.stream === null || one.stream === stream);
+    const its = paused.find(one => one.stream === null || nameOfKey(one.stream) === stream);
     if (its === undefined || !['waiting', 'running'].includes(state)) continue;
-    const undo = command(account, `resume ${its.stream ?? ''}`.trim());
+    const undo = command(account, `resume ${nameOfKey(its.stream ?? '')}`.trim());
     tell(`${stream} is paused, ${since(its)}; it is waited for: ${undo} lets it go on, Ctrl-C ends the waiting`);
   }
 }

@@ -1,5 +1,7 @@
 /** What a run will take, as commands ask for it: what `plan` has said a moment ago, or what is known here without a request. */
+
 import type { Context } from '../../engine/context.ts';
+import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { type AskedFor, type Foreseen, freshPlan, keepForecast } from '../../engine/forecast/forecast-rows.ts';
 import { foreseenOf, plan, type Question } from '../../engine/forecast/plan.ts';
 import type { SourceName } from '../../engine/http/request.ts';
@@ -34,16 +36,16 @@ export async function foretold<T extends { readonly run: number }>(
 /** Configured sources with a stream that was read: only rows that were read can differ. */
 export async function sourcesRead({ pg, account, sources, streams }: Context): Promise<Set<SourceName>> {
   const read = new Set<SourceName>();
-  for (const { name, source, jobs } of streams)
-    if (sources.has(source) && jobs.audit !== undefined && (await wasRead(pg, account, name))) read.add(source);
+  for (const { key, source, jobs } of streams)
+    if (sources.has(source) && jobs.audit !== undefined && (await wasRead(pg, account, key))) read.add(source);
   return read;
 }
 
 /** The streams of these sources that verify compares; of a sample those with random records. */
-export function verifiable(sources: ReadonlySet<SourceName>, sample: number | null): string[] {
+export function verifiable(sources: ReadonlySet<SourceName>, sample: number | null): StreamKey[] {
   return streams
     .filter(
       ({ source, jobs, sampled }) => sources.has(source) && jobs.verify !== undefined && (sample === null || sampled),
     )
-    .map(({ name }) => name);
+    .map(({ key }) => key);
 }

@@ -1,12 +1,14 @@
 /** `pause`: nothing of an account, or of some of its streams, is read until people say that it may go on. */
+
 import type { Command } from 'commander';
 import type pg from 'pg';
 import { systemClock } from '../../clock.ts';
+import { nameOfKey } from '../../engine/database/stream-key.ts';
 import { pause, type resume } from '../../engine/runs/operations.ts';
 import { pausedOf } from '../../engine/runs/pauses.ts';
 import { exitCodes } from '../../errors.ts';
 import { accountNames } from '../../ops/page/overview.ts';
-import { streamNames } from '../../sources/index.ts';
+import { findStream, streamNames } from '../../sources/index.ts';
 import { chosenAccount } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { operator } from '../operator.ts';
@@ -52,7 +54,10 @@ export async function change(
   const now = new Date(systemClock.now());
   for (const stream of streams.length > 0 ? streams : [undefined])
     await deed(warehouse.pg, { account, stream, who: operator() }, now);
-  const paused = await pausedOf(warehouse.pg, account);
+  const paused = (await pausedOf(warehouse.pg, account)).map(one => ({
+    ...one,
+    stream: one.stream && nameOfKey(one.stream),
+  }));
   if (json) printJson({ account, paused });
   else if (paused.length > 0)
     print(
@@ -76,7 +81,7 @@ async function targetOf(
 ): Promise<{ account: string; streams: string[] }> {
   const [first, ...rest] = names;
   const { account: chosen } = deps.asked();
-  const isAccount = first !== undefined && !streamNames.includes(first) && known.includes(first);
+  const isAccount = first !== undefined && findStream(first) === undefined && known.includes(first);
   if (isAccount && (chosen === undefined || chosen === first)) return { account: first, streams: rest };
   return { account: chosen ?? (await chosenAccount(deps, db)).account, streams: names };
 }

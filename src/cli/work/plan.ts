@@ -7,6 +7,7 @@ import { type Config, withoutSettings } from '../../app/config.ts';
 import { configuredSources, requireSource, type Warehouse } from '../../app/context.ts';
 import { moment } from '../../app/settings.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
+import { nameOfKey } from '../../engine/database/stream-key.ts';
 import { keepPlan } from '../../engine/forecast/forecast-rows.ts';
 import { foreseenOf, type Planned, plan, type Question } from '../../engine/forecast/plan.ts';
 import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
@@ -84,13 +85,13 @@ function questionOf(kind: string, names: readonly string[], options: Options, co
   if (kind === 'backfill') {
     if (since && until && since >= until)
       throw new UsageError('--since is not before --until', 'The range goes from --since up to, without, --until.');
-    const lists = streams.filter(stream => !('of' in stream)).map(({ name }) => name);
-    const wanted = chooseStreams(names, config).filter(name => names.length > 0 || !again || lists.includes(name));
+    const lists = streams.filter(stream => !('of' in stream)).map(({ key }) => key);
+    const wanted = chooseStreams(names, config).filter(key => names.length > 0 || !again || lists.includes(key));
     return { kind, streams: wanted, range: { since, until, again } };
   }
   if (kind === 'sweep') {
     requireSource(config, 'helpdesk');
-    const other = names.find(name => !swept.includes(name));
+    const other = names.find(name => !swept.includes(nameOfKey(name)));
     if (other !== undefined && chooseStreams([other], config))
       throw new UsageError(`${other} cannot be swept`, `Choose from: ${swept.join(', ')}.`);
     return { kind, streams: chooseStreams(names.length > 0 ? names : swept, config) };
@@ -150,7 +151,7 @@ export async function runPlan(
   const { ctx } = account;
   const { kind } = asked;
   const read = asked.kind === 'verify' ? verifiable(await sourcesRead(ctx), asked.sample) : asked.streams;
-  const isRead = kind === 'sweep' ? await wasRead(ctx.pg, ctx.account, 'tickets') : read.length > 0;
+  const isRead = kind === 'sweep' ? await wasRead(ctx.pg, ctx.account, 'helpdesk.tickets') : read.length > 0;
   if (!isRead) throw new UsageError(`there is nothing to ${kind} yet`, `Run ${command(ctx.account, 'sync')} first.`);
   // As the run does.
   const question = { ...asked, streams: await leaveOutPaused(ctx, read) };

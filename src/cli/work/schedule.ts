@@ -6,6 +6,7 @@ import type { Config } from '../../app/config.ts';
 import { configuredSources } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
+import { nameOfKey } from '../../engine/database/stream-key.ts';
 import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
 import { lastSlot } from '../../engine/runs/slots.ts';
 import { exitCodes } from '../../errors.ts';
@@ -68,7 +69,7 @@ export async function scheduleOf(db: pg.Pool | undefined, config: Config): Promi
       schedule,
       cron: timetable.expression,
       time_zone: times.timeZone,
-      reads: streams,
+      reads: streams.map(nameOfKey),
       next: nextSlots(timetable, shown, systemClock.now()),
       last: last?.slot ?? null,
       last_run: last?.run_id ?? null,

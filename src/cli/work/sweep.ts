@@ -1,7 +1,9 @@
 /** `sweep [streams…]`: reads everything again, for what nothing announces. */
+
 import type { Command } from 'commander';
 import type { Config } from '../../app/config.ts';
 import { requireSource, type Warehouse } from '../../app/context.ts';
+import { nameOfKey, type StreamKey } from '../../engine/database/stream-key.ts';
 import { openSweep } from '../../engine/deletions/swept-ranges.ts';
 import type { Job } from '../../engine/queue/job.ts';
 import { UsageError } from '../../errors.ts';
@@ -32,7 +34,7 @@ export function addSweep(program: Command, deps: Deps, act: Act): void {
       act(async (names: string[], options: Options) => {
         const config = deps.config();
         requireSource(config, 'helpdesk');
-        const other = names.find(name => !swept.includes(name));
+        const other = names.find(name => !swept.includes(nameOfKey(name)));
         if (other !== undefined && chooseStreams([other], config))
           throw new UsageError(`${other} cannot be swept`, `Choose from: ${swept.join(', ')}.`);
         const wanted = chooseStreams(names.length > 0 ? names : swept, config);
@@ -47,7 +49,7 @@ export function addSweep(program: Command, deps: Deps, act: Act): void {
 export async function runSweep(
   config: Config,
   warehouse: Warehouse,
-  streams: readonly string[],
+  streams: readonly StreamKey[],
   { acceptDeletions = false }: Pick<Options, 'acceptDeletions'>,
   deps: { jobs: readonly Job[]; signal: AbortSignal },
 ): Promise<RunResult> {

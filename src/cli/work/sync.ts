@@ -1,7 +1,9 @@
 /** `sync [streams…]`: from the top of coverage to now, then the messages of all tickets that wait for them. */
+
 import type { Command } from 'commander';
 import type { Config } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
+import type { StreamKey } from '../../engine/database/stream-key.ts';
 import type { Job } from '../../engine/queue/job.ts';
 import { openSync } from '../../engine/runs/runs.ts';
 import { streamNames } from '../../sources/index.ts';
@@ -38,7 +40,7 @@ export function addSync(program: Command, deps: Deps, act: Act): void {
 export async function runSync(
   config: Config,
   warehouse: Warehouse,
-  streams: readonly string[],
+  streams: readonly StreamKey[],
   deps: { jobs: readonly Job[]; signal: AbortSignal; carryMs?: number },
 ): Promise<RunResult> {
   return followRun(config, warehouse, deps, async (ctx, opener) => {

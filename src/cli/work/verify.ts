@@ -123,7 +123,7 @@ export async function runVerify(
     const seconds = (expected.seconds * opened.left) / Math.max(1, expected.credits);
     const what = opened.resumed ? 'What is left takes' : 'It takes';
     say(`${what} about ${count(opened.left, 'credit')}, ${duration(seconds * 1000)} at what the limits allow.`);
-    const { holes } = await holesOf(ctx.pg, ctx.account, 'tickets');
+    const { holes } = await holesOf(ctx.pg, ctx.account, 'helpdesk.tickets');
     if (holes > 0)
       say(
         `${count(holes, 'range of tickets has', 'ranges of tickets have')} not been read yet: what the source has there comes on top.`,

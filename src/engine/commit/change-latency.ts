@@ -2,8 +2,10 @@
  * How old changes are when they are here: what is promised as freshness is measured where it is kept, in the transaction that
  * brings the change. Only what changed after the mirror began counts, so that a first load asks for nothing more.
  */
+
 import type pg from 'pg';
 import type { Client } from '../database/pool.ts';
+import { sourceAndStream } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 
@@ -25,10 +27,10 @@ export async function noteAges(
   await client.query({
     name: 'note ages',
     // In one order, so that two who note the same ages do not wait for each other crosswise.
-    text: `insert into sync.change_ages as a (account_id, stream, minute, age_seconds, changes)
-      select $1, $2, date_trunc('minute', $3::timestamptz), age, count(*)
+    text: `insert into sync.change_ages as a (account_id, source, stream, minute, age_seconds, changes)
+      select $1, ${sourceAndStream('$2')}, date_trunc('minute', $3::timestamptz), age, count(*)
       from unnest($4::int[]) as one (age) group by age order by age
-      on conflict (account_id, stream, minute, age_seconds) do update set changes = a.changes + excluded.changes`,
+      on conflict (account_id, stream_key, minute, age_seconds) do update set changes = a.changes + excluded.changes`,
     values: [account, stream, new Date(sourceMs), ages],
   });
 }

@@ -4,6 +4,7 @@
  * A page that PostgreSQL refuses for a value (SQLSTATE class 22, or 54: too deep, too long) is cleaned and sent again; refused again, it is merged
  * record by record, and the culprit is rejected. So what one record can break is itself.
  */
+
 import type pg from 'pg';
 import { FencedOff } from '../../errors.ts';
 import { eraseFound } from '../../privacy/re-erase.ts';
@@ -12,12 +13,13 @@ import { FoundAgain, screen } from '../../privacy/screen.ts';
 import { addHole, cover, makeRedundant, placeWalk } from '../coverage/coverage.ts';
 import { noteCrowd, noteHeld } from '../coverage/ties.ts';
 import { type Client, isOfRecord, transaction, withKeptPlans } from '../database/pool.ts';
+import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
 import type { Ms, Proof } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import type { Counts } from '../runs/runs.ts';
 import { noteAges } from './change-latency.ts';
 import { cleanJson, cleanText } from './clean-json.ts';
-import { type Merge, shortName } from './merge.ts';
+import type { Merge } from './merge.ts';
 import { type Drift, type Reject, settleRejects, writeDrift } from './rejects.ts';
 
 /** Records that go to the warehouse with one merge. */
@@ -187,7 +189,7 @@ async function mergeOnce(
     rejects?: boolean;
     suspects?: boolean;
   }>({
-    name: `merge ${batch.name}`,
+    name: `merge ${batch.merge.declared.root.name}, ${batch.name}`,
     text: batch.merge.upsert,
     values: [text, claim.account, new Date(at.nowMs), new Date(at.asOfMs), claim.run, trueBy(at), ...parameters],
   });
@@ -196,7 +198,8 @@ async function mergeOnce(
   const mayClear = { rejects, suspects };
   if (asked.erased) return { counts: noCounts(), takenOver, mayClear, erased: true };
   if (changed_ms !== null && at.sourceMs !== undefined) {
-    const stream = shortName(batch.merge.declared.root);
+    // The table of a stream is named as its key.
+    const stream = batch.merge.declared.root.name as StreamKey;
     await noteAges(client, { account: claim.account, stream }, changed_ms, at.sourceMs);
   }
   if (passed_over !== null) await noteHeld(client, claim.account, passed_over, at.asOfMs);
@@ -216,7 +219,7 @@ async function removeVanished(
   const { removal } = batch.merge;
   if (parents.length === 0 || removal === undefined) return 0;
   const { rows } = await client.query<{ deleted: number }>({
-    name: `remove ${batch.name}`,
+    name: `remove ${batch.merge.declared.root.name}, ${batch.name}`,
     text: removal,
     values: [text, claim.account, parents],
   });
@@ -224,8 +227,8 @@ async function removeVanished(
 }
 
 const personalIn = (batch: Batch) => {
-  const name = shortName(batch.merge.declared.root);
-  return batch.merge.declared.root.name.startsWith('helpdesk.') && personal(name) ? name : undefined;
+  const { name } = batch.merge.declared.root;
+  return personal(name) ? name : undefined;
 };
 
 /** Who of the batch was erased: to be asked in the transaction that takes its text. */
@@ -301,7 +304,7 @@ async function count(client: Client, claim: Claim, { counts, expected }: Bookkee
         seen = seen + $4, inserted = inserted + $5, updated = updated + $6, unchanged = unchanged + $7,
         deleted = deleted + $8, rejected = rejected + $9, cleaned = cleaned + $10, credits = credits + $11,
         expected = coalesce($12, expected)
-      where run_id = $1 and stream = $2 and token = $3 and state = 'running'`,
+      where run_id = $1 and stream_key = $2 and token = $3 and state = 'running'`,
     values: [
       claim.run,
       claim.stream,
@@ -317,5 +320,5 @@ async function count(client: Client, claim: Claim, { counts, expected }: Bookkee
       expected ?? null,
     ],
   });
-  if (rowCount === 0) throw new FencedOff(`stream ${claim.stream} of run ${claim.run}`);
+  if (rowCount === 0) throw new FencedOff(`stream ${nameOfKey(claim.stream)} of run ${claim.run}`);
 }

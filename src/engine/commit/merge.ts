@@ -197,7 +197,7 @@ select ${keepChanges('$3', '$4', '$5', '$6')}, (select count(*) from ${short}_ro
   (select count(*) from ${short}_written where inserted)::int as inserted,
   (select count(*) from ${short}_written where not inserted)::int as updated,
   (select coalesce(array_agg(id), '{}') from ${short}_written where not inserted) as updated_ids,
-  ${changedMs(root)} as changed_ms, ${passedOver(root)} as passed_over, ${takenOver([root, ...others])} as taken_over${screened ? '' : `, (select erased from asked) as erased, ${standing(short)}`}`;
+  ${changedMs(root)} as changed_ms, ${passedOver(root)} as passed_over, ${takenOver([root, ...others])} as taken_over${screened ? '' : `, (select erased from asked) as erased, ${standing(root.name)}`}`;
   };
   return {
     declared: { root, others, mentions },
@@ -209,9 +209,9 @@ select ${keepChanges('$3', '$4', '$5', '$6')}, (select count(*) from ${short}_ro
 }
 
 /** What there may be to clear: mostly nothing, and then nobody asks for it by ids. */
-const standing = (stream: string): string => `exists (
-    select from sync.rejects j where j.account_id = $2 and j.stream = '${stream}' and j.cleared_at is null) as rejects,
-  exists (select from sync.suspects s where s.account_id = $2 and s.stream = '${stream}') as suspects`;
+const standing = (key: string): string => `exists (
+    select from sync.rejects j where j.account_id = $2 and j.stream_key = '${key}' and j.cleared_at is null) as rejects,
+  exists (select from sync.suspects s where s.account_id = $2 and s.stream_key = '${key}') as suspects`;
 
 /** By id the version of each record that differs from its row, and was taken for an older one; null for none. */
 function passedOver(root: Table): string {

@@ -1,9 +1,11 @@
 /** Records that could not be stored, and where the source differs from its documentation: set aside, counted, shown. */
+
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { personal } from '../../privacy/redact.ts';
 import { concerning } from '../../privacy/screen.ts';
 import type { Client } from '../database/pool.ts';
+import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import type { Claim } from '../runs/claims.ts';
 import { cleanText } from './clean-json.ts';
 import type { Moment } from './commit.ts';
@@ -83,8 +85,8 @@ async function withoutErased(client: Client, { account, stream }: Key, rejects: 
 }
 
 /** Of a message the ticket tells. */
-const ofRecord = (stream: string, recordId: string | undefined, askId: string | undefined) =>
-  stream === 'messages' ? [askId] : [recordId, askId];
+const ofRecord = (stream: StreamKey, recordId: string | undefined, askId: string | undefined) =>
+  stream === 'helpdesk.messages' ? [askId] : [recordId, askId];
 
 async function writeRejects(
   client: Client,
@@ -96,11 +98,11 @@ async function writeRejects(
   for (const reject of rejects) {
     await client.query(
       `insert into sync.rejects as r
-         (account_id, stream, key, record_id, ask_id, first_seen_at, last_seen_at, next_try_at, reason, payload, replayable, gone_at,
+         (account_id, source, stream, key, record_id, ask_id, first_seen_at, last_seen_at, next_try_at, reason, payload, replayable, gone_at,
           as_of, place)
-       values ($1, $2, $3, $4, $5, $6, $6, case when $5::text is not null then $6::timestamptz end, $7, $8, $8::text is not null,
+       values ($1, ${sourceAndStream('$2')}, $3, $4, $5, $6, $6, case when $5::text is not null then $6::timestamptz end, $7, $8, $8::text is not null,
          case when $9 then $6::timestamptz end, case when $8::text is not null then $10::timestamptz end, $11)
-       on conflict (account_id, stream, key) where cleared_at is null do update set
+       on conflict (account_id, stream_key, key) where cleared_at is null do update set
          attempts = r.attempts + 1, last_seen_at = excluded.last_seen_at,
          next_try_at = case when excluded.ask_id is not null then ${nextTry} end,
          reason = excluded.reason, payload = coalesce(excluded.payload, r.payload),
@@ -135,7 +137,7 @@ async function clearRejects(
   await client.query({
     name: 'clear rejects',
     text: `update sync.rejects set cleared_at = $5
-      where account_id = $1 and stream = $2 and ask_id = any($3) and key <> all($4) and cleared_at is null`,
+      where account_id = $1 and stream_key = $2 and ask_id = any($3) and key <> all($4) and cleared_at is null`,
     values: [claim.account, claim.stream, askIds.filter(isId), again.map(keyOf), now],
   });
 }
@@ -144,7 +146,7 @@ async function clearRejects(
 export async function dueRejects(db: pg.Pool, claim: Key, now: Date): Promise<string[]> {
   const { rows } = await db.query<{ ask_id: string }>(
     `select ask_id from sync.rejects
-     where account_id = $1 and stream = $2 and cleared_at is null
+     where account_id = $1 and stream_key = $2 and cleared_at is null
        and (next_try_at <= $3 or next_try_at is not null and last_seen_at > $3 + interval '1 hour')
      group by ask_id order by min(next_try_at)`,
     [claim.account, claim.stream, now],
@@ -157,7 +159,7 @@ export async function saidGone(db: pg.Pool, claim: Key, id: string): Promise<boo
   const { rows } = await db.query<{ said: boolean }>(
     `select exists (
        select from sync.rejects
-       where account_id = $1 and stream = $2 and ask_id = $3 and cleared_at is null and gone_at is not null) as said`,
+       where account_id = $1 and stream_key = $2 and ask_id = $3 and cleared_at is null and gone_at is not null) as said`,
     [claim.account, claim.stream, id],
   );
   return rows[0]!.said;
@@ -167,7 +169,7 @@ export async function saidGone(db: pg.Pool, claim: Key, id: string): Promise<boo
 export async function openSince(db: pg.Pool, claim: Key, since: Date): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
     `select count(*) as n from sync.rejects
-     where account_id = $1 and stream = $2 and cleared_at is null and last_seen_at >= $3`,
+     where account_id = $1 and stream_key = $2 and cleared_at is null and last_seen_at >= $3`,
     [claim.account, claim.stream, since],
   );
   return rows[0]!.n;
@@ -183,10 +185,10 @@ export async function writeDrift(client: Client, claim: Key, found: readonly Dri
     hidden.has(i) || sample === undefined ? one : { ...one, sample },
   );
   await client.query(
-    `insert into sync.drift as d (account_id, stream, kind, path, value, seen, first_seen_at, last_seen_at, sample)
-     select $1, $2, s.kind, s.path, s.value, s.seen, $7, $7, s.sample
+    `insert into sync.drift as d (account_id, source, stream, kind, path, value, seen, first_seen_at, last_seen_at, sample)
+     select $1, ${sourceAndStream('$2')}, s.kind, s.path, s.value, s.seen, $7, $7, s.sample
      from unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $8::text[]) s (kind, path, value, seen, sample)
-     on conflict (account_id, stream, kind, path, value) do update set
+     on conflict (account_id, stream_key, kind, path, value) do update set
        seen = d.seen + excluded.seen, last_seen_at = excluded.last_seen_at, sample = coalesce(d.sample, excluded.sample)`,
     [
       claim.account,
@@ -243,10 +245,15 @@ export async function readReject(db: pg.Pool, account: string, id: number): Prom
   return rows[0];
 }
 
+export interface LockedReject extends StoredReject {
+  /** Of its stream. */
+  stream_key: StreamKey;
+}
+
 /** An open one, that nobody else clears meanwhile. */
-export async function lockReject(client: Client, account: string, id: number): Promise<StoredReject | undefined> {
-  const { rows } = await client.query<StoredReject>(
-    `select ${shown} from sync.rejects where account_id = $1 and id = $2 and cleared_at is null for update`,
+export async function lockReject(client: Client, account: string, id: number): Promise<LockedReject | undefined> {
+  const { rows } = await client.query<LockedReject>(
+    `select ${shown}, stream_key from sync.rejects where account_id = $1 and id = $2 and cleared_at is null for update`,
     [account, id],
   );
   return rows[0];
@@ -270,7 +277,7 @@ export interface StoredDrift {
 export async function listDrift(db: pg.Pool, account: string): Promise<StoredDrift[]> {
   const { rows } = await db.query<StoredDrift>(
     `select d.stream, d.kind, d.path, d.value, d.seen, d.first_seen_at, d.last_seen_at, d.sample
-     from sync.drift d left join sync.streams k using (stream)
+     from sync.drift d left join sync.streams k using (stream_key)
      where d.account_id = $1 order by k.place, d.stream, d.kind, d.path, d.value`,
     [account],
   );

@@ -2,6 +2,7 @@
  * Coverage: for each account, stream and list the set of time ranges that have been read and committed. A position is
  * what is wanted minus what is covered; PostgreSQL's multiranges do the arithmetic.
  */
+import { nameOfKey, sourceAndStream, type StreamKey } from '../database/stream-key.ts';
 import type pg from 'pg';
 import { Fatal } from '../../errors.ts';
 import type { Ms, Range, Walk } from '../reading/reading.ts';
@@ -24,7 +25,7 @@ export async function register(
   db: Queryable,
   account: string,
   sinceMs: Ms,
-  lists: readonly { stream: string; list: string }[],
+  lists: readonly { stream: StreamKey; list: string }[],
   now: Date,
   lookbackMs = 120_000,
 ): Promise<void> {
@@ -36,8 +37,8 @@ export async function register(
     [account, new Date(sinceMs), now, lookbackMs],
   );
   await db.query(
-    `insert into sync.coverage (account_id, stream, list)
-     select $1, l.stream, l.list from unnest($2::text[], $3::text[]) l (stream, list)
+    `insert into sync.coverage (account_id, source, stream, list)
+     select $1, ${sourceAndStream('l.key')}, l.list from unnest($2::text[], $3::text[]) l (key, list)
      on conflict do nothing`,
     [account, lists.map(({ stream }) => stream), lists.map(({ list }) => list)],
   );
@@ -50,12 +51,12 @@ export async function register(
 export async function forgetLists(
   db: Queryable,
   account: string,
-  lists: readonly { stream: string; list: string }[],
+  lists: readonly { stream: StreamKey; list: string }[],
 ): Promise<void> {
   await db.query(
     `delete from sync.coverage c
-     where account_id = $1 and stream = any($2) and not exists (
-       select from unnest($2::text[], $3::text[]) l (stream, list) where (l.stream, l.list) = (c.stream, c.list))`,
+     where account_id = $1 and stream_key = any($2) and not exists (
+       select from unnest($2::text[], $3::text[]) l (key, list) where (l.key, l.list) = (c.stream_key, c.list))`,
     [account, lists.map(({ stream }) => stream), lists.map(({ list }) => list)],
   );
 }
@@ -77,12 +78,12 @@ export async function readPosition(db: Queryable, key: Key, list: string, fromTh
      from sync.coverage c
      join sync.accounts a using (account_id)
      cross join lateral (select case when $4 then '1970-01-01T00:00:00Z' else a.since end as since) s
-     left join sync.walks w on (w.account_id, w.stream, w.list, w.until) = (c.account_id, c.stream, c.list, 'infinity')
-     where (c.account_id, c.stream, c.list) = ($1, $2, $3)`,
+     left join sync.walks w on (w.account_id, w.stream_key, w.list, w.until) = (c.account_id, c.stream_key, c.list, 'infinity')
+     where (c.account_id, c.stream_key, c.list) = ($1, $2, $3)`,
     [...keyOf(key, list), fromTheBeginning],
   );
   const row = rows[0];
-  if (row === undefined) throw new Error(`list ${list} of ${key.stream} is not registered`);
+  if (row === undefined) throw new Error(`list ${list} of ${nameOfKey(key.stream)} is not registered`);
   return { fromMs: row.from_ms, redundant: row.redundant, firstLoad: row.first_load, walk: walkOf(row) };
 }
 
@@ -107,14 +108,14 @@ function walkOf(row: WalkRow): Walk | undefined {
  */
 async function settleList(db: Queryable, claim: Claim, list: string): Promise<void> {
   const { rows } = await db.query<{ since: Date; top: Date | null }>(
-    `insert into sync.run_lists (run_id, account_id, stream, list, until)
-     select r.id, c.account_id, c.stream, c.list,
+    `insert into sync.run_lists (run_id, account_id, source, stream, list, until)
+     select r.id, c.account_id, c.source, c.stream, c.list,
        coalesce(r.until, case when not r.again then upper(c.covered) end, r.started_at)
      from sync.stored_runs r join sync.coverage c using (account_id)
-     where r.id = $1 and (c.account_id, c.stream, c.list) = ($2, $3, $4)
+     where r.id = $1 and (c.account_id, c.stream_key, c.list) = ($2, $3, $4)
      on conflict do nothing
      returning (select since from sync.stored_runs where id = $1),
-       (select upper(covered) from sync.coverage where (account_id, stream, list) = ($2, $3, $4)) as top`,
+       (select upper(covered) from sync.coverage where (account_id, stream_key, list) = ($2, $3, $4)) as top`,
     [claim.run, ...keyOf(claim, list)],
   );
   const [settled] = rows;
@@ -126,7 +127,7 @@ async function settleList(db: Queryable, claim: Claim, list: string): Promise<vo
     );
   if (!claim.again) return;
   await db.query(
-    `delete from sync.walks where (account_id, stream, list) = ($1, $2, $3) and until <> 'infinity'`,
+    `delete from sync.walks where (account_id, stream_key, list) = ($1, $2, $3) and until <> 'infinity'`,
     keyOf(claim, list),
   );
 }
@@ -151,13 +152,13 @@ export async function nextHole(
        from sync.stored_runs r
        join sync.run_lists l on l.run_id = r.id
        join sync.accounts a on a.account_id = r.account_id
-       join sync.coverage c on (c.account_id, c.stream, c.list) = (l.account_id, l.stream, l.list)
-       where r.id = $1 and (c.account_id, c.stream, c.list) = ($2, $3, $4) and not c.redundant),
+       join sync.coverage c on (c.account_id, c.stream_key, c.list) = (l.account_id, l.stream_key, l.list)
+       where r.id = $1 and (c.account_id, c.stream_key, c.list) = ($2, $3, $4) and not c.redundant),
      done as (
        select case when again then coalesce((
            select range_agg(part) from sync.run_lists k
            join sync.stored_runs o on o.id = k.run_id, unnest(k.covered) part
-           where k.account_id = $2 and k.stream = $3 and k.list = $4
+           where k.account_id = $2 and k.stream_key = $3 and k.list = $4
              and (o.id = asked.id or ${wasBeside('o', 'asked')})), '{}')
          else covered end as covered
        from asked),
@@ -168,7 +169,7 @@ export async function nextHole(
        w.page, w.deep, extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms,
        extract(epoch from w.updated_since)::float8 * 1000 as updated_since_ms
      from holes
-     left join sync.walks w on (w.account_id, w.stream, w.list, w.until) = ($2, $3, $4, upper(hole))
+     left join sync.walks w on (w.account_id, w.stream_key, w.list, w.until) = ($2, $3, $4, upper(hole))
      order by hole desc limit 1`,
     [claim.run, ...keyOf(claim, list), fromTheBeginning, new Date(beforeMs)],
   );
@@ -182,14 +183,14 @@ export async function cover(client: Client, claim: Claim, list: string, { from, 
   await client.query({
     name: 'cover',
     text: `update sync.coverage set covered = covered + tstzmultirange(tstzrange($4, $5))
-      where (account_id, stream, list) = ($1, $2, $3) and not covered @> tstzrange($4, $5)`,
+      where (account_id, stream_key, list) = ($1, $2, $3) and not covered @> tstzrange($4, $5)`,
     values: [...keyOf(claim, list), new Date(from), new Date(to)],
   });
   if (!claim.again) return;
   await client.query({
     name: 'cover again',
     text: `update sync.run_lists set covered = covered + tstzmultirange(tstzrange($4, $5))
-      where (account_id, stream, list) = ($1, $2, $3) and run_id = $6`,
+      where (account_id, stream_key, list) = ($1, $2, $3) and run_id = $6`,
     values: [...keyOf(claim, list), new Date(from), new Date(to), claim.run],
   });
 }
@@ -198,16 +199,16 @@ export async function makeRedundant(client: Client, claim: Claim, list: string):
   // A sweep of the default list has not spoken for what this one shows so far: it is begun anew.
   await client.query(
     `with found as (
-       update sync.coverage set redundant = true where (account_id, stream, list) = ($1, $2, $3) and not redundant
+       update sync.coverage set redundant = true where (account_id, stream_key, list) = ($1, $2, $3) and not redundant
        returning account_id)
-     delete from sync.swept s using found where (s.account_id, s.stream, s.list) = (found.account_id, $2, 'default')`,
+     delete from sync.swept s using found where (s.account_id, s.stream_key, s.list) = (found.account_id, $2, 'default')`,
     keyOf(claim, list),
   );
 }
 
 export async function isRedundant(db: Queryable, key: Key, list: string): Promise<boolean> {
   const { rows } = await db.query<{ redundant: boolean }>(
-    'select redundant from sync.coverage where (account_id, stream, list) = ($1, $2, $3)',
+    'select redundant from sync.coverage where (account_id, stream_key, list) = ($1, $2, $3)',
     keyOf(key, list),
   );
   return rows[0]?.redundant === true;
@@ -223,14 +224,14 @@ export async function placeWalk(
 ): Promise<void> {
   const key = [...keyOf(claim, list), until === undefined ? 'infinity' : new Date(until)];
   if (walk === null) {
-    await client.query('delete from sync.walks where (account_id, stream, list, until) = ($1, $2, $3, $4)', key);
+    await client.query('delete from sync.walks where (account_id, stream_key, list, until) = ($1, $2, $3, $4)', key);
     return;
   }
   await client.query({
     name: 'place walk',
-    text: `insert into sync.walks (account_id, stream, list, until, since, as_of, page, deep, updated_since)
-      values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-      on conflict (account_id, stream, list, until) do update set
+    text: `insert into sync.walks (account_id, source, stream, list, until, since, as_of, page, deep, updated_since)
+      values ($1, ${sourceAndStream('$2')}, $3, $4, $5, $6, $7, $8, $9)
+      on conflict (account_id, stream_key, list, until) do update set
         since = excluded.since, as_of = excluded.as_of, page = excluded.page, deep = excluded.deep,
         updated_since = excluded.updated_since`,
     values: [...key, new Date(walk.since), new Date(walk.asOf), walk.page, walk.deep, dateOf(walk.updatedSince)],
@@ -245,9 +246,9 @@ export async function addHole(
   now: Date,
 ): Promise<void> {
   await client.query(
-    `insert into sync.hole_reasons (account_id, stream, list, hole, reason, found_at)
-     values ($1, $2, $3, tstzrange($4, $5), $6, $7)
-     on conflict (account_id, stream, list, hole) do update set reason = excluded.reason, found_at = excluded.found_at`,
+    `insert into sync.hole_reasons (account_id, source, stream, list, hole, reason, found_at)
+     values ($1, ${sourceAndStream('$2')}, $3, tstzrange($4, $5), $6, $7)
+     on conflict (account_id, stream_key, list, hole) do update set reason = excluded.reason, found_at = excluded.found_at`,
     [...keyOf(claim, list), new Date(hole.from), new Date(hole.to), hole.reason, now],
   );
 }

@@ -2,6 +2,7 @@
  * Crowded seconds that were read by pages. Copies of different age may have answered them: a member that one page still
  * shows has left for the next one, and what moved up is on none. No page tells; the member does, once it is shown anew.
  */
+import { sourceAndStream } from '../database/stream-key.ts';
 import type pg from 'pg';
 import type { Crowded, Ms, Range } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -13,9 +14,9 @@ export const copiesDiffer =
 
 export async function noteCrowd(client: Client, claim: Claim, list: string, crowd: Crowded): Promise<void> {
   await client.query(
-    `insert into sync.crowds (account_id, stream, list, seconds, told_by, members)
-     values ($1, $2, $3, tstzrange($4, $5), $6, $7)
-     on conflict (account_id, stream, list, seconds) do update set
+    `insert into sync.crowds (account_id, source, stream, list, seconds, told_by, members)
+     values ($1, ${sourceAndStream('$2')}, $3, tstzrange($4, $5), $6, $7)
+     on conflict (account_id, stream_key, list, seconds) do update set
        told_by = case when crowds.held then greatest(crowds.told_by, excluded.told_by) else excluded.told_by end,
        members = case when crowds.held then array(select unnest(crowds.members) union select unnest(excluded.members))
          else excluded.members end`,
@@ -35,8 +36,8 @@ export async function noteHeld(
   asOfMs: Ms,
 ): Promise<void> {
   await client.query(
-    `insert into sync.crowds as c (account_id, stream, list, seconds, told_by, members, held)
-     select $1, 'tickets', l.list, tstzrange(s.second, s.second + interval '1 second'), s.told_by, s.members, true
+    `insert into sync.crowds as c (account_id, source, stream, list, seconds, told_by, members, held)
+     select $1, l.source, l.stream, l.list, tstzrange(s.second, s.second + interval '1 second'), s.told_by, s.members, true
      from (
        select date_trunc('second', p.version::timestamptz) as second, max(b.true_by) as told_by, array_agg(t.id) as members
        from jsonb_each_text($2) p (id, version)
@@ -46,8 +47,8 @@ export async function noteHeld(
        where t.updated_at > p.version::timestamptz and t._observed_at < $3 and t._deleted_at is null
          and t.updated_at > t._observed_at - a.lookback
        group by 1) s
-     join sync.coverage l on (l.account_id, l.stream) = ($1, 'tickets') and not l.redundant
-     on conflict (account_id, stream, list, seconds) do update set
+     join sync.coverage l on (l.account_id, l.stream_key) = ($1, 'helpdesk.tickets') and not l.redundant
+     on conflict (account_id, stream_key, list, seconds) do update set
        told_by = greatest(c.told_by, excluded.told_by), held = true,
        members = array(select unnest(c.members) union select unnest(excluded.members))`,
     [account, JSON.stringify(passedOver), new Date(asOfMs)],
@@ -57,7 +58,7 @@ export async function noteHeld(
 /** Whether there are any of which all that had changed before they were read is known, if `knownMs` is known. */
 export async function hasRipe(db: pg.Pool, { account, stream }: Claim, knownMs: Ms): Promise<boolean> {
   const { rows } = await db.query<{ ripe: boolean }>(
-    'select exists (select from sync.crowds where (account_id, stream) = ($1, $2) and told_by <= $3) as ripe',
+    'select exists (select from sync.crowds where (account_id, stream_key) = ($1, $2) and told_by <= $3) as ripe',
     [account, stream, new Date(knownMs)],
   );
   return rows[0]!.ripe;
@@ -70,7 +71,7 @@ export async function hasRipe(db: pg.Pool, { account, stream }: Claim, knownMs: 
 export async function settleCrowds(client: Client, { account, stream }: Claim, knownMs: Ms, now: Date): Promise<void> {
   await client.query(
     `with ripe as (
-       delete from sync.crowds where (account_id, stream) = ($1, $2) and told_by <= $3 returning *),
+       delete from sync.crowds where (account_id, stream_key) = ($1, $2) and told_by <= $3 returning *),
      torn as (
        select * from ripe r where exists (
          select from unnest(r.members) m (id)
@@ -79,10 +80,10 @@ export async function settleCrowds(client: Client, { account, stream }: Claim, k
      back as (
        update sync.coverage c set covered = c.covered - t.parts
        from (select list, range_agg(seconds) as parts from torn group by list) t
-       where (c.account_id, c.stream, c.list) = ($1, $2, t.list))
-     insert into sync.hole_reasons (account_id, stream, list, hole, reason, found_at)
-     select account_id, stream, list, seconds, $4, $5 from torn
-     on conflict (account_id, stream, list, hole) do update set reason = excluded.reason, found_at = excluded.found_at`,
+       where (c.account_id, c.stream_key, c.list) = ($1, $2, t.list))
+     insert into sync.hole_reasons (account_id, source, stream, list, hole, reason, found_at)
+     select account_id, source, stream, list, seconds, $4, $5 from torn
+     on conflict (account_id, stream_key, list, hole) do update set reason = excluded.reason, found_at = excluded.found_at`,
     [account, stream, new Date(knownMs), copiesDiffer, now],
   );
 }
@@ -92,12 +93,12 @@ export async function takenBack(db: pg.Pool, { account, stream }: Claim): Promis
   const { rows } = await db.query<Range & { list: string }>(
     `select r.list, extract(epoch from lower(r.hole))::float8 * 1000 as from, extract(epoch from upper(r.hole))::float8 * 1000 as to
      from sync.hole_reasons r
-     join sync.coverage c using (account_id, stream, list)
+     join sync.coverage c using (account_id, stream_key, list)
      join sync.accounts a using (account_id)
-     where (r.account_id, r.stream) = ($1, $2) and r.reason = $3 and not c.redundant
+     where (r.account_id, r.stream_key) = ($1, $2) and r.reason = $3 and not c.redundant
        and not c.covered @> r.hole and upper(r.hole) > a.since and not exists (
          select from sync.hole_reasons o
-         where (o.account_id, o.stream, o.list) = (r.account_id, r.stream, r.list) and o.hole && r.hole
+         where (o.account_id, o.stream_key, o.list) = (r.account_id, r.stream_key, r.list) and o.hole && r.hole
            and o.reason <> r.reason and o.found_at >= r.found_at)
      order by r.list, r.hole`,
     [account, stream, copiesDiffer],

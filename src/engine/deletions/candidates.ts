@@ -3,11 +3,13 @@
  * it makes suspect is one transaction; a suspect is no more than that until the source, asked for it by id, says that it
  * is gone.
  */
+
 import type pg from 'pg';
 import { farFuture } from '../../sources/helpdesk/messages/waiting.ts';
 import { cleanText, storableIds } from '../commit/clean-json.ts';
 import { keepChanges } from '../commit/merge.ts';
 import type { Client } from '../database/pool.ts';
+import { sourceAndStream } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { tableOf } from './swept-ranges.ts';
@@ -16,12 +18,13 @@ type Queryable = Pick<pg.ClientBase, 'query'>;
 
 const keyOf = ({ account, stream }: Pick<Claim, 'account' | 'stream'>) => [account, stream];
 
-const canBeSuspected = ({ stream }: Pick<Claim, 'stream'>) => stream === 'tickets' || stream === 'customers';
+const canBeSuspected = ({ stream }: Pick<Claim, 'stream'>) =>
+  stream === 'helpdesk.tickets' || stream === 'helpdesk.customers';
 
 /** A list that is hidden in the default one shows them; while it is not redundant, the default list says nothing of them. */
 const hidden = (list: 'spam' | 'trash') => `(coalesce(t.${list}, false) and exists (
       select from sync.coverage c
-      where (c.account_id, c.stream, c.list) = ($1, $2, '${list}') and not c.redundant))`;
+      where (c.account_id, c.stream_key, c.list) = ($1, $2, '${list}') and not c.redundant))`;
 
 /** Of whom a list of tickets speaks: SQL over `t`. */
 const speaksOf: Record<string, string> = {
@@ -54,17 +57,17 @@ export async function suspectTickets(client: Client, claim: Claim, proven: Prove
     ? 't.created_at >= $6 and t.created_at < $7'
     : 't.created_at is null and $6 is distinct from $7';
   const { rowCount } = await client.query({
-    text: `insert into sync.suspects as s (account_id, stream, record_id, suspected_at, alive_at)
-      select $1, $2, t.id, $3, greatest(${aliveAt('greatest(t._observed_at, t._messages_as_of)')},
+    text: `insert into sync.suspects as s (account_id, source, stream, record_id, suspected_at, alive_at)
+      select $1, ${sourceAndStream('$2')}, t.id, $3, greatest(${aliveAt('greatest(t._observed_at, t._messages_as_of)')},
         case when o.record_id is null then w.as_of else o.alive_at end)
       from helpdesk.tickets t
       left join sync.swept w
-        on (w.account_id, w.stream, w.list) = ($1, $2, $8) and (w.created @> t.created_at or t.created_at is null)
-      left join sync.open_suspects o on (o.account_id, o.stream, o.record_id) = ($1, $2, t.id)
+        on (w.account_id, w.stream_key, w.list) = ($1, $2, $8) and (w.created @> t.created_at or t.created_at is null)
+      left join sync.open_suspects o on (o.account_id, o.stream_key, o.record_id) = ($1, $2, t.id)
       where t.account_id = $1 and ${range} and t._deleted_at is null
         and greatest(t._observed_at, t._messages_as_of) < $3 and t.id <> all ($5)
         and ${created ? speaksOf[list]! : 'true'}
-      on conflict (account_id, stream, record_id) do update set
+      on conflict (account_id, stream_key, record_id) do update set
         suspected_at = excluded.suspected_at, alive_at = excluded.alive_at, gone_at = null, gone_since = null,
         run_id = null`,
     values: [
@@ -87,12 +90,12 @@ export async function suspectCustomers(
   { begunMs, lookbackMs }: { begunMs: Ms; lookbackMs: number },
 ): Promise<number> {
   const { rowCount } = await client.query(
-    `insert into sync.suspects as s (account_id, stream, record_id, suspected_at, alive_at)
-     select $1, $2, t.id, $3, coalesce(o.alive_at, ${aliveAt('greatest(t._observed_at, t._checked_at)')})
+    `insert into sync.suspects as s (account_id, source, stream, record_id, suspected_at, alive_at)
+     select $1, ${sourceAndStream('$2')}, t.id, $3, coalesce(o.alive_at, ${aliveAt('greatest(t._observed_at, t._checked_at)')})
      from helpdesk.customers t
-     left join sync.open_suspects o on (o.account_id, o.stream, o.record_id) = ($1, $2, t.id)
+     left join sync.open_suspects o on (o.account_id, o.stream_key, o.record_id) = ($1, $2, t.id)
      where t.account_id = $1 and t._deleted_at is null and greatest(t._observed_at, t._checked_at) < $3
-     on conflict (account_id, stream, record_id) do update set
+     on conflict (account_id, stream_key, record_id) do update set
        suspected_at = excluded.suspected_at, alive_at = excluded.alive_at, gone_at = null, gone_since = null,
         run_id = null`,
     [...keyOf(claim), new Date(begunMs), lookbackMs],
@@ -111,12 +114,12 @@ export async function suspectLate(
   { asOfMs, lookbackMs }: { asOfMs: Ms; lookbackMs: number },
 ): Promise<void> {
   if (!canBeSuspected(claim)) return;
-  const range = claim.stream === 'tickets' ? 'and (w.created @> t.created_at or t.created_at is null)' : '';
+  const range = claim.stream === 'helpdesk.tickets' ? 'and (w.created @> t.created_at or t.created_at is null)' : '';
   await client.query(
-    `insert into sync.suspects (account_id, stream, record_id, suspected_at, alive_at)
-     select $1, $2, t.id, max(w.as_of) + $4 * interval '1 millisecond', $3::timestamptz - $4 * interval '1 millisecond'
+    `insert into sync.suspects (account_id, source, stream, record_id, suspected_at, alive_at)
+     select $1, ${sourceAndStream('$2')}, t.id, max(w.as_of) + $4 * interval '1 millisecond', $3::timestamptz - $4 * interval '1 millisecond'
      from ${tableOf(claim)} t
-     join sync.swept w on (w.account_id, w.stream) = ($1, $2) ${range}
+     join sync.swept w on (w.account_id, w.stream_key) = ($1, $2) ${range}
      where t.account_id = $1 and t.id = any($5) and t._observed_at = $3 and w.as_of > $3::timestamptz - $4 * interval '1 millisecond'
      group by t.id
      on conflict do nothing`,
@@ -130,7 +133,7 @@ export async function clearSuspects(client: Client, claim: Claim, ids: readonly 
   await client.query({
     name: 'clear suspects',
     text: `delete from sync.suspects
-      where (account_id, stream) = ($1, $2) and record_id = any($3) and suspected_at <= $4`,
+      where (account_id, stream_key) = ($1, $2) and record_id = any($3) and suspected_at <= $4`,
     values: [...keyOf(claim), storableIds(ids), new Date(asOfMs)],
   });
 }
@@ -142,9 +145,9 @@ export async function clearSuspects(client: Client, claim: Claim, ids: readonly 
 export async function forgetKnown(db: Queryable, claim: Claim): Promise<void> {
   await db.query(
     `delete from sync.suspects s
-     where (s.account_id, s.stream) = ($1, $2) and not exists (
+     where (s.account_id, s.stream_key) = ($1, $2) and not exists (
        select from sync.open_suspects o
-       where (o.account_id, o.stream, o.record_id) = (s.account_id, s.stream, s.record_id) offset 0)`,
+       where (o.account_id, o.stream_key, o.record_id) = (s.account_id, s.stream_key, s.record_id) offset 0)`,
     keyOf(claim),
   );
 }
@@ -174,7 +177,7 @@ export async function suspectsAfter(
 ): Promise<Place[]> {
   const { rows } = await db.query<Place>(
     `select o.record_id as id, o.attempts from sync.open_suspects o
-     where (o.account_id, o.stream) = ($1, $2) and ($3::text is null or (o.attempts, o.record_id) > ($9, $3))
+     where (o.account_id, o.stream_key) = ($1, $2) and ($3::text is null or (o.attempts, o.record_id) > ($9, $3))
        and (o.gone_at is not null and o.run_id is not distinct from $4) = $5
        and ($6::boolean is null or (o.gone_at - o.alive_at < $7 * interval '1 millisecond'
          and o.gone_at - o.gone_since < $10 * interval '1 millisecond') = $6)
@@ -199,7 +202,7 @@ export async function countSuspects(db: Queryable, claim: Claim): Promise<{ gone
   const { rows } = await db.query<{ gone: number; left: number }>(
     `select count(*) filter (where o.gone_at is not null and o.run_id is not distinct from $3) as gone,
        count(*) filter (where o.gone_at is null or o.run_id is distinct from $3) as left
-     from sync.open_suspects o where (o.account_id, o.stream) = ($1, $2)`,
+     from sync.open_suspects o where (o.account_id, o.stream_key) = ($1, $2)`,
     [...keyOf(claim), claim.run],
   );
   return rows[0]!;
@@ -216,7 +219,7 @@ export async function noteAnswer(
   await client.query(
     `update sync.suspects set run_id = $4, attempts = attempts + $5, error = $6,
        gone_at = $7, gone_since = case when $7::timestamptz is not null then coalesce(gone_since, $7) end
-     where (account_id, stream, record_id) = ($1, $2, $3)`,
+     where (account_id, stream_key, record_id) = ($1, $2, $3)`,
     [
       ...keyOf(claim),
       id,
@@ -239,7 +242,7 @@ export async function buriedWhen(db: Queryable, claim: Claim, ageMs: number): Pr
      from sync.stored_runs r left join lateral (
        select p.started_at
        from sync.stored_runs p join sync.stored_run_streams s on s.run_id = p.id
-       where p.account_id = r.account_id and p.kind = 'sweep' and p.id < r.id and s.stream = $2 and s.state = 'completed'
+       where p.account_id = r.account_id and p.kind = 'sweep' and p.id < r.id and s.stream_key = $2 and s.state = 'completed'
        order by p.id desc limit 1) last on true
      where r.id = $1`,
     [claim.run, claim.stream, ageMs],
@@ -277,7 +280,7 @@ export async function stillBuried(db: Queryable, claim: Claim, ids: readonly str
 
 /** Why nothing happens for a while, for who watches; undefined: something does again. */
 export async function noteWait(client: Client, claim: Claim, note: string | undefined): Promise<void> {
-  await client.query('update sync.stored_run_streams set note = $3 where (run_id, stream) = ($1, $2)', [
+  await client.query('update sync.stored_run_streams set note = $3 where (run_id, stream_key) = ($1, $2)', [
     claim.run,
     claim.stream,
     note ?? null,
@@ -290,14 +293,14 @@ export async function noteWait(client: Client, claim: Claim, note: string | unde
  */
 export async function goneSince(db: Queryable, claim: Claim): Promise<Ms | undefined> {
   const there =
-    claim.stream === 'tickets'
+    claim.stream === 'helpdesk.tickets'
       ? 'least(t.created_at, t._observed_at)'
       : `least(t._created_before, t._observed_at, (
           select min(k.created_at) from helpdesk.tickets k where (k.account_id, k.customer_id) = (t.account_id, t.id)))`;
   const { rows } = await db.query<{ since_ms: Ms | null }>(
     `select extract(epoch from max(${there}))::float8 * 1000 as since_ms
      from sync.open_suspects o join ${tableOf(claim)} t on (t.account_id, t.id) = (o.account_id, o.record_id)
-     where (o.account_id, o.stream) = ($1, $2) and o.gone_at is not null and o.run_id = $3`,
+     where (o.account_id, o.stream_key) = ($1, $2) and o.gone_at is not null and o.run_id = $3`,
     [...keyOf(claim), claim.run],
   );
   return rows[0]!.since_ms ?? undefined;
@@ -310,7 +313,7 @@ export async function goneSince(db: Queryable, claim: Claim): Promise<Ms | undef
 export async function askAnew(db: Queryable, claim: Claim, goneBeforeMs: Ms = farFuture): Promise<number> {
   const { rowCount } = await db.query(
     `update sync.suspects set run_id = null
-     where (account_id, stream) = ($1, $2) and gone_at < $3 and run_id = $4`,
+     where (account_id, stream_key) = ($1, $2) and gone_at < $3 and run_id = $4`,
     [...keyOf(claim), new Date(goneBeforeMs), claim.run],
   );
   return rowCount ?? 0;
@@ -327,7 +330,7 @@ export async function bury(client: Client, claim: Claim, ids: readonly string[],
   const { rows } = await client.query<{ id: string; gone_at: Date }>(
     `with gone as (
        select o.record_id, o.suspected_at, o.alive_at, o.gone_at from sync.open_suspects o
-       where (o.account_id, o.stream) = ($1, $2) and o.record_id = any($3) and o.gone_at is not null and o.run_id = $4)
+       where (o.account_id, o.stream_key) = ($1, $2) and o.record_id = any($3) and o.gone_at is not null and o.run_id = $4)
      update ${tableOf(claim)} t set _deleted_at = g.gone_at, _deleted_after = least(g.alive_at, g.gone_at), _synced_at = $5${messages}
      from gone g where t.account_id = $1 and t.id = g.record_id and t._deleted_at is null
        and greatest(t._observed_at, ${shown}) < g.suspected_at
@@ -350,7 +353,7 @@ export async function bury(client: Client, claim: Claim, ids: readonly string[],
     await of('helpdesk.messages', 'ticket_id');
     await of('helpdesk.attachments', 'ticket_id');
   } else await of('helpdesk.contacts', 'customer_id');
-  await client.query('delete from sync.suspects where (account_id, stream) = ($1, $2) and record_id = any($3)', [
+  await client.query('delete from sync.suspects where (account_id, stream_key) = ($1, $2) and record_id = any($3)', [
     ...keyOf(claim),
     ids,
   ]);

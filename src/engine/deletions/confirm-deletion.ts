@@ -2,6 +2,7 @@
  * What is here alone: the source, asked for it by its id, says 404. It is asked once more before that is believed, and not
  * believed at all of what came so short a while ago that a copy of the source which is behind may not have it yet.
  */
+
 import { Gone, Retry } from '../../errors.ts';
 import { wasThere } from '../../sources/helpdesk/messages/detail-loop.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
@@ -40,15 +41,15 @@ export async function examineGone(look: Look, stream: ListStream<Row>, id: strin
 /** Answers whether it is known now. */
 export async function noteGone(
   look: Look,
-  stream: Pick<ListStream<Row>, 'name' | 'source'>,
+  stream: Pick<ListStream<Row>, 'key' | 'source'>,
   id: string,
   { askedMs, asOfMs, more }: { askedMs: Ms; asOfMs: Ms; more?: More },
 ): Promise<boolean> {
   const { ctx, claim, repair } = look;
   const source = sourceOf(ctx, stream.source);
-  const key = { account: claim.account, stream: stream.name };
+  const key = { account: claim.account, stream: stream.key };
   const absent: Absent = {
-    stream: stream.name,
+    stream: stream.key,
     id,
     takeCredits: () => takeCredits(ctx),
     standing: async client => (await standingOf(client, key, [id], { askedMs, asOfMs, lock: repair })).get(id),

@@ -10,6 +10,7 @@ import type { ListStream, Row } from '../../sources/source.ts';
 import { type Bookkeeping, keepBooks, noCounts } from '../commit/commit.ts';
 import { type Context, type OpenSource, sourceOf, takeCredits } from '../context.ts';
 import { type Client, transaction } from '../database/pool.ts';
+import { nameOfKey } from '../database/stream-key.ts';
 import { listBatch, singleBatch } from '../load/batch.ts';
 import { commitRecords, laneOf } from '../load/list-loop.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -213,7 +214,7 @@ async function get({ ctx, source, claim, stream }: Stage, id: string): Promise<G
     if (other !== id) throw new Retry(`the source answered with ${other ?? 'a record without an id'}`);
     await commitRecords(ctx, claim, stream, reply, singleBatch(stream, reply), {
       more: async (client, stored) => {
-        if (claim.stream === 'customers') await noteChecked(client, claim, stored, reply.asOf);
+        if (claim.stream === 'helpdesk.customers') await noteChecked(client, claim, stored, reply.asOf);
       },
     });
     return undefined;
@@ -270,8 +271,8 @@ async function stopAtMass(stage: Stage): Promise<void> {
   if (gone <= most) return;
   await write(stage, client => askAnew(client, claim));
   throw new Fatal(
-    `${gone} of ${rows} ${claim.stream} and perhaps more seem to have been deleted at the source; none was marked as deleted here`,
-    `Look there whether it is so: sync.suspects names them. If it is, run ${command(claim.account, `sweep ${claim.stream} --accept-deletions`)}; if not, the next sweep asks again.`,
+    `${gone} of ${rows} ${nameOfKey(claim.stream)} and perhaps more seem to have been deleted at the source; none was marked as deleted here`,
+    `Look there whether it is so: sync.suspects names them. If it is, run ${command(claim.account, `sweep ${nameOfKey(claim.stream)} --accept-deletions`)}; if not, the next sweep asks again.`,
   );
 }
 

@@ -52,7 +52,7 @@ interface Sweep {
 export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream<Row>): Promise<Outcome> {
   const started = new Date(ctx.clock.now());
   const sweep: Sweep = { ctx, claim, stream, ...(await scopeOf(ctx.pg, claim)) };
-  const holes = stream.name === 'customers' ? await sweepWhole(sweep) : await sweepLists(sweep);
+  const holes = stream.key === 'helpdesk.customers' ? await sweepWhole(sweep) : await sweepLists(sweep);
   const unknown = await settleSuspects(ctx, claim, stream);
   const rejects = await openSince(ctx.pg, claim, started);
   const missing = [

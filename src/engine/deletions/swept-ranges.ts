@@ -2,8 +2,10 @@
  * What has been swept: for each list of a stream the ranges of creation time that a sweep has read, and as of when. The
  * newest reading of a range counts, so the ranges do not overlap; what is due is what is wanted minus what is young enough.
  */
+
 import type pg from 'pg';
 import { type Client, transaction } from '../database/pool.ts';
+import { sourceAndStream } from '../database/stream-key.ts';
 import type { Ms, Range, Walk } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { reopen, resumeMs } from '../runs/ranges.ts';
@@ -35,7 +37,7 @@ export async function openSweep(
     const { rows } = await client.query<{ id: number; state: RunState; begun: Date }>(
       `select id, state, started_at as begun from sync.stored_runs r
        where account_id = $1 and kind = 'sweep' and again
-         and (select array_agg(stream order by stream) from sync.stored_run_streams where run_id = r.id)
+         and (select array_agg(stream_key order by stream_key) from sync.stored_run_streams where run_id = r.id)
            = (select array_agg(w order by w) from unnest($2::text[]) w)
          and (state = 'running' or finished_at > $3)
        order by id desc limit 1`,
@@ -74,7 +76,7 @@ export async function scopeOf(db: Queryable, claim: Claim): Promise<{ sinceMs: M
 }
 
 export function tableOf({ stream }: Pick<Claim, 'stream'>): 'helpdesk.tickets' | 'helpdesk.customers' {
-  if (stream === 'tickets' || stream === 'customers') return `helpdesk.${stream}`;
+  if (stream === 'helpdesk.tickets' || stream === 'helpdesk.customers') return stream;
   throw new Error(`stream ${stream} cannot be swept`);
 }
 
@@ -93,7 +95,7 @@ export async function nextDue(
        case when not upper_inf(due) then extract(epoch from upper(due))::float8 * 1000 end as until_ms
      from unnest(tstzmultirange(tstzrange('1970-01-01T00:00:00Z', null)) - coalesce((
        select range_agg(s.created) from sync.swept s
-       where (s.account_id, s.stream, s.list) = ($1, $2, $3) and (s.run_id = $4 or s.as_of >= $5)), '{}')) due
+       where (s.account_id, s.stream_key, s.list) = ($1, $2, $3) and (s.run_id = $4 or s.as_of >= $5)), '{}')) due
      where lower(due) >= $6 and ($5::timestamptz is null or lower(due) < $5)
      order by due limit 1`,
     // One that somebody has asked for reads all that it has not read itself.
@@ -117,25 +119,25 @@ export async function noteSwept(
     name: 'cut swept',
     text: `with cut as (
         delete from sync.swept
-        where (account_id, stream, list) = ($1, $2, $3) and created && tstzrange($4, $5)
+        where (account_id, stream_key, list) = ($1, $2, $3) and created && tstzrange($4, $5)
         returning *)
-      insert into sync.swept (account_id, stream, list, created, as_of, run_id)
-      select account_id, stream, list, part, as_of, run_id
+      insert into sync.swept (account_id, source, stream, list, created, as_of, run_id)
+      select account_id, source, stream, list, part, as_of, run_id
       from cut, unnest(tstzmultirange(created) - tstzmultirange(tstzrange($4, $5))) part`,
     values: [...key, ...range],
   });
   const { rowCount } = await client.query({
     name: 'extend swept',
     text: `update sync.swept set created = tstzrange(lower(created), $5), as_of = least(as_of, $6)
-      where (account_id, stream, list) = ($1, $2, $3) and upper(created) = $4 and run_id = $7
+      where (account_id, stream_key, list) = ($1, $2, $3) and upper(created) = $4 and run_id = $7
         and as_of between $6::timestamptz - $8 * interval '1 millisecond' and $6::timestamptz + $8 * interval '1 millisecond'`,
     values: [...key, ...range, new Date(asOfMs), claim.run, apartMs],
   });
   if (rowCount === 0)
     await client.query({
       name: 'insert swept',
-      text: `insert into sync.swept (account_id, stream, list, created, as_of, run_id)
-        values ($1, $2, $3, tstzrange($4, $5), $6, $7)`,
+      text: `insert into sync.swept (account_id, source, stream, list, created, as_of, run_id)
+        values ($1, ${sourceAndStream('$2')}, $3, tstzrange($4, $5), $6, $7)`,
       values: [...key, ...range, new Date(asOfMs), claim.run],
     });
 }
@@ -151,16 +153,16 @@ export async function beginWalk(
 ): Promise<{ fromMs: Ms; walk: Walk | undefined }> {
   const key = [claim.account, claim.stream, walkName];
   const { rowCount } = await db.query(
-    `insert into sync.run_lists (run_id, account_id, stream, list, until) values ($4, $1, $2, $3, $5)
+    `insert into sync.run_lists (run_id, account_id, source, stream, list, until) values ($4, $1, ${sourceAndStream('$2')}, $3, $5)
      on conflict do nothing`,
     [...key, claim.run, now],
   );
-  if (rowCount === 1) await db.query('delete from sync.walks where (account_id, stream, list) = ($1, $2, $3)', key);
+  if (rowCount === 1) await db.query('delete from sync.walks where (account_id, stream_key, list) = ($1, $2, $3)', key);
   const { rows } = await db.query(
     `select coalesce(extract(epoch from upper(l.covered))::float8 * 1000, 0) as from_ms, w.page, w.deep,
        extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms
-     from sync.run_lists l left join sync.walks w using (account_id, stream, list)
-     where (l.account_id, l.stream, l.list, l.run_id) = ($1, $2, $3, $4)`,
+     from sync.run_lists l left join sync.walks w using (account_id, stream_key, list)
+     where (l.account_id, l.stream_key, l.list, l.run_id) = ($1, $2, $3, $4)`,
     [...key, claim.run],
   );
   const { from_ms, page, deep, since_ms, as_of_ms } = rows[0]!;
@@ -171,7 +173,7 @@ export async function beginWalk(
 export async function coverWalked(client: Client, claim: Claim, { from, to }: Range): Promise<void> {
   await client.query(
     `update sync.run_lists set covered = covered + tstzmultirange(tstzrange($5, $6))
-     where (account_id, stream, list, run_id) = ($1, $2, $3, $4)`,
+     where (account_id, stream_key, list, run_id) = ($1, $2, $3, $4)`,
     [claim.account, claim.stream, walkName, claim.run, new Date(from), new Date(to)],
   );
 }
@@ -181,7 +183,7 @@ export async function walkedBy(client: Client, claim: Claim): Promise<{ to: Ms; 
   const { rows } = await client.query<{ to_ms: Ms; begun_ms: Ms }>(
     `select extract(epoch from upper(l.covered))::float8 * 1000 as to_ms, extract(epoch from r.again_before)::float8 * 1000 as begun_ms
      from sync.run_lists l join sync.stored_runs r on r.id = l.run_id
-     where (l.account_id, l.stream, l.list, l.run_id) = ($1, $2, $3, $4)
+     where (l.account_id, l.stream_key, l.list, l.run_id) = ($1, $2, $3, $4)
        and l.covered @> '1970-01-01T00:00:00Z'::timestamptz and (select count(*) = 1 from unnest(l.covered))`,
     [claim.account, claim.stream, walkName, claim.run],
   );
@@ -196,7 +198,7 @@ export async function isUndated(client: Client, claim: Claim, list: string, chec
          select from helpdesk.tickets t where t.account_id = $1 and t.created_at is null and t._deleted_at is null)
        and not exists (
          select from sync.swept s
-         where (s.account_id, s.stream, s.list) = ($1, $2, $3) and (s.run_id = $4 or s.as_of >= $5)) as due`,
+         where (s.account_id, s.stream_key, s.list) = ($1, $2, $3) and (s.run_id = $4 or s.as_of >= $5)) as due`,
     [claim.account, claim.stream, list, claim.run, new Date(checkedMs)],
   );
   return rows[0]!.due;

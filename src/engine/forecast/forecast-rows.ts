@@ -97,7 +97,7 @@ export async function betweenStreamsMs(db: pg.Pool, account: string, since: Date
   const { rows } = await db.query<{ ms: number | null }>(
     `select extract(epoch from avg(gap))::float8 * 1000 as ms from (
        select s.started_at - lag(s.finished_at) over (partition by s.run_id, k.source order by k.place) as gap
-       from sync.stored_run_streams s join sync.streams k using (stream)
+       from sync.stored_run_streams s join sync.streams k using (stream_key)
        where s.account_id = $1 and s.started_at >= $2 and s.carried_from is null
        order by s.started_at desc limit 60) gaps
      where gap between interval '0' and interval '2 s'`,
@@ -166,7 +166,7 @@ export async function holesIn(
          coalesce($5, case when not $6 then upper(c.covered) end, $8) as until,
          coalesce($4, case when $7 then '1970-01-01T00:00:00Z' else a.since end) as since
        from sync.coverage c join sync.accounts a using (account_id)
-       where (c.account_id, c.stream, c.list) = ($1, $2, $3) and not c.redundant)
+       where (c.account_id, c.stream_key, c.list) = ($1, $2, $3) and not c.redundant)
      select extract(epoch from lower(hole))::float8 * 1000 as "from", extract(epoch from upper(hole))::float8 * 1000 as "to"
      from asked, unnest(case when since < until then tstzmultirange(tstzrange(since, until)) else '{}' end - covered) hole
      order by hole desc`,
@@ -236,13 +236,13 @@ export async function countReadSince(
 
 /** Of customers we know between which times they came; of those of a first load nothing. */
 const cameAt: Record<string, { table: string; at: string; known: string }> = {
-  customers: {
+  'helpdesk.customers': {
     table: 'customers',
     at: '_created_before',
     known: `_created_before - _created_after < interval '2 days'`,
   },
-  created: { table: 'tickets', at: 'created_at', known: 'true' },
-  tickets: { table: 'tickets', at: 'updated_at', known: 'true' },
+  'helpdesk.created': { table: 'tickets', at: 'created_at', known: 'true' },
+  'helpdesk.tickets': { table: 'tickets', at: 'updated_at', known: 'true' },
 };
 
 /** How many came in the week before this time: for what came since, where counting costs more than reading. */
@@ -265,13 +265,13 @@ export async function toBeAsked(
   { account, stream }: Key,
   { now, ageMs }: { now: Date; ageMs: number },
 ): Promise<{ suspects: number; buried: number; undated: number; recent: number; live: number }> {
-  const table = stream === 'customers' ? 'customers' : 'tickets';
+  const table = stream === 'helpdesk.customers' ? 'customers' : 'tickets';
   const undated = table === 'tickets' ? 'count(*) filter (where t._deleted_at is null and t.created_at is null)' : '0';
   const { rows } = await db.query<{ suspects: number; buried: number; undated: number; recent: number; live: number }>(
-    `select (select count(*) from sync.open_suspects o where (o.account_id, o.stream) = ($1, $2)) as suspects,
+    `select (select count(*) from sync.open_suspects o where (o.account_id, o.stream_key) = ($1, $2)) as suspects,
        count(*) filter (where t._deleted_at is not null and t._synced_at >= coalesce((
          select max(p.started_at) from sync.stored_runs p join sync.stored_run_streams s on s.run_id = p.id
-         where p.account_id = $1 and p.kind = 'sweep' and s.stream = $2 and s.state = 'completed'), $3)
+         where p.account_id = $1 and p.kind = 'sweep' and s.stream_key = $2 and s.state = 'completed'), $3)
          - $4 * interval '1 millisecond') as buried,
        ${undated} as undated,
        count(*) filter (where t._deleted_at is null and t._observed_at > $3::timestamptz - interval '1 hour') as recent,

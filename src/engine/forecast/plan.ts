@@ -6,15 +6,16 @@
 import { count } from '../../words.ts';
 import { empty, type State } from '../budget/ledger.ts';
 import { type Context, type OpenSource, takeCredits } from '../context.ts';
+import type { StreamKey } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Range } from '../runs/runs.ts';
 import { beginningMs, betweenStreamsMs, budgetOf, type Foreseen, paceOf, runsAtWork } from './forecast-rows.ts';
 import { type Part, type Timed, timeOf } from './plan-time.ts';
 
 export type Question =
-  | { readonly kind: 'sync' | 'sweep'; readonly streams: readonly string[] }
-  | { readonly kind: 'backfill'; readonly streams: readonly string[]; readonly range: Range }
-  | { readonly kind: 'verify'; readonly streams: readonly string[]; readonly sample: number | null };
+  | { readonly kind: 'sync' | 'sweep'; readonly streams: readonly StreamKey[] }
+  | { readonly kind: 'backfill'; readonly streams: readonly StreamKey[]; readonly range: Range }
+  | { readonly kind: 'verify'; readonly streams: readonly StreamKey[]; readonly sample: number | null };
 
 export interface Given {
   readonly ctx: Context;

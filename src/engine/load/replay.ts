@@ -33,7 +33,7 @@ export async function replay(
     await withCare(pg, async (client, care) => {
       const reject = await lockReject(client, account, id);
       if (reject === undefined) throw new NotStored('it is not open');
-      const { stream, payload, as_of } = reject;
+      const { stream_key: stream, payload, as_of } = reject;
       if (payload === null) throw new NotStored('nothing came that could be stored; it is asked for again');
       if (as_of === null)
         throw new NotStored('an older Shelfdesk did not note when it was true; it is asked for again');
@@ -42,11 +42,12 @@ export async function replay(
         client,
         { account, run: null },
         streams,
-        streams.find(({ name }) => name === stream),
+        streams.find(({ key }) => key === stream),
         again,
         care,
       );
-      const of = stream === 'messages' ? { stream: 'tickets', id: again.ask_id } : { stream, id: again.record_id };
+      const ofTicket = { stream: 'helpdesk.tickets', id: again.ask_id } as const;
+      const of = stream === 'helpdesk.messages' ? ofTicket : { stream, id: again.record_id };
       if (of.id !== null)
         await suspectLate(client, { account, stream: of.stream }, [of.id], { asOfMs: again.at.asOfMs, lookbackMs });
       await clearReject(client, id, new Date(nowMs));
@@ -88,7 +89,7 @@ async function store(
     return undefined;
   }
   if (reject.record_id !== null && reject.record_id === reject.ask_id) {
-    const of = streams.find(({ name }) => name === stream.of.name);
+    const of = streams.find(({ key }) => key === stream.of.key);
     if (of?.kind !== 'list') throw new NotStored('it is asked for again');
     await write(singleBatch(of, replyOf(recordOf(of), reject)));
     // The rest of it was read, or was not in what came.

@@ -3,6 +3,7 @@
 import { awaySaid, Busy, ClockMoved, FencedOff, Interrupted, isAway, Paused, StreamFailed } from '../../errors.ts';
 import type { Stream, StreamJobs } from '../../sources/source.ts';
 import { type Context, type JobContext, takeCredits } from '../context.ts';
+import { nameOfKey } from '../database/stream-key.ts';
 import { untilBack } from '../outage.ts';
 import { type Claim, finish, finishUntaken, release, takeUp, type Work } from '../runs/claims.ts';
 import type { Outcome } from './list-loop.ts';
@@ -35,7 +36,7 @@ export async function runStream(ctx: JobContext, work: Work, reads: Reads): Prom
     return once(ctx, work, { ...reads, read });
   };
   await untilBack(attempt, async (error, tries) => {
-    const what = { run: work.run, stream: work.stream, error: error.message };
+    const what = { run: work.run, stream: nameOfKey(work.stream), error: error.message };
     ctx.log[tries === 1 ? 'warn' : 'debug'](what, `${awaySaid(error)}; waiting for it`);
     const paid = claimed > before;
     await ctx.clock.sleep(paid ? Math.min(longestAwayMs, awayMs * 2 ** (claimed - 1)) : awayMs, ctx.signal);
@@ -49,7 +50,7 @@ async function once(ctx: JobContext, work: Work, { read, isDone }: Reads): Promi
   if ('over' in up) return;
   if ('busy' in up) {
     const done = await isDone?.(ctx, work);
-    if (done === undefined) throw new Busy(`stream ${work.stream} of run ${work.run}`, up.busy);
+    if (done === undefined) throw new Busy(`stream ${nameOfKey(work.stream)} of run ${work.run}`, up.busy);
     await finishUntaken(pg, work, up.busy, time(), done);
     return;
   }
@@ -63,13 +64,14 @@ async function once(ctx: JobContext, work: Work, { read, isDone }: Reads): Promi
     if (error instanceof FencedOff || isAway(error)) throw error;
     if (error instanceof Interrupted || error instanceof Paused) {
       // Canceled meanwhile: nobody is to be handed anything.
-      if (!(await release(pg, claim, credits()))) throw new FencedOff(`stream ${work.stream} of run ${work.run}`);
+      if (!(await release(pg, claim, credits())))
+        throw new FencedOff(`stream ${nameOfKey(work.stream)} of run ${work.run}`);
       throw error;
     }
     outcome = error instanceof ClockMoved ? { partly: error.message } : { error };
   }
   await finish(pg, claim, time(), { ...outcome, credits: credits() });
-  if (outcome.error !== undefined) throw new StreamFailed(work.stream, outcome.error);
+  if (outcome.error !== undefined) throw new StreamFailed(nameOfKey(work.stream), outcome.error);
 }
 
 /** Throws if the stream cannot do this: a job of another version. */

@@ -8,6 +8,7 @@ import { awaySaid, FencedOff, Paused } from '../../errors.ts';
 import type { Stream } from '../../sources/source.ts';
 import type { Context, OpenSource } from '../context.ts';
 import { transaction } from '../database/pool.ts';
+import { nameOfKey } from '../database/stream-key.ts';
 import { untilBack } from '../outage.ts';
 import { heldBy, release, stopped } from '../runs/claims.ts';
 import { notPaused } from '../runs/pauses.ts';
@@ -24,7 +25,7 @@ export async function tend(ctx: Context, queue: JobQueue, me: { worker: number; 
   for (const claim of held.filter(({ job }) => !me.jobs.has(job))) await release(ctx.pg, claim, 0);
   for (const { run, stream, kind, token } of await waitingWork(ctx.pg, ctx.account, me.worker)) {
     // The token makes the name of a job that is delivered anew a new one: a failed one keeps its name in the failed set.
-    const known = ctx.streams.find(({ name }) => name === stream);
+    const known = ctx.streams.find(({ key }) => key === stream);
     await queue.add(jobFor(known, kind), `run-${run}-${stream}-${token}`, { account: ctx.account, run, stream });
   }
 }
@@ -39,7 +40,7 @@ async function stopWhatMayNotGoOn(ctx: Context, jobs: Jobs): Promise<void> {
   );
   for (const { place, paused } of found) {
     const { job, claim } = held[place]!;
-    const what = `stream ${claim.stream} of run ${claim.run}`;
+    const what = `stream ${nameOfKey(claim.stream)} of run ${claim.run}`;
     jobs.stop(job, paused ? new Paused(what) : new FencedOff(what));
   }
 }
@@ -59,7 +60,7 @@ const restMs = 60_000;
  * minutes, and whenever somebody has asked for a run that reads the same.
  */
 export async function openWaiting(ctx: Context, opener: number): Promise<void> {
-  for (const { name: stream, source, isDue } of ctx.streams) {
+  for (const { key: stream, source, isDue } of ctx.streams) {
     if (isDue === undefined || !ctx.sources.has(source)) continue;
     const key = { account: ctx.account, stream };
     const now = new Date(ctx.clock.now());

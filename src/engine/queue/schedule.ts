@@ -29,10 +29,10 @@ const plans: Record<'nightly' | 'fresh', Pick<Plan, 'kind' | 'unless'> & { sched
 /** The plans with the streams that each one reads, in the order in which slots of one time are taken. */
 export function plansFor(streams: readonly Stream[]): (Plan & { schedule: keyof typeof plans })[] {
   return Object.values(plans).map(plan => {
-    const read = streams.filter(one => one.schedule.includes(plan.schedule)).map(({ name }) => name);
+    const read = streams.filter(one => one.schedule.includes(plan.schedule)).map(({ key }) => key);
     if (plan.schedule !== 'nightly') return { ...plan, streams: read };
-    const sweeps = streams.filter(({ jobs }) => jobs.sweep !== undefined).map(({ name }) => name);
-    const names = streams.find(({ nightlyDetails }) => nightlyDetails)?.name;
+    const sweeps = streams.filter(({ jobs }) => jobs.sweep !== undefined).map(({ key }) => key);
+    const names = streams.find(({ nightlyDetails }) => nightlyDetails)?.key;
     return { ...plan, streams: read, sweeps, ...(names !== undefined && { names }) };
   });
 }

@@ -2,6 +2,7 @@
  * From a class of failure to what BullMQ does with the job, in this one place. The run in the warehouse has the last word
  * about the work; the queue only has to know whether the job is to be delivered again, and when.
  */
+
 import { DelayedError, UnrecoverableError, WaitingError } from 'bullmq';
 import {
   awaySaid,
@@ -16,6 +17,7 @@ import {
   StreamFailed,
 } from '../../errors.ts';
 import { apart, type Context } from '../context.ts';
+import { nameOfKey } from '../database/stream-key.ts';
 import type { SourceName } from '../http/request.ts';
 import { untilBack } from '../outage.ts';
 import { type Claim, failUntaken } from '../runs/claims.ts';
@@ -98,8 +100,10 @@ export function work(
   ): Promise<void> {
     const definition = byName.get(job.name);
     if (definition === undefined) throw new Error(`this version of Shelfdesk knows no job ${job.name}`);
-    const source = ctx.streams.find(({ name }) => name === job.data.stream)?.source;
-    if (source !== undefined && !ctx.sources.has(source)) throw notConfigured(source);
+    // Jobs of older versions carry a short name.
+    const { stream } = job.data;
+    const [named, ...others] = ctx.streams.filter(one => one.key === stream || one.name === stream);
+    if (named && others.length === 0 && !ctx.sources.has(named.source)) throw notConfigured(named.source);
     await definition.run({ ...ctx, ...own, sources: apart(ctx.sources), claimant: { worker, job: id } }, job.data);
   }
 
@@ -118,7 +122,8 @@ export function work(
     // What people can mend, the run tells in a sentence; a bug is told with its stack.
     const why = error instanceof StreamFailed ? error.cause : error;
     const level = why instanceof ShelfdeskError ? 'debug' : 'error';
-    const { run, stream } = job.data;
+    const { run } = job.data;
+    const stream = nameOfKey(String(job.data.stream));
     ctx.log[level]({ job: job.name, run, stream, err: error }, 'a job failed');
     if (!(error instanceof StreamFailed))
       await whenBack(() => failUntaken(ctx.pg, job, new Date(ctx.clock.now()), error));

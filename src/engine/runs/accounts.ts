@@ -79,7 +79,7 @@ export async function readFrom(db: pg.Pool, account: string): Promise<ReadFrom |
   const { rows } = await db.query<{ source: string; books_source: string; owners: string[]; since: Date; ms: number }>(
     `select a.source, a.books_source, a.since, (extract(epoch from a.lookback) * 1000)::float8 as ms, coalesce((
        select array_agg(c.list order by c.list) from sync.coverage c
-       where c.account_id = a.account_id and c.stream = 'shelves'), '{}') as owners
+       where c.account_id = a.account_id and c.stream_key = 'books.shelves'), '{}') as owners
      from sync.accounts a where a.account_id = $1`,
     [account],
   );

@@ -5,11 +5,13 @@
 import type pg from 'pg';
 import { FencedOff } from '../../errors.ts';
 import { transaction } from '../database/pool.ts';
+import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
 import { closeRun, isApart, lockAccount, outcome, type RunKind, readerClass } from './runs.ts';
 
 export interface Claim {
   readonly account: string;
-  readonly stream: string;
+  /** Its key, as all work names it. */
+  readonly stream: StreamKey;
   readonly run: number;
   readonly token: number;
   readonly kind: RunKind;
@@ -50,15 +52,15 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
     const { rows } = await client.query(
       `select s.state, r.kind, r.again,
          s.state = 'running' and s.job is distinct from $3 and (s.worker = $4 or sync.is_alive(s.worker)) as held,
-         sync.is_paused(s.account_id, s.stream) as paused,
+         sync.is_paused(s.account_id, s.stream_key) as paused,
          (select o.run_id from sync.stored_run_streams o join sync.stored_runs p on p.id = o.run_id
-          where o.account_id = s.account_id and o.stream = s.stream and o.run_id <> s.run_id and o.state = 'running'
+          where o.account_id = s.account_id and o.stream_key = s.stream_key and o.run_id <> s.run_id and o.state = 'running'
             and (${readerClass('p.kind')} = ${readerClass('r.kind')}
               or k.one_reader and not ${isApart('p.kind')} and not ${isApart('r.kind')})
             and (o.worker = $4 or sync.is_alive(o.worker))
           order by 1 limit 1) as busy
-       from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id join sync.streams k using (stream)
-       where s.run_id = $1 and s.stream = $2`,
+       from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id join sync.streams k using (stream_key)
+       where s.run_id = $1 and s.stream_key = $2`,
       [key.run, key.stream, by.job, by.worker],
     );
     const found = rows[0];
@@ -67,7 +69,7 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
       // It may have been in the hands of one who died.
       await client.query(
         `update sync.stored_run_streams set state = 'waiting', worker = null, job = null, waits_for = $3
-         where run_id = $1 and stream = $2`,
+         where run_id = $1 and stream_key = $2`,
         [key.run, key.stream, found.paused ? null : found.busy],
       );
       return found.paused ? { over: true } : { busy: found.busy };
@@ -75,7 +77,7 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
     const { rows: raised } = await client.query<{ token: number }>(
       `update sync.stored_run_streams set token = token + 1, state = 'running', started_at = coalesce(started_at, $3),
          worker = $4, job = $5, waits_for = null
-       where run_id = $1 and stream = $2
+       where run_id = $1 and stream_key = $2
        returning token`,
       [key.run, key.stream, now, by.worker, by.job],
     );
@@ -91,7 +93,7 @@ export async function release(
 ): Promise<boolean> {
   const { rowCount } = await db.query(
     `update sync.stored_run_streams set state = 'waiting', worker = null, job = null, credits = credits + $4
-     where run_id = $1 and stream = $2 and token = $3 and state = 'running'`,
+     where run_id = $1 and stream_key = $2 and token = $3 and state = 'running'`,
     [claim.run, claim.stream, claim.token, credits],
   );
   return rowCount === 1;
@@ -105,9 +107,9 @@ export async function stopped(
 ): Promise<{ place: number; paused: boolean }[]> {
   const { rows } = await db.query<{ place: number; paused: boolean }>(
     `select (c.place - 1)::int as place, s.run_id is not null as paused
-     from unnest($2::bigint[], $3::text[], $4::int[]) with ordinality c (run, stream, token, place)
-     left join sync.stored_run_streams s on (s.run_id, s.stream, s.token) = (c.run, c.stream, c.token) and s.state = 'running'
-     where s.run_id is null or sync.is_paused($1, c.stream)`,
+     from unnest($2::bigint[], $3::text[], $4::int[]) with ordinality c (run, key, token, place)
+     left join sync.stored_run_streams s on (s.run_id, s.stream_key, s.token) = (c.run, c.key, c.token) and s.state = 'running'
+     where s.run_id is null or sync.is_paused($1, c.key)`,
     [account, claims.map(({ run }) => run), claims.map(({ stream }) => stream), claims.map(({ token }) => token)],
   );
   return rows;
@@ -117,9 +119,9 @@ export async function stopped(
 export async function heldBy(
   db: pg.Pool,
   worker: number,
-): Promise<{ run: number; stream: string; token: number; job: string }[]> {
+): Promise<{ run: number; stream: StreamKey; token: number; job: string }[]> {
   const { rows } = await db.query(
-    `select run_id as run, stream, token, job from sync.stored_run_streams where worker = $1 and state = 'running'`,
+    `select run_id as run, stream_key as stream, token, job from sync.stored_run_streams where worker = $1 and state = 'running'`,
     [worker],
   );
   return rows;
@@ -138,7 +140,7 @@ export async function finishUntaken(
     await client.query(
       `update sync.stored_run_streams set state = $5, token = token + 1, carried_from = $3, waits_for = null,
          started_at = coalesce(started_at, $4), finished_at = $4, error = $6, remedy = $7, exit_code = $8
-       where run_id = $1 and stream = $2 and state = 'waiting'`,
+       where run_id = $1 and stream_key = $2 and state = 'waiting'`,
       [key.run, key.stream, by, now, state, error, remedy, exitCode],
     );
     await closeRun(client, key.run, now);
@@ -157,10 +159,10 @@ export async function finish(
     const { rowCount } = await client.query(
       `update sync.stored_run_streams set state = $4, finished_at = $5, error = $6, remedy = $7, exit_code = $8,
          credits = credits + $9, sleeps_until = $10
-       where run_id = $1 and stream = $2 and token = $3 and state = 'running'`,
+       where run_id = $1 and stream_key = $2 and token = $3 and state = 'running'`,
       [claim.run, claim.stream, claim.token, state, now, error, remedy, exitCode, end.credits, sleepsUntil],
     );
-    if (rowCount === 0) throw new FencedOff(`stream ${claim.stream} of run ${claim.run}`);
+    if (rowCount === 0) throw new FencedOff(`stream ${nameOfKey(claim.stream)} of run ${claim.run}`);
     await closeRun(client, claim.run, now);
   });
 }
@@ -178,7 +180,7 @@ export async function failUntaken(
   await transaction(db, async client => {
     await client.query(
       `update sync.stored_run_streams set state = $4, token = token + 1, finished_at = $5, error = $6, remedy = $7, exit_code = $8
-       where run_id = $1 and stream = $2 and (state = 'waiting' or (state = 'running' and job = $3))`,
+       where run_id = $1 and stream_key = sync.key_of($2) and (state = 'waiting' or (state = 'running' and job = $3))`,
       [run, stream, job.id, state, now, error, remedy, exitCode],
     );
     await closeRun(client, run, now);

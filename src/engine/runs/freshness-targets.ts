@@ -3,7 +3,7 @@ import type pg from 'pg';
 
 /** How far a stream may be behind, or how long a night may take. */
 export interface Target {
-  /** The stream, or `nightly`. */
+  /** The key of a stream, or `nightly`. */
   readonly subject: string;
   readonly ms: number;
 }

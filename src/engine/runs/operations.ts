@@ -2,11 +2,13 @@
  * What people do by hand, at a terminal or on the page. Each deed is one transaction, alone on its account, and leaves a
  * row in sync.operations; so does one that was refused, for which UsageError says why and what to do instead.
  */
+
 import type pg from 'pg';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { erase, type Removed } from '../../privacy/erase.ts';
 import { count } from '../../words.ts';
 import { type Client, transaction } from '../database/pool.ts';
+import { nameOfKey, type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { command, minute, pausedOf, unlessPaused, what } from './pauses.ts';
 import { resumeMs } from './ranges.ts';
 import { closeRun, isOpen, lockAccount, openRun, type RunKind, type RunState } from './runs.ts';
@@ -80,16 +82,16 @@ export async function pause(
   now: Date,
 ): Promise<void> {
   await deed(db, { account, who, action: 'pause', subject: stream }, now, async client => {
-    if (stream !== '') await requireMirrored(client, account, stream);
-    const before = (await pausedOf(client, account)).find(one => (one.stream ?? '') === stream);
+    const key = stream === '' ? '' : await mirroredKey(client, account, stream);
+    const before = (await pausedOf(client, account)).find(one => (one.stream ?? '') === key);
     if (before !== undefined)
       throw new UsageError(
         `${what(account, stream)} is paused already, since ${minute(before.paused_at)} by ${before.paused_by}`,
         `To let it go on, run ${command(account, `resume ${stream}`.trim())}.`,
       );
     await client.query(
-      'insert into sync.paused (account_id, stream, paused_at, paused_by, reason) values ($1, $2, $3, $4, $5)',
-      [account, stream, now, who, reason || null],
+      `insert into sync.paused (account_id, source, stream, paused_at, paused_by, reason) values ($1, ${sourceAndStream('$2')}, $3, $4, $5)`,
+      [account, key, now, who, reason || null],
     );
   });
 }
@@ -101,19 +103,21 @@ export async function resume(
   now: Date,
 ): Promise<void> {
   await deed(db, { account, who, action: 'resume', subject: stream }, now, async client => {
-    const { rowCount } = await client.query('delete from sync.paused where account_id = $1 and stream = $2', [
-      account,
-      stream,
-    ]);
+    const { rowCount } = await client.query(
+      `delete from sync.paused where account_id = $1 and stream_key = case $2 when '' then '' else sync.key_of($2) end`,
+      [account, stream],
+    );
     if (rowCount === 1) return;
-    if (stream !== '') await requireMirrored(client, account, stream);
+    if (stream !== '') await mirroredKey(client, account, stream);
     const paused = await pausedOf(client, account);
     const all = paused.some(one => one.stream === null);
-    const instead = all ? 'the whole account is' : `paused are: ${paused.map(one => one.stream).join(', ')}`;
+    const instead = all
+      ? 'the whole account is'
+      : `paused are: ${paused.map(one => nameOfKey(one.stream ?? '')).join(', ')}`;
     throw new UsageError(
       `${what(account, stream)} is not paused${paused.length > 0 ? `; ${instead}` : ''}`,
       paused.length > 0
-        ? `Run ${command(account, `resume ${paused[0]!.stream ?? ''}`.trim())}.`
+        ? `Run ${command(account, `resume ${nameOfKey(paused[0]!.stream ?? '')}`.trim())}.`
         : `Nothing of it is: see ${command(account, 'status')}.`,
     );
   });
@@ -180,16 +184,19 @@ export const toldOf = ({ customers, rows }: Removed): string => {
     .join(', ')}`;
 };
 
-async function requireMirrored(client: Client, account: string, stream: string): Promise<void> {
-  const { rows } = await client.query<{ stream: string; mirrored: boolean }>(
-    `select k.stream, exists (
-       select from sync.coverage c where c.account_id = $1 and c.stream in (k.stream, k.follows)) as mirrored
+/** The key of a mirrored stream, from its key or its short name. Throws UsageError if there is none, or more than one. */
+async function mirroredKey(client: Client, account: string, stream: string): Promise<StreamKey> {
+  const { rows } = await client.query<{ key: StreamKey; name: string; mirrored: boolean }>(
+    `select k.stream_key as key, k.stream as name, exists (
+       select from sync.coverage c where c.account_id = $1 and c.source = k.source and c.stream in (k.stream, k.follows)) as mirrored
      from sync.streams k order by k.place`,
     [account],
   );
-  if (rows.some(one => one.stream === stream && one.mirrored)) return;
-  const mirrored = rows.filter(one => one.mirrored).map(one => one.stream);
-  const known = rows.some(one => one.stream === stream);
+  const named = rows.filter(one => one.name === stream || one.key === stream);
+  if (named.length > 1) throw ambiguous(stream, named);
+  if (named[0]?.mirrored) return named[0].key;
+  const mirrored = rows.filter(one => one.mirrored).map(one => one.name);
+  const known = named.length > 0;
   throw new UsageError(
     known ? `account '${account}' mirrors no ${stream}` : `there is no stream ${stream}`,
     `Choose from: ${mirrored.join(', ')}.`,
@@ -289,7 +296,7 @@ export async function retryRun(
       if (old.kind === 'backfill') await goOnWith(client, { run, id, streams, finishedAt: old.finished_at }, now);
       await client.query(
         `update sync.rejects set next_try_at = $3
-         where account_id = $1 and stream = any($2) and cleared_at is null and ask_id is not null and next_try_at > $3`,
+         where account_id = $1 and stream_key = any($2) and cleared_at is null and ask_id is not null and next_try_at > $3`,
         [account, streams, now],
       );
       return id;
@@ -298,7 +305,7 @@ export async function retryRun(
   );
 }
 
-async function leftOf(client: Client, account: string, run: number): Promise<string[]> {
+async function leftOf(client: Client, account: string, run: number): Promise<StreamKey[]> {
   const { rows: open } = await client.query<{ id: number }>(
     `select id from sync.stored_runs where account_id = $1 and retries = $2 and state = 'running'`,
     [account, run],
@@ -308,8 +315,8 @@ async function leftOf(client: Client, account: string, run: number): Promise<str
       `run ${open[0].id} tries it again already`,
       `See ${command(account, `runs show ${open[0].id}`)}.`,
     );
-  const { rows } = await client.query<{ stream: string }>(
-    `select s.stream from sync.stored_run_streams s join sync.streams k using (stream)
+  const { rows } = await client.query<{ stream: StreamKey }>(
+    `select s.stream_key as stream from sync.stored_run_streams s join sync.streams k using (stream_key)
      where s.run_id = $1 and s.state in ('failed', 'partly', 'interrupted') order by k.place`,
     [run],
   );
@@ -330,7 +337,7 @@ async function askTheSame(client: Client, old: number, id: number): Promise<void
 /** What a backfill has read again it need not read once more, unless that was long ago; and it does not wake up as well. */
 async function goOnWith(
   client: Client,
-  { run, id, streams, finishedAt }: { run: number; id: number; streams: readonly string[]; finishedAt: Date | null },
+  { run, id, streams, finishedAt }: { run: number; id: number; streams: readonly StreamKey[]; finishedAt: Date | null },
   now: Date,
 ): Promise<void> {
   await client.query('update sync.stored_run_streams set sleeps_until = null where run_id = $1', [run]);
@@ -340,14 +347,14 @@ async function goOnWith(
     [run, id],
   );
   await client.query(
-    `insert into sync.run_lists (run_id, account_id, stream, list, until, covered)
-     select $2, account_id, stream, list, until, covered from sync.run_lists where run_id = $1 and stream = any($3)`,
+    `insert into sync.run_lists (run_id, account_id, source, stream, list, until, covered)
+     select $2, account_id, source, stream, list, until, covered from sync.run_lists where run_id = $1 and stream_key = any($3)`,
     [run, id, streams],
   );
 }
 
 /** What a sweep reads. */
-const swept = ['customers', 'tickets'];
+const swept: readonly StreamKey[] = ['helpdesk.customers', 'helpdesk.tickets'];
 
 /**
  * Opens a sync, or a sweep of everything, of the streams that are mirrored and not paused. Answers its number. Without
@@ -361,7 +368,7 @@ export async function runNow(
     who,
     opener,
     streams,
-  }: Deed & { kind: 'sync' | 'sweep'; opener?: number | undefined; streams?: readonly string[] },
+  }: Deed & { kind: 'sync' | 'sweep'; opener?: number | undefined; streams?: readonly StreamKey[] },
   now: Date,
 ): Promise<number> {
   return deed(
@@ -370,7 +377,7 @@ export async function runNow(
     now,
     async client => {
       const all = streams ?? (await mirrored(client, account));
-      const wanted = kind === 'sweep' ? all.filter(name => swept.includes(name)) : all;
+      const wanted = kind === 'sweep' ? all.filter(key => swept.includes(key)) : all;
       if (wanted.length === 0)
         throw new UsageError(`account '${account}' mirrors nothing that a ${kind} reads`, 'See README.md: settings.');
       const read = await unlessPaused(client, account, wanted);
@@ -385,10 +392,10 @@ export async function runNow(
   );
 }
 
-async function mirrored(client: Client, account: string): Promise<string[]> {
-  const { rows } = await client.query<{ stream: string }>(
-    `select k.stream from sync.streams k
-     where exists (select from sync.coverage c where c.account_id = $1 and c.stream in (k.stream, k.follows))
+async function mirrored(client: Client, account: string): Promise<StreamKey[]> {
+  const { rows } = await client.query<{ stream: StreamKey }>(
+    `select k.stream_key as stream from sync.streams k
+     where exists (select from sync.coverage c where c.account_id = $1 and c.source = k.source and c.stream in (k.stream, k.follows))
      order by k.place`,
     [account],
   );
@@ -407,3 +414,10 @@ async function livingWorker(client: Client, account: string): Promise<number> {
     'Start one: `npx shelfdesk start`.',
   );
 }
+
+/** More than one source has a stream of this short name. */
+export const ambiguous = (name: string, streams: readonly { readonly key: StreamKey }[]): UsageError =>
+  new UsageError(
+    `more than one source has a stream ${name}`,
+    `Choose from: ${streams.map(({ key }) => key).join(', ')}.`,
+  );

@@ -1,12 +1,14 @@
 /** What people have told to wait: nothing of it is read until they say that it may go on. */
+
 import type pg from 'pg';
 import { UsageError } from '../../errors.ts';
+import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
 
 type Queryable = Pick<pg.ClientBase, 'query'>;
 
 export interface Paused {
   /** Null: the whole account. */
-  readonly stream: string | null;
+  readonly stream: StreamKey | null;
   readonly paused_at: Date;
   readonly paused_by: string;
   readonly reason: string | null;
@@ -15,32 +17,36 @@ export interface Paused {
 /** The whole account first, then streams in the order of a full sync. */
 export async function pausedOf(db: Queryable, account: string): Promise<Paused[]> {
   const { rows } = await db.query<Paused>(
-    `select nullif(p.stream, '') as stream, p.paused_at, p.paused_by, p.reason
-     from sync.paused p left join sync.streams k using (stream)
+    `select nullif(p.stream_key, '') as stream, p.paused_at, p.paused_by, p.reason
+     from sync.paused p left join sync.streams k using (stream_key)
      where p.account_id = $1 order by k.place nulls first`,
     [account],
   );
   return rows;
 }
 
-export const isPaused = (paused: readonly Paused[], name: string): boolean =>
-  paused.some(({ stream }) => stream === null || stream === name);
+export const isPaused = (paused: readonly Paused[], key: StreamKey): boolean =>
+  paused.some(({ stream }) => stream === null || stream === key);
 
 /** Those of the streams that may be read. */
-export async function notPaused(db: Queryable, account: string, streams: readonly string[]): Promise<string[]> {
+export async function notPaused(db: Queryable, account: string, streams: readonly StreamKey[]): Promise<StreamKey[]> {
   const paused = await pausedOf(db, account);
   return streams.filter(name => !isPaused(paused, name));
 }
 
 /** Those of the streams that may be read; throws UsageError if all of them are paused. */
-export async function unlessPaused(db: Queryable, account: string, streams: readonly string[]): Promise<string[]> {
+export async function unlessPaused(
+  db: Queryable,
+  account: string,
+  streams: readonly StreamKey[],
+): Promise<StreamKey[]> {
   const paused = await pausedOf(db, account);
   const some = streams.filter(name => !isPaused(paused, name));
   if (some.length > 0 || streams.length === 0) return some;
   const its = paused.find(({ stream }) => stream === null || streams.includes(stream))!;
   throw new UsageError(
     `${what(account, its.stream ?? '')} is paused, ${since(its)}`,
-    `Run ${command(account, `resume ${its.stream ?? ''}`.trim())} first.`,
+    `Run ${command(account, `resume ${nameOfKey(its.stream ?? '')}`.trim())} first.`,
   );
 }
 
@@ -51,7 +57,8 @@ export const since = ({ paused_at, paused_by, reason }: Paused): string =>
 export const minute = (time: Date): string => `${time.toISOString().slice(0, 16)}Z`;
 
 /** A stream, or without one the account. */
-export const what = (account: string, stream: string): string => (stream === '' ? `account '${account}'` : stream);
+export const what = (account: string, stream: string): string =>
+  stream === '' ? `account '${account}'` : nameOfKey(stream);
 
 /** A command as this account has to be asked for. */
 export const command = (account: string, words: string): string =>

@@ -27,7 +27,7 @@ export async function openBackfill(
          select from sync.stored_run_streams s where s.run_id = r.id and s.sleeps_until is not null) as sleeps
        from sync.stored_runs r
        where account_id = $1 and kind = 'backfill' and again = $2 and since is not distinct from $3 and until is not distinct from $4
-         and (select array_agg(stream order by stream) from sync.stored_run_streams where run_id = r.id)
+         and (select array_agg(stream_key order by stream_key) from sync.stored_run_streams where run_id = r.id)
            = (select array_agg(w order by w) from unnest($5::text[]) w)
          and (state = 'running' or finished_at > $6)
        order by id desc limit 1`,
@@ -61,7 +61,7 @@ export async function wakeBackfills(client: Client, account: string, opener: num
     `select id from sync.stored_runs r
      where account_id = $1 and kind in ('backfill', 'verify') and state <> 'running' and finished_at > $3 and exists (
        select from sync.stored_run_streams s
-       where s.run_id = r.id and s.sleeps_until <= $2 and not sync.is_paused(s.account_id, s.stream))`,
+       where s.run_id = r.id and s.sleeps_until <= $2 and not sync.is_paused(s.account_id, s.stream_key))`,
     [account, now, new Date(now.getTime() - resumeMs)],
   );
   for (const { id } of rows) await reopen(client, id, opener);
@@ -93,7 +93,7 @@ export async function joinAgain(db: pg.Pool, { account, run, stream }: Claim): P
   await db.query(
     `update sync.stored_runs r set again_before = (
        select min(o.again_before) from sync.stored_runs o join sync.stored_run_streams s on s.run_id = o.id
-       where o.account_id = $1 and o.again and s.stream = $3 and ${wasBeside('o', 'r')})
+       where o.account_id = $1 and o.again and s.stream_key = $3 and ${wasBeside('o', 'r')})
      where id = $2 and again_before is null`,
     [account, run, stream],
   );

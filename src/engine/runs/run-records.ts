@@ -46,8 +46,8 @@ const listed = `
       coalesce(sum(s.seen), 0)::int8 as seen, coalesce(sum(s.inserted), 0)::int8 as inserted,
       coalesce(sum(s.updated), 0)::int8 as updated, coalesce(sum(s.deleted), 0)::int8 as deleted,
       coalesce(sum(s.rejected), 0)::int8 as rejected, coalesce(sum(s.credits), 0)::int8 as credits,
-      bool_and(sync.is_paused(s.account_id, s.stream)) filter (where s.finished_at is null) as all_paused
-    from sync.run_streams s join sync.streams k using (stream) where s.run_id = r.id) t
+      bool_and(sync.is_paused(s.account_id, s.stream_key)) filter (where s.finished_at is null) as all_paused
+    from sync.run_streams s join sync.streams k using (stream_key) where s.run_id = r.id) t
   left join lateral (
     select s.error, s.remedy from sync.run_streams s
     where s.run_id = r.id and s.error is not null
@@ -111,10 +111,10 @@ export async function readRun(db: pg.Pool, account: string, run: number, now: Da
   const [found] = rows;
   if (found === undefined) return undefined;
   const { rows: streams } = await db.query<ShownStream>(
-    `select s.stream, s.state, sync.is_paused(s.account_id, s.stream) and s.finished_at is null as paused, s.expected, s.seen,
+    `select s.stream, s.state, sync.is_paused(s.account_id, s.stream_key) and s.finished_at is null as paused, s.expected, s.seen,
        s.inserted, s.updated, s.unchanged, s.deleted, s.rejected, s.cleaned, s.credits, s.carried_from, s.waits_for, o.note,
        s.error, s.remedy, s.exit_code, s.token, s.worker, s.started_at, s.finished_at, s.sleeps_until
-     from sync.run_streams s join sync.stored_run_streams o using (run_id, stream) join sync.streams k using (stream)
+     from sync.run_streams s join sync.stored_run_streams o using (run_id, stream_key) join sync.streams k using (stream_key)
      where s.run_id = $1 order by k.place`,
     [run],
   );

@@ -5,6 +5,7 @@ import pg from 'pg';
 import { exitCodes, Interrupted, ShelfdeskError, Spent } from '../../errors.ts';
 import { cleanText } from '../commit/clean-json.ts';
 import { type Client, transaction } from '../database/pool.ts';
+import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 
 /**
  * sync, backfill, verify: commands. fresh and nightly: the schedule. sweep: a command, or the night. hydrate: tickets wait for
@@ -60,7 +61,7 @@ export interface Range {
 export interface NewRun {
   readonly account: string;
   readonly kind: RunKind;
-  readonly streams: readonly string[];
+  readonly streams: readonly StreamKey[];
   /** The process of sync.workers that opens it. */
   readonly opener: number;
   readonly range?: Range;
@@ -79,8 +80,8 @@ export async function openRun(
          select o.id from sync.stored_runs o where o.account_id = $1 and o.finished_at is null order by o.id) else '{}' end)
        returning id, account_id),
      streams as (
-       insert into sync.stored_run_streams (run_id, account_id, stream)
-       select o.id, o.account_id, w.stream from opened o, unnest($8::text[]) w (stream))
+       insert into sync.stored_run_streams (run_id, account_id, source, stream)
+       select o.id, o.account_id, ${sourceAndStream('w.key')} from opened o, unnest($8::text[]) w (key))
      select id from opened`,
     [account, kind, now, opener, range?.since ?? null, range?.until ?? null, range?.again ?? false, streams],
   );
@@ -123,10 +124,10 @@ export async function openSync(
       `update sync.stored_run_streams s set state = 'completed', carried_from = coalesce(d.carried_from, d.run_id),
          started_at = d.started_at, finished_at = d.finished_at, exit_code = d.exit_code
        from sync.stored_run_streams d
-       where s.run_id = $1 and d.run_id = $2 and d.stream = s.stream and d.state = 'completed' and d.finished_at > $3 and d.finished_at <= $4
+       where s.run_id = $1 and d.run_id = $2 and d.stream_key = s.stream_key and d.state = 'completed' and d.finished_at > $3 and d.finished_at <= $4
          and not exists (
            select from sync.coverage c
-           where (c.account_id, c.stream) = (s.account_id, s.stream) and not c.redundant
+           where (c.account_id, c.stream_key) = (s.account_id, s.stream_key) and not c.redundant
              and coalesce(upper(c.covered) < $5, true))`,
       // One that ended later than now was read by a clock that was ahead: nobody knows when.
       [id, before.id, new Date(now.getTime() - carryMs), now, new Date(now.getTime() - carryMs - lookbackMs)],
@@ -149,13 +150,13 @@ export async function waitingWork(
   db: pg.Pool,
   account: string,
   me: number,
-): Promise<{ run: number; stream: string; kind: RunKind; token: number }[]> {
-  const { rows } = await db.query<{ run: number; stream: string; kind: RunKind; token: number }>(
+): Promise<{ run: number; stream: StreamKey; kind: RunKind; token: number }[]> {
+  const { rows } = await db.query<{ run: number; stream: StreamKey; kind: RunKind; token: number }>(
     `select run, stream, kind, token from (
-       select distinct on (r.id, k.source) r.id as run, s.stream, r.kind, s.token, s.state, s.worker
-       from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id join sync.streams k using (stream)
+       select distinct on (r.id, k.source) r.id as run, s.stream_key as stream, r.kind, s.token, s.state, s.worker
+       from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id join sync.streams k using (stream_key)
        where r.account_id = $1 and r.state = 'running' and (s.state = 'running' and (s.worker = $2 or sync.is_alive(s.worker))
-         or s.state in ('waiting', 'running') and not sync.is_paused(s.account_id, s.stream))
+         or s.state in ('waiting', 'running') and not sync.is_paused(s.account_id, s.stream_key))
        order by r.id, k.source, k.place) next
      where state = 'waiting' or (worker is distinct from $2 and not sync.is_alive(worker))
      order by run`,
@@ -167,12 +168,12 @@ export async function waitingWork(
 /** Whether another run waits to read the same by id: one that somebody has asked for goes before what comes by itself. */
 export async function othersWait(
   db: pg.Pool,
-  { account, run, stream }: { account: string; run: number; stream: string },
+  { account, run, stream }: { account: string; run: number; stream: StreamKey },
 ): Promise<boolean> {
   const { rows } = await db.query<{ wait: boolean }>(
     `select exists (
        select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
-       where r.account_id = $1 and r.state = 'running' and r.id <> $2 and s.stream = $3 and s.waits_for = $2
+       where r.account_id = $1 and r.state = 'running' and r.id <> $2 and s.stream_key = $3 and s.waits_for = $2
          and s.state = 'waiting') as wait`,
     [account, run, stream],
   );
@@ -183,15 +184,15 @@ export async function othersWait(
 export async function isOpen(
   client: Client,
   account: string,
-  streams: readonly string[],
+  streams: readonly StreamKey[],
   kinds: readonly RunKind[],
 ): Promise<number | undefined> {
   const { rows } = await client.query<{ id: number }>(
     `select r.id from sync.stored_runs r
      where r.account_id = $1 and r.state = 'running' and r.kind = any($3) and exists (
        select from sync.stored_run_streams s
-       where s.run_id = r.id and s.state in ('waiting', 'running') and s.stream in (
-         select distinct on (k.source) k.stream from sync.streams k where k.stream = any($2)
+       where s.run_id = r.id and s.state in ('waiting', 'running') and s.stream_key in (
+         select distinct on (k.source) k.stream_key from sync.streams k where k.stream_key = any($2)
          order by k.source, k.place desc))
      order by r.id limit 1`,
     [account, streams, kinds],
@@ -200,16 +201,16 @@ export async function isOpen(
 }
 
 /** Whether a run reads this stream now, or next: not one that has other streams of the same source to read before it. */
-export async function isNext(client: Client, account: string, stream: string): Promise<boolean> {
+export async function isNext(client: Client, account: string, stream: StreamKey): Promise<boolean> {
   const { rows } = await client.query<{ next: boolean }>(
     `select exists (
        select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
-       join sync.streams k using (stream)
-       where r.account_id = $1 and r.state = 'running' and s.stream = $2 and (s.state = 'running' or s.state = 'waiting'
+       join sync.streams k using (stream_key)
+       where r.account_id = $1 and r.state = 'running' and s.stream_key = $2 and (s.state = 'running' or s.state = 'waiting'
          and not exists (
-           select from sync.stored_run_streams o join sync.streams p using (stream)
-           where o.run_id = r.id and o.stream <> s.stream and p.source = k.source and o.state in ('waiting', 'running')
-             and not sync.is_paused(o.account_id, o.stream)))) as next`,
+           select from sync.stored_run_streams o join sync.streams p using (stream_key)
+           where o.run_id = r.id and o.stream_key <> s.stream_key and p.source = k.source and o.state in ('waiting', 'running')
+             and not sync.is_paused(o.account_id, o.stream_key)))) as next`,
     [account, stream],
   );
   return rows[0]!.next;
@@ -218,7 +219,7 @@ export async function isNext(client: Client, account: string, stream: string): P
 /** Whether the last run that is done with this stream says to leave it alone: it failed just now, or it sleeps. */
 export async function isResting(
   client: Client,
-  key: { account: string; stream: string },
+  key: { account: string; stream: StreamKey },
   now: Date,
   restMs: number,
 ): Promise<boolean> {
@@ -226,7 +227,7 @@ export async function isResting(
     `select coalesce((
        select coalesce(s.sleeps_until > $3, false) or (r.kind = 'hydrate' and r.state = 'failed' and r.finished_at > $4)
        from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
-       where s.account_id = $1 and s.stream = $2 and (s.finished_at is not null or r.finished_at is not null)
+       where s.account_id = $1 and s.stream_key = $2 and (s.finished_at is not null or r.finished_at is not null)
        order by s.run_id desc limit 1), false) as rests`,
     [key.account, key.stream, now, new Date(now.getTime() - restMs)],
   );
@@ -234,12 +235,12 @@ export async function isResting(
 }
 
 /** List streams that slept over a day's quota, and are to go on now: no other run is to read them. */
-export async function wokenStreams(client: Client, account: string, now: Date): Promise<string[]> {
-  const { rows } = await client.query<{ stream: string }>(
-    `select k.stream from sync.streams k cross join lateral (
+export async function wokenStreams(client: Client, account: string, now: Date): Promise<StreamKey[]> {
+  const { rows } = await client.query<{ stream: StreamKey }>(
+    `select k.stream_key as stream from sync.streams k cross join lateral (
        select s.sleeps_until from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
-       where s.account_id = $1 and s.stream = k.stream and r.kind not in ('audit', 'verify') order by s.run_id desc limit 1) last
-     where k.follows is null and last.sleeps_until <= $2 and not sync.is_paused($1, k.stream)
+       where s.account_id = $1 and s.stream_key = k.stream_key and r.kind not in ('audit', 'verify') order by s.run_id desc limit 1) last
+     where k.follows is null and last.sleeps_until <= $2 and not sync.is_paused($1, k.stream_key)
      order by k.place`,
     [account, now],
   );
@@ -326,14 +327,14 @@ export async function closeRun(client: Client, run: number, now: Date): Promise<
   await client.query(
     `update sync.stored_run_streams s
      set state = last.state, finished_at = $2, error = last.error, remedy = last.remedy, exit_code = last.exit_code
-     from sync.stored_run_streams w join sync.streams k using (stream)
+     from sync.stored_run_streams w join sync.streams k using (stream_key)
      cross join lateral (
        select o.exit_code, o.state, o.error, o.remedy
-       from sync.stored_run_streams o join sync.streams p using (stream)
+       from sync.stored_run_streams o join sync.streams p using (stream_key)
        where o.run_id = $1
          and (o.exit_code = ${exitCodes.interrupted} or o.exit_code = ${exitCodes.refused} and p.source = k.source)
        order by o.finished_at limit 1) last
-     where s.run_id = $1 and s.state = 'waiting' and (w.run_id, w.stream) = (s.run_id, s.stream)`,
+     where s.run_id = $1 and s.state = 'waiting' and (w.run_id, w.stream_key) = (s.run_id, s.stream_key)`,
     [run, now],
   );
   await client.query(

@@ -2,10 +2,12 @@
  * The slots of the schedule: one row for each time at which it was due. Whoever writes the row first opens the run, in one
  * transaction; so any number of processes gives one run for a slot, and one that dies leaves either both or nothing.
  */
+
 import type pg from 'pg';
 import { foldCredits } from '../budget/credits.ts';
 import { forgetAges } from '../commit/change-latency.ts';
 import { transaction } from '../database/pool.ts';
+import type { StreamKey } from '../database/stream-key.ts';
 import { notPaused } from './pauses.ts';
 import { isNext, isOpen, lockAccount, openRun, type RunKind } from './runs.ts';
 
@@ -14,13 +16,13 @@ const keptDays = 35;
 export interface Plan {
   readonly schedule: string;
   readonly kind: RunKind;
-  readonly streams: readonly string[];
+  readonly streams: readonly StreamKey[];
   /** No run while one of these kinds has yet to read the last stream of a source. */
   readonly unless: readonly RunKind[];
   /** Streams of which a run of its own looks again at what is due, once they have been read: for what nothing announces. */
-  readonly sweeps?: readonly string[];
+  readonly sweeps?: readonly StreamKey[];
   /** A stream whose run asks for the names that are due: it is opened also where nothing waits. */
-  readonly names?: string;
+  readonly names?: StreamKey;
 }
 
 /** A slot further ahead than this was taken by a machine with a wrong clock, and stands in nobody's way. */
@@ -73,11 +75,11 @@ export async function claimSlot(
 }
 
 /** Those of the streams that have been read, if only in part. */
-async function readOf(client: pg.ClientBase, account: string, streams: readonly string[]): Promise<string[]> {
-  const { rows } = await client.query<{ stream: string }>(
-    `select k.stream from sync.streams k
-     where k.stream = any($2) and exists (
-       select from sync.coverage c where c.account_id = $1 and c.stream = k.stream and not isempty(c.covered))
+async function readOf(client: pg.ClientBase, account: string, streams: readonly StreamKey[]): Promise<StreamKey[]> {
+  const { rows } = await client.query<{ stream: StreamKey }>(
+    `select k.stream_key as stream from sync.streams k
+     where k.stream_key = any($2) and exists (
+       select from sync.coverage c where c.account_id = $1 and c.stream_key = k.stream_key and not isempty(c.covered))
      order by k.place`,
     [account, streams],
   );

@@ -22,6 +22,7 @@ import {
 import { type Reject, settleRejects } from '../commit/rejects.ts';
 import type { Context } from '../context.ts';
 import { type Client, transaction } from '../database/pool.ts';
+import type { StreamKey } from '../database/stream-key.ts';
 import type { Reply } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -57,8 +58,8 @@ type Stored = Pick<Written, 'counts' | 'rejects'>;
 
 /** What a source declares of records that are compared. */
 export interface Subject {
-  /** As in sync.audit. */
-  readonly stream: string;
+  /** Its key. */
+  readonly stream: StreamKey;
   /** What the reply has cost. */
   takeCredits(): number;
   /** Our rows of these ids. `lock`: they stay as they are until the transaction ends. */
@@ -208,8 +209,8 @@ export function byForce(batch: Batch): Batch {
 
 /** A record that is here alone, as a source declares it. */
 export interface Absent {
-  /** As in sync.audit. */
-  readonly stream: string;
+  /** Its key. */
+  readonly stream: StreamKey;
   readonly id: string;
   takeCredits(): number;
   standing(client: Client): Promise<Standing | undefined>;

@@ -46,7 +46,7 @@ export async function compare(
   const own = [text, account, parents, new Date(asOfMs), new Date(nowMs), null, ...parameters];
   const takes = Math.max(...[...sql.matchAll(/\$(\d+)/g)].map(([, n]) => Number(n)));
   const { rows } = await client.query<Differing>({
-    name: `compare ${name}`,
+    name: `compare ${merge.declared.root.name}, ${name}`,
     text: sql,
     values: own.slice(0, takes),
   });

@@ -1,6 +1,8 @@
 /** What kind of difference it is: whether the source announced it, whether a hand made it here. Pure. */
+
 import { jsonOf } from '../commit/clean-json.ts';
 import type { Merge, Table } from '../commit/merge.ts';
+import type { StreamKey } from '../database/stream-key.ts';
 import type { Compared, Differing } from './comparison-sql.ts';
 
 /** Longer values are cut: they are there to be recognized. */
@@ -92,7 +94,7 @@ export interface Versions {
 }
 
 export function kindOf(
-  stream: string,
+  stream: StreamKey,
   merge: Merge,
   found: readonly Differing[],
   { versions, isNote = () => false }: { versions?: Versions; isNote?: (message: string) => boolean } = {},
@@ -100,14 +102,15 @@ export function kindOf(
   const kind = kindOfEdit(
     merge,
     found,
-    ({ customers: 'customer edited', users: 'user edited' } as Record<string, string>)[stream] ?? '',
+    ({ 'helpdesk.customers': 'customer edited', 'helpdesk.users': 'user edited' } as Record<string, string>)[stream] ??
+      '',
   );
   if (kind !== '') return kind;
   if (versions?.ours != null && versions.theirs > versions.ours) return 'a change was missed';
   const quiet = (what: string) => `${what} do not move updated_at`;
   const kinds = new Set(
     found.map(one => {
-      if (stream === 'messages') {
+      if (stream === 'helpdesk.messages') {
         if (isNote(one.id) || typeOf(one) === 'note') return quiet('note edits');
         return one.at === 'row' ? quiet('messages') : quiet('message edits');
       }

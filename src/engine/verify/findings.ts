@@ -1,9 +1,11 @@
 /** Comparisons with the source: what is compared, how our rows stand beside it, and what is written down of it. */
+
 import type pg from 'pg';
 import { buryTicket } from '../../sources/helpdesk/messages/waiting.ts';
 import type { Audit } from '../../sources/source.ts';
 import { isAhead, keepChanges } from '../commit/merge.ts';
 import type { Client } from '../database/pool.ts';
+import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import type { SourceName } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -29,8 +31,8 @@ export interface Standing {
 
 /** What came of comparing one record. */
 export interface Finding {
-  /** tickets, messages, customers, users. */
-  readonly stream: string;
+  /** Its key; helpdesk.labels and helpdesk.inboxes for names. */
+  readonly stream: StreamKey;
   readonly record: string;
   readonly differences: Readonly<Record<string, readonly [ours: unknown, theirs: unknown]>> | null;
   readonly kind: string | null;
@@ -53,10 +55,10 @@ export async function writeFindings(
   }
   await client.query({
     name: 'write findings',
-    text: `insert into sync.audit as a (account_id, run_id, stream, record_id, checked_at, ours_as_of, random, differences, kind, repaired_at)
-      select $1, $2, f.stream, f.record, $3, f."oursAsOf", $4, nullif(f.differences, 'null'), f.kind, case when f.repaired then $5::timestamptz end
+    text: `insert into sync.audit as a (account_id, run_id, source, stream, record_id, checked_at, ours_as_of, random, differences, kind, repaired_at)
+      select $1, $2, ${sourceAndStream('f.stream')}, f.record, $3, f."oursAsOf", $4, nullif(f.differences, 'null'), f.kind, case when f.repaired then $5::timestamptz end
       from jsonb_to_recordset($6::jsonb) f (stream text, record text, "oursAsOf" timestamptz, differences jsonb, kind text, repaired boolean)
-      on conflict (account_id, run_id, stream, record_id) do update set
+      on conflict (account_id, run_id, stream_key, record_id) do update set
         checked_at = excluded.checked_at, unread = false, differences = coalesce(a.differences, '{}') || coalesce(excluded.differences, '{}'),
         kind = (select string_agg(distinct k, '; ' order by k) from unnest(string_to_array(concat_ws('; ', a.kind, excluded.kind), '; ')) k),
         repaired_at = coalesce(excluded.repaired_at, a.repaired_at)
@@ -73,10 +75,16 @@ export async function noteUnread(
   checkedMs: Ms,
 ): Promise<void> {
   await db.query(
-    `insert into sync.audit (account_id, run_id, stream, record_id, checked_at, random, unread)
-     select $1, $2, s, $4, $5, true, true from unnest($3::text[]) s
-     on conflict (account_id, run_id, stream, record_id) do nothing`,
-    [account, run, stream === 'tickets' ? ['tickets', 'messages'] : [stream], id, new Date(checkedMs)],
+    `insert into sync.audit (account_id, run_id, source, stream, record_id, checked_at, random, unread)
+     select $1, $2, ${sourceAndStream('s')}, $4, $5, true, true from unnest($3::text[]) s
+     on conflict (account_id, run_id, stream_key, record_id) do nothing`,
+    [
+      account,
+      run,
+      stream === 'helpdesk.tickets' ? ['helpdesk.tickets', 'helpdesk.messages'] : [stream],
+      id,
+      new Date(checkedMs),
+    ],
   );
 }
 
@@ -99,7 +107,7 @@ export async function chooseAtRandom(
   { limit, chance }: { limit: number; chance: number },
 ): Promise<string[]> {
   if (limit <= 0) return [];
-  const table = stream === 'customers' ? 'helpdesk.customers' : 'helpdesk.tickets';
+  const table = stream === 'helpdesk.customers' ? 'helpdesk.customers' : 'helpdesk.tickets';
   const { rows } = await db.query<{ id: string }>(
     `select id from ${table} where account_id = $1 and _deleted_at is null
      order by hashtextextended(id, $2), id limit $3`,
@@ -111,7 +119,7 @@ export async function chooseAtRandom(
 /** How many records of this stream a run has compared. */
 export async function countFindings(db: Queryable, { run, stream }: Pick<Key, 'run' | 'stream'>): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
-    'select count(*) as n from sync.audit where run_id = $1 and stream = $2 and random',
+    'select count(*) as n from sync.audit where run_id = $1 and stream_key = $2 and random',
     [run, stream],
   );
   return rows[0]!.n;
@@ -137,9 +145,9 @@ export async function othersWant(
 ): Promise<boolean> {
   const { rows } = await db.query<{ want: boolean }>(
     `select exists (
-       select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id join sync.streams k using (stream)
+       select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id join sync.streams k using (stream_key)
        where r.account_id = $1 and r.state = 'running' and r.kind <> 'audit' and k.source = $2
-         and (s.state = 'running' or s.state = 'waiting' and not sync.is_paused(s.account_id, s.stream)))
+         and (s.state = 'running' or s.state = 'waiting' and not sync.is_paused(s.account_id, s.stream_key)))
        or exists (${beside}) as want`,
     [account, source],
   );
@@ -159,7 +167,7 @@ export async function isAuditDue(
          select from sync.stored_runs r
          where r.account_id = $1 and r.kind = 'audit' and (r.state = 'running' or r.started_at > $2 and r.started_at <= $3)
            and exists (
-             select from sync.stored_run_streams s join sync.streams k using (stream) where s.run_id = r.id and k.source = $4))
+             select from sync.stored_run_streams s join sync.streams k using (stream_key) where s.run_id = r.id and k.source = $4))
        and exists (${audit.isThere}) as due`,
     [account, since, now, source],
   );
@@ -181,16 +189,16 @@ interface Rows {
 }
 
 const rowsOf: Readonly<Record<string, Rows>> = {
-  tickets: {
+  'helpdesk.tickets': {
     table: 'helpdesk.tickets',
     updatedAt: 't.updated_at',
     hasMessages: 't._messages_as_of >= t.updated_at and t._messages_as_of <= $4',
     buriedSince: 't._deleted_after',
   },
-  customers: { table: 'helpdesk.customers', buriedSince: 't._deleted_after' },
-  users: { table: 'helpdesk.users' },
-  shelves: { table: 'books.shelves', record: `t.owner_id || '/' || t.id`, buriedSince: 'null::timestamptz' },
-  volumes: {
+  'helpdesk.customers': { table: 'helpdesk.customers', buriedSince: 't._deleted_after' },
+  'helpdesk.users': { table: 'helpdesk.users' },
+  'books.shelves': { table: 'books.shelves', record: `t.owner_id || '/' || t.id`, buriedSince: 'null::timestamptz' },
+  'books.volumes': {
     table: 'books.volumes',
     buriedSince: 'null::timestamptz',
     waits: `t._waits_since is not null or (t._detail = 'list' and t._checked_at is null)`,
@@ -228,7 +236,7 @@ export async function isReadBeside(
   const { rows } = await db.query<{ is: boolean }>(
     `select exists (
        select from sync.run_streams s join sync.stored_runs r on r.id = s.run_id
-       where s.account_id = $1 and s.stream = $2 and r.kind not in ('audit', 'verify')
+       where s.account_id = $1 and s.stream_key = $2 and r.kind not in ('audit', 'verify')
          and (s.state = 'running' or s.finished_at >= $3)) as is`,
     [account, stream, new Date(sinceMs)],
   );
@@ -236,7 +244,7 @@ export async function isReadBeside(
 }
 
 /** Up to when the stream is complete here, by the source's clock; undefined if it was never read. */
-export async function completeThrough(db: Queryable, account: string, stream: string): Promise<Ms | undefined> {
+export async function completeThrough(db: Queryable, account: string, stream: StreamKey): Promise<Ms | undefined> {
   const { rows } = await db.query<{ ms: Ms | null }>(
     `select extract(epoch from sync.complete_through($1, $2))::float8 * 1000 as ms`,
     [account, stream],
@@ -245,10 +253,10 @@ export async function completeThrough(db: Queryable, account: string, stream: st
 }
 
 /** Whether anything of the stream was ever read. */
-export async function wasRead(db: Queryable, account: string, stream: string): Promise<boolean> {
+export async function wasRead(db: Queryable, account: string, stream: StreamKey): Promise<boolean> {
   const { rows } = await db.query<{ was: boolean }>(
     `select exists (
-       select from sync.coverage c where c.account_id = $1 and c.stream = $2 and not isempty(c.covered)) as was`,
+       select from sync.coverage c where c.account_id = $1 and c.stream_key = $2 and not isempty(c.covered)) as was`,
     [account, stream],
   );
   return rows[0]!.was;
@@ -280,16 +288,17 @@ export async function buryRecord(
   id: string,
   { askedMs, nowMs, ...gone }: GoneAt & { askedMs: Ms; nowMs: Ms },
 ): Promise<number> {
-  if (stream === 'tickets') return buryTicket(client, { account, run }, id, gone.asOfMs, new Date(nowMs), gone);
+  if (stream === 'helpdesk.tickets')
+    return buryTicket(client, { account, run }, id, gone.asOfMs, new Date(nowMs), gone);
   const by = [account, id, new Date(gone.byMs), new Date(nowMs)];
   const after = `_deleted_after = least($3, greatest(_observed_at, _checked_at) - ${gone.lookbackMs} * interval '1 millisecond')`;
   const { rowCount } = await client.query(
-    `update helpdesk.${stream} set _deleted_at = $3, _synced_at = $4${stream === 'customers' ? `, ${after}` : ''}
+    `update ${stream} set _deleted_at = $3, _synced_at = $4${stream === 'helpdesk.customers' ? `, ${after}` : ''}
      where account_id = $1 and id = $2 and _deleted_at is null and _observed_at <= $5 and _synced_at < $6
      returning ${keepChanges('$4', 'null', '$7')}`,
     [...by, new Date(gone.asOfMs), new Date(askedMs), run],
   );
-  if (rowCount !== 0 && stream === 'customers')
+  if (rowCount !== 0 && stream === 'helpdesk.customers')
     await client.query(
       `update helpdesk.contacts set _deleted_at = $3, _synced_at = $4
        where account_id = $1 and customer_id = $2 and _deleted_at is null`,

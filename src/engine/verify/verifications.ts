@@ -1,8 +1,10 @@
 /** What `verify` was asked for, how far it has come, and what is here for it to compare. */
+
 import type pg from 'pg';
 import { storableIds } from '../commit/clean-json.ts';
 import { keepChanges } from '../commit/merge.ts';
 import { type Client, transaction } from '../database/pool.ts';
+import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import type { Ms, Range } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { reopen } from '../runs/ranges.ts';
@@ -39,7 +41,7 @@ export async function openVerification(
          select sum(s.credits) from sync.stored_run_streams s where s.run_id = r.id))::bigint as left
        from sync.stored_runs r join sync.verifications v on v.run_id = r.id
        where r.account_id = $1 and r.kind = 'verify' and v.sample is not distinct from $2 and v.repair = $3
-         and (select array_agg(stream order by stream) from sync.stored_run_streams where run_id = r.id)
+         and (select array_agg(stream_key order by stream_key) from sync.stored_run_streams where run_id = r.id)
            = (select array_agg(w order by w) from unnest($5::text[]) w)
          and (r.state = 'running' or r.finished_at > $4)
        order by r.id desc limit 1`,
@@ -73,7 +75,7 @@ export async function placeOf(
   list: string,
 ): Promise<{ place: string | null } | undefined> {
   const { rows } = await db.query<{ place: string | null }>(
-    'select place from sync.verified_lists where (run_id, stream, list) = ($1, $2, $3)',
+    'select place from sync.verified_lists where (run_id, stream_key, list) = ($1, $2, $3)',
     [run, stream, list],
   );
   return rows[0];
@@ -87,8 +89,8 @@ export async function movePlace(
 ): Promise<void> {
   await client.query({
     name: 'move place',
-    text: `insert into sync.verified_lists as l (run_id, account_id, stream, list, place) values ($1, $2, $3, $4, $5)
-      on conflict (run_id, stream, list) do update set place = excluded.place`,
+    text: `insert into sync.verified_lists as l (run_id, account_id, source, stream, list, place) values ($1, $2, ${sourceAndStream('$3')}, $4, $5)
+      on conflict (run_id, stream_key, list) do update set place = excluded.place`,
     values: [run, account, stream, list, place],
   });
 }
@@ -103,8 +105,8 @@ export interface Counted {
 
 export async function noteCounts(db: Queryable, claim: Claim, counted: Omit<Counted, 'stream'>): Promise<void> {
   await db.query(
-    `insert into sync.verified_lists (run_id, account_id, stream, list, ours, theirs_least, theirs_most)
-     values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing`,
+    `insert into sync.verified_lists (run_id, account_id, source, stream, list, ours, theirs_least, theirs_most)
+     values ($1, $2, ${sourceAndStream('$3')}, $4, $5, $6, $7) on conflict do nothing`,
     [claim.run, claim.account, claim.stream, counted.list, counted.ours, counted.theirs_least, counted.theirs_most],
   );
 }
@@ -112,7 +114,7 @@ export async function noteCounts(db: Queryable, claim: Claim, counted: Omit<Coun
 export async function readCounts(db: Queryable, run: number): Promise<Counted[]> {
   const { rows } = await db.query<Counted>(
     `select l.stream, l.list, l.ours, l.theirs_least, l.theirs_most
-     from sync.verified_lists l join sync.streams k using (stream)
+     from sync.verified_lists l join sync.streams k using (stream_key)
      where l.run_id = $1 and l.ours is not null order by k.place, l.list`,
     [run],
   );
@@ -162,7 +164,7 @@ export const shownIn = (list: string) => `case ${list}
     when 'trash' then coalesce(t.trash, false)
     else not exists (
       select from sync.coverage c
-      where c.account_id = t.account_id and c.stream = 'tickets' and not c.redundant
+      where c.account_id = t.account_id and c.stream_key = 'helpdesk.tickets' and not c.redundant
         and (c.list = 'spam' and t.spam or c.list = 'trash' and t.trash)) end`;
 
 /**
@@ -184,7 +186,7 @@ export async function knownOf<T extends { id: string }>(
        where a.account_id = $1) t
      where t.at < t.since or exists (
        select from sync.coverage k
-       where k.account_id = $1 and k.stream = 'tickets' and not k.redundant and k.covered @> t.at and ${shownIn('k.list')})`,
+       where k.account_id = $1 and k.stream_key = 'helpdesk.tickets' and not k.redundant and k.covered @> t.at and ${shownIn('k.list')})`,
     [account, records.map(({ id }) => id), records.map(one => new Date(updated(one))), is('spam'), is('trash')],
   );
   return new Set(rows.map(({ id }) => id));
@@ -199,7 +201,7 @@ export async function setAside(
   if (ids.length === 0) return new Set();
   const { rows } = await db.query<{ id: string }>(
     `select record_id as id from sync.rejects
-     where account_id = $1 and stream = $2 and record_id = any($3) and cleared_at is null`,
+     where account_id = $1 and stream_key = $2 and record_id = any($3) and cleared_at is null`,
     [account, stream, ids],
   );
   return new Set(rows.map(({ id }) => id));
@@ -262,7 +264,7 @@ export async function ticketsAfter(
     `select t.id from helpdesk.tickets t
      where t.account_id = $1 and t._deleted_at is null and t.id > $3
        and (t._first_seen_at < (select r.started_at from sync.stored_runs r where r.id = $2) or exists (
-         select from sync.audit a where (a.account_id, a.run_id, a.stream, a.record_id) = ($1, $2, 'tickets', t.id)))
+         select from sync.audit a where (a.account_id, a.run_id, a.stream_key, a.record_id) = ($1, $2, 'helpdesk.tickets', t.id)))
      order by t.id limit $4`,
     [account, run, after, limit],
   );
@@ -292,11 +294,11 @@ export async function buriedAfter(
   limit: number,
 ): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
-    `select t.id from helpdesk.${stream} t
+    `select t.id from ${stream} t
      where t.account_id = $1 and t._deleted_at is not null and t.id > $4
        and t._synced_at < (select r.started_at from sync.stored_runs r where r.id = $2)
        and not exists (
-         select from sync.audit a where (a.account_id, a.run_id, a.stream, a.record_id) = ($1, $2, $3, t.id))
+         select from sync.audit a where (a.account_id, a.run_id, a.stream_key, a.record_id) = ($1, $2, $3, t.id))
      order by t.id limit $5`,
     [account, run, stream, after, limit],
   );
@@ -315,10 +317,10 @@ export async function countBuried(db: Queryable, account: string, table: 'ticket
 export async function holesOf(
   db: Queryable,
   account: string,
-  stream: string,
+  stream: StreamKey,
 ): Promise<{ holes: number; from: Date | null }> {
   const { rows } = await db.query<{ holes: number; from: Date | null }>(
-    `select count(*) as holes, min(hole_from) as "from" from sync.holes where account_id = $1 and stream = $2`,
+    `select count(*) as holes, min(hole_from) as "from" from sync.holes where account_id = $1 and stream_key = $2`,
     [account, stream],
   );
   return rows[0]!;
@@ -366,7 +368,7 @@ export async function parentsLost(
         select from helpdesk.${of} p where p.account_id = o.account_id and p.id = o.${parent} and p._deleted_at is null)
       and not exists (
         select from sync.audit a
-        where a.account_id = $1 and a.run_id = $2 and a.stream = '${of}' and a.record_id = o.${parent} and ${isMissing('a')})`,
+        where a.account_id = $1 and a.run_id = $2 and a.stream_key = 'helpdesk.${of}' and a.record_id = o.${parent} and ${isMissing('a')})`,
   );
   const { rows } = await db.query<{ id: string }>(`${parts.join('\nunion\n')} order by id`, [account, run]);
   return rows.map(({ id }) => id);

@@ -55,20 +55,20 @@ export async function compareProblems(
     if (!rows[0]!.mine) return;
     await client.query(
       `with found as materialized (
-         select account_id, coalesce(stream, '') as stream, problem, severity, says, remedy from sync.problems
+         select account_id, coalesce(source, '') as source, coalesce(stream, '') as stream, coalesce(stream_key, '') as stream_key, problem, severity, says, remedy from sync.problems
          where account_id = any ($1) and problem = any ($2)),
        lasting as (
          update sync.alarms a set gone_at = null, severity = f.severity, says = f.says, remedy = f.remedy
          from found f
-         where (a.account_id, a.problem, a.stream) = (f.account_id, f.problem, f.stream) and a.ended_at is null
+         where (a.account_id, a.problem, a.stream_key) = (f.account_id, f.problem, f.stream_key) and a.ended_at is null
            and (a.gone_at, a.severity, a.says, a.remedy) is distinct from (null::timestamptz, f.severity, f.says, f.remedy)),
        going as (
          update sync.alarms a set gone_at = $3
          where a.account_id = any ($1) and a.ended_at is null and a.gone_at is null and not exists (
-           select from found f where (a.account_id, a.problem, a.stream) = (f.account_id, f.problem, f.stream)))
-       insert into sync.alarms (account_id, problem, stream, severity, says, remedy, began_at)
-       select account_id, problem, stream, severity, says, remedy, $3 from found
-       on conflict (account_id, problem, stream) where ended_at is null do nothing`,
+           select from found f where (a.account_id, a.problem, a.stream_key) = (f.account_id, f.problem, f.stream_key)))
+       insert into sync.alarms (account_id, problem, source, stream, severity, says, remedy, began_at)
+       select account_id, problem, source, stream, severity, says, remedy, $3 from found
+       on conflict (account_id, problem, stream_key) where ended_at is null do nothing`,
       [accounts, problems, now],
     );
     await client.query(

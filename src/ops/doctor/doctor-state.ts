@@ -80,7 +80,7 @@ export async function openRuns(
   const { rows } = await db.query<{ id: number; kind: string; started_at: Date; stuck: boolean; paused: boolean }>(
     `select id, kind, started_at, state = 'interrupted' as stuck, not exists (
        select from sync.stored_run_streams s
-       where s.run_id = runs.id and s.state in ('waiting', 'running') and not sync.is_paused(s.account_id, s.stream)) as paused
+       where s.run_id = runs.id and s.state in ('waiting', 'running') and not sync.is_paused(s.account_id, s.stream_key)) as paused
      from sync.runs
      where account_id = $1 and finished_at is null order by id`,
     [account],

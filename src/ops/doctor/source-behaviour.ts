@@ -38,7 +38,7 @@ export async function keepReading(
 export async function hasShown(db: pg.Pool, account: string, list: 'spam' | 'trash'): Promise<boolean> {
   const { rows } = await db.query<{ shown: boolean }>(
     `select coalesce(bool_or(redundant), false) as shown from sync.coverage
-     where account_id = $1 and stream = 'tickets' and list = $2`,
+     where account_id = $1 and stream_key = 'helpdesk.tickets' and list = $2`,
     [account, list],
   );
   return rows[0]!.shown;
@@ -112,7 +112,7 @@ export async function missedChanges(
   const { rows } = await db.query<{ checked: number; missed: number }>(
     `select count(distinct record_id)::int as checked,
        (count(distinct record_id) filter (where kind like '%a change was missed%'))::int as missed
-     from sync.audit where account_id = $1 and stream = 'tickets' and not unread and checked_at > $2`,
+     from sync.audit where account_id = $1 and stream_key = 'helpdesk.tickets' and not unread and checked_at > $2`,
     [account, since],
   );
   return rows[0]!;

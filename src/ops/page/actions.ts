@@ -1,5 +1,7 @@
 /** What is pressed on the page: a word or two of the button, done as warehouse/operations.ts does it for commands too. */
+
 import type pg from 'pg';
+import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { cancelRun, pause, resume, retryRun, runNow } from '../../engine/runs/operations.ts';
 import { UsageError } from '../../errors.ts';
 
@@ -8,7 +10,7 @@ export interface By {
   /** The role and the address of a browser. */
   readonly who: string;
   /** Those that are configured; undefined where that is not known. */
-  readonly streams: readonly string[] | undefined;
+  readonly streams: readonly StreamKey[] | undefined;
 }
 
 type Do = (db: pg.Pool, by: By, subject: string, now: Date) => Promise<string>;

@@ -133,7 +133,7 @@ const statusSql = `
     extract(epoch from s.behind)::float8 as behind, extract(epoch from s.target)::float8 as target,
     s.waiting, s.holes, s.open_rejects,
     extract(epoch from s.age_p50)::float8 as age_p50, extract(epoch from s.age_p95)::float8 as age_p95, s.sleeps_until
-  from sync.status s join sync.streams k using (stream)`;
+  from sync.status s join sync.streams k using (stream_key)`;
 
 const problemsSql = `
   select stream, problem, severity, says, remedy, since from sync.problems where account_id = $1
@@ -155,7 +155,7 @@ const runsSql = `
       coalesce(json_agg(json_build_object('stream', s.stream, 'state', s.state, 'seen', s.seen, 'expected', s.expected,
         'credits', s.credits, 'waits_for', s.waits_for, 'note', n.note, 'error', s.error, 'remedy', s.remedy)
         order by k.place), '[]') as streams
-    from sync.run_streams s join sync.stored_run_streams n using (run_id, stream) join sync.streams k using (stream)
+    from sync.run_streams s join sync.stored_run_streams n using (run_id, stream_key) join sync.streams k using (stream_key)
     where s.run_id = o.id) t
   order by r.id desc`;
 

@@ -1,6 +1,8 @@
 /** From the rows of the warehouse and the settings of the accounts to the pages, and to what is sent of them later. */
+
 import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
+import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
 import { streams as declared, streamsOf } from '../../sources/index.ts';
 import { allAccounts, type Served } from '../known-accounts.ts';
@@ -17,7 +19,7 @@ export interface Pages {
   /** The names of all accounts: those of the warehouse, and those that have settings, right or wrong. */
   accounts(): Promise<readonly string[]>;
   /** The streams of the configured sources of an account; undefined where it has no settings here. */
-  streamsOf(account: string): readonly string[] | undefined;
+  streamsOf(account: string): readonly StreamKey[] | undefined;
   account(account: string, range: Range): Look;
   fleet: Look;
   /** Of the graph, in credits a minute. */
@@ -78,7 +80,7 @@ export function makePages({
     },
     streamsOf(account) {
       const one = find(account);
-      return one && declared.filter(({ source }) => one.sources.has(source)).map(({ name }) => name);
+      return one && declared.filter(({ source }) => one.sources.has(source)).map(({ key }) => key);
     },
     account: (account, range) => async () => {
       const figures = await readAccount(pg, account, range);

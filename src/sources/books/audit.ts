@@ -15,7 +15,7 @@ const volumesToShelf = 5;
 /** A spent quota ends the audit: other work needs the requests of the next day as well. */
 export async function auditBooks(ctx: Context, claim: Claim, catalog: Catalog): Promise<Outcome> {
   const { auditVolumesPerHour: many } = booksOf(ctx);
-  const sample = claim.stream === 'volumes' ? many : Math.ceil(many / volumesToShelf);
+  const sample = claim.stream === 'books.volumes' ? many : Math.ceil(many / volumesToShelf);
   const look: Look = { ctx, claim, repair: true, random: true, expected: sample };
   try {
     await verifyAtRandom(look, catalog, sample, () => isFree(booksOf(ctx), ctx));

@@ -76,7 +76,7 @@ function makeBooks(catalog: Catalog): Source {
       return partsOfBooks(planning, catalog, { names, isSync, again });
     },
     audit: {
-      streams: [shelves.name, volumes.name],
+      streams: [shelves.key, volumes.key],
       beside: [],
       isWanted: source => ownOf(source).auditVolumesPerHour > 0,
       isThere: 'select from books.volumes v where v.account_id = $1 and v._checked_at is not null',

@@ -6,6 +6,7 @@
 
 import { attempt, type Batch, textOf } from '../../engine/commit/commit.ts';
 import type { Client } from '../../engine/database/pool.ts';
+import type { StreamKey } from '../../engine/database/stream-key.ts';
 import type { Reply } from '../../engine/http/request.ts';
 import { bareBatch, itemsBatch, singleBatch } from '../../engine/load/batch.ts';
 import { isSame } from '../../engine/reading/collection.ts';
@@ -47,7 +48,7 @@ type Judged = (id: string, ours: Standing | undefined) => Verdict;
 /** What streams of the catalog have in common. */
 function subjectOf(
   { ctx, claim }: Look,
-  stream: string,
+  stream: StreamKey,
   { askedMs, asOfMs }: { askedMs: Ms; asOfMs: Ms },
   judged: Judged,
 ): Omit<Subject, 'kind'> {
@@ -85,7 +86,7 @@ export async function examineVolume(look: Look, { volumes }: Catalog, id: string
   if (reply.records[0]?.id !== id) return unread;
   const batch = singleBatch(volumes, reply);
   const subject: Subject = {
-    ...subjectOf(look, 'volumes', { askedMs, asOfMs: reply.asOf }, (_, ours) => (ours?.waits ? 'behind' : 'differs')),
+    ...subjectOf(look, volumes.key, { askedMs, asOfMs: reply.asOf }, (_, ours) => (ours?.waits ? 'behind' : 'differs')),
     kind: found => kindOfEdit(volumes.merge, found, 'volume edited'),
     async written(client, ids) {
       for (const one of ids)
@@ -126,7 +127,7 @@ export async function examineShelves(
   const named = (id: string) => recordOf({ owner, shelf: id });
   const records = own.records.map(({ place, id }) => ({ place, id: named(id) }));
   const batch = { ...own, records, parameters: () => [owner] };
-  const throughMs = (await completeThrough(ctx.pg, claim.account, 'shelves')) ?? 0;
+  const throughMs = (await completeThrough(ctx.pg, claim.account, shelves.key)) ?? 0;
   const shown = new Map(reply.records.map(record => [named(record.id), record]));
   // One that was read before, and is not here, was here.
   const isNew = (record: Row) => !readings.has(record.id) && shelves.edited(record) > throughMs;
@@ -136,7 +137,7 @@ export async function examineShelves(
     return !ours.buried && shelves.edited(record) > ours.observedAt.getTime() ? 'behind' : 'differs';
   };
   const subject: Subject = {
-    ...subjectOf(look, 'shelves', { askedMs, asOfMs: reply.asOf }, judged),
+    ...subjectOf(look, shelves.key, { askedMs, asOfMs: reply.asOf }, judged),
     kind: found => kindOfEdit(shelves.merge, found, 'shelf edited'),
   };
   return examine(look, { subject, reply, batch });
@@ -156,7 +157,7 @@ export async function examineContents(
   const key: ShelfKey = { account: claim.account, owner, shelf: shelf.id };
   const askedMs = ctx.clock.now();
   const version = shelves.version(shelf);
-  if (await isReadBeside(ctx.pg, { account: claim.account, stream: 'shelves' }, askedMs))
+  if (await isReadBeside(ctx.pg, { account: claim.account, stream: shelves.key }, askedMs))
     return `shelf ${shelf.id} of ${owner} was read by another run`;
   const isBehind = reading?.asOfMs === undefined || (version !== null && version !== reading.version);
   if (isBehind) {
@@ -175,7 +176,7 @@ export async function examineContents(
   const places = batch.records.filter(({ id }, i) => ids.indexOf(id) === i).map(({ place }) => place);
   const seenMs = Math.max(latest(replies.at(-1)!.date), reading.asOfMs! + 1);
   const found = { ...read, reading, changedMs: seenMs, movedMs: seenMs };
-  const base = subjectOf(look, 'shelves', { askedMs, asOfMs: read.asOf }, () => 'differs');
+  const base = subjectOf(look, shelves.key, { askedMs, asOfMs: read.asOf }, () => 'differs');
   const { root } = shelves.members.places.declared;
   const subject: Subject = {
     ...base,
@@ -242,15 +243,15 @@ export function noteShelfGone(
   const { account } = claim;
   const record = recordOf(key);
   const standing = (client: Client) =>
-    standingOf(client, { account, stream: 'shelves' }, [record], { askedMs, asOfMs, lock: repair });
+    standingOf(client, { account, stream: shelves.key }, [record], { askedMs, asOfMs, lock: repair });
   return noteAbsent(
     look,
     {
-      stream: 'shelves',
+      stream: shelves.key,
       id: record,
       takeCredits: () => booksOf(ctx).send.takeCredits(),
       standing: async client => (await standing(client)).get(record),
-      isBelieved: async client => !(await isReadBeside(client, { account, stream: 'shelves' }, askedMs)),
+      isBelieved: async client => !(await isReadBeside(client, { account, stream: shelves.key }, askedMs)),
       async bury(client, at) {
         const changedMs = latest(asOfMs);
         const empty = {

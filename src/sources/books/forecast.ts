@@ -28,7 +28,7 @@ export async function partsOfBooks(
 ): Promise<Part[]> {
   const parts: Part[] = [];
   let brought = 0;
-  if (names.includes('shelves')) {
+  if (names.includes('books.shelves')) {
     let requests = 0;
     for (const owner of booksOf(planning.ctx).owners) {
       const read = await ofOwner(planning, catalog.shelves, owner, again);
@@ -37,7 +37,7 @@ export async function partsOfBooks(
     }
     parts.push({ stream: 'shelves', readers: [[{ cost: 1, lane: 'fresh', many: requests }]], storeMs: storeMs.page });
   }
-  if (names.includes('volumes')) {
+  if (names.includes('books.volumes')) {
     const many = brought + (await waitingVolumes(planning.ctx, planning.nowMs, again));
     const asked: Asked[] = [{ cost: 1, lane: isSync ? 'fresh' : 'backfill', many }];
     parts.push({ stream: 'volumes', readers: [asked], storeMs: storeMs.record });
@@ -49,7 +49,7 @@ async function waitingVolumes(ctx: Context, nowMs: number, again: boolean): Prom
   const { pg, account } = ctx;
   const beforeMs = again ? nowMs : nowMs - booksOf(ctx).volumeAgeMs;
   const wanted = { beforeMs, startedMs: nowMs };
-  const due = await nextVolumes(pg, { account, stream: 'volumes' }, wanted, manyVolumes);
+  const due = await nextVolumes(pg, { account, stream: 'books.volumes' }, wanted, manyVolumes);
   return Math.max(due.length, again ? 0 : await countWaitingVolumes(pg, account));
 }
 
@@ -120,7 +120,7 @@ export async function partsOfVerifyBooks(
   const lane = 'sweep' as const;
   const key = { account: ctx.account };
   const parts: Part[] = [];
-  if (names.includes('shelves')) {
+  if (names.includes('books.shelves')) {
     const costs: number[] = [];
     for (const owner of booksOf(ctx).owners) {
       for (const [shelf, { isGone }] of await shelvesOf(ctx.pg, ctx.account, owner)) {
@@ -141,7 +141,7 @@ export async function partsOfVerifyBooks(
     parts.push({ stream: 'shelves', readers: [[{ cost: 1, lane, many }]], storeMs: storeMs.page });
     assumed.add('no shelf has changed since it was read');
   }
-  if (names.includes('volumes')) {
+  if (names.includes('books.volumes')) {
     const here = await countVolumes(ctx.pg, key);
     const many = Math.min(sample ?? here, here);
     parts.push({ stream: 'volumes', readers: [[{ cost: 1, lane, many }]], storeMs: storeMs.record });

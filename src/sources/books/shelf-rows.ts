@@ -2,9 +2,11 @@
  * What is on a shelf, as one set: which volumes, in which places, since when. One reader at a time holds the token of the
  * stream, so the order of commits is the order of readings.
  */
+
 import type pg from 'pg';
 import { isAhead, keepChanges, without } from '../../engine/commit/merge.ts';
 import type { Client } from '../../engine/database/pool.ts';
+import { sourceAndStream } from '../../engine/database/stream-key.ts';
 import type { Ms } from '../../engine/reading/reading.ts';
 import type { Claim } from '../../engine/runs/claims.ts';
 
@@ -216,8 +218,8 @@ export async function buryShelf(
  */
 export async function againBefore(db: pg.Pool, claim: Claim, list: string, asOfMs: Ms): Promise<Ms> {
   const { rows } = await db.query<{ until_ms: Ms }>(
-    `insert into sync.run_lists as l (run_id, account_id, stream, list, until) values ($1, $2, $3, $4, $5)
-     on conflict (run_id, stream, list) do update set until = l.until
+    `insert into sync.run_lists as l (run_id, account_id, source, stream, list, until) values ($1, $2, ${sourceAndStream('$3')}, $4, $5)
+     on conflict (run_id, stream_key, list) do update set until = l.until
      returning extract(epoch from l.until)::float8 * 1000 as until_ms`,
     [claim.run, claim.account, claim.stream, list, new Date(asOfMs)],
   );

@@ -4,7 +4,7 @@
  */
 
 import { bigintAt, buildMerge, derived, page, type Table, text, timeAt } from '../../engine/commit/merge.ts';
-import type { ShelfStream } from '../source.ts';
+import { identify, type ShelfStream } from '../source.ts';
 import { getShelf, listShelves, listVolumes, paging } from './endpoints.ts';
 import { known, type Shelf, shelfExpected, shelfFields, type Volume } from './records.ts';
 import { listed, listedIfAbsent, varying, volumes } from './volumes.ts';
@@ -46,8 +46,7 @@ const places: Table = {
 
 export const shelves: ShelfStream<Shelf, Volume> = {
   kind: 'shelves',
-  name: 'shelves',
-  source: 'books',
+  ...identify('books', 'shelves'),
   schedule: ['nightly'],
   request: (owner, startIndex) => listShelves(owner, { startIndex }),
   get: getShelf,

@@ -11,7 +11,7 @@ type Key = Pick<Claim, 'account'>;
 
 /** SQL over `m`: it stands on a shelf of an owner who is mirrored. */
 const isShelved = `m._removed_at is null and exists (
-  select from sync.coverage c where (c.account_id, c.stream, c.list) = (m.account_id, 'shelves', m.owner_id))`;
+  select from sync.coverage c where (c.account_id, c.stream_key, c.list) = (m.account_id, 'books.shelves', m.owner_id))`;
 
 /** Volumes that stand on a shelf, by their ids from behind `after` on; also those whose row is not here. */
 export async function volumesAfter(db: pg.Pool, { account }: Key, after: string, limit: number): Promise<string[]> {
@@ -92,7 +92,7 @@ export async function shelvesOfNobody(
        where (s.account_id, s.owner_id, s.id) = (m.account_id, m.owner_id, m.shelf_id) and s._deleted_at is null)
        and not exists (
          select from sync.audit a
-         where a.account_id = $1 and a.run_id = $2 and a.stream = 'shelves' and a.record_id = m.owner_id || '/' || m.shelf_id
+         where a.account_id = $1 and a.run_id = $2 and a.stream_key = 'books.shelves' and a.record_id = m.owner_id || '/' || m.shelf_id
            and ${isMissing('a')})
      group by 1, 2 order by 1, 2`,
     [account, run],
@@ -123,7 +123,7 @@ export async function shelvesOfStrangers(db: pg.Pool, { account }: Key): Promise
   const { rows } = await db.query<{ owner: string; shelf: string }>(
     `select s.owner_id as owner, s.id as shelf from books.shelves s
      where s.account_id = $1 and s._deleted_at is null and not exists (
-       select from sync.coverage c where (c.account_id, c.stream, c.list) = ($1, 'shelves', s.owner_id))
+       select from sync.coverage c where (c.account_id, c.stream_key, c.list) = ($1, 'books.shelves', s.owner_id))
      order by 1, 2`,
     [account],
   );

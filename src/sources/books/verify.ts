@@ -49,7 +49,9 @@ export async function verifyBooks(ctx: Context, claim: Claim, catalog: Catalog):
   const expected = sample ?? undefined;
   const look: Look = { ctx, claim, repair, random: sample !== null, expected };
   if (sample !== null) return verifyAtRandom(look, catalog, sample);
-  const missing = await (claim.stream === 'shelves' ? verifyShelves(look, catalog) : verifyVolumes(look, catalog));
+  const missing = await (claim.stream === 'books.shelves'
+    ? verifyShelves(look, catalog)
+    : verifyVolumes(look, catalog));
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
@@ -64,7 +66,7 @@ export async function verifyAtRandom(
   const choice = { limit: sample - (await countFindings(ctx.pg, claim)), chance: ctx.random() };
   const { owners } = booksOf(ctx);
   const chosen: [record: string, examined: () => Promise<Examined | string>][] =
-    claim.stream === 'volumes'
+    claim.stream === 'books.volumes'
       ? (await volumesAtRandom(ctx.pg, claim, choice)).map(id => [id, () => examineVolume(look, catalog, id)])
       : (await shelvesAtRandom(ctx.pg, claim, { ...choice, owners })).map(({ owner, shelf }) => [
           recordOf({ owner, shelf }),
@@ -125,7 +127,7 @@ async function noteVolumeOfNoShelf(look: Look, id: string): Promise<void> {
   const { ctx, claim } = look;
   const standing = async () => ({ ...unknown, observedAt: new Date(sourceNow(look)) });
   const absent = {
-    stream: 'volumes',
+    stream: 'books.volumes' as const,
     id,
     takeCredits: () => booksOf(ctx).send.takeCredits(),
     standing,
@@ -225,7 +227,7 @@ async function noteHanging(look: Look, one: { owner: string; shelf: string; volu
   await transaction(ctx.pg, async client => {
     const deleted = repair ? await clearShelf(client, key, new Date(at.nowMs), claim.run) : 0;
     const finding = {
-      stream: 'shelves',
+      stream: 'books.shelves' as const,
       record: recordOf(key),
       differences: { 'shelf_volumes.row': [hanging, {}] as const },
       kind: 'only here',

@@ -126,7 +126,7 @@ async function commitVolume(
 
 /** Whether volumes wait to be fetched by id, or a reject of theirs is due again. */
 export async function volumesAreDue(ctx: Context): Promise<boolean> {
-  const key = { account: ctx.account, stream: 'volumes' };
+  const key = { account: ctx.account, stream: 'books.volumes' } as const;
   const nowMs = ctx.clock.now();
   const { send, volumeAgeMs } = booksOf(ctx);
   const beforeMs = (send.sourceNow() ?? nowMs) - volumeAgeMs;

@@ -38,13 +38,13 @@ export async function nextVolumes(
        select coalesce(s.volumes_last_updated_at, s.updated_at, s._synced_at) as changed_at, m.position
        from books.shelf_volumes m
        join books.shelves s on (s.account_id, s.owner_id, s.id) = (m.account_id, m.owner_id, m.shelf_id)
-       join sync.coverage c on (c.account_id, c.stream, c.list) = (m.account_id, 'shelves', m.owner_id)
+       join sync.coverage c on (c.account_id, c.stream_key, c.list) = (m.account_id, 'books.shelves', m.owner_id)
        where m.account_id = v.account_id and m.volume_id = v.id and m._removed_at is null
        order by 1 desc, 2
        limit 1) shelf on true
      cross join lateral (
        select max(next_try_at) as next_try_at from sync.rejects r
-       where r.account_id = v.account_id and r.stream = $4 and r.ask_id = v.id and r.cleared_at is null) r
+       where r.account_id = v.account_id and r.stream_key = $4 and r.ask_id = v.id and r.cleared_at is null) r
      where v.account_id = $1 and (v._waits_since is not null or v._checked_at < $2) and v.id <> all($3)
        and (r.next_try_at < $5 or r.next_try_at is null)
      order by r.next_try_at is not null, v._waits_since is null, case when v._waits_since is null then v._checked_at end,
@@ -72,9 +72,9 @@ export async function dueVolumes(
   const { rows } = await db.query<WaitingVolume>(
     `select v.id, v._waits_since::text as since
      from sync.rejects r join books.volumes v on (v.account_id, v.id) = (r.account_id, r.ask_id)
-     where r.account_id = $1 and r.stream = $2 and r.cleared_at is null and r.next_try_at <= $3 and exists (
+     where r.account_id = $1 and r.stream_key = $2 and r.cleared_at is null and r.next_try_at <= $3 and exists (
        select from books.shelf_volumes m
-       join sync.coverage c on (c.account_id, c.stream, c.list) = (m.account_id, 'shelves', m.owner_id)
+       join sync.coverage c on (c.account_id, c.stream_key, c.list) = (m.account_id, 'books.shelves', m.owner_id)
        where m.account_id = v.account_id and m.volume_id = v.id and m._removed_at is null)
      group by v.id, v._waits_since
      order by min(r.next_try_at)`,
@@ -92,7 +92,7 @@ export async function knownVolume(
     `select v.id, v._waits_since::text as since from books.volumes v
      where v.account_id = $1 and v._checked_at is not null and not exists (
        select from sync.rejects r
-       where r.account_id = v.account_id and r.stream = $2 and r.ask_id = v.id and r.cleared_at is null)
+       where r.account_id = v.account_id and r.stream_key = $2 and r.ask_id = v.id and r.cleared_at is null)
      order by v._checked_at desc limit 1`,
     [account, stream],
   );

@@ -15,7 +15,7 @@ import {
   textAt,
   textsAt,
 } from '../../engine/commit/merge.ts';
-import type { VolumeStream } from '../source.ts';
+import { identify, type VolumeStream } from '../source.ts';
 import { getVolume } from './endpoints.ts';
 import { known, type Volume, volumeExpected, volumeFields } from './records.ts';
 
@@ -70,8 +70,7 @@ const table: Table = {
 
 export const volumes: VolumeStream<Volume> = {
   kind: 'volumes',
-  name: 'volumes',
-  source: 'books',
+  ...identify('books', 'volumes'),
   schedule: [],
   of: 'shelves',
   request: getVolume,

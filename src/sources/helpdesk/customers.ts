@@ -6,14 +6,13 @@
 
 import { buildMerge, derived, elements, page, text } from '../../engine/commit/merge.ts';
 import { walkList } from '../../engine/reading/page-walk.ts';
-import type { ListStream } from '../source.ts';
+import { identify, type ListStream } from '../source.ts';
 import { getCustomer, listCustomers, paging } from './endpoints.ts';
 import { type Customer, customer, known } from './records.ts';
 
 export const customers: ListStream<Customer> = {
   kind: 'list',
-  name: 'customers',
-  source: 'helpdesk',
+  ...identify('helpdesk', 'customers'),
   schedule: ['fresh', 'nightly'],
   lists: [{ name: 'default' }],
   read: walkList,

@@ -70,14 +70,14 @@ export function makeHelpdesk(desk: Desk): Source {
       function partsOf() {
         if (question.kind === 'sweep') return partsOfSweep(planning, question.streams);
         if (question.kind === 'verify')
-          return question.streams.includes(tickets.name) ? partsOfVerify(planning, question.sample) : [];
+          return question.streams.includes(tickets.key) ? partsOfVerify(planning, question.sample) : [];
         if (question.kind === 'backfill') return partsOfBackfill(planning, question.streams, question.range);
         return partsOfSync(planning, question.streams);
       }
     },
     audit: {
-      streams: [tickets.name],
-      beside: [messages.name],
+      streams: [tickets.key],
+      beside: [messages.key],
       isWanted: source => {
         const { ticketsPerHour, messagesAgeMs } = (source as unknown as { audit: AuditSettings }).audit;
         return ticketsPerHour > 0 || messagesAgeMs !== undefined;

@@ -19,7 +19,7 @@ export async function knownCuts(
      select
        array(select unnest($3::text[])
          union select value from sync.drift
-         where account_id = $1 and stream = $2 and kind = 'unknown_value' and path = 'type') as types,
+         where account_id = $1 and stream_key = $2 and kind = 'unknown_value' and path = 'type') as types,
        array(select id from helpdesk.users where account_id = $1
          union select id from assigned where id is not null
          union select 'null') as users,

@@ -71,7 +71,7 @@ export async function lifeOf(db: pg.Pool, account: string, name: string): Promis
      from helpdesk.tickets t
      left join sync.erased_tickets e on (e.account_id, e.ticket_id) = (t.account_id, t.id)
      left join sync.stored_runs r on r.id = t._listed_by
-     left join sync.stored_run_streams s on s.run_id = r.id and s.stream = 'tickets'
+     left join sync.stored_run_streams s on s.run_id = r.id and s.stream_key = 'helpdesk.tickets'
      where t.account_id = $1 and (t.id = $2 or t.number = $3)
      order by t.id = $2 desc, t._deleted_at is not null, t.id limit 1`,
     [account, name, /^\d{1,15}$/.test(name) ? Number(name) : null],
@@ -106,7 +106,7 @@ export async function lifeOf(db: pg.Pool, account: string, name: string): Promis
       db,
       `select s.list, s.as_of, s.run_id as run, r.kind
        from sync.swept s left join sync.stored_runs r on r.id = s.run_id
-       where s.account_id = $1 and s.stream = 'tickets' and (s.list = 'undated') = ($2::timestamptz is null)
+       where s.account_id = $1 and s.stream_key = 'helpdesk.tickets' and (s.list = 'undated') = ($2::timestamptz is null)
          and ($2::timestamptz is null or s.created @> $2::timestamptz) order by s.as_of`,
       [account, row.created_at],
     ),
@@ -114,7 +114,7 @@ export async function lifeOf(db: pg.Pool, account: string, name: string): Promis
       db,
       `select a.checked_at as at, a.stream, a.kind as difference, a.differences as fields, a.repaired_at, a.run_id as run, r.kind
        from sync.audit a left join sync.stored_runs r on r.id = a.run_id
-       where a.account_id = $1 and a.stream in ('tickets', 'messages') and a.record_id = $2 order by a.checked_at, a.id`,
+       where a.account_id = $1 and a.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and a.record_id = $2 order by a.checked_at, a.id`,
       [account, id],
     ),
     suspected:
@@ -122,7 +122,7 @@ export async function lifeOf(db: pg.Pool, account: string, name: string): Promis
         await list<NonNullable<Life['suspected']>>(
           db,
           `select suspected_at as at, gone_at, error from sync.open_suspects
-           where account_id = $1 and stream = 'tickets' and record_id = $2`,
+           where account_id = $1 and stream_key = 'helpdesk.tickets' and record_id = $2`,
           [account, id],
         )
       )[0] ?? null,
@@ -136,7 +136,7 @@ export async function rejectsOf(db: pg.Pool, account: string, id: string): Promi
   return list(
     db,
     `select id, stream, reason, attempts, last_seen_at, next_try_at, cleared_at from sync.rejects
-     where account_id = $1 and stream in ('tickets', 'messages') and (ask_id = $2 or stream = 'tickets' and record_id = $2)
+     where account_id = $1 and stream_key in ('helpdesk.tickets', 'helpdesk.messages') and (ask_id = $2 or stream_key = 'helpdesk.tickets' and record_id = $2)
      order by id`,
     [account, id],
   );

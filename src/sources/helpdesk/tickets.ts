@@ -6,7 +6,7 @@
 import { bigint, boolean, buildMerge, isAhead, page, text, texts, time } from '../../engine/commit/merge.ts';
 import { readMovingList } from '../../engine/reading/moving-list.ts';
 import type { Ask } from '../../engine/reading/reading.ts';
-import type { ListStream } from '../source.ts';
+import { identify, type ListStream } from '../source.ts';
 import { getTicket, listTickets, paging, type TicketsQuery } from './endpoints.ts';
 import { known, type Ticket, ticket, ticketInDetail, timeOf } from './records.ts';
 
@@ -15,8 +15,7 @@ const open = 'open';
 
 export const tickets: ListStream<Ticket> = {
   kind: 'list',
-  name: 'tickets',
-  source: 'helpdesk',
+  ...identify('helpdesk', 'tickets'),
   schedule: ['fresh', 'nightly'],
   lists: [
     { name: 'default' },

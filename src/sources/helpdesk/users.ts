@@ -2,14 +2,13 @@
 
 import { buildMerge, page, text } from '../../engine/commit/merge.ts';
 import { readWhole } from '../../engine/reading/whole-list.ts';
-import type { ListStream } from '../source.ts';
+import { identify, type ListStream } from '../source.ts';
 import { listUsers, paging } from './endpoints.ts';
 import { type User, user } from './records.ts';
 
 export const users: ListStream<User> = {
   kind: 'list',
-  name: 'users',
-  source: 'helpdesk',
+  ...identify('helpdesk', 'users'),
   schedule: ['nightly'],
   lists: [{ name: 'default' }],
   read: readWhole,

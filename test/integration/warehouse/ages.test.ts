@@ -92,13 +92,13 @@ test('p50 and p95 are those of the list, by hand; and after five weeks it is for
   await using s = await scripted();
   // 20 changes: 1, 2, … 20 s old. Half of them are at most 10 s old, 19 of them at most 19 s.
   await s.rows(
-    `insert into sync.change_ages select 'default', 'tickets', $1::timestamptz + n % 3 * interval '1 minute', n, 1 from generate_series(1, 20) n`,
+    `insert into sync.change_ages select 'default', 'tickets', $1::timestamptz + n % 3 * interval '1 minute', n, 1, 'helpdesk' from generate_series(1, 20) n`,
     at(0),
   );
   // Another account, another stream, and long ago.
   await s.rows(
-    `insert into sync.change_ages values ('a', 'tickets', $1, 500, 99), ('default', 'messages', $1, 70, 1), ('default', 'messages', $1, 30, 99),
-      ('default', 'tickets', $1::timestamptz - interval '36 days', 900, 99)`,
+    `insert into sync.change_ages values ('a', 'tickets', $1, 500, 99, 'helpdesk'), ('default', 'messages', $1, 70, 1, 'helpdesk'), ('default', 'messages', $1, 30, 99, 'helpdesk'),
+      ('default', 'tickets', $1::timestamptz - interval '36 days', 900, 99, 'helpdesk')`,
     at(0),
   );
   const [said] = await s.rows(

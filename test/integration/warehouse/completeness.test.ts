@@ -75,7 +75,7 @@ test('how far a stream is complete, of which tickets all messages are here, and 
   await s.rows(`update sync.coverage set covered = covered - tstzmultirange(tstzrange('${iso(50)}', '${iso(51)}'))
     where stream = 'tickets' and list = 'default'`);
   await s.rows(
-    `insert into sync.hole_reasons values ('default', 'tickets', 'default', tstzrange('${iso(50)}', '${iso(51)}'), 'too many', now())`,
+    `insert into sync.hole_reasons values ('default', 'tickets', 'default', tstzrange('${iso(50)}', '${iso(51)}'), 'too many', now(), 'helpdesk')`,
   );
   expect(await require('tickets', 50)).toEqual(at(50));
   for (const stream of ['tickets', 'messages'])
@@ -94,27 +94,27 @@ test('how far a stream is complete, of which tickets all messages are here, and 
   expect(await status('tickets')).toEqual({ ...before, lag: expect.anything(), behind: expect.anything() });
   const sweep = await s.claim('tickets', { kind: 'sweep' });
   expect(await status('tickets')).toMatchObject({ last_run: sweep.run, last_state: 'interrupted' });
-  await s.rows(`insert into sync.audit (account_id, run_id, stream, record_id, checked_at, ours_as_of, random, differences, kind)
-    select 'default', least(n, 2), 'tickets', 't' || n, date_trunc('second', now()) - make_interval(secs => n), now(), true,
+  await s.rows(`insert into sync.audit (account_id, run_id, source, stream, record_id, checked_at, ours_as_of, random, differences, kind)
+    select 'default', least(n, 2), 'helpdesk', 'tickets', 't' || n, date_trunc('second', now()) - make_interval(secs => n), now(), true,
       case when n <= 2 then '{"label_ids": [[], ["l1"]]}'::jsonb end,
       case when n <= 2 then 'label edits do not move updated_at' end
     from generate_series(1, 100) n`);
   // Repaired, and checked again; and one that nobody could read.
-  await s.rows(`insert into sync.audit (account_id, run_id, stream, record_id, checked_at, ours_as_of, random, unread)
-    select 'default', 3, 'tickets', 't' || n, now(), now(), true, n > 100 from generate_series(1, 101) n`);
+  await s.rows(`insert into sync.audit (account_id, run_id, source, stream, record_id, checked_at, ours_as_of, random, unread)
+    select 'default', 3, 'helpdesk', 'tickets', 't' || n, now(), now(), true, n > 100 from generate_series(1, 101) n`);
   await s.rows(`insert into sync.swept values
-    ('default', 'tickets', 'default', '[1970-01-01,${iso(270)})', '${iso(250)}', 1), ('default', 'tickets', 'spam', '[1970-01-01,${iso(270)})', '${iso(240)}', 1),
-    ('default', 'tickets', 'trash', '[1970-01-01,${iso(270)})', '${iso(260)}', 1)`);
+    ('default', 'tickets', 'default', '[1970-01-01,${iso(270)})', '${iso(250)}', 1, 'helpdesk'), ('default', 'tickets', 'spam', '[1970-01-01,${iso(270)})', '${iso(240)}', 1, 'helpdesk'),
+    ('default', 'tickets', 'trash', '[1970-01-01,${iso(270)})', '${iso(260)}', 1, 'helpdesk')`);
   // Swept by creation, and with it what a list showed; but not a version that could not be stored.
   await s.rows(`insert into sync.swept values
-    ('default', 'tickets', 'open', '[1970-01-01,${iso(1)})', '${iso(900)}', 1), ('default', 'tickets', 'open', '[${iso(2)},)', '${iso(950)}', 1)`);
+    ('default', 'tickets', 'open', '[1970-01-01,${iso(1)})', '${iso(900)}', 1, 'helpdesk'), ('default', 'tickets', 'open', '[${iso(2)},)', '${iso(950)}', 1, 'helpdesk')`);
   const sweptAt = async () => (await tickets()).map(({ checked_at }) => checked_at);
   expect(await sweptAt()).toEqual([at(900)]);
   const [{ as: single }] = (await s.rows(`select sync.ticket_checked_at('default', 't2') as "as"`)) as [{ as: Date }];
   expect(single).toEqual(at(900));
   const aside =
-    await s.rows(`insert into sync.rejects (account_id, stream, key, ask_id, first_seen_at, last_seen_at, reason, replayable)
-    values ('default', 'tickets', 't2', 't2', '${iso(900)}', '${iso(900)}', 'number: no', false) returning id`);
+    await s.rows(`insert into sync.rejects (account_id, source, stream, key, ask_id, first_seen_at, last_seen_at, reason, replayable)
+    values ('default', 'helpdesk', 'tickets', 't2', 't2', '${iso(900)}', '${iso(900)}', 'number: no', false) returning id`);
   expect(await sweptAt()).toEqual([at(299)]);
   await s.rows('delete from sync.rejects where id = $1', aside[0]!.id);
   const [certain] = await s.rows(`select * from sync.certainty where stream = 'tickets' and field = ''`);

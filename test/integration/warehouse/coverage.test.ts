@@ -19,13 +19,13 @@ const lists = ['default', 'spam', 'trash'] as const;
 type ListName = (typeof lists)[number];
 const claimOf = (account: string): Claim => ({
   account,
-  stream: 'tickets',
+  stream: 'helpdesk.tickets',
   run: 0,
   token: 0,
   kind: 'sync',
   again: false,
 });
-const registered = lists.map(list => ({ stream: 'tickets', list }));
+const registered = lists.map(list => ({ stream: 'helpdesk.tickets' as const, list }));
 const range = (from: number, to: number) => ({ from: second(from), to: second(to) });
 
 async function withPool(work: (pool: pg.Pool) => Promise<void>): Promise<void> {
@@ -170,7 +170,9 @@ test('the reason of a hole is shown as long as the hole is there', () =>
     const holes = async () => (await pool.query('select * from sync.holes order by hole_from')).rows;
     const hole = (from: number, to: number, reason: string | null) => ({
       account_id: 'a',
+      source: 'helpdesk',
       stream: 'tickets',
+      stream_key: 'helpdesk.tickets',
       list: 'default',
       hole_from: at(from),
       hole_to: at(to),

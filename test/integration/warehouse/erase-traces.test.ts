@@ -153,17 +153,17 @@ test('comparisons of what they wrote elsewhere, rejects without a payload, and u
   await s.ticket('t9', 'c9');
   await s.messages('t9', message('m1'));
   await s.pool.query(`
-    insert into sync.audit (account_id, run_id, stream, record_id, checked_at, random, differences, kind) values
-      ('default', 1, 'messages', 't9', '2026-01-01', false, '{"body":[{"m1":"words of hers"},{"m1":"other words"}]}', 'changed'),
-      ('default', 1, 'tickets', 't9', '2026-01-01', false, '{"reply_cc":["+49 (30) 2345678",null]}', 'changed'),
-      ('default', 1, 'messages', 't8', '2026-01-01', false, '{"body":[{"m8":"kept"},{"m8":"kept too"}]}', 'changed');
-    insert into sync.rejects (account_id, stream, key, record_id, ask_id, reason, payload, replayable, first_seen_at, last_seen_at) values
-      ('default', 'messages', 'k', 'm7', 't9', 'invalid: "ada@x.example"', null, false, '2026-01-01', '2026-01-01'),
-      ('default', 'messages', 'l', 'm8', 't9', 'invalid: "+49 30/2345678"', null, false, '2026-01-01', '2026-01-01'),
-      ('default', 'messages', 'm', 'm9', 't9', 'kept', '{"id":"m9"}', true, '2026-01-01', '2026-01-01');
-    insert into sync.drift (account_id, stream, kind, path, value, seen, first_seen_at, last_seen_at) values
-      ('default', 'tickets', 'unknown_value', 'type', 'ada@x.example', 1, '2026-01-01', '2026-01-01'),
-      ('default', 'tickets', 'unknown_value', 'type', 'fax', 1, '2026-01-01', '2026-01-01')`);
+    insert into sync.audit (account_id, run_id, source, stream, record_id, checked_at, random, differences, kind) values
+      ('default', 1, 'helpdesk', 'messages', 't9', '2026-01-01', false, '{"body":[{"m1":"words of hers"},{"m1":"other words"}]}', 'changed'),
+      ('default', 1, 'helpdesk', 'tickets', 't9', '2026-01-01', false, '{"reply_cc":["+49 (30) 2345678",null]}', 'changed'),
+      ('default', 1, 'helpdesk', 'messages', 't8', '2026-01-01', false, '{"body":[{"m8":"kept"},{"m8":"kept too"}]}', 'changed');
+    insert into sync.rejects (account_id, source, stream, key, record_id, ask_id, reason, payload, replayable, first_seen_at, last_seen_at) values
+      ('default', 'helpdesk', 'messages', 'k', 'm7', 't9', 'invalid: "ada@x.example"', null, false, '2026-01-01', '2026-01-01'),
+      ('default', 'helpdesk', 'messages', 'l', 'm8', 't9', 'invalid: "+49 30/2345678"', null, false, '2026-01-01', '2026-01-01'),
+      ('default', 'helpdesk', 'messages', 'm', 'm9', 't9', 'kept', '{"id":"m9"}', true, '2026-01-01', '2026-01-01');
+    insert into sync.drift (account_id, source, stream, kind, path, value, seen, first_seen_at, last_seen_at) values
+      ('default', 'helpdesk', 'tickets', 'unknown_value', 'type', 'ada@x.example', 1, '2026-01-01', '2026-01-01'),
+      ('default', 'helpdesk', 'tickets', 'unknown_value', 'type', 'fax', 1, '2026-01-01', '2026-01-01')`);
   await s.erase('c1');
   for (const text of ['words', 'ada@x', '2345678']) expect(await s.holding(text), text).toEqual([]);
   expect(await s.rows('select payload from sync.rejects where payload is not null')).toEqual([
@@ -253,9 +253,9 @@ test('a new ticket of an erased customer is stored at once, and looks through no
   expect(await said()).toEqual(['t1']);
   expect(await s.holding('secret of')).toEqual([]);
   // Set aside before it was known whose it is.
-  await s.pool.query(`insert into sync.rejects (account_id, stream, key, record_id, ask_id, reason, payload, replayable, first_seen_at, last_seen_at)
-    values ('default', 'messages', 'm7', 'm7', 't7', 'x', '{"id":"m7","from":5,"body":"secret of m7"}', true, '2026-01-01', '2026-01-01'),
-      ('default', 'tickets', 't6', 't6', 't6', 'x', '{"id":"t6","number":"secret of t6"}', true, '2026-01-01', '2026-01-01')`);
+  await s.pool.query(`insert into sync.rejects (account_id, source, stream, key, record_id, ask_id, reason, payload, replayable, first_seen_at, last_seen_at)
+    values ('default', 'helpdesk', 'messages', 'm7', 'm7', 't7', 'x', '{"id":"m7","from":5,"body":"secret of m7"}', true, '2026-01-01', '2026-01-01'),
+      ('default', 'helpdesk', 'tickets', 't6', 't6', 't6', 'x', '{"id":"t6","number":"secret of t6"}', true, '2026-01-01', '2026-01-01')`);
   await s.ticket('t7', 'c1');
   await s.ticket('t6', 'c1');
   await s.ticket('t5', 'c5');

@@ -84,8 +84,8 @@ test('a sweep that read it since proves more, unless it reads a list that does n
   await using s = await scripted();
   const sweep = (list: string, n: number) =>
     s.rows(
-      `insert into sync.swept (account_id, stream, list, created, as_of, run_id)
-       values ('default', 'tickets', $1, '(,)', $2, 1)`,
+      `insert into sync.swept (account_id, source, stream, list, created, as_of, run_id)
+       values ('default', 'helpdesk', 'tickets', $1, '(,)', $2, 1)`,
       list,
       at(n),
     );

@@ -766,8 +766,8 @@ test('half-mirrored tickets can be told apart, and left out', async () => {
   s.lists.tickets = [ticket('stale', { updated_at: '2026-01-03T00:00:00Z' })];
   s.goTo(3 * day);
   await s.sync('tickets');
-  await s.rows(`insert into sync.rejects (account_id, stream, key, ask_id, reason, replayable, first_seen_at, last_seen_at)
-    values ('default', 'messages', 'm', 'rejected', 'no time', false, now(), now())`);
+  await s.rows(`insert into sync.rejects (account_id, source, stream, key, ask_id, reason, replayable, first_seen_at, last_seen_at)
+    values ('default', 'helpdesk', 'messages', 'm', 'rejected', 'no time', false, now(), now())`);
   await transaction(s.pool, client =>
     buryTicket(client, { account: 'default', run: 1 }, 'gone', Date.UTC(2026, 0, 4), new Date(Date.UTC(2026, 0, 4))),
   );

@@ -1,10 +1,12 @@
 /** What people do by hand: what it changes, what is refused, and that both are written down (warehouse/operations.ts). */
+
 import { expect, test } from 'vitest';
 import { finish } from '../../../src/engine/runs/claims.ts';
 import { cancelRun, pause, resume, retryRun, runNow } from '../../../src/engine/runs/operations.ts';
 import { pausedOf } from '../../../src/engine/runs/pauses.ts';
 import { readProgress } from '../../../src/engine/runs/runs.ts';
 import { Retry, Spent } from '../../../src/errors.ts';
+import { keyOf } from '../../support/keys.ts';
 import { at, open, type Scripted, scripted, take } from '../../support/scripted.ts';
 
 const me = { account: 'default', who: 'ada@desk' };
@@ -17,7 +19,7 @@ async function runWith(s: Scripted, ends: Record<string, { error?: unknown; part
   const run = await open(s.pool, Object.keys(ends), at(0), more);
   for (const [stream, end] of Object.entries(ends))
     if (Object.keys(end).length > 0)
-      await finish(s.pool, await take(s.pool, { account: 'default', run, stream }, at(1)), at(2), {
+      await finish(s.pool, await take(s.pool, { account: 'default', run, stream: keyOf(stream) }, at(1)), at(2), {
         ...end,
         credits: 0,
       });
@@ -35,7 +37,7 @@ test('pause and resume: a stream, the whole account, twice, and what is not ther
   await using s = await scripted();
   await pause(s.pool, { ...me, stream: 'tickets', reason: 'the desk moves' }, at(1));
   expect(await pausedOf(s.pool, 'default')).toEqual([
-    { stream: 'tickets', paused_at: at(1), paused_by: 'ada@desk', reason: 'the desk moves' },
+    { stream: 'helpdesk.tickets', paused_at: at(1), paused_by: 'ada@desk', reason: 'the desk moves' },
   ]);
   await expect(pause(s.pool, { ...me, stream: 'tickets' }, at(2))).rejects.toMatchObject({
     message: 'tickets is paused already, since 2026-01-01T00:00Z by ada@desk',
@@ -77,7 +79,7 @@ test('pause and resume: a stream, the whole account, twice, and what is not ther
 test('cancel ends what is left of a run, whatever is at work on it, and nothing that is done', async () => {
   await using s = await scripted();
   const run = await runWith(s, { users: well, customers: {}, tickets: {} });
-  const claim = await take(s.pool, { account: 'default', run, stream: 'customers' }, at(3));
+  const claim = await take(s.pool, { account: 'default', run, stream: 'helpdesk.customers' }, at(3));
   expect(await cancelRun(s.pool, { ...me, run }, at(4))).toEqual({ kind: 'sync', streams: ['customers', 'tickets'] });
   expect(await states(s, run)).toEqual({
     run: 'interrupted',
@@ -118,13 +120,13 @@ test('retry opens a run of the same kind and range for what was not read in full
     { kind: 'backfill', range },
   );
   await s.rows(
-    `insert into sync.run_lists (run_id, account_id, stream, list, until, covered)
-     values ($1, 'default', 'tickets', 'default', $2, '{}'), ($1, 'default', 'users', 'default', $2, '{}')`,
+    `insert into sync.run_lists (run_id, account_id, source, stream, list, until, covered)
+     values ($1, 'default', 'helpdesk', 'tickets', 'default', $2, '{}'), ($1, 'default', 'helpdesk', 'users', 'default', $2, '{}')`,
     ...[run, at(-50)],
   );
   await s.rows(
-    `insert into sync.rejects (account_id, stream, key, ask_id, reason, replayable, first_seen_at, last_seen_at, next_try_at)
-     select 'default', stream, 'x', ask, 'odd', false, $1, $1, case when ask is not null then $2::timestamptz end
+    `insert into sync.rejects (account_id, source, stream, key, ask_id, reason, replayable, first_seen_at, last_seen_at, next_try_at)
+     select 'default', 'helpdesk', stream, 'x', ask, 'odd', false, $1, $1, case when ask is not null then $2::timestamptz end
      from (values ('tickets', 'x'), ('customers', null), ('users', 'x')) r (stream, ask)`,
     ...[at(0), at(500)],
   );

@@ -80,7 +80,7 @@ test('nothing of it is opened by itself: not for what waits, not for what slept,
   expect(await opened()).toEqual([{ kind: 'audit', streams: ['tickets'] }]);
 
   const run = await open(s.pool, ['customers'], at(0), { kind: 'backfill' });
-  const slept = await take(s.pool, { account: 'default', run, stream: 'customers' }, at(0));
+  const slept = await take(s.pool, { account: 'default', run, stream: 'helpdesk.customers' }, at(0));
   await finish(s.pool, slept, at(1), { error: new Spent(at(2)), credits: 0 });
   const woken = () =>
     transaction(s.pool, async client => {
@@ -99,10 +99,10 @@ test('nothing of it is opened by itself: not for what waits, not for what slept,
 test('nobody gets a job for it or takes it up, who has it hears of it, and what lies behind it is not held up', async () => {
   await using s = await scripted();
   const run = await open(s.pool, ['customers', 'tickets', 'messages'], at(0));
-  const work = { account: 'default', run, stream: 'customers' };
+  const work = { account: 'default', run, stream: 'helpdesk.customers' } as const;
   const by = { worker: 0, job: 'a' };
   const next = async () => (await waitingWork(s.pool, 'default', 0)).map(one => one.stream);
-  expect(await next()).toEqual(['customers']);
+  expect(await next()).toEqual(['helpdesk.customers']);
   const claim = await take(s.pool, work, at(1));
   expect(await stopped(s.pool, 'default', [claim])).toEqual([]);
   await stop(s, 'customers');
@@ -112,20 +112,20 @@ test('nobody gets a job for it or takes it up, who has it hears of it, and what 
     { place: 1, paused: true },
   ]);
   // Whoever has it may be dead: then it is in nobody's way either.
-  expect(await waitingWork(s.pool, 'default', 1)).toMatchObject([{ stream: 'tickets' }]);
+  expect(await waitingWork(s.pool, 'default', 1)).toMatchObject([{ stream: 'helpdesk.tickets' }]);
   expect(await takeUp(s.pool, work, { ...by, job: 'job' }, () => at(2))).toEqual({ over: true });
   expect(
     await s.rows(`select state, token, worker, job from sync.stored_run_streams where stream = 'customers'`),
   ).toEqual([{ state: 'waiting', token: 1, worker: null, job: null }]);
-  expect(await next()).toEqual(['tickets']);
+  expect(await next()).toEqual(['helpdesk.tickets']);
   await stop(s, 'tickets');
-  expect(await next()).toEqual(['messages']);
-  expect(await transaction(s.pool, client => isNext(client, 'default', 'messages'))).toBe(true);
+  expect(await next()).toEqual(['helpdesk.messages']);
+  expect(await transaction(s.pool, client => isNext(client, 'default', 'helpdesk.messages'))).toBe(true);
   await pause(s.pool, me, at(3));
   expect(await next()).toEqual([]);
   await resume(s.pool, me, at(4));
   await goOn(s, 'customers', 'tickets');
-  expect(await next()).toEqual(['customers']);
+  expect(await next()).toEqual(['helpdesk.customers']);
   expect(await takeUp(s.pool, work, by, () => at(5))).toMatchObject({ taken: { token: 2 } });
   await cancelRun(s.pool, { ...me, run }, at(6));
   expect(await takeUp(s.pool, work, by, () => at(7))).toEqual({ over: true });

@@ -18,7 +18,7 @@ import { users } from '../../../src/sources/helpdesk/users.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 import { at, iso, message, second, ticket } from '../../support/scripted.ts';
 
-const claim: Claim = { account: 'default', stream: 'tickets', run: 0, token: 0, kind: 'sync', again: false };
+const claim: Claim = { account: 'default', stream: 'helpdesk.tickets', run: 0, token: 0, kind: 'sync', again: false };
 const perPage = 100;
 
 /** A database without autovacuum, and one connection to it: every prepared statement is planned on empty tables. */
@@ -178,8 +178,8 @@ test('waiting tickets are found by their index, however many wait or do not, and
       [at(0), at(2e6)],
     );
     await pool.query(
-      `insert into sync.rejects (account_id, stream, key, ask_id, reason, replayable, first_seen_at, last_seen_at, next_try_at)
-      select 'default', 'tickets', 't' || i, 't' || i, 'why', false, $1, $1, $1 from generate_series(4001, 5000) i`,
+      `insert into sync.rejects (account_id, source, stream, key, ask_id, reason, replayable, first_seen_at, last_seen_at, next_try_at)
+      select 'default', 'helpdesk', 'tickets', 't' || i, 't' || i, 'why', false, $1, $1, $1 from generate_series(4001, 5000) i`,
       [at(10)],
     );
 
@@ -284,8 +284,8 @@ test('of thousands that a sweep suspects, and that were shown since, each is loo
       [at(0)],
     );
     await pool.query(
-      `insert into sync.suspects (account_id, stream, record_id, suspected_at, alive_at)
-       select 'default', 'tickets', 't' || n, case when n % 2 = 0 then $1::timestamptz else $2 end, $2 from generate_series(1, ${many}) n`,
+      `insert into sync.suspects (account_id, source, stream, record_id, suspected_at, alive_at)
+       select 'default', 'helpdesk', 'tickets', 't' || n, case when n % 2 = 0 then $1::timestamptz else $2 end, $2 from generate_series(1, ${many}) n`,
       [at(100), at(-100)],
     );
     const all = async () => [...(await reads(pool)).values()].reduce((sum, { seq, index }) => sum + seq + index, 0);

@@ -19,13 +19,13 @@ async function account(name: string): Promise<string> {
     name,
   );
   await rows(
-    `insert into sync.coverage (account_id, stream, list, covered)
-     select $1, s, 'default', tstzmultirange(tstzrange('2020-01-01', now() - interval '2 minutes'))
+    `insert into sync.coverage (account_id, source, stream, list, covered)
+     select $1, case s when 'shelves' then 'books' else 'helpdesk' end, s, 'default', tstzmultirange(tstzrange('2020-01-01', now() - interval '2 minutes'))
      from unnest('{users,customers,tickets,shelves}'::text[]) s`,
     name,
   );
   await rows(
-    `insert into sync.targets (account_id, subject, target) values ($1, 'tickets', '5 min'), ($1, 'messages', '15 min'), ($1, 'nightly', '6 h')`,
+    `insert into sync.targets (account_id, subject, target) values ($1, 'helpdesk.tickets', '5 min'), ($1, 'helpdesk.messages', '15 min'), ($1, 'nightly', '6 h')`,
     name,
   );
   return name;
@@ -51,8 +51,8 @@ async function ran(
     `with r as (
        insert into sync.stored_runs (account_id, kind, state, started_at, finished_at)
        values ($1, $2, case $4 when 'waiting' then 'running' else $4 end, now() - $7::interval, case $4 when 'waiting' then null else now() - $7::interval end) returning id)
-     insert into sync.stored_run_streams (run_id, account_id, stream, state, error, remedy, exit_code, finished_at)
-     select id, $1, $3, $4, $5, 'Do it.', $6, case $4 when 'waiting' then null else now() - $7::interval end from r returning run_id`,
+     insert into sync.stored_run_streams (run_id, account_id, source, stream, state, error, remedy, exit_code, finished_at)
+     select id, $1, case $3 when 'shelves' then 'books' else 'helpdesk' end, $3, $4, $5, 'Do it.', $6, case $4 when 'waiting' then null else now() - $7::interval end from r returning run_id`,
     name,
     kind,
     stream,
@@ -124,7 +124,8 @@ const cases: Record<string, Case> = {
   past_target: {
     stream: 'tickets',
     severity: 'warning',
-    break: name => rows(`update sync.targets set target = '1 min' where account_id = $1 and subject = 'tickets'`, name),
+    break: name =>
+      rows(`update sync.targets set target = '1 min' where account_id = $1 and subject = 'helpdesk.tickets'`, name),
     mend: name =>
       rows(
         `update sync.coverage set covered = covered + tstzmultirange(tstzrange('2020-01-01', now())) where account_id = $1`,
@@ -156,8 +157,8 @@ const cases: Record<string, Case> = {
         name,
       );
       await rows(
-        `insert into sync.suspects (account_id, stream, record_id, suspected_at, alive_at, gone_at, gone_since)
-         select $1, 'tickets', n::text, now() - interval '1 h', now() - interval '8 d', now(), now() from generate_series(1, 30) n`,
+        `insert into sync.suspects (account_id, source, stream, record_id, suspected_at, alive_at, gone_at, gone_since)
+         select $1, 'helpdesk', 'tickets', n::text, now() - interval '1 h', now() - interval '8 d', now(), now() from generate_series(1, 30) n`,
         name,
       );
       const error =
@@ -173,10 +174,10 @@ const cases: Record<string, Case> = {
     severity: 'warning',
     break: name =>
       rows(
-        `insert into sync.audit (account_id, run_id, stream, record_id, checked_at, random, differences, kind)
-         values ($1, 7, 'tickets', 't1', now() - interval '1 h', true, '{"subject": ["a", "b"]}', 'changed here'),
-           ($1, 7, 'labels', 'l1', now() - interval '2 h', false, '{"name": ["a", "b"]}', 'renamed'),
-           ($1, 7, 'tickets', 't2', now() - interval '1 h', true, null, null)`,
+        `insert into sync.audit (account_id, run_id, source, stream, record_id, checked_at, random, differences, kind)
+         values ($1, 7, 'helpdesk', 'tickets', 't1', now() - interval '1 h', true, '{"subject": ["a", "b"]}', 'changed here'),
+           ($1, 7, 'helpdesk', 'labels', 'l1', now() - interval '2 h', false, '{"name": ["a", "b"]}', 'renamed'),
+           ($1, 7, 'helpdesk', 'tickets', 't2', now() - interval '1 h', true, null, null)`,
         name,
       ),
     mend: name => rows(`update sync.audit set checked_at = checked_at - interval '1 d' where account_id = $1`, name),
@@ -192,7 +193,7 @@ const cases: Record<string, Case> = {
         name,
       );
       await rows(
-        `insert into sync.hole_reasons values ($1, 'tickets', 'default', tstzrange('2024-01-01', '2024-01-02'), 'too deep', now())`,
+        `insert into sync.hole_reasons values ($1, 'tickets', 'default', tstzrange('2024-01-01', '2024-01-02'), 'too deep', now(), 'helpdesk')`,
         name,
       );
     },
@@ -209,8 +210,8 @@ const cases: Record<string, Case> = {
     severity: 'warning',
     break: name =>
       rows(
-        `insert into sync.rejects (account_id, stream, key, reason, replayable, first_seen_at, last_seen_at)
-         values ($1, 'customers', 'c1', 'no', false, now(), now()), ($1, 'customers', 'c2', 'no', false, now(), now())`,
+        `insert into sync.rejects (account_id, source, stream, key, reason, replayable, first_seen_at, last_seen_at)
+         values ($1, 'helpdesk', 'customers', 'c1', 'no', false, now(), now()), ($1, 'helpdesk', 'customers', 'c2', 'no', false, now(), now())`,
         name,
       ),
     mend: name => rows('update sync.rejects set cleared_at = now() where account_id = $1', name),
@@ -252,7 +253,8 @@ const cases: Record<string, Case> = {
   paused: {
     stream: 'tickets',
     severity: 'info',
-    break: name => rows(`insert into sync.paused values ($1, 'tickets', now(), 'ada@host', 'they move')`, name),
+    break: name =>
+      rows(`insert into sync.paused values ($1, 'tickets', now(), 'ada@host', 'they move', 'helpdesk')`, name),
     mend: name => rows('delete from sync.paused where account_id = $1', name),
     says: /tickets was told to wait by ada@host: they move/,
     remedy: /resume tickets/,
@@ -262,8 +264,8 @@ const cases: Record<string, Case> = {
     severity: 'info',
     break: name =>
       rows(
-        `insert into sync.audit (account_id, run_id, stream, record_id, checked_at, random, differences, kind)
-         select $1, r, 'tickets', 't1', now() - interval '3 d', true, '{"subject": ["a", "b"]}', 'changed here' from generate_series(1, 2) r`,
+        `insert into sync.audit (account_id, run_id, source, stream, record_id, checked_at, random, differences, kind)
+         select $1, r, 'helpdesk', 'tickets', 't1', now() - interval '3 d', true, '{"subject": ["a", "b"]}', 'changed here' from generate_series(1, 2) r`,
         name,
       ),
     mend: name => rows('delete from sync.audit where account_id = $1', name),
@@ -291,11 +293,14 @@ test('of what is paused only that is said, and a first load is not late', async 
   const name = await account('quiet');
   await cases.past_target!.break(name);
   expect(await problems(name)).toEqual(['past_target tickets']);
-  await rows(`insert into sync.paused values ($1, 'tickets', now(), 'ada@host', null)`, name);
+  await rows(`insert into sync.paused values ($1, 'tickets', now(), 'ada@host', null, 'helpdesk')`, name);
   expect(await problems(name)).toEqual(['paused tickets']);
   await rows('delete from sync.paused where account_id = $1', name);
   // A list that was never read, and one that has not come to where the mirror began.
-  await rows(`insert into sync.coverage (account_id, stream, list) values ($1, 'tickets', 'spam')`, name);
+  await rows(
+    `insert into sync.coverage (account_id, source, stream, list) values ($1, 'helpdesk', 'tickets', 'spam')`,
+    name,
+  );
   expect(await problems(name)).toEqual([]);
   await rows(
     `update sync.coverage set covered = '{[2020-01-01,2021-01-01)}' where account_id = $1 and list = 'spam'`,
@@ -377,13 +382,13 @@ test('of many accounts each is looked up by itself: nowhere the runs of all are 
     `with a as (
        insert into sync.accounts (account_id, since) select 'many' || n, '2020-01-01' from generate_series(1, 20) n returning account_id),
      c as (
-       insert into sync.coverage (account_id, stream, list) select account_id, s, 'default' from a, unnest('{users,tickets}'::text[]) s),
+       insert into sync.coverage (account_id, source, stream, list) select account_id, 'helpdesk', s, 'default' from a, unnest('{users,tickets}'::text[]) s),
      r as (
        insert into sync.stored_runs (account_id, kind, state, started_at, finished_at)
        select account_id, case n % 100 when 0 then 'nightly' else 'fresh' end, 'completed', now(), now() from a, generate_series(1, 300) n
        order by account_id, n returning id, account_id, kind)
-     insert into sync.stored_run_streams (run_id, account_id, stream, state, finished_at)
-     select id, account_id, s, 'completed', now() from r, unnest('{users,tickets}'::text[]) s where s = 'tickets' or kind = 'nightly'`,
+     insert into sync.stored_run_streams (run_id, account_id, source, stream, state, finished_at)
+     select id, account_id, 'helpdesk', s, 'completed', now() from r, unnest('{users,tickets}'::text[]) s where s = 'tickets' or kind = 'nightly'`,
   );
   await rows('analyze sync.accounts, sync.coverage, sync.stored_runs, sync.stored_run_streams');
   for (const view of ['problems', 'status'])
@@ -425,8 +430,8 @@ test('messages are behind by the oldest new change that waits; by history and by
   expect(await seconds()).toBeGreaterThanOrEqual(3600);
   expect(await problems(name)).toEqual(['past_target messages']);
   await rows(
-    `insert into sync.rejects (account_id, stream, key, ask_id, reason, replayable, first_seen_at, last_seen_at)
-     values ($1, 'messages', 'new', 'new', 'no', false, now(), now())`,
+    `insert into sync.rejects (account_id, source, stream, key, ask_id, reason, replayable, first_seen_at, last_seen_at)
+     values ($1, 'helpdesk', 'messages', 'new', 'new', 'no', false, now(), now())`,
     name,
   );
   expect(await problems(name)).toEqual(['rejects_open messages']);
@@ -444,19 +449,19 @@ test('targets are what the settings say at each start', async () => {
     rows(
       `select account_id, subject, extract(epoch from target)::int as s from sync.targets where account_id in ('t', 'u') order by 1, 2`,
     );
-  await keepTargets(db.pool, 'u', [{ subject: 'tickets', ms: 1000 }]);
+  await keepTargets(db.pool, 'u', [{ subject: 'helpdesk.tickets', ms: 1000 }]);
   await keepTargets(db.pool, 't', [
-    { subject: 'tickets', ms: 300_000 },
+    { subject: 'helpdesk.tickets', ms: 300_000 },
     { subject: 'nightly', ms: 21_600_000 },
   ]);
   await keepTargets(db.pool, 't', [
-    { subject: 'tickets', ms: 60_000 },
-    { subject: 'messages', ms: 90_000 },
+    { subject: 'helpdesk.tickets', ms: 60_000 },
+    { subject: 'helpdesk.messages', ms: 90_000 },
   ]);
   expect(await targets()).toEqual([
-    { account_id: 't', subject: 'messages', s: 90 },
-    { account_id: 't', subject: 'tickets', s: 60 },
-    { account_id: 'u', subject: 'tickets', s: 1 },
+    { account_id: 't', subject: 'helpdesk.messages', s: 90 },
+    { account_id: 't', subject: 'helpdesk.tickets', s: 60 },
+    { account_id: 'u', subject: 'helpdesk.tickets', s: 1 },
   ]);
   await keepTargets(db.pool, 't', []);
   expect(await targets()).toHaveLength(1);

@@ -374,7 +374,7 @@ test('a record without a readable id is kept under a hash, and is the same rejec
 
 test('a reject is asked for at once, then after 1, 4, 16 … minutes, at most a day, for ever; success begins anew', async () => {
   await using s = await scripted();
-  const key = { account: 'default', stream: 'tickets' };
+  const key = { account: 'default', stream: 'helpdesk.tickets' } as const;
   const reject = { recordId: 'r1', askId: 'r1', reason: 'why', payload: '{}' };
   const settle = (n: number, stored: string[], rejects = [reject]) =>
     transaction(s.pool, c => settleRejects(c, key, { stored, rejects }, { nowMs: second(n), asOfMs: second(n) }));

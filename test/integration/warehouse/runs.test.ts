@@ -1,4 +1,5 @@
 /** Who may write: tokens, locks, and how a run and its streams end. */
+
 import { describe, expect, test, vi } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import { makePool, transaction } from '../../../src/engine/database/pool.ts';
@@ -23,6 +24,7 @@ import { Fatal, FencedOff, Interrupted, isAway, Retry } from '../../../src/error
 import { hydrate } from '../../../src/sources/helpdesk/messages/detail-loop.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
+import { keyOf, keysOf } from '../../support/keys.ts';
 import { at, message, open, type Scripted, scripted, take, ticket } from '../../support/scripted.ts';
 import { wayTo } from '../../support/way.ts';
 
@@ -41,7 +43,8 @@ const states = async (s: Scripted, run: number) => {
   const { state, streams } = await readProgress(s.pool, run);
   return { state, streams: streams.map(one => `${one.stream}: ${one.state}, ${one.exit_code}`).sort() };
 };
-const claimOf = (s: Scripted, run: number, stream: string) => take(s.pool, { account: 'default', run, stream }, at(0));
+const claimOf = (s: Scripted, run: number, stream: string) =>
+  take(s.pool, { account: 'default', run, stream: keyOf(stream) }, at(0));
 
 describe('a commit under an old token fails and leaves nothing behind', () => {
   const acts: Record<string, (s: Scripted, old: Awaited<ReturnType<Scripted['claim']>>) => Promise<unknown>> = {
@@ -99,7 +102,7 @@ test('the same page under a good token writes all of it', async () => {
 test('whoever takes a stream up raises its token, until the stream is over', async () => {
   await using s = await scripted();
   const run = await open(s.pool, ['tickets', 'users'], at(0));
-  const key = { account: 'default', run, stream: 'tickets' };
+  const key = { account: 'default', run, stream: 'helpdesk.tickets' } as const;
   const me = { worker: 0, job: 'job' };
   const claim = (token: number) => ({ ...key, kind: 'sync', again: false, token });
   expect(await takeUp(s.pool, key, me, () => at(1))).toEqual({ taken: claim(1) });
@@ -110,7 +113,7 @@ test('whoever takes a stream up raises its token, until the stream is over', asy
   ]);
   await finish(s.pool, { ...key, kind: 'sync', again: false, token: 2 }, at(3), { credits: 4 });
   expect(await takeUp(s.pool, key, me, () => at(4))).toEqual({ over: true });
-  expect(await takeUp(s.pool, { ...key, stream: 'customers' }, me, () => at(4))).toEqual({ over: true });
+  expect(await takeUp(s.pool, { ...key, stream: 'helpdesk.customers' }, me, () => at(4))).toEqual({ over: true });
   expect(await takeUp(s.pool, { ...key, run: run + 1 }, me, () => at(4))).toEqual({ over: true });
 });
 
@@ -249,7 +252,7 @@ test('whoever leaves a run ends what is left of it, and nothing that is over', a
 test('a sync takes over what an interrupted one has just completed, and nothing that only a clock calls young', async () => {
   await using s = await scripted();
   const carry = { carryMs: 60_000, lookbackMs: 120_000 };
-  const sync = { account: 'default', streams: ['users', 'customers', 'tickets'], opener: 0 };
+  const sync = { account: 'default', streams: keysOf(['users', 'customers', 'tickets']), opener: 0 };
   const carried = async (finishedAt: Date, coveredTo: Record<string, Date>, now: Date) => {
     await s.rows(`update sync.coverage set covered = '{}'`);
     for (const [stream, to] of Object.entries(coveredTo))
@@ -438,7 +441,7 @@ describe('who is alive', () => {
 });
 
 describe('who takes up what', () => {
-  const work = (run: number, stream = 'tickets') => ({ account: 'default', run, stream });
+  const work = (run: number, stream = 'tickets') => ({ account: 'default', run, stream: keyOf(stream) });
   const up = async (s: Scripted, run: number, by: Claimant, stream?: string) => {
     const got = await takeUp(s.pool, work(run, stream), by, () => at(1));
     return 'taken' in got ? got.taken.token : got;
@@ -532,10 +535,10 @@ describe('who takes up what', () => {
     expect(await up(s, run, by('a'))).toBe(1);
     expect(await up(s, run, by('b'))).toEqual(held);
     expect(await up(s, second, by('b'))).toEqual({ busy: run });
-    expect(await looks(unseen, 'a')).toEqual([`run-${second}-tickets-0`]);
-    expect(await looks(other.id)).toEqual([`run-${run}-tickets-1`, `run-${second}-tickets-0`]);
+    expect(await looks(unseen, 'a')).toEqual([`run-${second}-helpdesk.tickets-0`]);
+    expect(await looks(other.id)).toEqual([`run-${run}-helpdesk.tickets-1`, `run-${second}-helpdesk.tickets-0`]);
     // What it no longer works on it gives back.
-    expect(await looks(unseen)).toEqual([`run-${run}-tickets-1`, `run-${second}-tickets-0`]);
+    expect(await looks(unseen)).toEqual([`run-${run}-helpdesk.tickets-1`, `run-${second}-helpdesk.tickets-0`]);
     expect(await up(s, run, by('a'))).toBe(2);
     expect(await up(s, run, { worker: other.id, job: 'c' })).toBe(3);
   });
@@ -567,15 +570,15 @@ describe('who takes up what', () => {
     const holds = async (worker: number) =>
       (await heldBy(s.pool, worker)).toSorted((a, b) => a.job.localeCompare(b.job));
     expect(await holds(one.id)).toEqual([
-      { run, stream: 'tickets', token: 1, job: 'a' },
-      { run, stream: 'users', token: 1, job: 'b' },
+      { run, stream: 'helpdesk.tickets', token: 1, job: 'a' },
+      { run, stream: 'helpdesk.users', token: 1, job: 'b' },
     ]);
     expect(await holds(0)).toEqual([]);
-    await release(s.pool, { run, stream: 'tickets', token: 0 }, 9);
+    await release(s.pool, { run, stream: 'helpdesk.tickets', token: 0 }, 9);
     expect(await holds(one.id)).toHaveLength(2);
-    await release(s.pool, { run, stream: 'tickets', token: 1 }, 3);
-    await release(s.pool, { run, stream: 'tickets', token: 1 }, 3);
-    expect(await holds(one.id)).toEqual([{ run, stream: 'users', token: 1, job: 'b' }]);
+    await release(s.pool, { run, stream: 'helpdesk.tickets', token: 1 }, 3);
+    await release(s.pool, { run, stream: 'helpdesk.tickets', token: 1 }, 3);
+    expect(await holds(one.id)).toEqual([{ run, stream: 'helpdesk.users', token: 1, job: 'b' }]);
     expect(
       await s.rows(
         'select state, token, worker, job, credits, finished_at from sync.stored_run_streams where stream = $1',
@@ -628,8 +631,11 @@ describe('runs whose processes died', () => {
     const opener = await present(s, { works: false });
     const worker = await present(s, { works: false });
     const id = await open(s.pool, ['tickets', 'users'], at(0), { opener: opener.id });
-    await takeUp(s.pool, { account: 'default', run: id, stream: 'tickets' }, { worker: worker.id, job: 'a' }, () =>
-      at(1),
+    await takeUp(
+      s.pool,
+      { account: 'default', run: id, stream: 'helpdesk.tickets' },
+      { worker: worker.id, job: 'a' },
+      () => at(1),
     );
     const now = (run: string, tickets: string) => [
       { id, run, stream: 'tickets', state: tickets },
@@ -654,7 +660,7 @@ describe('runs whose processes died', () => {
     await using one = await present(s);
     const begin = async (more: Parameters<typeof open>[3], worker: number, account = 'default') => {
       const run = await open(s.pool, ['tickets', 'users'], at(0), { account, ...more });
-      await takeUp(s.pool, { account, run, stream: 'users' }, { worker, job: `job ${run}` }, () => at(1));
+      await takeUp(s.pool, { account, run, stream: 'helpdesk.users' }, { worker, job: `job ${run}` }, () => at(1));
       return run;
     };
     await s.rows(`insert into sync.accounts (account_id, source) values ('other', '') on conflict do nothing`);
@@ -713,7 +719,7 @@ test('a database that answers, and takes no page, is asked less and less often: 
   const full = Object.assign(new Error('could not extend file'), { code: '53100' });
   await runStream(
     s.ctx,
-    { account: 'default', run, stream: 'tickets' },
+    { account: 'default', run, stream: 'helpdesk.tickets' },
     {
       read: async () => {
         pauses.push((s.ctx.clock.now() - begun) / 1000);

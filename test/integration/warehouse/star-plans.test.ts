@@ -23,8 +23,8 @@ beforeAll(async () => {
   await client.query('set session_replication_role = replica');
   await client.query(`
     insert into sync.accounts (account_id) values ('default'), ('other');
-    insert into sync.coverage (account_id, stream, list, covered)
-      select 'default', s, 'default', tstzmultirange(tstzrange('1970-01-01', '2026-06-01')) from unnest(array['users', 'customers', 'tickets']) s;
+    insert into sync.coverage (account_id, source, stream, list, covered)
+      select 'default', 'helpdesk', s, 'default', tstzmultirange(tstzrange('1970-01-01', '2026-06-01')) from unnest(array['users', 'customers', 'tickets']) s;
     create temp table world as
       select n, 't' || n as id, 'c' || n / 3 as customer_id, timestamptz '2026-05-31' - n * interval '1 hour' as at from generate_series(1, ${tickets}) n;
     insert into helpdesk.tickets (account_id, id, number, customer_id, user_id, inbox_id, label_ids, state, type, spam, trash, created_at, updated_at,

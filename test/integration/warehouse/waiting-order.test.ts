@@ -13,7 +13,7 @@ test('of what has just changed the oldest comes first, and then the newest of wh
   await s.sync('tickets');
   const when = { ripeMs: second(300), futureMs: farFuture, startedMs: second(300), namesMs: 0 };
   const next = async (limit: number) =>
-    (await nextWaiting(s.pool, { account: 'default', stream: 'messages' }, when, limit)).map(({ id }) => id);
+    (await nextWaiting(s.pool, { account: 'default', stream: 'helpdesk.messages' }, when, limit)).map(({ id }) => id);
   const order = ['at 211', 'at 250', 'at 300', 'at 205', 'at 200', 'at 100'];
   for (const limit of [1, 2, 4, 9]) expect(await next(limit)).toEqual(order.slice(0, limit));
 });
@@ -44,7 +44,7 @@ test('what was active lately comes first, then what is open or held, then the re
     'old',
   ];
   const when = { ripeMs: second(10), futureMs: farFuture, startedMs: second(10), namesMs: 0 };
-  const key = { account: 'default', stream: 'messages' };
+  const key = { account: 'default', stream: 'helpdesk.messages' } as const;
   const next = async (limit: number, scope = {}) =>
     (await nextWaiting(s.pool, key, when, limit, scope)).map(({ id }) => id);
   for (const limit of [1, 4, 7, 100]) expect(await next(limit)).toEqual(order.slice(0, limit));

@@ -6,6 +6,7 @@
 
 import { dueRejects } from '../../../engine/commit/rejects.ts';
 import { readPosition } from '../../../engine/coverage/coverage.ts';
+import type { StreamKey } from '../../../engine/database/stream-key.ts';
 import {
   cameBefore,
   countAgain,
@@ -43,7 +44,7 @@ const namesMs = 7 * 24 * 3_600_000;
 /** So many tickets that wait are looked at for the names that will come with them. */
 const mostNamed = 2000;
 
-const keyOf = ({ ctx }: Planning, stream: string) => ({ account: ctx.account, stream });
+const keyOf = ({ ctx }: Planning, stream: StreamKey) => ({ account: ctx.account, stream });
 
 /** Asks the source, in the lane of somebody who waits. */
 export async function inquire<T extends Row>(
@@ -81,14 +82,14 @@ export interface Brought {
 export async function partsOfSync(planning: Planning, names: readonly string[]): Promise<Part[]> {
   const parts: Part[] = [];
   let brought: Brought = { records: [], many: 0, fresh: 0 };
-  if (names.includes('users')) parts.push(await topOfUsers(planning));
-  if (names.includes('customers')) parts.push(await topOfCustomers(planning));
-  if (names.includes('tickets')) {
+  if (names.includes('helpdesk.users')) parts.push(await topOfUsers(planning));
+  if (names.includes('helpdesk.customers')) parts.push(await topOfCustomers(planning));
+  if (names.includes('helpdesk.tickets')) {
     const read = await topOfTickets(planning);
     brought = read.brought;
     parts.push(read.part);
   }
-  if (names.includes('messages')) parts.push(await partOfMessages(planning, brought, {}));
+  if (names.includes('helpdesk.messages')) parts.push(await partOfMessages(planning, brought, {}));
   return parts;
 }
 
@@ -110,7 +111,7 @@ async function topOfUsers(planning: Planning): Promise<Part> {
 }
 
 /** What came since can be read for a credit, unless it is more than a page: counting it would cost two. */
-async function came(planning: Planning, stream: string, fromMs: Ms): Promise<number> {
+async function came(planning: Planning, stream: StreamKey, fromMs: Ms): Promise<number> {
   const { ctx, nowMs } = planning;
   const { perMs } = await cameBefore(ctx.pg, keyOf(planning, stream), fromMs);
   return Math.round(perMs * Math.max(0, nowMs - fromMs));
@@ -119,9 +120,14 @@ async function came(planning: Planning, stream: string, fromMs: Ms): Promise<num
 async function topOfCustomers(planning: Planning): Promise<Part> {
   const { ctx, nowMs, desk, assumed, counts } = planning;
   const { customers } = desk;
-  const { fromMs, firstLoad, walk } = await readPosition(ctx.pg, keyOf(planning, 'customers'), 'default', true);
+  const { fromMs, firstLoad, walk } = await readPosition(
+    ctx.pg,
+    keyOf(planning, 'helpdesk.customers'),
+    'default',
+    true,
+  );
   const since = Math.max(0, (walk?.since ?? fromMs) - secondMs);
-  let many = await came(planning, 'customers', fromMs);
+  let many = await came(planning, 'helpdesk.customers', fromMs);
   if (firstLoad || walk || many > customers.paging.perPage / 2) {
     if (counts) {
       const ask = { since, page: 1, perPage: 0, count: true };
@@ -142,7 +148,7 @@ async function topOfCustomers(planning: Planning): Promise<Part> {
 /** Rejects that are due are asked for by id. */
 async function again(planning: Planning, stream: ListStream<Row>): Promise<Asked[]> {
   if (stream.get === undefined) return [];
-  const due = await dueRejects(planning.ctx.pg, keyOf(planning, stream.name), new Date(planning.nowMs));
+  const due = await dueRejects(planning.ctx.pg, keyOf(planning, stream.key), new Date(planning.nowMs));
   return due.map(id => ({ cost: stream.get!(id).cost, lane: 'fresh' as const, many: 1 }));
 }
 
@@ -154,7 +160,11 @@ async function topOfTickets(planning: Planning): Promise<{ part: Part; brought: 
   const asked: Asked[] = [];
   const shown = new Set<string>();
   for (const [place, { name, shows }] of tickets.lists.entries()) {
-    const { fromMs, redundant, firstLoad, walk } = await readPosition(ctx.pg, keyOf(planning, 'tickets'), name);
+    const { fromMs, redundant, firstLoad, walk } = await readPosition(
+      ctx.pg,
+      keyOf(planning, 'helpdesk.tickets'),
+      name,
+    );
     if (redundant || shown.has(name)) continue;
     const top = await topOf(planning, name, { fromMs, firstLoad, isFirst: place === 0, shows });
     for (const other of tickets.lists)
@@ -199,7 +209,7 @@ async function topOf(
   const since = Math.max(0, fromMs - secondMs);
   if (!counts || (!isFirst && !firstLoad)) {
     if (firstLoad && isFirst) planning.unknown = true;
-    const many = isFirst ? await came(planning, 'tickets', fromMs) : 0;
+    const many = isFirst ? await came(planning, 'helpdesk.tickets', fromMs) : 0;
     assumed.add(isFirst ? `tickets change as they did in the week before: ${many}` : `nothing new in the ${list} list`);
     return { times: evenly(many, since, nowMs), records: [], wanted: many };
   }
@@ -243,12 +253,12 @@ export async function partsOfBackfill(planning: Planning, names: readonly string
   const parts: Part[] = [];
   let missing = 0;
   for (const name of ['users', 'customers', 'tickets'] as const) {
-    if (!names.includes(name)) continue;
+    if (!names.includes(planning.desk[name].key)) continue;
     const read = await holesOfStream(planning, planning.desk[name], range);
     parts.push(read.part);
     if (name === 'tickets') missing = read.missing;
   }
-  if (!names.includes('messages')) return parts;
+  if (!names.includes('helpdesk.messages')) return parts;
   const scope = { fromMs: range.since?.getTime(), toMs: range.until?.getTime() };
   const more = range.again ? await countAgain(planning.ctx.pg, planning.ctx.account, range) : 0;
   const brought = { records: [], many: missing + more, fresh: 0 };
@@ -266,7 +276,7 @@ async function holesOfStream(
   let missing = 0;
   const when = { fromTheBeginning: stream.fromTheBeginning === true, now: new Date(nowMs) };
   for (const [place, { name: list }] of stream.lists.entries()) {
-    const holes = await holesIn(ctx.pg, keyOf(planning, stream.name), list, range, when);
+    const holes = await holesIn(ctx.pg, keyOf(planning, stream.key), list, range, when);
     if (holes.length === 0) continue;
     const lacking = place === 0 ? await lackingIn(planning, stream, list, { holes, range }) : 0;
     missing += lacking;
@@ -305,7 +315,7 @@ async function lackingIn(
   { holes, range }: { holes: readonly { from: Ms; to: Ms }[]; range: Range },
 ): Promise<number> {
   const { ctx, assumed, counts } = planning;
-  if (stream.name === 'users') return 0;
+  if (stream.key === 'helpdesk.users') return 0;
   if (range.again) {
     assumed.add('nothing lacks in what has been read');
     return 0;
@@ -321,10 +331,10 @@ async function lackingIn(
     ask,
     what: `${stream.name} since ${new Date(since).toISOString()}`,
   });
-  const { fromMs } = await readPosition(ctx.pg, keyOf(planning, stream.name), list, stream.fromTheBeginning);
-  if (stream.name === 'customers') {
+  const { fromMs } = await readPosition(ctx.pg, keyOf(planning, stream.key), list, stream.fromTheBeginning);
+  if (stream.key === 'helpdesk.customers') {
     const ours = await countLive(ctx.pg, ctx.account, 'customers');
-    return Math.max(0, total - ours - (await came(planning, 'customers', fromMs)));
+    return Math.max(0, total - ours - (await came(planning, 'helpdesk.customers', fromMs)));
   }
   const ours = await timesOfOurs(ctx.pg, ctx.account, list, { by: 'updated_at', sinceMs: since });
   const top = await topOf(planning, list, { fromMs, firstLoad: false, isFirst: true });
@@ -337,7 +347,7 @@ async function lackingIn(
 async function partOfMessages(planning: Planning, brought: Brought, scope: Scope): Promise<Part> {
   const { ctx, nowMs, desk, assumed } = planning;
   const { messages } = desk;
-  const key = keyOf(planning, 'messages');
+  const key = keyOf(planning, 'helpdesk.messages');
   const before = nowMs - namesMs;
   const when = { ripeMs: farFuture, futureMs: nowMs + helpdeskOf(ctx).lookbackMs, startedMs: nowMs, namesMs: before };
   const some = await nextWaiting(ctx.pg, key, when, mostNamed, scope);

@@ -20,13 +20,21 @@ const batchSize = 100;
 const lane = 'sweep';
 
 const wantedSince = async ({ ctx }: Planning): Promise<Ms> =>
-  (await scopeOf(ctx.pg, { account: ctx.account, stream: 'tickets', run: 0, token: 0, kind: 'sweep', again: false }))
-    .sinceMs;
+  (
+    await scopeOf(ctx.pg, {
+      account: ctx.account,
+      stream: 'helpdesk.tickets',
+      run: 0,
+      token: 0,
+      kind: 'sweep',
+      again: false,
+    })
+  ).sinceMs;
 
 async function listsOf({ ctx, desk: { tickets } }: Planning): Promise<string[]> {
   const names: string[] = [];
   for (const { name } of tickets.lists)
-    if (!(await isRedundant(ctx.pg, { account: ctx.account, stream: 'tickets' }, name))) names.push(name);
+    if (!(await isRedundant(ctx.pg, { account: ctx.account, stream: 'helpdesk.tickets' }, name))) names.push(name);
   return names;
 }
 
@@ -57,9 +65,9 @@ const times = (many: number, cost: number): Asked => ({ many, cost, lane });
 
 export async function partsOfSweep(planning: Planning, names: readonly string[]): Promise<Part[]> {
   const parts: Part[] = [];
-  if (names.includes('customers'))
+  if (names.includes('helpdesk.customers'))
     parts.push(await sweepPart(planning, planning.desk.customers, await whole(planning, planning.desk.customers)));
-  if (!names.includes('tickets')) return parts;
+  if (!names.includes('helpdesk.tickets')) return parts;
   const sinceMs = await wantedSince(planning);
   const asked: Asked[] = [];
   for (const list of await listsOf(planning)) asked.push(...(await byCreation(planning, list, sinceMs)).asked);
@@ -69,7 +77,7 @@ export async function partsOfSweep(planning: Planning, names: readonly string[])
 /** Who is lacking at the source is asked for: a hundred at once, then each; what was there a moment ago twice. */
 async function sweepPart(planning: Planning, stream: ListStream<Row>, reading: readonly Asked[]): Promise<Part> {
   const { ctx, nowMs } = planning;
-  const key = { account: ctx.account, stream: stream.name };
+  const key = { account: ctx.account, stream: stream.key };
   const known = await toBeAsked(ctx.pg, key, { now: new Date(nowMs), ageMs: ctx.sweep.ageMs });
   const lacking = await lackingThere(planning, stream, known.live);
   const suspects = known.suspects + lacking;
@@ -87,7 +95,7 @@ async function sweepPart(planning: Planning, stream: ListStream<Row>, reading: r
 /** So many of ours the source counts no more. */
 async function lackingThere(planning: Planning, stream: ListStream<Row>, live: number): Promise<number> {
   const { ctx, nowMs, counts: mayCount, assumed } = planning;
-  const isTickets = stream.name === 'tickets';
+  const isTickets = stream.key === 'helpdesk.tickets';
   if (!mayCount || (isTickets && (await wantedSince(planning)) > 0)) {
     assumed.add(
       `nothing lacks at the source that is here (${stream.name}); each deletion costs one or two credits more`,
@@ -100,10 +108,10 @@ async function lackingThere(planning: Planning, stream: ListStream<Row>, live: n
     if (total === undefined) return 0;
     theirs += total;
   }
-  const throughMs = (await completeThrough(ctx.pg, ctx.account, stream.name)) ?? nowMs;
+  const throughMs = (await completeThrough(ctx.pg, ctx.account, stream.key)) ?? nowMs;
   const { perMs } = await cameBefore(
     ctx.pg,
-    { account: ctx.account, stream: isTickets ? 'created' : 'customers' },
+    { account: ctx.account, stream: isTickets ? 'helpdesk.created' : 'helpdesk.customers' },
     throughMs,
   );
   return Math.max(0, live + Math.round(perMs * Math.max(0, nowMs - throughMs)) - theirs);

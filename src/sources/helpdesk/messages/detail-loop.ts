@@ -277,7 +277,7 @@ async function ask(
  */
 async function noteGone(ctx: Context, claim: Claim, id: string, { message, asOf }: Gone): Promise<void> {
   const gone = Number.isFinite(asOf);
-  const ticket = { account: claim.account, stream: 'tickets' };
+  const ticket = { account: claim.account, stream: 'helpdesk.tickets' } as const;
   const believed = gone && (await saidGone(ctx.pg, claim, id)) && (await wasThere(ctx, ticket, id, asOf));
   if (believed) await bury(ctx, claim, id, asOf);
   else await noteFailure(ctx, claim, { askId: id, reason: message, gone });
@@ -358,7 +358,7 @@ function moreFor(due: Waiting['due']): Name<Row>['embed'][] {
 
 /** Whether messages wait, or a reject of theirs is due again. */
 export async function messagesAreDue(ctx: Context): Promise<boolean> {
-  const key = { account: ctx.account, stream: 'messages' };
+  const key = { account: ctx.account, stream: 'helpdesk.messages' } as const;
   const { send, lookbackMs } = helpdeskOf(ctx);
   const nowMs = ctx.clock.now();
   const sourceMs = send.sourceNow() ?? nowMs;

@@ -4,7 +4,7 @@
  */
 
 import { apart, bigint, boolean, buildMerge, derived, elements, text, time } from '../../../engine/commit/merge.ts';
-import type { Derived, DetailStream } from '../../source.ts';
+import { type Derived, type DetailStream, identify } from '../../source.ts';
 import { getTicketInDetail } from '../endpoints.ts';
 import { known, type Message, message, name, type TicketInDetail, timeOf } from '../records.ts';
 import { tickets } from '../tickets.ts';
@@ -15,8 +15,7 @@ const ticket = '(select $1::jsonb as ticket offset 0) s';
 
 export const messages: DetailStream<TicketInDetail, Message> = {
   kind: 'detail',
-  name: 'messages',
-  source: 'helpdesk',
+  ...identify('helpdesk', 'messages'),
   schedule: [],
   of: tickets,
   request: getTicketInDetail,

@@ -52,7 +52,7 @@ const bounds = ({ fromMs, toMs }: Scope) => [
 
 const notFailing = `not exists (
       select from sync.rejects r
-      where r.account_id = t.account_id and r.stream = $4 and r.ask_id = t.id and r.cleared_at is null
+      where r.account_id = t.account_id and r.stream_key = $4 and r.ask_id = t.id and r.cleared_at is null
         and r.next_try_at >= $5 and t._synced_at <= r.last_seen_at
       offset 0)`;
 
@@ -305,7 +305,7 @@ export async function claimMessages(
   if (rows.length === 0) ({ rows } = await claim());
   const [claimed] = rows;
   if (claimed?.arrived && sourceMs !== undefined)
-    await noteAges(client, { account, stream: 'messages' }, [ticket.updatedMs], sourceMs);
+    await noteAges(client, { account, stream: 'helpdesk.messages' }, [ticket.updatedMs], sourceMs);
   return claimed && { first: claimed.first };
 }
 
@@ -319,7 +319,10 @@ export async function lockMessages(client: Client, account: string, id: string):
 }
 
 /** By when it was created, where that is known. */
-const createdBy: Record<string, string> = { tickets: 'created_at', customers: '_created_before' };
+const createdBy: Record<string, string> = {
+  'helpdesk.tickets': 'created_at',
+  'helpdesk.customers': '_created_before',
+};
 
 /** Whether the record was there at this time: it was created by then, or shown. Where no row says so, it was not. */
 export async function isOlder(
@@ -330,7 +333,7 @@ export async function isOlder(
 ): Promise<boolean> {
   const { rows } = await db.query<{ older: boolean }>(
     `select exists (
-       select from helpdesk.${stream}
+       select from ${stream}
        where account_id = $1 and id = $2 and least(${createdBy[stream] ?? '_observed_at'}, _observed_at) <= $3) as older`,
     [account, id, new Date(ms)],
   );

@@ -7,6 +7,7 @@ import { cleanJson, cleanText } from '../../../engine/commit/clean-json.ts';
 import { add, type Batch, keepBooks, noCounts, withCare, writeBatch } from '../../../engine/commit/commit.ts';
 import { type Reject, settleRejects } from '../../../engine/commit/rejects.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
+import { streamKey } from '../../../engine/database/stream-key.ts';
 import { examineGone, keepPlace, options } from '../../../engine/deletions/confirm-deletion.ts';
 import { behindMs } from '../../../engine/deletions/lag.ts';
 import { check, type Reply, trueByOf } from '../../../engine/http/request.ts';
@@ -52,7 +53,7 @@ export interface Compared {
 
 interface Given {
   /** tickets, customers or users. */
-  readonly stream: Pick<ListStream<Row>, 'name' | 'merge'>;
+  readonly stream: Pick<ListStream<Row>, 'name' | 'key' | 'merge'>;
   readonly reply: Reply<Row>;
   readonly batch: Batch;
   /** By our clock. */
@@ -71,17 +72,17 @@ export async function examineRecords(look: Look, given: Given): Promise<Examined
   const { ctx, claim } = look;
   const { stream, reply, batch, askedMs, updated } = given;
   const asOfMs = reply.asOf;
-  const key = { account: claim.account, stream: stream.name };
+  const key = { account: claim.account, stream: stream.key };
   const times = new Map(reply.records.map(record => [record.id, updated?.(record)]));
   const subject: Subject = {
-    stream: stream.name,
+    stream: stream.key,
     takeCredits: () => helpdeskOf(ctx).send.takeCredits(),
     standing: (client, ids, lock) => standingOf(client, key, ids, { askedMs, asOfMs, lock }),
     judge: (client, ids, standing) =>
       judge(client, claim, given, { ids, standing, times, behindMs: asOfMs - behindMs(helpdeskOf(ctx)) }),
     kind: (found, id, ours) => {
       const versions = updated && { ours: ours?.updatedMs ?? null, theirs: times.get(id)! };
-      return kindOf(stream.name, batch.merge, found, versions && { versions });
+      return kindOf(stream.key, batch.merge, found, versions && { versions });
     },
   };
   return examine(look, {
@@ -125,7 +126,7 @@ async function judge(
     )
       verdicts.set(id, 'unjudged');
     else if (updated) verdicts.set(id, !known.has(id) && isLate(ours, time, remains.has(id)) ? 'behind' : 'differs');
-    else if (ours || stream.name !== 'customers') verdicts.set(id, 'differs');
+    else if (ours || stream.key !== 'helpdesk.customers') verdicts.set(id, 'differs');
     else verdicts.set(id, newcomers === undefined ? 'undecided' : newcomers.has(id) ? 'behind' : 'differs');
   }
   return verdicts;
@@ -177,7 +178,7 @@ export async function examineTicket(
     const { unread, late } = await examineRecords(look, given);
     if (unread + late.length > 0) return false;
   }
-  const key = { account: claim.account, stream: 'tickets' };
+  const key = { account: claim.account, stream: 'helpdesk.tickets' } as const;
   const ours = (await standingOf(ctx.pg, key, [id], { askedMs, asOfMs: reply.asOf, lock: false })).get(id);
   if (ours && !ours.buried && ours.hasMessages && ours.updatedMs === updated(record))
     return examineMessages(look, messages, reply, record, { askedMs, more });
@@ -200,7 +201,7 @@ async function examineMessages(
   const { batch, members, unreadable } = await detailBatch(stream, record, reply.text);
   const notes = new Set(members.filter(member => (member as { type?: unknown }).type === 'note').map(({ id }) => id));
   return withCare(ctx.pg, async (client, care) => {
-    const key = { account: claim.account, stream: 'tickets' };
+    const key = { account: claim.account, stream: 'helpdesk.tickets' } as const;
     const ours = (await standingOf(client, key, [record.id], { askedMs, asOfMs: at.asOfMs, lock: true })).get(
       record.id,
     );
@@ -209,7 +210,7 @@ async function examineMessages(
     const judged = isSame && unreadable.length === 0 && refused === 0;
     const counts = noCounts();
     const rejects: Reject[] = [];
-    const ofMessages = { account: claim.account, stream: stream.name };
+    const ofMessages = { account: claim.account, stream: stream.key };
     const aside = await setAside(client, ofMessages, [...new Set(all.map(({ id }) => id))]);
     if (judged && all.length > 0 && repair) {
       const written = await writeBatch(client, claim, byForce(batch), at, care);
@@ -225,10 +226,10 @@ async function examineMessages(
         await claimMessages(client, claim, claimed, at.nowMs);
       }
       const finding: Finding = {
-        stream: stream.name,
+        stream: stream.key,
         record: record.id,
         differences: found.length > 0 ? differencesOf(batch.merge, found) : null,
-        kind: found.length > 0 ? kindOf(stream.name, batch.merge, found, { isNote: id => notes.has(id) }) : null,
+        kind: found.length > 0 ? kindOf(stream.key, batch.merge, found, { isNote: id => notes.has(id) }) : null,
         oursAsOf: ours.observedAt,
         repaired: found.length > 0 && repair && rejects.length === 0,
       };
@@ -285,7 +286,7 @@ async function examineNames(
         await nameThem(client, claim.account, name.upsert, { text, asked, at });
       }
       const findings = differing.map(({ id, differences }) => ({
-        stream: table,
+        stream: streamKey('helpdesk', table),
         record: id,
         differences,
         kind: 'row' in differences ? 'came back' : 'name' in differences ? 'renamed' : 'edited',
@@ -315,7 +316,7 @@ export async function examineNamesOfNothing({ ctx, claim, repair, random }: Look
           made.map(({ id }) => id),
         );
       const findings = made.map(({ id, observedAt }) => ({
-        stream: table,
+        stream: streamKey('helpdesk', table),
         record: id,
         differences: { row: ['there', null] as const },
         kind: 'only here',

@@ -8,6 +8,7 @@ import { keepBooks, noCounts } from '../../../engine/commit/commit.ts';
 import type { Context } from '../../../engine/context.ts';
 import { isRedundant } from '../../../engine/coverage/coverage.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
+import { nameOfKey, type StreamKey, streamKey } from '../../../engine/database/stream-key.ts';
 import { examineGone, keepPlace, noteGone, options } from '../../../engine/deletions/confirm-deletion.ts';
 import { scopeOf } from '../../../engine/deletions/swept-ranges.ts';
 import { totalOf } from '../../../engine/forecast/imagined-reading.ts';
@@ -66,7 +67,7 @@ const batchSize = 100;
 
 export async function verifyStream(ctx: Context, claim: Claim, compared: Compared): Promise<Outcome> {
   const { sample, repair } = await askedOf(ctx.pg, claim.run);
-  const name = claim.stream as keyof Compared;
+  const name = nameOfKey(claim.stream) as keyof Compared;
   const table = name === 'messages' ? 'tickets' : name;
   const live = await countLive(ctx.pg, claim.account, table);
   const expected = Math.min(sample ?? live, live);
@@ -90,7 +91,7 @@ export async function verifyStream(ctx: Context, claim: Claim, compared: Compare
   if (sample === null && (name === 'customers' || name === 'messages')) await verifyHanging(verifying, name);
   const { holes } = verifying;
   const unread = verifying.unread + verifying.late.size;
-  const unjudged = await unjudgedOf(ctx, claim, stream.name);
+  const unjudged = await unjudgedOf(ctx, claim, stream.key);
   const missing = [...holes, ...unjudged, ...(unread > 0 ? [`${count(unread, 'record')} could not be compared`] : [])];
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
 }
@@ -103,10 +104,11 @@ async function note(verifying: Verifying, { unread, late }: Examined): Promise<v
 }
 
 /** What lies in a range that has not been read is not said to be here, so that nothing of it can be missing. */
-async function unjudgedOf(ctx: Context, { account }: Claim, stream: string): Promise<string[]> {
+async function unjudgedOf(ctx: Context, { account }: Claim, stream: StreamKey): Promise<string[]> {
   const { holes, from } = await holesOf(ctx.pg, account, stream);
   if (holes === 0) return [];
-  const what = stream === 'tickets' ? 'what changed in them was not judged' : 'what was created since was not judged';
+  const what =
+    stream === 'helpdesk.tickets' ? 'what changed in them was not judged' : 'what was created since was not judged';
   return [
     `${count(holes, 'range has', 'ranges have')} not been read, the first from ${from!.toISOString()}: ${what}, nor counted what was created since`,
   ];
@@ -127,9 +129,9 @@ async function listsOf(ctx: Context, claim: Claim, stream: ListStream<Row>): Pro
  */
 async function countList({ look: { ctx, claim }, stream }: Verifying, list: string): Promise<void> {
   const none = { list, ours: null, theirs_least: null, theirs_most: null };
-  const isTickets = stream.name === 'tickets';
+  const isTickets = stream.key === 'helpdesk.tickets';
   // The second of that time itself may be complete in part.
-  const through = floorSecond((await completeThrough(ctx.pg, claim.account, stream.name)) ?? 0) - secondMs;
+  const through = floorSecond((await completeThrough(ctx.pg, claim.account, stream.key)) ?? 0) - secondMs;
   const { sinceMs } = await sinceOf(ctx, claim);
   if (isTickets && sinceMs > 0) return noteCounts(ctx.pg, claim, none);
   const count = (since?: Ms) => totalOf(ctx, laneOf(claim), stream, list, since);
@@ -148,7 +150,7 @@ async function countList({ look: { ctx, claim }, stream }: Verifying, list: stri
   await noteCounts(ctx.pg, claim, { list, ours: ours.before, theirs_least: least - ours.within, theirs_most: most });
 }
 
-const sinceOf = (ctx: Context, claim: Claim) => scopeOf(ctx.pg, { ...claim, stream: 'tickets' });
+const sinceOf = (ctx: Context, claim: Claim) => scopeOf(ctx.pg, { ...claim, stream: 'helpdesk.tickets' });
 
 // --- by creation -------------------------------------------------------------------------------------------------------
 
@@ -217,7 +219,7 @@ async function examineById(
   const askedMs = ctx.clock.now();
   try {
     const reply = await helpdeskOf(ctx).send(stream.get!(id), options(look));
-    const updated = stream.name === 'tickets' ? (record: Row) => stream.orderedBy(record) : undefined;
+    const updated = stream.key === 'helpdesk.tickets' ? (record: Row) => stream.orderedBy(record) : undefined;
     if (reply.records[0]?.id === id) {
       const batch = singleBatch(stream, reply);
       const { unread, late } = await examineRecords(look, { stream, reply, batch, askedMs, updated, more });
@@ -291,7 +293,7 @@ async function readWhole(
   const { look, stream, holes } = verifying;
   const { ctx, claim } = look;
   const { lookbackMs } = helpdeskOf(ctx);
-  const begunMs = (await completeThrough(ctx.pg, claim.account, stream.name)) ?? 0;
+  const begunMs = (await completeThrough(ctx.pg, claim.account, stream.key)) ?? 0;
   const reading = stream.read(0, { ...stream.paging, lookbackMs, firstLoad: true });
   const shown = new Set<string>();
   const newcomers = new Set<string>();
@@ -353,7 +355,7 @@ async function verifySample(verifying: Verifying, sample: number): Promise<void>
   for (const id of await chooseAtRandom(ctx.pg, claim, { limit, chance: ctx.random() })) {
     ctx.signal.throwIfAborted();
     const { unread } = verifying;
-    if (stream.name !== 'tickets') await examineById(verifying, id);
+    if (stream.key !== 'helpdesk.tickets') await examineById(verifying, id);
     else if (!(await examineTicket(look, compared, id, { whole: true }))) verifying.unread++;
     if (verifying.unread > unread)
       await noteUnread(ctx.pg, claim, id, helpdeskOf(ctx).send.sourceNow() ?? ctx.clock.now());
@@ -398,7 +400,7 @@ async function noteHanging(
   const at = { nowMs: ctx.clock.now(), asOfMs };
   const credits = helpdeskOf(ctx).send.takeCredits();
   await transaction(ctx.pg, async client => {
-    const key = { account: claim.account, stream: parents.name };
+    const key = { account: claim.account, stream: parents.key };
     const ours = (await standingOf(client, key, [id], { askedMs: at.nowMs, asOfMs, lock: true })).get(id);
     const isHere = ours !== undefined && !ours.buried;
     const found = isHere ? [] : await hangingOn(client, claim.account, stream, id);
@@ -412,7 +414,11 @@ async function noteHanging(
       oursAsOf: null,
       repaired: repair,
     };
-    if (found.length > 0) await writeFindings(client, claim, [{ stream, record: id, ...finding }], { ...at, random });
+    if (found.length > 0)
+      await writeFindings(client, claim, [{ stream: streamKey('helpdesk', stream), record: id, ...finding }], {
+        ...at,
+        random,
+      });
     const deleted = repair && !isHere ? await takeAway(client, claim, stream, id, at) : 0;
     const counts = { ...noCounts(), deleted, credits };
     await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
