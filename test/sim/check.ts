@@ -25,7 +25,7 @@ const looks = {
        extract(epoch from upper(seconds))::float8 * 1000)), '[]') from sync.crowds where stream = 'tickets') as crowds,
     (select coalesce(json_agg(coalesce(record_id, '')), '[]') from sync.rejects
      where stream = 'tickets' and cleared_at is null) as rejected,
-    (select coalesce(json_agg(json_build_array(s.run_id, s.stream, s.token)), '[]')
+    (select coalesce(json_agg(json_build_array(s.run_id, s.stream_key, s.token)), '[]')
      from sync.stored_run_streams s) as claims`,
   values: [],
 };
