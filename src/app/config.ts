@@ -6,11 +6,15 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { z } from 'zod';
+import type { SweepConfig } from '../engine/context.ts';
 import { UsageError } from '../errors.ts';
+import { type SourceConfig, sources } from '../sources/index.ts';
 import { type Given, type Refused, readFleetFile } from './accounts-file.ts';
-import { settings } from './settings.ts';
+import type { ValuesOf } from './setting-types.ts';
+import { type ownSettings, settings } from './settings.ts';
 
-type Name = keyof typeof settings;
+/** Without one of these an account has no source. */
+const addresses = sources.map(({ address }) => address);
 
 /** All accounts of this process, and what is set for all of them. */
 export interface Fleet {
@@ -37,20 +41,13 @@ export interface WebConfig {
   viewerToken: string | undefined;
 }
 
-export interface Config {
+/** One account. Each source adds its part. */
+export interface Config extends SourceConfig {
   /** The operator's name for the account that these settings describe. */
   account: string;
   databaseUrl: string | undefined;
   redisUrl: string | undefined;
-  /** Undefined while the help desk is not configured: only some commands need it. */
-  helpdesk: HelpdeskConfig | undefined;
-  limits: Limits;
-  sinceMs: number;
-  lookbackMs: number;
   sweep: SweepConfig;
-  audit: AuditConfig;
-  /** Undefined while the catalog is not configured. */
-  books: BooksConfig | undefined;
   schedule: Times;
   promises: Promises;
   /** Undefined: nobody is told of problems. */
@@ -70,58 +67,11 @@ export interface AlarmConfig {
   format: 'json' | 'slack';
 }
 
-export interface Limits {
-  credits: number;
-  periodMs: number;
-  requestsPerSecond: number;
-  reserve: number;
-  /** Of the help desk: the share of the credits that the sweep gets while others wait, 0 to 1. */
-  sweepShare?: number;
-}
-
-export interface SweepConfig {
-  /** What was looked at longer ago is looked at again. */
-  ageMs: number;
-  /** If a larger share of a stream's rows seems to be gone at once, a sweep stops and asks: 0 to 1. */
-  mostDeleted: number;
-}
-
-export interface AuditConfig {
-  ticketsPerHour: number;
-  /** Messages that were read longer ago are read again; undefined: never. */
-  messagesAgeMs: number | undefined;
-}
-
-export interface BooksConfig {
-  baseUrl: URL;
-  apiKey?: string;
-  accessToken?: string;
-  /** Instead of a token: what gets one. */
-  refresh?: { clientId: string; clientSecret: string; refreshToken: string; tokenUrl: URL };
-  users: string[];
-  /** The authenticated user's shelves are mirrored as well: it is wanted, and there is a token. */
-  library: boolean;
-  country?: string;
-  /** Credits are requests, and the period is a day. */
-  limits: Limits;
-  /** A shelf that shows no change is read again after so long. */
-  shelfAgeMs: number;
-  /** A volume is asked for again after so long. */
-  volumeAgeMs: number;
-  /** Volumes that an audit compares in an hour; 0: no audit. */
-  auditVolumesPerHour: number;
-}
-
 /** Cron expressions; an empty one is switched off. */
 export interface Times {
   fresh: string;
   nightly: string;
   timeZone: string;
-}
-
-export interface HelpdeskConfig {
-  baseUrl: URL;
-  token: string;
 }
 
 type Environment = Record<string, string | undefined>;
@@ -132,7 +82,7 @@ export function readConfig(folder = process.cwd(), environment: Environment = pr
 }
 
 /** An account of which nothing is set here but `values`: else holds what holds where nothing is said. */
-export function withoutSettings(account: string, values: Partial<Record<Name, string>> = {}): Config {
+export function withoutSettings(account: string, values: Readonly<Record<string, string>> = {}): Config {
   const plain = ofProcess(environmentOf(process.cwd(), process.env));
   return configOf({ ...plain, account, values: { ...plain.values, ...values } });
 }
@@ -160,7 +110,7 @@ export function readFleet(folder = process.cwd(), environment: Environment = pro
     ...Object.fromEntries(Object.entries(environment).filter(([, value]) => value)),
   };
   const file = readFleetFile(resolve(folder, SHELFDESK_CONFIG), name => variables[name]);
-  const hasPlain = plain.values.HELPDESK_BASE_URL !== undefined || plain.values.BOOKS_BASE_URL !== undefined;
+  const hasPlain = addresses.some(name => plain.values[name] !== undefined);
   const accounts: Config[] = [];
   const refused = [...file.refused];
   for (const given of hasPlain ? [plain, ...file.accounts] : file.accounts) {
@@ -220,7 +170,7 @@ function environmentOf(folder: string, environment: Environment): Given {
 }
 
 /** What no account of a file has of its own. */
-const isOfProcess = (name: string) => !('inFile' in settings[name as Name]);
+const isOfProcess = (name: string) => !('inFile' in settings[name]!);
 const ofProcess = (given: Given): Given => ({
   ...given,
   values: Object.fromEntries(Object.entries(given.values).filter(([name]) => isOfProcess(name))),
@@ -230,7 +180,7 @@ const ofProcess = (given: Given): Given => ({
 function withProcess(given: Given, plain: Given): Given {
   const own = Object.entries(given.values).map(([name, value]) => [
     name,
-    'emptyIsValue' in settings[name as Name] ? value : value || undefined,
+    'emptyIsValue' in settings[name]! ? value : value || undefined,
   ]);
   const { values } = ofProcess(plain);
   return { ...given, values: { ...values, ...Object.fromEntries(own) } };
@@ -239,41 +189,31 @@ function withProcess(given: Given, plain: Given): Given {
 const twoDefaults = ({ whereTo }: Given) =>
   new UsageError(
     "the plain variables are the account 'default' already",
-    `Unset HELPDESK_BASE_URL and BOOKS_BASE_URL, or give another name ${whereTo}.`,
+    `Unset ${addresses.join(' and ')}, or give another name ${whereTo}.`,
   );
 
 function demandSource(config: Config, { account, whereTo }: Given): void {
-  if (config.helpdesk !== undefined || config.books !== undefined) return;
+  if (sources.some(source => source.connect(config) !== undefined)) return;
   throw new UsageError(
-    `account '${account}' has neither a help desk nor a catalog`,
-    `Set HELPDESK_BASE_URL and HELPDESK_TOKEN, or BOOKS_BASE_URL, ${whereTo}.`,
+    `account '${account}' has no source`,
+    `Set ${sources.map(source => source.requires).join(', or ')}, ${whereTo}.`,
   );
 }
 
-/** Two accounts of one help desk, or of one person's catalog, would spend its budget twice. A key may be shared: its quota is split by hand. */
-function demandApart({ helpdesk, books }: Config, others: readonly Config[], { account, whereTo }: Given): void {
-  const sameDesk = others.find(
-    ({ helpdesk: other }) =>
-      helpdesk && other && helpdesk.baseUrl.href === other.baseUrl.href && helpdesk.token === other.token,
-  );
-  const secretOf = (of: BooksConfig) => of.accessToken ?? of.refresh?.refreshToken;
-  const sameLibrary = others.find(
-    ({ books: other }) =>
-      books &&
-      other &&
-      books.baseUrl.href === other.baseUrl.href &&
-      secretOf(books) !== undefined &&
-      secretOf(books) === secretOf(other),
-  );
-  const other = sameDesk ?? sameLibrary;
-  if (other === undefined) return;
-  throw new UsageError(
-    `account '${account}' has the address and the token of account '${other.account}', so that both would spend the same ${sameDesk ? 'credits' : 'quota'}`,
-    `Take one of them away, or give it a source of its own, ${whereTo}.`,
-  );
+/** Two accounts with one address and one token would spend one budget twice. A key may be shared: people split its quota. */
+function demandApart(config: Config, others: readonly Config[], { account, whereTo }: Given): void {
+  for (const source of sources) {
+    const identity = source.identityOf(config);
+    const other = identity && others.find(one => source.identityOf(one) === identity);
+    if (!other) continue;
+    throw new UsageError(
+      `account '${account}' has the address and the token of account '${other.account}', so that both would spend the same ${source.unit === 'credit' ? 'credits' : 'quota'}`,
+      `Take one of them away, or give it a source of its own, ${whereTo}.`,
+    );
+  }
 }
 
-type Values = z.infer<z.ZodObject<{ [N in Name]: (typeof settings)[N]['schema'] }>>;
+type Values = ValuesOf<typeof ownSettings> & Readonly<Record<string, unknown>>;
 
 /** What `doctor` looks at. */
 export interface SettingsLook {
@@ -314,18 +254,15 @@ function valuesOf(given: Given): Values {
 
 /** The value of each setting, its default in place of one that is wrong, and everything that is wrong. */
 function settle(given: Given): { value: Values; wrong: readonly UsageError[] } {
-  const shape = z.object(
-    Object.fromEntries(Object.entries(settings).map(([name, { schema }]) => [name, schema])) as {
-      [N in Name]: (typeof settings)[N]['schema'];
-    },
-  );
+  const shape = z.object(Object.fromEntries(Object.entries(settings).map(([name, { schema }]) => [name, schema])));
   const parsed = shape.safeParse(given.values);
-  if (parsed.success) return { value: parsed.data, wrong: contradictions(parsed.data, given) };
+  if (parsed.success) return { value: parsed.data as Values, wrong: contradictions(parsed.data as Values, given) };
   const issues = new Map<string, string>();
   for (const { path, message } of parsed.error.issues)
     if (!issues.has(String(path[0]))) issues.set(String(path[0]), message);
-  const wrong = [...issues].map(([name, message]) => wrongSetting(name as Name, message, given));
-  const value = shape.parse(Object.fromEntries(Object.entries(given.values).filter(([name]) => !issues.has(name))));
+  const wrong = [...issues].map(([name, message]) => wrongSetting(name, message, given));
+  const fine = Object.entries(given.values).filter(([name]) => !issues.has(name));
+  const value = shape.parse(Object.fromEntries(fine)) as Values;
   // What another one misses is there, if it is one of the wrong ones.
   const others = contradictions(value, given).filter(
     ({ message }) => ![...issues.keys()].some(one => message.includes(one)),
@@ -334,21 +271,8 @@ function settle(given: Given): { value: Values; wrong: readonly UsageError[] } {
 }
 
 /** Settings that are right each by itself, and not together. */
-function contradictions(value: Values, { account, whereIs, whereTo }: Given): UsageError[] {
-  const found: UsageError[] = [];
-  if (value.HELPDESK_RESERVE + 4 > value.HELPDESK_CREDITS) {
-    found.push(
-      new UsageError(
-        `HELPDESK_RESERVE (${value.HELPDESK_RESERVE}) leaves less than 4 of HELPDESK_CREDITS (${value.HELPDESK_CREDITS}), and one ticket with its messages may cost 4`,
-        `Lower HELPDESK_RESERVE${account === 'default' ? '' : ` in ${whereIs('HELPDESK_RESERVE')}`}.`,
-      ),
-    );
-  }
-  const { HELPDESK_BASE_URL: url, HELPDESK_TOKEN: token } = value;
-  if ((url === undefined) !== (token === undefined)) {
-    const missing = url === undefined ? 'HELPDESK_BASE_URL' : 'HELPDESK_TOKEN';
-    found.push(new UsageError(`${missing} is not set`, `Set ${missing} as well, ${whereTo}.`));
-  }
+function contradictions(value: Values, given: Given): UsageError[] {
+  const found = sources.flatMap(source => source.contradictions(value, given));
   if (value.SHELFDESK_WEB_TOKEN !== undefined && value.SHELFDESK_WEB_TOKEN === value.SHELFDESK_WEB_VIEWER_TOKEN) {
     found.push(
       new UsageError(
@@ -357,39 +281,19 @@ function contradictions(value: Values, { account, whereIs, whereTo }: Given): Us
       ),
     );
   }
-  try {
-    booksOf(value, whereTo);
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    found.push(error);
-  }
   return found;
 }
 
 function configOf(given: Given): Config {
   const value = valuesOf(given);
-  const { account, whereTo } = given;
-  const { HELPDESK_BASE_URL: url, HELPDESK_TOKEN: token } = value;
+  const { account } = given;
+  const parts = sources.map(source => source.configure(value, given));
   return {
+    ...(Object.assign({}, ...parts) as SourceConfig),
     account,
     databaseUrl: value.DATABASE_URL,
     redisUrl: value.REDIS_URL,
-    helpdesk: url && token ? { baseUrl: url, token } : undefined,
-    limits: {
-      credits: value.HELPDESK_CREDITS,
-      periodMs: value.HELPDESK_PERIOD_SECONDS * 1000,
-      requestsPerSecond: value.HELPDESK_REQUESTS_PER_SECOND,
-      reserve: value.HELPDESK_RESERVE,
-      sweepShare: value.SWEEP_SHARE_PERCENT / 100,
-    },
-    sinceMs: value.HELPDESK_SINCE,
-    lookbackMs: value.HELPDESK_LOOKBACK_SECONDS * 1000,
     sweep: { ageMs: value.SWEEP_AGE_DAYS * dayMs, mostDeleted: value.SWEEP_MOST_DELETED_PERCENT / 100 },
-    audit: {
-      ticketsPerHour: value.AUDIT_TICKETS_PER_HOUR,
-      messagesAgeMs: value.MESSAGES_AGE_DAYS === 0 ? undefined : value.MESSAGES_AGE_DAYS * dayMs,
-    },
-    books: booksOf(value, whereTo),
     schedule: {
       fresh: value.SCHEDULE_FRESH,
       nightly: value.SCHEDULE_NIGHTLY,
@@ -404,66 +308,8 @@ function configOf(given: Given): Config {
 const dayMs = 24 * 3_600_000;
 const hourMs = 3_600_000;
 
-/** The catalog, if it is configured. What contradicts itself is an error, what is not set at all is none. */
-function booksOf(value: Values, where: string): BooksConfig | undefined {
-  const baseUrl = value.BOOKS_BASE_URL;
-  const triple = ['BOOKS_CLIENT_ID', 'BOOKS_CLIENT_SECRET', 'BOOKS_REFRESH_TOKEN'] as const;
-  if (baseUrl === undefined) {
-    const needing = ['BOOKS_API_KEY', 'BOOKS_ACCESS_TOKEN', ...triple].find(name => value[name as Name] !== undefined);
-    const lonely = value.BOOKS_USERS.length > 0 ? 'BOOKS_USERS' : needing;
-    if (lonely === undefined) return undefined;
-    throw new UsageError(`${lonely} is set, but BOOKS_BASE_URL is not`, `Set BOOKS_BASE_URL as well, ${where}.`);
-  }
-  const missing = triple.filter(name => value[name] === undefined);
-  if (missing.length > 0 && missing.length < triple.length) {
-    const given = triple.find(name => value[name] !== undefined);
-    throw new UsageError(
-      `${given} is set, but ${missing.join(' and ')} ${missing.length > 1 ? 'are' : 'is'} not`,
-      `Set all three (${triple.join(', ')}) or none, ${where}.`,
-    );
-  }
-  const accessToken = value.BOOKS_ACCESS_TOKEN;
-  if (accessToken !== undefined && missing.length === 0) {
-    throw new UsageError(
-      'BOOKS_ACCESS_TOKEN and BOOKS_REFRESH_TOKEN are both set',
-      `Set one of them, ${where}: a token that lasts, or what gets tokens.`,
-    );
-  }
-  const library = value.BOOKS_LIBRARY === 'true' && (accessToken !== undefined || missing.length === 0);
-  if (!library && value.BOOKS_USERS.length === 0) {
-    throw new UsageError(
-      'BOOKS_BASE_URL is set, but there is nothing to mirror: no users, and no library of your own',
-      `Set BOOKS_USERS, or BOOKS_ACCESS_TOKEN or the three of a refresh token with BOOKS_LIBRARY=true, ${where}.`,
-    );
-  }
-  const refresh = {
-    clientId: value.BOOKS_CLIENT_ID!,
-    clientSecret: value.BOOKS_CLIENT_SECRET!,
-    refreshToken: value.BOOKS_REFRESH_TOKEN!,
-    tokenUrl: value.BOOKS_TOKEN_URL,
-  };
-  return {
-    baseUrl,
-    ...(value.BOOKS_API_KEY !== undefined && { apiKey: value.BOOKS_API_KEY }),
-    ...(accessToken !== undefined && { accessToken }),
-    ...(missing.length === 0 && { refresh }),
-    users: value.BOOKS_USERS,
-    library,
-    ...(value.BOOKS_COUNTRY !== undefined && { country: value.BOOKS_COUNTRY }),
-    limits: {
-      credits: value.BOOKS_REQUESTS_PER_DAY,
-      periodMs: dayMs,
-      requestsPerSecond: value.BOOKS_REQUESTS_PER_SECOND,
-      reserve: 0,
-    },
-    shelfAgeMs: value.BOOKS_SHELF_AGE_HOURS * hourMs,
-    volumeAgeMs: value.BOOKS_VOLUME_AGE_DAYS * dayMs,
-    auditVolumesPerHour: value.BOOKS_AUDIT_VOLUMES_PER_HOUR,
-  };
-}
-
-function wrongSetting(name: Name, message: string, given: Given): UsageError {
-  const setting: { says: string; secret?: boolean } = settings[name];
+function wrongSetting(name: string, message: string, given: Given): UsageError {
+  const setting = settings[name]!;
   const remedy = `Change it in ${given.whereIs(name)}. ${setting.says}`;
   if (setting.secret) return new UsageError(`${name} ${lowerFirst(message)}`, remedy);
   // Nor is what the message has of it: two references may have been mixed up.

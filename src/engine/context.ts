@@ -31,7 +31,7 @@ export interface Context {
 /** A configured source. A source adds settings of its own to this. */
 export interface OpenSource {
   readonly name: string;
-  readonly declaration: Source;
+  readonly declaration: Pick<Source, 'audit' | 'forecast' | 'label' | 'unit'>;
   readonly limits: Limits;
   /** The longest wait for quota; undefined: as long as it takes. */
   readonly longestWaitMs?: number | undefined;

@@ -2,7 +2,7 @@
  * What is left of the records of people who were erased: ids, times, states, and nothing that anybody has written. Pure; who
  * was erased, the database has said (erased.ts). A text in which nobody is erased goes through as it is, digit by digit.
  */
-import { cleanText, elementsOf, fieldsOf, objectOf } from '../engine/commit/clean-json.ts';
+import { cleanText, elementsOf, fieldsOf, objectOf } from '../engine/json-text.ts';
 
 /** Streams whose records hold people's data. */
 export type Personal = 'helpdesk.customers' | 'helpdesk.tickets' | 'helpdesk.messages';

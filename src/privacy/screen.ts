@@ -3,7 +3,7 @@
  * until it ends. Where nobody was erased in the account the merge finds so itself (commit.ts); else what the page holds is looked up.
  */
 import type pg from 'pg';
-import { cleanText } from '../engine/commit/clean-json.ts';
+import { cleanText } from '../engine/json-text.ts';
 import type { Ms } from '../engine/reading/reading.ts';
 import {
   type Clues,

@@ -5,7 +5,18 @@ import { books } from './books/books.ts';
 import { helpdesk } from './helpdesk/helpdesk.ts';
 import type { Source, Stream } from './source.ts';
 
-export const sources: readonly Source[] = [helpdesk, books];
+const all = [helpdesk, books] as const;
+
+export const sources: readonly Source<object, SourceConfig>[] = all;
+
+/** What the sources add to the configuration of an account. */
+export type SourceConfig = Intersection<
+  (typeof all)[number] extends infer S ? (S extends Source<infer C> ? C : never) : never
+>;
+
+type Intersection<U> = (U extends unknown ? (one: U) => void : never) extends (all: infer I extends object) => void
+  ? I
+  : never;
 
 /** All streams, in the order of a full sync. */
 export const streams: readonly Stream[] = sources.flatMap(source => source.streams);

@@ -8,33 +8,62 @@
  */
 
 import type { z } from 'zod';
-import type { Config } from '../app/config.ts';
+import type { Setting } from '../app/setting-types.ts';
 import type { Limits } from '../engine/budget/budget.ts';
 import type { Merge } from '../engine/commit/merge.ts';
 import type { Context, OpenSource } from '../engine/context.ts';
 import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
 import type { Planning, Question } from '../engine/forecast/plan.ts';
-import type { Part } from '../engine/forecast/plan-time.ts';
+import type { Part as Requests } from '../engine/forecast/plan-time.ts';
 import type { Dialect, Token } from '../engine/http/dialect.ts';
 import type { Request, SourceName } from '../engine/http/request.ts';
 import type { Reads } from '../engine/load/run-stream.ts';
 import type { Ask, Ms, Reader } from '../engine/reading/reading.ts';
+import type { UsageError } from '../errors.ts';
 
-export interface Source {
+/**
+ * `Part`: what the source adds to the configuration of an account. `Whole`: a configuration that holds it.
+ */
+export interface Source<Part extends object = object, Whole = Part> {
   /** Also the schema of its tables: `helpdesk`. */
   readonly name: SourceName;
   /** As people read it: `the help desk`. */
   readonly label: string;
+  /** What its limits count. */
+  readonly unit: 'credit' | 'request';
+  /** Environment variables by name. */
+  readonly settings: Readonly<Record<string, Setting>>;
+  /** The setting of its address. Without it the source is not configured. */
+  readonly address: string;
   /** The settings that connect it, as people read them. */
-  readonly settings: string;
+  readonly requires: string;
   /** In the order of a full sync. */
   readonly streams: readonly Stream[];
+  /** From the values of all settings. Throws UsageError where settings of its own contradict each other. */
+  configure(values: Values, of: SettingsOf): Part;
+  /** What is wrong with settings that are right each by itself. */
+  contradictions(values: Values, of: SettingsOf): UsageError[];
   /** Undefined unless it is configured. */
-  connect(config: Config): Connection | undefined;
+  connect(config: Whole): Connection | undefined;
+  /** Two accounts of one identity would spend one budget twice; undefined: none is known. */
+  identityOf(config: Whole): string | undefined;
   /** What a run will request. Streams of other sources are no part of it. */
-  forecast(planning: Planning, question: Question): Promise<readonly Part[]>;
+  forecast(planning: Planning, question: Question): Promise<readonly Requests[]>;
   /** Re-reads random records while nothing else needs the credits; undefined: no audit. */
   readonly audit?: Audit;
+}
+
+/** The parsed values of all settings. A source reads its own. */
+// biome-ignore lint/suspicious/noExplicitAny: each source types the values of its own settings
+export type Values = any;
+
+/** Whose settings these are, and where people change them. */
+export interface SettingsOf {
+  readonly account: string;
+  /** `the environment`, `line 7 of fleet.yml` */
+  whereIs(name: string): string;
+  /** `in the environment` */
+  readonly whereTo: string;
 }
 
 /** How a configured source is reached. */
@@ -125,6 +154,13 @@ export interface ListStream<T extends Row> extends Described {
   orderedBy(record: T, order?: Ask['order']): Ms;
   /** Asks for one record again, where the source can. */
   get?(id: string): Request<T>;
+  /**
+   * How deletions show. Only of a list that is read whole: a row that the list lacks is fetched by id, if the stream has
+   * `get`; else its absence is its deletion. `unknown` says why nobody can tell.
+   */
+  readonly deletions?: 'whole list' | { readonly unknown: string };
+  /** When a record was created or changed, in ms, for rows that came after the last sync; NaN where it does not show. */
+  changedAt?(record: T): Ms;
   /** A part of what its lists show that changes more than the rest: a sweep reads it every day. */
   readonly daily?: string;
   /** Those of so many ids as fit on a page that a list shows; it may hide some of them. */

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { BooksWorld } from '../../packages/sandbox/src/books/world.ts';
 import type { Fault } from '../../packages/sandbox/src/server.ts';
-import type { BooksConfig } from '../../src/app/config.ts';
+import type { BooksConfig } from '../../src/sources/books/settings.ts';
 import {
   addShelf,
   addVolumes,

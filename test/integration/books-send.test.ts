@@ -9,13 +9,14 @@ import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
-import { type BooksConfig, readConfig } from '../../src/app/config.ts';
+import { readConfig } from '../../src/app/config.ts';
 import { openContext } from '../../src/app/context.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import type { Reply, Request } from '../../src/engine/http/request.ts';
 import { exitCodes, Fatal, Gone, Retry, ShelfdeskError, Spent } from '../../src/errors.ts';
 import { addVolume, getVolume, listShelves, listVolumes, myLibrary } from '../../src/sources/books/endpoints.ts';
 import { booksOf } from '../../src/sources/books/open.ts';
+import type { BooksConfig } from '../../src/sources/books/settings.ts';
 import { helpdeskOf } from '../../src/sources/helpdesk/open.ts';
 import { freshDatabase } from '../support/postgres.ts';
 

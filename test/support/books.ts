@@ -13,8 +13,9 @@ import {
   type SeenRequest,
   startSandbox,
 } from '../../packages/sandbox/src/server.ts';
-import type { BooksConfig, Config } from '../../src/app/config.ts';
+import type { Config } from '../../src/app/config.ts';
 import type { RunResult } from '../../src/cli/work/follow.ts';
+import type { BooksConfig } from '../../src/sources/books/settings.ts';
 import { backfillOnce, compare, configFor, noLimits, noSandboxLimits, type Rows, rows, syncOnce } from './mirror.ts';
 import { freshDatabase } from './postgres.ts';
 

@@ -23,7 +23,11 @@ export function listStream(name: string): ListStream<Row> {
 const limits = { credits: 1e9, periodMs: 60_000, requestsPerSecond: 1e9, reserve: 0 };
 const noAudit: AuditSettings = { ticketsPerHour: 0, messagesAgeMs: undefined };
 
-const openSource = (declaration: Source, send: Send, lookbackMs: number): OpenSource => ({
+const openSource = (
+  declaration: OpenSource['declaration'] & Pick<Source, 'name'>,
+  send: Send,
+  lookbackMs: number,
+): OpenSource => ({
   ...{ name: declaration.name, declaration, limits, send, lookbackMs },
   stored: makeBell(),
   thaw: async () => {},

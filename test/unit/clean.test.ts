@@ -1,7 +1,7 @@
 /** JSON mended and taken apart as text: every digit stays, and neither depth nor length matters. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../../src/engine/commit/clean-json.ts';
+import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../../src/engine/json-text.ts';
 
 test('the parts of any array and object are what JSON.parse finds', () => {
   fc.assert(

@@ -162,7 +162,7 @@ describe('what is given', () => {
       if (!('default' in setting) || name === 'HELPDESK_SINCE') continue;
       expect([name, read({ [name]: setting.default })]).toEqual([name, read({})]);
     }
-    expect(settings.HELPDESK_SINCE.default).toBe('everything');
+    expect(settings.HELPDESK_SINCE!.default).toBe('everything');
   });
 });
 
@@ -244,7 +244,7 @@ describe('a wrong value: which one, what is wrong with it, what to do', () => {
     expect(error.exitCode).toBe(exitCodes.usage);
     expect(error.message.startsWith(`${name} `)).toBe(true);
     expect(error.message.toLowerCase()).toContain(message.toLowerCase());
-    expect(error.remedy).toBe(`Change it in the environment. ${settings[name].says}`);
+    expect(error.remedy).toBe(`Change it in the environment. ${settings[name]!.says}`);
   });
 
   test('a reserve that leaves less than one ticket with its messages may cost', () => {

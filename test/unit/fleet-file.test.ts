@@ -173,7 +173,7 @@ describe('what is wrong with one account stops this one alone', () => {
     ['Acme: {}', "'Acme' (line 3 of FILE) is no name of an account", 'small letters'],
     [`${'a'.repeat(64)}: {}`, 'is no name of an account', '63 at most'],
     ['x:', "account 'x' (line 3 of FILE) is no mapping", 'below each name its settings'],
-    ['x: {}', "account 'x' has neither a help desk nor a catalog", "for account 'x' (line 3 of FILE)"],
+    ['x: {}', "account 'x' has no source", "for account 'x' (line 3 of FILE)"],
     ['x:\n    HELPDESK_TOKEN: hush-hush', 'HELPDESK_TOKEN (line 4 of FILE) is a secret', '{ env: NAME }'],
     ['x: { BOOKS_API_KEY: [hush-hush] }', 'BOOKS_API_KEY (line 3 of FILE) is neither', '{ file: path }'],
     ['x: { HELPDESK_TOKEN: { variable: hush-hush } }', 'HELPDESK_TOKEN (line 3 of FILE) is neither', '{ env: NAME }'],

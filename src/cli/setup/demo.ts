@@ -5,10 +5,11 @@
 
 import { type Sandbox, startSandbox } from '@shelfdesk/sandbox';
 import type { Command } from 'commander';
-import type { BooksConfig, Config } from '../../app/config.ts';
+import type { Config } from '../../app/config.ts';
 import { migrate } from '../../engine/database/migrate.ts';
 import { forgetAccount } from '../../engine/runs/accounts.ts';
 import { exitCodes } from '../../errors.ts';
+import type { BooksConfig } from '../../sources/books/settings.ts';
 import { amount } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
 import { ask } from '../look/sql.ts';

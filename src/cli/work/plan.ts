@@ -5,7 +5,7 @@ import type pg from 'pg';
 import { openAccount } from '../../app/account.ts';
 import { type Config, withoutSettings } from '../../app/config.ts';
 import { configuredSources, requireSource, type Warehouse } from '../../app/context.ts';
-import { moment } from '../../app/settings.ts';
+import { moment } from '../../app/setting-types.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
 import { nameOfKey } from '../../engine/database/stream-key.ts';
 import { keepPlan } from '../../engine/forecast/forecast-rows.ts';

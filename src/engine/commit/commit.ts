@@ -14,11 +14,11 @@ import { addHole, cover, makeRedundant, placeWalk } from '../coverage/coverage.t
 import { noteCrowd, noteHeld } from '../coverage/ties.ts';
 import { type Client, isOfRecord, transaction, withKeptPlans } from '../database/pool.ts';
 import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
+import { cleanJson, cleanText } from '../json-text.ts';
 import type { Ms, Proof } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import type { Counts } from '../runs/runs.ts';
 import { noteAges } from './change-latency.ts';
-import { cleanJson, cleanText } from './clean-json.ts';
 import type { Merge } from './merge.ts';
 import { type Drift, type Reject, settleRejects, writeDrift } from './rejects.ts';
 

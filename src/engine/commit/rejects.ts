@@ -6,8 +6,8 @@ import { personal } from '../../privacy/redact.ts';
 import { concerning } from '../../privacy/screen.ts';
 import type { Client } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
+import { cleanText } from '../json-text.ts';
 import type { Claim } from '../runs/claims.ts';
-import { cleanText } from './clean-json.ts';
 import type { Moment } from './commit.ts';
 
 type Key = Pick<Claim, 'account' | 'stream'>;

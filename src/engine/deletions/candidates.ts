@@ -6,10 +6,10 @@
 
 import type pg from 'pg';
 import { farFuture } from '../../sources/helpdesk/messages/waiting.ts';
-import { cleanText, storableIds } from '../commit/clean-json.ts';
 import { keepChanges } from '../commit/merge.ts';
 import type { Client } from '../database/pool.ts';
 import { sourceAndStream } from '../database/stream-key.ts';
+import { cleanText, storableIds } from '../json-text.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { tableOf } from './swept-ranges.ts';

@@ -20,6 +20,10 @@ export interface Request<T> {
    * none; or whatever comes with a success.
    */
   readonly shape: 'list' | 'single' | 'items' | 'nothing';
+  /** Of a list: the field of the body that holds the records, `data` or `data.items`; undefined: the body is the list. */
+  readonly within?: string;
+  /** Of a list: what the reply says of the next page; undefined at the end. `header` takes names in small letters. */
+  next?(body: unknown, header: (name: string) => string | undefined): string | undefined;
   /** Acts as the authenticated user, so it needs a token of theirs. */
   readonly as?: 'user';
   /** Checks one record. Unknown fields and unknown enumeration values pass. */
@@ -56,6 +60,8 @@ export interface Reply<T> {
   readonly date: number;
   /** The source's clock moved by so much, and this reply, or what it goes on from, proves nothing. */
   readonly clockMovedMs?: number;
+  /** What the reply says of the next page: see `Request.next`. */
+  readonly next?: string;
   /** Total-Count, where it was asked for, or `totalItems`. */
   readonly total: number | undefined;
 }

@@ -9,6 +9,7 @@ import type { Clock } from '../../clock.ts';
 import { Retry, type ShelfdeskError, Spent } from '../../errors.ts';
 import { count } from '../../words.ts';
 import type { Booked, Budget, Lane } from '../budget/budget.ts';
+import { fieldsOf } from '../json-text.ts';
 import type { Dialect, Said, Token } from './dialect.ts';
 import { check, isObject, type Reply, type Request, type Unreadable } from './request.ts';
 
@@ -235,7 +236,7 @@ function parse<T>(
   request: Request<T>,
   raw: RawReply,
   dialect: Dialect,
-): Pick<Reply<T>, 'text' | 'records' | 'unreadable' | 'arrived' | 'total'> {
+): Pick<Reply<T>, 'text' | 'records' | 'unreadable' | 'arrived' | 'total' | 'next'> {
   if (request.shape === 'nothing') {
     return { text: raw.text, records: [], unreadable: [], arrived: 0, total: undefined };
   }
@@ -245,7 +246,10 @@ function parse<T>(
   } catch (error) {
     throw new Retry(`${label(request)}: the reply is not JSON (${raw.text.length} characters)`, error);
   }
-  const all = recordsIn(body, request.shape, dialect.idTypes);
+  const header = (name: string) => single(raw.headers[name]);
+  const next = request.next?.(body, header);
+  const text = request.within === undefined ? raw.text : textWithin(raw.text, body, request.within);
+  const all = recordsIn(valueWithin(body, request.within), request.shape, dialect.idTypes);
   if (all === undefined) throw new Retry(`${label(request)}: the reply is JSON, but no ${shapes[request.shape]}`);
   const records: T[] = [];
   const unreadable: Unreadable[] = [];
@@ -255,7 +259,19 @@ function parse<T>(
     else unreadable.push(checked);
   });
   const total = request.shape === 'items' ? totalItems(body) : totalCount(single(raw.headers['total-count']));
-  return { text: raw.text, records, unreadable, arrived: all.length, total };
+  return { text, records, unreadable, arrived: all.length, total, ...(next !== undefined && { next }) };
+}
+
+/** The value at `data.items`. */
+function valueWithin(body: unknown, path = ''): unknown {
+  const names = path === '' ? [] : path.split('.');
+  return names.reduce((value, name) => (isObject(value) ? value[name] : undefined), body);
+}
+
+/** The text of that value as it came: a number keeps its digits. */
+function textWithin(text: string, body: unknown, path: string): string {
+  if (valueWithin(body, path) === undefined) return text;
+  return path.split('.').reduce((outer, name) => fieldsOf(outer).get(name) ?? '[]', text);
 }
 
 const shapes = { list: 'array', single: 'object with an id', items: 'list of items' } as const;

@@ -1,12 +1,12 @@
 /** From a reply to what goes to the warehouse: pure. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Derived, DetailStream, ListStream, Name, Row, Stream } from '../../sources/source.ts';
-import { cleanText, elementsOf, fieldsOf, jsonOf, objectOf, withoutFirst } from '../commit/clean-json.ts';
 import type { Batch, Care } from '../commit/commit.ts';
 import { type Merge, shortName } from '../commit/merge.ts';
 import { type Drift, type Reject, storable } from '../commit/rejects.ts';
 import { isOfRecord } from '../database/pool.ts';
 import { check, type Reply, type Unreadable } from '../http/request.ts';
+import { cleanText, elementsOf, fieldsOf, jsonOf, objectOf, withoutFirst } from '../json-text.ts';
 import type { Ask, Page } from '../reading/reading.ts';
 
 /** What the reading of a list needs to know of a reply to a request of this order. */
@@ -21,6 +21,7 @@ export function pageOf<T extends { id: string }>(
     asOf: reply.asOf,
     date: reply.date,
     total: reply.total,
+    next: reply.next,
   };
 }
 

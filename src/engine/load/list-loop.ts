@@ -23,6 +23,7 @@ import { type Context, type OpenSource, sourceOf, takeCredits } from '../context
 import { nextHole, readPosition } from '../coverage/coverage.ts';
 import { copiesDiffer, hasRipe, settleCrowds, takenBack } from '../coverage/ties.ts';
 import { type Client, transaction } from '../database/pool.ts';
+import { settleAbsence, type WholeList } from '../deletions/absence.ts';
 import { clearSuspects, suspectLate } from '../deletions/candidates.ts';
 import { type Reply, trueByOf, type Unreadable } from '../http/request.ts';
 import type { Ask, Ms, Proof, Range, Walk } from '../reading/reading.ts';
@@ -78,6 +79,8 @@ export async function backfillList<T extends Row>(ctx: Context, claim: Claim, st
   });
 }
 
+const unlessUndefined = <T>(value: T | undefined): T[] => (value === undefined ? [] : [value]);
+
 /** What is to be read of a list: from here to the end, or to the end of a hole. */
 interface Part {
   readonly fromMs: Ms;
@@ -101,6 +104,8 @@ async function readLists<T extends Row>(
     for await (const part of partsOf(name)) {
       const read = await readPart(ctx, claim, stream, name, part);
       holes.push(...read.holes);
+      if (read.whole && stream.get === undefined)
+        holes.push(...unlessUndefined(await settleAbsence(ctx, claim, stream, read.whole, false)));
       asOf = Math.min(asOf, read.asOf);
     }
   }
@@ -142,14 +147,14 @@ async function takeBack(ctx: Context, claim: Claim, knownMs: Ms): Promise<void> 
   });
 }
 
-/** Answers which holes it had to leave, and when its last page was true. */
-async function readPart<T extends Row>(
+/** Answers which gaps it had to leave, when its last page was true, and the ids that it showed, if it read the whole list. */
+export async function readPart<T extends Row>(
   ctx: Context,
   claim: Claim,
   stream: ListStream<T>,
   list: string,
   { fromMs, untilMs, firstLoad = false, walk }: Part,
-): Promise<{ holes: string[]; asOf: Ms }> {
+): Promise<{ holes: string[]; asOf: Ms; whole: WholeList | undefined }> {
   const { lookbackMs } = sourceOf(ctx, stream.source);
   const { type: types } = stream.enumerations;
   const cuts = types && (await knownCuts(ctx.pg, claim, types));
@@ -158,6 +163,9 @@ async function readPart<T extends Row>(
   let seen = 0;
   let asOf = Infinity;
   let claimed: Range | undefined;
+  const shown = stream.deletions !== 'whole list' ? undefined : new Set<string>();
+  let begunMs = Number.NaN;
+  let isWhole = shown !== undefined;
   let before: Reply<T> | undefined;
   const told = new Set<string>();
   const commits = new Commits();
@@ -166,10 +174,14 @@ async function readPart<T extends Row>(
       ctx.signal.throwIfAborted();
       const { ask } = step.value;
       const reply = await requestPage(ctx, claim, stream, list, ask);
+      if (ask.page === 1) begunMs = reply.asOf;
+      for (const { id } of [...reply.records, ...reply.unreadable]) if (id !== undefined) shown?.add(id);
+      if (reply.unreadable.some(({ id }) => id === undefined) || reply.clockMovedMs !== undefined) isWhole = false;
       step = reading.next(pageOf(stream, reply, ask.order));
       const proven = step.done ? step.value : step.value.proof;
       const proof = added(proven, claimed);
       claimed = proven.covered ?? claimed;
+      if (step.done && proven.covered === undefined) isWhole = false;
       asOf = reply.asOf;
       // What a count takes in that is not of the list's own order has partly been seen.
       const expected = reply.total === undefined || ask.order ? undefined : seen + reply.total;
@@ -195,7 +207,7 @@ async function readPart<T extends Row>(
     throw error;
   }
   await commits.done();
-  return { holes, asOf };
+  return { holes, asOf, whole: isWhole && shown ? { shown, asOfMs: begunMs } : undefined };
 }
 
 /** Lists that these records show to be redundant: each is told once. */

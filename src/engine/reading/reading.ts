@@ -25,6 +25,8 @@ export interface Ask {
   readonly since?: Ms;
   readonly page: number;
   readonly perPage: number;
+  /** What the page before said of this one: a cursor. */
+  readonly cursor?: string;
   /** Asks for Total-Count, at one credit more. */
   readonly count?: boolean;
   /** created: in the order of creation, and `since` is of creation too; undefined: in the order that the list has for its reader. */
@@ -61,6 +63,8 @@ export interface Page {
   /** The source's clock when it answered. */
   readonly date: Ms;
   readonly total?: number | undefined;
+  /** What the reply says of the next page; undefined at the end. */
+  readonly next?: string | undefined;
 }
 
 /** The place of a walk by pages (see walk.ts), or of one by creation (see moving-list.ts). */

@@ -3,9 +3,9 @@
  */
 import pg from 'pg';
 import { exitCodes, Interrupted, ShelfdeskError, Spent } from '../../errors.ts';
-import { cleanText } from '../commit/clean-json.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
+import { cleanText } from '../json-text.ts';
 
 /**
  * sync, backfill, verify: commands. fresh and nightly: the schedule. sweep: a command, or the night. hydrate: tickets wait for

@@ -1,8 +1,8 @@
 /** What kind of difference it is: whether the source announced it, whether a hand made it here. Pure. */
 
-import { jsonOf } from '../commit/clean-json.ts';
 import type { Merge, Table } from '../commit/merge.ts';
 import type { StreamKey } from '../database/stream-key.ts';
+import { jsonOf } from '../json-text.ts';
 import type { Compared, Differing } from './comparison-sql.ts';
 
 /** Longer values are cut: they are there to be recognized. */

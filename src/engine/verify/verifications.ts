@@ -1,10 +1,10 @@
 /** What `verify` was asked for, how far it has come, and what is here for it to compare. */
 
 import type pg from 'pg';
-import { storableIds } from '../commit/clean-json.ts';
 import { keepChanges } from '../commit/merge.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
+import { storableIds } from '../json-text.ts';
 import type { Ms, Range } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { reopen } from '../runs/ranges.ts';

@@ -2,6 +2,7 @@
 import { fixedToken, type Token } from '../../engine/http/dialect.ts';
 import { refreshedToken } from '../../engine/http/token.ts';
 import { isLeftToOthers } from '../../engine/load/list-loop.ts';
+import { UsageError } from '../../errors.ts';
 import type { Source, StreamJobs } from '../source.ts';
 import { auditBooks } from './audit.ts';
 import type { Catalog } from './compare.ts';
@@ -9,6 +10,7 @@ import { booksDialect } from './dialect.ts';
 import { myLibrary } from './endpoints.ts';
 import { partsOfBooks, partsOfVerifyBooks } from './forecast.ts';
 import { type BooksSettings, sourceName } from './open.ts';
+import { type BooksConfig, type BooksPart, booksOf, booksSettings } from './settings.ts';
 import { readShelves } from './shelf-loop.ts';
 import { shelves } from './shelves.ts';
 import { verifyBooks } from './verify.ts';
@@ -20,13 +22,30 @@ const longestWaitMs = 60_000;
 
 const ownOf = (source: unknown) => source as BooksSettings;
 
-function makeBooks(catalog: Catalog): Source {
+function makeBooks(catalog: Catalog): Source<BooksPart> {
   const verify: StreamJobs['verify'] = { read: (ctx, claim) => verifyBooks(ctx, claim, catalog) };
   const audit: StreamJobs['audit'] = { read: (ctx, claim) => auditBooks(ctx, claim, catalog) };
   return {
     name: sourceName,
     label: 'the book catalog',
-    settings: 'BOOKS_BASE_URL, and BOOKS_USERS or a token',
+    unit: 'request',
+    settings: booksSettings,
+    address: 'BOOKS_BASE_URL',
+    requires: 'BOOKS_BASE_URL, and BOOKS_USERS or a token',
+    configure: (values, { whereTo }) => ({ books: booksOf(values, whereTo) }),
+    contradictions: (values, { whereTo }) => {
+      try {
+        booksOf(values, whereTo);
+        return [];
+      } catch (error) {
+        if (error instanceof UsageError) return [error];
+        throw error;
+      }
+    },
+    identityOf: ({ books: access }) => {
+      const secret = access?.accessToken ?? access?.refresh?.refreshToken;
+      return secret === undefined ? undefined : JSON.stringify([access!.baseUrl.href, secret]);
+    },
     streams: [
       {
         ...catalog.shelves,
@@ -87,7 +106,7 @@ function makeBooks(catalog: Catalog): Source {
 
 export const books = makeBooks({ shelves, volumes });
 
-function tokenOf({ accessToken, refresh }: Parameters<Source['connect']>[0]['books'] & object): Token | undefined {
+function tokenOf({ accessToken, refresh }: BooksConfig): Token | undefined {
   if (refresh !== undefined) return refreshedToken(refresh);
   return accessToken === undefined ? undefined : fixedToken(accessToken);
 }

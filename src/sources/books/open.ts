@@ -1,7 +1,8 @@
 /** The open catalog: what its streams need beyond any other source. */
-import type { BooksConfig } from '../../app/config.ts';
+
 import { type Context, type OpenSource, sourceOf } from '../../engine/context.ts';
 import { myLibrary } from './endpoints.ts';
+import type { BooksConfig } from './settings.ts';
 
 export interface BooksSettings {
   /** Whose shelves are mirrored: the users of the settings, then `mylibrary`, if it is mirrored. */

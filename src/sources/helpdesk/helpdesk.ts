@@ -10,6 +10,7 @@ import { partsOfSweep, partsOfVerify } from './forecast/sweep.ts';
 import { hydrate, isDone, messagesAreDue } from './messages/detail-loop.ts';
 import { messages } from './messages/messages.ts';
 import { type AuditSettings, sourceName } from './open.ts';
+import { configureHelpdesk, type HelpdeskPart, helpdeskContradictions, helpdeskSettings } from './settings.ts';
 import { tickets } from './tickets.ts';
 import { users } from './users.ts';
 import { audit } from './verify/audit.ts';
@@ -19,7 +20,7 @@ import { verifyStream } from './verify/verify.ts';
 const leastToleranceMs = 5000;
 
 /** `desk`: its streams, so that a test may read smaller pages. */
-export function makeHelpdesk(desk: Desk): Source {
+export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
   const verify: StreamJobs['verify'] = { read: (ctx, claim) => verifyStream(ctx, claim, desk) };
   const swept = (stream: Desk['tickets' | 'customers']): Pick<StreamJobs, 'sweep'> => ({
     sweep: { read: (ctx, claim) => sweepStream(ctx, claim, stream) },
@@ -27,7 +28,13 @@ export function makeHelpdesk(desk: Desk): Source {
   return {
     name: sourceName,
     label: 'the help desk',
-    settings: 'HELPDESK_BASE_URL and HELPDESK_TOKEN',
+    unit: 'credit',
+    settings: helpdeskSettings,
+    address: 'HELPDESK_BASE_URL',
+    requires: 'HELPDESK_BASE_URL and HELPDESK_TOKEN',
+    configure: configureHelpdesk,
+    contradictions: helpdeskContradictions,
+    identityOf: ({ helpdesk: access }) => access && JSON.stringify([access.baseUrl.href, access.token]),
     streams: [
       { ...desk.users, jobs: { ...listJobs(desk.users), verify } },
       { ...desk.customers, sampled: true, jobs: { ...listJobs(desk.customers), ...swept(desk.customers), verify } },

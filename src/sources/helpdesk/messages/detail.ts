@@ -1,6 +1,5 @@
 /** What becomes of one record in detail: the record, its members and the names that ride along, in one transaction. */
 
-import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../../../engine/commit/clean-json.ts';
 import {
   add,
   attempt,
@@ -19,6 +18,7 @@ import type { Context } from '../../../engine/context.ts';
 import { type Client, isOfRecord, transaction } from '../../../engine/database/pool.ts';
 import { goneBy } from '../../../engine/deletions/lag.ts';
 import { type Reply, trueByOf, type Unreadable } from '../../../engine/http/request.ts';
+import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../../../engine/json-text.ts';
 import { detailBatch, driftOf, driftOfTaken, type Members, rejectOf, singleBatch } from '../../../engine/load/batch.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';

@@ -3,7 +3,6 @@
  * was written while the reply was on its way is not judged, since it may be newer.
  */
 
-import { cleanJson, cleanText } from '../../../engine/commit/clean-json.ts';
 import { add, type Batch, keepBooks, noCounts, withCare, writeBatch } from '../../../engine/commit/commit.ts';
 import { type Reject, settleRejects } from '../../../engine/commit/rejects.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
@@ -11,6 +10,7 @@ import { streamKey } from '../../../engine/database/stream-key.ts';
 import { examineGone, keepPlace, options } from '../../../engine/deletions/confirm-deletion.ts';
 import { behindMs } from '../../../engine/deletions/lag.ts';
 import { check, type Reply, trueByOf } from '../../../engine/http/request.ts';
+import { cleanJson, cleanText } from '../../../engine/json-text.ts';
 import { detailBatch, singleBatch } from '../../../engine/load/batch.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';

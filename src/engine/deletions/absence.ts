@@ -1,0 +1,119 @@
+/**
+ * Deletions of a list that is read whole. A live row that the whole list did not show is a deletion candidate. If the
+ * source has a read by id, the candidate is fetched by id, and only a 404 counts. Without one, its absence counts.
+ */
+import type pg from 'pg';
+import { Gone, Retry } from '../../errors.ts';
+import type { ListStream, Row } from '../../sources/source.ts';
+import { count } from '../../words.ts';
+import { keepBooks, noCounts } from '../commit/commit.ts';
+import { keepChanges } from '../commit/merge.ts';
+import { type Context, sourceOf, takeCredits } from '../context.ts';
+import { type Client, transaction } from '../database/pool.ts';
+import { storableIds } from '../json-text.ts';
+import { singleBatch } from '../load/batch.ts';
+import { commitRecords, laneOf } from '../load/list-loop.ts';
+import type { Ms } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import { command } from '../runs/pauses.ts';
+import { goneBy } from './lag.ts';
+
+/** So few deletions are no mass deletion, however few rows the table has. */
+const fewDeleted = 20;
+/** Tries for one record before the next one gets its turn. */
+const fewTries = 4;
+
+/** The whole list, as one reading showed it. */
+export interface WholeList {
+  readonly shown: ReadonlySet<string>;
+  /** When the reading began, by the clock of the source. */
+  readonly asOfMs: Ms;
+}
+
+/** Answers what is still unknown, in words. `accepts`: a person has confirmed a mass deletion. */
+export async function settleAbsence(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<Row>,
+  { shown, asOfMs }: WholeList,
+  accepts: boolean,
+): Promise<string | undefined> {
+  const table = stream.merge.declared.root.name;
+  const { absent, live } = await candidatesOf(ctx.pg, claim.account, table, { shown, asOfMs });
+  if (absent.length === 0) return undefined;
+  const most = accepts ? Number.POSITIVE_INFINITY : Math.max(fewDeleted, Math.floor(live * ctx.sweep.mostDeleted));
+  if (absent.length > most)
+    return `${absent.length} of ${live} ${stream.name} seem to have been deleted at the source, and none was marked as deleted; if they were, run ${command(claim.account, `sweep ${stream.name} --accept-deletions`)}`;
+  if (stream.get === undefined) {
+    await bury(ctx, claim, table, absent, { goneMs: asOfMs, beforeMs: asOfMs });
+    return undefined;
+  }
+  let unknown = 0;
+  for (const id of absent) {
+    ctx.signal.throwIfAborted();
+    if (!(await confirm(ctx, claim, stream, id, table))) unknown++;
+  }
+  return unknown > 0 ? `${count(unknown, 'record')} that the list does not show could not be fetched by id` : undefined;
+}
+
+/** Answers whether the fate of the record is known. */
+async function confirm(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<Row>,
+  id: string,
+  table: string,
+): Promise<boolean> {
+  const source = sourceOf(ctx, stream.source);
+  try {
+    const reply = await source.send(stream.get!(id), { lane: laneOf(claim), signal: ctx.signal, tries: fewTries });
+    if ((reply.records[0]?.id ?? reply.unreadable[0]?.id) !== id) return false;
+    await commitRecords(ctx, claim, stream, reply, singleBatch(stream, reply), {});
+    return true;
+  } catch (error) {
+    // The Date of a 404 tells when the record was gone. Without it the 404 may answer anything.
+    if (error instanceof Gone && Number.isFinite(error.asOf)) {
+      await bury(ctx, claim, table, [id], { goneMs: goneBy(source, error.asOf), beforeMs: error.asOf });
+      return true;
+    }
+    if (error instanceof Gone || error instanceof Retry) return false;
+    throw error;
+  }
+}
+
+async function candidatesOf(
+  db: pg.Pool,
+  account: string,
+  table: string,
+  { shown, asOfMs }: WholeList,
+): Promise<{ absent: string[]; live: number }> {
+  const { rows } = await db.query<{ absent: string[]; live: number }>(
+    `select coalesce(array_agg(t.id order by t.id) filter (where t.id <> all ($2) and t._observed_at < $3), '{}') as absent,
+       count(*) as live
+     from ${table} t where t.account_id = $1 and t._deleted_at is null`,
+    [account, storableIds([...shown]), new Date(asOfMs)],
+  );
+  return rows[0]!;
+}
+
+/** Tombstones for rows that no later reply has written. */
+async function bury(
+  ctx: Context,
+  claim: Claim,
+  table: string,
+  ids: readonly string[],
+  { goneMs, beforeMs }: { goneMs: Ms; beforeMs: Ms },
+): Promise<void> {
+  const at = { nowMs: ctx.clock.now(), asOfMs: beforeMs };
+  const credits = takeCredits(ctx);
+  await transaction(ctx.pg, async (client: Client) => {
+    const { rowCount } = await client.query(
+      `update ${table} set _deleted_at = $3, _synced_at = $4
+       where account_id = $1 and id = any ($2) and _deleted_at is null and _observed_at < $5
+       returning ${keepChanges('$4', 'null', '$6')}`,
+      [claim.account, ids, new Date(goneMs), new Date(at.nowMs), new Date(beforeMs), claim.run],
+    );
+    const counts = { ...noCounts(), deleted: rowCount ?? 0, credits };
+    await keepBooks(client, claim, at, { counts, rejects: [], stored: ids, drift: [] });
+  });
+}

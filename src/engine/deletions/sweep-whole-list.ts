@@ -1,0 +1,31 @@
+/** The sweep of a list that is read whole: it finds deletions and silent changes in one reading. */
+import type { ListStream, Row } from '../../sources/source.ts';
+import { count } from '../../words.ts';
+import { openSince } from '../commit/rejects.ts';
+import { type Context, sourceOf } from '../context.ts';
+import { transaction } from '../database/pool.ts';
+import { type Outcome, readPart } from '../load/list-loop.ts';
+import { floorSecond } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import { settleAbsence } from './absence.ts';
+import { acceptsDeletions, noteSwept } from './swept-ranges.ts';
+
+export async function sweepWholeList(ctx: Context, claim: Claim, stream: ListStream<Row>): Promise<Outcome> {
+  const started = new Date(ctx.clock.now());
+  const missing: string[] = [];
+  for (const { name: list } of stream.lists) {
+    const { holes, whole } = await readPart(ctx, claim, stream, list, { fromMs: 0, walk: undefined });
+    missing.push(...holes);
+    if (whole === undefined) continue;
+    const unknown = await settleAbsence(ctx, claim, stream, whole, await acceptsDeletions(ctx.pg, claim.run));
+    if (unknown !== undefined) missing.push(unknown);
+    else {
+      const { lookbackMs } = sourceOf(ctx, stream.source);
+      const range = { from: 0, to: floorSecond(whole.asOfMs) };
+      await transaction(ctx.pg, client => noteSwept(client, claim, list, range, whole.asOfMs - lookbackMs));
+    }
+  }
+  const rejects = await openSince(ctx.pg, claim, started);
+  if (rejects > 0) missing.push(`${count(rejects, 'record')} could not be stored`);
+  return { partly: missing.length > 0 ? missing.join('; ') : undefined };
+}

@@ -1,0 +1,69 @@
+/** The forecast of lists that are read whole: as many pages as the rows of the mirror fill. */
+import type { ListStream, Row } from '../../sources/source.ts';
+import { sourceOf } from '../context.ts';
+import type { Planning, Question } from './plan.ts';
+import type { Asked, Part } from './plan-time.ts';
+
+/** Time to store a page, in ms. */
+const storeMs = 20;
+
+/** What a run of these streams will request. A list that was never read has an unknown length: the forecast says so. */
+export async function partsOfWholeLists(
+  planning: Planning,
+  question: Question,
+  streams: readonly ListStream<Row>[],
+): Promise<Part[]> {
+  const parts: Part[] = [];
+  for (const stream of streams.filter(({ name }) => question.streams.includes(name))) {
+    const [first] = stream.lists;
+    const { cost } = stream.request(first.name, { page: 1, perPage: stream.paging.perPage });
+    const rows = await countRows(planning, stream);
+    const many = await requestsFor(planning, question, stream, rows);
+    const lane = question.kind === 'sync' ? 'fresh' : question.kind === 'backfill' ? 'backfill' : 'sweep';
+    const asked: Asked = { cost, lane, many };
+    parts.push({ stream: stream.name, readers: [[asked]], storeMs });
+  }
+  return parts;
+}
+
+async function requestsFor(
+  planning: Planning,
+  question: Question,
+  stream: ListStream<Row>,
+  { live, isRead }: { live: number; isRead: boolean },
+): Promise<number> {
+  if (question.kind === 'verify' && question.sample !== null) return Math.min(question.sample, live);
+  if (!isRead) {
+    const counted = planning.counts ? await totalOf(planning, stream) : undefined;
+    if (counted !== undefined) return pagesOf(stream, counted);
+    planning.unknown = true;
+    planning.assumed.add(`${stream.source}.${stream.name} was never read, and its source does not count it: one page`);
+    return 1;
+  }
+  planning.assumed.add(`${stream.source}.${stream.name} is read whole, and is as long as its ${live} rows here`);
+  return pagesOf(stream, live);
+}
+
+const pagesOf = ({ paging, lists }: ListStream<Row>, rows: number) =>
+  lists.length * Math.max(1, Math.ceil(rows / paging.perPage));
+
+/** The first page may tell how many records there are, or be the only one. */
+async function totalOf(planning: Planning, stream: ListStream<Row>): Promise<number | undefined> {
+  const { ctx, counted } = planning;
+  const request = stream.request(stream.lists[0].name, { page: 1, perPage: stream.paging.perPage });
+  counted.push({ what: `the first page of ${stream.source}.${stream.name}`, credits: request.cost });
+  const { send } = sourceOf(ctx, stream.source);
+  const reply = await send(request, { lane: 'interactive', signal: ctx.signal });
+  return reply.total ?? (reply.next === undefined && request.next !== undefined ? reply.arrived : undefined);
+}
+
+async function countRows({ ctx }: Planning, stream: ListStream<Row>): Promise<{ live: number; isRead: boolean }> {
+  const { rows } = await ctx.pg.query<{ live: number; isRead: boolean }>(
+    `select (select count(*) from ${stream.merge.declared.root.name} t
+         where t.account_id = $1 and t._deleted_at is null) as live,
+       exists (select from sync.coverage c
+         where c.account_id = $1 and c.source = $2 and c.stream = $3 and not isempty(c.covered)) as "isRead"`,
+    [ctx.account, stream.source, stream.name],
+  );
+  return rows[0]!;
+}

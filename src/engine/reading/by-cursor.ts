@@ -1,0 +1,57 @@
+/**
+ * Reads a whole list page after page. Each reply says where the next page begins: a cursor, a link, an offset. The list
+ * must show its records in an order that does not change.
+ *
+ * A list that pages by offset moves when a record goes away: then a record is skipped. Such a list declares `overlap`: each
+ * page begins with the last record of the page before. If it does not, the list has moved, and the reading starts again.
+ */
+import {
+  covering,
+  endOf,
+  floorSecond,
+  type Ms,
+  type Page,
+  type Proof,
+  type ReadingOptions,
+  type Step,
+} from './reading.ts';
+
+/** A list that moves during every one of so many readings is not complete, and the proof says so. */
+const mostReadings = 5;
+
+export function* readByCursor(from: Ms, options: ReadingOptions, overlap = false): Generator<Step, Proof, Page> {
+  const { perPage } = options;
+  let asOf: Ms = Number.NaN;
+  for (let reading = 1; reading <= mostReadings; reading++) {
+    const met = new Set<string>();
+    let last: string | undefined;
+    let cursor: string | undefined;
+    for (let page = 1; ; page++) {
+      const {
+        arrived,
+        rows,
+        next,
+        asOf: pageAsOf,
+      }: Page = yield {
+        ask: { page, perPage, ...(cursor !== undefined && { cursor }) },
+        proof: {},
+      };
+      if (page === 1) asOf = pageAsOf;
+      if (overlap && last !== undefined && rows[0]?.id !== last) break;
+      const isNew = rows.some(({ id }) => !met.has(id));
+      for (const { id } of rows) met.add(id);
+      last = rows.at(-1)?.id ?? last;
+      // A source that repeats a page has no further one, whatever it says. Nobody can tell it from a page of rejects.
+      if (next === undefined) return covering(floorSecond(from), Math.min(floorSecond(asOf), endOf(options)));
+      if (!isNew && arrived > 0) return stuck(from, asOf);
+      cursor = next;
+    }
+  }
+  return moved(from, asOf);
+}
+
+const gap = (from: Ms, asOf: Ms, reason: string): Proof => ({
+  hole: { from: floorSecond(from), to: floorSecond(asOf), reason },
+});
+const stuck = (from: Ms, asOf: Ms) => gap(from, asOf, 'the next page shows no record that was not shown before');
+const moved = (from: Ms, asOf: Ms) => gap(from, asOf, `the list moved in each of ${mostReadings} readings`);

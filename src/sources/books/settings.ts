@@ -1,0 +1,198 @@
+/** The settings of the book catalog, and what they configure. */
+import { z } from 'zod';
+import { address, baseUrl, count, credential, type Setting, type ValuesOf } from '../../app/setting-types.ts';
+import type { Limits } from '../../engine/budget/budget.ts';
+import { UsageError } from '../../errors.ts';
+
+/** Ids of users, each once. Of the shelves of the authenticated user BOOKS_LIBRARY decides. */
+const users = z
+  .string()
+  .transform(value => [...new Set(value.split(/[\s,]+/).filter(id => id !== ''))])
+  .refine(ids => !ids.includes('mylibrary'), {
+    error: 'must not name mylibrary: that is read by itself, as soon as there is a token (BOOKS_LIBRARY)',
+  })
+  .refine(ids => ids.every(id => id.length <= 500 && !/^\.\.?$/.test(id)), { error: 'must be ids of users' });
+
+export const booksSettings = {
+  BOOKS_BASE_URL: {
+    schema: baseUrl('/books/v1').optional(),
+    says: 'Base address of the book catalog; ends in `/books/v1`. HTTPS, with the same exceptions.',
+    secret: true,
+    inFile: 'plain',
+  },
+  BOOKS_USERS: {
+    schema: users.default([]),
+    says: 'Ids of the users whose public shelves are mirrored, with commas or spaces between them.',
+    inFile: 'plain',
+  },
+  BOOKS_API_KEY: {
+    schema: credential,
+    says: 'Key for what is public in the catalog.',
+    secret: true,
+    inFile: 'reference',
+  },
+  BOOKS_ACCESS_TOKEN: {
+    schema: credential,
+    says: 'Token of the user whose own library is mirrored, if there is one that lasts; else set the next three.',
+    secret: true,
+    inFile: 'reference',
+  },
+  BOOKS_CLIENT_ID: {
+    schema: credential,
+    says: 'Id of the OAuth client that gets tokens of that user.',
+    inFile: 'plain',
+  },
+  BOOKS_CLIENT_SECRET: {
+    schema: credential,
+    says: 'Secret of that client.',
+    secret: true,
+    inFile: 'reference',
+  },
+  BOOKS_REFRESH_TOKEN: {
+    schema: credential,
+    says: "The user's refresh token for that client.",
+    secret: true,
+    inFile: 'reference',
+  },
+  BOOKS_TOKEN_URL: {
+    schema: address.default(new URL('https://oauth2.googleapis.com/token')),
+    default: 'https://oauth2.googleapis.com/token',
+    says: 'Where that client gets its tokens.',
+    secret: true,
+    inFile: 'plain',
+  },
+  BOOKS_LIBRARY: {
+    schema: z.enum(['true', 'false'], { error: 'must be true or false' }).default('true'),
+    default: 'true',
+    says: "Whether the user's own library is mirrored, once there is a token: true or false.",
+    inFile: 'plain',
+  },
+  BOOKS_COUNTRY: {
+    schema: z
+      .string()
+      .regex(/^[A-Za-z]{2}$/, { error: 'must be a country of two letters' })
+      .transform(value => value.toUpperCase())
+      .optional(),
+    says: 'Country that prices and sales are told for, such as DE.',
+    inFile: 'plain',
+  },
+  BOOKS_REQUESTS_PER_DAY: {
+    schema: count(1).default(1000),
+    default: '1000',
+    says: 'Requests that may be made in any 24 hours.',
+    inFile: 'plain',
+  },
+  BOOKS_REQUESTS_PER_SECOND: {
+    schema: count(1).default(5),
+    default: '5',
+    says: 'Requests that may be made in a second.',
+    inFile: 'plain',
+  },
+  BOOKS_SHELF_AGE_HOURS: {
+    schema: count(1).default(168),
+    default: '168',
+    says: 'A shelf that shows no change is read again all the same after so long.',
+    inFile: 'plain',
+  },
+  BOOKS_VOLUME_AGE_DAYS: {
+    schema: count(1).default(30),
+    default: '30',
+    says: 'A volume is asked for in full again after so long.',
+    inFile: 'plain',
+  },
+  BOOKS_AUDIT_VOLUMES_PER_HOUR: {
+    schema: count(0).default(5),
+    default: '5',
+    says: 'Volumes, chosen at random, that `start` reads again each hour while nobody wants the requests, and compares, and a shelf for each five of them; 0: none.',
+    inFile: 'plain',
+  },
+} as const satisfies Record<string, Setting>;
+
+export interface BooksConfig {
+  baseUrl: URL;
+  apiKey?: string;
+  accessToken?: string;
+  /** Instead of a token: what gets one. */
+  refresh?: { clientId: string; clientSecret: string; refreshToken: string; tokenUrl: URL };
+  users: string[];
+  /** The authenticated user's shelves are mirrored as well: it is wanted, and there is a token. */
+  library: boolean;
+  country?: string;
+  /** Credits are requests, and the period is a day. */
+  limits: Limits;
+  /** A shelf that shows no change is read again after so long. */
+  shelfAgeMs: number;
+  /** A volume is asked for again after so long. */
+  volumeAgeMs: number;
+  /** Volumes that an audit compares in an hour; 0: no audit. */
+  auditVolumesPerHour: number;
+}
+
+/** What the catalog adds to the configuration of an account. */
+export interface BooksPart {
+  /** Undefined while the catalog is not configured. */
+  books: BooksConfig | undefined;
+}
+
+const dayMs = 24 * 3_600_000;
+const hourMs = 3_600_000;
+
+/** The catalog, if it is configured. What contradicts itself is an error, what is not set at all is none. */
+export function booksOf(value: ValuesOf<typeof booksSettings>, where: string): BooksConfig | undefined {
+  const baseUrl = value.BOOKS_BASE_URL;
+  const triple = ['BOOKS_CLIENT_ID', 'BOOKS_CLIENT_SECRET', 'BOOKS_REFRESH_TOKEN'] as const;
+  if (baseUrl === undefined) {
+    const needing = ['BOOKS_API_KEY', 'BOOKS_ACCESS_TOKEN', ...triple].find(
+      name => value[name as keyof typeof value] !== undefined,
+    );
+    const lonely = value.BOOKS_USERS.length > 0 ? 'BOOKS_USERS' : needing;
+    if (lonely === undefined) return undefined;
+    throw new UsageError(`${lonely} is set, but BOOKS_BASE_URL is not`, `Set BOOKS_BASE_URL as well, ${where}.`);
+  }
+  const missing = triple.filter(name => value[name] === undefined);
+  if (missing.length > 0 && missing.length < triple.length) {
+    const given = triple.find(name => value[name] !== undefined);
+    throw new UsageError(
+      `${given} is set, but ${missing.join(' and ')} ${missing.length > 1 ? 'are' : 'is'} not`,
+      `Set all three (${triple.join(', ')}) or none, ${where}.`,
+    );
+  }
+  const accessToken = value.BOOKS_ACCESS_TOKEN;
+  if (accessToken !== undefined && missing.length === 0) {
+    throw new UsageError(
+      'BOOKS_ACCESS_TOKEN and BOOKS_REFRESH_TOKEN are both set',
+      `Set one of them, ${where}: a token that lasts, or what gets tokens.`,
+    );
+  }
+  const library = value.BOOKS_LIBRARY === 'true' && (accessToken !== undefined || missing.length === 0);
+  if (!library && value.BOOKS_USERS.length === 0) {
+    throw new UsageError(
+      'BOOKS_BASE_URL is set, but there is nothing to mirror: no users, and no library of your own',
+      `Set BOOKS_USERS, or BOOKS_ACCESS_TOKEN or the three of a refresh token with BOOKS_LIBRARY=true, ${where}.`,
+    );
+  }
+  const refresh = {
+    clientId: value.BOOKS_CLIENT_ID!,
+    clientSecret: value.BOOKS_CLIENT_SECRET!,
+    refreshToken: value.BOOKS_REFRESH_TOKEN!,
+    tokenUrl: value.BOOKS_TOKEN_URL,
+  };
+  return {
+    baseUrl,
+    ...(value.BOOKS_API_KEY !== undefined && { apiKey: value.BOOKS_API_KEY }),
+    ...(accessToken !== undefined && { accessToken }),
+    ...(missing.length === 0 && { refresh }),
+    users: value.BOOKS_USERS,
+    library,
+    ...(value.BOOKS_COUNTRY !== undefined && { country: value.BOOKS_COUNTRY }),
+    limits: {
+      credits: value.BOOKS_REQUESTS_PER_DAY,
+      periodMs: dayMs,
+      requestsPerSecond: value.BOOKS_REQUESTS_PER_SECOND,
+      reserve: 0,
+    },
+    shelfAgeMs: value.BOOKS_SHELF_AGE_HOURS * hourMs,
+    volumeAgeMs: value.BOOKS_VOLUME_AGE_DAYS * dayMs,
+    auditVolumesPerHour: value.BOOKS_AUDIT_VOLUMES_PER_HOUR,
+  };
+}

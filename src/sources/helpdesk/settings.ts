@@ -1,0 +1,135 @@
+/** The settings of the help desk, and what they configure. */
+import { baseUrl, count, credential, moment, percent, type Setting, type ValuesOf } from '../../app/setting-types.ts';
+import type { Limits } from '../../engine/budget/budget.ts';
+import { UsageError } from '../../errors.ts';
+import type { SettingsOf } from '../source.ts';
+import type { AuditSettings } from './open.ts';
+
+export const helpdeskSettings = {
+  HELPDESK_BASE_URL: {
+    schema: baseUrl('/api/v1').optional(),
+    says: 'Base address of the help desk; ends in `/api/v1`. HTTPS, except to this machine itself and to names without a dot.',
+    // No secret as such, but people paste keys and passwords into URLs.
+    secret: true,
+    inFile: 'plain',
+  },
+  HELPDESK_TOKEN: {
+    schema: credential,
+    says: 'Access token of the help desk.',
+    secret: true,
+    inFile: 'reference',
+  },
+  HELPDESK_CREDITS: {
+    schema: count(1).default(100),
+    default: '100',
+    says: 'Credits that the whole account has in a period.',
+    inFile: 'plain',
+  },
+  HELPDESK_PERIOD_SECONDS: {
+    schema: count(1).default(60),
+    default: '60',
+    says: 'Length of that period.',
+    inFile: 'plain',
+  },
+  HELPDESK_REQUESTS_PER_SECOND: {
+    schema: count(1).default(6),
+    default: '6',
+    says: 'Requests that the whole account may make in a second.',
+    inFile: 'plain',
+  },
+  HELPDESK_RESERVE: {
+    schema: count(0).default(10),
+    default: '10',
+    says: "Credits of each period that are left to the account's other tools.",
+    inFile: 'plain',
+  },
+  HELPDESK_SINCE: {
+    schema: moment.default(0),
+    default: 'everything',
+    says: 'The mirror begins here (ISO 8601).',
+    inFile: 'plain',
+  },
+  HELPDESK_LOOKBACK_SECONDS: {
+    schema: count(0).default(120),
+    default: '120',
+    says: 'How late a record may appear after its own time; that much is read again by the next sync.',
+    inFile: 'plain',
+  },
+  SWEEP_SHARE_PERCENT: {
+    schema: percent.default(10),
+    default: '10',
+    says: 'Share of the credits that looking again gets while other work waits.',
+    inFile: 'plain',
+  },
+  AUDIT_TICKETS_PER_HOUR: {
+    schema: count(0).default(50),
+    default: '50',
+    says: 'Tickets, chosen at random, that `start` reads again each hour while nobody wants the credits, and compares; 0: none.',
+    inFile: 'plain',
+  },
+  MESSAGES_AGE_DAYS: {
+    schema: count(0).default(0),
+    default: '0',
+    says: 'Messages that were read longer ago than this are read again while nobody wants the credits; 0: never.',
+    inFile: 'plain',
+  },
+} as const satisfies Record<string, Setting>;
+
+export interface HelpdeskConfig {
+  baseUrl: URL;
+  token: string;
+}
+
+/** What the help desk adds to the configuration of an account. */
+export interface HelpdeskPart {
+  /** Undefined while the help desk is not configured: only some commands need it. */
+  helpdesk: HelpdeskConfig | undefined;
+  limits: Limits;
+  sinceMs: number;
+  lookbackMs: number;
+  audit: AuditSettings;
+}
+
+const dayMs = 24 * 3_600_000;
+
+export function configureHelpdesk(value: ValuesOf<typeof helpdeskSettings>): HelpdeskPart {
+  const { HELPDESK_BASE_URL: url, HELPDESK_TOKEN: token } = value;
+  return {
+    helpdesk: url && token ? { baseUrl: url, token } : undefined,
+    limits: {
+      credits: value.HELPDESK_CREDITS,
+      periodMs: value.HELPDESK_PERIOD_SECONDS * 1000,
+      requestsPerSecond: value.HELPDESK_REQUESTS_PER_SECOND,
+      reserve: value.HELPDESK_RESERVE,
+      sweepShare: value.SWEEP_SHARE_PERCENT / 100,
+    },
+    sinceMs: value.HELPDESK_SINCE,
+    lookbackMs: value.HELPDESK_LOOKBACK_SECONDS * 1000,
+    audit: {
+      ticketsPerHour: value.AUDIT_TICKETS_PER_HOUR,
+      messagesAgeMs: value.MESSAGES_AGE_DAYS === 0 ? undefined : value.MESSAGES_AGE_DAYS * dayMs,
+    },
+  };
+}
+
+/** Settings that are right each by itself, and not together. */
+export function helpdeskContradictions(
+  value: ValuesOf<typeof helpdeskSettings>,
+  { account, whereIs, whereTo }: SettingsOf,
+): UsageError[] {
+  const found: UsageError[] = [];
+  if (value.HELPDESK_RESERVE + 4 > value.HELPDESK_CREDITS) {
+    found.push(
+      new UsageError(
+        `HELPDESK_RESERVE (${value.HELPDESK_RESERVE}) leaves less than 4 of HELPDESK_CREDITS (${value.HELPDESK_CREDITS}), and one ticket with its messages may cost 4`,
+        `Lower HELPDESK_RESERVE${account === 'default' ? '' : ` in ${whereIs('HELPDESK_RESERVE')}`}.`,
+      ),
+    );
+  }
+  const { HELPDESK_BASE_URL: url, HELPDESK_TOKEN: token } = value;
+  if ((url === undefined) !== (token === undefined)) {
+    const missing = url === undefined ? 'HELPDESK_BASE_URL' : 'HELPDESK_TOKEN';
+    found.push(new UsageError(`${missing} is not set`, `Set ${missing} as well, ${whereTo}.`));
+  }
+  return found;
+}
