@@ -68,8 +68,8 @@ export function requireSource(config: Config, name?: string): void {
   if (name === undefined ? configured.size > 0 : configured.has(name)) return;
   const wanted = sources.find(source => source.name === name);
   if (wanted !== undefined && configured.size > 0)
-    throw new UsageError(`${wanted.label} is not configured`, `Set ${wanted.settings}, in the environment or in .env.`);
-  const [first, ...others] = sources.map(({ settings }) => settings);
+    throw new UsageError(`${wanted.label} is not configured`, `Set ${wanted.requires}, in the environment or in .env.`);
+  const [first, ...others] = sources.map(({ requires }) => requires);
   throw new UsageError(
     `${sources.map(({ label }) => label).join(' and ')} are not configured`,
     `Set ${first} in the environment or in .env (or ${others.join('; or ')}), or try \`npm run demo\`.`,

@@ -96,9 +96,9 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
           return exitCodes.ok;
         }
         for (const { account, error } of refused) say(`! ${account}: ${error.message}. ${error.remedy}`);
-        for (const { name, label, settings } of isOne ? sources : [])
+        for (const { name, label, requires } of isOne ? sources : [])
           if (accounts[0] && !configuredSources(accounts[0]).has(name))
-            say(`${upperFirst(label)} is not configured (${settings}).`);
+            say(`${upperFirst(label)} is not configured (${requires}).`);
         for (const one of isOne ? [] : accounts)
           if (configuredSources(one).size === 0)
             say(`Account '${one.account}' has no settings here: nothing reads it.`);
