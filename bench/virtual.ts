@@ -2,6 +2,7 @@
  * A worker on a virtual clock, so that hours of the source's limits pass in minutes: the program's own code from the queue's
  * jobs to SQL, the sandbox in process, a real PostgreSQL; only time, network and queue are simulated, as in test/sim.
  */
+
 import type pg from 'pg';
 import { backfillStream } from '../jobs/backfill-stream.ts';
 import { sweepStream } from '../jobs/sweep-stream.ts';
@@ -18,6 +19,7 @@ import { planOf } from '../test/sim/plan.ts';
 import { account, Process } from '../test/sim/process.ts';
 import { Queue } from '../test/sim/queue.ts';
 import { type Actor, actor, Scheduler } from '../test/sim/scheduler.ts';
+import { boundTo } from '../test/support/sources.ts';
 
 export interface Virtual extends AsyncDisposable {
   readonly scheduler: Scheduler;
@@ -98,7 +100,7 @@ export async function openVirtual({
   }
 
   await direct(async () => {
-    await bindAccount(pg, account, { helpdesk: new URL('https://desk.example/api/v1') });
+    await bindAccount(pg, account, boundTo({ helpdesk: new URL('https://desk.example/api/v1') }));
     const lists = streams.flatMap(one =>
       one.source === 'helpdesk' && one.kind === 'list'
         ? one.lists.map(({ name }) => ({ stream: one.key, list: name }))

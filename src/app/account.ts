@@ -7,15 +7,15 @@ import { sayTrusted } from '../cli/setup/migrate.ts';
 import { systemClock } from '../clock.ts';
 import type { Context } from '../engine/context.ts';
 import { forgetLists, register } from '../engine/coverage/coverage.ts';
-import { migrate } from '../engine/database/migrate.ts';
 import type { StreamKey } from '../engine/database/stream-key.ts';
 import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.ts';
 import { bindAccount, nameAccount } from '../engine/runs/accounts.ts';
 import { keepTargets } from '../engine/runs/freshness-targets.ts';
 import { type Attendance, attend, type Presence } from '../engine/runs/workers.ts';
 import type { Config, Fleet } from './config.ts';
-import { openContext, openLog, requireSource, type Warehouse } from './context.ts';
+import { boundSources, openContext, openLog, requireSource, type Warehouse } from './context.ts';
 import { promisesOf } from './freshness-targets.ts';
+import { migrateWarehouse } from './migrate.ts';
 
 /** What all accounts of a process have in common. */
 export interface Ground extends AsyncDisposable {
@@ -31,7 +31,7 @@ export async function openGround(
   warehouse: Warehouse,
 ): Promise<Ground> {
   await using stack = new AsyncDisposableStack();
-  sayTrusted((await migrate(warehouse.url)).trusted);
+  sayTrusted((await migrateWarehouse(warehouse.url)).trusted);
   const queues = stack.use(await openQueues({ redisUrl, databaseUrl: warehouse.url }));
   const attendance = stack.use(await attend(warehouse.url, systemClock));
   const opened = stack.move();
@@ -77,10 +77,7 @@ export async function openAccountOn(
   requireSource(config);
   const log = ground.log.child({ account: config.account });
   const ctx = stack.use(openContext(config, ground.warehouse.pg, { log, signal }));
-  const { queue: name } = await (binds ? bindAccount : nameAccount)(ctx.pg, ctx.account, {
-    ...(config.helpdesk && { helpdesk: config.helpdesk.baseUrl }),
-    ...(config.books && { books: config.books.baseUrl }),
-  });
+  const { queue: name } = await (binds ? bindAccount : nameAccount)(ctx.pg, ctx.account, boundSources(config));
   const lists = listsOf(ctx);
   await register(ctx.pg, ctx.account, config.sinceMs, lists, new Date(ctx.clock.now()), config.lookbackMs);
   if (binds) {

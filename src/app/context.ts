@@ -13,6 +13,7 @@ import type { Context, OpenSource } from '../engine/context.ts';
 import { makePool } from '../engine/database/pool.ts';
 import { type Fetch, makeSend, timeoutMs, undiciFetch } from '../engine/http/send.ts';
 import { makeBell } from '../engine/notifier.ts';
+import type { Bound } from '../engine/runs/accounts.ts';
 import { Away, exitCodes, isAway, ShelfdeskError, UsageError } from '../errors.ts';
 import { sources, streams } from '../sources/index.ts';
 import type { Connection, Source } from '../sources/source.ts';
@@ -75,6 +76,14 @@ export function requireSource(config: Config, name?: string): void {
     `Set ${first} in the environment or in .env (or ${others.join('; or ')}), or try \`npm run demo\`.`,
   );
 }
+
+/** The configured sources and their addresses. */
+export const boundSources = (config: Config): Bound[] =>
+  sources.flatMap(source => {
+    const { name, address: setting, label } = source;
+    const connection = source.connect(config);
+    return connection === undefined ? [] : [{ name, setting, label, address: connection.baseUrl }];
+  });
 
 /** Opens the sources that are configured. */
 export function openContext(

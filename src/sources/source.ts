@@ -39,6 +39,10 @@ export interface Source<Part extends object = object, Whole = Part> {
   readonly requires: string;
   /** In the order of a full sync. */
   readonly streams: readonly Stream[];
+  /** SQL that makes its schema and tables, each file applied once. Without them its tables are those of the migrations. */
+  readonly schemaFiles?: readonly URL[];
+  /** The values of its settings for an account that has none here, from what the warehouse knows of it. */
+  settingsFrom?(known: Known): Readonly<Record<string, string>>;
   /** From the values of all settings. Throws UsageError where settings of its own contradict each other. */
   configure(values: Values, of: SettingsOf): Part;
   /** What is wrong with settings that are right each by itself. */
@@ -51,6 +55,13 @@ export interface Source<Part extends object = object, Whole = Part> {
   forecast(planning: Planning, question: Question): Promise<readonly Requests[]>;
   /** Re-reads random records while nothing else needs the credits; undefined: no audit. */
   readonly audit?: Audit;
+}
+
+/** What the warehouse knows of a source of an account. */
+export interface Known {
+  readonly address: URL;
+  /** The coverage lists of each of its streams, by the short name. */
+  readonly lists: ReadonlyMap<string, readonly string[]>;
 }
 
 /** The parsed values of all settings. A source reads its own. */
@@ -94,6 +105,14 @@ export interface Audit {
   readonly othersWant?: string;
 }
 
+/** Which values of a stream tell who somebody is. */
+export interface PersonalData {
+  /** Columns that readers without the right to personal data see masked. Erasure clears them. */
+  readonly columns: readonly string[];
+  /** Fields of a record that hold an address or a phone number: by these an erased person is recognised. */
+  readonly contacts: readonly string[];
+}
+
 /** What runs do with a stream. What is missing, the stream cannot do. */
 export interface StreamJobs {
   readonly sync: Reads;
@@ -124,6 +143,8 @@ interface Described {
   /** A verify run compares a random sample of its records. */
   readonly sampled?: boolean;
   readonly merge: Merge;
+  /** Its personal data; undefined: it has none. */
+  readonly personal?: PersonalData;
   /** Fields that the specification names; any other is drift: kept in `_payload`, and counted. */
   readonly fields: ReadonlySet<string>;
   /** Values that the specification names, by field; any other is drift: kept as it is, and counted. */

@@ -215,8 +215,8 @@ test('a database from before the catalog keeps what it knows of the help desk, a
   expect(applied).toEqual(files.map(file => file.replace('.sql', '')).filter(name => name >= '0006'));
   const rows = async (sql: string) => (await db.pool.query(sql)).rows;
   const at = new Date(minute!);
-  expect(await rows('select account_id, source, books_source from sync.accounts')).toEqual([
-    { account_id: 'default', source: 'https://desk.example/api/v1', books_source: '' },
+  expect(await rows('select account_id, source, address from sync.sources')).toEqual([
+    { account_id: 'default', source: 'helpdesk', address: 'https://desk.example/api/v1' },
   ]);
   expect(await rows('select account_id, source, state, version from sync.budget')).toEqual([
     { account_id: 'default', source: 'helpdesk', state: { atMs: 1 }, version: 3 },

@@ -20,6 +20,7 @@ import { noSandboxLimits } from '../support/mirror.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
 import { describeOnRedis } from '../support/redis.ts';
 import { at, open, type Scripted, scripted } from '../support/scripted.ts';
+import { boundTo } from '../support/sources.ts';
 import { startWorker, type WorkerProcess } from '../support/workers.ts';
 
 const secondMs = 1000;
@@ -116,7 +117,7 @@ describe('claimSlot', () => {
 
   test('another account has slots of its own', async () => {
     await using source = await scripted();
-    await bindAccount(source.pool, 'other', { helpdesk: new URL('https://other.example/api/v1') });
+    await bindAccount(source.pool, 'other', boundTo({ helpdesk: new URL('https://other.example/api/v1') }));
     await claim(source, fresh, 60);
     expect(await claimSlot(source.pool, 'other', fresh, at(0), 1, at(60))).toMatchObject({ run: expect.any(Number) });
   });
@@ -229,7 +230,7 @@ describe('claimSlot', () => {
 describe('forgetOld', () => {
   test('removes slots, and runs that nobody asked for, after 35 days, and nothing else', async () => {
     await using source = await scripted();
-    await bindAccount(source.pool, 'other', { helpdesk: new URL('https://other.example/api/v1') });
+    await bindAccount(source.pool, 'other', boundTo({ helpdesk: new URL('https://other.example/api/v1') }));
     const now = 100 * 24 * 3600;
     const kept = now - 35 * 24 * 3600;
     const old = kept - 1;
@@ -383,7 +384,7 @@ async function openHouse(more: Record<string, string>): Promise<House> {
   // Replies take a while, so that a run can be met at work.
   const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 20, fault: () => ({ kind: 'delay', ms: 40 }) });
   stack.defer(() => sandbox.close());
-  await bindAccount(pool, 'default', { helpdesk: new URL(sandbox.url) });
+  await bindAccount(pool, 'default', boundTo({ helpdesk: new URL(sandbox.url) }));
   const env = { ...settingsFor(db.url, sandbox), ...more };
   const started: WorkerProcess[] = [];
   stack.defer(async () => {

@@ -17,7 +17,7 @@ import { buryRuns, lockAccount, openRun, openSync, type RunKind } from '../../sr
 import { streams } from '../../src/sources/index.ts';
 import { keysOf } from '../support/keys.ts';
 import { differences } from '../support/mirror.ts';
-import { deskLists } from '../support/sources.ts';
+import { boundTo, deskLists } from '../support/sources.ts';
 import { uncertain } from './certain.ts';
 import { Check } from './check.ts';
 import type { Database, Trouble } from './database.ts';
@@ -195,7 +195,7 @@ class Simulation {
 
   async begin(): Promise<void> {
     await this.#direct(async () => {
-      await bindAccount(this.#calm, account, { helpdesk: new URL('https://desk.example/api/v1') });
+      await bindAccount(this.#calm, account, boundTo({ helpdesk: new URL('https://desk.example/api/v1') }));
       const lists = deskLists.flatMap(({ key, lists }) => lists.map(list => ({ stream: key, list: list.name })));
       await register(this.#calm, account, 0, lists, new Date(beginMs));
     });

@@ -2,6 +2,7 @@
 import type { OpenSource } from '../../src/engine/context.ts';
 import type { Send } from '../../src/engine/http/send.ts';
 import { makeBell } from '../../src/engine/notifier.ts';
+import type { Bound } from '../../src/engine/runs/accounts.ts';
 import { books } from '../../src/sources/books/books.ts';
 import type { BooksSettings } from '../../src/sources/books/open.ts';
 import { customers } from '../../src/sources/helpdesk/customers.ts';
@@ -57,3 +58,10 @@ export function withAudit<C extends { readonly sources: ReadonlyMap<string, Open
   const source = { ...ctx.sources.get('helpdesk')!, audit };
   return { ...ctx, sources: new Map([...ctx.sources, ['helpdesk', source]]) };
 }
+
+/** Sources as an account is bound to them. */
+export const boundTo = (addresses: Readonly<Record<string, URL>>): Bound[] =>
+  Object.entries(addresses).map(([name, address]) => {
+    const { address: setting, label } = [helpdesk, books].find(source => source.name === name)!;
+    return { name, address, setting, label };
+  });

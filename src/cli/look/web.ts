@@ -3,8 +3,8 @@ import type { Command } from 'commander';
 import type { Ground } from '../../app/account.ts';
 import type { Fleet, WebConfig } from '../../app/config.ts';
 import { openLog } from '../../app/context.ts';
+import { migrateWarehouse } from '../../app/migrate.ts';
 import { systemClock } from '../../clock.ts';
-import { migrate } from '../../engine/database/migrate.ts';
 import { makeLookingPool } from '../../engine/database/pool.ts';
 import { type OpenQueue, openQueues } from '../../engine/queue/queue.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
@@ -32,7 +32,7 @@ export function addWeb(program: Command, deps: Deps, act: Act): void {
         const port = options.port === undefined ? (web.port ?? defaultPort) : portOf(options.port);
         demandSafe(web);
         await using warehouse = await warehouseOf(fleet, deps.signal);
-        sayTrusted((await migrate(warehouse.url)).trusted);
+        sayTrusted((await migrateWarehouse(warehouse.url)).trusted);
         await using queues = await openQueues({ redisUrl: fleet.redisUrl, databaseUrl: warehouse.url });
         const ground = { warehouse, queues, log: openLog(fleet) };
         await using page = await openPage(ground, {

@@ -6,7 +6,7 @@
 import { type Sandbox, startSandbox } from '@shelfdesk/sandbox';
 import type { Command } from 'commander';
 import type { Config } from '../../app/config.ts';
-import { migrate } from '../../engine/database/migrate.ts';
+import { migrateWarehouse } from '../../app/migrate.ts';
 import { forgetAccount } from '../../engine/runs/accounts.ts';
 import { exitCodes } from '../../errors.ts';
 import type { BooksConfig } from '../../sources/books/settings.ts';
@@ -77,7 +77,7 @@ export function addDemo(program: Command, deps: Deps, act: Act): void {
           say(`           ${sandbox.books.url}, ${amount(volumes)} volumes; limits raised so that this takes seconds`);
           await using warehouse = await warehouseOf({ databaseUrl: undefined }, deps.signal);
           say(`Account:   '${account}'`);
-          await migrate(warehouse.url);
+          await migrateWarehouse(warehouse.url);
           await forgetAccount(warehouse.pg, account);
           const helpdesk = { baseUrl: new URL(sandbox.url), token: sandbox.token };
           const config: Config = {

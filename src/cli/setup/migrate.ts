@@ -1,6 +1,6 @@
 /** `migrate`: brings the warehouse to the tables of this version. */
 import type { Command } from 'commander';
-import { migrate } from '../../engine/database/migrate.ts';
+import { migrateWarehouse } from '../../app/migrate.ts';
 import { openQueues } from '../../engine/queue/queue.ts';
 import { exitCodes } from '../../errors.ts';
 import { count } from '../../words.ts';
@@ -20,7 +20,7 @@ export function addMigrate(program: Command, deps: Deps, act: Act): void {
         // The queue makes its tables when it is opened, which a worker that only writes may not do.
         if (fleet.redisUrl === undefined)
           await (await openQueues({ redisUrl: undefined, databaseUrl: warehouse.url }))[Symbol.asyncDispose]();
-        const { applied, trusted } = await migrate(warehouse.url);
+        const { applied, trusted } = await migrateWarehouse(warehouse.url);
         if (options.json) printJson({ applied });
         else print(applied.length > 0 ? applied.map(name => `applied ${name}`).join('\n') : 'nothing to do');
         sayTrusted(trusted);

@@ -15,8 +15,7 @@ import { readFrom } from '../../engine/runs/accounts.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { wasRead } from '../../engine/verify/findings.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
-import { settingsOfOwners } from '../../sources/books/open.ts';
-import { streams } from '../../sources/index.ts';
+import { sources, streams } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import { chosenAccount } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
@@ -116,9 +115,6 @@ function many(text: string): number {
   throw new InvalidArgumentError('It must be a number, 1 or more.');
 }
 
-/** Nothing is sent with it. */
-const noToken = 'unknown';
-
 const unsetSays = (account: string) =>
   `account '${account}' has no settings here: a run of it needs some, and the usual limits are counted with`;
 
@@ -126,13 +122,13 @@ const unsetSays = (account: string) =>
 async function asItWasRead(db: pg.Pool, config: Config): Promise<Config> {
   const read = await readFrom(db, config.account);
   if (read === undefined) return config;
-  const { helpdesk, books, owners, sinceMs, lookbackMs } = read;
-  const { users, library } = settingsOfOwners(owners);
-  const values = {
-    ...(helpdesk && { HELPDESK_BASE_URL: helpdesk.href, HELPDESK_TOKEN: noToken }),
-    ...(books && owners.length > 0 && { BOOKS_BASE_URL: books.href, BOOKS_USERS: users.join() }),
-    ...(books && library && { BOOKS_ACCESS_TOKEN: noToken, BOOKS_LIBRARY: 'true' }),
-  };
+  const { addresses, lists, sinceMs, lookbackMs } = read;
+  const known = sources.flatMap(({ name, streams, settingsFrom }) => {
+    const address = addresses.get(name);
+    const own = new Map(streams.map(stream => [stream.name, lists.get(stream.key) ?? []]));
+    return address && settingsFrom ? [settingsFrom({ address, lists: own })] : [];
+  });
+  const values: Record<string, string> = Object.assign({}, ...known);
   return { ...withoutSettings(config.account, values), sinceMs, lookbackMs };
 }
 

@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { Away, exitCodes, isAway, ShelfdeskError } from '../../errors.ts';
 import { keepChecksums, refuseIfEdited } from './checksums.ts';
+import { addMirrors, type Mirror } from './mirrors.ts';
 import { ownNames } from './pool.ts';
 
 const ownFolder = fileURLToPath(new URL('../../../migrations/', import.meta.url));
@@ -33,8 +34,12 @@ export interface Migrated {
   readonly trusted?: string[];
 }
 
-/** Applies what is missing. `folder` is another one in tests only. */
-export async function migrate(url: string, folder: string = ownFolder): Promise<Migrated> {
+/** Applies what is missing, of migrations and of sources. `folder` is another one in tests only. */
+export async function migrate(
+  url: string,
+  folder: string = ownFolder,
+  sources: readonly Mirror[] = [],
+): Promise<Migrated> {
   const client = await connect(url);
   try {
     // Limits that the role may have for everyday work: waiting for the others, or an index, may take longer.
@@ -44,9 +49,10 @@ export async function migrate(url: string, folder: string = ownFolder): Promise<
     await refuseIfEdited(client, folder);
     // A worker that may not change tables finds nothing to change.
     if ((await pendingMigrations(client, folder)).missing.length === 0) {
+      const files = await addMirrors(client, sources);
       await settleRoles(client);
       await analyzeLoaded(client);
-      return withTrusted([], await keepChecksums(client, folder));
+      return withTrusted(files, await keepChecksums(client, folder));
     }
     const { runner } = await import('node-pg-migrate'); // Whoever only asks what is missing does without.
     const done = await runner({
@@ -67,12 +73,10 @@ export async function migrate(url: string, folder: string = ownFolder): Promise<
         .catch(() => {});
       throw error;
     });
+    const files = await addMirrors(client, sources);
     await settleRoles(client);
     await analyzeLoaded(client);
-    return withTrusted(
-      done.map(({ name }) => name),
-      await keepChecksums(client, folder),
-    );
+    return withTrusted([...done.map(({ name }) => name), ...files], await keepChecksums(client, folder));
   } catch (error) {
     if (error instanceof ShelfdeskError) throw error;
     throw isAway(error) ? new Away(error) : await explain(error as pg.DatabaseError, url, folder);
@@ -106,7 +110,7 @@ const leastBytes = 65_536;
 async function analyzeLoaded(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
     `select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname in ('helpdesk', 'books', 'analytics', 'sync') and c.relkind = 'r' and pg_relation_size(c.oid) > $1
+     where (n.nspname in ('analytics', 'sync') or n.nspname in (select source from sync.streams)) and c.relkind = 'r' and pg_relation_size(c.oid) > $1
        and pg_has_role(c.relowner, 'usage') and not pg_is_in_recovery()
        and not exists (select from pg_stats s where s.schemaname = n.nspname and s.tablename = c.relname)
      order by 1`,

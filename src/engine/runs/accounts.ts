@@ -1,64 +1,67 @@
-/** One account: where it is read from, and everything that the warehouse holds of it. */
+/** One account: the sources that it is bound to, and all rows that the warehouse holds of it. */
 import type pg from 'pg';
 import { UsageError } from '../../errors.ts';
 import { transaction } from '../database/pool.ts';
 
-type Sources = Partial<Record<'helpdesk' | 'books', URL>>;
-
-const sourcesOf = {
-  helpdesk: { column: 'source', setting: 'HELPDESK_BASE_URL', name: 'help desk' },
-  books: { column: 'books_source', setting: 'BOOKS_BASE_URL', name: 'catalog' },
-} as const;
+/** A source of the settings: its address, the setting of that, and how people call it. */
+export interface Bound {
+  readonly name: string;
+  readonly address: URL;
+  readonly setting: string;
+  readonly label: string;
+}
 
 /**
- * Binds the account to its sources: what was read from one help desk says nothing about another, and coverage of both in
- * one would claim what nobody read. Addresses of this machine are tests, and pass for one another. Answers the name of
- * the account's job queue. A source that is not configured now stays bound as it was.
+ * Binds the account to its sources: rows of one help desk say nothing about another, and the coverage of both in one account
+ * would claim ranges that nobody read. Addresses of this machine are tests, and pass for one another. A source that is not
+ * configured stays bound. Answers the name of the job queue of the account. Throws UsageError at another address.
  */
-export async function bindAccount(db: pg.Pool, account: string, sources: Sources): Promise<{ queue: string }> {
+export async function bindAccount(db: pg.Pool, account: string, sources: readonly Bound[]): Promise<{ queue: string }> {
+  await db.query('insert into sync.accounts (account_id) values ($1) on conflict do nothing', [account]);
   await db.query(
-    `insert into sync.accounts as a (account_id, source, books_source) values ($1, $2, $3)
-     on conflict (account_id) do update set
-       source = coalesce(nullif(a.source, ''), excluded.source),
-       books_source = coalesce(nullif(a.books_source, ''), excluded.books_source)
-     where (a.source = '' and excluded.source <> '') or (a.books_source = '' and excluded.books_source <> '')`,
-    [account, sources.helpdesk?.href ?? '', sources.books?.href ?? ''],
+    `insert into sync.sources (account_id, source, address)
+     select $1, s.source, s.address from unnest($2::text[], $3::text[]) s (source, address) on conflict do nothing`,
+    [account, sources.map(({ name }) => name), sources.map(({ address }) => address.href)],
   );
   return boundAccount(db, account, sources);
 }
 
-/** The same for who only looks ahead: an account that is not known yet is known then, and stays free for any source. */
-export async function nameAccount(db: pg.Pool, account: string, sources: Sources): Promise<{ queue: string }> {
+/** The same for a forecast: the account becomes known, and stays free for any source. */
+export async function nameAccount(db: pg.Pool, account: string, sources: readonly Bound[]): Promise<{ queue: string }> {
   await db.query('insert into sync.accounts (account_id) values ($1) on conflict do nothing', [account]);
   return boundAccount(db, account, sources);
 }
 
-async function boundAccount(db: pg.Pool, account: string, sources: Sources): Promise<{ queue: string }> {
-  const { rows } = await db.query<{ source: string; books_source: string; queue: string }>(
-    'select source, books_source, queue from sync.accounts where account_id = $1',
-    [account],
-  );
-  const row = rows[0]!;
-  const elsewhere = boundElsewhere(row, account, sources);
+async function boundAccount(db: pg.Pool, account: string, sources: readonly Bound[]): Promise<{ queue: string }> {
+  const elsewhere = boundElsewhere(await addressesOf(db, account), account, sources);
   if (elsewhere !== undefined) throw elsewhere;
-  return { queue: row.queue };
+  const { rows } = await db.query<{ queue: string }>('select queue from sync.accounts where account_id = $1', [
+    account,
+  ]);
+  return rows[0]!;
 }
 
-/** What is wrong where the account was bound to another source than the settings name; '' is none. */
+/** The addresses that the account is bound to, by source. */
+export async function addressesOf(db: pg.Pool, account: string): Promise<ReadonlyMap<string, URL>> {
+  const { rows } = await db.query<{ source: string; address: string }>(
+    'select source, address from sync.sources where account_id = $1',
+    [account],
+  );
+  return new Map(rows.map(({ source, address }) => [source, new URL(address)]));
+}
+
+/** The error if the settings name another address than the account is bound to. */
 export function boundElsewhere(
-  row: { source: string; books_source: string },
+  addresses: ReadonlyMap<string, URL>,
   account: string,
-  sources: Sources,
+  sources: readonly Bound[],
 ): UsageError | undefined {
-  for (const source of ['helpdesk', 'books'] as const) {
-    const { column, setting, name } = sourcesOf[source];
-    const url = sources[source];
-    if (url === undefined || row[column] === '') continue;
-    const bound = new URL(row[column]);
-    if (bound.href === url.href || (isLoopback(bound) && isLoopback(url))) continue;
+  for (const { name, address, setting, label } of sources) {
+    const bound = addresses.get(name);
+    if (bound === undefined || bound.href === address.href || (isLoopback(bound) && isLoopback(address))) continue;
     return new UsageError(
-      `this warehouse holds account '${account}' of ${bound.host}, and ${setting} names ${url.host}`,
-      `Use another database. If it is the same ${name} under a new address: update sync.accounts set ${column} = '${url.href}' where account_id = '${account}'.`,
+      `this warehouse holds account '${account}' of ${bound.host}, and ${setting} names ${address.host}`,
+      `Use another database. If ${label} has moved to a new address: update sync.sources set address = '${address.href}' where account_id = '${account}' and source = '${name}'.`,
     );
   }
   return undefined;
@@ -66,34 +69,33 @@ export function boundElsewhere(
 
 const isLoopback = ({ hostname }: URL) => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 
-/** What the account was read from, and how: the sources that it is bound to, if any, and whose shelves. */
+/** What the account was read from, and how. */
 export interface ReadFrom {
-  readonly helpdesk: URL | undefined;
-  readonly books: URL | undefined;
-  readonly owners: readonly string[];
+  readonly addresses: ReadonlyMap<string, URL>;
+  /** The coverage lists of each stream, by its key. */
+  readonly lists: ReadonlyMap<string, readonly string[]>;
   readonly sinceMs: number;
   readonly lookbackMs: number;
 }
 
+/** Undefined if the warehouse does not know the account. */
 export async function readFrom(db: pg.Pool, account: string): Promise<ReadFrom | undefined> {
-  const { rows } = await db.query<{ source: string; books_source: string; owners: string[]; since: Date; ms: number }>(
-    `select a.source, a.books_source, a.since, (extract(epoch from a.lookback) * 1000)::float8 as ms, coalesce((
-       select array_agg(c.list order by c.list) from sync.coverage c
-       where c.account_id = a.account_id and c.stream_key = 'books.shelves'), '{}') as owners
-     from sync.accounts a where a.account_id = $1`,
+  const { rows } = await db.query<{ since: Date; ms: number }>(
+    `select since, (extract(epoch from lookback) * 1000)::float8 as ms from sync.accounts where account_id = $1`,
     [account],
   );
   const [row] = rows;
-  const url = (text: string) => (text === '' ? undefined : new URL(text));
-  return (
-    row && {
-      helpdesk: url(row.source),
-      books: url(row.books_source),
-      owners: row.owners,
-      sinceMs: row.since.getTime(),
-      lookbackMs: row.ms,
-    }
+  if (row === undefined) return undefined;
+  const { rows: lists } = await db.query<{ key: string; lists: string[] }>(
+    `select stream_key as key, array_agg(list order by list) as lists from sync.coverage where account_id = $1 group by 1`,
+    [account],
   );
+  return {
+    addresses: await addressesOf(db, account),
+    lists: new Map(lists.map(({ key, lists }) => [key, lists])),
+    sinceMs: row.since.getTime(),
+    lookbackMs: row.ms,
+  };
 }
 
 /** Removes all rows of the account, in every table that knows accounts. */
@@ -102,7 +104,8 @@ export async function forgetAccount(db: pg.Pool, account: string): Promise<void>
     const { rows } = await client.query<{ name: string }>(
       `select format('%I.%I', table_schema, table_name) as name
        from information_schema.columns join information_schema.tables using (table_schema, table_name)
-       where table_schema in ('helpdesk', 'books', 'sync', 'analytics') and column_name = 'account_id' and table_type = 'BASE TABLE'`,
+       where (table_schema in ('sync', 'analytics') or table_schema in (select name from sync.source_schemas))
+         and column_name = 'account_id' and table_type = 'BASE TABLE'`,
     );
     for (const { name } of rows) await client.query(`delete from ${name} where account_id = $1`, [account]);
   });

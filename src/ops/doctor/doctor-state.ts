@@ -124,18 +124,6 @@ export async function knownAccounts(db: pg.Pool, since: Date): Promise<{ account
   return rows;
 }
 
-/** The addresses that it is read from; '' where there is none, undefined before the first run. */
-export async function boundAddresses(
-  db: pg.Pool,
-  account: string,
-): Promise<{ source: string; books_source: string } | undefined> {
-  const { rows } = await db.query<{ source: string; books_source: string }>(
-    'select source, books_source from sync.accounts where account_id = $1',
-    [account],
-  );
-  return rows[0];
-}
-
 /** Any volume that is here. */
 export async function someVolume(db: pg.Pool, account: string): Promise<string | undefined> {
   const { rows } = await db.query<{ id: string }>(

@@ -64,6 +64,17 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
         jobs: { sync: { read: (ctx, claim) => hydrateVolumes(ctx, claim, catalog.volumes) }, verify, audit },
       },
     ],
+    settingsFrom({ address, lists }) {
+      const owners = lists.get(shelves.name) ?? [];
+      const users = owners.filter(owner => owner !== myLibrary);
+      if (owners.length === 0) return {};
+      return {
+        BOOKS_BASE_URL: address.href,
+        BOOKS_USERS: users.join(),
+        // Nothing is sent with this token.
+        ...(users.length < owners.length && { BOOKS_ACCESS_TOKEN: 'unknown', BOOKS_LIBRARY: 'true' }),
+      };
+    },
     connect({ books: access }) {
       if (access === undefined) return undefined;
       const { apiKey, country, users, library, shelfAgeMs, volumeAgeMs, auditVolumesPerHour } = access;

@@ -1,8 +1,6 @@
 /** The open catalog: what its streams need beyond any other source. */
 
 import { type Context, type OpenSource, sourceOf } from '../../engine/context.ts';
-import { myLibrary } from './endpoints.ts';
-import type { BooksConfig } from './settings.ts';
 
 export interface BooksSettings {
   /** Whose shelves are mirrored: the users of the settings, then `mylibrary`, if it is mirrored. */
@@ -20,9 +18,3 @@ export const sourceName = 'books';
 /** Throws Fatal if the catalog is not configured. */
 export const booksOf = (ctx: Pick<Context, 'sources'>): OpenSource & BooksSettings =>
   sourceOf(ctx, sourceName) as OpenSource & BooksSettings;
-
-/** The settings that mirror the shelves of these owners. */
-export function settingsOfOwners(owners: readonly string[]): Pick<BooksConfig, 'users' | 'library'> {
-  const users = owners.filter(owner => owner !== myLibrary);
-  return { users, library: users.length < owners.length };
-}

@@ -55,6 +55,8 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
         jobs: { sync: { read: (ctx, claim) => hydrate(ctx, claim, desk.messages), isDone }, verify },
       },
     ],
+    // Nothing is sent with this token.
+    settingsFrom: ({ address }) => ({ HELPDESK_BASE_URL: address.href, HELPDESK_TOKEN: 'unknown' }),
     connect({ helpdesk: access, limits, lookbackMs, audit: own }) {
       if (access === undefined) return undefined;
       return {

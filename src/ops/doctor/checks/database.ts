@@ -1,12 +1,15 @@
 /** PostgreSQL: whether it answers, will do, and lets us do what we have to. */
+
 import { statfs } from 'node:fs/promises';
-import { migrate, pendingMigrations } from '../../../engine/database/migrate.ts';
+import { boundSources } from '../../../app/context.ts';
+import { migrateWarehouse } from '../../../app/migrate.ts';
+import { pendingMigrations } from '../../../engine/database/migrate.ts';
 import { connectionsOf, lookersMost } from '../../../engine/database/pool.ts';
 import { queueConnections } from '../../../engine/queue/queue.ts';
-import { boundElsewhere } from '../../../engine/runs/accounts.ts';
+import { addressesOf, boundElsewhere } from '../../../engine/runs/accounts.ts';
 import { count } from '../../../words.ts';
 import type { Given } from '../doctor-context.ts';
-import { boundAddresses, liveProcesses } from '../doctor-state.ts';
+import { liveProcesses } from '../doctor-state.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 /** What holds the place of a process among the living. */
@@ -162,7 +165,7 @@ export const databaseChecks: readonly Check[] = [
       return fail(`the tables are not there yet, or old: ${what} missing`, 'Run `npx shelfdesk migrate`.', {
         says: 'make them',
         async do() {
-          const { applied } = await migrate(url);
+          const { applied } = await migrateWarehouse(url);
           return `applied ${count(applied.length, 'migration')}`;
         },
       });
@@ -238,13 +241,12 @@ export const databaseChecks: readonly Check[] = [
     name: 'sources of the account',
     area: 'database',
     of: 'account',
-    looks: 'that the settings name the help desk and the catalog that the account was read from',
+    looks: 'that the settings name the sources that the account was read from',
     needs: ['tables'],
-    async run({ warehouse, account, config: { helpdesk, books } }) {
-      const row = await boundAddresses((await warehouse()).pg, account);
-      if (row === undefined) return ok('nothing has been read yet');
-      const named = { ...(helpdesk && { helpdesk: helpdesk.baseUrl }), ...(books && { books: books.baseUrl }) };
-      const elsewhere = boundElsewhere(row, account, named);
+    async run({ warehouse, account, config }) {
+      const addresses = await addressesOf((await warehouse()).pg, account);
+      if (addresses.size === 0) return ok('nothing has been read yet');
+      const elsewhere = boundElsewhere(addresses, account, boundSources(config));
       return elsewhere === undefined ? ok('they are the same') : fail(elsewhere.message, elsewhere.remedy);
     },
   },

@@ -1,0 +1,113 @@
+/**
+ * The tables that sources bring. A source of the first migrations is known already; of any other one this applies its schema
+ * files, makes its tables mirrored ones, shows them masked, and lists its streams. All of it runs in one transaction, and
+ * again at each migration, so that an upgrade may add streams.
+ */
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type pg from 'pg';
+import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import type { Source, Stream } from '../../sources/source.ts';
+
+export type Mirror = Pick<Source, 'name' | 'streams' | 'schemaFiles'>;
+
+/** Answers which files were applied, as `crm/crm.sql`. Throws ShelfdeskError if a file was edited after it was applied. */
+export async function addMirrors(client: pg.Client, sources: readonly Mirror[]): Promise<string[]> {
+  const applied: string[] = [];
+  await client.query('begin');
+  try {
+    for (const source of sources) {
+      for (const file of source.schemaFiles ?? []) applied.push(...(await apply(client, source.name, file)));
+      for (const [place, stream] of source.streams.entries()) await addStream(client, stream, place);
+      if (source.schemaFiles === undefined) continue;
+      for (const stream of source.streams) await addTables(client, stream);
+    }
+    await client.query('commit');
+  } catch (error) {
+    await client.query('rollback').catch(() => {});
+    throw error;
+  }
+  return applied;
+}
+
+async function apply(client: pg.Client, source: string, file: URL): Promise<string[]> {
+  const name = basename(fileURLToPath(file));
+  const text = await readFile(file, 'utf8');
+  const checksum = createHash('sha256').update(text).digest('hex');
+  const { rows } = await client.query<{ checksum: string }>(
+    'select checksum from sync.source_files where (source, name) = ($1, $2)',
+    [source, name],
+  );
+  const [known] = rows;
+  if (known?.checksum === checksum) return [];
+  if (known !== undefined)
+    throw new ShelfdeskError(
+      `the schema file ${name} of source ${source} was edited after it was applied`,
+      'Restore the file, and put the change into a new file of the source.',
+      exitCodes.failed,
+    );
+  await client.query(text);
+  await client.query('insert into sync.source_files (source, name, checksum) values ($1, $2, $3)', [
+    source,
+    name,
+    checksum,
+  ]);
+  return [`${source}/${name}`];
+}
+
+async function addStream(client: pg.Client, stream: Stream, place: number): Promise<void> {
+  const { deletions } = stream as { deletions?: 'whole list' | { unknown: string } };
+  const unknown = typeof deletions === 'object' ? deletions.unknown : null;
+  await client.query(
+    `insert into sync.streams as s (stream, source, place, follows, one_reader, personal, deletions)
+     values ($1, $2, $3, $4, true, $5, $6)
+     on conflict (source, stream) do update set personal = s.personal or excluded.personal, deletions = excluded.deletions
+     where (s.personal or excluded.personal, excluded.deletions) is distinct from (s.personal, s.deletions)`,
+    [stream.name, stream.source, place, followedBy(stream), stream.personal !== undefined, unknown],
+  );
+}
+
+const followedBy = (stream: Stream): string | null => {
+  if (!('of' in stream)) return null;
+  return typeof stream.of === 'string' ? stream.of : stream.of.name;
+};
+
+async function addTables(client: pg.Client, stream: Stream): Promise<void> {
+  const { root, others } = stream.merge.declared;
+  for (const { name } of [root, ...others]) {
+    const { rows } = await client.query<{ mirrored: boolean }>(
+      `select exists (select from pg_attribute where attrelid = to_regclass($1) and attname = '_payload') as mirrored`,
+      [name],
+    );
+    if (!rows[0]!.mirrored) await client.query('select sync.add_mirror($1::regclass)', [name]);
+    await addMask(client, name, stream.personal?.columns ?? []);
+  }
+}
+
+/** The masked view of a table: personal values are replaced by a keyed hash, `_payload` is left out. */
+async function addMask(client: pg.Client, table: string, personal: readonly string[]): Promise<void> {
+  const { rows } = await client.query<{ name: string; comment: string | null }>(
+    `select attname as name, col_description(attrelid, attnum) as comment from pg_attribute
+     where attrelid = to_regclass($1) and attnum > 0 and not attisdropped and attname <> '_payload' order by attnum`,
+    [table],
+  );
+  const key = (which: string) => `(select ${which} from sync.secret_salt)`;
+  const columns = rows.map(({ name }) =>
+    personal.includes(name)
+      ? `sync.masked('${name}', t.${name}::text, ${key('inner_key')}, ${key('outer_key')}) as ${name}`
+      : `t.${name}`,
+  );
+  const view = `safe.${table.replace('.', '_')}`;
+  await client.query(`create or replace view ${view} with (security_barrier = true) as
+    select ${columns.join(', ')} from ${table} t
+    where t.account_id = any (array(select account_id from sync.readable_accounts))`);
+  await client.query(
+    `comment on view ${view} is 'The rows of ${table}, with a hash in place of each value that tells who somebody is.'`,
+  );
+  for (const { name, comment } of rows) {
+    const said = personal.includes(name) ? 'A hash of the value: equal values have equal hashes.' : (comment ?? '');
+    await client.query(`comment on column ${view}.${name} is '${said.replaceAll("'", "''")}'`);
+  }
+}
