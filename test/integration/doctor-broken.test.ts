@@ -564,8 +564,9 @@ test('two accounts: each is examined for itself, and one that was read from else
     HELPDESK_TOKEN: { env: SOUTH_TOKEN }
 `,
   );
-  await db.pool.query(`insert into sync.accounts (account_id, source) values
-    ('south', 'https://desk.example/api/v1'), ('west', 'https://west.example/api/v1')`);
+  await db.pool.query(`insert into sync.accounts (account_id) values ('south'), ('west')`);
+  await db.pool.query(`insert into sync.sources (account_id, source, address) values
+    ('south', 'helpdesk', 'https://desk.example/api/v1'), ('west', 'helpdesk', 'https://west.example/api/v1')`);
   await db.pool.query(`insert into sync.stored_runs (account_id, kind, state, started_at, finished_at)
     values ('west', 'nightly', 'completed', now(), now())`);
   const settings = {

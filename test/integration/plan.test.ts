@@ -159,15 +159,18 @@ test('a plan binds the account to nothing, and the mirror begins with the first 
   await expect(runPlan(mistyped, warehouse, verify, deps)).rejects.toThrow('there is nothing to verify yet');
   const users: Question = { kind: 'sync', streams: ['helpdesk.users'] };
   await runPlan(config, warehouse, users, deps);
-  expect(await asked('select source from sync.accounts')).toEqual([{ source: '' }]);
+  expect(await asked('select address from sync.sources')).toEqual([]);
   expect(await asked('select from sync.targets')).toEqual([]);
 
   const [{ at }] = await asked(
     `update sync.accounts set mirrored_since = now() - interval '4 days' returning now() as at`,
   );
   expect((await runSync(config, warehouse, ['helpdesk.users'], deps)).state).toBe('completed');
-  const bound = await asked('select source, mirrored_since >= $1 as begun from sync.accounts', at);
-  expect(bound).toEqual([{ source: sandbox.url, begun: true }]);
+  const bound = await asked(
+    'select address, mirrored_since >= $1 as begun from sync.accounts join sync.sources using (account_id)',
+    at,
+  );
+  expect(bound).toEqual([{ address: sandbox.url, begun: true }]);
 
   // What runs have found stays as it is: since when, and the lists of other settings.
   await asked(`update sync.accounts set mirrored_since = '2020-01-01'`);

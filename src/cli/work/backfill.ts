@@ -3,8 +3,8 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Config } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
-import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { moment } from '../../app/setting-types.ts';
+import type { StreamKey } from '../../engine/database/stream-key.ts';
 import type { Job } from '../../engine/queue/job.ts';
 import { openBackfill } from '../../engine/runs/ranges.ts';
 import type { Range } from '../../engine/runs/runs.ts';

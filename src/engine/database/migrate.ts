@@ -110,15 +110,23 @@ const leastBytes = 65_536;
 async function analyzeLoaded(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
     `select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where (n.nspname in ('analytics', 'sync') or n.nspname in (select source from sync.streams)) and c.relkind = 'r' and pg_relation_size(c.oid) > $1
+     where n.nspname = any ($2) and c.relkind = 'r' and pg_relation_size(c.oid) > $1
        and pg_has_role(c.relowner, 'usage') and not pg_is_in_recovery()
        and not exists (select from pg_stats s where s.schemaname = n.nspname and s.tablename = c.relname)
      order by 1`,
-    [leastBytes],
+    [leastBytes, ['analytics', 'sync', ...(await sourceSchemas(client))]],
   );
   // Autovacuum may be at the table just now, and does the same.
   await client.query(`set lock_timeout = '1s'`);
   for (const { name } of rows) await client.query(`analyze ${name}`).catch(() => {});
+}
+
+/** The schemas of mirrored tables; none before the tables are there. */
+async function sourceSchemas(client: pg.Client): Promise<string[]> {
+  const { rows } = await client.query("select to_regclass('sync.streams') is not null as there");
+  if (!rows[0].there) return [];
+  const { rows: found } = await client.query<{ source: string }>('select distinct source from sync.streams');
+  return found.map(({ source }) => source);
 }
 
 async function connect(url: string): Promise<pg.Client> {

@@ -14,14 +14,14 @@ export async function partsOfWholeLists(
   streams: readonly ListStream<Row>[],
 ): Promise<Part[]> {
   const parts: Part[] = [];
-  for (const stream of streams.filter(({ name }) => question.streams.includes(name))) {
+  for (const stream of streams.filter(({ key }) => question.streams.includes(key))) {
     const [first] = stream.lists;
     const { cost } = stream.request(first.name, { page: 1, perPage: stream.paging.perPage });
     const rows = await countRows(planning, stream);
     const many = await requestsFor(planning, question, stream, rows);
     const lane = question.kind === 'sync' ? 'fresh' : question.kind === 'backfill' ? 'backfill' : 'sweep';
     const asked: Asked = { cost, lane, many };
-    parts.push({ stream: stream.name, readers: [[asked]], storeMs });
+    parts.push({ stream: stream.key, readers: [[asked]], storeMs });
   }
   return parts;
 }
@@ -37,10 +37,10 @@ async function requestsFor(
     const counted = planning.counts ? await totalOf(planning, stream) : undefined;
     if (counted !== undefined) return pagesOf(stream, counted);
     planning.unknown = true;
-    planning.assumed.add(`${stream.source}.${stream.name} was never read, and its source does not count it: one page`);
+    planning.assumed.add(`${stream.key} was never read, and its source does not count it: one page`);
     return 1;
   }
-  planning.assumed.add(`${stream.source}.${stream.name} is read whole, and is as long as its ${live} rows here`);
+  planning.assumed.add(`${stream.key} is read whole, and is as long as its ${live} rows here`);
   return pagesOf(stream, live);
 }
 
@@ -51,7 +51,7 @@ const pagesOf = ({ paging, lists }: ListStream<Row>, rows: number) =>
 async function totalOf(planning: Planning, stream: ListStream<Row>): Promise<number | undefined> {
   const { ctx, counted } = planning;
   const request = stream.request(stream.lists[0].name, { page: 1, perPage: stream.paging.perPage });
-  counted.push({ what: `the first page of ${stream.source}.${stream.name}`, credits: request.cost });
+  counted.push({ what: `the first page of ${stream.key}`, credits: request.cost });
   const { send } = sourceOf(ctx, stream.source);
   const reply = await send(request, { lane: 'interactive', signal: ctx.signal });
   return reply.total ?? (reply.next === undefined && request.next !== undefined ? reply.arrived : undefined);
@@ -62,8 +62,8 @@ async function countRows({ ctx }: Planning, stream: ListStream<Row>): Promise<{ 
     `select (select count(*) from ${stream.merge.declared.root.name} t
          where t.account_id = $1 and t._deleted_at is null) as live,
        exists (select from sync.coverage c
-         where c.account_id = $1 and c.source = $2 and c.stream = $3 and not isempty(c.covered)) as "isRead"`,
-    [ctx.account, stream.source, stream.name],
+         where c.account_id = $1 and c.stream_key = $2 and not isempty(c.covered)) as "isRead"`,
+    [ctx.account, stream.key],
   );
   return rows[0]!;
 }
