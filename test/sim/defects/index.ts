@@ -142,7 +142,10 @@ export const defects: Readonly<Record<string, Planted>> = {
     recorded: { seed: 10, sharpened: breaking },
   },
   'a lease without a fence': {
-    defect: rewriting(`and stream_key = $2 and token = $3 and state = 'running'`, 'and stream_key = $2 and $3::bigint > 0'),
+    defect: rewriting(
+      `and stream_key = $2 and token = $3 and state = 'running'`,
+      'and stream_key = $2 and $3::bigint > 0',
+    ),
     by: /^I1:/,
     recorded: { seed: 11, sharpened: () => ({ workers: 3, events: 12 }) },
   },
