@@ -53,8 +53,8 @@ const lingerMs = 1000;
 const parentLookMs = 250;
 
 const exitCodeHelp = `
-Exit codes: 0 ok, 1 failed, 2 wrong usage or configuration, 3 partly, 4 refused by the source (401, 403),
-5 differences were found, 130 interrupted (the same command goes on where it stopped).
+Exit codes: 0 ok, 1 failed, 2 wrong usage or configuration, 3 partial, 4 refused by the source (401, 403),
+5 differences found, 130 interrupted (run the same command again to resume).
 Settings come from the environment and from .env; README.md lists them.`;
 
 async function main(args: readonly string[]): Promise<void> {
@@ -62,7 +62,7 @@ async function main(args: readonly string[]): Promise<void> {
   const program = new Command('shelfdesk')
     .description(description)
     .version(version)
-    .option('--account <name>', 'the account, where there are several (SHELFDESK_CONFIG)')
+    .option('--account <name>', 'account to use if several are configured (SHELFDESK_CONFIG)')
     .exitOverride()
     .showHelpAfterError('(see --help)')
     .addHelpText('after', exitCodeHelp);

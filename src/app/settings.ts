@@ -98,7 +98,7 @@ function withUsual(given: Record<string, number>): Record<string, { ms: number; 
 const processSettings = {
   DATABASE_URL: {
     schema: connection('postgres:', 'postgresql:').optional(),
-    says: 'PostgreSQL of the warehouse, 15 or newer. Without it: an embedded PostgreSQL in `.shelfdesk/`.',
+    says: 'PostgreSQL of the warehouse, version 15 or newer. Without it: an embedded PostgreSQL in `.shelfdesk/`.',
     secret: true,
   },
   REDIS_URL: {
@@ -108,7 +108,7 @@ const processSettings = {
   },
   SHELFDESK_CONFIG: {
     schema: z.string().optional(),
-    says: 'Path of a YAML file with many accounts (docs/FLEET.md). The plain variables, if they name a source, stay the account `default`.',
+    says: 'Path of a YAML file with several accounts (docs/FLEET.md). If the plain variables name a source, they remain the account `default`.',
   },
 } as const satisfies Record<string, Setting>;
 
@@ -117,64 +117,64 @@ const accountSettings = {
   SWEEP_AGE_DAYS: {
     schema: count(1).default(7),
     default: '7',
-    says: 'Tickets and customers are looked at again after so long, for deletions and for edits that nothing announces; open tickets every night.',
+    says: 'Age after which tickets and customers are re-read for deletions and silent changes. Open tickets are re-read every night.',
     inFile: 'plain',
   },
   SWEEP_MOST_DELETED_PERCENT: {
     schema: percent.default(20),
     default: '20',
-    says: 'If more of the rows of a stream than this seem to be deleted at once, a sweep stops and asks.',
+    says: 'Highest share of the rows of a stream that a sweep may mark as deleted. Beyond it the sweep stops and asks for confirmation.',
     inFile: 'plain',
   },
   SCHEDULE_FRESH: {
     schema: cron.default('* * * * *'),
     default: '* * * * *',
-    says: 'When `start` extends the top of customers and tickets: a cron expression of five fields, or six with seconds; empty: never.',
+    says: 'Schedule of the incremental sync of customers and tickets: a cron expression of five fields, or six with seconds; empty: never.',
     emptyIsValue: true,
     inFile: 'plain',
   },
   SCHEDULE_NIGHTLY: {
     schema: cron.default('0 2 * * *'),
     default: '0 2 * * *',
-    says: 'When `start` reads all lists, and sweeps what is due; empty: never.',
+    says: 'Schedule of the nightly run, which reads all lists and sweeps due records; empty: never.',
     emptyIsValue: true,
     inFile: 'plain',
   },
   SCHEDULE_TIME_ZONE: {
     schema: z.string().refine(isTimeZone, { error: 'is no time zone' }).default('UTC'),
     default: 'UTC',
-    says: 'Time zone of both, such as Europe/Berlin. A local time that daylight saving removes is skipped that day.',
+    says: 'Time zone of both schedules, such as Europe/Berlin. A local time that daylight saving removes is skipped that day.',
     inFile: 'plain',
   },
   FRESHNESS_TARGETS: {
     schema: targets.default(withUsual({})),
     default: freshness,
-    says: 'How far each stream may be behind (s, m, h, d). Those not named keep the default, which grows where SCHEDULE_FRESH or SCHEDULE_NIGHTLY comes more seldom.',
+    says: 'Freshness targets: the highest lag of each stream (s, m, h, d). A stream that is not named keeps its default, which grows if SCHEDULE_FRESH or SCHEDULE_NIGHTLY runs less often.',
     inFile: 'plain',
   },
   NIGHTLY_WITHIN_HOURS: {
     schema: count(1).default(6),
     default: '6',
-    says: 'The run of the night is to have ended so long after it was due.',
+    says: 'Hours after its due time by which the nightly run must have ended.',
     inFile: 'plain',
   },
   ALARM_WEBHOOK_URL: {
     schema: address.optional(),
-    says: 'Where alarms are sent (docs/ALARMS.md). HTTPS, with the same exceptions. Without it nobody is told.',
+    says: 'Webhook that receives alarms (docs/ALARMS.md). HTTPS, with the same exceptions. Without it no alarms are sent.',
     secret: true,
     inFile: 'reference',
   },
   ALARM_FORMAT: {
     schema: z.enum(['json', 'slack'], { error: 'must be json or slack' }).default('json'),
     default: 'json',
-    says: 'What alarms are sent as: json, or slack for an incoming webhook of Slack.',
+    says: 'Format of alarms: json, or slack for an incoming webhook of Slack.',
     inFile: 'plain',
   },
   SHELFDESK_WEB_PORT: {
     schema: count(0)
       .refine(value => value <= 65_535, { error: 'must be 65535 or less' })
       .optional(),
-    says: 'Port of the page. With it `start` serves the page too; `web` does in any case, at 8090 without it.',
+    says: 'Port of the web page. If set, `start` also serves the page; `web` always serves it, by default at 8090.',
   },
   SHELFDESK_WEB_HOST: {
     schema: z
@@ -182,22 +182,22 @@ const accountSettings = {
       .regex(/^[\w.:-]+$/, { error: 'must be an address or a name of this machine' })
       .default('127.0.0.1'),
     default: '127.0.0.1',
-    says: 'Address that the page is served at. Any but this machine itself needs a token.',
+    says: 'Address that the web page listens on. Any address other than this machine itself requires a token.',
   },
   SHELFDESK_WEB_TOKEN: {
     schema: webToken,
-    says: 'Makes an operator of who logs in to the page with it: 16 characters or more. Without tokens everybody on this machine is one.',
+    says: 'Operator token for the web page, at least 16 characters. Without any token, everyone on this machine has operator access.',
     secret: true,
   },
   SHELFDESK_WEB_VIEWER_TOKEN: {
     schema: webToken,
-    says: 'Makes a viewer of who logs in with it, who sees all of the page and may press nothing.',
+    says: 'Viewer token for the web page: shows everything, allows no actions.',
     secret: true,
   },
   LOG_LEVEL: {
     schema: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('warn'),
     default: 'warn',
-    says: 'Least level of the log on stderr: trace, debug, info, warn, error, fatal, silent.',
+    says: 'Lowest level that is logged to stderr: trace, debug, info, warn, error, fatal, silent.',
   },
 } as const satisfies Record<string, Setting>;
 

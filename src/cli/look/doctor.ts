@@ -20,9 +20,9 @@ interface Options {
 export function addDoctor(program: Command, deps: Deps, act: Act): void {
   program
     .command('doctor')
-    .description('look at everything that the mirror stands on, say what is not well, and what to do about it')
-    .option('--fix', 'do what is safe: file modes, tables, runs and jobs that nobody goes on with, rejects')
-    .option('--again', 'find out again how the help desk reads its specification, though it is remembered')
+    .description('check settings, database, queue and sources; suggest fixes')
+    .option('--fix', 'apply safe fixes: file modes, tables, abandoned runs and jobs, rejects')
+    .option('--again', 'measure again how the help desk behaves, and replace the stored results')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: Options) => {

@@ -7,10 +7,10 @@ import type { Act, Deps } from '../command.ts';
 import { print, printJson, say, table } from '../output/terminal.ts';
 
 export function addDrift(program: Command, deps: Deps, act: Act): void {
-  const drift = program.command('drift').description('where the source differs from its documentation');
+  const drift = program.command('drift').description('differences between the source and its documentation');
   drift
     .command('list')
-    .description('unknown fields, unknown values and wrong types, how often each was seen, and a record that showed it')
+    .description('list unknown fields, unknown values and wrong types, each with its count and a sample record')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {

@@ -12,7 +12,7 @@ import { warehouseOf } from '../warehouse.ts';
 export function addHealth(program: Command, deps: Deps, act: Act): void {
   program
     .command('health')
-    .description('exit 0 if the warehouse answers and a worker of this machine lives, else 1')
+    .description('exit 0 if the warehouse answers and a worker of this machine is alive, else 1')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {

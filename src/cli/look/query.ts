@@ -21,10 +21,10 @@ export interface Query {
 }
 
 export function addQuery(program: Command, deps: Deps, act: Act): void {
-  const query = program.command('query').description('questions that the warehouse answers, ready to run or to copy');
+  const query = program.command('query').description('prepared questions to the warehouse, ready to run or copy');
   query
     .command('list')
-    .description('the questions, each with its name')
+    .description('list the prepared questions with their names')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {
@@ -45,8 +45,8 @@ export function addQuery(program: Command, deps: Deps, act: Act): void {
     );
   query
     .command('run')
-    .description('ask one of them, of each account, or of that of --account; reads only')
-    .argument('<name>', 'its name, as `query list` shows it')
+    .description('run a prepared question for each account, or for --account; read-only')
+    .argument('<name>', 'name in `query list`')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (name: string, options: { json?: boolean }) => {

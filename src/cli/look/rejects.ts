@@ -19,7 +19,7 @@ export interface Replayed {
 }
 
 export function addRejects(program: Command, deps: Deps, act: Act): void {
-  const rejects = program.command('rejects').description('records that were set aside, and why');
+  const rejects = program.command('rejects').description('rejected records and their reasons');
   const open = async () => {
     const opened = await openChosen(deps);
     const { config, warehouse } = opened;
@@ -27,8 +27,8 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
   };
   rejects
     .command('list')
-    .description('records that could not be stored, and tickets whose messages could not be read')
-    .option('--all', 'also those that have been cleared')
+    .description('list records that could not be stored, and tickets whose messages could not be read')
+    .option('--all', 'include cleared rejects')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { all?: boolean; json?: boolean }) => {
@@ -42,8 +42,8 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
     );
   rejects
     .command('show')
-    .description('all that is known of a reject, and what came')
-    .argument('<id>', 'its number in `rejects list`', number)
+    .description('show the details of a reject and its payload')
+    .argument('<id>', 'number in `rejects list`', number)
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (id: number, options: { json?: boolean }) => {
@@ -57,8 +57,10 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
     );
   rejects
     .command('replay')
-    .description('store them from what came then, without a request: after an upgrade, or a change of the database')
-    .argument('[ids...]', 'their numbers in `rejects list` (default: all that are open)', numbers)
+    .description(
+      'store rejects from their saved payloads, without a request; for use after an upgrade or a database change',
+    )
+    .argument('[ids...]', 'numbers in `rejects list` (default: all open rejects)', numbers)
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (ids: number[], options: { json?: boolean }) => {

@@ -10,7 +10,7 @@ import { print } from '../output/terminal.ts';
 import { requireTables, warehouseOf } from '../warehouse.ts';
 
 export function addSchema(program: Command, deps: Deps, act: Act): void {
-  const schema = program.command('schema').description('what the tables mean and how they hang together');
+  const schema = program.command('schema').description('documentation of the tables and their relations');
   const show = async (draw: (schemas: Schema[]) => string): Promise<number> => {
     await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
     await requireTables(warehouse.pg);
@@ -19,19 +19,19 @@ export function addSchema(program: Command, deps: Deps, act: Act): void {
   };
   schema
     .command('dictionary')
-    .description('every table, view, column and function with its meaning, as Markdown')
+    .description('every table, view, column and function with its description, as Markdown')
     .action(act(() => show(dictionary)));
   schema
     .command('erd')
-    .description('the tables and what joins them, as a diagram for Mermaid')
+    .description('entity-relationship diagram of the tables, as Mermaid')
     .addOption(
-      new Option('--of <part>', 'the mirrored tables, or the star for BI tools')
+      new Option('--of <part>', 'mirrored tables, or the star schema for BI tools')
         .choices(Object.keys(diagrams))
         .default('mirror'),
     )
     .action(act((options: { of: Diagram }) => show(schemas => mermaid(schemas, options.of))));
   schema
     .command('dbt')
-    .description('the tables as sources of dbt, with descriptions, freshness and tests, as YAML')
+    .description('dbt sources for the tables, with descriptions, freshness and tests, as YAML')
     .action(act(() => show(dbtSources)));
 }

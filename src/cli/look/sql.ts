@@ -14,7 +14,7 @@ import { warehouseOf } from '../warehouse.ts';
 export function addSql(program: Command, deps: Deps, act: Act): void {
   program
     .command('sql')
-    .description('ask the warehouse, in SQL; reads only')
+    .description('run an SQL query on the warehouse; read-only')
     .argument('<query>', 'for example: "select * from sync.status"')
     .option('--json', 'print one JSON document on stdout')
     .action(

@@ -68,7 +68,7 @@ export interface Certainty {
 export function addStatus(program: Command, deps: Deps, act: Act): void {
   program
     .command('status')
-    .description('how far each stream is complete, and what is missing')
+    .description('show how complete and how fresh each stream is, and what is missing')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {

@@ -22,9 +22,9 @@ const defaultPort = 8090;
 export function addWeb(program: Command, deps: Deps, act: Act): void {
   program
     .command('web')
-    .description('serve the page: how fresh everything is, what is wrong, what the credits went into, and buttons')
-    .option('--port <port>', `where it listens; 0: any that is free (default: SHELFDESK_WEB_PORT, or ${defaultPort})`)
-    .option('--host <host>', 'the address that it listens at (default: SHELFDESK_WEB_HOST, or 127.0.0.1)')
+    .description('serve the web page: freshness, problems, use of credits, and actions')
+    .option('--port <port>', `port to listen on; 0: any free port (default: SHELFDESK_WEB_PORT, or ${defaultPort})`)
+    .option('--host <host>', 'address to listen on (default: SHELFDESK_WEB_HOST, or 127.0.0.1)')
     .action(
       act(async (options: { port?: string; host?: string }) => {
         const { fleet } = deps.asked();

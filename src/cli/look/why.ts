@@ -36,10 +36,8 @@ export interface Why extends Life {
 export function addWhy(program: Command, deps: Deps, act: Act): void {
   program
     .command('why')
-    .description(
-      'how a ticket came here, what became of it and for how much, what it waits for, and why it is no fresher',
-    )
-    .argument('<ticket>', 'its id, or its number')
+    .description('history of a ticket in the mirror: runs, changes, credits, pending work, and why it is not fresher')
+    .argument('<ticket>', 'id or number of the ticket')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (name: string, options: { json?: boolean }) => {

@@ -31,9 +31,7 @@ interface Asked {
 }
 
 export function addCalendar(program: Command, deps: Deps, act: Act): void {
-  const calendar = program
-    .command('calendar')
-    .description('business hours for the metrics, and which inbox keeps which');
+  const calendar = program.command('calendar').description('business hours for the metrics, per account or inbox');
   const open = async () => {
     const { fleet, account } = deps.asked();
     const warehouse = await tablesOf(fleet, deps.signal);
@@ -58,7 +56,7 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
 
   calendar
     .command('list')
-    .description('all calendars, and who keeps them')
+    .description('list the calendars and their assignments')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async ({ json }: Asked) => {
@@ -78,8 +76,8 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
     );
   calendar
     .command('show')
-    .description('the hours and holidays of a calendar, and who keeps it')
-    .argument('<name>', 'its name in `calendar list`')
+    .description('show the hours, holidays and assignments of a calendar')
+    .argument('<name>', 'name in `calendar list`')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (name: string, asked: Asked) => {
@@ -89,12 +87,12 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
     );
   calendar
     .command('set')
-    .description('make a calendar, or change what is given of it: the rest stays')
-    .argument('<name>', 'its name')
-    .option('--time-zone <zone>', 'where its hours are meant, such as Europe/Berlin')
-    .option('--hours <hours>', 'such as "mon-fri 09:00-12:30 13:00-18:00"; several times for other days', hours)
-    .option('--holiday <day>', 'a day on which it is closed, such as "2026-12-25 Christmas"; several times', holiday)
-    .option('--no-holiday', 'no holidays at all')
+    .description('create a calendar, or change the given parts of one')
+    .argument('<name>', 'name of the calendar')
+    .option('--time-zone <zone>', 'time zone of the hours, such as Europe/Berlin')
+    .option('--hours <hours>', 'such as "mon-fri 09:00-12:30 13:00-18:00"; repeat for other days', hours)
+    .option('--holiday <day>', 'closed day, such as "2026-12-25 Christmas"; may be repeated', holiday)
+    .option('--no-holiday', 'remove all holidays')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (name: string, asked: Asked) => {
@@ -108,11 +106,9 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
     );
   calendar
     .command('assign')
-    .description(
-      'let the account, or some of its inboxes, keep a calendar: its metrics count business time from then on',
-    )
-    .argument('<name>', 'its name in `calendar list`')
-    .option('--inbox <id>', 'this inbox alone; several times for several (default: the whole account)', inboxes)
+    .description('assign a calendar to the account or some of its inboxes and recompute their business times')
+    .argument('<name>', 'name in `calendar list`')
+    .option('--inbox <id>', 'only this inbox; may be repeated (default: the whole account)', inboxes)
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (name: string, asked: Asked) => {
@@ -125,8 +121,8 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
     );
   calendar
     .command('unassign')
-    .description('let the account, or some of its inboxes, keep none of their own')
-    .option('--inbox <id>', 'this inbox alone; several times for several (default: the whole account)', inboxes)
+    .description('remove the assignment of the account or some of its inboxes')
+    .option('--inbox <id>', 'only this inbox; may be repeated (default: the whole account)', inboxes)
     .action(
       act(async ({ inbox = [] }: Asked) => {
         await using opened = await open();
@@ -140,8 +136,8 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
     );
   calendar
     .command('remove')
-    .description('remove a calendar that nobody keeps')
-    .argument('<name>', 'its name in `calendar list`')
+    .description('remove a calendar that is not assigned')
+    .argument('<name>', 'name in `calendar list`')
     .action(
       act(async (name: string) => {
         await using opened = await open();

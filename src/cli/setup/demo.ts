@@ -59,7 +59,7 @@ export function addDemo(program: Command, deps: Deps, act: Act): void {
   program
     .command('demo')
     .description(
-      `mirror a sandbox of ${amount(tickets)} tickets and ${amount(volumes)} volumes into the embedded PostgreSQL, and ask it a few questions`,
+      `mirror a sandbox of ${amount(tickets)} tickets and ${amount(volumes)} volumes into the embedded PostgreSQL, and show a few queries`,
     )
     .action(
       act(async () => {

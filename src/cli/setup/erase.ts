@@ -19,16 +19,11 @@ interface Options {
 export function addErase(program: Command, deps: Deps, act: Act): void {
   program
     .command('erase')
-    .description(
-      "remove a person's data from mirror, history, rejects and samples, and keep it out when it comes again",
-    )
-    .requiredOption('--customer <id>', 'their id at the help desk')
-    .option(
-      '--dry-run',
-      'say what would be removed, and whom else it would concern, and undo it; workers wait meanwhile',
-    )
-    .option('--with-shared', 'also if many other customers share a contact value with them, who are erased too')
-    .option('--yes', 'do not ask')
+    .description("erase a person's data from mirror, history, rejects and samples, and keep it from being stored again")
+    .requiredOption('--customer <id>', 'id of the customer at the help desk')
+    .option('--dry-run', 'show what would be erased and who else is affected, then roll back; workers wait meanwhile')
+    .option('--with-shared', 'also erase the other customers that share a contact value, even if many')
+    .option('--yes', 'skip the confirmation')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async ({ customer, dryRun = false, withShared = false, yes = false, json }: Options) => {

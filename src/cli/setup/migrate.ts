@@ -11,7 +11,7 @@ import { warehouseOf } from '../warehouse.ts';
 export function addMigrate(program: Command, deps: Deps, act: Act): void {
   program
     .command('migrate')
-    .description('create or update the tables (start, sync and backfill do it as well)')
+    .description('create or update the tables; start, sync and backfill do this automatically')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {

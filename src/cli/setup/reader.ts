@@ -17,13 +17,13 @@ interface CreateOptions {
 }
 
 export function addReader(program: Command, deps: Deps, act: Act): void {
-  const reader = program.command('reader').description('who may read the warehouse with tools of their own');
+  const reader = program.command('reader').description('read-only logins for other tools');
   reader
     .command('create')
-    .description('make a login that only reads, and print once how it connects: masked, unless --pii says otherwise')
-    .argument('<name>', 'its name: small letters, digits and _')
-    .option('--pii', 'it sees names, addresses and texts as well')
-    .option('--accounts <names>', 'only these, with commas between them (default: all, also those to come)')
+    .description('create a read-only login and print its connection URL once; personal data is masked without --pii')
+    .argument('<name>', 'name of the login: small letters, digits and _')
+    .option('--pii', 'allow access to names, addresses and texts')
+    .option('--accounts <names>', 'accounts, separated by commas (default: all, including future ones)')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (name: string, { pii = false, accounts: named, json }: CreateOptions) => {
@@ -49,7 +49,7 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
     );
   reader
     .command('list')
-    .description('who may read, what, and whether they are there')
+    .description('list logins, their access and their sessions')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async ({ json }: { json?: boolean }) => {
@@ -64,8 +64,8 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
     );
   reader
     .command('revoke')
-    .description('end the sessions of a reader, and remove its login')
-    .argument('<name>', 'its name in `reader list`')
+    .description('end the sessions of a login and remove it')
+    .argument('<name>', 'name in `reader list`')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (name: string, { json }: { json?: boolean }) => {

@@ -27,17 +27,17 @@ export function addBackfill(program: Command, deps: Deps, act: Act): void {
   program
     .command('backfill')
     .description(
-      'fill the holes of a range, newest first; messages: of the tickets that changed in it and wait for them; shelves and volumes have no range: what waits',
+      'fill the gaps of a range, newest first, with pending messages of its tickets; shelves and volumes have no range and are fetched if due',
     )
     .argument(
       '[streams...]',
       `some of: ${streamNames.join(', ')} (default: all; with --again all but messages and volumes)`,
     )
-    .option('--since <time>', 'from here on, e.g. 2024-01-01 (default: from the beginning of what is wanted)', time)
-    .option('--until <time>', 'up to here (default: up to the top of what is covered, with --again up to now)', time)
+    .option('--since <time>', 'start of the range, e.g. 2024-01-01 (default: start of the mirror)', time)
+    .option('--until <time>', 'end of the range (default: high-water mark, or now with --again)', time)
     .option(
       '--again',
-      'read also what is covered; messages and volumes only if they are named: 2 credits for each ticket, 1 for a volume',
+      'also re-read synced ranges; messages and volumes only if named: 2 credits per ticket, 1 per volume',
     )
     .option('--json', 'print one JSON document on stdout')
     .action(

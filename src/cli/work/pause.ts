@@ -15,16 +15,14 @@ import { operator } from '../operator.ts';
 import { print, printJson, say, table } from '../output/terminal.ts';
 import { requireTables, warehouseOf } from '../warehouse.ts';
 
-export const words = `some of: ${streamNames.join(', ')} (default: the whole account); the account may stand first`;
+export const words = `some of: ${streamNames.join(', ')} (default: the whole account); an account name may come first`;
 
 export function addPause(program: Command, deps: Deps, act: Act): void {
   program
     .command('pause')
-    .description(
-      'read nothing of the account, or of some streams, until `resume`: what is at work stops within seconds',
-    )
+    .description('pause the whole account or some streams until `resume`; running work stops within seconds')
     .argument('[streams...]', words)
-    .option('--reason <text>', 'why, for whoever looks')
+    .option('--reason <text>', 'reason, shown to other people')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (names: string[], { reason, json }: { reason?: string; json?: boolean }) => {

@@ -46,15 +46,17 @@ export interface PlanResult extends Planned {
 export function addPlan(program: Command, deps: Deps, act: Act): void {
   program
     .command('plan')
-    .description(
-      'tell what a run will take before it begins: requests, credits, time; opens no run, and writes no row of the mirror',
+    .description('dry run: estimate requests, credits and time of a run without starting it')
+    .argument('[kind]', `kind of run: ${kinds.join(', ')}`, 'sync')
+    .argument('[streams...]', 'streams of that command (default: all)')
+    .option('--since <time>', 'backfill: start of the range', time)
+    .option('--until <time>', 'backfill: end of the range', time)
+    .option('--again', 'backfill: also re-read synced ranges')
+    .option(
+      '--sample <n>',
+      `verify: sample size of tickets, customers, shelves and volumes (default: ${defaultSample})`,
+      many,
     )
-    .argument('[kind]', `what is to be planned: ${kinds.join(', ')}`, 'sync')
-    .argument('[streams...]', 'some of the streams of that command (default: all)')
-    .option('--since <time>', 'backfill: from here on', time)
-    .option('--until <time>', 'backfill: up to here', time)
-    .option('--again', 'backfill: read also what is covered')
-    .option('--sample <n>', `verify: so many tickets, customers, shelves and volumes (default: ${defaultSample})`, many)
     .option('--full', 'verify: everything')
     .option('--json', 'print one JSON document on stdout')
     .action(

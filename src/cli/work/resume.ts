@@ -8,7 +8,7 @@ import { change, words } from './pause.ts';
 export function addResume(program: Command, deps: Deps, act: Act): void {
   program
     .command('resume')
-    .description('undo a pause: of the whole account, or of some streams')
+    .description('resume the whole account or some streams after a pause')
     .argument('[streams...]', words)
     .option('--json', 'print one JSON document on stdout')
     .action(

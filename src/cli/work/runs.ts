@@ -26,7 +26,7 @@ interface ListOptions {
 }
 
 export function addRuns(program: Command, deps: Deps, act: Act): void {
-  const runs = program.command('runs').description('runs: what was started, by whom, and what became of it');
+  const runs = program.command('runs').description('list, inspect, retry and cancel runs');
   const open = async () => {
     const opened = await openChosen(deps);
     const { config, warehouse } = opened;
@@ -35,10 +35,10 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
   };
   runs
     .command('list')
-    .description('the last runs, newest first')
-    .option('--kind <kind>', 'only these: sync, backfill, sweep, verify, fresh, nightly, hydrate, audit')
-    .option('--state <state>', 'only these: running, paused, completed, partly, failed, interrupted')
-    .option('--limit <n>', 'so many at most', number, defaultLimit)
+    .description('list the last runs, newest first')
+    .option('--kind <kind>', 'filter by kind: sync, backfill, sweep, verify, fresh, nightly, hydrate, audit')
+    .option('--state <state>', 'filter by state: running, paused, completed, partly, failed, interrupted')
+    .option('--limit <n>', 'maximum number of runs', number, defaultLimit)
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: ListOptions) => {
@@ -52,8 +52,8 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
     );
   runs
     .command('show')
-    .description('all that is known of a run, stream by stream')
-    .argument('<run>', 'its number in `runs list`', number)
+    .description('show a run, stream by stream')
+    .argument('<run>', 'number in `runs list`', number)
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (run: number, options: { json?: boolean }) => {
@@ -71,10 +71,8 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
     );
   runs
     .command('retry')
-    .description(
-      'try again what failed, ended partly or was interrupted in a run: a new run of the same kind and range',
-    )
-    .argument('<run>', 'its number in `runs list`', number)
+    .description('retry the failed, partial or interrupted streams of a run in a new run of the same kind and range')
+    .argument('<run>', 'number in `runs list`', number)
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (run: number, options: { json?: boolean }) => {
@@ -86,8 +84,8 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
     );
   runs
     .command('cancel')
-    .description('end a run: whoever is at work on it stops within seconds; what it has read stays')
-    .argument('<run>', 'its number in `runs list`', number)
+    .description('cancel a run; its workers stop within seconds and data already read is kept')
+    .argument('<run>', 'number in `runs list`', number)
     .action(
       act(async (run: number) => {
         await using opened = await open();

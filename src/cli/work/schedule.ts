@@ -33,10 +33,10 @@ export interface Scheduled {
 }
 
 export function addSchedule(program: Command, deps: Deps, act: Act): void {
-  const schedule = program.command('schedule').description('the schedule that `start` keeps');
+  const schedule = program.command('schedule').description('schedule that `start` follows');
   schedule
     .command('list')
-    .description('the next slots of the schedule, and what became of the last one')
+    .description('show the next slots and the result of the last one')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {

@@ -23,7 +23,7 @@ const shownNames = 10;
 export function addStart(program: Command, deps: Deps, act: Act): void {
   program
     .command('start')
-    .description('work and keep the schedule until SIGTERM or Ctrl-C; several may run, on several machines')
+    .description('run a worker and the schedule until SIGTERM or Ctrl-C; several workers may run concurrently')
     .action(
       act(async () => {
         // From the first moment on, and also where there is no file: else a reload would end it without a word.

@@ -25,10 +25,10 @@ export function addSweep(program: Command, deps: Deps, act: Act): void {
   program
     .command('sweep')
     .description(
-      'read everything again, for what nothing announces: silent edits, what was never listed, and deletions, each asked for by its id',
+      're-read everything to find deletions, silent changes and unlisted records; each deletion is confirmed by id',
     )
     .argument('[streams...]', `some of: ${swept.join(', ')} (default: both)`)
-    .option('--accept-deletions', 'mark as deleted what is gone, however much it is')
+    .option('--accept-deletions', 'mark missing records as deleted, regardless of their number')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (names: string[], options: Options) => {

@@ -18,7 +18,7 @@ const carryMs = 60_000;
 export function addSync(program: Command, deps: Deps, act: Act): void {
   program
     .command('sync')
-    .description('read what is new, from the top of what is covered to now, and all messages that wait')
+    .description('run an incremental sync, then fetch pending messages')
     .argument('[streams...]', `some of: ${streamNames.join(', ')} (default: all)`)
     .option('--json', 'print one JSON document on stdout')
     .action(

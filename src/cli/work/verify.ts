@@ -59,18 +59,15 @@ export function addVerify(program: Command, deps: Deps, act: Act): void {
   program
     .command('verify')
     .description(
-      'read the help desk and the book catalog again and compare them with the mirror, field by field: a sample, or all of it; says first what it costs',
+      'compare the mirror with the sources, field by field: a random sample or everything; shows the cost first',
     )
     .option(
       '--sample <n>',
-      `so many tickets with their messages, customers, shelves with what is on them, and volumes, at random (default: ${defaultSample})`,
+      `sample size: random tickets with messages, customers, shelves with contents, and volumes (default: ${defaultSample})`,
       many,
     )
-    .option(
-      '--full',
-      'everything: all tickets, customers and users, the messages of each ticket, all shelves and volumes',
-    )
-    .option('--repair', 'make equal what differs')
+    .option('--full', 'compare everything: all tickets with messages, customers, users, shelves and volumes')
+    .option('--repair', 'overwrite differing records with the values of the source')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: Options) => {

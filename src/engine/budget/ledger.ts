@@ -21,7 +21,7 @@ export interface Limits {
   credits: number;
   periodMs: number;
   requestsPerSecond: number;
-  /** Credits of each period that are left to the account's other tools. */
+  /** Credits of each period that are reserved for the account's other tools. */
   reserve: number;
   /**
    * True unless told: backfill and whoever shares the account spread their credits over the period. Over a day nobody can
