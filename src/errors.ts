@@ -1,12 +1,12 @@
 /**
- * Failures are classed by what to do next, not by where they came from. Anything that is none of these is a bug and
- * may crash the job. Every message says what happened, to what; `remedy` says what to do about it.
+ * Error classes follow the reaction, not the origin. Any other error is a bug and may crash the job. Every message says what
+ * happened and to what; `remedy` says what to do.
  */
 
 /** Exit codes of the command line, as the README documents them. */
 export const exitCodes = { ok: 0, failed: 1, usage: 2, partly: 3, refused: 4, differs: 5, interrupted: 130 } as const;
 
-/** A failure that people at the terminal are shown as a sentence and a remedy, without a stack. */
+/** Expected failure. The terminal shows its message and remedy, without a stack. */
 export class ShelfdeskError extends Error {
   readonly remedy: string;
   readonly exitCode: number;
@@ -28,32 +28,37 @@ export class UsageError extends ShelfdeskError {
 /** The same request may succeed later: 429, 5xx, time-out, a broken or truncated reply. */
 export class Retry extends ShelfdeskError {
   constructor(message: string, cause?: unknown) {
-    super(message, 'It is tried again by itself. If it lasts, look at the status page of the source.', 1, cause);
+    super(
+      message,
+      'The request is retried automatically. If the failure lasts, check the status page of the source.',
+      1,
+      cause,
+    );
   }
 }
 
-/** 404 on an id that was known: checked again, then a tombstone. */
+/** 404 on a known id. A second 404 confirms the deletion and writes a tombstone. */
 export class Gone extends ShelfdeskError {
-  /** When it was gone, by the source's clock, in ms. */
+  /** Time of the 404 by the source's clock, in ms since 1970. */
   readonly asOf: number;
   constructor(
     message: string,
     asOf: number,
-    remedy = 'The source no longer has it: a ticket gets its tombstone when it says so a second time.',
+    remedy = 'The record was deleted at the source. A second 404 confirms it and writes the tombstone.',
   ) {
     super(message, remedy);
     this.asOf = asOf;
   }
 }
 
-/** The catalog answers nothing more before `until`: for a day, or because it asked for a long pause. */
+/** The catalog refuses requests until `until`: the daily quota is used up, or it asked for a long pause. */
 export class Spent extends ShelfdeskError {
   readonly until: Date;
   constructor(until: Date, why: 'day' | 'pause' = 'day') {
-    const what = why === 'day' ? "the catalog's quota of the day is spent" : 'the catalog asks for a pause';
+    const what = why === 'day' ? "the catalog's daily quota is used up" : 'the catalog asked for a pause';
     super(
-      `${what}; it goes on at ${until.toISOString().slice(0, 19)}Z`,
-      'Nothing to do while a worker runs: it goes on by itself. A command has to be run again then.',
+      `${what}; reading resumes at ${until.toISOString().slice(0, 19)}Z`,
+      'A running worker resumes automatically. Without one, run the command again at that time.',
       exitCodes.partly,
     );
     this.until = until;
@@ -63,46 +68,46 @@ export class Spent extends ShelfdeskError {
 /** The job stops: 401, 403, other 4xx, a list that stays out of order, a schema that does not fit. */
 export class Fatal extends ShelfdeskError {}
 
-/** Somebody else has taken up the work under a newer token, or has canceled it; whatever this worker still holds is void. */
+/** Another worker holds a newer fencing token, or the run was canceled. This worker must not write its data. */
 export class FencedOff extends ShelfdeskError {
   constructor(what: string) {
-    super(`${what} was taken up by another worker`, 'Nothing to do: the other worker goes on.');
+    super(`${what} was taken over by another worker`, 'Nothing to do: the other worker continues.');
   }
 }
 
-/** Another run reads the same: this one waits for its turn. */
+/** Another run holds the same stream. This run waits for it to end. */
 export class Busy extends ShelfdeskError {
   constructor(what: string, run: number) {
-    super(`${what} waits for run ${run}, which reads the same`, 'Nothing to do: it goes on by itself.');
+    super(`${what} waits for run ${run}, which reads the same`, 'Nothing to do: it starts automatically.');
   }
 }
 
-/** The source's clock moved: nothing that is read now proves anything. The stream ends, and the next run goes on. */
+/** The source's clock jumped, so its times prove no coverage. The stream ends and the next run resumes. */
 export class ClockMoved extends ShelfdeskError {
   constructor(by: string) {
     super(
-      `the source's clock moved by ${by}: nothing is claimed until it has stood still for 5 minutes`,
-      'Nothing to do: later runs go on by themselves. If it lasts, ask the support of the source, or look at the clock of the database server.',
+      `the source's clock jumped by ${by}: coverage is not recorded until the clock is steady for 5 minutes`,
+      'Later runs resume automatically. If this lasts, contact the support of the source, or check the clock of the database server.',
       exitCodes.partly,
     );
   }
 }
 
-/** People told it to wait: what is in flight is committed, and the stream waits until they resume it. */
+/** Somebody paused the stream. The page in flight is committed; the stream waits for a resume. */
 export class Paused extends ShelfdeskError {
   constructor(what: string) {
-    super(`${what} is paused`, 'It goes on when somebody resumes it.');
+    super(`${what} is paused`, 'The stream continues after a resume.');
   }
 }
 
-/** The person at the terminal, or the machine, asked us to stop; what is in flight is committed. */
+/** Ctrl-C or SIGTERM. The page in flight is committed. */
 export class Interrupted extends ShelfdeskError {
   constructor() {
-    super('interrupted', 'Run the same command again: it goes on where this one stopped.', exitCodes.interrupted);
+    super('interrupted', 'Run the same command again to resume.', exitCodes.interrupted);
   }
 }
 
-/** A stream failed, and its run says why: the job that read it ends in the failed set, with nothing left to tell. */
+/** A stream failed and its run holds the cause. The job goes to the failed set of the queue. */
 export class StreamFailed extends ShelfdeskError {
   constructor(stream: string, cause: unknown) {
     const { message, remedy } = cause instanceof ShelfdeskError ? cause : { message: String(cause), remedy: '' };
@@ -110,20 +115,20 @@ export class StreamFailed extends ShelfdeskError {
   }
 }
 
-/** Of Node, for connections. */
+/** Node's error codes for broken connections. */
 const network =
   /^(ECONNABORTED|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTDOWN|EHOSTUNREACH|ENETDOWN|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
 
 /**
- * Of PostgreSQL: the connection (08); its own coming and going (57P0x); no more room for a connection or for rows, until
- * somebody makes some (53, but for 53400: a limit that the same statement always meets); a server that only reads, since
- * another one has taken over or its disk is full (25006); a session that slept in a transaction (25P03).
+ * PostgreSQL's codes for a server that may recover: connection errors (08), shutdown or start (57P0x), lack of resources
+ * (53), a read-only server after a failover or with a full disk (25006), an idle transaction time-out (25P03). 53400 is left
+ * out: the same statement always meets that limit.
  */
 const server = /^(08...|57P0[1-5]|53[0-3]..|25006|25P03)$/;
 
 /**
- * The database, Redis, or the way to them is away, or takes nothing for now: what was asked can be asked again later. A
- * connection that broke in the middle has no code, and a refusal of Redis begins with its name.
+ * Whether PostgreSQL or Redis is unreachable or accepts no work for now, so that the same call may succeed later. A
+ * connection that broke in the middle has no code. A Redis refusal starts with its code.
  */
 export function isAway(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
@@ -137,21 +142,21 @@ export function isAway(error: unknown): error is Error {
   );
 }
 
-/** The same, said to people who can look after it: a command ends with it, a worker waits. */
+/** Message and remedy for an outage of PostgreSQL or Redis. Commands fail with it; workers wait. */
 export class Away extends ShelfdeskError {
   constructor(
     cause: Error,
     what?: string,
-    remedy = 'Nothing is lost. Run the same command again when it is back; `npx shelfdesk start` waits for it.',
+    remedy = 'No data is lost. Run the same command again when the service is back; `npx shelfdesk start` waits for it.',
   ) {
-    super(awaySaid(cause, what), remedy, exitCodes.failed, cause);
+    super(describeOutage(cause, what), remedy, exitCodes.failed, cause);
   }
 }
 
-/** In the words of people: those who look after a full disk are not those who look after a cable. */
+/** Plain cause of each PostgreSQL code: a full disk and a broken network need different people. */
 const causes: Readonly<Record<string, string>> = {
   '25006': 'read-only',
-  '25P03': 'the session slept in a transaction',
+  '25P03': 'the transaction was idle for too long',
   '53000': 'out of resources',
   '53100': 'disk full',
   '53200': 'out of memory',
@@ -170,8 +175,8 @@ const causesOfRedis: Readonly<Record<string, string>> = {
   CLUSTERDOWN: 'its cluster is down',
 };
 
-/** What is away, and why. The database's sentence goes with it: it names the file, the limit or the address. */
-export function awaySaid(error: Error, what?: string): string {
+/** Says which service is unavailable and why. The server's own message is included: it names the file, limit or address. */
+export function describeOutage(error: Error, what?: string): string {
   if (error instanceof Away) return error.message;
   const isRedis = error.name === 'ReplyError';
   const name = what ?? (isRedis ? 'Redis' : 'the database');

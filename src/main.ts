@@ -17,7 +17,7 @@ import type { Act, AddCommand, Deps } from './cli/command.ts';
 import { allowClosedPipes, say, style } from './cli/output/terminal.ts';
 import { Away, exitCodes, Interrupted, isAway, ShelfdeskError } from './errors.ts';
 
-/** Each with what it needs, which nobody waits for who asks for another one. */
+/** Loader of each command. A command loads only its own modules, so that the program starts quickly. */
 const commands: Record<string, () => Promise<AddCommand>> = {
   demo: async () => (await import('./cli/setup/demo.ts')).addDemo,
   start: async () => (await import('./cli/work/start.ts')).addStart,
@@ -80,14 +80,14 @@ async function main(args: readonly string[]): Promise<void> {
   } catch (error) {
     process.exitCode = explain(error);
   }
-  // Somebody wants it to end: a server that is away, and that a library goes on calling, is no reason to stay.
+  // A library that keeps retrying an unreachable server must not keep an interrupted process alive.
   if (deps.signal.aborted) setTimeout(() => process.exit(), lingerMs).unref();
 }
 
-/** SQL that opens with a comment is no option: dashes and a space. */
+/** Protects an SQL argument that starts with a comment (`-- `) from being parsed as an option. */
 const asValue = (arg: string): string => (/^--\s/.test(arg) ? `\n${arg}` : arg);
 
-/** The command of this name. Where the first word is none, all of them: for help, and for what is said of a wrong one. */
+/** Loads the named command. Without a known name it loads all commands, for help texts and errors. */
 function asked([name = '']: readonly string[]): Promise<AddCommand[]> {
   const wanted = Object.hasOwn(commands, name) ? [commands[name]!] : Object.values(commands);
   return Promise.all(wanted.map(load => load()));
@@ -100,8 +100,8 @@ const act: Act =
   };
 
 /**
- * The first Ctrl-C or SIGTERM asks for an end at the next page; the second one ends at once. A SIGTERM to `npx` reaches
- * npm and its shell only. The shell dies of it, which this process sees by its parent: a new one.
+ * The first Ctrl-C or SIGTERM stops the work after the current page; the second one exits immediately. A SIGTERM to `npx`
+ * reaches only npm and its shell. The shell dies, so this process detects the signal by its changed parent id.
  */
 function interruption(): AbortSignal {
   const controller = new AbortController();
@@ -119,11 +119,11 @@ function interruption(): AbortSignal {
   return controller.signal;
 }
 
-/** A sentence and a remedy for what people can mend, a stack for what only we can. */
+/** Prints message and remedy of an expected failure, or the stack of a bug. Returns the exit code. */
 function explain(thrown: unknown): number {
-  // Wherever it was met: that is no bug.
+  // An outage is never a bug, wherever it is thrown.
   const error = isAway(thrown) && !(thrown instanceof ShelfdeskError) ? new Away(thrown) : thrown;
-  // Commander has said it already.
+  // Commander has already printed the error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   if (error instanceof ShelfdeskError) {
     if (!(error instanceof Interrupted)) say(`${style('red', 'error:', process.stderr)} ${error.message}`);

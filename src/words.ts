@@ -1,6 +1,6 @@
-/** Numbers as people read them, and what is counted: one noun for one, another one for more. */
+/** Formats numbers and counted nouns for people. */
 
-/** `1,234`. What formats any number takes as long to wake up as a command that says one has to live: 25 ms. */
+/** `1,234`. Safe integers skip Intl, which takes 25 ms to initialize. */
 export const amount = (n: number): string =>
   Number.isSafeInteger(n) ? String(n).replace(/\B(?=(\d{3})+$)/g, ',') : n.toLocaleString('en-US');
 

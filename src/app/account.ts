@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
-import { sayTrusted } from '../cli/setup/migrate.ts';
+import { reportTrusted } from '../cli/setup/migrate.ts';
 import { systemClock } from '../clock.ts';
 import type { Context } from '../engine/context.ts';
 import { forgetLists, register } from '../engine/coverage/coverage.ts';
@@ -31,7 +31,7 @@ export async function openGround(
   warehouse: Warehouse,
 ): Promise<Ground> {
   await using stack = new AsyncDisposableStack();
-  sayTrusted((await migrateWarehouse(warehouse.url)).trusted);
+  reportTrusted((await migrateWarehouse(warehouse.url)).trusted);
   const queues = stack.use(await openQueues({ redisUrl, databaseUrl: warehouse.url }));
   const attendance = stack.use(await attend(warehouse.url, systemClock));
   const opened = stack.move();

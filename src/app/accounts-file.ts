@@ -1,7 +1,6 @@
 /**
- * The file of SHELFDESK_CONFIG: many accounts, each with the settings that would else be variables. It may be shown to
- * people and kept with the code, since what is secret stands elsewhere and is only named in it: `{ env: NAME }` or
- * `{ file: path }`. JSON will do as well: it is YAML.
+ * Reads the YAML (or JSON) file of SHELFDESK_CONFIG: several accounts with their settings. The file holds no secrets, so it
+ * may be committed and shown. A secret is a reference: `{ env: NAME }` or `{ file: path }`.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,23 +9,23 @@ import type { ParsedNode, YAMLMap } from 'yaml';
 import { UsageError } from '../errors.ts';
 import { settings } from './settings.ts';
 
-/** What is set for one account, and where, for those who have to change it. */
+/** Raw settings of one account and their places, for error messages. */
 export interface Given {
   readonly account: string;
   readonly values: Readonly<Record<string, string | undefined>>;
-  /** Of one that is set: `the environment`, `line 7 of fleet.yml`. */
+  /** Place of a setting: `the environment`, `line 7 of fleet.yml`. */
   whereIs(name: string): string;
-  /** Its value stands elsewhere, and may be a secret that stands at the wrong name. */
+  /** Whether the value came through a reference. Such a value may be a misplaced secret and is never shown. */
   isNamed(name: string): boolean;
-  /** Where one that is missing would be set: `in the environment`. */
+  /** Place for a missing setting: `in the environment`. */
   readonly whereTo: string;
 }
 
 export interface FleetFile {
   readonly accounts: readonly Given[];
-  /** What is wrong with one account stops no other one. */
+  /** Invalid accounts. They do not stop the others. */
   readonly refused: readonly Refused[];
-  /** All that was read: the file itself, and those that it names. */
+  /** All files read: the accounts file and the files it refers to. */
   readonly files: readonly string[];
 }
 
@@ -35,20 +34,20 @@ export interface Refused {
   readonly error: UsageError;
 }
 
-/** Also a part of names that PostgreSQL, Redis and metrics are given. */
+/** Account names become parts of names in PostgreSQL, Redis and metrics. */
 const accountName = /^[a-z0-9][a-z0-9_-]{0,62}$/;
-const nameRule = 'Use small letters, digits, - and _, beginning with a letter or digit, 63 at most.';
+const nameRule = 'Use up to 63 small letters, digits, - and _, starting with a letter or digit.';
 
 type Found = Map<string, { value: string; isNamed: boolean; line: number }>;
 
-/** `variable` answers what the environment has. Throws UsageError where the file as a whole cannot be read. */
+/** `variable` reads a variable of the environment. Throws UsageError if the file as a whole is invalid. */
 export function readFleetFile(path: string, variable: (name: string) => string | undefined): FleetFile {
-  // 84 files, which take as long to load as a tenth of the program: nobody waits for them who has no such file.
+  // The package has 84 files and a tenth of the program's load time, so only an accounts file loads it.
   const yaml: typeof import('yaml') = createRequire(import.meta.url)('yaml');
   const { isAlias, isMap, isScalar, LineCounter, parseDocument } = yaml;
   const files = [path];
   const lines = new LineCounter();
-  // Everything is text, as in the environment: an id of 21 digits would be another one as a number.
+  // All values are text, as in the environment: a number would round an id of 21 digits.
   const document = parseDocument(textOf(path, 'SHELFDESK_CONFIG'), {
     schema: 'failsafe',
     lineCounter: lines,
@@ -56,19 +55,19 @@ export function readFleetFile(path: string, variable: (name: string) => string |
   });
   const lineOf = (node: { range?: readonly number[] | null | undefined }) => lines.linePos(node.range?.[0] ?? 0).line;
   const at = (line: number) => `line ${line} of ${path}`;
-  /** Of a message of the parser only its code: it may show what stands there. */
+  /** The parser's message may quote a secret, so only its code is shown. */
   const [first] = document.errors;
   if (first)
     throw new UsageError(
-      `${at(lines.linePos(first.pos[0]).line)} is no YAML: ${first.code.toLowerCase().replaceAll('_', ' ')}`,
-      `Mend it there. ${shape}`,
+      `${at(lines.linePos(first.pos[0]).line)} is not valid YAML: ${first.code.toLowerCase().replaceAll('_', ' ')}`,
+      `Correct the file. ${shape}`,
     );
 
   const mapIn = (node: unknown, what: string, line: number): [key: string, node: unknown, line: number][] => {
     const map = isAlias(node) ? node.resolve(document) : node;
-    if (!isMap(map)) throw new UsageError(`${what} (${at(line)}) is no mapping`, shape);
+    if (!isMap(map)) throw new UsageError(`${what} (${at(line)}) is not a mapping`, shape);
     return (map as YAMLMap<ParsedNode, unknown>).items.map(({ key, value }) => {
-      if (!isScalar(key)) throw new UsageError(`${what} (${at(lineOf(key))}) has a key that is no word`, shape);
+      if (!isScalar(key)) throw new UsageError(`${what} (${at(lineOf(key))}) has a key that is not text`, shape);
       return [String(key.value), value, lineOf(key)];
     });
   };
@@ -77,10 +76,10 @@ export function readFleetFile(path: string, variable: (name: string) => string |
     const found: Found = new Map();
     for (const [name, value, line_] of mapIn(node, what, line)) {
       const setting = settings[name as keyof typeof settings] as { inFile?: 'plain' | 'reference' } | undefined;
-      if (setting === undefined) throw new UsageError(`${name} (${at(line_)}) is no setting`, known);
+      if (setting === undefined) throw new UsageError(`${name} (${at(line_)}) is not a setting`, known);
       if (setting.inFile === undefined)
         throw new UsageError(
-          `${name} (${at(line_)}) belongs to the whole process, and no account has one of its own`,
+          `${name} (${at(line_)}) belongs to the whole process and cannot be set per account`,
           `Set ${name} in the environment.`,
         );
       found.set(name, { ...textIn(name, setting.inFile, value, line_), line: line_ });
@@ -99,8 +98,8 @@ export function readFleetFile(path: string, variable: (name: string) => string |
       const text = isScalar(node) ? String(node.value ?? '') : '';
       if (kind === 'plain' || text === '') return { value: text, isNamed: false };
       throw new UsageError(
-        `${name} (${at(line)}) is a secret, and stands in the file`,
-        `Write where it is instead: ${name}: { env: NAME } or ${name}: { file: path }. Who could read the file knows it: change it at the source.`,
+        `${name} (${at(line)}) is a secret and must not be in the file`,
+        `Use a reference: ${name}: { env: NAME } or ${name}: { file: path }. Replace the secret at the source, because the file exposed it.`,
       );
     }
     const [[how, what, at_], ...more] = isMap(node)
@@ -115,13 +114,16 @@ export function readFleetFile(path: string, variable: (name: string) => string |
     if (how === 'env') {
       const value = variable(where);
       if (value) return { value, isNamed: true };
-      throw new UsageError(`${name} (${at(line)}) is to come from ${where}, which is not set`, `Set ${where}.`);
+      throw new UsageError(`${name} (${at(line)}) refers to ${where}, which is not set`, `Set ${where}.`);
     }
     const file = resolve(dirname(path), where);
     files.push(file);
     const value = textOf(file, `${name} (${at(line)})`).trim();
     if (value === '')
-      throw new UsageError(`${file} is empty, and ${name} (${at(line)}) is to come from it`, 'Fill it.');
+      throw new UsageError(
+        `${file} is empty, but ${name} (${at(line)}) refers to it`,
+        'Write the value into the file.',
+      );
     return { value, isNamed: true };
   };
 
@@ -140,7 +142,7 @@ export function readFleetFile(path: string, variable: (name: string) => string |
   for (const [account, node, line] of accounts) {
     try {
       if (!accountName.test(account))
-        throw new UsageError(`'${account}' (${at(line)}) is no name of an account`, nameRule);
+        throw new UsageError(`'${account}' (${at(line)}) is not a valid account name`, nameRule);
       const found = new Map([...defaults, ...settingsIn(node, `account '${account}'`, line)]);
       given.push({
         account,
@@ -158,8 +160,8 @@ export function readFleetFile(path: string, variable: (name: string) => string |
 }
 
 const shape =
-  'It holds `accounts:`, and below each name its settings; what all have in common stands under `defaults:`.';
-const known = 'README.md lists the settings. Their names are those of the variables.';
+  'The file needs `accounts:` with the settings of each account below its name; common settings go under `defaults:`.';
+const known = 'README.md lists the settings, which are named like the variables.';
 
 function textOf(path: string, what: string): string {
   try {
@@ -168,7 +170,7 @@ function textOf(path: string, what: string): string {
     const { code } = error as NodeJS.ErrnoException;
     throw new UsageError(
       `${what} names ${path}, which cannot be read${code ? ` (${code})` : ''}`,
-      'Name a file that is there, and let the user that Shelfdesk runs as read it.',
+      'Name an existing file that the user of Shelfdesk can read.',
     );
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The only reader of the environment. An `.env` file in the working folder is read where there is one; what the environment
- * says goes before it. What can be set stands in settings.ts; the file with many accounts is read in fleet-file.ts.
+ * Reads the configuration from the environment and from `.env` in the working folder; no other file reads them. The
+ * environment overrides `.env`. settings.ts defines the settings; accounts-file.ts reads a file with several accounts.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -13,52 +13,52 @@ import { type Given, type Refused, readFleetFile } from './accounts-file.ts';
 import type { ValuesOf } from './setting-types.ts';
 import { type ownSettings, settings } from './settings.ts';
 
-/** Without one of these an account has no source. */
+/** Names of the address settings. An account without any of them has no source. */
 const addresses = sources.map(({ address }) => address);
 
-/** All accounts of this process, and what is set for all of them. */
+/** All accounts of this process and their common settings. */
 export interface Fleet {
   databaseUrl: string | undefined;
   redisUrl: string | undefined;
   logLevel: string;
   web: WebConfig;
-  /** In the order of the file, `default` first. Without a file: this one alone, whether or not a source is configured. */
+  /** In the order of the file, `default` first. Without a file: only `default`, even if no source is configured. */
   accounts: readonly Config[];
-  /** Of the file: those that cannot be opened, each with its reason. */
+  /** Accounts of the file with invalid settings, each with its error. */
   refused: readonly Refused[];
-  /** What the file of SHELFDESK_CONFIG and those that it names are called; none without it. */
+  /** Paths of the SHELFDESK_CONFIG file and of the files it refers to; empty without one. */
   files: readonly string[];
 }
 
 /** The page. */
 export interface WebConfig {
-  /** Undefined: only the command that is for nothing else serves it. */
+  /** Undefined: only the command `web` serves the page. */
   port: number | undefined;
   host: string;
-  /** Who shows it is an operator. */
+  /** Token with operator access. */
   token: string | undefined;
-  /** Who shows it may look. */
+  /** Token with read-only access. */
   viewerToken: string | undefined;
 }
 
-/** One account. Each source adds its part. */
+/** Configuration of one account. Each source adds its part. */
 export interface Config extends SourceConfig {
-  /** The operator's name for the account that these settings describe. */
+  /** Name of the account, chosen by the operator. */
   account: string;
   databaseUrl: string | undefined;
   redisUrl: string | undefined;
   sweep: SweepConfig;
   schedule: Times;
   promises: Promises;
-  /** Undefined: nobody is told of problems. */
+  /** Undefined: no alarms are sent. */
   alarm: AlarmConfig | undefined;
   logLevel: string;
 }
 
 export interface Promises {
-  /** How far each stream may be behind, by its name, and whether somebody has set it. */
+  /** Highest lag of each stream by its name, and whether it differs from the default. */
   targets: Readonly<Record<string, { ms: number; isSet: boolean }>>;
-  /** How long the run of a night may take. */
+  /** Longest time from the due time to the end of the nightly run. */
   nightlyMs: number;
 }
 
@@ -67,7 +67,7 @@ export interface AlarmConfig {
   format: 'json' | 'slack';
 }
 
-/** Cron expressions; an empty one is switched off. */
+/** Cron expressions; an empty one switches its schedule off. */
 export interface Times {
   fresh: string;
   nightly: string;
@@ -76,18 +76,18 @@ export interface Times {
 
 type Environment = Record<string, string | undefined>;
 
-/** The account `default`, of the plain variables. Throws UsageError: which setting, from where, what to do. A value is shown only where it is no secret. */
+/** Account `default` from the plain variables. Throws UsageError with the setting and its place; secrets are never shown. */
 export function readConfig(folder = process.cwd(), environment: Environment = process.env): Config {
   return configOf(environmentOf(folder, environment));
 }
 
-/** An account of which nothing is set here but `values`: else holds what holds where nothing is said. */
+/** Account that has only the settings in `values`; all others have their defaults. */
 export function withoutSettings(account: string, values: Readonly<Record<string, string>> = {}): Config {
   const plain = ofProcess(environmentOf(process.cwd(), process.env));
   return configOf({ ...plain, account, values: { ...plain.values, ...values } });
 }
 
-/** Throws UsageError as `readConfig` does, for what concerns all accounts; what concerns one of a file stands in `refused`. */
+/** Throws UsageError for settings of the process. An error in one account of a file goes to `refused`. */
 export function readFleet(folder = process.cwd(), environment: Environment = process.env): Fleet {
   const plain = environmentOf(folder, environment);
   const {
@@ -117,8 +117,8 @@ export function readFleet(folder = process.cwd(), environment: Environment = pro
     try {
       if (given !== plain && hasPlain && given.account === plain.account) throw twoDefaults(given);
       const config = configOf(given === plain ? plain : withProcess(given, plain));
-      demandSource(config, given);
-      demandApart(config, accounts, given);
+      requireSourceSettings(config, given);
+      requireDistinctSource(config, accounts, given);
       accounts.push(config);
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
@@ -128,7 +128,7 @@ export function readFleet(folder = process.cwd(), environment: Environment = pro
   return { ...common, accounts, refused, files: file.files };
 }
 
-/** The account of this name; without one the only one, or `default`. Throws UsageError if it is not there, or refused. */
+/** Account `name`; without a name the only account, or `default`. Throws UsageError if it is unknown or refused. */
 export function chooseAccount({ accounts, refused }: Fleet, name?: string): Config {
   const names = [...accounts, ...refused].map(({ account }) => account);
   const wanted = name ?? (names.length === 1 ? names[0]! : 'default');
@@ -137,12 +137,12 @@ export function chooseAccount({ accounts, refused }: Fleet, name?: string): Conf
   if (chosen !== undefined) return chosen;
   if (wrong !== undefined) throw wrong.error;
   throw new UsageError(
-    name === undefined ? 'there are several accounts, and none of them is named' : `there is no account '${name}'`,
+    name === undefined ? 'several accounts exist and none was chosen' : `there is no account '${name}'`,
     `Choose with --account: ${names.join(', ')}.`,
   );
 }
 
-/** The fleet, or of it the account of this name alone. Throws UsageError if it is not there. */
+/** The fleet, reduced to account `name` if given. Throws UsageError if the account is unknown. */
 export function oneAccount(fleet: Fleet, name?: string): Fleet {
   if (name === undefined) return fleet;
   const is = (one: { account: string }) => one.account === name;
@@ -169,14 +169,14 @@ function environmentOf(folder: string, environment: Environment): Given {
   };
 }
 
-/** What no account of a file has of its own. */
+/** Settings of the process cannot be set per account. */
 const isOfProcess = (name: string) => !('inFile' in settings[name]!);
 const ofProcess = (given: Given): Given => ({
   ...given,
   values: Object.fromEntries(Object.entries(given.values).filter(([name]) => isOfProcess(name))),
 });
 
-/** An account of the file with what is of the process. As in the environment, an empty value is none. */
+/** Adds the settings of the process to an account of the file. An empty value counts as unset, as in the environment. */
 function withProcess(given: Given, plain: Given): Given {
   const own = Object.entries(given.values).map(([name, value]) => [
     name,
@@ -192,7 +192,7 @@ const twoDefaults = ({ whereTo }: Given) =>
     `Unset ${addresses.join(' and ')}, or give another name ${whereTo}.`,
   );
 
-function demandSource(config: Config, { account, whereTo }: Given): void {
+function requireSourceSettings(config: Config, { account, whereTo }: Given): void {
   if (sources.some(source => source.connect(config) !== undefined)) return;
   throw new UsageError(
     `account '${account}' has no source`,
@@ -201,7 +201,7 @@ function demandSource(config: Config, { account, whereTo }: Given): void {
 }
 
 /** Two accounts with one address and one token would spend one budget twice. A key may be shared: people split its quota. */
-function demandApart(config: Config, others: readonly Config[], { account, whereTo }: Given): void {
+function requireDistinctSource(config: Config, others: readonly Config[], { account, whereTo }: Given): void {
   for (const source of sources) {
     const identity = source.identityOf(config);
     const other = identity && others.find(one => source.identityOf(one) === identity);
@@ -215,17 +215,17 @@ function demandApart(config: Config, others: readonly Config[], { account, where
 
 type Values = ValuesOf<typeof ownSettings> & Readonly<Record<string, unknown>>;
 
-/** What `doctor` looks at. */
+/** State of the settings for `doctor`. */
 export interface SettingsLook {
-  /** All that is wrong with the plain variables, where `readConfig` throws the first. */
+  /** All errors in the plain variables; `readConfig` throws only the first. */
   readonly wrong: readonly UsageError[];
-  /** Where database and queue are; undefined if that is among what is wrong. */
+  /** Addresses of database and queue; undefined if one of them is invalid. */
   readonly servers: Pick<Fleet, 'databaseUrl' | 'redisUrl'> | undefined;
-  /** `.env` of the folder, if there is one. */
+  /** Path of `.env` in the folder, if the file exists. */
   readonly file: string | undefined;
-  /** Names in it that are no settings; a file of accounts may refer to them. */
+  /** Names in `.env` that are not settings; an accounts file may refer to them. */
   readonly unknown: readonly string[];
-  /** Values that must not be seen: to be searched for, never to be shown. */
+  /** Secret values, to search for in files and logs; never show them. */
   readonly secrets: readonly string[];
 }
 
@@ -252,7 +252,7 @@ function valuesOf(given: Given): Values {
   return value;
 }
 
-/** The value of each setting, its default in place of one that is wrong, and everything that is wrong. */
+/** Values of all settings and all errors. An invalid setting gets its default. */
 function settle(given: Given): { value: Values; wrong: readonly UsageError[] } {
   const shape = z.object(Object.fromEntries(Object.entries(settings).map(([name, { schema }]) => [name, schema])));
   const parsed = shape.safeParse(given.values);
@@ -270,7 +270,7 @@ function settle(given: Given): { value: Values; wrong: readonly UsageError[] } {
   return { value, wrong: [...wrong, ...others] };
 }
 
-/** Settings that are right each by itself, and not together. */
+/** Errors of settings that are valid alone but not in combination. */
 function contradictions(value: Values, given: Given): UsageError[] {
   const found = sources.flatMap(source => source.contradictions(value, given));
   if (value.SHELFDESK_WEB_TOKEN !== undefined && value.SHELFDESK_WEB_TOKEN === value.SHELFDESK_WEB_VIEWER_TOKEN) {
@@ -312,15 +312,15 @@ function wrongSetting(name: string, message: string, given: Given): UsageError {
   const setting = settings[name]!;
   const remedy = `Change it in ${given.whereIs(name)}. ${setting.says}`;
   if (setting.secret) return new UsageError(`${name} ${lowerFirst(message)}`, remedy);
-  // Nor is what the message has of it: two references may have been mixed up.
+  // A referenced value may be a secret of another setting, if two references were swapped: show nothing of it.
   if (given.isNamed(name))
-    return new UsageError(`${name} cannot be what it is to come from, which is not shown`, remedy);
+    return new UsageError(`${name} has an invalid value (hidden, because it is a reference)`, remedy);
   return new UsageError(`${name} ${lowerFirst(message)} (it is "${given.values[name]}")`, remedy);
 }
 
 const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);
 
-/** Whether this process was started by `npx`: through a shell that does not pass signals on. */
+/** Whether `npx` started this process. Its shell does not forward signals. */
 export const startedByNpx = (): boolean => process.env.npm_command === 'exec';
 
 function readEnvFile(folder: string): Record<string, string | undefined> {

@@ -1,13 +1,13 @@
 /**
- * Every setting: what it takes, its default, what it means. README and .env.example are tested against this table; config.ts
- * reads it.
+ * All settings with their schema, default and description. config.ts reads this table. Tests hold README.md and .env.example
+ * to it.
  */
 import { createTask, validate } from 'node-cron';
 import { z } from 'zod';
 import { sources } from '../sources/index.ts';
 import { address, count, percent, type Setting } from './setting-types.ts';
 
-/** It guards all that the page shows, so nobody may be able to guess it. */
+/** The token protects the whole page, so it must be hard to guess. */
 const webToken = z
   .string()
   .regex(/^[\x21-\x7e]{16,}$/, { error: 'must be 16 characters or more, printable and without spaces' })
@@ -18,7 +18,7 @@ const connection = (...protocols: string[]) =>
     error: `must be a URL that begins with ${protocols[0]}//`,
   });
 
-/** As node-cron reads it, which rings the alarm: BullMQ has a dialect of its own. */
+/** Cron expression in the dialect of node-cron, which runs the schedule. BullMQ has another dialect. */
 const cron = z
   .string()
   .trim()
@@ -26,10 +26,10 @@ const cron = z
     error: 'must be a cron expression of five or six fields, or empty',
     abort: true,
   })
-  .refine(value => value === '' || isEverDue(value), { error: 'is never due' });
+  .refine(value => value === '' || hasDueTime(value), { error: 'is never due' });
 
-/** What is never due may be written correctly all the same; its alarm would fail when it is set. */
-function isEverDue(expression: string): boolean {
+/** A valid expression may never be due, such as 30 February; scheduling it would fail. */
+function hasDueTime(expression: string): boolean {
   const task = createTask(expression, () => {}, { timezone: 'UTC' });
   try {
     return task.getNextRuns(1).length > 0;
@@ -51,14 +51,14 @@ function isTimeZone(name: string): boolean {
 const freshness = 'tickets=5m messages=15m customers=5m users=26h shelves=26h volumes=26h';
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** By stream, in ms: what a text such as the default says. */
+/** Parses `tickets=5m users=26h` into milliseconds by stream. Throws Error for any other text. */
 function targetsIn(text: string): Record<string, number> {
   const parts = text.split(/[\s,]+/).filter(part => part !== '');
   return Object.fromEntries(
     parts.map(part => {
       const [, stream, amount, unit] = /^([a-z]+)=([1-9]\d{0,5})([smhd])$/.exec(part) ?? [];
       if (stream === undefined)
-        throw new Error(`must be streams and spans, such as tickets=5m (units s, m, h, d); ${part} is none`);
+        throw new Error(`must list streams and durations, such as tickets=5m (units s, m, h, d); ${part} is invalid`);
       return [stream, Number(amount) * unitMs[unit!]!];
     }),
   );
@@ -66,7 +66,7 @@ function targetsIn(text: string): Record<string, number> {
 
 const usualTargets = targetsIn(freshness);
 
-/** Each stream's; those that are not named, or as usual, are not set. */
+/** Targets of all streams. `isSet` is true only for a target that differs from its default. */
 const targets = z.string().transform((text, ctx) => {
   const given = (() => {
     try {
@@ -112,7 +112,7 @@ const processSettings = {
   },
 } as const satisfies Record<string, Setting>;
 
-/** Settings of an account, beside those of its sources. */
+/** Settings of an account that belong to no source. */
 const accountSettings = {
   SWEEP_AGE_DAYS: {
     schema: count(1).default(7),
@@ -204,7 +204,7 @@ const accountSettings = {
 /** Settings that do not belong to a source. */
 export const ownSettings = { ...processSettings, ...accountSettings };
 
-/** Every setting. Sources bring theirs. */
+/** All settings, including those of the sources. */
 export const settings: Readonly<Record<string, Setting>> = {
   ...processSettings,
   ...Object.assign({}, ...sources.map(source => source.settings)),

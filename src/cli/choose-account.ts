@@ -1,6 +1,6 @@
 /**
- * The accounts of commands that read what the warehouse holds: an account needs no settings to be read, only to be
- * filled. After `demo` there is one without settings, and the only one is the default.
+ * Chooses the accounts of read-only commands. An account in the warehouse can be read without settings; only syncing needs
+ * them. `demo`, for example, leaves an account without settings.
  */
 import type pg from 'pg';
 import { type Config, type Fleet, withoutSettings } from '../app/config.ts';
@@ -15,9 +15,8 @@ export const servedOf = ({ accounts }: Fleet): Served[] =>
   accounts.map(config => ({ config, sources: configuredSources(config) }));
 
 /**
- * The account of --account. Without it the only one that has settings; where none has, the only one of the warehouse; of
- * several `default`. Throws UsageError if it is not there, refused, or not named. `db` is undefined where the tables
- * are not there yet.
+ * The account of --account. Default: the only account with settings; else the only account of the warehouse; else
+ * `default`. Throws UsageError if the account is unknown or refused. `db` is undefined if the tables do not exist yet.
  */
 export async function chosenAccount(deps: Deps, db: pg.Pool | undefined): Promise<Config> {
   const { fleet, account: named } = deps.asked();
@@ -28,11 +27,11 @@ export async function chosenAccount(deps: Deps, db: pg.Pool | undefined): Promis
   const account = named ?? (from.length === 1 ? from[0]! : 'default');
   const wrong = fleet.refused.find(one => one.account === account);
   if (wrong) throw wrong.error;
-  if (!known.includes(account)) throw notThere(named, known);
+  if (!known.includes(account)) throw unknownAccount(named, known);
   return fleet.accounts.find(one => one.account === account) ?? withoutSettings(account);
 }
 
-/** The same with the warehouse, which has its tables. */
+/** Opens the warehouse and chooses the account. Throws ShelfdeskError if tables are missing. */
 export async function openChosen(deps: Deps): Promise<{ config: Config; warehouse: Warehouse } & AsyncDisposable> {
   await using stack = new AsyncDisposableStack();
   const warehouse = stack.use(await tablesOf(deps.asked().fleet, deps.signal));
@@ -42,8 +41,8 @@ export async function openChosen(deps: Deps): Promise<{ config: Config; warehous
 }
 
 /**
- * That of --account; without it all that have settings, and none of other files; where none has, all of the warehouse.
- * `db` as above.
+ * The account of --account. Default: all accounts with settings; if none has any, all accounts of the warehouse.
+ * `db` is undefined if the tables do not exist yet.
  */
 export async function chosenAccounts(
   deps: Deps,
@@ -52,7 +51,7 @@ export async function chosenAccounts(
   const { fleet, account: named } = deps.asked();
   const [served, wrong] = [servedOf(fleet), fleet.refused.map(({ account }) => account)];
   const known = allAccounts(served, wrong, db ? await accountNames(db) : []);
-  if (named !== undefined && !known.includes(named)) throw notThere(named, known);
+  if (named !== undefined && !known.includes(named)) throw unknownAccount(named, known);
   const set = setAccounts(served, wrong);
   const wanted = named !== undefined ? [named] : set.length > 0 ? set : known;
   const accounts = wanted
@@ -61,8 +60,8 @@ export async function chosenAccounts(
   return { accounts, refused: fleet.refused.filter(({ account }) => wanted.includes(account)) };
 }
 
-const notThere = (named: string | undefined, known: readonly string[]) =>
+const unknownAccount = (named: string | undefined, known: readonly string[]) =>
   new UsageError(
-    named === undefined ? 'there are several accounts, and none of them is named' : `there is no account '${named}'`,
+    named === undefined ? 'several accounts exist and none was chosen' : `there is no account '${named}'`,
     `Choose with --account: ${known.join(', ')}.`,
   );

@@ -1,9 +1,9 @@
-/** Who sits at this terminal, as sync.operations is told of it. */
+/** Name of the person at the terminal (`user@host`), for sync.operations. */
 import { hostname, userInfo } from 'node:os';
 
 export const operator = (): string => `${userName()}@${hostname()}`;
 
-/** In a container the number of a user may have no name. */
+/** In a container a user id may have no name. */
 function userName(): string {
   try {
     return userInfo().username;

@@ -1,4 +1,4 @@
-/** The warehouse of a command, with a line that says where it is when it is the embedded one. */
+/** Opens the warehouse for a command and prints the folder of an embedded server. */
 
 import type pg from 'pg';
 import type { Config } from '../app/config.ts';
@@ -16,7 +16,7 @@ export async function warehouseOf(
   return warehouse;
 }
 
-/** The same, released at once where tables are missing: else a command that has said so would never end. */
+/** Opens the warehouse and checks its tables. It is closed on an error; otherwise the process would not exit. */
 export async function tablesOf(...asked: Parameters<typeof warehouseOf>): Promise<Warehouse> {
   await using stack = new AsyncDisposableStack();
   const warehouse = stack.use(await warehouseOf(...asked));
@@ -25,12 +25,12 @@ export async function tablesOf(...asked: Parameters<typeof warehouseOf>): Promis
   return warehouse;
 }
 
-/** For commands that only look. */
+/** Throws ShelfdeskError if migrations are pending. For read-only commands, which do not migrate. */
 export async function requireTables(db: pg.Pool): Promise<void> {
   const { missing } = await pendingMigrations(db);
   if (missing.length === 0) return;
   throw new ShelfdeskError(
-    'the tables are not there yet, or old',
+    'the tables are missing or outdated',
     'Run `npx shelfdesk sync` or `npx shelfdesk migrate`.',
     exitCodes.failed,
   );

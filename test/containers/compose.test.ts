@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { composeApart, readCompose } from '../support/compose.ts';
-import { describeOnDocker, docker, patience, root } from '../support/docker.ts';
+import { describeOnDocker, docker, retryOutages, root } from '../support/docker.ts';
 
 const { services } = readCompose();
 const project = `shelfdesk-test-${randomBytes(4).toString('hex')}`;
@@ -76,13 +76,13 @@ describeOnDocker('docker compose up', () => {
       SHELFDESK_WEB_TOKEN: 'operators-hush-hush',
     };
     await telling(compose(['up', '--wait', '--build']));
-  }, patience.timeout);
+  }, retryOutages.timeout);
 
   afterAll(async () => {
     await compose(['--profile', '*', 'down', '--volumes', '--remove-orphans']);
     await docker(['image', 'rm', '--force', project]);
     await rm(folder, { recursive: true });
-  }, patience.timeout);
+  }, retryOutages.timeout);
 
   test('everything reports healthy', async () => {
     for (const service of Object.keys(services).filter(name => name !== 'page')) {
@@ -90,7 +90,7 @@ describeOnDocker('docker compose up', () => {
     }
   });
 
-  test('the tickets of the sandbox come into the warehouse by themselves', patience, async () => {
+  test('the tickets of the sandbox come into the warehouse by themselves', retryOutages, async () => {
     const command = services.sandbox.command!;
     const tickets = Number(command[command.indexOf('--tickets') + 1]);
     // Some are deleted and some are new, since the sandbox lives. A schedule begins each minute.
@@ -136,7 +136,7 @@ describeOnDocker('docker compose up', () => {
 
   test(
     'that role is enough: readers are let in, and questions are asked under a login that can only read',
-    patience,
+    retryOutages,
     async () => {
       const line = new URL(await shelfdesk('reader', 'create', 'ada'));
       expect([line.username, line.hostname]).toEqual(['ada', 'postgres']);
@@ -156,7 +156,7 @@ describeOnDocker('docker compose up', () => {
     },
   );
 
-  test('more workers come beside the first: their number is a variable', patience, async () => {
+  test('more workers come beside the first: their number is a variable', retryOutages, async () => {
     const [first] = await containers('shelfdesk');
     const since = await restarts([first!]);
     await up({ SHELFDESK_WORKERS: '3' });
@@ -167,7 +167,7 @@ describeOnDocker('docker compose up', () => {
     expect(await restarts([first!])).toEqual(since);
   });
 
-  test('the page starts and stops alone: all workers and both servers go on', patience, async () => {
+  test('the page starts and stops alone: all workers and both servers go on', retryOutages, async () => {
     const others = (await Promise.all(['shelfdesk', 'postgres', 'redis', 'sandbox'].map(containers))).flat();
     expect(others).toHaveLength(6);
     const since = await restarts(others);
@@ -188,7 +188,7 @@ describeOnDocker('docker compose up', () => {
 
   test(
     'a backup comes back as OPERATIONS.md says, also over newer tables, and the workers go on',
-    patience,
+    retryOutages,
     async () => {
       const tickets = async () =>
         await ask('select md5(string_agg(t::text, chr(10) order by id)) from helpdesk.tickets t');
@@ -214,7 +214,7 @@ describeOnDocker('docker compose up', () => {
     },
   );
 
-  test('a backup that is broken changes nothing', patience, async () => {
+  test('a backup that is broken changes nothing', retryOutages, async () => {
     const [there, newer] = ['select count(*) > 0 from helpdesk.tickets', 'select count(*) from sync.migrations'];
     const migrations = await ask(newer);
     await compose(['stop', 'shelfdesk']);
@@ -225,7 +225,7 @@ describeOnDocker('docker compose up', () => {
     await up();
   });
 
-  test('all stop when they are asked to: nobody is killed, nobody was started again', patience, async () => {
+  test('all stop when they are asked to: nobody is killed, nobody was started again', retryOutages, async () => {
     const ours = (await Promise.all(['shelfdesk', 'sandbox'].map(containers))).flat();
     await compose(['stop']);
     const ends = (await inspect('{{.State.ExitCode}} {{.RestartCount}}', ours)).split('\n');
@@ -251,17 +251,17 @@ describeOnDocker('a volume of PostgreSQL from before the program had a role of i
     const files = `${settings.COMPOSE_FILE}:${join(folder, 'then.yml')}`;
     await docker(['compose', 'up', '--wait', 'postgres'], { ...settings, COMPOSE_FILE: files });
     await compose('down');
-  }, patience.timeout);
+  }, retryOutages.timeout);
 
   afterAll(async () => {
     await compose('--profile', '*', 'down', '--volumes', '--remove-orphans');
     await docker(['image', 'rm', '--force', older]);
     await rm(folder, { recursive: true });
-  }, patience.timeout);
+  }, retryOutages.timeout);
 
   test(
     'works as before, and its backup comes back in a new volume, to a role that is no superuser',
-    patience,
+    retryOutages,
     async () => {
       const isSuper = 'select rolsuper from pg_roles where rolname = current_user';
       await compose('run', '--rm', '--build', 'shelfdesk', 'migrate');

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { describeOnDocker, docker, patience, root } from '../support/docker.ts';
+import { describeOnDocker, docker, retryOutages, root } from '../support/docker.ts';
 
 const image = `shelfdesk-test-${randomBytes(4).toString('hex')}`;
 
@@ -11,7 +11,7 @@ const run = (...args: string[]) =>
   docker(['run', '--rm', '--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges:true', ...args]);
 
 describeOnDocker('the image', () => {
-  beforeAll(() => docker(['build', '--tag', image, root]), patience.timeout);
+  beforeAll(() => docker(['build', '--tag', image, root]), retryOutages.timeout);
   afterAll(() => docker(['image', 'rm', '--force', image]));
 
   test('runs the program', async () => {

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { migrate } from '../../src/engine/database/migrate.ts';
 import { readCompose } from '../support/compose.ts';
-import { describeOnDocker, patience } from '../support/docker.ts';
+import { describeOnDocker, retryOutages } from '../support/docker.ts';
 import { configFor, differences, noSandboxLimits, syncOnce } from '../support/mirror.ts';
 
 const { services } = readCompose();
@@ -21,7 +21,7 @@ const postgres = () =>
       Wait.forAll([
         Wait.forLogMessage(/database system is ready to accept connections/, 2),
         Wait.forListeningPorts(),
-      ]).withStartupTimeout(patience.timeout),
+      ]).withStartupTimeout(retryOutages.timeout),
     )
     .start();
 
@@ -29,11 +29,11 @@ const redis = () =>
   new GenericContainer(services.redis.image)
     .withCommand(['redis-server', '--requirepass', 'secret', '--maxmemory-policy', 'noeviction'])
     .withExposedPorts(6379)
-    .withWaitStrategy(Wait.forListeningPorts().withStartupTimeout(patience.timeout))
+    .withWaitStrategy(Wait.forListeningPorts().withStartupTimeout(retryOutages.timeout))
     .start();
 
 describeOnDocker('PostgreSQL and Redis in containers', () => {
-  test('a sync makes the tables equal to the source', patience, async () => {
+  test('a sync makes the tables equal to the source', retryOutages, async () => {
     await using stack = new AsyncDisposableStack();
     const database = stack.use(await postgres());
     const queue = stack.use(await redis());

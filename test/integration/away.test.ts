@@ -55,7 +55,7 @@ function startWorker(url: string, atEnd: AtEnd): Worker {
   };
 }
 
-const atWork = /is at work on account 'default'/;
+const atWork = /is running for account 'default'/;
 
 describe.concurrent('a worker that begins', () => {
   test('waits while the server only reads, and a command says so', async ({ onTestFinished }) => {
@@ -66,7 +66,7 @@ describe.concurrent('a worker that begins', () => {
     await worker.says(/! the (warehouse|database) cannot be used: read-only \(cannot execute .*\); waiting for it\n/);
     const command = await shelfdesk(['sync'], envFor(db.url)).finished;
     expect(command).toMatchObject({ code: 1, stdout: '' });
-    expect(command.stderr).toMatch(/^error: the database cannot be used: read-only \(.*\)\nNothing is lost\./m);
+    expect(command.stderr).toMatch(/^error: the database cannot be used: read-only \(.*\)\nNo data is lost\./m);
     expect(command.stderr).not.toMatch(/\n {4}at /);
     await db.pool.query(`begin read write; alter database ${name} reset default_transaction_read_only; commit`);
     await worker.says(atWork);

@@ -538,7 +538,7 @@ describe.concurrent('--again', () => {
     desk.onRequest = () => {};
     const { code, stdout, stderr } = await shelfdesk([...command, '--json'], env).finished;
     expect(code, stderr).toBe(0);
-    expect(stderr).toContain('Going on with run');
+    expect(stderr).toContain('Resuming run');
     expect(JSON.parse(stdout)).toMatchObject({ state: 'completed', exitCode: 0, streams: [{ stream: 'messages' }] });
     const asked = desk.asked();
     expect(new Set(asked)).toEqual(new Set(upFrom(20, 70)));
@@ -659,7 +659,7 @@ describe('on the command line', () => {
 
   test('Ctrl-C of one of two that follow the same run leaves it to the other', long, async () => {
     let told = '';
-    const isFollowed = () => told.includes('Going on with run');
+    const isFollowed = () => told.includes('Resuming run');
     // A dozen pages, which last until the second one has begun, however long that takes.
     await using desk = await openDesk({ fault: () => ({ kind: 'delay', ms: isFollowed() ? 0 : 3000 }) });
     const env = settingsFor(desk.db.url, desk.sandbox);

@@ -173,7 +173,7 @@ describe('what is refused', () => {
     await using opened = await open(server.host);
     const first = await errorOf(opened.ask(getVolume('v')));
     expect(first).toBeInstanceOf(Spent);
-    expect(first).toMatchObject({ exitCode: exitCodes.partly, message: expect.stringContaining('goes on at 20') });
+    expect(first).toMatchObject({ exitCode: exitCodes.partly, message: expect.stringContaining('resumes at 20') });
     const again = (await errorOf(opened.ask(getVolume('v')))) as Spent;
     expect(again.until.getTime()).toBe((first as Spent).until.getTime());
     expect(server.asked).toHaveLength(1);
@@ -209,7 +209,7 @@ describe('what is refused', () => {
     expect(performance.now() - began).toBeGreaterThan(1000);
     expect(await errorOf(opened.ask(getVolume('v'), 1))).toMatchObject({
       name: 'Spent',
-      message: expect.stringContaining('asks for a pause'),
+      message: expect.stringContaining('asked for a pause'),
     });
     expect(server.asked).toHaveLength(3);
   });

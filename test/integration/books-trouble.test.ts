@@ -139,7 +139,7 @@ test('one that failed and is on no shelf any more is not asked for', async () =>
 
 describe.concurrent('the requests of a day', () => {
   const untilOf = (error: string | null) =>
-    /^the catalog's quota of the day is spent; it goes on at (\S+)$/.exec(error ?? '')?.[1];
+    /^the catalog's daily quota is used up; reading resumes at (\S+)$/.exec(error ?? '')?.[1];
 
   test.for([
     { requestsPerDay: 12, shelves: 'completed' },
@@ -163,7 +163,7 @@ describe.concurrent('the requests of a day', () => {
       ).toEqual(shelves === 'partly' ? [sleeps, sleeps] : [sleeps]);
       const status = await statusOf(catalog, 'volumes');
       expect((status.sleeps_until as Date).toISOString().slice(0, 19)).toBe(until?.slice(0, 19));
-      expect(status.remedy).toContain('goes on by itself');
+      expect(status.remedy).toContain('resumes automatically');
       // The one that was refused is the last one.
       expect(catalog.asked().length).toBe(requestsPerDay + 1);
       expect(sandbox.books.totals.refused).toBe(1);

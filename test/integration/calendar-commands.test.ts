@@ -67,7 +67,7 @@ test('a calendar is made, kept by an inbox, changed and removed; business times 
       'holidays   2026-12-25 Christmas',
       'kept by    default inbox i1\n',
     ].join('\n'),
-    stderr: expect.stringContaining("business times of account 'default' are worked out anew"),
+    stderr: expect.stringContaining("Business times of account 'default' were recomputed"),
   });
   // 09:00 to 12:00 and 13:00 in Berlin: it was noon in UTC.
   expect(await business()).toBe(3 * 3600);
@@ -130,7 +130,7 @@ test('what cannot be is refused where it is said, and changes nothing', async ()
     await expect(calendar('set', 'x', ...zone, '--hours', odd), odd).rejects.toThrow(CommanderError);
   await expect(
     calendar('set', 'x', ...zone, '--hours', 'mon 09:00-10:00', '--hours', 'mon 09:00-11:00'),
-  ).rejects.toThrow('begin at the same time');
+  ).rejects.toThrow('start at the same time');
   for (const odd of ['2026-02-30', 'Christmas', '25.12.2026'])
     await expect(calendar('set', 'x', ...zone, '--hours', 'mon 09:00-10:00', '--holiday', odd), odd).rejects.toThrow(
       CommanderError,

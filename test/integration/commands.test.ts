@@ -309,7 +309,7 @@ describe.concurrent('commands', () => {
       expect(ended.code, ended.stderr).toBe(130);
       expect(JSON.parse(ended.stdout)).toMatchObject({ state: 'interrupted', exitCode: 130 });
       expect(ended.stderr).toContain('finishing the page in flight');
-      expect(ended.stderr).toContain('Run the same command again: it goes on where this one stopped.');
+      expect(ended.stderr).toContain('Run the same command again to resume.');
 
       const second = await run(['sync'], settings, folder.path);
       expect(second.code, second.stderr).toBe(0);
@@ -383,7 +383,7 @@ describe.concurrent('commands', () => {
 
     // There are no tables: it says so, lets go of the server, and ends.
     const untold = await run(['runs', 'list'], {}, folder.path);
-    expect(untold).toMatchObject({ code: 1, stderr: expect.stringContaining('the tables are not there yet') });
+    expect(untold).toMatchObject({ code: 1, stderr: expect.stringContaining('the tables are missing or outdated') });
 
     expect((await one.interrupt()).code).toBe(0);
     const client = new pg.Client({ connectionString: at.url });

@@ -57,19 +57,24 @@ test('runs are listed, shown, and canceled; streams are paused and resumed', asy
     ...{ run: night.run, schedule: 'nightly', slot: at(0).toISOString(), opened_by: 7, host: null, retried_by: [] },
     streams: [
       { stream: 'users', state: 'completed', credits: 3, paused: false },
-      { stream: 'tickets', state: 'failed', error: 'no reply', remedy: expect.stringContaining('tried again') },
+      {
+        stream: 'tickets',
+        state: 'failed',
+        error: 'no reply',
+        remedy: expect.stringContaining('retried automatically'),
+      },
     ],
     operations: [],
   });
   const shown = await runs('show', String(night.run));
-  expect(shown.stdout).toContain('the schedule: nightly of 2026-01-01T00:00Z, process 7, which is gone');
-  expect(shown.stdout).toMatch(/tickets: no reply\. It is tried again/);
+  expect(shown.stdout).toContain('the schedule: nightly of 2026-01-01T00:00Z, process 7, no longer running');
+  expect(shown.stdout).toMatch(/tickets: no reply\. The request is retried/);
   expect(await runs('show', '99')).toMatchObject({ code: 1, stderr: expect.stringContaining('has no run 99') });
 
   const paused = await command(addPause, config, 'pause', 'default', 'customers', 'tickets', '--reason', 'they move');
   expect(paused.stdout).toMatch(/default +customers .* they move\ndefault +tickets .* they move\n/);
   expect((await json('list', '--state', 'paused')).map((one: { run: number }) => one.run)).toEqual([second]);
-  expect((await runs('show', String(second))).stdout).toContain('tickets is paused: `npx shelfdesk resume');
+  expect((await runs('show', String(second))).stdout).toContain('tickets is paused: resume with `npx shelfdesk resume');
   expect(await command(addPause, config, 'pause', 'tickets')).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('tickets is paused already'),
@@ -98,7 +103,7 @@ describe('a command whose run is', () => {
     await pause(desk.pool, { ...me, stream: 'messages', reason: 'they move' }, new Date());
     await eventually(() =>
       expect(sync.told()).toMatch(
-        /messages is paused, since .*Z by ada@desk \(they move\); it is waited for: `npx shelfdesk resume messages`/,
+        /messages is paused, since .*Z by ada@desk \(they move\); this command waits: resume with `npx shelfdesk resume messages`/,
       ),
     );
     await eventually(async () => expect(await desk.counts()).toEqual(nothing));

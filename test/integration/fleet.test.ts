@@ -66,7 +66,7 @@ test('one process serves them all; one that cannot be served stops nobody, and i
     expect(process.told()).toMatch(
       /^! ben: this warehouse holds account 'ben' of elsewhere.example, and HELPDESK_BASE_URL/m,
     );
-    expect(process.told()).toMatch(/^At work on 1 account \(ada\), until Ctrl-C\./m);
+    expect(process.told()).toMatch(/^Running for 1 account \(ada\)\. Press Ctrl-C to stop\./m);
     expect(process.told()).not.toContain(token);
     await equal('ada');
 
@@ -77,7 +77,7 @@ test('one process serves them all; one that cannot be served stops nobody, and i
     writeFileSync(join(fleet.folder, 'cem-token'), token);
     process.kill('SIGHUP');
     await Promise.all([equal('ben'), equal('cem')]);
-    expect(process.told()).toMatch(/^✓ cem: is served now/m);
+    expect(process.told()).toMatch(/^✓ cem: is running now/m);
     expect(process.told()).toMatch(/^\S+ ✓ cem: run \d+, nightly: completed/m);
 
     // What only looks shows all of them, or the one that is named.
@@ -95,12 +95,14 @@ test('one process serves them all; one that cannot be served stops nobody, and i
       expect(names(rows).sort()).toEqual(['ada', 'ben', 'cem']);
     expect(JSON.parse(one.stdout)).toMatchObject({ account: 'ben', helpdesk: true, workers: [{ account: 'ben' }] });
     expect(names(JSON.parse(one.stdout).streams)).toEqual(['ben']);
-    expect([health.code, health.stdout]).toEqual([0, expect.stringContaining('healthy: 3 accounts are served on ')]);
+    expect([health.code, health.stdout]).toEqual([0, expect.stringContaining('healthy: 3 accounts on ')]);
 
     // A file that cannot be read changes nothing; one that lacks an account ends what it has.
     writeFileSync(join(fleet.folder, 'fleet.yml'), 'accounts: [');
     process.kill('SIGHUP');
-    await eventually(async () => expect(process.told()).toMatch(/^! SHELFDESK_CONFIG: line 1 of .* is no YAML/m));
+    await eventually(async () =>
+      expect(process.told()).toMatch(/^! SHELFDESK_CONFIG: line 1 of .* is not valid YAML/m),
+    );
     expect(await liveWorkers(pool, 'cem')).toHaveLength(1);
     const { cem: _, ...others } = fleet.settings;
     fleet.write({
@@ -136,7 +138,7 @@ test('none that can be served is an error, and commands say which there are', as
   await given(['ada', 'ben'], {}, async ({ fleet }) => {
     for (const name of ['ada', 'ben']) rmSync(join(fleet.folder, `${name}-token`));
     const { code, stderr } = await fleet.start().finished;
-    expect([code, stderr]).toEqual([1, expect.stringContaining('error: none of the accounts can be served')]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('error: no account could be started')]);
     const sync = await shelfdesk(['sync'], fleet.env, fleet.folder).finished;
     expect([sync.code, sync.stderr]).toEqual([2, expect.stringContaining('Choose with --account: ada, ben.')]);
     const named = await shelfdesk(['sync', '--account', 'ada'], fleet.env, fleet.folder).finished;

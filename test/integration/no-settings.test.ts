@@ -23,7 +23,7 @@ import { freshDatabase } from '../support/postgres.ts';
 const each: [AddCommand, words: string, shows: string | RegExp][] = [
   [addStatus, 'status', /^acme +tickets .* fresh /m],
   [addRuns, 'runs list', /^ *\d+ +sync +completed /m],
-  [addRejects, 'rejects list', 'Nothing is set aside.'],
+  [addRejects, 'rejects list', 'No open rejects.'],
   [addDrift, 'drift list', /^stream +kind/],
   [addSchedule, 'schedule list', /^acme +nightly /m],
   [addPlan, 'plan', "account 'acme' has no settings here"],
@@ -81,12 +81,12 @@ test('the only one is the default, and several are named', async ({ onTestFinish
     if (words.startsWith('status') || words.startsWith('schedule')) continue;
     expect(await ask(add, words), words).toMatchObject({
       code: 2,
-      stderr: 'there are several accounts, and none of them is named\nChoose with --account: acme, umbra.\n',
+      stderr: 'several accounts exist and none was chosen\nChoose with --account: acme, umbra.\n',
     });
   }
   const both = await ask(addStatus, 'status');
   expect(both.stdout).toMatch(/^acme +tickets /m);
-  expect(both.stderr).toContain("Account 'umbra' has no settings here: nothing reads it.");
+  expect(both.stderr).toContain("Account 'umbra' has no settings here, so it is not synced.");
 });
 
 test('the page shows them, and no account that is neither set nor held', async () => {

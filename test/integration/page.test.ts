@@ -641,7 +641,7 @@ describe('the command', () => {
       let said = '';
       child.stderr!.on('data', chunk => {
         said += chunk;
-        const [, found] = /The page: (\S+) \(for everybody on this machine\)/.exec(said) ?? [];
+        const [, found] = /Web page: (\S+) \(open to everyone on this machine\)/.exec(said) ?? [];
         if (found) told(found);
       });
       void finished.then(({ stderr }) => failed(new Error(stderr)));

@@ -209,7 +209,7 @@ test('what is planned is shown; what cannot be planned is said', async () => {
   expect([code, Object.keys(JSON.parse(stdout).streams)]).toEqual([exitCodes.ok, ['tickets']]);
   const { stdout: shown, stderr } = await command(addPlan, configFor(db.url, sandbox), 'plan');
   expect(shown).toMatch(/^stream +requests +credits +time +from +until\n/);
-  expect(stderr).toMatch(/Tickets are in at \S+Z, their messages at \S+Z\.\n/);
+  expect(stderr).toMatch(/Tickets are complete at \S+Z, their messages at \S+Z\.\n/);
   expect(stderr).toMatch(/Counted with 1 credit: .*tickets that changed, default list \(1\)/);
 });
 

@@ -40,7 +40,7 @@ const watched = (more: Partial<Measured> = {}): Measured => ({
 });
 const away = () => Promise.reject(new Error('gone'));
 const never = () => new Promise<never>(() => {});
-/** Nobody's patience lasts. */
+/** Nobody's retryOutages lasts. */
 const hasty = { ...systemClock, sleep: async () => {} };
 function patientOnce(): typeof systemClock {
   let asked = 0;

@@ -82,7 +82,7 @@ describe('query', () => {
     expect(await run('run', 'label')).toMatchObject({
       code: 2,
       stdout: '',
-      stderr: 'error: there is no query label\n`npx shelfdesk query list` shows those that there are.\n',
+      stderr: 'error: there is no query label\nSee `npx shelfdesk query list`.\n',
     });
   });
 });

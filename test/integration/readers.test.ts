@@ -37,7 +37,7 @@ test('a reader is let in, is told how to connect once, and is revoked with its s
       stderr: expect.stringContaining('reader create'),
     });
     const made = await reader('create', name, '--accounts', 'acme');
-    expect(made.stderr).toContain('It sees what is masked of acme.');
+    expect(made.stderr).toContain('The login sees masked data of acme.');
     const [line, ...more] = made.stdout.split('\n');
     expect(more).toEqual(['']);
     const { password, username, pathname } = new URL(line!);
@@ -69,7 +69,7 @@ test('a reader is let in, is told how to connect once, and is revoked with its s
 
     expect(await reader('revoke', name)).toMatchObject({
       code: 0,
-      stderr: `${name} reads no more; sessions ended: 1.\n`,
+      stderr: `Login ${name} was revoked; 1 session ended.\n`,
     });
     await expect(session.rows('select 1')).rejects.toThrow();
     await expect(sessionOf(line!)).rejects.toThrow(/password authentication failed|does not exist/);
@@ -137,7 +137,7 @@ test('what cannot be a reader is refused with what to do instead, and nothing is
   const { rows } = await db.pool.query('select current_user as me');
   await refused(['create', rows[0].me], 'in this server already');
   await refused(['create', aName('ada'), '--accounts', 'acme,umbra'], `there is no account 'umbra'`);
-  await refused(['create', aName('ada'), '--accounts', ' , '], '--accounts names none');
+  await refused(['create', aName('ada'), '--accounts', ' , '], '--accounts names no account');
   expect((await db.pool.query('select from sync.readers')).rowCount).toBe(0);
 });
 

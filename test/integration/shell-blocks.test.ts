@@ -28,7 +28,7 @@ import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { migrate } from '../../src/engine/database/migrate.ts';
 import { settingsFor } from '../support/cli.ts';
 import { composeApart, readCompose } from '../support/compose.ts';
-import { patience, root } from '../support/docker.ts';
+import { retryOutages, root } from '../support/docker.ts';
 import { long } from '../support/long.ts';
 import { configFor, syncOnce } from '../support/mirror.ts';
 
@@ -164,7 +164,7 @@ afterAll(async () => {
   } finally {
     await opened.disposeAsync();
   }
-}, patience.timeout);
+}, retryOutages.timeout);
 
 /** Made by a superuser as OPERATIONS.md says. Answers with its DATABASE_URL. */
 async function documentedDatabase(): Promise<string> {
@@ -208,7 +208,7 @@ describe('runs as it stands:', () => {
     const need = needOf(text);
     const takes = name.startsWith('README.md') ? {} : long;
     const lacks = need !== undefined && !need.there ? { skip: true, meta: need.lacks } : takes;
-    test(name, { ...lacks, ...(need === needs.docker && patience) }, async () => {
+    test(name, { ...lacks, ...(need === needs.docker && retryOutages) }, async () => {
       // Those of the README begin with nothing.
       let script =
         need === needs.docker && name.startsWith('docs/') ? `docker compose up --detach --wait\n${text}` : text;

@@ -113,7 +113,7 @@ test('when it was listed, changed, read, swept and compared, by which run and fo
   ]);
   expect(lines.slice(15)).toEqual([
     'It changed at 2026-01-01T00:08:19Z, and its messages are as of 2026-01-01T00:06:39Z: it waits for them, as number 1 of 2, newest change first: 1 s at the credits that the limits allow.',
-    'Changes up to 2026-01-01T00:08:18Z are here; nobody looks for later ones.',
+    'Changes up to 2026-01-01T00:08:18Z are here; no later sync is scheduled.',
     expect.stringMatching(/^messages: /),
     expect.stringMatching(/^No worker is alive: /),
     'What moves no updated_at is found by sweeps: the list showed it as it is here as of 2026-01-01T00:08:19Z; the next one looks at it since it is due.',
@@ -139,6 +139,6 @@ test('when it was listed, changed, read, swept and compared, by which run and fo
   await s.sync('tickets');
   expect(await why('t9')).toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(/no ticket t9 here.*\nIt is set aside: user_id: .*rejects show \d+/),
+    stderr: expect.stringMatching(/no ticket t9 here.*\nThe ticket was rejected: user_id: .*rejects show \d+/),
   });
 });

@@ -194,7 +194,7 @@ function watchChanges(db: pg.Pool, worlds: ReadonlyMap<string, World>, rng: Rng)
     ages,
     arrived: () => [...ages.values()].reduce((sum, one) => sum + one.length, 0),
     pending: () => pending.size,
-    /** Makes no more changes; answers how many have not arrived when patience is at its end. */
+    /** Makes no more changes; answers how many have not arrived when retryOutages is at its end. */
     async end(patienceMs: number): Promise<number> {
       ended.abort();
       await Promise.all(making);

@@ -27,7 +27,7 @@ async function openRuns(db: pg.Pool): Promise<string[]> {
   return rows.map(({ run }) => run);
 }
 
-/** Until nothing waits and no run is open; answers what is left when patience is at its end. */
+/** Until nothing waits and no run is open; answers what is left when retryOutages is at its end. */
 async function resting(db: pg.Pool, patienceMs: number): Promise<string | undefined> {
   for (const untilMs = performance.now() + patienceMs; ; ) {
     const [tickets, runs] = [await waiting(db), await openRuns(db)];

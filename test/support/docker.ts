@@ -21,7 +21,7 @@ process.env.TESTCONTAINERS_RYUK_DISABLED ??= 'true';
 export const root = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Images may have to be fetched first. */
-export const patience = { timeout: 15 * 60_000 };
+export const retryOutages = { timeout: 15 * 60_000 };
 
 const run = promisify(execFile);
 

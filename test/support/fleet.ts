@@ -67,7 +67,7 @@ export async function openFleet(
     const begun = new Promise<void>((resolve, reject) => {
       process.stderr!.on('data', text => {
         told += text;
-        if (/^At work on/m.test(told)) resolve();
+        if (/^Running for/m.test(told)) resolve();
       });
       finished.then(({ code, signal, stderr }) => reject(new Error(`start ended with ${code ?? signal}: ${stderr}`)));
     });

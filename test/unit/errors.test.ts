@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { Away, awaySaid, isAway } from '../../src/errors.ts';
+import { Away, describeOutage, isAway } from '../../src/errors.ts';
 
 const withCode = (code: string) => Object.assign(new Error('what it says'), { code });
 const ofPostgres = (code: string) => Object.assign(new pg.DatabaseError('what it says', 12, 'error'), { code });
@@ -101,15 +101,15 @@ describe('what is said of it', () => {
     ['57P03', 'the database cannot be used: starting or stopping (what it says)'],
     ['08006', 'the database does not answer: what it says'],
   ] as const)('%s', ([code, words]) => {
-    expect(awaySaid(ofPostgres(code))).toBe(words);
+    expect(describeOutage(ofPostgres(code))).toBe(words);
     // As people are told it, it is waited for as well, and keeps its words.
     const told = new Away(ofPostgres(code));
-    expect([isAway(told), awaySaid(told, 'the warehouse'), told.exitCode]).toEqual([true, words, 1]);
+    expect([isAway(told), describeOutage(told, 'the warehouse'), told.exitCode]).toEqual([true, words, 1]);
   });
 
   test('a Redis names its cause as well, and what is away has the name that it is given', () => {
     const full = Object.assign(new Error('MISCONF it says'), { name: 'ReplyError' });
-    expect(awaySaid(full)).toBe('Redis cannot be used: it cannot write to its disk (MISCONF it says)');
-    expect(awaySaid(withCode('ECONNREFUSED'), 'the queue')).toBe('the queue does not answer: what it says');
+    expect(describeOutage(full)).toBe('Redis cannot be used: it cannot write to its disk (MISCONF it says)');
+    expect(describeOutage(withCode('ECONNREFUSED'), 'the queue')).toBe('the queue does not answer: what it says');
   });
 });

@@ -56,7 +56,7 @@ describe('what is taken', () => {
     const { refused } = await read(text, { OTHER: '100' });
     expect(refused.map(({ account }) => account)).toEqual(['acme', 'bolt']);
     for (const { error } of refused) {
-      expect(error.message).toMatch(/^[A-Z_]+ cannot be what it is to come from, which is not shown$/);
+      expect(error.message).toMatch(/^[A-Z_]+ has an invalid value \(hidden, because it is a reference\)$/);
       expect(inspect(error, { depth: 9 })).not.toContain('hush-hush');
     }
   });
@@ -140,17 +140,29 @@ accounts:
 
 describe('what is wrong with the file stops all: what, where, what to do', () => {
   test.for<[text: string, message: string, remedy: string]>([
-    ['accounts:\n  acme:\n\tHELPDESK_TOKEN: hush-hush\n', 'line 3 of FILE is no YAML: tab as indent', 'Mend it there.'],
-    ['accounts:\n  a: {}\n  a: { HELPDESK_TOKEN: hush-hush }\n', 'line 3 of FILE is no YAML: duplicate key', 'Mend it'],
-    ['accounts: { a: { HELPDESK_TOKEN: hush-hush }', 'of FILE is no YAML', 'Mend it there.'],
-    ['', 'FILE is empty', 'It holds `accounts:`'],
-    ['- hush-hush\n', 'FILE (line 1 of FILE) is no mapping', 'It holds `accounts:`'],
-    ['accounts:\n', 'accounts (line 1 of FILE) is no mapping', 'It holds `accounts:`'],
-    ['accounts: {}\n', 'FILE names no accounts', 'It holds `accounts:`'],
-    ['acme: { HELPDESK_TOKEN: hush-hush }\n', 'acme (line 1 of FILE) is neither defaults nor accounts', 'It holds'],
+    [
+      'accounts:\n  acme:\n\tHELPDESK_TOKEN: hush-hush\n',
+      'line 3 of FILE is not valid YAML: tab as indent',
+      'Correct the file.',
+    ],
+    [
+      'accounts:\n  a: {}\n  a: { HELPDESK_TOKEN: hush-hush }\n',
+      'line 3 of FILE is not valid YAML: duplicate key',
+      'Correct the file',
+    ],
+    ['accounts: { a: { HELPDESK_TOKEN: hush-hush }', 'of FILE is not valid YAML', 'Correct the file.'],
+    ['', 'FILE is empty', 'The file needs `accounts:`'],
+    ['- hush-hush\n', 'FILE (line 1 of FILE) is not a mapping', 'The file needs `accounts:`'],
+    ['accounts:\n', 'accounts (line 1 of FILE) is not a mapping', 'The file needs `accounts:`'],
+    ['accounts: {}\n', 'FILE names no accounts', 'The file needs `accounts:`'],
+    [
+      'acme: { HELPDESK_TOKEN: hush-hush }\n',
+      'acme (line 1 of FILE) is neither defaults nor accounts',
+      'The file needs',
+    ],
     [
       'defaults:\n  HELPDESK_TOKN: hush-hush\naccounts: { a: {} }\n',
-      'HELPDESK_TOKN (line 2 of FILE) is no setting',
+      'HELPDESK_TOKN (line 2 of FILE) is not a setting',
       'README',
     ],
   ])('%j', async ([text, message, remedy]) => {
@@ -170,18 +182,18 @@ describe('what is wrong with the file stops all: what, where, what to do', () =>
 
 describe('what is wrong with one account stops this one alone', () => {
   test.for<[account: string, message: string, remedy: string]>([
-    ['Acme: {}', "'Acme' (line 3 of FILE) is no name of an account", 'small letters'],
-    [`${'a'.repeat(64)}: {}`, 'is no name of an account', '63 at most'],
-    ['x:', "account 'x' (line 3 of FILE) is no mapping", 'below each name its settings'],
+    ['Acme: {}', "'Acme' (line 3 of FILE) is not a valid account name", 'small letters'],
+    [`${'a'.repeat(64)}: {}`, 'is not a valid account name', 'Use up to 63 small letters'],
+    ['x:', "account 'x' (line 3 of FILE) is not a mapping", 'settings of each account below its name'],
     ['x: {}', "account 'x' has no source", "for account 'x' (line 3 of FILE)"],
     ['x:\n    HELPDESK_TOKEN: hush-hush', 'HELPDESK_TOKEN (line 4 of FILE) is a secret', '{ env: NAME }'],
     ['x: { BOOKS_API_KEY: [hush-hush] }', 'BOOKS_API_KEY (line 3 of FILE) is neither', '{ file: path }'],
     ['x: { HELPDESK_TOKEN: { variable: hush-hush } }', 'HELPDESK_TOKEN (line 3 of FILE) is neither', '{ env: NAME }'],
     ['x: { HELPDESK_TOKEN: { env: TOKEN, file: y } }', 'HELPDESK_TOKEN (line 3 of FILE) is neither', '{ env: NAME }'],
-    ['x: { HELPDESK_TOKEN: { env: NOBODY } }', 'is to come from NOBODY, which is not set', 'Set NOBODY.'],
-    ['x: { HELPDESK_TOKEN: { file: nothing } }', 'nothing, which cannot be read (ENOENT)', 'Name a file that is there'],
-    ['x: { HELPDESK_TOKEN: { file: empty } }', 'empty is empty, and HELPDESK_TOKEN', 'Fill it.'],
-    ['x: { HELPDESK_COLOUR: blue }', 'HELPDESK_COLOUR (line 3 of FILE) is no setting', 'README.md'],
+    ['x: { HELPDESK_TOKEN: { env: NOBODY } }', 'refers to NOBODY, which is not set', 'Set NOBODY.'],
+    ['x: { HELPDESK_TOKEN: { file: nothing } }', 'nothing, which cannot be read (ENOENT)', 'Name an existing file'],
+    ['x: { HELPDESK_TOKEN: { file: empty } }', 'empty is empty, but HELPDESK_TOKEN', 'Write the value into the file.'],
+    ['x: { HELPDESK_COLOUR: blue }', 'HELPDESK_COLOUR (line 3 of FILE) is not a setting', 'README.md'],
     [
       'x: { DATABASE_URL: hush-hush }',
       'DATABASE_URL (line 3 of FILE) belongs to the whole process',
@@ -245,7 +257,7 @@ describe('which account a command works on', () => {
   test('else it is said which there are', async () => {
     const fleet = await read(three);
     expect(pick(thrown(() => chooseAccount(fleet)))).toEqual({
-      message: 'there are several accounts, and none of them is named',
+      message: 'several accounts exist and none was chosen',
       remedy: 'Choose with --account: a, b, c.',
       exitCode: exitCodes.usage,
     });

@@ -1,4 +1,4 @@
-/** `doctor`: looks at everything that the mirror stands on, says what is not well, and what to do about it. */
+/** `doctor`: checks settings, database, queue and sources, and suggests fixes. */
 import { hostname } from 'node:os';
 import type { Command } from 'commander';
 import { lookAtSettings } from '../../app/config.ts';
@@ -56,7 +56,7 @@ const marks: Record<State, [mark: string, format: Parameters<typeof style>[0]]> 
   skipped: ['–', 'dim'],
 };
 
-/** As they come, under the heading of their area; what was not looked at for one reason in one line at its end. */
+/** Prints results as they arrive, grouped by area. Skipped checks with the same cause share a line at the end of the area. */
 function shower(): { show(result: Result): void; end(): void } {
   let area = '';
   const left = new Map<string, string[]>();
@@ -76,9 +76,9 @@ function shower(): { show(result: Result): void; end(): void } {
     const name = result.name + whose;
     if (result.because !== null) return void left.set(result.because, [...(left.get(result.because) ?? []), name]);
     print(`  ${style(format, mark, process.stdout)} ${name}: ${result.says}`);
-    if (result.fixed !== null) print(`    Done: ${result.fixed}.`);
+    if (result.fixed !== null) print(`    Fixed: ${result.fixed}.`);
     if (result.remedy !== null) print(`    ${result.remedy}`);
-    if (result.fix !== null && result.fixed === null) print(`    With --fix it would ${result.fix}.`);
+    if (result.fix !== null && result.fixed === null) print(`    --fix would ${result.fix}.`);
   };
   return { show, end };
 }
@@ -94,8 +94,8 @@ function sum(report: Report, { fix }: Options): void {
   const { ok, warn, fail, skipped } = counted(report);
   const requests = report.requests > 0 ? ` and ${count(report.requests, 'request')} of the catalog` : '';
   say(
-    `\n${ok} ok, ${warn} to be looked at, ${fail} failed, ${skipped} skipped; ${count(report.credits, 'credit')}${requests} used.`,
+    `\n${ok} ok, ${count(warn, 'warning')}, ${fail} failed, ${skipped} skipped; ${count(report.credits, 'credit')}${requests} used.`,
   );
   if (!fix && report.results.some(one => one.fix !== null))
-    say('Some of it `npx shelfdesk doctor --fix` does by itself.');
+    say('Run `npx shelfdesk doctor --fix` to apply the safe fixes.');
 }

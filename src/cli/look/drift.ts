@@ -19,7 +19,7 @@ export function addDrift(program: Command, deps: Deps, act: Act): void {
         const columns = ['stream', 'kind', 'path', 'value', 'seen', 'first', 'last', 'sample'];
         if (options.json) printJson(found);
         else print(table(columns, found.map(Object.values)));
-        if (found.length === 0) say('Nothing differs.');
+        if (found.length === 0) say('No differences.');
         return exitCodes.ok;
       }),
     );

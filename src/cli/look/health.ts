@@ -19,7 +19,7 @@ export function addHealth(program: Command, deps: Deps, act: Act): void {
         await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
         const { missing } = await pendingMigrations(warehouse.pg);
         if (missing.length > 0)
-          throw new ShelfdeskError('the tables are not there yet, or old', 'Run `npx shelfdesk start` or `migrate`.');
+          throw new ShelfdeskError('the tables are missing or outdated', 'Run `npx shelfdesk start` or `migrate`.');
         const { accounts } = await chosenAccounts(deps, warehouse.pg);
         const names = accounts.map(({ account }) => account);
         const here = (await workersOf(warehouse.pg, names)).filter(({ host }) => host === hostname());
@@ -35,5 +35,5 @@ export function addHealth(program: Command, deps: Deps, act: Act): void {
 /** Of more than one account not each by its number. */
 function namesOf(workers: readonly { account: string; id: number }[]): string {
   const accounts = new Set(workers.map(({ account }) => account)).size;
-  return accounts > 1 ? `${accounts} accounts are served` : `worker ${workers.map(({ id }) => id).join(', ')}`;
+  return accounts > 1 ? `${accounts} accounts` : `worker ${workers.map(({ id }) => id).join(', ')}`;
 }

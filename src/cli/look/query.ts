@@ -1,4 +1,4 @@
-/** `query list`, `query run <name>`: questions that others have asked before, each a file of SQL in docs/queries. */
+/** `query list`, `query run <name>`: prepared questions, each an SQL file in docs/queries. */
 import { readdir, readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { exitCodes, UsageError } from '../../errors.ts';
@@ -12,11 +12,11 @@ const folder = new URL('../../../docs/queries/', import.meta.url);
 
 export interface Query {
   readonly name: string;
-  /** Its first line. */
+  /** First comment line of the file. */
   readonly question: string;
-  /** What else is to be known: the other lines of comment before the statement. */
+  /** Other comment lines before the statement. */
   readonly notes: readonly string[];
-  /** As it stands in the file, comments included. */
+  /** Content of the file, including comments. */
   readonly sql: string;
 }
 
@@ -71,7 +71,7 @@ export function addQuery(program: Command, deps: Deps, act: Act): void {
 function choose(queries: readonly Query[], name: string): Query {
   const chosen = queries.find(one => one.name === name.replace(/\.sql$/, ''));
   if (chosen) return chosen;
-  throw new UsageError(`there is no query ${name}`, '`npx shelfdesk query list` shows those that there are.');
+  throw new UsageError(`there is no query ${name}`, 'See `npx shelfdesk query list`.');
 }
 
 export async function readQueries(): Promise<Query[]> {

@@ -1,4 +1,4 @@
-/** `rejects list | show | replay`: records that were set aside, and storing them from what came then. */
+/** `rejects list | show | replay`: lists rejected records and stores them from their saved payloads. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../../clock.ts';
 import { listRejects, readReject, type StoredReject } from '../../engine/commit/rejects.ts';
@@ -36,7 +36,7 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
         const found = await listRejects(opened.warehouse.pg, opened.account, options);
         if (options.json) printJson(found);
         else print(list(found, options));
-        if (found.length === 0) say('Nothing is set aside.');
+        if (found.length === 0) say('No open rejects.');
         return exitCodes.ok;
       }),
     );
@@ -90,7 +90,7 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
             ),
           );
         const left = result.filter(({ stored }) => !stored).length;
-        say(`${result.length - left} stored, ${left} still set aside.`);
+        say(`${result.length - left} stored, ${left} still rejected.`);
         return left > 0 ? exitCodes.partly : exitCodes.ok;
       }),
     );
@@ -106,7 +106,7 @@ const numbers = (text: string, before: number[] | undefined) => [...(before ?? [
 const unknown = (account: string, id: number, kind = '') =>
   new ShelfdeskError(
     `there is no ${kind}reject ${id}`,
-    `See ${command(account, 'rejects list')}; with --all also those that have been cleared.`,
+    `See ${command(account, 'rejects list')}; add --all to include cleared rejects.`,
     exitCodes.failed,
   );
 
@@ -127,6 +127,6 @@ function list(found: readonly StoredReject[], { all = false }): string {
 
 function show({ payload, ...rest }: StoredReject): void {
   for (const [name, value] of Object.entries(rest)) if (value !== null) say(`${name.padEnd(13)}  ${cellText(value)}`);
-  if (payload === null) say('Nothing came that could be shown.');
+  if (payload === null) say('No payload was saved.');
   else print(payload);
 }

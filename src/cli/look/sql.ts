@@ -1,4 +1,4 @@
-/** `sql "select …"`: the answer of the warehouse as a table. Reads only. */
+/** `sql "select …"`: runs a read-only query and prints the rows as a table. */
 import type { Command } from 'commander';
 import pg from 'pg';
 import type { Warehouse } from '../../app/context.ts';
@@ -32,7 +32,7 @@ export function addSql(program: Command, deps: Deps, act: Act): void {
     );
 }
 
-/** A day, and a time without a zone, as they stand there: node-postgres makes instants of them, by the clock of this machine. */
+/** Types returned as text: node-postgres would convert days and zoneless times to instants in this machine's time zone. */
 const asTheyStand: ReadonlySet<number> = new Set([pg.types.builtins.DATE, pg.types.builtins.TIMESTAMP]);
 const parserOf: pg.CustomTypesConfig['getTypeParser'] = (type, format) =>
   asTheyStand.has(type) ? String : pg.types.getTypeParser(type, format);
@@ -45,15 +45,15 @@ export interface Answer {
 type Asked = Pick<Warehouse, 'pg' | 'url'>;
 
 /**
- * Asks as a login that can only read (warehouse/asker.ts), in a transaction that only reads as well. The extended protocol takes
- * one statement: nothing can follow behind a semicolon.
+ * Runs a query as a read-only login (privacy/sql-role.ts) in a read-only transaction. The extended protocol accepts only one
+ * statement, so nothing can follow a semicolon.
  */
 export const ask = (warehouse: Asked, query: string): Promise<Answer> =>
   reading(warehouse, client => answerTo(client, query));
 
 /**
- * The same of one account alone, or of each account that may be read: then each row says its account, unless the question
- * shows it already, or asks of no account at all.
+ * Runs a query for account `named`, or once for each readable account. With several accounts the rows get a column
+ * `account`, unless they have one. A query that reads no account data runs once.
  */
 export function askAccounts(warehouse: Asked, query: string, named: string | undefined): Promise<Answer> {
   return reading(warehouse, async client => {
@@ -79,7 +79,7 @@ export function askAccounts(warehouse: Asked, query: string, named: string | und
   });
 }
 
-/** Whether the answer depends on which accounts may be read: then its plan looks at them. */
+/** Whether the query depends on the readable accounts: then its plan scans sync.accounts. */
 async function asksOfAccounts(client: Client, query: string): Promise<boolean> {
   const { rows } = await client.query<{ 'QUERY PLAN': unknown }>(`explain (verbose, format json) ${query}`);
   const plan = JSON.stringify(rows[0]!['QUERY PLAN']);
@@ -116,9 +116,9 @@ async function answerTo(client: Client, query: string): Promise<Answer> {
   return { fields, rows };
 }
 
-/** PostgreSQL names no command where there is no statement. */
+/** `command` is null for an empty statement. */
 const noQuestion = (command: string | null) =>
   new UsageError(
-    command ? `${command} has no rows to show: nothing was changed` : 'the statement is empty',
-    'Write a statement that asks: select, values, table, with, show or explain.',
+    command ? `${command} returns no rows; nothing was changed` : 'the statement is empty',
+    'Write a statement that returns rows: select, values, table, with, show or explain.',
   );

@@ -1,4 +1,4 @@
-/** `status`: how far each stream is complete, what is missing, and what to do about it. */
+/** `status`: completeness and freshness of each stream, missing data, and remedies. */
 import type { Command } from 'commander';
 import type pg from 'pg';
 import type { Config } from '../../app/config.ts';
@@ -23,18 +23,18 @@ export interface StreamStatus {
   source: SourceName;
   complete_through: Date | null;
   lag_seconds: number | null;
-  /** How far its newest part is behind, history left out; null in a first load. */
+  /** Lag of the newest synced range, without history; null during a first load. */
   behind_seconds: number | null;
-  /** How far it may be; null where nothing is promised. */
+  /** Freshness target; null if the stream has none. */
   target_seconds: number | null;
   /** fresh, catching_up, stale, failing, never_synced, paused. */
   state: string;
-  /** So old were half of the changes of the last hour, and 95 % of them, when they were here; null if none came. */
+  /** Change latency of the last hour, p50 and p95; null without changes. */
   age_p50_seconds: number | null;
   age_p95_seconds: number | null;
   holes: { list: string; from: Date; to: Date; reason: string | null }[];
   waiting: number;
-  /** Seconds until what waits is in, at the credits that the limits allow. */
+  /** Seconds until all pending records are read, at the configured limits. */
   time_left_seconds: number | null;
   open_rejects: number;
   last_run: number | null;
@@ -43,15 +43,15 @@ export interface StreamStatus {
   last_success_at: Date | null;
   last_error: string | null;
   remedy: string | null;
-  /** The requests of the day were spent; a worker goes on then. */
+  /** The daily quota is used up; a worker resumes at this time. */
   sleeps_until: Date | null;
-  /** Nothing shown here had been deleted before. */
+  /** Deletions up to this time are known. */
   deletes_checked_at: Date | null;
-  /** So many are gone that a sweep stopped and asks. */
+  /** Deletion candidates that a sweep left unmarked because they exceed its limit. */
   seem_deleted: number;
-  /** What random checks prove: field '' first, which is any; then each field that differed. */
+  /** Audit confidence: field '' (any field) first, then each field that differed. */
   certainty: Certainty[];
-  /** Kinds of difference that come again and again, and what cures them. */
+  /** Recommendations for recurring kinds of difference. */
   proposals: { kind: string; times: number; last_at: string; setting: string | null; remedy: string }[];
 }
 
@@ -59,7 +59,7 @@ export interface Certainty {
   field: string;
   checked: number;
   differed: number;
-  /** Drawn, and could not be read. */
+  /** Sampled records that could not be read. */
   unread: number;
   at_most_percent: number;
   as_of: string;
@@ -101,24 +101,24 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
             say(`${upperFirst(label)} is not configured (${requires}).`);
         for (const one of isOne ? [] : accounts)
           if (configuredSources(one).size === 0)
-            say(`Account '${one.account}' has no settings here: nothing reads it.`);
+            say(`Account '${one.account}' has no settings here, so it is not synced.`);
         if (unknown.length > 0)
-          say(`The database comes from a newer Shelfdesk (${unknown.join(', ')}): upgrade this one.`);
+          say(`The database was migrated by a newer Shelfdesk (${unknown.join(', ')}): upgrade this one.`);
         if (missing.length > 0)
-          say('The tables are not there yet, or old: run `npx shelfdesk sync` or `npx shelfdesk migrate`.');
+          say('The tables are missing or outdated: run `npx shelfdesk sync` or `npx shelfdesk migrate`.');
         else show(streams);
         for (const [where, those] of Map.groupBy(workers, ({ host, pid }) => `on ${host}, process ${pid}`))
           say(
             those.length > 1
-              ? `${those.length} accounts are served ${where}`
-              : `worker ${those[0]!.id} is at work ${where}`,
+              ? `workers of ${those.length} accounts run ${where}`
+              : `worker ${those[0]!.id} runs ${where}`,
           );
         return exitCodes.ok;
       }),
     );
 }
 
-/** Of these accounts alone: the warehouse may hold others. Of those without limits nobody knows how much time is left. */
+/** Status of these accounts only; the warehouse may hold others. Without limits the time left is null. */
 export async function readStatus(
   db: pg.Pool,
   ...accounts: readonly (Pick<Config, 'account' | 'limits' | 'books'> | { account: string })[]
@@ -158,7 +158,7 @@ export async function readStatus(
   }));
 }
 
-/** How long it sleeps still: nobody may have woken it. */
+/** Remaining deferral in ms. `sleeps_until` stays set after it has passed. */
 const sleepsMs = ({ sleeps_until }: Pick<StreamStatus, 'sleeps_until'>) =>
   Math.max(0, (sleeps_until?.getTime() ?? 0) - systemClock.now());
 
@@ -180,7 +180,7 @@ function show(streams: readonly StreamStatus[]): void {
     'behind',
     'target',
     'p95',
-    'holes',
+    'gaps',
     'waiting',
     'time left',
     'rejects',
@@ -201,7 +201,7 @@ function show(streams: readonly StreamStatus[]): void {
     span(s.time_left_seconds),
     s.open_rejects,
     s.source === 'helpdesk' && s.stream !== 'users' && s.stream !== 'messages' ? (s.deletes_checked_at ?? 'never') : '',
-    sleepsMs(s) > 0 ? `sleeps until ${s.sleeps_until!.toISOString().slice(0, 16)}Z` : (s.last_state ?? 'never'),
+    sleepsMs(s) > 0 ? `deferred until ${s.sleeps_until!.toISOString().slice(0, 16)}Z` : (s.last_state ?? 'never'),
   ]);
   print(table(columns, rows));
   const isOne = new Set(streams.map(({ account }) => account)).size === 1;
@@ -219,7 +219,7 @@ function show(streams: readonly StreamStatus[]): void {
     const stream = isOne ? name : `${account} ${name}`;
     for (const hole of holes) {
       say(
-        `${stream}: hole in the ${hole.list} list from ${String(hole.from)} to ${String(hole.to)}${hole.reason ? `: ${hole.reason}` : ''}`,
+        `${stream}: gap in the ${hole.list} list from ${String(hole.from)} to ${String(hole.to)}${hole.reason ? `: ${hole.reason}` : ''}`,
       );
     }
     if (open_rejects > 0)
@@ -228,22 +228,24 @@ function show(streams: readonly StreamStatus[]): void {
       );
     if (seem_deleted > 0)
       say(
-        `${style('yellow', stream, process.stderr)}: ${amount(seem_deleted)} and perhaps more seem to have been deleted at the source, too many to be believed. Look there; if it is so, run ${command(account, `sweep ${name} --accept-deletions`)}.`,
+        `${style('yellow', stream, process.stderr)}: at least ${count(seem_deleted, 'record')} may have been deleted at the source, above the limit of a sweep. Check the source; to accept the deletions, run ${command(account, `sweep ${name} --accept-deletions`)}.`,
       );
-    for (const one of certainty) say(`${stream}: ${howSure(name, one)}`);
+    for (const one of certainty) say(`${stream}: ${auditSentence(name, one)}`);
     for (const { kind, times, remedy: cure } of proposals)
       say(`${style('yellow', stream, process.stderr)}: ${kind} (${count(times, 'time')}). ${cure}`);
     if (last_error) say(`${style('yellow', stream, process.stderr)}: ${last_error}. ${remedy ?? ''}`);
   }
 }
 
-/** What is not here is never drawn. */
-const drawnOf = (stream: string) =>
-  stream === 'messages' ? 'tickets whose messages are complete' : `${stream} that are here`;
+/** Population of the audit sample: mirrored records only. */
+const drawnOf = (stream: string) => (stream === 'messages' ? 'tickets with complete messages' : `mirrored ${stream}`);
 
-function howSure(stream: string, { field, checked, differed, unread, at_most_percent, as_of }: Certainty): string {
+function auditSentence(
+  stream: string,
+  { field, checked, differed, unread, at_most_percent, as_of }: Certainty,
+): string {
   const what = field === '' ? 'differ from the source' : `differ in ${field}`;
   const when = `${new Date(as_of).toISOString().slice(0, 19)}Z`;
-  const besides = unread > 0 ? `; ${amount(unread)} more could not be read` : '';
-  return `at most ${at_most_percent} % of the ${drawnOf(stream)} ${what}, with 95 % confidence, as of ${when} (${amount(differed)} of ${amount(checked)} that were read again${besides})`;
+  const besides = unread > 0 ? `; ${amount(unread)} could not be read` : '';
+  return `at most ${at_most_percent} % of the ${drawnOf(stream)} ${what}, with 95 % confidence, as of ${when} (${amount(differed)} of ${amount(checked)} re-read${besides})`;
 }

@@ -1,4 +1,4 @@
-/** `web`: the page, until SIGTERM or Ctrl-C. `start` serves it as well where SHELFDESK_WEB_PORT is set. */
+/** `web`: serves the web page until SIGTERM or Ctrl-C. `start` also serves it if SHELFDESK_WEB_PORT is set. */
 import type { Command } from 'commander';
 import type { Ground } from '../../app/account.ts';
 import type { Fleet, WebConfig } from '../../app/config.ts';
@@ -14,7 +14,7 @@ import { demandSafe, type Serving, servePage } from '../../ops/page/server.ts';
 import { servedOf } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { say } from '../output/terminal.ts';
-import { sayTrusted } from '../setup/migrate.ts';
+import { reportTrusted } from '../setup/migrate.ts';
 import { warehouseOf } from '../warehouse.ts';
 
 const defaultPort = 8090;
@@ -32,7 +32,7 @@ export function addWeb(program: Command, deps: Deps, act: Act): void {
         const port = options.port === undefined ? (web.port ?? defaultPort) : portOf(options.port);
         demandSafe(web);
         await using warehouse = await warehouseOf(fleet, deps.signal);
-        sayTrusted((await migrateWarehouse(warehouse.url)).trusted);
+        reportTrusted((await migrateWarehouse(warehouse.url)).trusted);
         await using queues = await openQueues({ redisUrl: fleet.redisUrl, databaseUrl: warehouse.url });
         const ground = { warehouse, queues, log: openLog(fleet) };
         await using page = await openPage(ground, {
@@ -41,7 +41,7 @@ export function addWeb(program: Command, deps: Deps, act: Act): void {
           version: program.version()!,
           fleet: () => deps.asked().fleet,
         });
-        say(`The page: ${page.url} (${whoMay(web)}), until Ctrl-C.`);
+        say(`Web page: ${page.url} (${pageAccess(web)}). Press Ctrl-C to stop.`);
         await aborted(deps.signal);
         return exitCodes.ok;
       }),
@@ -50,13 +50,13 @@ export function addWeb(program: Command, deps: Deps, act: Act): void {
 
 function portOf(given: string): number {
   if (/^\d{1,5}$/.test(given) && Number(given) <= 65_535) return Number(given);
-  throw new UsageError(`--port ${given} is no port`, 'Give a number from 0 to 65535.');
+  throw new UsageError(`--port ${given} is not a port`, 'Give a number from 0 to 65535.');
 }
 
-/** How often the file of the accounts is read again. */
+/** Interval at which the accounts file is re-read. */
 const againMs = 60_000;
 
-/** The page of all accounts: those that are set when somebody looks. The tables have to be there. */
+/** Serves the page of all accounts, with the settings at the time of each request. Requires migrated tables. */
 export async function openPage(
   { warehouse, queues, log }: Pick<Ground, 'warehouse' | 'queues' | 'log'>,
   { web, port, version, fleet }: { web: WebConfig; port: number; version: string; fleet: () => Fleet },
@@ -72,14 +72,14 @@ export async function openPage(
   };
   await findQueues();
   const site = { pg, clock: systemClock, log, version, web, queues: found, findQueues };
-  const page = stack.use(await servePage({ ...site, pingQueues: () => queues.ping(), ...lately(fleet) }, port));
+  const page = stack.use(await servePage({ ...site, pingQueues: () => queues.ping(), ...cachedFleet(fleet) }, port));
   const opened = stack.move();
   holder = opened;
   return { url: page.url, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-/** A file that cannot be read for now changes nothing: whoever works says so. */
-function lately(fleet: () => Fleet): { accounts: () => readonly Served[]; refused: () => readonly string[] } {
+/** Caches the accounts for `againMs`. An invalid file leaves them unchanged; the worker reports it. */
+function cachedFleet(fleet: () => Fleet): { accounts: () => readonly Served[]; refused: () => readonly string[] } {
   let readMs = Number.NEGATIVE_INFINITY;
   let accounts: readonly Served[] = [];
   let refused: readonly string[] = [];
@@ -106,9 +106,9 @@ function lately(fleet: () => Fleet): { accounts: () => readonly Served[]; refuse
   };
 }
 
-export function whoMay({ token, viewerToken }: WebConfig): string {
-  if (token !== undefined) return 'for those who have a token';
-  return viewerToken !== undefined ? 'for viewers with a token' : 'for everybody on this machine';
+export function pageAccess({ token, viewerToken }: WebConfig): string {
+  if (token !== undefined) return 'requires a token';
+  return viewerToken !== undefined ? 'requires a viewer token' : 'open to everyone on this machine';
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

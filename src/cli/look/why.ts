@@ -1,4 +1,4 @@
-/** `why <ticket>`: how a ticket came here and what became of it, by which run and for how much, and what it waits for. */
+/** `why <ticket>`: history of a ticket in the mirror, with runs and credits, and the reasons why it is not fresher. */
 import type { Command } from 'commander';
 import type pg from 'pg';
 import type { Config } from '../../app/config.ts';
@@ -14,22 +14,22 @@ import { type Cell, cellText, duration, print, printJson, say, table } from '../
 import { scheduleOf } from '../work/schedule.ts';
 import { readStatus, type StreamStatus } from './status.ts';
 
-/** The request for a ticket with its messages. */
+/** Credits of one request for a ticket with its messages. */
 const creditsOfReading = 2;
-/** A sweep looks at open tickets every night: when that was longer ago than this. */
+/** The nightly sweep re-reads an open ticket if its last sweep is older than this. */
 const openStates = ['open', 'hold'];
 const openMs = 20 * 3_600_000;
 
 export interface Why extends Life {
   next: {
-    /** When the top of the list is read again, and all lists; null without a worker or a schedule. */
+    /** Next incremental and nightly run; null without a worker or a schedule. */
     fresh: Date | null;
     nightly: Date | null;
-    /** From then on a night's sweep looks at it again. */
+    /** Earliest time at which a nightly sweep re-reads the ticket. */
     sweep_due: Date | null;
   };
   complete_through: { tickets: Date | null; messages: Date | null };
-  /** Why it is no fresher. */
+  /** Reasons why the ticket is not fresher. */
   why: string[];
 }
 
@@ -69,7 +69,7 @@ export async function whyOf(db: pg.Pool, config: Config, name: string): Promise<
   return { ...known, why: [...reasons(known, { config, worker, tickets: of('tickets'), messages: of('messages') })] };
 }
 
-/** What is older than SWEEP_AGE_DAYS is due, and what is open each night; what was never swept has been due all the time. */
+/** Due time of the next sweep: SWEEP_AGE_DAYS after the last one, or each night if open. Never swept: due since it was listed. */
 function sweepDue({ ticket, listed, swept }: Life, { sweep }: Pick<Config, 'sweep'>): Date | null {
   if (ticket.deleted_at !== null) return null;
   const after = (ms: number, lists: (list: string) => boolean) => {
@@ -91,7 +91,7 @@ async function unknown(db: pg.Pool, account: string, name: string, tickets: Stre
   const [reject] = (await rejectsOf(db, account, name)).filter(({ cleared_at }) => cleared_at === null);
   const complete = tickets?.complete_through;
   const remedy = reject
-    ? `It is set aside: ${reject.reason}. See ${command(account, `rejects show ${reject.id}`)}.`
+    ? `The ticket was rejected: ${reject.reason}. See ${command(account, `rejects show ${reject.id}`)}.`
     : complete
       ? `Tickets are complete through ${cellText(complete)}, with ${count(tickets.holes.length, 'hole')}: see ${command(account, 'status')}. What came later, ${command(account, 'sync')} brings.`
       : `Tickets are not complete yet: see ${command(account, 'status')}; ${command(account, 'sync')} reads them.`;
@@ -128,7 +128,7 @@ function* reasons(life: Omit<Why, 'why'>, { config, worker, tickets, messages }:
     yield `It changed at ${cellText(ticket.updated_at)}, and ${known}: it waits for them, as number ${amount(queue.place)} of ${amount(queue.of)}, newest change first: ${duration(inMs)} at the credits that the limits allow.`;
   }
   if (complete_through.tickets)
-    yield `Changes up to ${cellText(complete_through.tickets)} are here; ${next.fresh ? `the next look is at ${cellText(next.fresh)}` : 'nobody looks for later ones'}.`;
+    yield `Changes up to ${cellText(complete_through.tickets)} are here; ${next.fresh ? `the next sync is at ${cellText(next.fresh)}` : 'no later sync is scheduled'}.`;
   else yield 'The list of tickets has never been read to its end: what changed may not be here yet.';
   if (tickets && tickets.holes.length > 0)
     yield `The list of tickets has ${count(tickets.holes.length, 'hole')}: a change there is not here. ${command(config.account, 'backfill tickets')} fills ${tickets.holes.length === 1 ? 'it' : 'them'}.`;
@@ -154,7 +154,7 @@ const told = (fields: Record<string, [unknown, unknown]>) =>
     .join('; ');
 
 const isBurial = ({ fields }: Life['changes'][number]) => fields._deleted_at?.[0] === null;
-/** A message that went with its ticket, or came back with it. */
+/** Whether a message was only deleted or restored together with its ticket. */
 const goesAlong = ({ table, fields }: Life['changes'][number]) =>
   table === 'messages' && Object.keys(fields).join() === '_deleted_at';
 

@@ -1,9 +1,9 @@
-/** A few lines at the foot of a terminal that are drawn anew in place. Pure: what a frame looks like, and how it takes the place of another one. */
+/** Renders the progress lines at the bottom of the terminal. Pure: builds frames and the escape sequences that redraw them. */
 
 export interface Line {
   readonly mark: string;
   readonly name: string;
-  /** 0 to 1, or undefined where nobody knows of how much. */
+  /** 0 to 1; undefined if the total is unknown. */
   readonly share?: number | undefined;
   readonly hasBar: boolean;
   readonly text: string;
@@ -15,11 +15,11 @@ export type Paint = (tone: Tone, text: string) => string;
 
 const widest = 24;
 const narrowest = 8;
-/** Below this there is no room for a bar beside its figures. */
+/** Narrowest terminal with room for a bar. */
 const forBar = 56;
 const nameWidth = 10;
 
-/** The lines as they are shown, none wider than the terminal: the last column stays free, where some terminals break lines. */
+/** Renders the lines, none wider than the terminal. The last column stays free because some terminals wrap there. */
 export function frameOf(lines: readonly Line[], columns: number, paint: Paint): string[] {
   const barWidth = columns < forBar ? 0 : Math.min(widest, Math.max(narrowest, Math.floor(columns / 5)));
   return lines.map(({ mark, name, share, hasBar, text, tone }) => {
@@ -34,7 +34,7 @@ export function frameOf(lines: readonly Line[], columns: number, paint: Paint): 
   });
 }
 
-/** What is not all is never shown as all. */
+/** Rounds down, so that 100 % means complete. */
 export const percentOf = (share: number): number => (share >= 1 ? 100 : Math.min(99, Math.floor(share * 100)));
 
 const eighths = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
@@ -51,13 +51,13 @@ const cut = (text: string, columns: number): string =>
 const esc = String.fromCharCode(27);
 const isColour = new RegExp(`${esc}\\[[\\d;]*m`, 'g');
 
-/** How many rows of the terminal they fill: it may have become narrower since they were drawn. */
+/** Rows that the lines fill at this width. The terminal may have become narrower since they were drawn. */
 export const heightOf = (lines: readonly string[], columns: number): number =>
   lines.reduce((rows, line) => rows + Math.max(1, Math.ceil(line.replaceAll(isColour, '').length / columns)), 0);
 
 /**
- * One write, so that nothing flickers: up to the first row of what was drawn, each line over what stood there, and nothing
- * below. `above` is said once, and stays above.
+ * Replaces the frame `before` by `lines` in one write, which avoids flicker. The lines `above` are printed once and scroll up
+ * with the other output.
  */
 export function redraw(
   before: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * What people see while a run is at work: a line for each stream, with how much of it is done, credits, rate, time left. On a
- * terminal they are drawn anew in place; elsewhere a line comes now and then.
+ * Shows the progress of a run: one line per stream with share, credits, rate and time left. A terminal is redrawn in place;
+ * other outputs get a line every 10 seconds.
  */
 import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
@@ -14,9 +14,9 @@ import { amount, count } from '../../words.ts';
 import { cursor, frameOf, type Line, percentOf, redraw, type Tone } from './frame.ts';
 import { duration, say, style } from './terminal.ts';
 
-/** Between two lines where nothing can be rewritten. */
+/** Interval of progress lines without a terminal. */
 const quietMs = 10_000;
-/** Between two counts of what waits. */
+/** Interval between two counts of pending records. */
 const countMs = 2000;
 /** What is asked for by id, and what one of it costs: a ticket with its messages 2 credits (spec, Limits). */
 const byId: Record<string, { thing: string; credits: number }> = {
@@ -25,9 +25,9 @@ const byId: Record<string, { thing: string; credits: number }> = {
 };
 
 export interface Progress {
-  /** Shows where the run is; true when it is over. */
+  /** Shows the current progress. Returns true once the run has ended. */
   look(): Promise<boolean>;
-  /** A line that is said once, however often it would be. */
+  /** Prints a line unless it was printed before. */
   say(line: string): void;
   end(): void;
 }
@@ -47,7 +47,7 @@ export function showProgress(db: pg.Pool, run: number, limits: (stream: string) 
   }
 
   const counted = new Map<string, { waiting: number; atMs: number }>();
-  /** Counted anew every few seconds: there may be a hundred thousand. */
+  /** Pending records, cached for `countMs`: counting a hundred thousand is slow. */
   async function countedLeft({ stream, account_id, expected }: StreamProgress): Promise<number> {
     if (!(stream in byId) || expected !== null) return 0;
     const last = counted.get(stream);
@@ -76,7 +76,7 @@ export function showProgress(db: pg.Pool, run: number, limits: (stream: string) 
   return {
     async look() {
       const { state, streams: unordered } = await readProgress(db, run);
-      // Null: nobody has reckoned it, and nobody will.
+      // Null: the run has no forecast and will not get one.
       if (forecast === undefined) forecast = (await forecastOf(db, run)) ?? null;
       const streams = inOrder(unordered);
       const waits = streams.find(stream => stream.state === 'waiting' && stream.waits_for !== null);
@@ -89,7 +89,7 @@ export function showProgress(db: pg.Pool, run: number, limits: (stream: string) 
       else {
         for (const one of streams.filter(isOver)) once(`${mark(one)} ${one.stream.padEnd(10)} ${summary(one)}`);
         if (stands.size > 0 && clock.monotonic() - shownAtMs >= quietMs) {
-          // One for each source.
+          // One running stream per source.
           say(`  ${[...stands].map(([stream, stand]) => `${stream.padEnd(10)} ${sentence(stand)}`).join('  ·  ')}`);
           shownAtMs = clock.monotonic();
         }
@@ -101,7 +101,7 @@ export function showProgress(db: pg.Pool, run: number, limits: (stream: string) 
   };
 }
 
-/** The foot of the terminal. What is drawn last stays. */
+/** Progress area at the bottom of the terminal. The last frame stays visible. */
 function openScreen() {
   let shown: readonly string[] = [];
   let last: readonly Line[] = [];
@@ -112,7 +112,7 @@ function openScreen() {
   };
   const columns = () => process.stderr.columns ?? 80;
   const write = (above: readonly string[]) => {
-    // What does not fit cannot be reached any more: the last ones are those at work.
+    // Rows that scrolled off cannot be redrawn. Keep the last lines, which are the running streams.
     const lines = frameOf(last, columns(), paint).slice(-Math.max(1, (process.stderr.rows ?? 24) - 1));
     if (above.length === 0 && lines.join('\n') === shown.join('\n')) return;
     process.stderr.write(`${isHidden ? '' : cursor.hide}${redraw(shown, lines, columns(), above)}`);
@@ -170,7 +170,7 @@ export function lineOf(stream: StreamProgress, stand: Stand | undefined, foresee
 }
 
 function summary(stream: StreamProgress): string {
-  if (stream.carried_from !== null) return `was read by run ${stream.carried_from}`;
+  if (stream.carried_from !== null) return `already read by run ${stream.carried_from}`;
   const { seen, inserted, updated, rejected, credits } = stream;
   const parts = [`${amount(seen)} read`, `${amount(inserted)} new`, `${amount(updated)} changed`];
   if (rejected > 0) parts.push(`${amount(rejected)} rejected`);
@@ -184,13 +184,13 @@ interface Begun {
   readonly waiting: number;
 }
 
-/** How far a stream is: `1,200 of 2,000`, `24 credits`, `95 credits/min`, `13 min left`. */
+/** Progress of a stream: share and texts such as `1,200 of 2,000`, `24 credits`, `95 credits/min`, `13 min left`. */
 export interface Stand {
   readonly share: number | undefined;
   readonly words: readonly string[];
 }
 
-/** Where nothing can be drawn: `1,200 of 2,000 (60 %), 24 credits, 95 credits/min, 13 min left` */
+/** Progress as one line, without a terminal: `1,200 of 2,000 (60 %), 24 credits, 95 credits/min, 13 min left` */
 function sentence({ share, words: [first, ...rest] }: Stand): string {
   return [share === undefined ? first : `${first} (${percentOf(share)} %)`, ...rest].join(', ');
 }
@@ -200,7 +200,7 @@ export function standing(
   now: { waiting: number; start: Begun; elapsedMs: number; limits: Limits; foreseen: StreamForecast },
 ): Stand {
   const { waiting, start, elapsedMs, limits, foreseen } = now;
-  // A run that looks again knows beforehand how many there are.
+  // A re-reading run knows its total in advance.
   const one = stream.expected === null ? byId[stream.stream] : undefined;
   const total = one ? start.waiting : stream.expected;
   const done = one ? Math.max(0, start.waiting - waiting) : stream.seen;
@@ -220,13 +220,13 @@ export function standing(
   return { share, words };
 }
 
-/** Credits: as they have gone so far; before that, as they were expected. */
+/** Remaining credits: extrapolated from the use so far; before 2 % are done, taken from the forecast. */
 function leftOf({ credits }: StreamProgress, share: number | undefined, foreseen: StreamForecast): number | undefined {
   if (share !== undefined && share > 0.02 && credits > 0) return (credits * (1 - share)) / share;
   return foreseen && Math.max(0, foreseen.credits - credits);
 }
 
-/** By what has been measured; before that, by what the limits allow. Never faster than they allow over a period. */
+/** Time left at the measured rate, or at the limits before any measurement. Never faster than the limits allow. */
 function timeLeftMs(
   credits: number,
   used: number,

@@ -1,8 +1,8 @@
-/** What commands say and print. Results go to stdout, everything else to stderr, so that stdout can be piped. */
+/** Terminal output. Results go to stdout and everything else to stderr, so that stdout can be piped. */
 import { createInterface } from 'node:readline/promises';
 import { styleText } from 'node:util';
 
-/** A reader may end before the output does, as `head` does: the rest is not written, and the command goes on as ever. */
+/** Ignores EPIPE: a reader such as `head` may exit early, and the command still finishes its work. */
 export function allowClosedPipes(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
@@ -11,12 +11,12 @@ export function allowClosedPipes(): void {
   }
 }
 
-/** A line for people. */
+/** Prints a line for people, to stderr. */
 export function say(line = ''): void {
   process.stderr.write(`${line}\n`);
 }
 
-/** A result. */
+/** Prints a result, to stdout. */
 export function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
@@ -25,7 +25,7 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2));
 }
 
-/** What a person types; undefined where nobody sits at a terminal. */
+/** Asks a question at the terminal. Undefined without a terminal. */
 export async function askToType(question: string, signal: AbortSignal): Promise<string | undefined> {
   if (process.stdin.isTTY !== true || process.stderr.isTTY !== true) return undefined;
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
@@ -36,14 +36,14 @@ export async function askToType(question: string, signal: AbortSignal): Promise<
   }
 }
 
-/** Colour only where a person looks on; node honours NO_COLOR. */
+/** Colours text if the stream is a terminal; Node honours NO_COLOR. */
 export function style(format: Parameters<typeof styleText>[0], text: string, stream: NodeJS.WriteStream): string {
   return styleText(format, text, { stream });
 }
 
 export type Cell = string | number | boolean | bigint | Date | null | undefined | object;
 
-/** A table with aligned columns: numbers to the right, times in UTC, null as nothing. */
+/** Formats a table: numbers right-aligned, times in UTC, null as an empty cell. */
 export function table(columns: readonly string[], rows: readonly (readonly Cell[])[], widest = 60): string {
   const texts = rows.map(row => row.map(cell => shorten(cellText(cell), widest)));
   const widths = columns.map((column, i) => Math.max(width(column), ...texts.map(row => width(row[i] ?? ''))));
@@ -64,14 +64,14 @@ export function cellText(cell: Cell): string {
   return typeof cell === 'object' ? JSON.stringify(cell) : String(cell);
 }
 
-/** One line: control characters would move the cursor, and long texts the columns. */
+/** Makes one short line: control characters would move the cursor, long texts would widen the column. */
 function shorten(text: string, widest: number): string {
   const line = text.replaceAll(/[\p{Cc}\u2028\u2029]+/gu, ' ');
   const letters = [...new Intl.Segmenter().segment(line)].map(part => part.segment);
   return letters.length > widest ? `${letters.slice(0, widest - 1).join('')}…` : line;
 }
 
-/** Columns on a terminal: East Asian letters and emoji take two. */
+/** Width in terminal columns: East Asian letters and emoji take two. */
 function width(text: string): number {
   let columns = 0;
   for (const { segment } of new Intl.Segmenter().segment(text)) {
@@ -90,7 +90,7 @@ function pad(text: string, columns: number, right: boolean): string {
   return right ? space + text : text + space;
 }
 
-/** `3 s`, `4 min`, `33 h`: two digits are enough to decide by. */
+/** Formats a duration with about two digits: `3 s`, `4 min`, `33 h`. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, ms / 1000);
   if (seconds < 90) return `${Math.round(seconds)} s`;

@@ -1,4 +1,4 @@
-/** `calendar list | show | set | assign | unassign | remove`: business hours, and which inbox keeps which. */
+/** `calendar list | show | set | assign | unassign | remove`: business hours and their assignment to accounts and inboxes. */
 import { type Command, InvalidArgumentError } from 'commander';
 import {
   assignCalendar,
@@ -46,7 +46,7 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
   const told = async ({ db }: Opened, name: string, { json }: Asked, accounts: readonly string[]) => {
     for (const account of accounts) {
       await recompute(db, account);
-      say(`The business times of account '${account}' are worked out anew.`);
+      say(`Business times of account '${account}' were recomputed.`);
     }
     const one = await readCalendar(db, name);
     if (json) printJson(one);
@@ -70,7 +70,7 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
               all.map(one => [one.name, one.time_zone, inWords(one.hours), one.holidays.length, keepers(one)]),
             ),
           );
-        if (all.length === 0) say('No calendars yet: business times are null. `calendar set` makes one.');
+        if (all.length === 0) say('No calendars yet, so business times are null. Create one with `calendar set`.');
         return exitCodes.ok;
       }),
     );
@@ -98,7 +98,7 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
       act(async (name: string, asked: Asked) => {
         await using opened = await open();
         const { db, who, now } = opened;
-        // Commander gives `true` where neither was said.
+        // Commander sets `true` if neither option was given.
         const holidays = asked.holiday === false ? [] : Array.isArray(asked.holiday) ? asked.holiday : undefined;
         const changed = { name, who, timeZone: asked.timeZone, hours: asked.hours, holidays };
         return await told(opened, name, asked, await setCalendar(db, changed, now));
@@ -130,7 +130,7 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
         const account = await opened.account();
         await unassignCalendar(db, { account, inboxes: inbox, who }, now);
         await recompute(db, account);
-        say(`The business times of account '${account}' are worked out anew.`);
+        say(`Business times of account '${account}' were recomputed.`);
         return exitCodes.ok;
       }),
     );
@@ -142,13 +142,13 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
       act(async (name: string) => {
         await using opened = await open();
         await removeCalendar(opened.db, name);
-        say(`Calendar '${name}' is removed.`);
+        say(`Calendar '${name}' was removed.`);
         return exitCodes.ok;
       }),
     );
 }
 
-/** `mon-fri 09:00-12:30 13:00-18:00`, `sat,sun 22:00-06:00`: what goes on after midnight belongs to the next day. */
+/** `mon-fri 09:00-12:30 13:00-18:00`, `sat,sun 22:00-06:00`. Hours after midnight are stored on the next day. */
 function hours(text: string, before: Hours[] = []): Hours[] {
   const [days = '', ...spans] = text.trim().toLowerCase().split(/\s+/);
   const wrong = new InvalidArgumentError('It must be days and hours, such as "mon-fri 09:00-12:30 13:00-18:00".');
@@ -169,23 +169,23 @@ function hours(text: string, before: Hours[] = []): Hours[] {
   });
   const all = [...before, ...found];
   const starts = new Set(all.map(({ weekday, opens }) => `${weekday} ${opens}`));
-  if (starts.size < all.length) throw new InvalidArgumentError('Two of the hours begin at the same time of a day.');
+  if (starts.size < all.length) throw new InvalidArgumentError('Two time spans start at the same time of a day.');
   return all;
 }
 
 function holiday(text: string, before: Holiday[] | boolean | undefined): Holiday[] {
   const [, day, name] = /^(\d{4}-\d\d-\d\d)(?:\s+(.*\S))?\s*$/.exec(text) ?? [];
-  // 2026-02-30 is read as another day, or as none.
+  // `Date` reads 2026-02-30 as another day or as invalid.
   const read = new Date(`${day}T00:00:00Z`);
   if (day === undefined || Number.isNaN(read.getTime()) || read.toISOString().slice(0, 10) !== day)
-    throw new InvalidArgumentError('It must be a day, perhaps with a name: "2026-12-25 Christmas".');
+    throw new InvalidArgumentError('It must be a day with an optional name: "2026-12-25 Christmas".');
   const others = Array.isArray(before) ? before.filter(one => one.day !== day) : [];
   return [...others, { day, name: name ?? null }];
 }
 
 const inboxes = (id: string, before: string[] = []) => [...before, id];
 
-/** Days with the same hours together: `mon-fri 09:00-17:00, sat 10:00-14:00`. */
+/** Groups consecutive days with the same hours: `mon-fri 09:00-17:00, sat 10:00-14:00`. */
 function inWords(all: readonly Hours[]): string {
   const ofDay = weekdays.map((_, i) =>
     all

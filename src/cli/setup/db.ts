@@ -1,4 +1,4 @@
-/** `db`: the embedded server with its URL, for a client of one's own, until Ctrl-C. */
+/** `db`: starts the embedded server, prints its URL and waits for Ctrl-C. */
 import type { Command } from 'commander';
 import { exitCodes, UsageError } from '../../errors.ts';
 import type { Act, Deps } from '../command.ts';
@@ -16,13 +16,13 @@ export function addDb(program: Command, deps: Deps, act: Act): void {
         if (fleet.databaseUrl !== undefined) {
           throw new UsageError(
             'DATABASE_URL is set, so there is no embedded server',
-            'Use that URL with psql, or unset it.',
+            'Connect to that URL with psql, or unset DATABASE_URL.',
           );
         }
         await using warehouse = await warehouseOf(fleet, deps.signal);
         if (options.json) printJson({ url: warehouse.url, folder: warehouse.folder });
         else print(warehouse.url);
-        say('Ctrl-C ends.');
+        say('Press Ctrl-C to stop.');
         await new Promise(ended => deps.signal.addEventListener('abort', ended, { once: true }));
         return exitCodes.ok;
       }),

@@ -1,6 +1,6 @@
 /**
- * `demo`: the main job, end to end, on this machine alone: a sandbox with a believable help desk and book catalog, the
- * embedded PostgreSQL, one sync, and what can be asked afterwards. The data stays, under the account `demo`.
+ * `demo`: end-to-end example on this machine: a sandbox help desk and book catalog, the embedded PostgreSQL, one sync and
+ * some queries. The data is kept in the account `demo`.
  */
 
 import { type Sandbox, startSandbox } from '@shelfdesk/sandbox';
@@ -21,7 +21,7 @@ import { runSync } from '../work/sync.ts';
 const account = 'demo';
 const tickets = 2000;
 const volumes = 300;
-/** Raised so far that the demo takes seconds: with the real limits, 100 a minute, it would take three quarters of an hour. */
+/** Raised limits: the demo takes seconds; with the default 100 credits a minute it would take about 45 minutes. */
 const limits = { credits: 10_000_000, periodMs: 60_000, requestsPerSecond: 100_000, reserve: 10 };
 const dayMs = 24 * 3_600_000;
 
@@ -126,7 +126,7 @@ function booksOf({ url, key, token, world }: Sandbox['books']): BooksConfig {
   };
 }
 
-/** The data is in the embedded server, whatever DATABASE_URL says. */
+/** Next steps. DATABASE_URL is cleared because the data is in the embedded server. */
 function goOn(elsewhere: boolean): string {
   const command = `${elsewhere ? 'DATABASE_URL= ' : ''}npx shelfdesk`;
   return `The data stays. Go on with:

@@ -1,4 +1,4 @@
-/** `erase --customer <id>`: removes what is here of a person, and keeps it out. */
+/** `erase --customer <id>`: erases a person's data and keeps it from being stored again. */
 import type { Command } from 'commander';
 import { systemClock } from '../../clock.ts';
 import { eraseCustomer, wouldErase } from '../../engine/runs/operations.ts';
@@ -39,11 +39,11 @@ export function addErase(program: Command, deps: Deps, act: Act): void {
         else print(table([dryRun ? 'would be erased' : 'erased', 'rows'], Object.entries(rows)));
         const others = customers.filter(id => id !== customer);
         if (others.length > 0)
-          say(`With customer ${customer}: ${others.join(', ')}, who share a contact value with them.`);
+          say(`Also affected: ${others.join(', ')}, who share a contact value with customer ${customer}.`);
         say(
           dryRun
             ? 'Nothing was changed.'
-            : 'Old row versions stay in the files of the database until it is vacuumed, and in backups: docs/ERASURE.md says what to run. The help desk itself still has the data.',
+            : 'Old row versions remain in the database files until a vacuum, and in backups: see docs/ERASURE.md. The help desk still has the data.',
         );
         return exitCodes.ok;
       }),
@@ -52,14 +52,14 @@ export function addErase(program: Command, deps: Deps, act: Act): void {
 
 async function confirm(account: string, customer: string, signal: AbortSignal): Promise<void> {
   const typed = await askToType(
-    `What is here of customer ${customer} in account ${account} will be removed for good. Type the id again to go on: `,
+    `All data of customer ${customer} in account ${account} will be erased permanently. Type the id again to confirm: `,
     signal,
   );
   if (typed === customer) return;
   throw new UsageError(
     typed === undefined
-      ? 'an erasure cannot be undone, and nobody is here to be asked'
-      : 'nothing was erased: that is another id',
-    'See what it would remove with --dry-run; add --yes to do it without being asked.',
+      ? 'an erasure cannot be undone and needs a confirmation, but there is no terminal'
+      : 'nothing was erased: the typed id differs',
+    'Preview the erasure with --dry-run; add --yes to skip the confirmation.',
   );
 }

@@ -1,4 +1,4 @@
-/** `migrate`: brings the warehouse to the tables of this version. */
+/** `migrate`: applies the pending migrations. */
 import type { Command } from 'commander';
 import { migrateWarehouse } from '../../app/migrate.ts';
 import { openQueues } from '../../engine/queue/queue.ts';
@@ -17,20 +17,20 @@ export function addMigrate(program: Command, deps: Deps, act: Act): void {
       act(async (options: { json?: boolean }) => {
         const { fleet } = deps.asked();
         await using warehouse = await warehouseOf(fleet, deps.signal);
-        // The queue makes its tables when it is opened, which a worker that only writes may not do.
+        // Opening the queue creates its tables; a worker's login may lack the right to create them.
         if (fleet.redisUrl === undefined)
           await (await openQueues({ redisUrl: undefined, databaseUrl: warehouse.url }))[Symbol.asyncDispose]();
         const { applied, trusted } = await migrateWarehouse(warehouse.url);
         if (options.json) printJson({ applied });
         else print(applied.length > 0 ? applied.map(name => `applied ${name}`).join('\n') : 'nothing to do');
-        sayTrusted(trusted);
+        reportTrusted(trusted);
         return exitCodes.ok;
       }),
     );
 }
 
-/** Once in the life of a database that is older than the checksums. */
-export function sayTrusted(trusted: readonly string[] = []): void {
+/** Reports migrations without stored checksums. Happens once per database that is older than the checksums. */
+export function reportTrusted(trusted: readonly string[] = []): void {
   if (trusted.length === 0) return;
   const [first, last] = [trusted[0], trusted.at(-1)];
   say(

@@ -1,10 +1,11 @@
-/** `reader create | list | revoke`: who may read the warehouse with tools of their own, and which accounts. */
+/** `reader create | list | revoke`: read-only logins for other tools, limited to accounts. */
 import type { Command } from 'commander';
 import { systemClock } from '../../clock.ts';
 import { lineFor } from '../../engine/database/connection-url.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { accountNames } from '../../ops/page/overview.ts';
 import { letIn, type Reader, readersOf, revoke } from '../../privacy/readers.ts';
+import { count } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
 import { operator } from '../operator.ts';
 import { print, printJson, say, table } from '../output/terminal.ts';
@@ -41,9 +42,10 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
         const url = lineFor(warehouse.url, name, password);
         if (json) printJson({ reader: name, pii, accounts, url });
         else print(url);
-        say(`It sees ${seen(pii)} of ${accounts === null ? 'all accounts' : accounts.join(', ')}.`);
-        say('Nobody can show this line again: it holds the password. `npx shelfdesk reader revoke` takes it back.');
-        if (warehouse.folder) say('The embedded server runs while a command of Shelfdesk does: `npx shelfdesk db`.');
+        say(`The login sees ${seen(pii)} of ${accounts === null ? 'all accounts' : accounts.join(', ')}.`);
+        say('This URL holds the password and is shown only once. Revoke it with `npx shelfdesk reader revoke`.');
+        if (warehouse.folder)
+          say('The embedded server runs only while a Shelfdesk command runs, such as `npx shelfdesk db`.');
         return exitCodes.ok;
       }),
     );
@@ -58,7 +60,7 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
         const readers = await readersOf(warehouse.pg);
         if (json) printJson(readers);
         else if (readers.length > 0) print(list(readers));
-        if (readers.length === 0) say('No readers yet: `npx shelfdesk reader create <name>` makes one.');
+        if (readers.length === 0) say('No readers yet. Create one with `npx shelfdesk reader create <name>`.');
         return exitCodes.ok;
       }),
     );
@@ -73,25 +75,25 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
         await requireTables(warehouse.pg);
         const sessions = await revoke(warehouse.pg, name, operator(), new Date(systemClock.now()));
         if (json) printJson({ reader: name, sessions });
-        say(`${name} reads no more${sessions > 0 ? `; sessions ended: ${sessions}` : ''}.`);
+        say(`Login ${name} was revoked${sessions > 0 ? `; ${count(sessions, 'session')} ended` : ''}.`);
         return exitCodes.ok;
       }),
     );
 }
 
-/** Null: all of them. */
+/** Accounts of --accounts; null means all. Throws UsageError for unknown names. */
 function chosen(named: string | undefined, known: readonly string[]): string[] | null {
   if (named === undefined) return null;
   const accounts = [...new Set(named.split(',').map(one => one.trim()))].filter(one => one !== '');
   const strange = accounts.filter(one => !known.includes(one));
   const all = [...new Set(known)].sort().join(', ');
-  if (accounts.length === 0) throw new UsageError('--accounts names none', `Choose from: ${all}.`);
+  if (accounts.length === 0) throw new UsageError('--accounts names no account', `Choose from: ${all}.`);
   if (strange.length > 0)
     throw new UsageError(`there is no account '${strange.join("', '")}'`, `Choose from: ${all || 'none yet'}.`);
   return accounts;
 }
 
-const seen = (pii: boolean) => (pii ? 'names, addresses and texts' : 'what is masked');
+const seen = (pii: boolean) => (pii ? 'names, addresses and texts' : 'masked data');
 
 const list = (readers: readonly Reader[]) =>
   table(

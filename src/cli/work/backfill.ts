@@ -1,4 +1,4 @@
-/** `backfill [streams…]`: fills the holes of a range, newest first; with --again reads also what is covered. */
+/** `backfill [streams…]`: fills the gaps of a range, newest first; --again also re-reads synced ranges. */
 
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Config } from '../../app/config.ts';
@@ -13,8 +13,8 @@ import { streamNames, streams } from '../../sources/index.ts';
 import type { Act, Deps } from '../command.ts';
 import { say } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
-import { chooseStreams, followRun, leaveOutPaused, type RunResult, report, thawFor } from './follow.ts';
-import { foretold } from './forecast.ts';
+import { chooseStreams, followRun, liftQuotaDeferral, type RunResult, report, skipPaused } from './follow.ts';
+import { openWithForecast } from './forecast.ts';
 
 interface Options {
   since?: Date;
@@ -44,7 +44,10 @@ export function addBackfill(program: Command, deps: Deps, act: Act): void {
       act(async (names: string[], options: Options) => {
         const { since = null, until = null, again = false } = options;
         if (since && until && since >= until)
-          throw new UsageError('--since is not before --until', 'The range goes from --since up to, without, --until.');
+          throw new UsageError(
+            '--since is not before --until',
+            'Give a --since that is earlier than --until; --until itself is excluded.',
+          );
         const config = deps.config();
         const wanted = chooseStreams(names, config).filter(key => names.length > 0 || !again || lists.includes(key));
         await using warehouse = await warehouseOf(config, deps.signal);
@@ -55,10 +58,10 @@ export function addBackfill(program: Command, deps: Deps, act: Act): void {
     );
 }
 
-/** What is not asked for by id, record by record. */
+/** Streams that are read as lists, not record by record. */
 const lists = streams.filter(stream => !('of' in stream)).map(({ key }) => key);
 
-/** As HELPDESK_SINCE is written. */
+/** Parses a time in the format of HELPDESK_SINCE. */
 function time(text: string): Date {
   const { success, data } = moment.safeParse(text);
   if (success) return new Date(data);
@@ -73,13 +76,13 @@ export async function runBackfill(
   deps: { jobs: readonly Job[]; signal: AbortSignal },
 ): Promise<RunResult> {
   return followRun(config, warehouse, deps, async (ctx, opener) => {
-    const wanted = await leaveOutPaused(ctx, names);
-    await thawFor(ctx, wanted);
+    const wanted = await skipPaused(ctx, names);
+    await liftQuotaDeferral(ctx, wanted);
     const asked = { account: ctx.account, streams: wanted, opener, range };
     const question = { kind: 'backfill', streams: wanted, range } as const;
     const open = () => openBackfill(ctx.pg, asked, new Date(ctx.clock.now()));
-    const { run, resumed } = await foretold(ctx, question, open);
-    if (resumed) say(`Going on with run ${run}, which was asked for the same.`);
+    const { run, resumed } = await openWithForecast(ctx, question, open);
+    if (resumed) say(`Resuming run ${run}, which has the same range.`);
     return run;
   });
 }

@@ -1,6 +1,6 @@
 /**
- * A run of a command: opened, and followed to its end. A worker that runs (`start`) takes its jobs; where none does, the
- * command works itself.
+ * Opens a run for a command and follows it to its end. A live worker (`start`) executes its jobs. Without one, the command
+ * executes them itself.
  */
 
 import { type Account, openAccount } from '../../app/account.ts';
@@ -16,14 +16,14 @@ import { ambiguous } from '../../engine/runs/operations.ts';
 import { command, pausedOf, since, unlessPaused } from '../../engine/runs/pauses.ts';
 import { adoptRun, buryRuns, endRun, readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
 import { isAlone, liveWorkers } from '../../engine/runs/workers.ts';
-import { awaySaid, exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
+import { describeOutage, exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
 import { sources, streams } from '../../sources/index.ts';
 import type { Stream } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import { inOrder, showProgress } from '../output/progress.ts';
 import { print, printJson, say, style, table } from '../output/terminal.ts';
 
-/** How often the command looks how far the work is, and how often whether anybody works at all. */
+/** Polling intervals for progress and for live workers. */
 const lookMs = 200;
 const workersMs = 1000;
 
@@ -35,8 +35,8 @@ export interface RunResult {
 }
 
 /**
- * Unknown names are an error, and so is one of a service that is not configured; without names it is all that can be read.
- * The order of a full sync is kept whatever the order of the arguments.
+ * Streams for the given names in sync order; without names, all streams of configured sources. Throws UsageError for an
+ * unknown name or an unconfigured source.
  */
 export function chooseStreams(names: readonly string[], config: Config): StreamKey[] {
   const keys = names.map(name => keyNamed(name, streams));
@@ -59,27 +59,24 @@ export function keyNamed(name: string, among: readonly Pick<Stream, 'key' | 'nam
   throw new UsageError(`there is no stream ${name}`, `Choose from: ${choice.join(', ')}.`);
 }
 
-/** A person asks for these streams: a source whose quota was spent gets one more request. */
-export async function thawFor({ sources }: Context, names: readonly string[]): Promise<void> {
+/** Lifts the quota deferral of the sources of these streams: a person asked, so each source gets one more request. */
+export async function liftQuotaDeferral({ sources }: Context, names: readonly string[]): Promise<void> {
   const asked = new Set(
     streams.filter(({ key, name }) => names.includes(key) || names.includes(name)).map(({ source }) => source),
   );
   for (const name of asked) await sources.get(name)?.thaw();
 }
 
-/** Those of the streams that people have not told to wait; throws UsageError if all of them are. */
-export async function leaveOutPaused({ pg, account }: Context, keys: readonly StreamKey[]): Promise<StreamKey[]> {
+/** Drops the paused streams and reports them. Throws UsageError if all are paused. */
+export async function skipPaused({ pg, account }: Context, keys: readonly StreamKey[]): Promise<StreamKey[]> {
   const read = await unlessPaused(pg, account, keys);
   const out = keys.filter(key => !read.includes(key)).map(nameOfKey);
-  if (out.length > 0)
-    say(
-      `Paused, and so left out: ${out.join(', ')}. ${command(account, 'resume')} lets ${out.length > 1 ? 'them' : 'it'} go on.`,
-    );
+  if (out.length > 0) say(`Skipped because paused: ${out.join(', ')}. Run ${command(account, 'resume')} to resume.`);
   return read;
 }
 
-/** Streams of the run that wait because they are paused: each is said once. */
-async function tellPaused({ pg, account }: Context, run: number, tell: (line: string) => void): Promise<void> {
+/** Reports each paused stream of the run once. */
+async function reportPaused({ pg, account }: Context, run: number, tell: (line: string) => void): Promise<void> {
   const paused = await pausedOf(pg, account);
   if (paused.length === 0) return;
   const { streams } = await readProgress(pg, run);
@@ -87,7 +84,9 @@ async function tellPaused({ pg, account }: Context, run: number, tell: (line: st
     const its = paused.find(one => one.stream === null || nameOfKey(one.stream) === stream);
     if (its === undefined || !['waiting', 'running'].includes(state)) continue;
     const undo = command(account, `resume ${nameOfKey(its.stream ?? '')}`.trim());
-    tell(`${stream} is paused, ${since(its)}; it is waited for: ${undo} lets it go on, Ctrl-C ends the waiting`);
+    tell(
+      `${stream} is paused, ${since(its)}; this command waits: resume with ${undo}, or press Ctrl-C to stop waiting`,
+    );
   }
 }
 
@@ -97,7 +96,7 @@ const limitsOf = (config: Config) => (name: string) => {
   return sources.find(({ name }) => name === stream?.source)?.connect(config)?.limits ?? config.limits;
 };
 
-/** `open` answers the number of the run; it is given the number of this process in sync.workers. */
+/** Follows the run whose number `open` returns. `opener` is the number of this process in sync.workers. */
 export async function followRun(
   config: Config,
   warehouse: Warehouse,
@@ -108,23 +107,23 @@ export async function followRun(
   const { ctx, presence } = account;
   const { signal } = deps;
   const now = () => new Date(ctx.clock.now());
-  await using hands = handsOf(account, deps.jobs);
-  await hands.lookForWorkers();
+  await using worker = localWorker(account, deps.jobs);
+  await worker.lookForWorkers();
   const run = await open(ctx, presence.id);
-  hands.watch(run);
+  worker.watch(run);
 
   const progress = showProgress(ctx.pg, run, limitsOf(config), ctx.clock);
-  /** The work waits for it as well, and goes on. */
+  /** The workers wait for the warehouse too, so the command waits with them. */
   const pause = async (error: Error) => {
     if (signal.aborted) throw error;
-    progress.say(`${awaySaid(error, 'the warehouse')}; waiting for it`);
+    progress.say(`${describeOutage(error, 'the warehouse')}; waiting for it`);
     await ctx.clock.sleep(lookMs, signal).catch(() => {});
   };
   const look = async (looks: number) => {
     if (await progress.look()) return true;
     if (looks % (workersMs / lookMs) === 0) {
-      await hands.lookForWorkers();
-      await tellPaused(ctx, run, progress.say);
+      await worker.lookForWorkers();
+      await reportPaused(ctx, run, progress.say);
     }
     return false;
   };
@@ -138,12 +137,12 @@ export async function followRun(
       await ctx.clock.sleep(lookMs, signal).catch(() => {});
     }
   };
-  await Promise.race([follow(), hands.failed]);
-  if (signal.aborted && hands.areOurs()) progress.say('finishing the page in flight…');
-  await hands[Symbol.asyncDispose]();
+  await Promise.race([follow(), worker.failed]);
+  if (signal.aborted && worker.areOurs()) progress.say('finishing the current page…');
+  await worker[Symbol.asyncDispose]();
   const result = async () => {
     try {
-      // Somebody else who works, or who watches the same and begins to, goes on with it.
+      // Another worker, or another command that follows the run, would continue it.
       if (signal.aborted && (await isAlone(ctx.pg, ctx.account, presence.id)))
         await endRun(ctx.pg, run, now(), signal.reason);
       const over = await progress.look();
@@ -153,33 +152,33 @@ export async function followRun(
       progress.end();
     }
   };
-  // Awaited here: what is opened above is closed before anybody hears of a failure.
+  // `await` keeps the resources above open until the result is read.
   return await untilBack(result, async error => {
-    if (signal.aborted) throw leftUnknown(run, error);
+    if (signal.aborted) throw interruptedInOutage(run, error);
     await pause(error);
   });
 }
 
-/** Who leaves while the warehouse is away can be told nothing about the run, and so is given no result. */
-const leftUnknown = (run: number, why: Error) =>
+/** An interrupt during an outage leaves the state of the run unknown, so the command has no result. */
+const interruptedInOutage = (run: number, why: Error) =>
   new ShelfdeskError(
-    awaySaid(why, 'the warehouse'),
-    `How far run ${run} is, is not known. Another process goes on with it, if one works; else run the same command again.`,
+    describeOutage(why, 'the warehouse'),
+    `The state of run ${run} is unknown. A running worker continues it; without one, run the same command again.`,
     exitCodes.interrupted,
     why,
   );
 
-interface Hands extends AsyncDisposable {
-  /** Begins to work if nobody does. */
+interface LocalWorker extends AsyncDisposable {
+  /** Starts a worker in this process if no other worker is live. */
   lookForWorkers(): Promise<void>;
   areOurs(): boolean;
-  /** The run whose jobs are wanted. */
+  /** Sets the run that this command follows. */
   watch(run: number): void;
-  /** Rejects when what looks after the jobs failed. */
+  /** Rejects when the reconciler failed. */
   readonly failed: Promise<never>;
 }
 
-function handsOf({ ctx, queue, presence }: Account, jobs: readonly Job[]): Hands {
+function localWorker({ ctx, queue, presence }: Account, jobs: readonly Job[]): LocalWorker {
   let working: Working | undefined;
   let said = false;
   let watched: number | undefined;
@@ -189,13 +188,14 @@ function handsOf({ ctx, queue, presence }: Account, jobs: readonly Job[]): Hands
       if (working) return;
       const [other] = await liveWorkers(ctx.pg, ctx.account);
       if (other) {
-        if (!said) say(`Worker ${other.id} on ${other.host}, process ${other.pid}, takes it; this command watches.`);
+        if (!said)
+          say(`Worker ${other.id} on ${other.host}, process ${other.pid}, runs it; this command shows the progress.`);
         said = true;
         return;
       }
       if (!presence.seesAll()) return;
       await presence.works();
-      // Another command may have opened it, and left.
+      // Another command may have opened the run and exited.
       if (watched !== undefined) await adoptRun(ctx.pg, watched, presence.id);
       await buryRuns(ctx.pg, ctx.account, new Date(ctx.clock.now()));
       working = work(ctx, queue, jobs, { worker: presence.id, afterEach: tending.ring });
@@ -213,7 +213,7 @@ function handsOf({ ctx, queue, presence }: Account, jobs: readonly Job[]): Hands
   };
 }
 
-/** The gravest of what the streams ended with: refused, then interrupted, failed, partly. */
+/** Exit code of the worst stream: refused, interrupted, usage, failed, then partial. */
 function resultOf(run: number, { state, streams }: Awaited<ReturnType<typeof readProgress>>): RunResult {
   const graveness = [exitCodes.refused, exitCodes.interrupted, exitCodes.usage, exitCodes.failed, exitCodes.partly];
   const codes = streams.map(stream => stream.exit_code);
@@ -225,7 +225,7 @@ function resultOf(run: number, { state, streams }: Awaited<ReturnType<typeof rea
   };
 }
 
-/** The result on stdout, as a table or as JSON; what to say about it on stderr, either way. */
+/** Prints the result to stdout as a table or JSON, and notes to stderr. */
 export function report(result: RunResult, { json = false } = {}): void {
   const { run, state, streams } = result;
   if (json) printJson(result);
@@ -236,10 +236,10 @@ export function report(result: RunResult, { json = false } = {}): void {
     if (error) say(`${style('yellow', stream, process.stderr)}: ${error}. ${remedy ?? ''}`);
   }
   if (state === 'interrupted' && streams.some(one => one.exit_code === exitCodes.interrupted && !one.error))
-    say('Run the same command again: it goes on where this one stopped.');
+    say('Run the same command again to resume.');
   if (state === 'running')
     say(
-      `It goes on in another process; ${command(streams[0]?.account_id ?? 'default', 'status')} shows how far it is.`,
+      `The run continues in another process. See its progress with ${command(streams[0]?.account_id ?? 'default', 'status')}.`,
     );
 }
 

@@ -1,4 +1,4 @@
-/** What a run will take, as commands ask for it: what `plan` has said a moment ago, or what is known here without a request. */
+/** Forecasts for commands: the stored result of a recent `plan`, or an estimate without requests. */
 
 import type { Context } from '../../engine/context.ts';
 import type { StreamKey } from '../../engine/database/stream-key.ts';
@@ -8,32 +8,32 @@ import type { SourceName } from '../../engine/http/request.ts';
 import { wasRead } from '../../engine/verify/findings.ts';
 import { streams } from '../../sources/index.ts';
 
-/** By this a plan and a run are known to be of the same question. */
+/** Key that matches a plan with a run of the same question. */
 export function askedFor({ kind: _, ...question }: Question): AskedFor {
   return JSON.parse(JSON.stringify(question));
 }
 
-/** Undefined where nothing is known yet, as before a first load that nobody has planned. */
-export async function foretell(ctx: Context, question: Question): Promise<Foreseen | undefined> {
+/** Forecast of a run; undefined before a first load without a plan, when nothing is known. */
+export async function forecastFor(ctx: Context, question: Question): Promise<Foreseen | undefined> {
   const { kind } = question;
   const asked = { kind, question: askedFor(question) };
   const planned = await freshPlan(ctx.pg, ctx.account, asked, new Date(ctx.clock.now()));
   return planned ?? foreseenOf(await plan(question, { ctx, counts: false }));
 }
 
-/** Opens the run, and keeps with it what it is expected to take. */
-export async function foretold<T extends { readonly run: number }>(
+/** Opens a run and stores its forecast. */
+export async function openWithForecast<T extends { readonly run: number }>(
   ctx: Context,
   question: Question,
   open: () => Promise<T>,
 ): Promise<T> {
-  const forecast = await foretell(ctx, question);
+  const forecast = await forecastFor(ctx, question);
   const opened = await open();
   if (forecast) await keepForecast(ctx.pg, opened.run, forecast);
   return opened;
 }
 
-/** Configured sources with a stream that was read: only rows that were read can differ. */
+/** Configured sources with at least one stream that was read. Only mirrored rows can be compared. */
 export async function sourcesRead({ pg, account, sources, streams }: Context): Promise<Set<SourceName>> {
   const read = new Set<SourceName>();
   for (const { key, source, jobs } of streams)
@@ -41,7 +41,7 @@ export async function sourcesRead({ pg, account, sources, streams }: Context): P
   return read;
 }
 
-/** The streams of these sources that verify compares; of a sample those with random records. */
+/** Streams of these sources that `verify` compares. A sample includes only streams with random access to records. */
 export function verifiable(sources: ReadonlySet<SourceName>, sample: number | null): StreamKey[] {
   return streams
     .filter(

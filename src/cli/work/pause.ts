@@ -1,4 +1,4 @@
-/** `pause`: nothing of an account, or of some of its streams, is read until people say that it may go on. */
+/** `pause`: stops reading an account or some of its streams until `resume`. */
 
 import type { Command } from 'commander';
 import type pg from 'pg';
@@ -15,34 +15,32 @@ import { operator } from '../operator.ts';
 import { print, printJson, say, table } from '../output/terminal.ts';
 import { requireTables, warehouseOf } from '../warehouse.ts';
 
-export const words = `some of: ${streamNames.join(', ')} (default: the whole account); an account name may come first`;
+export const streamsArgument = `some of: ${streamNames.join(', ')} (default: the whole account); an account name may come first`;
 
 export function addPause(program: Command, deps: Deps, act: Act): void {
   program
     .command('pause')
     .description('pause the whole account or some streams until `resume`; running work stops within seconds')
-    .argument('[streams...]', words)
+    .argument('[streams...]', streamsArgument)
     .option('--reason <text>', 'reason, shown to other people')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (names: string[], { reason, json }: { reason?: string; json?: boolean }) => {
-        await change(deps, names, { json }, async (db, target, now) => pause(db, { ...target, reason }, now));
-        say(
-          'What is at work stops at its next page, within seconds. Its runs stay open, and go on when it is resumed.',
-        );
+        await changePause(deps, names, { json }, async (db, target, now) => pause(db, { ...target, reason }, now));
+        say('Running work stops after its current page, within seconds. Runs stay open and continue after a resume.');
         return exitCodes.ok;
       }),
     );
 }
 
-type Deed = typeof resume;
+type PauseAction = typeof resume;
 
-/** Does it to each stream, or to the whole account, and prints what is paused then. */
-export async function change(
+/** Pauses or resumes each named stream, or the whole account, and prints the resulting pauses. */
+export async function changePause(
   deps: Deps,
   names: string[],
   { json }: { json?: boolean | undefined },
-  deed: Deed,
+  action: PauseAction,
 ): Promise<void> {
   const { fleet } = deps.asked();
   await using warehouse = await warehouseOf(fleet, deps.signal);
@@ -51,7 +49,7 @@ export async function change(
   const { account, streams } = await targetOf(deps, warehouse.pg, names, known);
   const now = new Date(systemClock.now());
   for (const stream of streams.length > 0 ? streams : [undefined])
-    await deed(warehouse.pg, { account, stream, who: operator() }, now);
+    await action(warehouse.pg, { account, stream, who: operator() }, now);
   const paused = (await pausedOf(warehouse.pg, account)).map(one => ({
     ...one,
     stream: one.stream && nameOfKey(one.stream),
@@ -68,8 +66,8 @@ export async function change(
 }
 
 /**
- * `pause acme tickets`: a first word that is no stream may be an account. Also one that has no settings any more, or wrong
- * ones: nobody works on it, and it is to rest, not to be a problem.
+ * Account and streams of the arguments. In `pause acme tickets` the first word is an account. An account with missing or
+ * invalid settings is accepted, because pausing it also silences its problems.
  */
 async function targetOf(
   deps: Deps,

@@ -1,4 +1,4 @@
-/** `plan`: what a run will take, before it begins: requests, credits, time, and what that does to whatever is fresh. */
+/** `plan`: estimates requests, credits and time of a run, and its effect on freshness. */
 
 import { type Command, InvalidArgumentError } from 'commander';
 import type pg from 'pg';
@@ -21,7 +21,7 @@ import { chosenAccount } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { duration, print, printJson, say, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
-import { chooseStreams, leaveOutPaused } from './follow.ts';
+import { chooseStreams, skipPaused } from './follow.ts';
 import { askedFor, sourcesRead, verifiable } from './forecast.ts';
 
 interface Options {
@@ -39,7 +39,7 @@ const defaultSample = 100;
 
 export interface PlanResult extends Planned {
   readonly account: string;
-  /** Nights of the schedule that begin before it ends: their sweep has a tenth of the credits meanwhile. */
+  /** Nightly runs that start before the end of this run. Their sweep gets a tenth of the credits meanwhile. */
   readonly nights_meanwhile: readonly string[];
 }
 
@@ -66,7 +66,7 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
         const db = missing.length > 0 ? undefined : warehouse.pg;
         const chosen = await chosenAccount(deps, db);
         const isSet = configuredSources(chosen).size > 0;
-        const config = isSet || db === undefined ? chosen : await asItWasRead(db, chosen);
+        const config = isSet || db === undefined ? chosen : await settingsFromWarehouse(db, chosen);
         const question = questionOf(kind, names, options, config);
         const planned = await runPlan(config, warehouse, question, deps, isSet);
         if (options.json) printJson(planned);
@@ -79,13 +79,16 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
 function questionOf(kind: string, names: readonly string[], options: Options, config: Config): Question {
   const { since = null, until = null, again = false, sample, full } = options;
   if (kind !== 'backfill' && (since || until || again))
-    throw new UsageError('--since, --until and --again are of a backfill', 'Say `plan backfill`.');
+    throw new UsageError('--since, --until and --again belong to a backfill', 'Use `plan backfill`.');
   if (kind !== 'verify' && (full || sample !== undefined))
-    throw new UsageError('--sample and --full are of a verification', 'Say `plan verify`.');
+    throw new UsageError('--sample and --full belong to a verification', 'Use `plan verify`.');
   if (kind === 'sync') return { kind, streams: chooseStreams(names, config) };
   if (kind === 'backfill') {
     if (since && until && since >= until)
-      throw new UsageError('--since is not before --until', 'The range goes from --since up to, without, --until.');
+      throw new UsageError(
+        '--since is not before --until',
+        'Give a --since that is earlier than --until; --until itself is excluded.',
+      );
     const lists = streams.filter(stream => !('of' in stream)).map(({ key }) => key);
     const wanted = chooseStreams(names, config).filter(key => names.length > 0 || !again || lists.includes(key));
     return { kind, streams: wanted, range: { since, until, again } };
@@ -98,14 +101,13 @@ function questionOf(kind: string, names: readonly string[], options: Options, co
     return { kind, streams: chooseStreams(names.length > 0 ? names : swept, config) };
   }
   if (kind !== 'verify') throw new UsageError(`${kind} cannot be planned`, `Choose from: ${kinds.join(', ')}.`);
-  if (full && sample !== undefined)
-    throw new UsageError('--full and --sample are two different things', 'Give one of them.');
+  if (full && sample !== undefined) throw new UsageError('--full and --sample exclude each other', 'Give one of them.');
   requireSource(config);
   const many = full ? null : (sample ?? defaultSample);
   return { kind, streams: verifiable(configuredSources(config), many), sample: many };
 }
 
-/** As HELPDESK_SINCE is written. */
+/** Parses a time in the format of HELPDESK_SINCE. */
 function time(text: string): Date {
   const { success, data } = moment.safeParse(text);
   if (success) return new Date(data);
@@ -118,10 +120,10 @@ function many(text: string): number {
 }
 
 const unsetSays = (account: string) =>
-  `account '${account}' has no settings here: a run of it needs some, and the usual limits are counted with`;
+  `account '${account}' has no settings here, so default limits are assumed; a run needs settings`;
 
-/** An account without settings is planned by what the warehouse knows of it. Its source is not asked: no token is known. */
-async function asItWasRead(db: pg.Pool, config: Config): Promise<Config> {
+/** Settings of an unconfigured account, from the warehouse. Its source cannot be asked without a token. */
+async function settingsFromWarehouse(db: pg.Pool, config: Config): Promise<Config> {
   const read = await readFrom(db, config.account);
   if (read === undefined) return config;
   const { addresses, lists, sinceMs, lookbackMs } = read;
@@ -135,8 +137,8 @@ async function asItWasRead(db: pg.Pool, config: Config): Promise<Config> {
 }
 
 /**
- * Keeps the answer, for the run that it is compared with; binds the account to nothing, so that it may be asked of any settings.
- * `isSet`: whether there are settings by which its source can be asked.
+ * Plans a run and stores the result for comparison with the run. Does not bind the account to a source, so any settings may
+ * be tried. `isSet`: whether the settings allow requests to the source.
  */
 export async function runPlan(
   config: Config,
@@ -151,8 +153,8 @@ export async function runPlan(
   const read = asked.kind === 'verify' ? verifiable(await sourcesRead(ctx), asked.sample) : asked.streams;
   const isRead = kind === 'sweep' ? await wasRead(ctx.pg, ctx.account, 'helpdesk.tickets') : read.length > 0;
   if (!isRead) throw new UsageError(`there is nothing to ${kind} yet`, `Run ${command(ctx.account, 'sync')} first.`);
-  // As the run does.
-  const question = { ...asked, streams: await leaveOutPaused(ctx, read) };
+  // The run skips paused streams too.
+  const question = { ...asked, streams: await skipPaused(ctx, read) };
   const planned = await plan(question, { ctx, counts: isSet });
   const forecast = foreseenOf(planned);
   if (forecast)
@@ -189,20 +191,19 @@ function show(planned: PlanResult): void {
   print(table(['stream', 'requests', 'credits', 'time', 'from', 'until'], [...rows, total]));
   const { tickets_in_at: tickets, messages_in_at: messages, fresh_waits_seconds: waits } = planned;
   if (tickets !== null)
-    say(`Tickets are in at ${tickets}${messages === null ? '.' : `, their messages at ${messages}.`}`);
+    say(`Tickets are complete at ${tickets}${messages === null ? '.' : `, their messages at ${messages}.`}`);
   for (const [stream, { sleeps_until }] of Object.entries(planned.streams))
     if (sleeps_until !== undefined)
-      say(`${stream} uses up the requests of a day: a run ends there, and a worker goes on at ${sleeps_until}.`);
-  if (waits !== null)
-    say(`Meanwhile a fresh change waits for its credits: half of them ${waits.p50} s, 95 % at most ${waits.p95} s.`);
+      say(`${stream} uses up the daily quota: a run ends there, and a worker resumes at ${sleeps_until}.`);
+  if (waits !== null) say(`Meanwhile fresh changes wait for credits: median ${waits.p50} s, p95 ${waits.p95} s.`);
   if (planned.nights_meanwhile.length > 0)
-    say(`The sweep of the night (${planned.nights_meanwhile[0]}) has a tenth of the credits until this is done.`);
+    say(`The nightly sweep (${planned.nights_meanwhile[0]}) gets a tenth of the credits until this run ends.`);
   const told = counted.map(({ what, credits: each }) => `${what} (${each})`).join('; ');
   say(
     counted_with_credits === 0
-      ? 'Nothing was asked of the source.'
+      ? 'No requests were sent to the source.'
       : `Counted with ${count(counted_with_credits, 'credit')}: ${told}.`,
   );
   say(`Assumed: ${assumptions.join('; ')}.`);
-  if (incomplete) say('Something that matters is not known here, and was not asked: it takes more than this.');
+  if (incomplete) say('Some amounts are unknown and were not requested: the run takes more than this.');
 }

@@ -1,4 +1,4 @@
-/** `runs list | show | retry | cancel`: what was started, what became of it, and what people can do about it. */
+/** `runs list | show | retry | cancel`: inspects and controls runs. */
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Config } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
@@ -14,7 +14,7 @@ import { openChosen } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { operator } from '../operator.ts';
 import { type Cell, cellText, duration, print, printJson, say, table } from '../output/terminal.ts';
-import { followRun, type RunResult, report, thawFor } from './follow.ts';
+import { followRun, liftQuotaDeferral, type RunResult, report } from './follow.ts';
 
 const defaultLimit = 20;
 
@@ -91,9 +91,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
         await using opened = await open();
         const { kind, streams } = await cancelRun(opened.db, { account: opened.account, run, who: operator() }, now());
         print(`Run ${run} (${kind}) is canceled: ${streams.join(', ')}.`);
-        say(
-          'Whoever is at work on it stops within seconds. What has been read stays, and later runs go on from there.',
-        );
+        say('Its workers stop within seconds. Data already read is kept, and later runs resume from there.');
         say(afterwards(opened.account, kind, streams));
         return exitCodes.ok;
       }),
@@ -110,14 +108,14 @@ function number(text: string): number {
   throw new InvalidArgumentError('It must be a number, 1 or more.');
 }
 
-/** What begins by itself begins again. */
+/** Tells which automatic runs may read the canceled streams again. */
 function afterwards(account: string, kind: RunKind, streams: readonly string[]): string {
-  if (kind === 'fresh' || kind === 'nightly') return 'The next slot of the schedule opens another one, as usual.';
+  if (kind === 'fresh' || kind === 'nightly') return 'The next slot of the schedule starts another run.';
   if (kind === 'hydrate')
-    return `What waits is read by another run soon, if a worker runs; to stop that: ${command(account, `pause ${streams.join(' ')}`)}`;
+    return `A running worker soon fetches the pending records in another run. To prevent it: ${command(account, `pause ${streams.join(' ')}`)}`;
   if (streams.includes('messages'))
-    return `Messages that wait are read by a run of their own, if a worker runs; to stop that: ${command(account, 'pause messages')}`;
-  return 'Runs of the schedule come as usual.';
+    return `A running worker fetches pending messages in another run. To prevent it: ${command(account, 'pause messages')}`;
+  return 'Scheduled runs continue.';
 }
 
 export async function runRetry(
@@ -131,10 +129,10 @@ export async function runRetry(
     const time = new Date(ctx.clock.now());
     const streamsOf = async (id: number) =>
       (await readRun(ctx.pg, account, id, time))?.streams.map(({ stream }) => stream) ?? [];
-    await thawFor(ctx, await streamsOf(run));
+    await liftQuotaDeferral(ctx, await streamsOf(run));
     const id = await retryRun(ctx.pg, { account, run, who: operator(), opener }, time);
     const names = await streamsOf(id);
-    say(`Run ${id} tries again what was not read in full by run ${run}: ${names.join(', ')}.`);
+    say(`Run ${id} retries the incomplete streams of run ${run}: ${names.join(', ')}.`);
     return id;
   });
 }
@@ -183,7 +181,7 @@ function show(run: ShownRun, account: string): void {
     ['opened by', openerOf(run)],
     ['since', run.since],
     ['until', run.until],
-    ['again', run.again ? 'yes: what was read before is read again' : null],
+    ['again', run.again ? 'yes: synced ranges are re-read' : null],
     ['credits', amount(run.credits)],
     ['forecast', run.forecast_credits === null ? null : count(run.forecast_credits, 'credit')],
     ['retries', run.retries === null ? null : `run ${run.retries}`],
@@ -217,7 +215,7 @@ function show(run: ShownRun, account: string): void {
   print(`\n${table(columns, rows)}`);
   for (const { stream, error, remedy } of run.streams) if (error) print(`\n${stream}: ${error}. ${remedy ?? ''}`);
   for (const { stream, paused } of run.streams)
-    if (paused) print(`\n${stream} is paused: ${command(account, 'resume')} lets it go on.`);
+    if (paused) print(`\n${stream} is paused: resume with ${command(account, 'resume')}.`);
   if (run.operations.length === 0) return;
   const done = run.operations.map(one => [new Date(one.at), one.who, `${one.action} ${one.subject}`, one.outcome]);
   print(`\n${table(['at', 'who', 'did', 'outcome'], done)}`);
@@ -225,7 +223,7 @@ function show(run: ShownRun, account: string): void {
 
 function openerOf({ schedule, slot, opened_by, host, pid, operations }: ShownRun): string {
   const by = operations.find(({ outcome }) => outcome.startsWith('done: run'))?.who;
-  const where = host === null ? `process ${opened_by}, which is gone` : `process ${opened_by} on ${host} (${pid})`;
+  const where = host === null ? `process ${opened_by}, no longer running` : `process ${opened_by} on ${host} (${pid})`;
   if (schedule !== null) return `the schedule: ${schedule} of ${slot!.toISOString().slice(0, 16)}Z, ${where}`;
   return by === undefined ? where : `${by}, ${where}`;
 }

@@ -1,4 +1,4 @@
-/** `schedule list`: when the next runs are due, and what became of the last one. */
+/** `schedule list`: due times of the next runs and the result of the last one. */
 
 import type { Command } from 'commander';
 import type pg from 'pg';
@@ -18,7 +18,7 @@ import { warehouseOf } from '../warehouse.ts';
 
 const shown = 3;
 const nothing =
-  'Nothing is scheduled: SCHEDULE_FRESH and SCHEDULE_NIGHTLY are empty, or name nothing that is configured.';
+  'Nothing is scheduled: SCHEDULE_FRESH and SCHEDULE_NIGHTLY are empty, or no source is configured for them.';
 
 export interface Scheduled {
   account: string;
@@ -55,12 +55,12 @@ export function addSchedule(program: Command, deps: Deps, act: Act): void {
     );
 }
 
-/** Without a database, or before its tables are there, nothing is known of the last slots. */
+/** Schedule of an account. Without migrated tables (`db` undefined) the last slots are null. */
 export async function scheduleOf(db: pg.Pool | undefined, config: Config): Promise<Scheduled[]> {
   const { account, schedule: times } = config;
   const found: Scheduled[] = [];
   const sources = configuredSources(config);
-  // Before anything is configured: what it would be.
+  // Without a configured source: the schedule of all streams, as a preview.
   for (const timetable of timetables(times, sources.size > 0 ? streamsOf(sources) : streams)) {
     const { schedule, streams } = timetable.plan;
     const last = db && (await lastSlot(db, account, schedule, new Date(systemClock.now())));

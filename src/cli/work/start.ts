@@ -1,4 +1,4 @@
-/** `start`: a worker and the schedule of all accounts, until SIGTERM. Any number of them may run, on any number of machines. */
+/** `start`: runs a worker and the schedule of all accounts until SIGTERM. Several processes and machines may run it concurrently. */
 import type { Command } from 'commander';
 import { type Ground, openGround } from '../../app/account.ts';
 import type { Config, Fleet } from '../../app/config.ts';
@@ -7,7 +7,7 @@ import { type Served, serve } from '../../app/serve.ts';
 import { systemClock } from '../../clock.ts';
 import { connectionsOf } from '../../engine/database/pool.ts';
 import { untilBack } from '../../engine/outage.ts';
-import { awaySaid, exitCodes, Interrupted, ShelfdeskError } from '../../errors.ts';
+import { describeOutage, exitCodes, Interrupted, ShelfdeskError } from '../../errors.ts';
 import { keepAlarms, toldOf } from '../../ops/alarms/send-alarms.ts';
 import { count } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
@@ -15,9 +15,9 @@ import { say, style } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { scheduleOf, showSchedule } from './schedule.ts';
 
-/** How often the file of the accounts is read again, and those are tried again that could not be served. On SIGHUP: at once. */
+/** Interval at which the accounts file is re-read and failed accounts are retried. SIGHUP does it immediately. */
 const settleMs = 60_000;
-/** So many names fit on a line. */
+/** Most account names in a message. */
 const shownNames = 10;
 
 export function addStart(program: Command, deps: Deps, act: Act): void {
@@ -26,12 +26,12 @@ export function addStart(program: Command, deps: Deps, act: Act): void {
     .description('run a worker and the schedule until SIGTERM or Ctrl-C; several workers may run concurrently')
     .action(
       act(async () => {
-        // From the first moment on, and also where there is no file: else a reload would end it without a word.
-        using asked = onHangUp();
+        // Register first, and also without a file: the default action of SIGHUP would end the process silently.
+        using asked = watchHangUp();
         const fleet = deps.fleet();
         const [alone] = fleet.files.length === 0 ? fleet.accounts : [];
         if (alone !== undefined) requireSource(alone);
-        const patient = patience(deps.signal);
+        const patient = retryOutages(deps.signal);
         try {
           await using warehouse = await patient(() => warehouseOf(fleet, deps.signal));
           await using ground = await patient(() => openGround(fleet, warehouse));
@@ -39,7 +39,7 @@ export function addStart(program: Command, deps: Deps, act: Act): void {
           if (alone === undefined) await serveFleet(fleet, ground, deps, { asked, patient });
           else await serveAlone(alone, ground, deps, patient);
         } catch (error) {
-          // While it waited. At work it ends by itself.
+          // Interrupted while waiting for a server. A running worker stops without an error.
           if (!(error instanceof Interrupted)) throw error;
         }
         return exitCodes.ok;
@@ -47,17 +47,17 @@ export function addStart(program: Command, deps: Deps, act: Act): void {
     );
 }
 
-/** How often it is tried again what a worker needs to begin. */
+/** Retry interval while the database or Redis is unavailable at the start. */
 const awayMs = 1000;
 
 type Patient = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** A worker that begins while the database or Redis is away waits for it, as one at work does, and says each cause once. */
-function patience(signal: AbortSignal): Patient {
+/** Retries the start of a worker while the database or Redis is unavailable. Reports each cause once. */
+function retryOutages(signal: AbortSignal): Patient {
   let said = '';
   const pause = async (error: Error) => {
-    const why = awaySaid(error, 'the warehouse');
-    // In brackets is what was tried, or which file was to grow; before it, what was asked.
+    const why = describeOutage(error, 'the warehouse');
+    // Strip the changing parts, which are details in brackets and the service name, to compare causes.
     const cause = why.replace(/ \(.*$/s, '').replace(/^.*?(?=cannot be used|does not answer)/, '');
     if (cause !== said) say(`${style('yellow', '!', process.stderr)} ${why}; waiting for it`);
     said = cause;
@@ -66,20 +66,20 @@ function patience(signal: AbortSignal): Patient {
   return work => untilBack(work, pause);
 }
 
-/** Where a port is set. That another one serves it here already stops nobody from working. */
+/** Serves the page if a port is set. A taken port is only reported: the worker runs without the page. */
 async function pageOf({ web }: Fleet, ground: Ground, fleet: () => Fleet, version: string) {
   if (web.port === undefined) return undefined;
-  const [{ openPage, whoMay }, { PortTaken }] = await Promise.all([
+  const [{ openPage, pageAccess }, { PortTaken }] = await Promise.all([
     import('../look/web.ts'),
     import('../../ops/page/server.ts'),
   ]);
   try {
     const page = await openPage(ground, { web, port: web.port, version, fleet });
-    say(`The page: ${page.url} (${whoMay(web)}).`);
+    say(`Web page: ${page.url} (${pageAccess(web)}).`);
     return page;
   } catch (error) {
     if (!(error instanceof PortTaken)) throw error;
-    say(`${style('yellow', '!', process.stderr)} ${error.message}: this process works without it.`);
+    say(`${style('yellow', '!', process.stderr)} ${error.message}. This process continues without the page.`);
     return undefined;
   }
 }
@@ -87,13 +87,13 @@ async function pageOf({ web }: Fleet, ground: Ground, fleet: () => Fleet, versio
 async function serveAlone(config: Config, ground: Ground, { jobs, signal }: Deps, patient: Patient): Promise<void> {
   await using served = await patient(() => serve(ground, config, { jobs, signal, beside: 1 }));
   await using _alarms = keepAlarms(alarmsOn(ground), () => [config]);
-  say(`Worker ${served.worker} is at work on account '${config.account}', until Ctrl-C.`);
+  say(`Worker ${served.worker} is running for account '${config.account}'. Press Ctrl-C to stop.`);
   showSchedule(await patient(() => scheduleOf(ground.warehouse.pg, config)));
   await Promise.race([aborted(signal), served.failed]);
   say(handingOver);
 }
 
-/** What is wrong with one account stops no other one: it is told, and tried again. */
+/** Runs all accounts of the file. An account that fails is reported and retried; the others continue. */
 async function serveFleet(
   first: Fleet,
   ground: Ground,
@@ -110,10 +110,10 @@ async function serveFleet(
   });
 
   const tell = (account: string, error: unknown) => {
-    const said = wordsFor(error);
+    const said = errorText(error);
     if (said !== told.get(account)) say(`${style('yellow', `! ${account}:`, process.stderr)} ${said}`);
     told.set(account, said);
-    if (!(error instanceof ShelfdeskError)) ground.log.error({ account, err: error }, 'an account cannot be served');
+    if (!(error instanceof ShelfdeskError)) ground.log.error({ account, err: error }, 'account cannot be started');
   };
   const leave = async (account: string) => {
     const left = served.get(account);
@@ -128,7 +128,7 @@ async function serveFleet(
     try {
       const serving = await patient(() => serve(ground, config, { jobs, signal, beside }));
       served.set(account, { given, serving });
-      if (told.delete(account)) say(`${style('green', `✓ ${account}:`, process.stderr)} is served now`);
+      if (told.delete(account)) say(`${style('green', `✓ ${account}:`, process.stderr)} is running now`);
       serving.failed.catch(async error => {
         tell(account, error);
         if (served.get(account)?.serving === serving) await leave(account);
@@ -154,9 +154,9 @@ async function serveFleet(
 
   await settle(first);
   if (served.size === 0 && !signal.aborted)
-    throw new ShelfdeskError('none of the accounts can be served', 'What is wrong with each is said above.');
+    throw new ShelfdeskError('no account could be started', 'See the messages above and fix each account.');
   say(
-    `At work on ${namesOf([...served.keys()])}, until Ctrl-C. \`npx shelfdesk schedule list\` shows their schedules.`,
+    `Running for ${namesOf([...served.keys()])}. Press Ctrl-C to stop. See the schedules with \`npx shelfdesk schedule list\`.`,
   );
   stack.use(keepAlarms(alarmsOn(ground), () => toldOf(known, alarms)));
   while (!signal.aborted) {
@@ -166,7 +166,7 @@ async function serveFleet(
     try {
       await settle(fleet());
     } catch (error) {
-      // The file is being written, or is wrong now: those that are served go on as they are.
+      // The file is invalid or half-written: running accounts continue unchanged.
       tell('SHELFDESK_CONFIG', error);
     }
   }
@@ -174,13 +174,13 @@ async function serveFleet(
 }
 
 interface HangUp extends Disposable {
-  /** Aborts when somebody has asked since the last answer. */
+  /** Aborts on a SIGHUP since the last `answer`. */
   signal(): AbortSignal;
   answer(): void;
 }
 
-/** Who closes a terminal means the end, and not that. */
-function onHangUp(): HangUp {
+/** Listens to SIGHUP, except at a terminal: there SIGHUP means that the terminal was closed. */
+function watchHangUp(): HangUp {
   let waking = new AbortController();
   const wake = () => waking.abort();
   if (!process.stderr.isTTY) process.on('SIGHUP', wake);
@@ -195,12 +195,12 @@ function onHangUp(): HangUp {
 
 const alarmsOn = ({ warehouse, log }: Ground) => ({ pg: warehouse.pg, clock: systemClock, log });
 
-const handingOver = 'Handing over at the next page…';
+const handingOver = 'Stopping after the current page…';
 
-function wordsFor(error: unknown): string {
+function errorText(error: unknown): string {
   if (error instanceof ShelfdeskError) return `${error.message}. ${error.remedy}`;
   const message = error instanceof Error ? error.message : String(error);
-  return `${message} (a bug; it is tried again, and the log has more)`;
+  return `${message} (a bug; the worker retries, and the log has details)`;
 }
 
 function namesOf(accounts: readonly string[]): string {

@@ -1,4 +1,4 @@
-/** `sweep [streams…]`: reads everything again, for what nothing announces. */
+/** `sweep [streams…]`: re-reads everything to find deletions and silent changes. */
 
 import type { Command } from 'commander';
 import type { Config } from '../../app/config.ts';
@@ -10,8 +10,8 @@ import { UsageError } from '../../errors.ts';
 import type { Act, Deps } from '../command.ts';
 import { say } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
-import { chooseStreams, followRun, leaveOutPaused, type RunResult, report } from './follow.ts';
-import { foretold } from './forecast.ts';
+import { chooseStreams, followRun, type RunResult, report, skipPaused } from './follow.ts';
+import { openWithForecast } from './forecast.ts';
 
 /** Of the others nothing happens that is not announced, or their reading finds it. */
 const swept = ['customers', 'tickets'];
@@ -54,14 +54,12 @@ export async function runSweep(
   deps: { jobs: readonly Job[]; signal: AbortSignal },
 ): Promise<RunResult> {
   return followRun(config, warehouse, deps, async (ctx, opener) => {
-    const wanted = await leaveOutPaused(ctx, streams);
+    const wanted = await skipPaused(ctx, streams);
     const asked = { account: ctx.account, streams: wanted, opener, acceptDeletions };
     const open = () => openSweep(ctx.pg, asked, new Date(ctx.clock.now()));
-    const { run, resumed, begun } = await foretold(ctx, { kind: 'sweep', streams: wanted }, open);
+    const { run, resumed, begun } = await openWithForecast(ctx, { kind: 'sweep', streams: wanted }, open);
     if (resumed)
-      say(
-        `Going on with run ${run}, which began at ${begun.toISOString().slice(0, 16)}Z: what it has read is not read again.`,
-      );
+      say(`Resuming run ${run}, started at ${begun.toISOString().slice(0, 16)}Z. Records already read are skipped.`);
     return run;
   });
 }

@@ -1,4 +1,4 @@
-/** `sync [streams…]`: from the top of coverage to now, then the messages of all tickets that wait for them. */
+/** `sync [streams…]`: incremental sync from the high-water mark to now, then pending messages. */
 
 import type { Command } from 'commander';
 import type { Config } from '../../app/config.ts';
@@ -9,10 +9,10 @@ import { openSync } from '../../engine/runs/runs.ts';
 import { streamNames } from '../../sources/index.ts';
 import type { Act, Deps } from '../command.ts';
 import { warehouseOf } from '../warehouse.ts';
-import { chooseStreams, followRun, leaveOutPaused, type RunResult, report, thawFor } from './follow.ts';
-import { foretold } from './forecast.ts';
+import { chooseStreams, followRun, liftQuotaDeferral, type RunResult, report, skipPaused } from './follow.ts';
+import { openWithForecast } from './forecast.ts';
 
-/** What an interrupted run completed longer ago than this is read again. */
+/** A stream that an interrupted run completed within this time is carried over, not re-read. */
 const carryMs = 60_000;
 
 export function addSync(program: Command, deps: Deps, act: Act): void {
@@ -28,7 +28,7 @@ export function addSync(program: Command, deps: Deps, act: Act): void {
         await using warehouse = await warehouseOf(config, deps.signal);
         const result = await runSync(config, warehouse, wanted, {
           ...deps,
-          // Who names a stream wants it read now.
+          // A named stream is always read now.
           ...(names.length > 0 && { carryMs: 0 }),
         });
         report(result, options);
@@ -44,11 +44,11 @@ export async function runSync(
   deps: { jobs: readonly Job[]; signal: AbortSignal; carryMs?: number },
 ): Promise<RunResult> {
   return followRun(config, warehouse, deps, async (ctx, opener) => {
-    const wanted = await leaveOutPaused(ctx, streams);
-    await thawFor(ctx, wanted);
+    const wanted = await skipPaused(ctx, streams);
+    await liftQuotaDeferral(ctx, wanted);
     const run = { account: ctx.account, streams: wanted, opener };
     const carry = { carryMs: deps.carryMs ?? carryMs, lookbackMs: config.lookbackMs };
     const open = async () => ({ run: await openSync(ctx.pg, run, new Date(ctx.clock.now()), carry) });
-    return (await foretold(ctx, { kind: 'sync', streams: wanted }, open)).run;
+    return (await openWithForecast(ctx, { kind: 'sync', streams: wanted }, open)).run;
   });
 }

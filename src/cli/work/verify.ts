@@ -1,4 +1,4 @@
-/** `verify`: reads everything again, or a sample, and says field by field where the mirror differs from the source. */
+/** `verify`: compares the mirror with the sources field by field, for a sample or for everything. */
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Config } from '../../app/config.ts';
 import { requireSource, type Warehouse } from '../../app/context.ts';
@@ -21,7 +21,7 @@ import { amount, count } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
 import { duration, print, say, style, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
-import { followRun, leaveOutPaused, type RunResult, report, thawFor } from './follow.ts';
+import { followRun, liftQuotaDeferral, type RunResult, report, skipPaused } from './follow.ts';
 import { askedFor, sourcesRead, verifiable } from './forecast.ts';
 
 interface Options {
@@ -32,17 +32,17 @@ interface Options {
 }
 
 const defaultSample = 100;
-/** More are in sync.audit. */
+/** Most differences shown; sync.audit has all. */
 const mostShown = { table: 50, json: 10_000 };
 
 export interface VerifyResult extends RunResult {
   forecast: Forecast;
   credits: number;
   counts: Counted[];
-  /** Records that differ, and how many of them were repaired. */
+  /** Number of differing records, and how many of them were repaired. */
   differing: number;
   repaired: number;
-  /** So many of them are not in `differences`, but in sync.audit. */
+  /** Number of records missing in `differences`; sync.audit has them. */
   left_out: number;
   differences: {
     stream: string;
@@ -72,7 +72,7 @@ export function addVerify(program: Command, deps: Deps, act: Act): void {
     .action(
       act(async (options: Options) => {
         if (options.full && options.sample !== undefined)
-          throw new UsageError('--full and --sample are two different things', 'Give one of them.');
+          throw new UsageError('--full and --sample exclude each other', 'Give one of them.');
         const config = deps.config();
         requireSource(config);
         await using warehouse = await warehouseOf(config, deps.signal);
@@ -103,8 +103,8 @@ export async function runVerify(
     const read = await sourcesRead(ctx);
     if (read.size === 0)
       throw new UsageError('there is nothing to verify yet', `Run ${command(ctx.account, 'sync')} first.`);
-    const wanted = await leaveOutPaused(ctx, verifiable(read, asked.sample));
-    await thawFor(ctx, wanted);
+    const wanted = await skipPaused(ctx, verifiable(read, asked.sample));
+    await liftQuotaDeferral(ctx, wanted);
     const question = { kind: 'verify', streams: wanted, sample: asked.sample } as const;
     const kept = { kind: 'verify', question: askedFor(question) } as const;
     const planned = await freshPlan(ctx.pg, ctx.account, kept, new Date(ctx.clock.now()));
@@ -115,15 +115,14 @@ export async function runVerify(
     expected = { credits: opened.forecast.credits, seconds: opened.forecast.seconds };
     const forecast = planned ?? foreseenOf(reckoned!);
     if (forecast && !opened.resumed) await keepForecast(ctx.pg, opened.run, forecast);
-    if (opened.resumed)
-      say(`Going on with run ${opened.run}, which was asked for the same: what it has compared is not compared again.`);
+    if (opened.resumed) say(`Resuming run ${opened.run}. Records already compared are skipped.`);
     const seconds = (expected.seconds * opened.left) / Math.max(1, expected.credits);
-    const what = opened.resumed ? 'What is left takes' : 'It takes';
-    say(`${what} about ${count(opened.left, 'credit')}, ${duration(seconds * 1000)} at what the limits allow.`);
+    const what = opened.resumed ? 'The rest takes' : 'The run takes';
+    say(`${what} about ${count(opened.left, 'credit')}, ${duration(seconds * 1000)} at the configured limits.`);
     const { holes } = await holesOf(ctx.pg, ctx.account, 'helpdesk.tickets');
     if (holes > 0)
       say(
-        `${count(holes, 'range of tickets has', 'ranges of tickets have')} not been read yet: what the source has there comes on top.`,
+        `${count(holes, 'range of tickets has', 'ranges of tickets have')} not been read yet; records there add to the estimate.`,
       );
     return opened.run;
   });
@@ -156,7 +155,7 @@ export function areEqual(counts: readonly Counted[], missing: Record<string, num
   });
 }
 
-/** More here than the source counts. */
+/** Whether the mirror has more records than the source counts. */
 const isMore = ({ ours, theirs_most }: Counted) => ours !== null && theirs_most !== null && ours > theirs_most;
 
 const rowsOf = ({ stream, record, kind, differences, repaired_at }: Found): VerifyResult['differences'] =>
@@ -200,13 +199,14 @@ function show(result: VerifyResult, asked: Asked, { json }: Options): void {
   if (result.left_out > 0 || (differences.length > mostShown.table && !json)) {
     const of = result.left_out > 0 ? `more than ${amount(differences.length)}` : amount(differences.length);
     const shown = amount(json ? differences.length : mostShown.table);
-    say(`Shown are ${shown} of ${of} differences: select * from sync.audit where run_id = ${run}`);
+    say(`Showing ${shown} of ${of} differences. See all: select * from sync.audit where run_id = ${run}`);
   }
   say(`${count(credits, 'credit')}; ${amount(expected.credits)} ${expected.credits === 1 ? 'was' : 'were'} expected.`);
   const full = command(result.streams[0]?.account_id ?? 'default', 'verify --full');
-  if (asked.sample !== null && !areEqual(counts, {})) say(`The source has more than is here: ${full} tells what.`);
+  if (asked.sample !== null && !areEqual(counts, {}))
+    say(`The source has more records than the mirror: find them with ${full}.`);
   if (asked.sample !== null && counts.some(isMore))
-    say(`More is here than the source counts. Its lists may hide some: ${full} tells.`);
+    say(`The mirror has more records than the source counts. Its lists may hide some: check with ${full}.`);
   if (differing === 0) {
     const isOver = ['completed', 'partly'].includes(result.state);
     say(isOver ? 'No differences were found.' : 'No differences were found so far.');
@@ -214,6 +214,6 @@ function show(result: VerifyResult, asked: Asked, { json }: Options): void {
   }
   const end = asked.repair
     ? `${amount(repaired)} of them ${repaired === 1 ? 'was' : 'were'} repaired`
-    : 'run it with --repair to make them equal';
+    : 'run it with --repair to overwrite them';
   say(`${style('yellow', count(differing, 'record differs', 'records differ'), process.stderr)}; ${end}.`);
 }

@@ -1,6 +1,15 @@
 /** One stream of one run, from taking it up to the last word about it: the body of every job that reads a stream. */
 
-import { awaySaid, Busy, ClockMoved, FencedOff, Interrupted, isAway, Paused, StreamFailed } from '../../errors.ts';
+import {
+  Busy,
+  ClockMoved,
+  describeOutage,
+  FencedOff,
+  Interrupted,
+  isAway,
+  Paused,
+  StreamFailed,
+} from '../../errors.ts';
 import type { Stream, StreamJobs } from '../../sources/source.ts';
 import { type Context, type JobContext, takeCredits } from '../context.ts';
 import { nameOfKey } from '../database/stream-key.ts';
@@ -37,7 +46,7 @@ export async function runStream(ctx: JobContext, work: Work, reads: Reads): Prom
   };
   await untilBack(attempt, async (error, tries) => {
     const what = { run: work.run, stream: nameOfKey(work.stream), error: error.message };
-    ctx.log[tries === 1 ? 'warn' : 'debug'](what, `${awaySaid(error)}; waiting for it`);
+    ctx.log[tries === 1 ? 'warn' : 'debug'](what, `${describeOutage(error)}; waiting for it`);
     const paid = claimed > before;
     await ctx.clock.sleep(paid ? Math.min(longestAwayMs, awayMs * 2 ** (claimed - 1)) : awayMs, ctx.signal);
   });

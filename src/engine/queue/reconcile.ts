@@ -4,7 +4,7 @@
  * whoever is at work on what people have paused or canceled is stopped.
  */
 
-import { awaySaid, FencedOff, Paused } from '../../errors.ts';
+import { describeOutage, FencedOff, Paused } from '../../errors.ts';
 import type { Stream } from '../../sources/source.ts';
 import type { Context, OpenSource } from '../context.ts';
 import { transaction } from '../database/pool.ts';
@@ -152,7 +152,7 @@ export function keepTending(ctx: Context, look: () => Promise<void>, beside = 1)
       try {
         await untilBack(attempt, async (error, tries) => {
           if (signal.aborted) throw error;
-          ctx.log[tries === 1 ? 'warn' : 'debug']({ error: error.message }, `${awaySaid(error)}; waiting for it`);
+          ctx.log[tries === 1 ? 'warn' : 'debug']({ error: error.message }, `${describeOutage(error)}; waiting for it`);
           await pause();
         });
       } catch (error) {

@@ -5,8 +5,8 @@
 
 import { DelayedError, UnrecoverableError, WaitingError } from 'bullmq';
 import {
-  awaySaid,
   Busy,
+  describeOutage,
   exitCodes,
   Fatal,
   FencedOff,
@@ -146,7 +146,7 @@ export function work(
   let toldMs = Number.NEGATIVE_INFINITY;
   const taking = queue.work(run, error => {
     const quiet = ctx.clock.monotonic() - toldMs < quietMs;
-    const what = isAway(error) ? awaySaid(error, 'the queue') : 'the queue is in trouble';
+    const what = isAway(error) ? describeOutage(error, 'the queue') : 'the queue is in trouble';
     ctx.log[quiet ? 'debug' : 'warn']({ error: error.message }, `${what}; it is tried again`);
     if (!quiet) toldMs = ctx.clock.monotonic();
   });

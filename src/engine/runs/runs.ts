@@ -263,7 +263,7 @@ export async function buryRuns(db: pg.Pool, account: string, now: Date): Promise
     );
     await client.query(
       `update sync.stored_run_streams set state = 'interrupted', token = token + 1, finished_at = $2,
-         error = 'the process died', remedy = 'Run the same command again: it goes on where this one stopped.',
+         error = 'the process died', remedy = 'Run the same command again to resume.',
          exit_code = ${exitCodes.failed}
        where run_id = any($1) and state in ('waiting', 'running')`,
       [rows.map(({ id }) => id), now],

@@ -8,7 +8,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { WebConfig } from '../../app/config.ts';
 import type { Clock } from '../../clock.ts';
-import { awaySaid, isAway, ShelfdeskError, UsageError } from '../../errors.ts';
+import { describeOutage, isAway, ShelfdeskError, UsageError } from '../../errors.ts';
 import type { Served } from '../known-accounts.ts';
 import { forStrangers, healthz, livez, readyz } from '../metrics/health.ts';
 import { type Metrics, makeMetrics } from '../metrics/metrics.ts';
@@ -100,7 +100,7 @@ export async function makeApp(site: Site): Promise<{ app: FastifyInstance; close
   );
   const app = fastify({ bodyLimit: 4096, forceCloseConnections: true, routerOptions: { maxParamLength: 1000 } });
   const live = makeLive(clock, error => {
-    if (isAway(error)) return `${awaySaid(error, 'The warehouse')}. These figures are the last ones seen.`;
+    if (isAway(error)) return `${describeOutage(error, 'The warehouse')}. These figures are the last ones seen.`;
     log.error(error, 'the page cannot read its figures');
     return 'The figures cannot be read: the log says why.';
   });
@@ -121,7 +121,7 @@ export async function makeApp(site: Site): Promise<{ app: FastifyInstance; close
       return sendHtml(
         reply.code(503).header('retry-after', '5'),
         messagePage(
-          `${awaySaid(error, 'The warehouse')}.`,
+          `${describeOutage(error, 'The warehouse')}.`,
           'It is not the page: look at the database, and load this again.',
         ),
       );

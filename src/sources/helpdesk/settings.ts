@@ -112,7 +112,7 @@ export function configureHelpdesk(value: ValuesOf<typeof helpdeskSettings>): Hel
   };
 }
 
-/** Settings that are right each by itself, and not together. */
+/** Errors of settings that are valid alone but not in combination. */
 export function helpdeskContradictions(
   value: ValuesOf<typeof helpdeskSettings>,
   { account, whereIs, whereTo }: SettingsOf,

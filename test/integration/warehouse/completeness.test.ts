@@ -133,9 +133,9 @@ test('how far a stream is complete, of which tickets all messages are here, and 
   expect(told.stdout).toMatch(/ tickets .* 2026-01-01T00:04:00Z +interrupted\n/);
   expect(told.stdout).toMatch(/ customers .* never +never\n/);
   expect(told.stderr).toContain(
-    `tickets: at most ${certain!.at_most_percent} % of the tickets that are here differ from the source, with 95 % confidence, as of ${asOf}Z (2 of 100 that were read again; 1 more could not be read)\n`,
+    `tickets: at most ${certain!.at_most_percent} % of the mirrored tickets differ from the source, with 95 % confidence, as of ${asOf}Z (2 of 100 re-read; 1 could not be read)\n`,
   );
-  expect(told.stderr).toMatch(/tickets: at most 6\.\d+ % of the tickets that are here differ in label_ids, with 95 %/);
+  expect(told.stderr).toMatch(/tickets: at most 6\.\d+ % of the mirrored tickets differ in label_ids, with 95 %/);
   expect(told.stderr).toMatch(
     /tickets: label edits do not move updated_at \(2 times\)\. Nothing announces it: set SWEEP_AGE_DAYS/,
   );

@@ -1,4 +1,4 @@
-/** Which ticket is asked for next: what was active lately, then what is open or held, then the rest; and who is told so. */
+/** Which ticket is asked for next: what was active cachedFleet, then what is open or held, then the rest; and who is told so. */
 import { expect, test } from 'vitest';
 import { farFuture, nextWaiting, placeInQueue } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { at, iso, scripted, second, ticket } from '../../support/scripted.ts';
@@ -18,7 +18,7 @@ test('of what has just changed the oldest comes first, and then the newest of wh
   for (const limit of [1, 2, 4, 9]) expect(await next(limit)).toEqual(order.slice(0, limit));
 });
 
-test('what was active lately comes first, then what is open or held, then the rest: the newest change first in each', async () => {
+test('what was active cachedFleet comes first, then what is open or held, then the rest: the newest change first in each', async () => {
   await using s = await scripted();
   const of = (id: string, updated: number, state: string | null) => ticket(id, { updated_at: iso(updated), state });
   s.lists.tickets = [

@@ -37,7 +37,7 @@ export const amount = (n: number): string => words.amount(Math.round(n));
 export const count = (n: number, one: string, many = `${one}s`): string =>
   words.count(Math.round(n), one, many).replace(' ', '\u00a0');
 
-/** `3 s`, `4 min`, `33 h`: two digits are enough to decide by. */
+/** Formats a duration with about two digits: `3 s`, `4 min`, `33 h`. */
 export function lasting(seconds: number): string {
   const s = Math.max(0, seconds);
   if (s < 90) return `${Math.round(s)}\u00a0s`;
