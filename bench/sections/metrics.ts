@@ -58,6 +58,7 @@ async function writePage(pool: pg.Pool, from: number): Promise<void> {
   const batch: Batch = {
     name: 'tickets',
     merge: stream.merge,
+    personal: stream.personalRules,
     records: records.map(({ id }, place) => ({ place, id })),
     text: () => text,
     record: () => text,

@@ -10,22 +10,6 @@ export async function formsIn(client: Client, values: readonly string[]): Promis
   return rows[0]!.forms;
 }
 
-/** Of the contact values that customers have, or had as far as is known. */
-export async function formsOf(client: Client, account: string, customers: readonly string[]): Promise<string[]> {
-  const { rows } = await client.query<{ value: string }>(
-    `select k.value from helpdesk.contacts k where k.account_id = $1 and k.customer_id = any ($2)
-     union
-     select v.value from sync.changes c,
-       jsonb_array_elements_text(case when jsonb_typeof(c.changes -> 'value') = 'array' then c.changes -> 'value' end) v (value)
-     where c.account_id = $1 and c.table_name = 'contacts' and c.parent_id = any ($2)`,
-    [account, customers],
-  );
-  return formsIn(
-    client,
-    rows.map(({ value }) => value).filter(value => value !== null),
-  );
-}
-
 const escaped = (text: string): string => text.replaceAll(/[\\%_]/g, found => `\\${found}`);
 const isPhone = (form: string): boolean => /^\d+$/.test(form);
 

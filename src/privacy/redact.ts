@@ -1,190 +1,163 @@
 /**
- * What is left of the records of people who were erased: ids, times, states, and nothing that anybody has written. Pure; who
- * was erased, the database has said (erased.ts). A text in which nobody is erased goes through as it is, digit by digit.
+ * What every source needs to find erased people in its records and to redact these. The rules of a stream are pure
+ * functions over JSON text; the database says who was erased (screen.ts). A text without erased people stays as it is,
+ * digit by digit.
  */
+import type { Client } from '../engine/database/pool.ts';
+import type { StreamKey } from '../engine/database/stream-key.ts';
 import { cleanText, elementsOf, fieldsOf, objectOf } from '../engine/json-text.ts';
 
-/** Streams whose records hold people's data. */
-export type Personal = 'helpdesk.customers' | 'helpdesk.tickets' | 'helpdesk.messages';
-
-/** Fields that stay. One that the source adds later does not. */
-export const kept = {
-  customers: ['id'],
-  tickets: [
-    ...['id', 'number', 'customer_id', 'user_id', 'inbox_id', 'label_ids', 'state', 'type', 'spam', 'trash'],
-    ...['snoozed_until', 'created_at', 'updated_at'],
-  ],
-  messages: ['id', 'type', 'direction', 'user_id', 'htmlized', 'created_at'],
-  attachments: ['id', 'type', 'size'],
-} as const;
-/** Fields of other people's records that name somebody: they go where they name an erased one. */
-export const naming = {
-  tickets: ['reply_to', 'reply_cc'],
-  /** Who wrote, in as far as the team did; who was written to. A name, where it is an address. */
-  messages: { from: ['from', 'from_name'], name: ['from_name'], to: ['to'] },
-} as const;
-
-/** By what somebody may be known. */
+/** Ids and values that may belong to an erased person. */
 export interface Clues {
+  /** Ids of people: those of sync.erased. */
   readonly customers: readonly string[];
+  /** Ids of what people wrote: those of sync.erased_tickets. */
   readonly tickets: readonly string[];
   /** Contact values, and fields that hold some. */
   readonly contacts: readonly string[];
 }
 
-/** Which of the clues are of somebody who was erased. */
+/** The clues that belong to erased people. */
 export interface Erased {
   readonly customers: ReadonlySet<string>;
   readonly tickets: ReadonlySet<string>;
   /** Without characters that PostgreSQL cannot store. */
   readonly contacts: ReadonlySet<string>;
-  /** Of the customers those that somebody asked for. */
+  /** The customers that an operator erased by id. */
   readonly asked: ReadonlySet<string>;
-  /** Contact values that are of nobody erased as far as is known, or hold one of such. */
+  /** Contact values of no erased person. */
   readonly further: ReadonlySet<string>;
 }
 
 const none: ReadonlySet<string> = new Set();
 export const nobody: Erased = { customers: none, tickets: none, contacts: none, asked: none, further: none };
+export const noClues: Clues = { customers: [], tickets: [], contacts: [] };
 
-export const personal = (key: string): key is Personal =>
-  key === 'helpdesk.customers' || key === 'helpdesk.tickets' || key === 'helpdesk.messages';
-
-type Json = Readonly<Record<string, unknown>>;
-const objectIn = (value: unknown): Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {};
-const arrayIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-const texts = (...values: unknown[]): string[] =>
-  values.filter(value => typeof value === 'string' && value !== '') as string[];
-
-const contactsOf = (customer: Json): string[] => arrayIn(customer.contacts).flatMap(one => texts(objectIn(one).value));
-
-/** A name is one too where it holds an address: lists that pass mail on write so. */
-const addressesOf = ({ from, to, from_name }: Json): string[] => texts(from, to, ...texts(from_name).filter(isAddress));
-const isAddress = (name: unknown): boolean => typeof name === 'string' && name.includes('@');
-
-/** What a text that goes to the merge of this stream may be known by: an array of records, or a ticket with its messages. */
-export function cluesIn(stream: Personal, text: string): Clues {
-  const parsed: unknown = JSON.parse(text);
-  const records = (Array.isArray(parsed) ? parsed : [parsed]).map(objectIn);
-  if (stream === 'helpdesk.customers')
-    return { customers: records.flatMap(({ id }) => texts(id)), tickets: [], contacts: records.flatMap(contactsOf) };
-  const members =
-    stream === 'helpdesk.messages' ? records.flatMap(({ messages }) => arrayIn(messages).map(objectIn)) : [];
-  return {
-    customers: stream === 'helpdesk.tickets' ? records.flatMap(one => texts(one.customer_id)) : [],
-    tickets: records.flatMap(({ id }) => texts(id)),
-    contacts: [
-      ...(stream === 'helpdesk.tickets' ? records.flatMap(one => texts(one.reply_to, one.reply_cc)) : []),
-      ...members.flatMap(addressesOf),
-    ],
-  };
+/** How a stream finds and redacts erased people. A `text` goes to the merge of the stream. */
+export interface PersonalRules {
+  readonly stream: StreamKey;
+  cluesIn(text: string): Clues;
+  /**
+   * The clues of one record, readable or not. `of` holds the ids that the caller knows it by. Throws SyntaxError or
+   * RangeError if the text is no JSON.
+   */
+  cluesOf(text: string | undefined, of: readonly (string | undefined)[]): Clues;
+  /** The ids, for `cluesOf`, of a reject. */
+  idsOf(recordId: string | undefined, askId: string | undefined): readonly (string | undefined)[];
+  /** Erased people, and what they wrote, under ids that are not known yet. */
+  foundIn(text: string, erased: Erased): Pick<Clues, 'customers' | 'tickets'>;
+  /** Contact values of erased people that are not known yet. */
+  furtherIn(text: string, erased: Erased): Clues;
+  redact(text: string, erased: Erased): string;
+  /** Clears the stored rows of the page's records that belong to erased people: they may have had other contact values. */
+  clearStored?(
+    client: Pick<Client, 'query'>,
+    account: string,
+    of: { readonly page: string; readonly erased: Erased; readonly now: Date },
+  ): Promise<void>;
+  /** Of new ids of `tickets`: notes those without stored rows as erased. Answers the others. */
+  noteNew?(
+    client: Pick<Client, 'query'>,
+    account: string,
+    tickets: readonly string[],
+    nowMs: number,
+  ): Promise<string[]>;
+  /** Set where the source knows people by ids: `erase` starts from such an id. */
+  readonly people?: People;
 }
 
-/** What a record that was set aside, or is shown as an example, may be known by, whatever it looks like; `of`: its id, or its ticket's. */
-export function cluesOf(stream: Personal, text: string | undefined, of: readonly (string | undefined)[]): Clues {
-  const record = objectIn(text === undefined ? undefined : JSON.parse(text));
-  const members = [record, ...arrayIn(record.messages).map(objectIn)];
-  const ids = texts(...of, stream === 'helpdesk.messages' ? undefined : record.id);
-  return {
-    customers: [...(stream === 'helpdesk.customers' ? ids : []), ...texts(record.customer_id)],
-    tickets: stream === 'helpdesk.customers' ? [] : ids,
-    contacts: [...contactsOf(record), ...texts(record.reply_to, record.reply_cc), ...members.flatMap(addressesOf)],
-  };
+/** Who is removed. */
+export interface Who extends Pick<Clues, 'customers' | 'tickets'> {
+  /** By what their contact values are compared (sync.contact_forms). */
+  readonly forms: readonly string[];
+  /** Ids of the rows of sync.changes that hold such a value. */
+  readonly changes: readonly string[];
 }
 
-/** Whether any of the clues is of somebody who was erased. */
+/** The people of a source, and its tables that hold their data. */
+export interface People {
+  readonly source: string;
+  /** As people read it: `the help desk`. */
+  readonly label: string;
+  /** The settings that connect it, as people read them. */
+  readonly requires: string;
+  /** Where an operator finds the ids of people. */
+  readonly whereIds: string;
+  /** Fields of its records and columns of its tables whose values may be addresses. */
+  readonly addressed: readonly string[];
+  isKnown(client: Client, account: string, id: string): Promise<boolean>;
+  /** Contact values that these people have, or had as far as is known. */
+  contactsOf(client: Client, account: string, customers: readonly string[]): Promise<readonly string[]>;
+  /** People who have one of the contact values. */
+  sharing(client: Client, account: string, forms: readonly string[]): Promise<string[]>;
+  /** Reduces the rows of the source, and notes in sync.erased_tickets what belongs to these people. */
+  remove(client: Client, account: string, who: Who, now: Date): Promise<Remains>;
+}
+
+/** What is left to be emptied beside the mirrored tables. */
+export interface Remains {
+  /** Of each kind how many rows were reduced, emptied, or deleted. */
+  readonly rows: Readonly<Record<string, number>>;
+  /** Ids of rows in sync.changes. */
+  readonly changes: readonly string[];
+  /** Fields that stay in sync.changes. */
+  readonly keptInChanges: {
+    /** By the name of the table without its schema. */
+    readonly tables: Readonly<Record<string, readonly string[]>>;
+    /** In any other table. */
+    readonly others: readonly string[];
+  };
+  /** Comparisons in sync.audit. */
+  readonly audits: {
+    readonly records: readonly { readonly stream: StreamKey; readonly ids: readonly string[] }[];
+    /** Ids by which the comparison of another record tells of members that belong to these people. */
+    readonly members: readonly string[];
+    /** Fields that stay. */
+    readonly kept: readonly string[];
+  };
+  readonly rejects: readonly TheirRejects[];
+}
+
+/** Rejects of one stream that may belong to erased people. */
+export interface TheirRejects {
+  readonly rules: PersonalRules;
+  /** Looked at closely if the record or the request has one of these ids. */
+  readonly ids: readonly string[];
+  /** Looked at closely if the payload holds one of these ids as a value. */
+  readonly holding: readonly string[];
+  /** Records of these ids belong to them. */
+  readonly own: readonly string[];
+}
+
+/** Whether any of the clues belongs to an erased person. */
 export const concerns = (clues: Clues, erased: Erased): boolean =>
   clues.customers.some(id => erased.customers.has(id)) ||
   clues.tickets.some(id => erased.tickets.has(id)) ||
   clues.contacts.some(value => carries(erased, value));
 
-const carries = ({ contacts }: Erased, value: unknown): boolean =>
+export const carries = ({ contacts }: Erased, value: unknown): boolean =>
   typeof value === 'string' && contacts.has(cleanText(value).text);
 
-/** Who of them is known by something else than his own id: a customer by a contact value, a ticket by its customer. */
-export function foundIn(stream: Personal, text: string, erased: Erased): Pick<Clues, 'customers' | 'tickets'> {
-  const records = stream === 'helpdesk.messages' ? [] : (JSON.parse(text) as unknown[]).map(objectIn);
-  const isNew = (one: Json) =>
-    stream === 'helpdesk.customers'
-      ? !erased.customers.has(one.id as string) && contactsOf(one).some(value => carries(erased, value))
-      : !erased.tickets.has(one.id as string) && erased.customers.has(one.customer_id as string);
-  const ids = records.filter(isNew).flatMap(({ id }) => texts(id));
-  return { customers: stream === 'helpdesk.customers' ? ids : [], tickets: stream === 'helpdesk.tickets' ? ids : [] };
-}
+export const isAnybody = ({ customers, tickets, contacts }: Erased): boolean =>
+  customers.size + tickets.size + contacts.size > 0;
 
-/** Contact values that customers who were asked for have beside those that are kept out, and who they are. */
-export function contactsOfAsked(text: string, { asked, further }: Erased): Clues {
-  const theirs = (JSON.parse(text) as unknown[])
-    .map(objectIn)
-    .filter(({ id }) => asked.has(id as string))
-    .map(one => ({ id: one.id as string, contacts: contactsOf(one).map(value => cleanText(value).text) }))
-    .map(({ id, contacts }) => ({ id, contacts: contacts.filter(value => further.has(value)) }))
-    .filter(({ contacts }) => contacts.length > 0);
-  return { customers: theirs.map(({ id }) => id), tickets: [], contacts: theirs.flatMap(({ contacts }) => contacts) };
-}
+// --- JSON of any shape -------------------------------------------------------------------------------------------
 
-/** The same text without what must not be stored. */
-export function redact(stream: Personal, text: string, erased: Erased): string {
-  if (erased.customers.size + erased.tickets.size + erased.contacts.size === 0) return text;
-  if (stream === 'helpdesk.messages') {
-    const fields = fieldsOf(text);
-    const isErased = erased.tickets.has(JSON.parse(fields.get('id') ?? 'null'));
-    return objectOf([
-      ['id', fields.get('id') ?? 'null'],
-      ['messages', eachOf(fields.get('messages') ?? '[]', one => (isErased ? bareMessage(one) : message(one, erased)))],
-    ]);
-  }
-  return eachOf(text, one => {
-    const record = objectIn(JSON.parse(one));
-    if (stream === 'helpdesk.customers')
-      return erased.customers.has(record.id as string) ? only(one, kept.customers) : one;
-    if (erased.tickets.has(record.id as string)) return only(one, kept.tickets);
-    return without(
-      one,
-      naming.tickets.filter(field => carries(erased, record[field])),
-    );
-  });
-}
+export type Json = Readonly<Record<string, unknown>>;
+export const objectIn = (value: unknown): Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {};
+export const arrayIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+export const texts = (...values: unknown[]): string[] =>
+  values.filter(value => typeof value === 'string' && value !== '') as string[];
 
-/** Of somebody else's ticket: what an erased person wrote is theirs; what was written to them keeps its text. */
-function message(text: string, erased: Erased): string {
-  const { from, from_name, to, direction } = objectIn(JSON.parse(text));
-  if (carries(erased, from) && direction !== 'out') return bareMessage(text);
-  return without(text, [
-    ...(carries(erased, from) ? naming.messages.from : []),
-    ...(isAddress(from_name) && carries(erased, from_name) ? naming.messages.name : []),
-    ...(carries(erased, to) ? naming.messages.to : []),
-  ]);
-}
+/** Each element of a JSON array changed. */
+export const eachOf = (json: string, change: (one: string) => string): string =>
+  `[${elementsOf(json).map(change).join(',')}]`;
 
-function bareMessage(text: string): string {
-  const attachments = fieldsOf(text).get('attachments');
-  const bare = fieldsOf(only(text, kept.messages));
-  if (attachments?.startsWith('['))
-    bare.set(
-      'attachments',
-      eachOf(attachments, one => typeOnly(only(one, kept.attachments))),
-    );
-  return objectOf(bare);
-}
-
-/** After the type of a file there may be its name: `application/pdf; name="ada.pdf"`. */
-function typeOnly(attachment: string): string {
-  const { type } = objectIn(JSON.parse(attachment));
-  if (typeof type !== 'string' || !type.includes(';')) return attachment;
-  return objectOf(
-    [...fieldsOf(attachment)].map(([field, json]) => [
-      field,
-      field === 'type' ? JSON.stringify(type.split(';')[0]) : json,
-    ]),
-  );
-}
-
-const eachOf = (json: string, change: (one: string) => string): string => `[${elementsOf(json).map(change).join(',')}]`;
-
-const only = (json: string, fields: readonly string[]): string =>
+/** A JSON object with these fields only. */
+export const only = (json: string, fields: readonly string[]): string =>
   objectOf([...fieldsOf(json)].filter(([field]) => fields.includes(field)));
 
-const without = (json: string, fields: readonly string[]): string =>
+/** A JSON object without these fields. */
+export const without = (json: string, fields: readonly string[]): string =>
   fields.length === 0 ? json : objectOf([...fieldsOf(json)].filter(([field]) => !fields.includes(field)));

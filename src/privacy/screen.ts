@@ -5,17 +5,7 @@
 import type pg from 'pg';
 import { cleanText } from '../engine/json-text.ts';
 import type { Ms } from '../engine/reading/reading.ts';
-import {
-  type Clues,
-  cluesIn,
-  cluesOf,
-  concerns,
-  contactsOfAsked,
-  type Erased,
-  foundIn,
-  nobody,
-  type Personal,
-} from './redact.ts';
+import { type Clues, concerns, type Erased, isAnybody, nobody, type PersonalRules } from './redact.ts';
 
 type Queryable = Pick<pg.ClientBase, 'query'>;
 
@@ -37,44 +27,21 @@ export class FoundAgain extends Error {
 export async function screen(
   client: Queryable,
   account: string,
-  stream: Personal,
+  rules: PersonalRules,
   text: () => string,
   nowMs: Ms,
 ): Promise<Erased> {
   if (!(await anyErased(client, account))) return nobody;
   const page = text();
-  const erased = await lookUp(client, account, cluesIn(stream, page));
-  const found = foundIn(stream, page, erased);
-  const further = stream === 'helpdesk.customers' ? contactsOfAsked(page, erased) : nothing;
-  const here = found.tickets.length > 0 ? await noteNew(client, account, found.tickets, nowMs) : [];
+  const erased = await lookUp(client, account, rules.cluesIn(page));
+  if (isAnybody(erased)) await rules.clearStored?.(client, account, { page, erased, now: new Date(nowMs) });
+  const found = rules.foundIn(page, erased);
+  const further = rules.furtherIn(page, erased);
+  const here = found.tickets.length > 0 ? await rules.noteNew!(client, account, found.tickets, nowMs) : [];
   const customers = [...found.customers, ...further.customers];
   if (customers.length + here.length > 0)
     throw new FoundAgain(account, { customers, tickets: here, contacts: further.contacts }, nowMs);
   return { ...erased, tickets: new Set([...erased.tickets, ...found.tickets]) };
-}
-
-const nothing = { customers: [], tickets: [], contacts: [] };
-
-/** Tickets of which nothing is here are only noted, with what is stored: a person who writes often must not stop the others. */
-async function noteNew(client: Queryable, account: string, tickets: readonly string[], nowMs: Ms): Promise<string[]> {
-  const clean = [...new Set(tickets.map(id => cleanText(id).text))].toSorted();
-  const { rows } = await client.query<{ id: string }>({
-    text: `with asked as (
-        select w.id, exists (select from helpdesk.tickets t where t.account_id = $1 and t.id = w.id)
-          or exists (select from helpdesk.messages m where m.account_id = $1 and m.ticket_id = w.id)
-          or exists (select from sync.changes c where c.account_id = $1 and c.table_name = 'tickets' and c.record_id = w.id)
-          or exists (select from sync.changes c where c.account_id = $1 and c.table_name = 'messages' and c.parent_id = w.id)
-          or exists (select from sync.audit a where a.account_id = $1 and a.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and a.record_id = w.id)
-          or exists (select from sync.rejects r where r.account_id = $1 and r.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and r.ask_id = w.id)
-          or exists (select from sync.rejects r where r.account_id = $1 and r.stream_key = 'helpdesk.tickets' and r.record_id = w.id and length(r.record_id) <= 500) as here
-        from unnest($2::text[]) w (id)),
-      noted as (
-        insert into sync.erased_tickets (account_id, ticket_id, erased_at)
-        select $1, a.id, $3 from asked a where not a.here order by a.id on conflict do nothing)
-      select a.id from asked a where a.here`,
-    values: [account, clean, new Date(nowMs)],
-  });
-  return rows.map(({ id }) => id);
 }
 
 /** A text beside the record that it belongs to: ids, of its own or of its ticket. */
@@ -87,13 +54,13 @@ export interface Aside {
 export async function concerning(
   client: Queryable,
   account: string,
-  stream: Personal,
+  rules: PersonalRules,
   all: readonly Aside[],
 ): Promise<ReadonlySet<number>> {
   if (all.length === 0 || !(await anyErased(client, account))) return new Set();
   const clues = all.map(({ text, of }) => {
     try {
-      return cluesOf(stream, text, of);
+      return rules.cluesOf(text, of);
     } catch (error) {
       if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
       throw error;

@@ -20,6 +20,7 @@ import type { Request, SourceName } from '../engine/http/request.ts';
 import type { Reads } from '../engine/load/run-stream.ts';
 import type { Ask, Ms, Reader } from '../engine/reading/reading.ts';
 import type { UsageError } from '../errors.ts';
+import type { PersonalRules } from '../privacy/redact.ts';
 
 /**
  * `Part`: what the source adds to the configuration of an account. `Whole`: a configuration that holds it.
@@ -107,7 +108,7 @@ export interface Audit {
 
 /** Which values of a stream tell who somebody is. */
 export interface PersonalData {
-  /** Columns that readers without the right to personal data see masked. Erasure clears them. */
+  /** Columns that readers without the right to personal data see masked. Erasure clears them: none of them is `not null`. */
   readonly columns: readonly string[];
   /** Fields of a record that hold an address or a phone number: by these an erased person is recognised. */
   readonly contacts: readonly string[];
@@ -145,6 +146,8 @@ interface Described {
   readonly merge: Merge;
   /** Its personal data; undefined: it has none. */
   readonly personal?: PersonalData;
+  /** How erased people are found and redacted in it, where `personal` does not tell. */
+  readonly personalRules?: PersonalRules;
   /** Fields that the specification names; any other is drift: kept in `_payload`, and counted. */
   readonly fields: ReadonlySet<string>;
   /** Values that the specification names, by field; any other is drift: kept as it is, and counted. */

@@ -1,16 +1,14 @@
 /** What is left of records of erased people; everything else goes through as it came, digit by digit. */
 import { describe, expect, test } from 'vitest';
+import { concerns, type Erased, nobody } from '../../src/privacy/redact.ts';
 import {
   cluesIn,
   cluesOf,
-  concerns,
   contactsOfAsked,
-  type Erased,
   foundIn,
-  nobody,
   type Personal,
   redact,
-} from '../../src/privacy/redact.ts';
+} from '../../src/sources/helpdesk/personal/redact.ts';
 
 const erased = (more: Partial<Record<keyof Erased, string[]>>): Erased => ({
   customers: new Set(more.customers),

@@ -8,7 +8,7 @@
 import type pg from 'pg';
 import { FencedOff } from '../../errors.ts';
 import { eraseFound } from '../../privacy/re-erase.ts';
-import { type Erased, nobody, personal, redact } from '../../privacy/redact.ts';
+import { type Erased, nobody, type PersonalRules } from '../../privacy/redact.ts';
 import { FoundAgain, screen } from '../../privacy/screen.ts';
 import { addHole, cover, makeRedundant, placeWalk } from '../coverage/coverage.ts';
 import { noteCrowd, noteHeld } from '../coverage/ties.ts';
@@ -27,6 +27,8 @@ export interface Batch {
   /** Names the prepared statements. */
   readonly name: string;
   readonly merge: Merge;
+  /** How erased people are found and redacted in it; undefined: it holds no personal data. */
+  readonly personal: PersonalRules | undefined;
   /** Places and ids of the readable records. */
   readonly records: readonly { readonly place: number; readonly id: string }[];
   /** JSON text that holds exactly the records at these places; but for `as it came`, nothing else that could break. */
@@ -102,7 +104,7 @@ export async function writeBatch(
   const places = batch.records.map(record => record.place);
   // Mostly nobody was erased: then the merge has found so itself, and nothing was asked before it.
   const isForced = batch.merge.upsert === batch.merge.forced;
-  if (care === 'as it came' && !isForced && personalIn(batch) !== undefined) {
+  if (care === 'as it came' && !isForced && batch.personal !== undefined) {
     const unscreened = {
       ...batch,
       name: `${batch.name}, unscreened`,
@@ -226,17 +228,12 @@ async function removeVanished(
   return rows[0]!.deleted;
 }
 
-const personalIn = (batch: Batch) => {
-  const { name } = batch.merge.declared.root;
-  return personal(name) ? name : undefined;
-};
-
 /** Who of the batch was erased: to be asked in the transaction that takes its text. */
 export async function erasedIn(client: Client, account: string, batch: Batch, nowMs: Ms): Promise<Erased> {
-  const stream = personalIn(batch);
-  if (stream === undefined || batch.records.length === 0) return nobody;
-  const places = batch.records.map(({ place }) => place);
-  return screen(client, account, stream, () => batch.text(places, 'as it came'), nowMs);
+  const { personal, records } = batch;
+  if (personal === undefined || records.length === 0) return nobody;
+  const places = records.map(({ place }) => place);
+  return screen(client, account, personal, () => batch.text(places, 'as it came'), nowMs);
 }
 
 /**
@@ -249,9 +246,8 @@ export function textOf(
   care: Care,
   erased: Erased,
 ): { text: string; parameters: readonly unknown[]; cleaned: number } {
-  const stream = personalIn(batch);
   const [came, parameters] = [batch.text(places, care), batch.parameters(places)];
-  const text = stream ? redact(stream, came, erased) : came;
+  const text = batch.personal?.redact(came, erased) ?? came;
   if (care === 'as it came') return { text, parameters, cleaned: 0 };
   const deep = (value: unknown): unknown =>
     typeof value === 'string' ? cleanText(value).text : Array.isArray(value) ? value.map(deep) : value;
@@ -266,13 +262,21 @@ export function add<T extends object>(total: T, more: T): void {
   }
 }
 
+/** Notes of records that are not stored, or differ. They hold texts of records: erased people are looked for in these. */
+type Notes =
+  | {
+      readonly rejects: readonly Reject[];
+      readonly drift: readonly Drift[];
+      /** The rules of the stream that the notes tell of. */
+      readonly personal: PersonalRules | undefined;
+    }
+  | { readonly rejects: readonly []; readonly drift: readonly []; readonly personal?: undefined };
+
 /** What is written down with the rows, in the same transaction. */
-export interface Bookkeeping {
+export type Bookkeeping = Notes & {
   readonly counts: Counts;
-  readonly rejects: readonly Reject[];
   /** Ids that were stored: an open reject of theirs is cleared. */
   readonly stored: readonly string[];
-  readonly drift: readonly Drift[];
   readonly list?: string;
   readonly proof?: Proof;
   /** Where a backfill's hole ends. */
@@ -281,7 +285,7 @@ export interface Bookkeeping {
   readonly redundant?: readonly string[];
   /** How many records the source counts for this run. */
   readonly expected?: number | undefined;
-}
+};
 
 /** Fails unless the claim is still ours: a worker that was taken for dead cannot move any position. */
 export async function keepBooks(client: Client, claim: Claim, at: Moment, books: Bookkeeping): Promise<void> {
@@ -293,8 +297,9 @@ export async function keepBooks(client: Client, claim: Claim, at: Moment, books:
   if (proof.walk !== undefined) await placeWalk(client, claim, list, proof.walk, books.until);
   if (proof.hole) await addHole(client, claim, list, proof.hole, now);
   for (const name of books.redundant ?? []) await makeRedundant(client, claim, name);
-  await settleRejects(client, claim, books, at);
-  if (books.drift.length > 0) await writeDrift(client, claim, books.drift, now);
+  const { stored, rejects, drift, personal } = books;
+  await settleRejects(client, claim, { stored, rejects, personal }, at);
+  if (drift.length > 0) await writeDrift(client, claim, { drift, personal }, now);
 }
 
 async function count(client: Client, claim: Claim, { counts, expected }: Bookkeeping): Promise<void> {

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
-import { personal } from '../../privacy/redact.ts';
+import type { PersonalRules } from '../../privacy/redact.ts';
 import { concerning } from '../../privacy/screen.ts';
 import type { Client } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
@@ -67,26 +67,36 @@ export const ofErased = 'it is of somebody who was erased: what came is not kept
 export async function settleRejects(
   client: Client,
   claim: Key,
-  { stored, rejects }: { readonly stored: readonly string[]; readonly rejects: readonly Reject[] },
+  {
+    stored,
+    rejects,
+    personal,
+  }: {
+    readonly stored: readonly string[];
+    readonly rejects: readonly Reject[];
+    /** The rules of the stream. */
+    readonly personal: PersonalRules | undefined;
+  },
   at: Moment,
 ): Promise<void> {
-  const fit = await withoutErased(client, claim, rejects);
+  const fit = await withoutErased(client, claim.account, rejects, personal);
   if (stored.length > 0) await clearRejects(client, claim, stored, fit, new Date(at.nowMs));
   if (fit.length > 0) await writeRejects(client, claim, fit, at);
 }
 
-async function withoutErased(client: Client, { account, stream }: Key, rejects: readonly Reject[]): Promise<Reject[]> {
-  if (!personal(stream)) return [...rejects];
-  const all = rejects.map(({ payload, recordId, askId }) => ({ text: payload, of: ofRecord(stream, recordId, askId) }));
-  const hidden = await concerning(client, account, stream, all);
+async function withoutErased(
+  client: Client,
+  account: string,
+  rejects: readonly Reject[],
+  personal: PersonalRules | undefined,
+): Promise<readonly Reject[]> {
+  if (personal === undefined) return rejects;
+  const all = rejects.map(({ payload, recordId, askId }) => ({ text: payload, of: personal.idsOf(recordId, askId) }));
+  const hidden = await concerning(client, account, personal, all);
   return rejects.map((reject, i) =>
     hidden.has(i) && reject.payload !== undefined ? { ...reject, reason: ofErased, payload: undefined } : reject,
   );
 }
-
-/** Of a message the ticket tells. */
-const ofRecord = (stream: StreamKey, recordId: string | undefined, askId: string | undefined) =>
-  stream === 'helpdesk.messages' ? [askId] : [recordId, askId];
 
 async function writeRejects(
   client: Client,
@@ -177,11 +187,25 @@ export async function openSince(db: pg.Pool, claim: Key, since: Date): Promise<n
 
 const longestSample = 2000;
 
-export async function writeDrift(client: Client, claim: Key, found: readonly Drift[], now: Date): Promise<void> {
-  const { account, stream } = claim;
+async function hiddenOf(
+  client: Client,
+  account: string,
+  { drift: found, personal }: Shown,
+): Promise<ReadonlySet<number>> {
+  if (personal === undefined) return new Set();
   const all = found.map(({ sample, of }) => ({ text: sample, of: [of] }));
-  const hidden = personal(stream) ? await concerning(client, account, stream, all) : new Set<number>();
-  const drift = found.map(({ sample, ...one }, i) =>
+  return concerning(client, account, personal, all);
+}
+
+/** `personal`: the rules of the stream. */
+interface Shown {
+  readonly drift: readonly Drift[];
+  readonly personal: PersonalRules | undefined;
+}
+
+export async function writeDrift(client: Client, claim: Key, shown: Shown, now: Date): Promise<void> {
+  const hidden = await hiddenOf(client, claim.account, shown);
+  const drift = shown.drift.map(({ sample, ...one }, i) =>
     hidden.has(i) || sample === undefined ? one : { ...one, sample },
   );
   await client.query(

@@ -255,7 +255,7 @@ async function askForBuried(stage: Stage): Promise<number> {
 async function write(
   { ctx, claim }: Stage,
   work: (client: Client) => Promise<unknown>,
-  books: Partial<Bookkeeping> = {},
+  books: Partial<Pick<Bookkeeping, 'stored' | 'expected'>> = {},
 ): Promise<void> {
   const credits = takeCredits(ctx);
   const at = { nowMs: ctx.clock.now(), asOfMs: 0 };

@@ -1,5 +1,6 @@
 /** From a reply to what goes to the warehouse: pure. */
 import { isDeepStrictEqual } from 'node:util';
+import { type Declaring, rulesOf } from '../../privacy/declared.ts';
 import type { Derived, DetailStream, ListStream, Name, Row, Stream } from '../../sources/source.ts';
 import type { Batch, Care } from '../commit/commit.ts';
 import { type Merge, shortName } from '../commit/merge.ts';
@@ -30,6 +31,7 @@ export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: 
   return {
     name: stream.name,
     merge: stream.merge,
+    personal: rulesOf(stream),
     records: readable(reply.records, reply.unreadable),
     text: places => (places.length === reply.arrived ? reply.text : arrayOf(places.map(place => all()[place]!))),
     record: place => all()[place]!,
@@ -72,12 +74,13 @@ function isEqual(one: unknown, other: unknown): boolean {
 
 /** One record that was asked for by id: a page of one. */
 export function singleBatch<T extends { id: string }>(
-  stream: Pick<ListStream<T>, 'name' | 'merge'> & Partial<Pick<ListStream<T>, 'parameters'>>,
+  stream: Declaring & Pick<ListStream<T>, 'name'> & Partial<Pick<ListStream<T>, 'parameters'>>,
   reply: Pick<Reply<T>, 'records' | 'text' | 'date'>,
 ): Batch {
   return {
     name: stream.name,
     merge: stream.merge,
+    personal: rulesOf(stream),
     records: reply.records.map((record, place) => ({ place, id: record.id })),
     text: () => `[${reply.text}]`,
     record: () => reply.text,
@@ -87,7 +90,7 @@ export function singleBatch<T extends { id: string }>(
 
 /** The records that several replies show in `items`, in one row; what cannot be read has its place among them. */
 export function itemsBatch<T extends { id: string }>(
-  stream: Pick<ListStream<T>, 'name' | 'merge'>,
+  stream: Declaring & Pick<ListStream<T>, 'name'>,
   replies: readonly Reply<T>[],
 ): { batch: Batch; unreadable: readonly Unreadable[] } {
   const all = once(() => replies.flatMap(reply => elementsOf(fieldsOf(reply.text).get('items') ?? '[]')));
@@ -103,6 +106,7 @@ export function itemsBatch<T extends { id: string }>(
   const batch: Batch = {
     name: stream.name,
     merge: stream.merge,
+    personal: rulesOf(stream),
     records,
     text: places => arrayOf(places.map(place => all()[place]!)),
     record: place => all()[place]!,
@@ -157,6 +161,7 @@ export async function detailBatch<P extends { id: string }, T extends { id: stri
   const batch: Batch = {
     name: stream.name,
     merge: stream.merge,
+    personal: rulesOf(stream),
     records: [...members].map(([place, { member }]) => ({ place, id: member.id })),
     text: (places, care) =>
       care === 'as it came' && places.length === raw.length

@@ -16,6 +16,8 @@ export async function noteFailure(
   await transaction(ctx.pg, client =>
     keepBooks(client, claim, at, {
       counts: { ...noCounts(), credits },
+      // Nothing came that could tell of a person.
+      personal: undefined,
       rejects: 'askId' in what ? [{ recordId: what.askId, ...what }] : [],
       stored: 'stored' in what ? what.stored : [],
       drift: [],

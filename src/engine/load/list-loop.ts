@@ -302,6 +302,7 @@ export async function commitRecords<T extends Row>(
         rejected: refused.length,
         credits,
       },
+      personal: batch.personal,
       rejects: refused,
       stored: mayClear.rejects ? ids : [],
       drift: [

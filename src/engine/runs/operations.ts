@@ -5,7 +5,8 @@
 
 import type pg from 'pg';
 import { exitCodes, UsageError } from '../../errors.ts';
-import { erase, type Removed } from '../../privacy/erase.ts';
+import type { Declaring } from '../../privacy/declared.ts';
+import { allStreams, erase, hasPeople, isKnown, peopleIn, type Removed } from '../../privacy/erase.ts';
 import { count } from '../../words.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { nameOfKey, type StreamKey, sourceAndStream } from '../database/stream-key.ts';
@@ -129,12 +130,18 @@ const mostSharing = 5;
 /** What is here of a person, and keeps it out. Refused where nothing is, or where it would reach many others. */
 export async function eraseCustomer(
   db: pg.Pool,
-  { account, customer, who, withShared = false }: Deed & { customer: string; withShared?: boolean },
+  {
+    account,
+    customer,
+    who,
+    withShared = false,
+    streams,
+  }: Deed & { customer: string; withShared?: boolean; streams?: readonly Declaring[] },
   now: Date,
 ): Promise<Removed> {
   const noted = { account, who, action: 'erase', subject: `customer ${customer}` } as const;
   const work = async (client: Client) => {
-    const removed = await eraseKnown(client, account, customer, now);
+    const removed = await eraseKnown(client, account, customer, now, streams);
     const others = removed.customers.length - 1;
     if (others > mostSharing && !withShared)
       throw new UsageError(
@@ -147,12 +154,18 @@ export async function eraseCustomer(
 }
 
 /** The same, undone again: what it would remove. */
-export async function wouldErase(db: pg.Pool, account: string, customer: string, now: Date): Promise<Removed> {
+export async function wouldErase(
+  db: pg.Pool,
+  account: string,
+  customer: string,
+  now: Date,
+  streams?: readonly Declaring[],
+): Promise<Removed> {
   let removed: Removed | undefined;
   class Undone extends Error {}
   try {
     await transaction(db, async client => {
-      removed = await eraseKnown(client, account, customer, now);
+      removed = await eraseKnown(client, account, customer, now, streams);
       throw new Undone();
     });
   } catch (error) {
@@ -161,26 +174,34 @@ export async function wouldErase(db: pg.Pool, account: string, customer: string,
   return removed!;
 }
 
-async function eraseKnown(client: Client, account: string, customer: string, now: Date): Promise<Removed> {
-  const { rows } = await client.query<{ known: boolean }>(
-    `select exists (select from helpdesk.customers where account_id = $1 and id = $2)
-       or exists (select from helpdesk.tickets where account_id = $1 and customer_id = $2)
-       or exists (select from sync.erased where account_id = $1 and customer_id = $2) as known`,
-    [account, customer],
-  );
-  if (!rows[0]!.known)
+async function eraseKnown(
+  client: Client,
+  account: string,
+  customer: string,
+  now: Date,
+  streams?: readonly Declaring[],
+): Promise<Removed> {
+  const all = streams ?? (await allStreams());
+  const people = peopleIn(all);
+  if (!(await isKnown(client, account, people, customer))) {
+    if (!(await hasPeople(client, account, people)))
+      throw new UsageError(
+        `account '${account}' mirrors nothing of ${people.label}, and an erasure names a person by an id there`,
+        `Set ${people.requires}, run ${command(account, 'sync')}, and erase then: the rows of all sources with an address of that person are cleared too.`,
+      );
     throw new UsageError(
       `nothing is here of a customer ${customer}`,
-      `Ids are those of the help desk: see helpdesk.customers, or helpdesk.contacts for an address. What is not here yet, ${command(account, 'sync customers')} brings.`,
+      `${people.whereIds} What is not here yet, ${command(account, 'sync customers')} brings.`,
     );
-  return erase(client, account, { customers: [customer], tickets: [] }, now);
+  }
+  return erase(client, account, { customers: [customer], tickets: [] }, now, all);
 }
 
 /** What was removed, in one line. */
 export const toldOf = ({ customers, rows }: Removed): string => {
   const others = customers.length > 1 ? ` with ${customers.slice(1).join(', ')}, of the same contact values` : '';
   return `done${others}: ${Object.entries(rows)
-    .map(([what, n]) => count(n, what.replace(/s$/, ''), what))
+    .map(([what, n]) => (what.includes('.') ? `${what}: ${count(n, 'row')}` : count(n, what.replace(/s$/, ''), what)))
     .join(', ')}`;
 };
 

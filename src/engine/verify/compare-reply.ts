@@ -153,7 +153,7 @@ export async function examine(look: Look, { subject, reply, batch, more, uncount
       });
     await writeFindings(client, claim, findings, { ...at, random });
     await more?.(client);
-    await settleRejects(client, key, { stored, rejects }, at);
+    await settleRejects(client, key, { stored, rejects, personal: batch.personal }, at);
     await keepBooks(client, claim, at, {
       counts: { ...counts, seen: uncounted ? 0 : reply.arrived, rejected: rejects.length, credits },
       rejects: [],

@@ -236,6 +236,7 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
         cleaned: listed.counts.cleaned,
         credits,
       },
+      personal: batch.personal,
       rejects: refused,
       stored: [name],
       drift: driftOf(

@@ -115,6 +115,7 @@ async function commitList({ ctx, claim, stream }: Job, owner: string, replies: r
       }));
       await keepBooks(client, claim, at, {
         counts: { ...counts, seen: reply.arrived, rejected: refused.length, credits },
+        personal: batch.personal,
         rejects: refused,
         stored: [owner, ...batch.records.map(({ id }) => named(id))],
         drift: driftOf(stream, reply.records, unreadable, counts.cleaned > 0),

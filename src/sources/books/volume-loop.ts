@@ -117,6 +117,7 @@ async function commitVolume(
     }
     await keepBooks(client, claim, at, {
       counts: { ...counts, seen: 1, rejected: refused.length, credits },
+      personal: batch.personal,
       rejects: refused,
       stored: [volume.id],
       drift: driftOf(stream, reply.records, reply.unreadable, counts.cleaned > 0),

@@ -8,11 +8,13 @@ import { buildMerge, derived, elements, page, text } from '../../engine/commit/m
 import { walkList } from '../../engine/reading/page-walk.ts';
 import { identify, type ListStream } from '../source.ts';
 import { getCustomer, listCustomers, paging } from './endpoints.ts';
+import { personalRules } from './personal/rules.ts';
 import { type Customer, customer, known } from './records.ts';
 
 export const customers: ListStream<Customer> = {
   kind: 'list',
   ...identify('helpdesk', 'customers'),
+  personalRules: personalRules.customers,
   schedule: ['fresh', 'nightly'],
   lists: [{ name: 'default' }],
   read: walkList,

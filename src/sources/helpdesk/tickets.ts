@@ -8,6 +8,7 @@ import { readMovingList } from '../../engine/reading/moving-list.ts';
 import type { Ask } from '../../engine/reading/reading.ts';
 import { identify, type ListStream } from '../source.ts';
 import { getTicket, listTickets, paging, type TicketsQuery } from './endpoints.ts';
+import { personalRules } from './personal/rules.ts';
 import { known, type Ticket, ticket, ticketInDetail, timeOf } from './records.ts';
 
 /** What is open or held: a list that only a sweep reads. */
@@ -16,6 +17,7 @@ const open = 'open';
 export const tickets: ListStream<Ticket> = {
   kind: 'list',
   ...identify('helpdesk', 'tickets'),
+  personalRules: personalRules.tickets,
   schedule: ['fresh', 'nightly'],
   lists: [
     { name: 'default' },

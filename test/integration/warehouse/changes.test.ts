@@ -184,6 +184,7 @@ test('of two who write the same ticket at once the second one tells what the fir
     const batch: Batch = {
       name: 'tickets',
       merge: tickets.merge,
+      personal: tickets.personalRules,
       records: [{ place: 0, id: 't1' }],
       text: () => text,
       record: () => text,

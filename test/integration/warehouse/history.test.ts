@@ -26,6 +26,7 @@ async function show(
   const batch: Batch = {
     name: forced ? 'tickets by force' : 'tickets',
     merge: forced ? { ...merge, upsert: merge.forced } : merge,
+    personal: tickets.personalRules,
     records: records.map((record, place) => ({ place, id: (record as { id: string }).id })),
     text: () => text,
     record: () => text,

@@ -99,6 +99,7 @@ async function take(s: Scripted, now: number, one: Step): Promise<void> {
     const batch: Batch = {
       name: one.forced ? 'tickets by force' : 'tickets',
       merge: one.forced ? { ...merge, upsert: merge.forced } : merge,
+      personal: tickets.personalRules,
       records: records.map(({ id }, place) => ({ place, id })),
       text: () => text,
       record: () => text,

@@ -73,6 +73,7 @@ function batch(stream: typeof tickets | typeof customers | typeof users, ids: re
   return {
     name: stream.name,
     merge: stream.merge as Batch['merge'],
+    personal: stream.personalRules,
     records: ids.map((id, place) => ({ place, id })),
     text: () => text,
     record: () => text,
@@ -215,6 +216,7 @@ test('messages, attachments and names: a ticket into 10,000 messages reads what 
       const one: Batch = {
         name: messages.name,
         merge: messages.merge,
+        personal: messages.personalRules,
         records: all.map((i, place) => ({ place, id: `m${t}-${i}` })),
         text: () => text,
         record: () => text,

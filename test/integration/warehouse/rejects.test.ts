@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { dueRejects, openSince, settleRejects } from '../../../src/engine/commit/rejects.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
+import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { at, counted, counts, iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
 const stored = async (s: Scripted, table: string) =>
@@ -377,7 +378,14 @@ test('a reject is asked for at once, then after 1, 4, 16 … minutes, at most a 
   const key = { account: 'default', stream: 'helpdesk.tickets' } as const;
   const reject = { recordId: 'r1', askId: 'r1', reason: 'why', payload: '{}' };
   const settle = (n: number, stored: string[], rejects = [reject]) =>
-    transaction(s.pool, c => settleRejects(c, key, { stored, rejects }, { nowMs: second(n), asOfMs: second(n) }));
+    transaction(s.pool, c =>
+      settleRejects(
+        c,
+        key,
+        { stored, rejects, personal: tickets.personalRules },
+        { nowMs: second(n), asOfMs: second(n) },
+      ),
+    );
   const write = (n: number) => settle(n, []);
   const minutes: unknown[] = [];
   for (let i = 0; i < 60; i++) {

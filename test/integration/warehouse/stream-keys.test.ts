@@ -60,7 +60,11 @@ test('rejects: a record of one source clears none of the other', async () => {
       settleRejects(
         client,
         { account: 'default', stream },
-        { stored, rejects: rejected.map(id => ({ recordId: id, askId: id, reason: 'why', payload: '{}' })) },
+        {
+          stored,
+          rejects: rejected.map(id => ({ recordId: id, askId: id, reason: 'why', payload: '{}' })),
+          personal: undefined,
+        },
         { nowMs: second(1), asOfMs: second(1) },
       ),
     );

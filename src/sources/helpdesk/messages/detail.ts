@@ -54,6 +54,7 @@ export async function commitDetail(
         { nowMs: ctx.clock.now(), asOfMs: reply.asOf },
         {
           counts: { ...noCounts(), rejected: 1, credits },
+          personal: stream.personalRules,
           rejects: [refused],
           stored: [],
           drift: [],
@@ -85,6 +86,7 @@ async function commitWhole(
     ];
     await keepBooks(client, claim, at, {
       counts: { ...counts, seen, rejected: refused.length, credits },
+      personal: stream.personalRules,
       rejects: refused,
       // A reply that replaced nothing settles nothing.
       stored: current && mayClear ? [ticket.id] : [],

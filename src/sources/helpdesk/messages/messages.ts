@@ -6,6 +6,7 @@
 import { apart, bigint, boolean, buildMerge, derived, elements, text, time } from '../../../engine/commit/merge.ts';
 import { type Derived, type DetailStream, identify } from '../../source.ts';
 import { getTicketInDetail } from '../endpoints.ts';
+import { personalRules } from '../personal/rules.ts';
 import { known, type Message, message, name, type TicketInDetail, timeOf } from '../records.ts';
 import { tickets } from '../tickets.ts';
 import { plainTextOf } from './plain-text.ts';
@@ -16,6 +17,7 @@ const ticket = '(select $1::jsonb as ticket offset 0) s';
 export const messages: DetailStream<TicketInDetail, Message> = {
   kind: 'detail',
   ...identify('helpdesk', 'messages'),
+  personalRules: personalRules.messages,
   schedule: [],
   of: tickets,
   request: getTicketInDetail,

@@ -238,7 +238,7 @@ async function examineMessages(
     }
     await more?.(client);
     const stored = all.length > 0 && judged && repair ? [record.id] : [];
-    await settleRejects(client, ofMessages, { stored, rejects }, at);
+    await settleRejects(client, ofMessages, { stored, rejects, personal: batch.personal }, at);
     await keepBooks(client, claim, at, {
       counts: { ...counts, seen: 1, rejected: rejects.length, credits },
       rejects: [],

@@ -1,0 +1,117 @@
+/**
+ * The personal data of a stream, as it is declared: which columns tell who somebody is, and which fields hold a contact
+ * value. From this follow the rules of a stream without rules of its own: a record that shows a contact value of an
+ * erased person keeps the fields of its other columns (id, times, states), and no other field.
+ */
+import { type Column, keyOf, shortName } from '../engine/commit/merge.ts';
+import type { Stream } from '../sources/source.ts';
+import { clearRows } from './clear-rows.ts';
+import { carries, eachOf, isAnybody, type Json, noClues, objectIn, only, type PersonalRules } from './redact.ts';
+
+/** As much of a stream as tells of its personal data. */
+export type Declaring = Pick<Stream, 'key' | 'merge'> & Partial<Pick<Stream, 'kind' | 'personal' | 'personalRules'>>;
+
+/** What erasure does to the tables of a stream without rules of its own. */
+export interface Declaration {
+  readonly stream: Stream['key'];
+  /** With its schema: `crm.contacts`. */
+  readonly table: string;
+  /** Columns that become null. */
+  readonly cleared: readonly string[];
+  /** Fields that stay in a record. */
+  readonly kept: readonly string[];
+  /** Columns that stay. */
+  readonly columns: readonly string[];
+  /** Fields of a record, and columns, that hold a contact value. */
+  readonly contacts: { readonly fields: readonly string[]; readonly columns: readonly string[] };
+  /** Tables whose rows belong to a record of the stream, by their column with its id. */
+  readonly sets: readonly { readonly table: string; readonly parent: string }[];
+}
+
+/** The rules of a stream; undefined if it has no personal data that erasure removes. */
+export function rulesOf(stream: Declaring): PersonalRules | undefined {
+  if (stream.personalRules !== undefined || stream.personal === undefined) return stream.personalRules;
+  return rulesFrom(declarationOf(stream));
+}
+
+/** Undefined unless the stream declares its personal data and has no rules of its own. Throws Error if erasure cannot follow it. */
+export function declarationIn(stream: Declaring): Declaration | undefined {
+  return stream.personalRules !== undefined || stream.personal === undefined ? undefined : declarationOf(stream);
+}
+
+const fieldOf = ({ name, field, within }: Column) => field ?? within ?? name;
+/** Whether the SQL of a column takes this field out of the record. */
+const reads = ({ sql }: Column, field: string) =>
+  [`'${field}'`, `{${field}}`, `{${field},`].some(one => sql.includes(one));
+
+function declarationOf({ key, kind = 'list', merge, personal }: Declaring): Declaration {
+  const { columns: named, contacts } = personal!;
+  const { root, others } = merge.declared;
+  const refuse = (why: string) => new Error(`stream ${key} ${why}: declare personalRules of its own`);
+  if (kind !== 'list') throw refuse('has personal data and is no list');
+  const declared = root.columns.filter(({ name }) => named.includes(name));
+  const removed = [...new Set([...contacts, ...declared.map(fieldOf)])];
+  const isCleared = (column: Column) => named.includes(column.name) || removed.some(field => reads(column, field));
+  const cleared = root.columns.filter(isCleared);
+  const fixed = [...keyOf(root), root.version, root.parent];
+  const bound = cleared.find(({ name }) => fixed.includes(name));
+  if (bound !== undefined) throw refuse(`has personal data in ${bound.name}, which names its rows`);
+  const given = cleared.find(({ sql }) => /\$\d/.test(sql));
+  if (given !== undefined) throw refuse(`has personal data in ${given.name}, which is not a field of its records`);
+  const loose = others.find(({ parent }) => parent === undefined);
+  if (loose !== undefined) throw refuse(`has personal data, and a table ${loose.name} without a parent`);
+  const left = root.columns.filter(column => !isCleared(column));
+  return {
+    stream: key,
+    table: root.name,
+    cleared: cleared.map(({ name }) => name),
+    kept: [...new Set(['id', ...left.map(fieldOf)])],
+    columns: left.map(({ name }) => name),
+    contacts: {
+      fields: contacts,
+      columns: cleared.filter(column => contacts.some(field => reads(column, field))).map(({ name }) => name),
+    },
+    sets: others.map(({ name, parent }) => ({ table: name, parent: parent! })),
+  };
+}
+
+export function rulesFrom(declared: Declaration): PersonalRules {
+  const contactsOf = (record: Json) => declared.contacts.fields.flatMap(field => valuesIn(record[field]));
+  const isOfErased = (record: Json, erased: Parameters<PersonalRules['redact']>[1]) =>
+    contactsOf(record).some(value => carries(erased, value));
+  const recordsIn = (text: string) => (JSON.parse(text) as unknown[]).map(objectIn);
+  const rules: PersonalRules = {
+    stream: declared.stream,
+    cluesIn: text => ({ ...noClues, contacts: recordsIn(text).flatMap(contactsOf) }),
+    cluesOf: text => ({ ...noClues, contacts: text === undefined ? [] : contactsOf(objectIn(JSON.parse(text))) }),
+    idsOf: () => [],
+    foundIn: () => noClues,
+    furtherIn: () => noClues,
+    redact: (text, erased) =>
+      isAnybody(erased)
+        ? eachOf(text, one => (isOfErased(objectIn(JSON.parse(one)), erased) ? only(one, declared.kept) : one))
+        : text,
+    async clearStored(client, account, { page, erased, now }) {
+      const theirs = recordsIn(page).filter(record => isOfErased(record, erased));
+      const ids = theirs.flatMap(({ id }) => (typeof id === 'string' ? [id] : []));
+      if (ids.length > 0) await clearRows(client, account, { declared, rules }, { ids }, now);
+    },
+  };
+  return rules;
+}
+
+/** Texts and numbers of a field, at any depth. */
+function valuesIn(field: unknown): string[] {
+  const found: string[] = [];
+  const left = [field];
+  while (left.length > 0) {
+    const value = left.pop();
+    if (typeof value === 'string' && value !== '') found.push(value);
+    else if (typeof value === 'number') found.push(String(value));
+    else if (typeof value === 'object' && value !== null) left.push(...Object.values(value));
+  }
+  return found;
+}
+
+/** The name of its table in sync.changes. */
+export const tableInChanges = ({ table }: Declaration): string => shortName({ name: table });

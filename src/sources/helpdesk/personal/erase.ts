@@ -1,0 +1,279 @@
+/** Removes what the help desk tables hold of customers. Rows stay as redact.ts leaves them, so that a sync changes nothing of them. */
+
+import type { Client } from '../../../engine/database/pool.ts';
+import { cleanText } from '../../../engine/json-text.ts';
+import { carries, carriesAddress, patternsOf } from '../../../privacy/contact-normalisation.ts';
+import { besides } from '../../../privacy/personal-data-scan.ts';
+import type { People, Who } from '../../../privacy/redact.ts';
+import { kept, naming } from './redact.ts';
+
+/** Columns to clear, beside the fields of `_payload`. */
+const cleared = {
+  customers: ['first_name', 'last_name', 'summary'],
+  tickets: ['subject', 'summary', 'reply_to', 'reply_cc'],
+  messages: ['from_name', 'from_address', 'to_address', 'body', 'more_body', 'body_text'],
+  attachments: ['name'],
+} as const;
+type Reduced = keyof typeof cleared;
+
+type Queryable = Pick<Client, 'query'>;
+
+export const customersHere: Pick<People, 'isKnown' | 'contactsOf' | 'sharing'> = {
+  async isKnown(client, account, id) {
+    const { rows } = await client.query<{ known: boolean }>(
+      `select exists (select from helpdesk.customers where account_id = $1 and id = $2)
+         or exists (select from helpdesk.tickets where account_id = $1 and customer_id = $2) as known`,
+      [account, id],
+    );
+    return rows[0]!.known;
+  },
+  async contactsOf(client, account, customers) {
+    const { rows } = await client.query<{ value: string | null }>(
+      `select k.value from helpdesk.contacts k where k.account_id = $1 and k.customer_id = any ($2)
+       union
+       select v.value from sync.changes c,
+         jsonb_array_elements_text(case when jsonb_typeof(c.changes -> 'value') = 'array' then c.changes -> 'value' end) v (value)
+       where c.account_id = $1 and c.table_name = 'contacts' and c.parent_id = any ($2)`,
+      [account, customers],
+    );
+    return rows.flatMap(({ value }) => value ?? []);
+  },
+  async sharing(client, account, forms) {
+    const { rows } = await client.query<{ id: string }>(
+      `select distinct customer_id as id from helpdesk.contacts where account_id = $1 and ${carries('value', forms)} order by 1`,
+      [account, forms, patternsOf(forms)],
+    );
+    return rows.map(({ id }) => id);
+  },
+};
+
+/** Tickets that the help desk has given to another customer since. */
+async function givenAway(client: Client, account: string, customers: readonly string[]): Promise<string[]> {
+  const { rows } = await client.query<{ id: string }>(
+    `select distinct c.record_id as id from sync.changes c
+     where c.account_id = $1 and c.table_name = 'tickets' and c.changes ? 'customer_id' and c.changes -> 'customer_id' ?| $2::text[]`,
+    [account, customers],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** What was reduced, and whose traces are left. */
+export interface Reduction {
+  readonly rows: Readonly<Record<string, number>>;
+  readonly tickets: readonly string[];
+  /** Messages that they wrote in tickets of others. */
+  readonly messages: readonly string[];
+}
+
+export async function reduceRows(client: Client, account: string, who: Who, now: Date): Promise<Reduction> {
+  const { customers, forms } = who;
+  const given = await givenAway(client, account, customers);
+  const { rows } = await client.query<{ id: string }>(
+    `insert into sync.erased_tickets as e (account_id, ticket_id, erased_at)
+     select $1, t.id, $4::timestamptz from helpdesk.tickets t where t.account_id = $1 and t.customer_id = any ($2)
+     union select $1, w.id, $4::timestamptz from unnest($3::text[]) w (id)
+     on conflict (account_id, ticket_id) do update set erased_at = e.erased_at
+     returning e.ticket_id as id`,
+    [account, customers, [...who.tickets, ...given], now],
+  );
+  const tickets = rows.map(({ id }) => id);
+  const within = (table: Reduced, column: string, ids: readonly string[]) =>
+    reduce(client, table, column, { account, ids, now });
+  const contacts = await client.query(
+    'delete from helpdesk.contacts where account_id = $1 and customer_id = any ($2)',
+    [account, customers],
+  );
+  const counts: Record<string, number> = {
+    customers: await within('customers', 'id', customers),
+    contacts: contacts.rowCount ?? 0,
+    tickets: await within('tickets', 'id', tickets),
+    messages: await within('messages', 'ticket_id', tickets),
+    attachments: await within('attachments', 'ticket_id', tickets),
+  };
+  const named = {
+    messages: await namingThem(client, account, 'messages', forms),
+    tickets: await namingThem(client, account, 'tickets', forms),
+  };
+  // Messages that they wrote in tickets of others go whole.
+  const written = named.messages.filter(one => one.written).map(({ id }) => id);
+  const restOf = (table: keyof typeof named) => named[table].filter(one => !one.written).map(({ id }) => id);
+  counts.attachments! += await within('attachments', 'message_id', written);
+  counts['messages elsewhere'] =
+    (await within('messages', 'id', written)) +
+    (await reduceFields(client, 'messages', { account, forms, now, ids: restOf('messages') }));
+  counts['tickets of others'] = await reduceFields(client, 'tickets', { account, forms, now, ids: restOf('tickets') });
+  const before = await writtenBefore(client, who);
+  return { rows: counts, tickets, messages: [...new Set([...written, ...before])] };
+}
+
+/** Messages that they wrote by an old value, also those without a row. */
+async function writtenBefore(client: Client, { forms, changes }: Who): Promise<string[]> {
+  if (changes.length === 0) return [];
+  const { rows } = await client.query<{ id: string }>(
+    `select distinct c.record_id as id
+     from sync.changes c,
+       jsonb_array_elements_text(case when jsonb_typeof(c.changes -> 'from_address') = 'array' then c.changes -> 'from_address' end) v (value)
+     where c.id = any ($1::bigint[]) and c.table_name = 'messages' and ${carries('v.value', forms)}
+       and coalesce(c.changes -> 'direction' ->> 0,
+         (select m.direction from helpdesk.messages m where (m.account_id, m.id) = (c.account_id, c.record_id))) is distinct from 'out'`,
+    [changes, forms, patternsOf(forms)],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Ids of the rows of sync.changes that tell of their records. */
+export async function changesOf(
+  client: Client,
+  account: string,
+  customers: readonly string[],
+  { tickets, messages }: Reduction,
+): Promise<string[]> {
+  const { rows } = await client.query<{ id: string }>(
+    `select id::text from (
+       select id from sync.changes where account_id = $1 and table_name = 'customers' and record_id = any ($2)
+       union select id from sync.changes where account_id = $1 and table_name = 'contacts' and parent_id = any ($2)
+       union select id from sync.changes where account_id = $1 and table_name = 'tickets' and record_id = any ($3)
+       union select id from sync.changes where account_id = $1 and table_name in ('messages', 'attachments') and parent_id = any ($3)
+       union select id from sync.changes where account_id = $1 and table_name = 'messages' and record_id = any ($4)
+       union select c.id from helpdesk.attachments f join sync.changes c
+         on (c.account_id, c.table_name, c.record_id) = (f.account_id, 'attachments', f.id)
+         where f.account_id = $1 and f.message_id = any ($4)
+       union select id from sync.changes where account_id = $1 and table_name = 'attachments' and record_id in (
+         select f.record_id from sync.changes f where cardinality($4::text[]) > 0
+           and f.account_id = $1 and f.table_name = 'attachments' and f.changes -> 'message_id' ->> 0 = any ($4))) theirs`,
+    [account, customers, tickets, messages],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Names in old values and comparisons that tell nothing of a customer. */
+export const impersonal = [
+  ...besides,
+  ...['_messages_as_of', '_messages_by', 'contacts.row', 'attachments.row', 'ticket_id', 'message_id'],
+  ...['ticket_labels', 'attachments.message_id', 'attachments.ticket_id'],
+];
+
+// The type of a file may hold its name. So may any field of a table that is not named here.
+const leastKept = ['id', 'size', ...impersonal];
+const tables = {
+  customers: [...kept.customers, ...impersonal],
+  contacts: [...kept.customers, ...impersonal],
+  tickets: [...kept.tickets, ...impersonal],
+  messages: [...kept.messages, ...impersonal],
+};
+export const keptInChanges = { tables, others: leastKept };
+
+/** Ids of messages, and of the files with them: by these a comparison tells what differs. */
+export async function withFiles(client: Client, account: string, messages: readonly string[]): Promise<string[]> {
+  if (messages.length === 0) return [];
+  const { rows } = await client.query<{ id: string }>(
+    'select id from helpdesk.attachments where account_id = $1 and message_id = any ($2)',
+    [account, messages],
+  );
+  return [...messages, ...rows.map(({ id }) => id)];
+}
+
+/** Notes tickets without stored rows as erased, so that a person who writes often does not stop the others. Answers the others. */
+export async function noteNew(
+  client: Queryable,
+  account: string,
+  tickets: readonly string[],
+  nowMs: number,
+): Promise<string[]> {
+  const clean = [...new Set(tickets.map(id => cleanText(id).text))].toSorted();
+  const { rows } = await client.query<{ id: string }>({
+    text: `with asked as (
+        select w.id, exists (select from helpdesk.tickets t where t.account_id = $1 and t.id = w.id)
+          or exists (select from helpdesk.messages m where m.account_id = $1 and m.ticket_id = w.id)
+          or exists (select from sync.changes c where c.account_id = $1 and c.table_name = 'tickets' and c.record_id = w.id)
+          or exists (select from sync.changes c where c.account_id = $1 and c.table_name = 'messages' and c.parent_id = w.id)
+          or exists (select from sync.audit a where a.account_id = $1 and a.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and a.record_id = w.id)
+          or exists (select from sync.rejects r where r.account_id = $1 and r.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and r.ask_id = w.id)
+          or exists (select from sync.rejects r where r.account_id = $1 and r.stream_key = 'helpdesk.tickets' and r.record_id = w.id and length(r.record_id) <= 500) as here
+        from unnest($2::text[]) w (id)),
+      noted as (
+        insert into sync.erased_tickets (account_id, ticket_id, erased_at)
+        select $1, a.id, $3 from asked a where not a.here order by a.id on conflict do nothing)
+      select a.id from asked a where a.here`,
+    values: [account, clean, new Date(nowMs)],
+  });
+  return rows.map(({ id }) => id);
+}
+
+/** What is reduced already is left alone. */
+async function reduce(
+  client: Client,
+  table: Reduced,
+  column: string,
+  { account, ids, now }: { account: string; ids: readonly string[]; now: Date },
+): Promise<number> {
+  if (ids.length === 0) return 0;
+  const columns = cleared[table];
+  const all = `sync.kept_of(t._payload, $3)`;
+  // The type of a file may hold its name.
+  const [payload, sets, more] =
+    table === 'attachments'
+      ? [
+          `(case when strpos(t.type, ';') > 0 then jsonb_set(${all}, '{type}', to_jsonb(split_part(t.type, ';', 1)), false) else ${all} end)`,
+          [`type = split_part(t.type, ';', 1)`],
+          ` or strpos(t.type, ';') > 0`,
+        ]
+      : [all, [], ''];
+  const { rowCount } = await client.query(
+    `update helpdesk.${table} t set ${[...columns.map(name => `${name} = null`), ...sets].join(', ')},
+       _payload = ${payload}, _synced_at = $4
+     where t.account_id = $1 and t.${column} = any ($2)
+       and (num_nonnulls(${columns.map(name => `t.${name}`).join(', ')}) > 0 or t._payload <> ${all}${more})`,
+    [account, ids, kept[table], now],
+  );
+  return rowCount ?? 0;
+}
+
+/** Records of others that name them, when their own are reduced; `written`: messages that they wrote themselves. In one look at each table. */
+async function namingThem(
+  client: Client,
+  account: string,
+  table: 'messages' | 'tickets',
+  forms: readonly string[],
+): Promise<{ id: string; written: boolean }[]> {
+  if (forms.length === 0) return [];
+  const written =
+    table === 'messages' ? `direction is distinct from 'out' and ${carries('from_address', forms)}` : 'false';
+  const named = fieldsThatName(forms)[table].map(({ when }) => when);
+  const { rows } = await client.query<{ id: string; written: boolean }>(
+    `select id, coalesce(${written}, false) as written from helpdesk.${table} where account_id = $1 and (${named.join(' or ')})`,
+    [account, forms, patternsOf(forms)],
+  );
+  return rows;
+}
+
+/** Of messages that the team wrote, or that were written to them among others, and of tickets: the fields that name them. */
+async function reduceFields(
+  client: Client,
+  table: 'messages' | 'tickets',
+  { account, forms, ids, now }: { account: string; forms: readonly string[]; ids: readonly string[]; now: Date },
+): Promise<number> {
+  if (ids.length === 0) return 0;
+  const fields = fieldsThatName(forms)[table];
+  const sets = fields.map(({ column, when }) => `${column} = case when ${when} then null else ${column} end`);
+  const keys = fields.map(({ key, when }) => `case when ${when} then '{${key}}'::text[] else '{}' end`);
+  const { rowCount } = await client.query(
+    `update helpdesk.${table} set ${sets.join(', ')}, _payload = _payload - (${keys.join(' || ')}), _synced_at = $4
+     where account_id = $1 and id = any ($5)`,
+    [account, forms, patternsOf(forms), now, ids],
+  );
+  return rowCount ?? 0;
+}
+
+/** Columns that go, fields of `_payload` with them, and when: as redact.ts has it. */
+const fieldsThatName = (forms: readonly string[]) => ({
+  messages: [
+    { column: 'from_address', key: 'from', when: carries('from_address', forms) },
+    {
+      ...{ column: 'from_name', key: 'from_name' },
+      when: `(${carries('from_address', forms)} or ${carriesAddress('from_name', forms)})`,
+    },
+    { column: 'to_address', key: 'to', when: carries('to_address', forms) },
+  ],
+  tickets: naming.tickets.map(field => ({ column: field, key: field, when: carries(field, forms) })),
+});

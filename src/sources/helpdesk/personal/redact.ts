@@ -1,0 +1,153 @@
+/**
+ * The records of erased customers keep ids, times and states, and nothing that anybody has written. Pure: the database
+ * says who was erased (privacy/screen.ts). A text without erased people stays as it is, digit by digit.
+ */
+import { cleanText, fieldsOf, objectOf } from '../../../engine/json-text.ts';
+import {
+  arrayIn,
+  type Clues,
+  carries,
+  type Erased,
+  eachOf,
+  isAnybody,
+  type Json,
+  objectIn,
+  only,
+  texts,
+  without,
+} from '../../../privacy/redact.ts';
+
+/** Streams whose records hold the data of customers. */
+export type Personal = 'helpdesk.customers' | 'helpdesk.tickets' | 'helpdesk.messages';
+
+/** Fields that stay. One that the source adds later does not. */
+export const kept = {
+  customers: ['id'],
+  tickets: [
+    ...['id', 'number', 'customer_id', 'user_id', 'inbox_id', 'label_ids', 'state', 'type', 'spam', 'trash'],
+    ...['snoozed_until', 'created_at', 'updated_at'],
+  ],
+  messages: ['id', 'type', 'direction', 'user_id', 'htmlized', 'created_at'],
+  attachments: ['id', 'type', 'size'],
+} as const;
+/** Fields of other people's records that name somebody: they go where they name an erased one. */
+export const naming = {
+  tickets: ['reply_to', 'reply_cc'],
+  /** Who wrote, in as far as the team did; who was written to. A name, where it is an address. */
+  messages: { from: ['from', 'from_name'], name: ['from_name'], to: ['to'] },
+} as const;
+
+const contactsOf = (customer: Json): string[] => arrayIn(customer.contacts).flatMap(one => texts(objectIn(one).value));
+
+/** A name is one too where it holds an address: lists that pass mail on write so. */
+const addressesOf = ({ from, to, from_name }: Json): string[] => texts(from, to, ...texts(from_name).filter(isAddress));
+const isAddress = (name: unknown): boolean => typeof name === 'string' && name.includes('@');
+
+/** What a text that goes to the merge of this stream may be known by: an array of records, or a ticket with its messages. */
+export function cluesIn(stream: Personal, text: string): Clues {
+  const parsed: unknown = JSON.parse(text);
+  const records = (Array.isArray(parsed) ? parsed : [parsed]).map(objectIn);
+  if (stream === 'helpdesk.customers')
+    return { customers: records.flatMap(({ id }) => texts(id)), tickets: [], contacts: records.flatMap(contactsOf) };
+  const members =
+    stream === 'helpdesk.messages' ? records.flatMap(({ messages }) => arrayIn(messages).map(objectIn)) : [];
+  return {
+    customers: stream === 'helpdesk.tickets' ? records.flatMap(one => texts(one.customer_id)) : [],
+    tickets: records.flatMap(({ id }) => texts(id)),
+    contacts: [
+      ...(stream === 'helpdesk.tickets' ? records.flatMap(one => texts(one.reply_to, one.reply_cc)) : []),
+      ...members.flatMap(addressesOf),
+    ],
+  };
+}
+
+/** What a record that was set aside, or is shown as an example, may be known by, whatever it looks like; `of`: its id, or its ticket's. */
+export function cluesOf(stream: Personal, text: string | undefined, of: readonly (string | undefined)[]): Clues {
+  const record = objectIn(text === undefined ? undefined : JSON.parse(text));
+  const members = [record, ...arrayIn(record.messages).map(objectIn)];
+  const ids = texts(...of, stream === 'helpdesk.messages' ? undefined : record.id);
+  return {
+    customers: [...(stream === 'helpdesk.customers' ? ids : []), ...texts(record.customer_id)],
+    tickets: stream === 'helpdesk.customers' ? [] : ids,
+    contacts: [...contactsOf(record), ...texts(record.reply_to, record.reply_cc), ...members.flatMap(addressesOf)],
+  };
+}
+
+/** Who of them is known by something else than his own id: a customer by a contact value, a ticket by its customer. */
+export function foundIn(stream: Personal, text: string, erased: Erased): Pick<Clues, 'customers' | 'tickets'> {
+  const records = stream === 'helpdesk.messages' ? [] : (JSON.parse(text) as unknown[]).map(objectIn);
+  const isNew = (one: Json) =>
+    stream === 'helpdesk.customers'
+      ? !erased.customers.has(one.id as string) && contactsOf(one).some(value => carries(erased, value))
+      : !erased.tickets.has(one.id as string) && erased.customers.has(one.customer_id as string);
+  const ids = records.filter(isNew).flatMap(({ id }) => texts(id));
+  return { customers: stream === 'helpdesk.customers' ? ids : [], tickets: stream === 'helpdesk.tickets' ? ids : [] };
+}
+
+/** Contact values that customers who were asked for have beside those that are kept out, and who they are. */
+export function contactsOfAsked(text: string, { asked, further }: Erased): Clues {
+  const theirs = (JSON.parse(text) as unknown[])
+    .map(objectIn)
+    .filter(({ id }) => asked.has(id as string))
+    .map(one => ({ id: one.id as string, contacts: contactsOf(one).map(value => cleanText(value).text) }))
+    .map(({ id, contacts }) => ({ id, contacts: contacts.filter(value => further.has(value)) }))
+    .filter(({ contacts }) => contacts.length > 0);
+  return { customers: theirs.map(({ id }) => id), tickets: [], contacts: theirs.flatMap(({ contacts }) => contacts) };
+}
+
+/** The same text without what must not be stored. */
+export function redact(stream: Personal, text: string, erased: Erased): string {
+  if (!isAnybody(erased)) return text;
+  if (stream === 'helpdesk.messages') {
+    const fields = fieldsOf(text);
+    const isErased = erased.tickets.has(JSON.parse(fields.get('id') ?? 'null'));
+    return objectOf([
+      ['id', fields.get('id') ?? 'null'],
+      ['messages', eachOf(fields.get('messages') ?? '[]', one => (isErased ? bareMessage(one) : message(one, erased)))],
+    ]);
+  }
+  return eachOf(text, one => {
+    const record = objectIn(JSON.parse(one));
+    if (stream === 'helpdesk.customers')
+      return erased.customers.has(record.id as string) ? only(one, kept.customers) : one;
+    if (erased.tickets.has(record.id as string)) return only(one, kept.tickets);
+    return without(
+      one,
+      naming.tickets.filter(field => carries(erased, record[field])),
+    );
+  });
+}
+
+/** Of somebody else's ticket: what an erased person wrote is theirs; what was written to them keeps its text. */
+function message(text: string, erased: Erased): string {
+  const { from, from_name, to, direction } = objectIn(JSON.parse(text));
+  if (carries(erased, from) && direction !== 'out') return bareMessage(text);
+  return without(text, [
+    ...(carries(erased, from) ? naming.messages.from : []),
+    ...(isAddress(from_name) && carries(erased, from_name) ? naming.messages.name : []),
+    ...(carries(erased, to) ? naming.messages.to : []),
+  ]);
+}
+
+function bareMessage(text: string): string {
+  const attachments = fieldsOf(text).get('attachments');
+  const bare = fieldsOf(only(text, kept.messages));
+  if (attachments?.startsWith('['))
+    bare.set(
+      'attachments',
+      eachOf(attachments, one => typeOnly(only(one, kept.attachments))),
+    );
+  return objectOf(bare);
+}
+
+/** After the type of a file there may be its name: `application/pdf; name="ada.pdf"`. */
+function typeOnly(attachment: string): string {
+  const { type } = objectIn(JSON.parse(attachment));
+  if (typeof type !== 'string' || !type.includes(';')) return attachment;
+  return objectOf(
+    [...fieldsOf(attachment)].map(([field, json]) => [
+      field,
+      field === 'type' ? JSON.stringify(type.split(';')[0]) : json,
+    ]),
+  );
+}

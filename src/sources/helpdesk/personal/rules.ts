@@ -1,0 +1,58 @@
+/** How the streams of the help desk find and redact erased customers, and what erasure removes of them. */
+import { holdingOf } from '../../../privacy/contact-normalisation.ts';
+import { noClues, type People, type PersonalRules } from '../../../privacy/redact.ts';
+import { changesOf, customersHere, impersonal, keptInChanges, noteNew, reduceRows, withFiles } from './erase.ts';
+import { cluesIn, cluesOf, contactsOfAsked, foundIn, kept, type Personal, redact } from './redact.ts';
+
+const rulesOf = (stream: Personal): PersonalRules => ({
+  stream,
+  cluesIn: text => cluesIn(stream, text),
+  cluesOf: (text, of) => cluesOf(stream, text, of),
+  // The ticket tells whose a message is.
+  idsOf: (recordId, askId) => (stream === 'helpdesk.messages' ? [askId] : [recordId, askId]),
+  foundIn: (text, erased) => foundIn(stream, text, erased),
+  furtherIn: (text, erased) => (stream === 'helpdesk.customers' ? contactsOfAsked(text, erased) : noClues),
+  redact: (text, erased) => redact(stream, text, erased),
+  noteNew,
+  people,
+});
+
+const people: People = {
+  source: 'helpdesk',
+  label: 'the help desk',
+  requires: 'HELPDESK_BASE_URL and HELPDESK_TOKEN',
+  whereIds: 'Ids are those of the help desk: see helpdesk.customers, or helpdesk.contacts for an address.',
+  addressed: ['reply_to', 'reply_cc', 'from_address', 'to_address', 'from_name', 'value', 'email'],
+  ...customersHere,
+  async remove(client, account, who, now) {
+    const reduction = await reduceRows(client, account, who, now);
+    const { rows, tickets, messages } = reduction;
+    const ids = [...who.customers, ...tickets, ...messages];
+    const holding = holdingOf(who.customers);
+    return {
+      rows,
+      changes: await changesOf(client, account, who.customers, reduction),
+      keptInChanges,
+      audits: {
+        records: [
+          { stream: personalRules.customers.stream, ids: who.customers },
+          { stream: personalRules.tickets.stream, ids: tickets },
+          { stream: personalRules.messages.stream, ids: tickets },
+        ],
+        members: await withFiles(client, account, messages),
+        kept: [...kept.tickets, ...kept.messages, ...impersonal],
+      },
+      rejects: [
+        { rules: personalRules.customers, ids, holding, own: [] },
+        { rules: personalRules.tickets, ids, holding, own: [] },
+        { rules: personalRules.messages, ids, holding, own: messages },
+      ],
+    };
+  },
+};
+
+export const personalRules = {
+  customers: rulesOf('helpdesk.customers'),
+  tickets: rulesOf('helpdesk.tickets'),
+  messages: rulesOf('helpdesk.messages'),
+};
