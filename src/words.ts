@@ -6,3 +6,5 @@ export const amount = (n: number): string =>
 
 /** `1 credit`, `2 credits`, `1,234 credits`. */
 export const count = (n: number, one: string, many = `${one}s`): string => `${amount(n)} ${n === 1 ? one : many}`;
+
+export const upperFirst = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

@@ -20,3 +20,11 @@ export type AddCommand = (program: Command, deps: Deps, act: Act) => void;
 
 /** Wraps an action so that its result becomes the exit code of the process. */
 export type Act = <A extends unknown[]>(action: (...args: A) => Promise<number>) => (...args: A) => Promise<void>;
+
+/** Resolves when the signal aborts. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -7,7 +7,7 @@ import { exitCodes } from '../../errors.ts';
 import type { State } from '../../ops/doctor/checks/check.ts';
 import { checks } from '../../ops/doctor/checks/index.ts';
 import { examine, type Report, type Result } from '../../ops/doctor/run-checks.ts';
-import { count } from '../../words.ts';
+import { count, upperFirst } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
 import { print, printJson, say, style } from '../output/terminal.ts';
 
@@ -82,8 +82,6 @@ function shower(): { show(result: Result): void; end(): void } {
   };
   return { show, end };
 }
-
-const upperFirst = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function counted({ results }: Report): Record<State, number> {
   const of = (state: State) => results.filter(one => one.state === state).length;

@@ -11,7 +11,7 @@ import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes } from '../../errors.ts';
 import { timeLeft } from '../../ops/time-left.ts';
 import { sources } from '../../sources/index.ts';
-import { amount, count } from '../../words.ts';
+import { amount, count, upperFirst } from '../../words.ts';
 import { chosenAccounts } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { duration, print, printJson, say, style, table } from '../output/terminal.ts';
@@ -161,8 +161,6 @@ export async function readStatus(
 /** Remaining deferral in ms. `sleeps_until` stays set after it has passed. */
 const sleepsMs = ({ sleeps_until }: Pick<StreamStatus, 'sleeps_until'>) =>
   Math.max(0, (sleeps_until?.getTime() ?? 0) - systemClock.now());
-
-const upperFirst = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 const span = (seconds: number | null) => (seconds === null ? '' : duration(seconds * 1000));
 

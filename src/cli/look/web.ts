@@ -12,7 +12,7 @@ import type { Served } from '../../ops/known-accounts.ts';
 import { queueNames } from '../../ops/page/overview.ts';
 import { demandSafe, type Serving, servePage } from '../../ops/page/server.ts';
 import { servedOf } from '../choose-account.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, aborted, type Deps } from '../command.ts';
 import { say } from '../output/terminal.ts';
 import { reportTrusted } from '../setup/migrate.ts';
 import { warehouseOf } from '../warehouse.ts';
@@ -109,11 +109,4 @@ function cachedFleet(fleet: () => Fleet): { accounts: () => readonly Served[]; r
 export function pageAccess({ token, viewerToken }: WebConfig): string {
   if (token !== undefined) return 'requires a token';
   return viewerToken !== undefined ? 'requires a viewer token' : 'open to everyone on this machine';
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    if (signal.aborted) resolve();
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

@@ -1,11 +1,10 @@
 /** `plan`: estimates requests, credits and time of a run, and its effect on freshness. */
 
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import type pg from 'pg';
 import { openAccount } from '../../app/account.ts';
 import { type Config, withoutSettings } from '../../app/config.ts';
 import { configuredSources, requireSource, type Warehouse } from '../../app/context.ts';
-import { moment } from '../../app/setting-types.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
 import { nameOfKey } from '../../engine/database/stream-key.ts';
 import { keepPlan } from '../../engine/forecast/forecast-rows.ts';
@@ -17,6 +16,7 @@ import { wasRead } from '../../engine/verify/findings.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { sources, streams } from '../../sources/index.ts';
 import { count } from '../../words.ts';
+import { defaultSample, listStreams, parseCount, parseTime, sweepable } from '../arguments.ts';
 import { chosenAccount } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { duration, print, printJson, say, table } from '../output/terminal.ts';
@@ -34,8 +34,6 @@ interface Options {
 }
 
 const kinds = ['sync', 'backfill', 'sweep', 'verify'] as const;
-const swept = ['customers', 'tickets'];
-const defaultSample = 100;
 
 export interface PlanResult extends Planned {
   readonly account: string;
@@ -49,13 +47,13 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
     .description('dry run: estimate requests, credits and time of a run without starting it')
     .argument('[kind]', `kind of run: ${kinds.join(', ')}`, 'sync')
     .argument('[streams...]', 'streams of that command (default: all)')
-    .option('--since <time>', 'backfill: start of the range', time)
-    .option('--until <time>', 'backfill: end of the range', time)
+    .option('--since <time>', 'backfill: start of the range', parseTime)
+    .option('--until <time>', 'backfill: end of the range', parseTime)
     .option('--again', 'backfill: also re-read synced ranges')
     .option(
       '--sample <n>',
       `verify: sample size of tickets, customers, shelves and volumes (default: ${defaultSample})`,
-      many,
+      parseCount,
     )
     .option('--full', 'verify: everything')
     .option('--json', 'print one JSON document on stdout')
@@ -89,34 +87,21 @@ function questionOf(kind: string, names: readonly string[], options: Options, co
         '--since is not before --until',
         'Give a --since that is earlier than --until; --until itself is excluded.',
       );
-    const lists = streams.filter(stream => !('of' in stream)).map(({ key }) => key);
-    const wanted = chooseStreams(names, config).filter(key => names.length > 0 || !again || lists.includes(key));
+    const wanted = chooseStreams(names, config).filter(key => names.length > 0 || !again || listStreams.includes(key));
     return { kind, streams: wanted, range: { since, until, again } };
   }
   if (kind === 'sweep') {
     requireSource(config, 'helpdesk');
-    const other = names.find(name => !swept.includes(nameOfKey(name)));
+    const other = names.find(name => !sweepable.includes(nameOfKey(name)));
     if (other !== undefined && chooseStreams([other], config))
-      throw new UsageError(`${other} cannot be swept`, `Choose from: ${swept.join(', ')}.`);
-    return { kind, streams: chooseStreams(names.length > 0 ? names : swept, config) };
+      throw new UsageError(`${other} cannot be sweepable`, `Choose from: ${sweepable.join(', ')}.`);
+    return { kind, streams: chooseStreams(names.length > 0 ? names : sweepable, config) };
   }
   if (kind !== 'verify') throw new UsageError(`${kind} cannot be planned`, `Choose from: ${kinds.join(', ')}.`);
   if (full && sample !== undefined) throw new UsageError('--full and --sample exclude each other', 'Give one of them.');
   requireSource(config);
   const many = full ? null : (sample ?? defaultSample);
   return { kind, streams: verifiable(configuredSources(config), many), sample: many };
-}
-
-/** Parses a time in the format of HELPDESK_SINCE. */
-function time(text: string): Date {
-  const { success, data } = moment.safeParse(text);
-  if (success) return new Date(data);
-  throw new InvalidArgumentError('It must be a day such as 2024-01-31, or a time such as 2024-01-31T12:00:00Z.');
-}
-
-function many(text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It must be a number, 1 or more.');
 }
 
 const unsetSays = (account: string) =>

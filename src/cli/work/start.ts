@@ -10,7 +10,7 @@ import { untilBack } from '../../engine/outage.ts';
 import { describeOutage, exitCodes, Interrupted, ShelfdeskError } from '../../errors.ts';
 import { keepAlarms, toldOf } from '../../ops/alarms/send-alarms.ts';
 import { count } from '../../words.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, aborted, type Deps } from '../command.ts';
 import { say, style } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { scheduleOf, showSchedule } from './schedule.ts';
@@ -207,11 +207,4 @@ function namesOf(accounts: readonly string[]): string {
   const names = accounts.slice(0, shownNames).join(', ');
   const more = accounts.length > shownNames ? ` and ${accounts.length - shownNames} more` : '';
   return `${count(accounts.length, 'account')} (${names}${more})`;
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    if (signal.aborted) resolve();
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

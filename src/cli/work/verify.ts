@@ -1,5 +1,5 @@
 /** `verify`: compares the mirror with the sources field by field, for a sample or for everything. */
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import type { Config } from '../../app/config.ts';
 import { requireSource, type Warehouse } from '../../app/context.ts';
 import { freshPlan, keepForecast } from '../../engine/forecast/forecast-rows.ts';
@@ -18,6 +18,7 @@ import {
 } from '../../engine/verify/verifications.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { amount, count } from '../../words.ts';
+import { defaultSample, parseCount } from '../arguments.ts';
 import type { Act, Deps } from '../command.ts';
 import { duration, print, say, style, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
@@ -31,7 +32,6 @@ interface Options {
   json?: boolean;
 }
 
-const defaultSample = 100;
 /** Most differences shown; sync.audit has all. */
 const mostShown = { table: 50, json: 10_000 };
 
@@ -64,7 +64,7 @@ export function addVerify(program: Command, deps: Deps, act: Act): void {
     .option(
       '--sample <n>',
       `sample size: random tickets with messages, customers, shelves with contents, and volumes (default: ${defaultSample})`,
-      many,
+      parseCount,
     )
     .option('--full', 'compare everything: all tickets with messages, customers, users, shelves and volumes')
     .option('--repair', 'overwrite differing records with the values of the source')
@@ -85,11 +85,6 @@ export function addVerify(program: Command, deps: Deps, act: Act): void {
         return result.exitCode;
       }),
     );
-}
-
-function many(text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It must be a number, 1 or more.');
 }
 
 export async function runVerify(

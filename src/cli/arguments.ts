@@ -1,0 +1,26 @@
+/** Arguments that several commands share: parsers, defaults and groups of streams. */
+import { InvalidArgumentError } from 'commander';
+import { moment } from '../app/setting-types.ts';
+import { streams } from '../sources/index.ts';
+
+/** Records of a sample of `verify` by default. */
+export const defaultSample = 100;
+
+/** Streams that `sweep` supports. */
+export const sweepable = ['customers', 'tickets'];
+
+/** Streams that are read as lists, not record by record. */
+export const listStreams = streams.filter(stream => !('of' in stream)).map(({ key }) => key);
+
+/** Parses a time in the format of HELPDESK_SINCE. Throws InvalidArgumentError. */
+export function parseTime(text: string): Date {
+  const { success, data } = moment.safeParse(text);
+  if (success) return new Date(data);
+  throw new InvalidArgumentError('It must be a day such as 2024-01-31, or a time such as 2024-01-31T12:00:00Z.');
+}
+
+/** Parses a count from 1 to 999,999,999. Throws InvalidArgumentError. */
+export function parseCount(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('It must be a number, 1 or more.');
+}
