@@ -51,11 +51,11 @@ export class Gone extends ShelfdeskError {
   }
 }
 
-/** The catalog refuses requests until `until`: the daily quota is used up, or it asked for a long pause. */
+/** The source answers nothing before `until`: its quota is used up, or it asked for a long pause. */
 export class Spent extends ShelfdeskError {
   readonly until: Date;
-  constructor(until: Date, why: 'day' | 'pause' = 'day') {
-    const what = why === 'day' ? "the catalog's daily quota is used up" : 'the catalog asked for a pause';
+  constructor(until: Date, why: 'day' | 'pause' = 'day', label = 'the source') {
+    const what = why === 'day' ? `the quota of ${label} is used up` : `${label} asked for a pause`;
     super(
       `${what}; reading resumes at ${until.toISOString().slice(0, 19)}Z`,
       'A running worker resumes automatically. Without one, run the command again at that time.',

@@ -41,14 +41,16 @@ export interface Routine {
 export interface Schema {
   readonly name: string;
   readonly comment: string;
+  /** It holds the mirrored tables of a source. */
+  readonly isMirror: boolean;
   readonly relations: readonly Relation[];
   readonly routines: readonly Routine[];
 }
 
 export const nameOf = (relation: Pick<Relation, 'schema' | 'name'>): string => `${relation.schema}.${relation.name}`;
 
-/** Those first that most people need. */
-const order = ['analytics', 'safe', 'helpdesk', 'books', 'sync'];
+/** The schemas of mirrored tables stand between these, in the order of the streams. */
+const [first, last] = [['analytics', 'safe'], ['sync']];
 
 /** A view has no key that PostgreSQL knows of. Those of `safe` have the keys of what they show; those of the star begin with theirs. */
 const keysOfViews: Readonly<Record<string, readonly string[]>> = {
@@ -87,6 +89,8 @@ const keys = `
     select a.attname::text from unnest(conkey) with ordinality k (attnum, place)
     join pg_attribute a on a.attrelid = conrelid and a.attnum = k.attnum order by k.place) as columns
   from pg_constraint where contype = 'p' and conrelid <> 0`;
+const mirrors = `
+  select source as name from sync.streams group by source order by min(place)`;
 const schemata = `
   select nspname::text as name, obj_description(oid, 'pg_namespace') as comment from pg_namespace`;
 
@@ -101,9 +105,12 @@ export async function readCatalog(db: Pick<pg.Pool, 'query'>): Promise<Schema[]>
       rows.filter(row => row.column_name === 'account_id').map(({ schema, relation }) => `${schema}.${relation}`),
     ),
   };
-  return order
+  const { rows: mirrored } = await db.query<{ name: string }>(mirrors);
+  const sources = mirrored.map(({ name }) => name);
+  return [...first, ...sources, ...last]
     .map(name => ({
       name,
+      isMirror: sources.includes(name),
       comment: named.find(schema => schema.name === name)?.comment ?? '',
       relations: relationsOf(
         rows.filter(row => row.schema === name && row.kind !== 'function'),

@@ -3,34 +3,37 @@
  * and tests from keys, joins and the values that the comments name.
  */
 import { stringify } from 'yaml';
+import type { Stream } from '../sources/source.ts';
 import { type Join, nameOf, type Relation, type Schema } from './catalog.ts';
 
-/** Of sync only the worker, and who may read everything, sees anything. */
-const offered = ['analytics', 'safe', 'helpdesk', 'books'];
+/** Mirrored schemas, and these. Only the worker and readers of everything see rows of sync. */
+const offered = ['analytics', 'safe'];
 
 /** What a view of the same name shows, to whom it may. */
 const isStore = ({ name }: Relation): boolean => name.startsWith('stored_');
 
+type Bringing = Pick<Stream, 'source' | 'name' | 'merge' | 'relations'>;
+
 const opening = `# Generated: \`npx shelfdesk schema dbt\` prints it. Who wants to change a description changes a comment, in a migration.
 `;
 
-export function dbtSources(all: readonly Schema[]): string {
+/** `streams`: all that there are, with the relations that each one brings. */
+export function dbtSources(all: readonly Schema[], streams: readonly Bringing[]): string {
   const schemas = all
-    .filter(schema => offered.includes(schema.name))
+    .filter(schema => schema.isMirror || offered.includes(schema.name))
     .map(schema => ({ ...schema, relations: schema.relations.filter(relation => !isStore(relation)) }));
   const there = new Set(schemas.flatMap(schema => schema.relations).map(nameOf));
   const sources = schemas.map(schema => ({
     name: schema.name,
     schema: schema.name,
     description: schema.comment,
-    tables: schema.relations.map(relation => tableOf(relation, there)),
+    tables: schema.relations.map(relation => tableOf(relation, there, streamOf(streams, relation))),
   }));
   return opening + stringify({ version: 2, sources }, { lineWidth: 0, aliasDuplicateObjects: false });
 }
 
-function tableOf(relation: Relation, there: ReadonlySet<string>): object {
+function tableOf(relation: Relation, there: ReadonlySet<string>, stream: Bringing | undefined): object {
   const { name, comment, columns, key, joins } = relation;
-  const stream = streamOf(relation);
   const tests = [
     ...(key.length > 1 ? [{ unique_together: { arguments: { columns: [...key] } } }] : []),
     ...joins.filter(join => join.columns.length > 1 && there.has(join.to)).map(joinTest),
@@ -87,26 +90,14 @@ const freshness = {
   error_after: { count: 24, period: 'hour' },
 };
 
-/** Which stream brings what: what is here is as new as that is complete. */
-const streams: Readonly<Record<string, readonly string[]>> = {
-  users: ['users', 'dim_agent'],
-  customers: ['customers', 'contacts', 'customer_summary', 'dim_customer'],
-  tickets: [
-    ...['tickets', 'ticket_labels', 'ticket_history', 'ticket_state_intervals', 'inboxes', 'labels', 'dim_inbox'],
-    ...['dim_label', 'fact_ticket_labels', 'fact_backlog'],
-  ],
-  messages: [
-    ...['messages', 'attachments', 'ticket_metrics', 'ticket_metrics_defined', 'reply_turns'],
-    ...['reply_turns_defined', 'agent_daily'],
-    ...['arrivals_hourly', 'fact_tickets', 'fact_messages', 'fact_turns'],
-  ],
-  shelves: ['shelves', 'shelf_volumes', 'shelf_volume_history', 'shelf_events', 'dim_shelf', 'fact_shelf_volumes'],
-  volumes: ['volumes', 'dim_volume'],
+/** The stream that brings a relation: its rows are as new as the stream is complete. */
+const streamOf = (streams: readonly Bringing[], { schema, name }: Relation): Bringing | undefined => {
+  const brings = ({ source, name: stream, merge, relations = [] }: Bringing) =>
+    relations.includes(name) ||
+    (schema === source && (stream === name || merge.declared.others.some(other => other.name === `${schema}.${name}`)));
+  return streams.find(brings);
 };
 
-const streamOf = ({ name }: Relation): string | undefined =>
-  Object.keys(streams).find(stream => streams[stream]!.includes(name));
-
 /** Of several accounts the one that is furthest behind. */
-const loadedAt = (stream: string): string =>
-  `select min(complete_through) from analytics.completeness where source = 'helpdesk' and stream = '${stream}'`;
+const loadedAt = ({ source, name }: Bringing): string =>
+  `select min(complete_through) from analytics.completeness where source = '${source}' and stream = '${name}'`;

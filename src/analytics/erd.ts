@@ -3,8 +3,8 @@ import { isOfStar, type Join, nameOf, type Relation, type Schema } from './catal
 
 /** The mirrors, or the star for BI tools: one diagram of both is read by nobody. */
 export const diagrams = {
-  mirror: (relation: Relation) => ['helpdesk', 'books'].includes(relation.schema),
-  star: isOfStar,
+  mirror: (_relation: Relation, { isMirror }: Schema) => isMirror,
+  star: (relation: Relation) => isOfStar(relation),
 } as const;
 
 export type Diagram = keyof typeof diagrams;
@@ -17,7 +17,7 @@ export interface Edge {
 
 /** What of the catalog is on it: relations, and the joins between those. */
 export function drawn(schemas: readonly Schema[], diagram: Diagram): { relations: Relation[]; edges: Edge[] } {
-  const relations = schemas.flatMap(schema => schema.relations).filter(diagrams[diagram]);
+  const relations = schemas.flatMap(schema => schema.relations.filter(relation => diagrams[diagram](relation, schema)));
   const edges = relations.flatMap(from =>
     from.joins.flatMap(join => {
       const to = relations.find(relation => nameOf(relation) === join.to);

@@ -119,14 +119,14 @@ interface SourceDeps {
 }
 
 function openSource(declaration: Source, connection: Connection, deps: SourceDeps): OpenSource {
-  const { name } = declaration;
+  const { name, label } = declaration;
   const { own, dialect, token, baseUrl, lookbackMs, ...rules } = connection;
-  const budget = makeBudget({ ...deps, ...rules, source: name, timeoutMs });
+  const budget = makeBudget({ ...deps, ...rules, label, source: name, timeoutMs });
   return {
     ...{ name, declaration, lookbackMs },
     limits: rules.limits,
     longestWaitMs: rules.longestWaitMs,
-    send: makeSend({ ...deps, baseUrl, dialect, token, budget }),
+    send: makeSend({ ...deps, label, baseUrl, dialect, token, budget }),
     stored: makeBell(),
     thaw: () => budget.thaw(),
     ...own,

@@ -19,9 +19,9 @@ export function promisesOf(config: Config): Target[] {
   const sources = configuredSources(config);
   const pauseMs = { fresh: longestPauseMs(config.schedule.fresh), nightly: longestPauseMs(config.schedule.nightly) };
   const found = streams
-    .filter(({ source, name }) => sources.has(source) && targets[name] !== undefined)
+    .filter(({ source }) => sources.has(source))
     .flatMap(stream => {
-      const { ms, isSet } = targets[stream.name]!;
+      const { ms, isSet } = (targets[stream.key] ?? targets[stream.name])!;
       const schedule = scheduleOf(stream);
       const usualMs = schedule.includes('fresh') ? minuteMs : dayMs;
       const reads = schedule.flatMap(name => pauseMs[name] ?? []);

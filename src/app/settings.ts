@@ -4,7 +4,7 @@
  */
 import { createTask, validate } from 'node-cron';
 import { z } from 'zod';
-import { sources } from '../sources/index.ts';
+import { findStream, sources, streams } from '../sources/index.ts';
 import { address, count, percent, type Setting } from './setting-types.ts';
 
 /** The token protects the whole page, so it must be hard to guess. */
@@ -48,7 +48,7 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-const freshness = 'tickets=5m messages=15m customers=5m users=26h shelves=26h volumes=26h';
+const freshness = streams.map(({ name, key, target }) => `${findStream(name) ? name : key}=${target}`).join(' ');
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** Parses `tickets=5m users=26h` into milliseconds by stream. Throws Error for any other text. */
@@ -56,7 +56,7 @@ function targetsIn(text: string): Record<string, number> {
   const parts = text.split(/[\s,]+/).filter(part => part !== '');
   return Object.fromEntries(
     parts.map(part => {
-      const [, stream, amount, unit] = /^([a-z]+)=([1-9]\d{0,5})([smhd])$/.exec(part) ?? [];
+      const [, stream, amount, unit] = /^([a-z_.]+)=([1-9]\d{0,5})([smhd])$/.exec(part) ?? [];
       if (stream === undefined)
         throw new Error(`must list streams and durations, such as tickets=5m (units s, m, h, d); ${part} is invalid`);
       return [stream, Number(amount) * unitMs[unit!]!];

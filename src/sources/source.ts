@@ -135,6 +135,10 @@ interface Described {
   readonly key: StreamKey;
   /** Which runs of the schedule read it. What is asked for by id follows by itself. */
   readonly schedule: readonly ('fresh' | 'nightly')[];
+  /** Relations besides its tables whose rows are as new as the stream is complete, without their schema. */
+  readonly relations?: readonly string[];
+  /** How far it may be behind unless a setting says otherwise: a number with s, m, h or d, as `5m`. */
+  readonly target: string;
   /** The coverage lists of a configured source. Without it: those of `lists`. */
   listsOf?(source: OpenSource): readonly string[];
   /** Whether records wait to be fetched by id: then a run of their own starts. */

@@ -139,7 +139,7 @@ test('one that failed and is on no shelf any more is not asked for', async () =>
 
 describe.concurrent('the requests of a day', () => {
   const untilOf = (error: string | null) =>
-    /^the catalog's daily quota is used up; reading resumes at (\S+)$/.exec(error ?? '')?.[1];
+    /^the quota of the book catalog is used up; reading resumes at (\S+)$/.exec(error ?? '')?.[1];
 
   test.for([
     { requestsPerDay: 12, shelves: 'completed' },

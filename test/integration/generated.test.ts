@@ -2,12 +2,14 @@
  * What is generated from a migrated database is as that says today. `npm run docs` writes it anew: the same tests, told to
  * write instead of to compare.
  */
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { nameOf, type Relation, readCatalog, type Schema } from '../../src/analytics/catalog.ts';
 import { dbtSources, valuesIn } from '../../src/analytics/dbt.ts';
 import { dictionary } from '../../src/analytics/dictionary.ts';
 import { mermaid } from '../../src/analytics/erd.ts';
+import { streams } from '../../src/sources/index.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { svgOf } from '../support/diagram.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -39,7 +41,7 @@ describe('is as it is generated:', () => {
   });
 
   test('dbt/models/sources.yml', async () => {
-    await expect(dbtSources(schemas)).toMatchFileSnapshot('../../dbt/models/sources.yml');
+    await expect(dbtSources(schemas, streams)).toMatchFileSnapshot('../../dbt/models/sources.yml');
   });
 });
 
@@ -114,12 +116,12 @@ test('the commands print the same, of the warehouse that they are told', async (
     dictionary(schemas),
     mermaid(schemas, 'mirror'),
     mermaid(schemas, 'star'),
-    dbtSources(schemas),
+    dbtSources(schemas, streams),
   ]);
 });
 
 test('dbt gets every relation that readers have, with freshness where a stream brings it', () => {
-  const { sources } = parse(dbtSources(schemas)) as {
+  const { sources } = parse(dbtSources(schemas, streams)) as {
     sources: { name: string; tables: { name: string; description: string; config?: { loaded_at_query: string } }[] }[];
   };
   expect(sources.map(({ name }) => name)).toEqual(['analytics', 'safe', 'helpdesk', 'books']);

@@ -239,7 +239,7 @@ describe.concurrent('of its own accord', () => {
     expect(streams).toMatchObject({
       shelves: { state: 'completed' },
       users: { state: 'completed' },
-      volumes: { state: 'partly', exit_code: 3, error: expect.stringContaining('quota of the day') },
+      volumes: { state: 'partly', exit_code: 3, error: expect.stringContaining('quota of the book catalog') },
     });
     await openWaiting(worker.account.ctx, worker.id);
     expect(await runsOf(both, 'hydrate')).toEqual([]);

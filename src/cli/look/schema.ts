@@ -5,6 +5,7 @@ import { dbtSources } from '../../analytics/dbt.ts';
 import { dictionary } from '../../analytics/dictionary.ts';
 import { type Diagram, diagrams, mermaid } from '../../analytics/erd.ts';
 import { exitCodes } from '../../errors.ts';
+import { streams } from '../../sources/index.ts';
 import type { Act, Deps } from '../command.ts';
 import { print } from '../output/terminal.ts';
 import { requireTables, warehouseOf } from '../warehouse.ts';
@@ -33,5 +34,5 @@ export function addSchema(program: Command, deps: Deps, act: Act): void {
   schema
     .command('dbt')
     .description('dbt sources for the tables, with descriptions, freshness and tests, as YAML')
-    .action(act(() => show(dbtSources)));
+    .action(act(() => show(schemas => dbtSources(schemas, streams))));
 }

@@ -6,6 +6,7 @@ import { systemClock } from '../../clock.ts';
 import type { Client } from '../../engine/database/pool.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
 import { openAsker } from '../../privacy/sql-role.ts';
+import { sources } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
 import { type Cell, print, printJson, say, table } from '../output/terminal.ts';
@@ -97,7 +98,8 @@ async function reading<T>(warehouse: Asked, work: (client: Client) => Promise<T>
   } catch (error) {
     if (!(error instanceof pg.DatabaseError)) throw error;
     const hint =
-      error.hint ?? 'The tables are in the schemas helpdesk, books, analytics and sync; docs/DATA.md names them.';
+      error.hint ??
+      `The tables are in the schemas ${sources.map(({ name }) => name).join(', ')}, analytics and sync; docs/DATA.md names them.`;
     throw new ShelfdeskError(`PostgreSQL says: ${error.message}`, hint, exitCodes.failed, error);
   } finally {
     await client.query('rollback').catch(() => {});

@@ -10,7 +10,7 @@ import { command } from '../../engine/runs/pauses.ts';
 import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes } from '../../errors.ts';
 import { timeLeft } from '../../ops/time-left.ts';
-import { sources } from '../../sources/index.ts';
+import { streams as declared, sources } from '../../sources/index.ts';
 import { amount, count, upperFirst } from '../../words.ts';
 import { chosenAccounts } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
@@ -81,11 +81,10 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
         const names = accounts.map(({ account }) => account);
         const workers = db ? await workersOf(db, names) : [];
         if (options.json) {
-          const configured = accounts.map(({ account, helpdesk, books }) => ({
-            account,
-            helpdesk: helpdesk !== undefined,
-            books: books !== undefined,
-          }));
+          const configured = accounts.map(one => {
+            const set = configuredSources(one);
+            return { account: one.account, ...Object.fromEntries(sources.map(({ name }) => [name, set.has(name)])) };
+          });
           const wrong = refused.map(({ account, error: { message, remedy } }) => ({ account, message, remedy }));
           printJson({
             ...(isOne ? configured[0] : { accounts: configured, refused: wrong }),
@@ -198,10 +197,11 @@ function show(streams: readonly StreamStatus[]): void {
     s.waiting,
     span(s.time_left_seconds),
     s.open_rejects,
-    s.source === 'helpdesk' && s.stream !== 'users' && s.stream !== 'messages' ? (s.deletes_checked_at ?? 'never') : '',
+    isSwept(s) ? (s.deletes_checked_at ?? 'never') : '',
     sleepsMs(s) > 0 ? `deferred until ${s.sleeps_until!.toISOString().slice(0, 16)}Z` : (s.last_state ?? 'never'),
   ]);
   print(table(columns, rows));
+  for (const said of new Set(streams.flatMap(cannotOf))) say(said);
   const isOne = new Set(streams.map(({ account }) => account)).size === 1;
   for (const {
     account,
@@ -234,6 +234,19 @@ function show(streams: readonly StreamStatus[]): void {
     if (last_error) say(`${style('yellow', stream, process.stderr)}: ${last_error}. ${remedy ?? ''}`);
   }
 }
+
+type Named = Pick<StreamStatus, 'source' | 'stream'>;
+
+const declaredOf = ({ source, stream }: Named) => declared.find(one => one.source === source && one.name === stream);
+
+const isSwept = (one: Named): boolean => declaredOf(one)?.jobs.sweep !== undefined;
+
+/** What the mirror cannot know of a stream, and why. */
+const cannotOf = (one: Named): string[] => {
+  const stream = declaredOf(one);
+  const deletions = stream && 'deletions' in stream ? stream.deletions : undefined;
+  return typeof deletions === 'object' ? [`Deletions of ${stream!.key} are not known: ${deletions.unknown}.`] : [];
+};
 
 /** Population of the audit sample: mirrored records only. */
 const drawnOf = (stream: string) => (stream === 'messages' ? 'tickets with complete messages' : `mirrored ${stream}`);

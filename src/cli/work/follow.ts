@@ -49,6 +49,35 @@ export function chooseStreams(names: readonly string[], config: Config): StreamK
     .map(({ key }) => key);
 }
 
+/** Streams for a sweep: all that can be swept, or those named. Throws UsageError for a stream that cannot. */
+export function chooseSwept(names: readonly string[], config: Config): StreamKey[] {
+  requireSource(config);
+  const swept = streams.filter(({ jobs }) => jobs.sweep !== undefined);
+  for (const name of names) {
+    const key = keyNamed(name, streams);
+    const stream = streams.find(one => one.key === key)!;
+    if (stream.jobs.sweep === undefined)
+      throw new UsageError(
+        `${name} cannot be swept${whyNot(stream)}`,
+        `Choose from: ${swept.map(one => one.name).join(', ')}.`,
+      );
+  }
+  const configured = configuredSources(config);
+  const all = swept.filter(({ source }) => configured.has(source)).map(({ key }) => key);
+  if (names.length === 0 && all.length === 0)
+    throw new UsageError(
+      'no configured source can be swept',
+      `Set ${sources.find(({ name }) => name === swept[0]?.source)?.requires}, in the environment or in .env.`,
+    );
+  return names.length === 0 ? all : chooseStreams(names, config);
+}
+
+const whyNot = (stream: Stream): string =>
+  'deletions' in stream && typeof stream.deletions === 'object' ? `: ${stream.deletions.unknown}` : '';
+
+/** The streams that a sweep can read, as people name them. */
+export const sweptNames = streams.filter(({ jobs }) => jobs.sweep !== undefined).map(({ name }) => name);
+
 /** The key of a stream as people name it: by the key, or by a short name that only one source has. Throws UsageError. */
 export function keyNamed(name: string, among: readonly Pick<Stream, 'key' | 'name'>[]): StreamKey {
   const named = among.filter(one => one.key === name || one.name === name);

@@ -37,7 +37,7 @@ export async function openWithForecast<T extends { readonly run: number }>(
 export async function sourcesRead({ pg, account, sources, streams }: Context): Promise<Set<SourceName>> {
   const read = new Set<SourceName>();
   for (const { key, source, jobs } of streams)
-    if (sources.has(source) && jobs.audit !== undefined && (await wasRead(pg, account, key))) read.add(source);
+    if (sources.has(source) && jobs.verify !== undefined && (await wasRead(pg, account, key))) read.add(source);
   return read;
 }
 

@@ -5,8 +5,9 @@ import type pg from 'pg';
 import { openAccount } from '../../app/account.ts';
 import { type Config, withoutSettings } from '../../app/config.ts';
 import { configuredSources, requireSource, type Warehouse } from '../../app/context.ts';
+import type { Context } from '../../engine/context.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
-import { nameOfKey } from '../../engine/database/stream-key.ts';
+import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { keepPlan } from '../../engine/forecast/forecast-rows.ts';
 import { foreseenOf, type Planned, plan, type Question } from '../../engine/forecast/plan.ts';
 import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
@@ -21,7 +22,7 @@ import { chosenAccount } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { duration, print, printJson, say, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
-import { chooseStreams, skipPaused } from './follow.ts';
+import { chooseStreams, chooseSwept, skipPaused } from './follow.ts';
 import { askedFor, sourcesRead, verifiable } from './forecast.ts';
 
 interface Options {
@@ -90,13 +91,7 @@ function questionOf(kind: string, names: readonly string[], options: Options, co
     const wanted = chooseStreams(names, config).filter(key => names.length > 0 || !again || listStreams.includes(key));
     return { kind, streams: wanted, range: { since, until, again } };
   }
-  if (kind === 'sweep') {
-    requireSource(config, 'helpdesk');
-    const other = names.find(name => !sweepable.includes(nameOfKey(name)));
-    if (other !== undefined && chooseStreams([other], config))
-      throw new UsageError(`${other} cannot be sweepable`, `Choose from: ${sweepable.join(', ')}.`);
-    return { kind, streams: chooseStreams(names.length > 0 ? names : sweepable, config) };
-  }
+  if (kind === 'sweep') return { kind, streams: chooseSwept(names, config) };
   if (kind !== 'verify') throw new UsageError(`${kind} cannot be planned`, `Choose from: ${kinds.join(', ')}.`);
   if (full && sample !== undefined) throw new UsageError('--full and --sample exclude each other', 'Give one of them.');
   requireSource(config);
@@ -136,7 +131,7 @@ export async function runPlan(
   const { ctx } = account;
   const { kind } = asked;
   const read = asked.kind === 'verify' ? verifiable(await sourcesRead(ctx), asked.sample) : asked.streams;
-  const isRead = kind === 'sweep' ? await wasRead(ctx.pg, ctx.account, 'helpdesk.tickets') : read.length > 0;
+  const isRead = kind === 'sweep' ? await anyRead(ctx, read) : read.length > 0;
   if (!isRead) throw new UsageError(`there is nothing to ${kind} yet`, `Run ${command(ctx.account, 'sync')} first.`);
   // The run skips paused streams too.
   const question = { ...asked, streams: await skipPaused(ctx, read) };
@@ -151,6 +146,11 @@ export async function runPlan(
     assumptions,
     nights_meanwhile: nightsIn(config, planned, ctx.clock.now()),
   };
+}
+
+async function anyRead({ pg, account }: Context, keys: readonly StreamKey[]): Promise<boolean> {
+  for (const key of keys) if (await wasRead(pg, account, key)) return true;
+  return false;
 }
 
 const mostNights = 10;

@@ -2,16 +2,14 @@
 
 import type { Command } from 'commander';
 import type { Config } from '../../app/config.ts';
-import { requireSource, type Warehouse } from '../../app/context.ts';
-import { nameOfKey, type StreamKey } from '../../engine/database/stream-key.ts';
+import type { Warehouse } from '../../app/context.ts';
+import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { openSweep } from '../../engine/deletions/swept-ranges.ts';
 import type { Job } from '../../engine/queue/job.ts';
-import { UsageError } from '../../errors.ts';
-import { sweepable } from '../arguments.ts';
 import type { Act, Deps } from '../command.ts';
 import { say } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
-import { chooseStreams, followRun, type RunResult, report, skipPaused } from './follow.ts';
+import { chooseSwept, followRun, type RunResult, report, skipPaused, sweptNames } from './follow.ts';
 import { openWithForecast } from './forecast.ts';
 
 interface Options {
@@ -25,17 +23,13 @@ export function addSweep(program: Command, deps: Deps, act: Act): void {
     .description(
       're-read everything to find deletions, silent changes and unlisted records; each deletion is confirmed by id',
     )
-    .argument('[streams...]', `some of: ${sweepable.join(', ')} (default: both)`)
+    .argument('[streams...]', `some of: ${sweptNames.join(', ')} (default: all)`)
     .option('--accept-deletions', 'mark missing records as deleted, regardless of their number')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (names: string[], options: Options) => {
         const config = deps.config();
-        requireSource(config, 'helpdesk');
-        const other = names.find(name => !sweepable.includes(nameOfKey(name)));
-        if (other !== undefined && chooseStreams([other], config))
-          throw new UsageError(`${other} cannot be swept`, `Choose from: ${sweepable.join(', ')}.`);
-        const wanted = chooseStreams(names.length > 0 ? names : sweepable, config);
+        const wanted = chooseSwept(names, config);
         await using warehouse = await warehouseOf(config, deps.signal);
         const result = await runSweep(config, warehouse, wanted, options, deps);
         report(result, options);

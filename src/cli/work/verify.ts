@@ -98,7 +98,13 @@ export async function runVerify(
     const read = await sourcesRead(ctx);
     if (read.size === 0)
       throw new UsageError('there is nothing to verify yet', `Run ${command(ctx.account, 'sync')} first.`);
-    const wanted = await skipPaused(ctx, verifiable(read, asked.sample));
+    const compared = verifiable(read, asked.sample);
+    if (compared.length === 0)
+      throw new UsageError(
+        `no source of account '${ctx.account}' reads a record by its id, so no sample can be compared`,
+        `Run ${command(ctx.account, 'verify --full')}.`,
+      );
+    const wanted = await skipPaused(ctx, compared);
     await liftQuotaDeferral(ctx, wanted);
     const question = { kind: 'verify', streams: wanted, sample: asked.sample } as const;
     const kept = { kind: 'verify', question: askedFor(question) } as const;

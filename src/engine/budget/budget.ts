@@ -53,6 +53,8 @@ export interface BudgetDeps {
   limits: Limits;
   /** Without it, everybody waits as long as it takes. */
   longestWaitMs?: number;
+  /** The source as people call it. */
+  label?: string;
   /** The longest time a request may take; after that its sender is taken for dead. */
   timeoutMs: number;
   /** The source's clock is watched: it has moved if it has by more than this. */
@@ -203,7 +205,7 @@ export function makeBudget(deps: BudgetDeps): Budget {
         signal,
       );
       if (done.granted) return;
-      if (done.tooLong) throw spent(done.waitUntilMs, now);
+      if (done.tooLong) throw spent(done.waitUntilMs, now, deps.label);
       if (done.unmarked !== undefined) ask = { ...first, sinceMs: done.unmarked };
       await clock.sleep(Math.max(1, done.waitUntilMs - now.earliestMs), signal);
     }
@@ -236,8 +238,8 @@ export function makeBudget(deps: BudgetDeps): Budget {
 }
 
 /** What is free again within the hour was no quota of a day. */
-function spent(untilMs: number, now: Moment): Spent {
-  return new Spent(new Date(untilMs), untilMs - now.earliestMs < 3_600_000 - 60_000 ? 'pause' : 'day');
+function spent(untilMs: number, now: Moment, label: string | undefined): Spent {
+  return new Spent(new Date(untilMs), untilMs - now.earliestMs < 3_600_000 - 60_000 ? 'pause' : 'day', label);
 }
 
 function refuseImpossible(cost: number, limits: Limits): void {

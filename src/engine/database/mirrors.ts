@@ -20,7 +20,7 @@ export async function addMirrors(client: pg.Client, sources: readonly Mirror[]):
   try {
     for (const source of sources) {
       for (const file of source.schemaFiles ?? []) applied.push(...(await apply(client, source.name, file)));
-      for (const [place, stream] of source.streams.entries()) await addStream(client, stream, place);
+      for (const stream of source.streams) await addStream(client, stream);
       if (source.schemaFiles === undefined) continue;
       for (const stream of source.streams) await addTables(client, stream);
     }
@@ -57,15 +57,24 @@ async function apply(client: pg.Client, source: string, file: URL): Promise<stri
   return [`${source}/${name}`];
 }
 
-async function addStream(client: pg.Client, stream: Stream, place: number): Promise<void> {
+async function addStream(client: pg.Client, stream: Stream): Promise<void> {
   const { deletions } = stream as { deletions?: 'whole list' | { unknown: string } };
   const unknown = typeof deletions === 'object' ? deletions.unknown : null;
   await client.query(
-    `insert into sync.streams as s (stream, source, place, follows, one_reader, personal, deletions)
-     values ($1, $2, $3, $4, true, $5, $6)
-     on conflict (source, stream) do update set personal = s.personal or excluded.personal, deletions = excluded.deletions
-     where (s.personal or excluded.personal, excluded.deletions) is distinct from (s.personal, s.deletions)`,
-    [stream.name, stream.source, place, followedBy(stream), stream.personal !== undefined, unknown],
+    `insert into sync.streams as s (stream, source, place, follows, one_reader, personal, swept, deletions)
+     select $1, $2, coalesce(max(k.place), 0) + 1, $3, true, $4, $5, $6 from sync.streams k
+     on conflict (source, stream) do update set
+       personal = s.personal or excluded.personal, swept = excluded.swept, deletions = excluded.deletions
+     where (s.personal or excluded.personal, excluded.swept, excluded.deletions)
+       is distinct from (s.personal, s.swept, s.deletions)`,
+    [
+      stream.name,
+      stream.source,
+      followedBy(stream),
+      stream.personal !== undefined,
+      stream.jobs.sweep !== undefined,
+      unknown,
+    ],
   );
 }
 

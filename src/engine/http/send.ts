@@ -85,6 +85,8 @@ interface Call {
 }
 
 export function makeSend(deps: {
+  /** The source as people call it. */
+  label?: string;
   baseUrl: URL;
   dialect: Dialect;
   token: Token | undefined;
@@ -129,7 +131,7 @@ export function makeSend(deps: {
     if (!Number.isNaN(date)) seen = { date, at: clock.monotonic(), durationMs };
     const clockMovedMs = movedSince(call.used, booked.clock);
     const asOf = date - Math.ceil(durationMs / 1000) * 1000 - 1000;
-    if (refusal?.spent && until) throw new Spent(until);
+    if (refusal?.spent && until) throw new Spent(until, 'day', deps.label);
     if (refusal) call.refusals++;
     if (refusal?.freezeMs !== undefined) call.pausedUntil = until;
     if (raw.status === 401 && bearer !== undefined && deps.token?.renew && !call.renewed) {
@@ -163,7 +165,7 @@ export function makeSend(deps: {
       } catch (error) {
         if (!(error instanceof Retry)) throw error;
         if (attempt >= tries) {
-          if (call.pausedUntil) throw new Spent(call.pausedUntil, 'pause');
+          if (call.pausedUntil) throw new Spent(call.pausedUntil, 'pause', deps.label);
           throw new Retry(`${error.message}; gave up after ${count(attempt, 'try', 'tries')}`, error);
         }
         log.debug({ attempt, reason: error.message }, 'request failed, it is tried again');

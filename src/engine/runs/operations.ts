@@ -374,9 +374,6 @@ async function goOnWith(
   );
 }
 
-/** What a sweep reads. */
-const swept: readonly StreamKey[] = ['helpdesk.customers', 'helpdesk.tickets'];
-
 /**
  * Opens a sync, or a sweep of everything, of the streams that are mirrored and not paused. Answers its number. Without
  * `opener` a worker has to be alive. `streams`: those that are configured; by default all that were ever mirrored.
@@ -398,7 +395,7 @@ export async function runNow(
     now,
     async client => {
       const all = streams ?? (await mirrored(client, account));
-      const wanted = kind === 'sweep' ? all.filter(key => swept.includes(key)) : all;
+      const wanted = kind === 'sweep' ? await sweptOf(client, all) : all;
       if (wanted.length === 0)
         throw new UsageError(`account '${account}' mirrors nothing that a ${kind} reads`, 'See README.md: settings.');
       const read = await unlessPaused(client, account, wanted);
@@ -411,6 +408,15 @@ export async function runNow(
     },
     id => `done: run ${id}`,
   );
+}
+
+/** Those of the streams that a sweep reads. */
+async function sweptOf(client: Client, streams: readonly StreamKey[]): Promise<StreamKey[]> {
+  const { rows } = await client.query<{ key: StreamKey }>(
+    'select stream_key as key from sync.streams where swept and stream_key = any ($1) order by place',
+    [streams],
+  );
+  return rows.map(({ key }) => key);
 }
 
 async function mirrored(client: Client, account: string): Promise<StreamKey[]> {

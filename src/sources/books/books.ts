@@ -49,6 +49,7 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
     streams: [
       {
         ...catalog.shelves,
+        relations: ['shelf_volumes', 'shelf_volume_history', 'shelf_events', 'dim_shelf', 'fact_shelf_volumes'],
         sampled: true,
         listsOf: source => ownOf(source).owners,
         jobs: {
@@ -59,6 +60,7 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
       },
       {
         ...catalog.volumes,
+        relations: ['dim_volume'],
         sampled: true,
         isDue: volumesAreDue,
         jobs: { sync: { read: (ctx, claim) => hydrateVolumes(ctx, claim, catalog.volumes) }, verify, audit },

@@ -4,6 +4,7 @@
  * are told by their `reason`. Newer services of this kind put it into `details` and `status`: all are looked at.
  */
 
+import { retryAfterMs } from '../../engine/http/bearer-dialect.ts';
 import type { Dialect, Said } from '../../engine/http/dialect.ts';
 import { isObject, type Request } from '../../engine/http/request.ts';
 import { exitCodes, Fatal, Gone, Retry, type ShelfdeskError } from '../../errors.ts';
@@ -163,12 +164,3 @@ function objectIn(value: unknown, name: string): Record<string, unknown> {
 }
 
 const objectsIn = (value: unknown): Record<string, unknown>[] => (Array.isArray(value) ? value.filter(isObject) : []);
-
-/** Seconds, or a date, which is told by the source's own clock. */
-function retryAfterMs(header: Said['header']): number | undefined {
-  const value = header('retry-after')?.trim();
-  if (!value) return undefined;
-  if (/^\d+$/.test(value)) return Number(value) * 1000;
-  const ms = Date.parse(value) - Date.parse(header('date') ?? '');
-  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
-}

@@ -48,6 +48,7 @@ export const shelves: ShelfStream<Shelf, Volume> = {
   kind: 'shelves',
   ...identify('books', 'shelves'),
   schedule: ['nightly'],
+  target: '26h',
   request: (owner, startIndex) => listShelves(owner, { startIndex }),
   get: getShelf,
   version,

@@ -72,6 +72,7 @@ export const volumes: VolumeStream<Volume> = {
   kind: 'volumes',
   ...identify('books', 'volumes'),
   schedule: [],
+  target: '26h',
   of: 'shelves',
   request: getVolume,
   merge: buildMerge(table),

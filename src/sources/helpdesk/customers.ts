@@ -16,6 +16,7 @@ export const customers: ListStream<Customer> = {
   ...identify('helpdesk', 'customers'),
   personalRules: personalRules.customers,
   schedule: ['fresh', 'nightly'],
+  target: '5m',
   lists: [{ name: 'default' }],
   read: walkList,
   paging,

@@ -19,6 +19,15 @@ import { verifyStream } from './verify/verify.ts';
 /** Below this a step of its clock cannot be told from the grain of both clocks. */
 const leastToleranceMs = 5000;
 
+const ticketRelations = [
+  ...['tickets', 'ticket_labels', 'ticket_history', 'ticket_state_intervals', 'inboxes', 'labels'],
+  ...['dim_inbox', 'dim_label', 'fact_ticket_labels', 'fact_backlog'],
+];
+const messageRelations = [
+  ...['messages', 'attachments', 'ticket_metrics', 'ticket_metrics_defined', 'reply_turns', 'reply_turns_defined'],
+  ...['agent_daily', 'arrivals_hourly', 'fact_tickets', 'fact_messages', 'fact_turns'],
+];
+
 /** `desk`: its streams, so that a test may read smaller pages. */
 export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
   const verify: StreamJobs['verify'] = { read: (ctx, claim) => verifyStream(ctx, claim, desk) };
@@ -36,10 +45,16 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
     contradictions: helpdeskContradictions,
     identityOf: ({ helpdesk: access }) => access && JSON.stringify([access.baseUrl.href, access.token]),
     streams: [
-      { ...desk.users, jobs: { ...listJobs(desk.users), verify } },
-      { ...desk.customers, sampled: true, jobs: { ...listJobs(desk.customers), ...swept(desk.customers), verify } },
+      { ...desk.users, relations: ['users', 'dim_agent'], jobs: { ...listJobs(desk.users), verify } },
+      {
+        ...desk.customers,
+        relations: ['contacts', 'customers', 'customer_summary', 'dim_customer'],
+        sampled: true,
+        jobs: { ...listJobs(desk.customers), ...swept(desk.customers), verify },
+      },
       {
         ...desk.tickets,
+        relations: ticketRelations,
         sampled: true,
         jobs: {
           ...listJobs(desk.tickets),
@@ -50,6 +65,7 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
       },
       {
         ...desk.messages,
+        relations: messageRelations,
         nightlyDetails: true,
         isDue: messagesAreDue,
         jobs: { sync: { read: (ctx, claim) => hydrate(ctx, claim, desk.messages), isDone }, verify },

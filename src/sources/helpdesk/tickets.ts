@@ -19,6 +19,7 @@ export const tickets: ListStream<Ticket> = {
   ...identify('helpdesk', 'tickets'),
   personalRules: personalRules.tickets,
   schedule: ['fresh', 'nightly'],
+  target: '5m',
   lists: [
     { name: 'default' },
     { name: 'spam', shows: record => record.spam === true },

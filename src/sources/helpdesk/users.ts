@@ -10,6 +10,7 @@ export const users: ListStream<User> = {
   kind: 'list',
   ...identify('helpdesk', 'users'),
   schedule: ['nightly'],
+  target: '26h',
   lists: [{ name: 'default' }],
   read: readWhole,
   paging,

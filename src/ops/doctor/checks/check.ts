@@ -15,6 +15,7 @@ export const areas = [
   'help desk',
   'what the help desk leaves open',
   'catalog',
+  'sources',
   'the work',
   'schedule',
 ] as const;

@@ -8,6 +8,7 @@ import { readerChecks } from './readers.ts';
 import { scheduleChecks } from './schedule.ts';
 import { settingsChecks } from './settings.ts';
 import { readingChecks } from './source-behaviour.ts';
+import { sourceChecks } from './sources.ts';
 import { workChecks } from './work.ts';
 
 export const checks: readonly Check[] = [
@@ -18,6 +19,7 @@ export const checks: readonly Check[] = [
   ...helpdeskChecks,
   ...readingChecks,
   ...catalogChecks,
+  ...sourceChecks,
   ...workChecks,
   ...scheduleChecks,
 ];

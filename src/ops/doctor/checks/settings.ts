@@ -1,8 +1,11 @@
 /** Settings, and what of them others could read. */
+
 import { existsSync } from 'node:fs';
 import { chmod, readdir, readFile, stat } from 'node:fs/promises';
 import type { Config } from '../../../app/config.ts';
+import { configuredSources } from '../../../app/context.ts';
 import { UsageError } from '../../../errors.ts';
+import { sources } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';
 import { isLoopback } from '../../page/auth.ts';
 import type { Given } from '../doctor-context.ts';
@@ -52,13 +55,14 @@ export const settingsChecks: readonly Check[] = [
     name: 'sources',
     area: 'settings',
     of: 'account',
-    looks: 'that a help desk or a catalog is configured',
-    run({ config: { helpdesk, books } }) {
-      const named = [helpdesk && 'a help desk', books && 'a book catalog'].filter(name => name !== undefined);
+    looks: 'that a source is configured',
+    run({ config }) {
+      const set = configuredSources(config);
+      const named = sources.filter(({ name }) => set.has(name)).map(({ label }) => label);
       if (named.length > 0) return ok(named.join(' and '));
       return fail(
-        'neither the help desk nor the book catalog is configured',
-        'Set HELPDESK_BASE_URL and HELPDESK_TOKEN, or BOOKS_BASE_URL and BOOKS_USERS, in the environment or in .env.',
+        'no source is configured',
+        `Set ${sources.map(({ requires }) => requires).join('; or ')}; in the environment or in .env.`,
       );
     },
   },

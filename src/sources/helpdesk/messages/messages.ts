@@ -19,6 +19,7 @@ export const messages: DetailStream<TicketInDetail, Message> = {
   ...identify('helpdesk', 'messages'),
   personalRules: personalRules.messages,
   schedule: [],
+  target: '15m',
   of: tickets,
   request: getTicketInDetail,
   members: record => record.messages,

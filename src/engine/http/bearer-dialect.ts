@@ -1,0 +1,49 @@
+/**
+ * The dialect of most services: a bearer token, 429 with `Retry-After` at a limit, 404 for a record that does not exist.
+ * A service with a dialect of its own overrides what differs.
+ */
+import { exitCodes, Fatal, Gone, Retry } from '../../errors.ts';
+import type { Dialect, Said } from './dialect.ts';
+
+/** Without `Retry-After` the first refusal pauses this long, each further one twice as long. */
+const firstPauseMs = 1000;
+
+/** `address` and `token` are the settings that people change. */
+export function bearerDialect({ address, token }: { address: string; token: string }): Dialect {
+  return {
+    idTypes: ['string', 'number'],
+    needsToken: () => true,
+    query: () => ({}),
+    secrets: [],
+    rate: () => ({}),
+    refusal: ({ status, header }, refusals) =>
+      status === 429 ? { freezeMs: retryAfterMs(header) ?? firstPauseMs * 2 ** (refusals - 1) } : undefined,
+    failure(_request, { status }, { shown, asOf }) {
+      const what = `${shown}: ${status}`;
+      if (status === 401)
+        return new Fatal(
+          `${what}: the source does not accept the token`,
+          `Set ${token} to a valid token.`,
+          exitCodes.refused,
+        );
+      if (status === 403)
+        return new Fatal(
+          `${what}: the token may not read this`,
+          `Give ${token} the right to read it.`,
+          exitCodes.refused,
+        );
+      if (status === 404 || status === 410) return new Gone(what, asOf, 'The source does not have it any more.');
+      if (status === 429 || status === 408 || status >= 500) return new Retry(what);
+      return new Fatal(what, `Check ${address}.`);
+    },
+  };
+}
+
+/** Seconds, or a date by the clock of the source. */
+export function retryAfterMs(header: Said['header']): number | undefined {
+  const value = header('retry-after')?.trim();
+  if (!value) return undefined;
+  if (/^\d+$/.test(value)) return Number(value) * 1000;
+  const ms = Date.parse(value) - Date.parse(header('date') ?? '');
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
+}

@@ -1,0 +1,80 @@
+/** A small CRM over HTTP, with contacts and deals that a test changes. Written from the guide's description of its interface. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface Contact {
+  id: string;
+  name?: string | null;
+  email?: string | null;
+  phone?: string | null;
+  updated_at: string;
+}
+
+export interface Deal {
+  id: string;
+  contact_id?: string | null;
+  title?: string | null;
+  stage?: string | null;
+  amount?: number | null;
+  updated_at: string;
+}
+
+export interface Crm extends AsyncDisposable {
+  readonly url: string;
+  readonly token: string;
+  readonly contacts: Map<string, Contact>;
+  readonly deals: Map<string, Deal>;
+  /** The paths that were asked for, in their order. */
+  readonly asked: string[];
+  /** Called before each reply. A number is the status of a refusal, a text the body instead. */
+  before: (path: string, cursor: string | null) => number | string | undefined;
+  /** Requests an hour; beyond it 429. */
+  limit: number;
+}
+
+/** `GET /contacts`, `GET /deals`: `{"data": [records by id], "next_cursor": "id of the last one"}`, `limit` to 100. */
+export async function startCrm(): Promise<Crm> {
+  const token = 'crm-token-of-a-test';
+  const crm = {
+    token,
+    contacts: new Map<string, Contact>(),
+    deals: new Map<string, Deal>(),
+    asked: [] as string[],
+    before: (() => undefined) as Crm['before'],
+    limit: Number.POSITIVE_INFINITY,
+  };
+  let used = 0;
+  const server = createServer((request, response) => {
+    const url = new URL(request.url!, 'http://crm');
+    const reply = (status: number, body: unknown, headers: Record<string, string> = {}) => {
+      response.writeHead(status, { 'content-type': 'application/json', ...headers });
+      response.end(typeof body === 'string' ? body : JSON.stringify(body));
+    };
+    crm.asked.push(url.pathname + url.search);
+    if (request.headers.authorization !== `Bearer ${token}`) return reply(401, { error: 'unauthorized' });
+    if (++used > crm.limit) return reply(429, { error: 'limit' }, { 'retry-after': '120' });
+    const cursor = url.searchParams.get('cursor');
+    const instead = crm.before(url.pathname, cursor);
+    if (instead !== undefined)
+      return reply(typeof instead === 'number' ? instead : 200, typeof instead === 'number' ? {} : instead);
+    const all = { '/contacts': crm.contacts, '/deals': crm.deals }[url.pathname] as
+      | Map<string, { id: string }>
+      | undefined;
+    if (all === undefined) return reply(404, { error: 'not found' });
+    const limit = Math.min(100, Number(url.searchParams.get('limit') ?? 20));
+    const left = [...all.values()]
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
+      .filter(({ id }) => cursor === null || id > cursor);
+    const data = left.slice(0, limit);
+    reply(200, { data, ...(left.length > limit && { next_cursor: data.at(-1)!.id }) });
+  });
+  await new Promise<void>(listening => server.listen(0, '127.0.0.1', listening));
+  const { port } = server.address() as AddressInfo;
+  return Object.assign(crm, {
+    url: `http://127.0.0.1:${port}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise(closed => server.close(closed));
+    },
+  });
+}
