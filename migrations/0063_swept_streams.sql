@@ -43,3 +43,35 @@ begin atomic
        where o.account_id = account and o.stream_key = (select a.stream_key from asked a)))
   end;
 end;
+
+create or replace function sync.hand_over(heir name) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  one record;
+  -- Read first: a table cannot change hands while a query of this session reads it.
+  schemas constant name[] := '{sync,analytics,safe,bullmq}'::name[] || array(select s.name from sync.source_schemas s);
+begin
+  for one in
+    select format('schema %I', n.nspname) as thing from pg_namespace n
+    where n.nspname = any (schemas) and n.nspowner = current_user::regrole
+    union all
+    -- Sequences of columns, indexes and types of rows go with their tables.
+    select format('%s %s', case c.relkind when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' else 'table' end, c.oid::regclass)
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = any (schemas) and c.relkind in ('r', 'p', 'v', 'm', 'S')
+      and c.relowner = current_user::regrole and not (c.relkind = 'S' and exists (
+        select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype in ('a', 'i')))
+    union all
+    select format('routine %s', p.oid::regprocedure)
+    from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+    where n.nspname = any (schemas) and p.proowner = current_user::regrole
+      and not exists (
+        select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
+  loop
+    if one.thing like 'schema %' then execute format('grant create, usage on %s to %I', one.thing, heir); end if;
+    execute format('alter %s owner to %I', one.thing, heir);
+  end loop;
+end
+$$;

@@ -21,7 +21,9 @@ export function promisesOf(config: Config): Target[] {
   const found = streams
     .filter(({ source }) => sources.has(source))
     .flatMap(stream => {
-      const { ms, isSet } = (targets[stream.key] ?? targets[stream.name])!;
+      const target = targets[stream.key] ?? targets[stream.name];
+      if (target === undefined) return [];
+      const { ms, isSet } = target;
       const schedule = scheduleOf(stream);
       const usualMs = schedule.includes('fresh') ? minuteMs : dayMs;
       const reads = schedule.flatMap(name => pauseMs[name] ?? []);

@@ -6,9 +6,6 @@ import { streams } from '../sources/index.ts';
 /** Records of a sample of `verify` by default. */
 export const defaultSample = 100;
 
-/** Streams that `sweep` supports. */
-export const sweepable = ['customers', 'tickets'];
-
 /** Streams that are read as lists, not record by record. */
 export const listStreams = streams.filter(stream => !('of' in stream)).map(({ key }) => key);
 

@@ -58,7 +58,7 @@ test('one process serves them all; one that cannot be served stops nobody, and i
     rmSync(join(fleet.folder, 'cem-token'));
     // Another account had this name, of another source.
     await pool.query(
-      `insert into sync.accounts (account_id, source) values ('ben', 'https://elsewhere.example/api/v1')`,
+      `insert into sync.sources (account_id, source, address) values ('ben', 'helpdesk', 'https://elsewhere.example/api/v1')`,
     );
     const process = fleet.start();
     await process.begun;
@@ -70,7 +70,7 @@ test('one process serves them all; one that cannot be served stops nobody, and i
     expect(process.told()).not.toContain(token);
     await equal('ada');
 
-    await pool.query('update sync.accounts set source = $1 where account_id = $2', [
+    await pool.query('update sync.sources set address = $1 where account_id = $2', [
       fleet.sandboxes.get('ben')!.url,
       'ben',
     ]);

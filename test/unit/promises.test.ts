@@ -75,7 +75,7 @@ describe('what is promised', () => {
     ['tickets=5', /FRESHNESS_TARGETS must be streams and spans.*tickets=5 is none/],
     ['tickets=5m 7', /7 is none/],
     ['tickets=0m', /tickets=0m is none/],
-    ['tockets=5m', /names tockets, which is no stream \(tickets, messages/],
+    ['tockets=5m', /names tockets, which is no stream \(users, customers, tickets/],
     ['toString=5m', /toString=5m is none|toString/],
   ] as const)('%s is refused', ([value, says]) => {
     expect(() => readConfig('/nowhere', { FRESHNESS_TARGETS: value })).toThrow(says);

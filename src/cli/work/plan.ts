@@ -17,7 +17,7 @@ import { wasRead } from '../../engine/verify/findings.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { sources, streams } from '../../sources/index.ts';
 import { count } from '../../words.ts';
-import { defaultSample, listStreams, parseCount, parseTime, sweepable } from '../arguments.ts';
+import { defaultSample, listStreams, parseCount, parseTime } from '../arguments.ts';
 import { chosenAccount } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { duration, print, printJson, say, table } from '../output/terminal.ts';

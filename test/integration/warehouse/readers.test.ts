@@ -291,6 +291,7 @@ test('every view that readers see filters by itself or has the rights of who ask
     'analytics.calendars',
     'analytics.metric_definitions',
     'sync.migrations',
+    'sync.source_files',
     'sync.streams',
   ]);
   // With an empty path pg_temp comes first for types, and everybody may make types there.

@@ -495,7 +495,7 @@ describe('who takes up what', () => {
     expect(await up(s, backfill, by('c'), 'messages')).toEqual({ busy: first });
     // Another stream is another matter, and so is another account.
     expect(await up(s, second, by('b'), 'users')).toBe(1);
-    await s.rows(`insert into sync.accounts (account_id, source) values ('other', '') on conflict do nothing`);
+    await s.rows(`insert into sync.accounts (account_id) values ('other') on conflict do nothing`);
     const elsewhere = await open(s.pool, ['tickets'], at(0), { account: 'other' });
     const theirs = await takeUp(s.pool, { ...work(elsewhere), account: 'other' }, by('e'), () => at(1));
     expect(theirs).toMatchObject({ taken: { token: 1 } });
@@ -663,7 +663,7 @@ describe('runs whose processes died', () => {
       await takeUp(s.pool, { account, run, stream: 'helpdesk.users' }, { worker, job: `job ${run}` }, () => at(1));
       return run;
     };
-    await s.rows(`insert into sync.accounts (account_id, source) values ('other', '') on conflict do nothing`);
+    await s.rows(`insert into sync.accounts (account_id) values ('other') on conflict do nothing`);
     // In this order: a living reader of the same keeps others out.
     const dead = await begin({}, 0);
     const opened = await begin({ opener: one.id }, 1000);
