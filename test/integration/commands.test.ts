@@ -308,7 +308,7 @@ describe.concurrent('commands', () => {
       const ended = await first.finished;
       expect(ended.code, ended.stderr).toBe(130);
       expect(JSON.parse(ended.stdout)).toMatchObject({ state: 'interrupted', exitCode: 130 });
-      expect(ended.stderr).toContain('finishing the page in flight');
+      expect(ended.stderr).toContain('finishing the current page');
       expect(ended.stderr).toContain('Run the same command again to resume.');
 
       const second = await run(['sync'], settings, folder.path);

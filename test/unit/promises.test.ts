@@ -72,11 +72,11 @@ describe('what is promised', () => {
   });
 
   test.for([
-    ['tickets=5', /FRESHNESS_TARGETS must be streams and spans.*tickets=5 is none/],
-    ['tickets=5m 7', /7 is none/],
-    ['tickets=0m', /tickets=0m is none/],
+    ['tickets=5', /FRESHNESS_TARGETS must list streams and durations.*tickets=5 is invalid/],
+    ['tickets=5m 7', /7 is invalid/],
+    ['tickets=0m', /tickets=0m is invalid/],
     ['tockets=5m', /names tockets, which is no stream \(users, customers, tickets/],
-    ['toString=5m', /toString=5m is none|toString/],
+    ['toString=5m', /toString=5m is invalid|toString/],
   ] as const)('%s is refused', ([value, says]) => {
     expect(() => readConfig('/nowhere', { FRESHNESS_TARGETS: value })).toThrow(says);
   });
