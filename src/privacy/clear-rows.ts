@@ -1,17 +1,16 @@
 /** Clears the rows of a stream with a declaration (declared.ts), and their traces beside the mirrored tables. */
-
 import type { Client } from '../engine/database/pool.ts';
 import { cleanText } from '../engine/json-text.ts';
 import { carries, patternsOf } from './contact-normalisation.ts';
-import { type Declaration, tableInChanges } from './declared.ts';
+import type { Declaration } from './declared.ts';
 import { besides, emptyAudit, emptyChanges, emptyRejects } from './personal-data-scan.ts';
 import type { PersonalRules } from './redact.ts';
 
 type Queryable = Pick<Client, 'query'>;
 
 export interface Cleared {
-  /** Of the table. */
-  readonly rows: number;
+  /** By table how many rows were cleared or deleted. */
+  readonly rows: Readonly<Record<string, number>>;
   readonly changes: number;
   readonly comparisons: number;
   readonly rejects: number;
@@ -25,41 +24,49 @@ export async function clearRows(
   which: { readonly forms: readonly string[] } | { readonly ids: readonly string[] },
   now: Date,
 ): Promise<Cleared> {
-  // What is cleared is no change of the source.
+  // An earlier merge of the transaction has switched sync.changes on: these updates would keep the old values there.
   await client.query(`select set_config('shelfdesk.merge', '', true)`);
   const forms = 'forms' in which ? which.forms : [];
-  const known = 'ids' in which ? which.ids.map(id => cleanText(id).text) : [];
-  const ids = [...known, ...(forms.length > 0 ? await idsOf(client, account, declared, forms) : [])];
-  let rows = 0;
-  if (ids.length > 0) {
-    const sets = declared.cleared.map(column => `${column} = null, `).join('');
-    const filled = declared.cleared.map(column => ` or t.${column} is not null`).join('');
-    const { rowCount } = await client.query(
-      `update ${declared.table} t set ${sets}_payload = sync.kept_of(t._payload, $3), _synced_at = $4
-       where t.account_id = $1 and t.id = any ($2) and (t._payload <> sync.kept_of(t._payload, $3)${filled})`,
-      [account, ids, declared.kept, now],
+  const ids = 'ids' in which ? which.ids.map(id => cleanText(id).text) : await idsOf(client, account, declared, forms);
+  const rows: Record<string, number> = { [declared.table]: await clear(client, account, declared, ids, now) };
+  const changes = [await changesOf(client, account, declared.table, ids)];
+  for (const { table, parent } of declared.sets) {
+    const gone = await client.query<{ id: string }>(
+      `delete from ${table} where account_id = $1 and ${parent} = any ($2) returning id`,
+      [account, ids],
     );
-    rows = rowCount ?? 0;
-    for (const { table, parent } of declared.sets)
-      await client.query(`delete from ${table} where account_id = $1 and ${parent} = any ($2)`, [account, ids]);
+    rows[table] = gone.rows.length;
+    const members = gone.rows.map(({ id }) => id);
+    changes.push(await changesOf(client, account, table, members, { parent, ids }));
   }
-  const name = tableInChanges(declared);
-  const setNames = declared.sets.map(({ table }) => table.replace(/^.*\./, ''));
   const kept = [...declared.columns, ...declared.kept, ...besides];
+  const keptInChanges = { tables: { [nameOf(declared.table)]: kept }, others: ['id', ...besides] };
+  const audits = { records: [{ stream: declared.stream, ids }], members: [], kept };
   return {
     rows,
-    changes: await emptyChanges(client, await changesOf(client, account, { name, setNames, ids }), {
-      tables: { [name]: kept },
-      others: ['id', ...besides],
-    }),
-    comparisons: await emptyAudit(
-      client,
-      account,
-      { records: [{ stream: declared.stream, ids }], members: [], kept },
-      [],
-    ),
+    changes: await emptyChanges(client, changes.flat(), keptInChanges),
+    comparisons: await emptyAudit(client, account, audits, []),
     rejects: await emptyRejects(client, account, { rules, ids, holding: [], own: ids }, forms),
   };
+}
+
+/** A row that is clear already is left alone. */
+async function clear(
+  client: Queryable,
+  account: string,
+  { table, cleared, kept }: Declaration,
+  ids: readonly string[],
+  now: Date,
+): Promise<number> {
+  if (ids.length === 0) return 0;
+  const sets = cleared.map(column => `${column} = null, `).join('');
+  const filled = cleared.map(column => ` or t.${column} is not null`).join('');
+  const { rowCount } = await client.query(
+    `update ${table} t set ${sets}_payload = sync.kept_of(t._payload, $3), _synced_at = $4
+     where t.account_id = $1 and t.id = any ($2) and (t._payload <> sync.kept_of(t._payload, $3)${filled})`,
+    [account, ids, kept, now],
+  );
+  return rowCount ?? 0;
 }
 
 async function idsOf(
@@ -68,37 +75,43 @@ async function idsOf(
   { table, contacts }: Declaration,
   forms: readonly string[],
 ): Promise<string[]> {
-  const found = [
-    ...contacts.columns.map(column => carries(`t.${column}::text`, forms)),
-    ...contacts.fields.map(
-      field => `exists (
-        select from jsonb_path_query(t._payload -> '${field}', 'strict $.** ? (@.type() == "string" || @.type() == "number")') v (value),
-          lateral (select v.value #>> '{}' as text) f where ${carries('f.text', forms)})`,
-    ),
+  // Fields and columns may be lists and objects; a column may hold what `_payload` lacks.
+  const values = [
+    ...contacts.columns.map(column => `to_jsonb(t.${column})`),
+    ...contacts.fields.map(field => `t._payload -> '${field}'`),
   ];
+  const holds = values.map(
+    value => `exists (
+      select from jsonb_path_query(${value}, 'strict $.** ? (@.type() == "string" || @.type() == "number")') v (value),
+        lateral (select v.value #>> '{}' as text) f where ${carries('f.text', forms)})`,
+  );
+  if (forms.length === 0 || holds.length === 0) return [];
   const { rows } = await client.query<{ id: string }>(
-    `select t.id from ${table} t where t.account_id = $1 and (${found.join(' or ')})`,
+    `select t.id from ${table} t where t.account_id = $1 and (${holds.join(' or ')})`,
     [account, forms, patternsOf(forms)],
   );
   return rows.map(({ id }) => id);
 }
 
-/** Another source may have a table of this name: there the rows have a parent. */
+/** The name of a table in sync.changes. */
+const nameOf = (table: string): string => table.replace(/^.*\./, '');
+
+/**
+ * Ids of the rows of sync.changes that tell of these records, or of members that a parent of these ids had before. Another
+ * source may have a table of the same name: there the rows may have a parent.
+ */
 async function changesOf(
   client: Queryable,
   account: string,
-  {
-    name,
-    setNames,
-    ids,
-  }: { readonly name: string; readonly setNames: readonly string[]; readonly ids: readonly string[] },
+  table: string,
+  records: readonly string[],
+  { parent, ids }: { readonly parent: string; readonly ids: readonly string[] } = { parent: '', ids: [] },
 ): Promise<string[]> {
-  if (ids.length === 0) return [];
+  if (records.length + ids.length === 0) return [];
   const { rows } = await client.query<{ id: string }>(
-    `select id::text from sync.changes where account_id = $1 and (
-       table_name = $2 and parent_id is null and record_id = any ($4)
-       or table_name = any ($3) and parent_id = any ($4))`,
-    [account, name, setNames, ids],
+    `select id::text from sync.changes where account_id = $1 and table_name = $2 and parent_id is null
+       and (record_id = any ($3) or cardinality($5::text[]) > 0 and changes -> $4 ->> 0 = any ($5))`,
+    [account, nameOf(table), records, parent, ids],
   );
   return rows.map(({ id }) => id);
 }

@@ -3,7 +3,7 @@
  * value. From this follow the rules of a stream without rules of its own: a record that shows a contact value of an
  * erased person keeps the fields of its other columns (id, times, states), and no other field.
  */
-import { type Column, keyOf, shortName } from '../engine/commit/merge.ts';
+import { type Column, keyOf } from '../engine/commit/merge.ts';
 import type { Stream } from '../sources/source.ts';
 import { clearRows } from './clear-rows.ts';
 import { carries, eachOf, isAnybody, type Json, noClues, objectIn, only, type PersonalRules } from './redact.ts';
@@ -65,7 +65,8 @@ function declarationOf({ key, kind = 'list', merge, personal }: Declaring): Decl
     stream: key,
     table: root.name,
     cleared: cleared.map(({ name }) => name),
-    kept: [...new Set(['id', ...left.map(fieldOf)])],
+    // Of a derived column the name is no field.
+    kept: [...new Set(['id', ...left.filter(column => reads(column, fieldOf(column))).map(fieldOf)])],
     columns: left.map(({ name }) => name),
     contacts: {
       fields: contacts,
@@ -93,7 +94,7 @@ export function rulesFrom(declared: Declaration): PersonalRules {
         : text,
     async clearStored(client, account, { page, erased, now }) {
       const theirs = recordsIn(page).filter(record => isOfErased(record, erased));
-      const ids = theirs.flatMap(({ id }) => (typeof id === 'string' ? [id] : []));
+      const ids = theirs.flatMap(({ id }) => valuesIn(id));
       if (ids.length > 0) await clearRows(client, account, { declared, rules }, { ids }, now);
     },
   };
@@ -112,6 +113,3 @@ function valuesIn(field: unknown): string[] {
   }
   return found;
 }
-
-/** The name of its table in sync.changes. */
-export const tableInChanges = ({ table }: Declaration): string => shortName({ name: table });

@@ -128,7 +128,7 @@ async function remove(client: Client, account: string, whom: Whom, now: Date): P
   const traces = { changes: 0, comparisons: 0, rejects: 0 };
   for (const declared of declarations) {
     const cleared = await clearRows(client, account, { declared, rules: rulesFrom(declared) }, { forms }, now);
-    counts[declared.table] = cleared.rows;
+    Object.assign(counts, cleared.rows);
     traces.changes += cleared.changes;
     traces.comparisons += cleared.comparisons;
     traces.rejects += cleared.rejects;

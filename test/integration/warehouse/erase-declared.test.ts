@@ -1,0 +1,196 @@
+/** Erasing a customer of the help desk in the tables of another source, which only declares its personal data. */
+import { expect, test } from 'vitest';
+import { withCare, writeBatch } from '../../../src/engine/commit/commit.ts';
+import { settleRejects, writeDrift } from '../../../src/engine/commit/rejects.ts';
+import { transaction } from '../../../src/engine/database/pool.ts';
+import { singleBatch } from '../../../src/engine/load/batch.ts';
+import { eraseCustomer, wouldErase } from '../../../src/engine/runs/operations.ts';
+import { eraseMore } from '../../../src/privacy/erase.ts';
+import { streams } from '../../../src/sources/index.ts';
+import { ada, bo, contactRules, contacts, makeCrm } from '../../support/crm.ts';
+import { at, scripted, second } from '../../support/scripted.ts';
+
+const all = [...streams, contacts];
+const account = 'default';
+
+async function mirror() {
+  const s = await scripted();
+  await makeCrm(s.pool);
+  s.lists.customers = [
+    {
+      ...{ id: 'c1', first_name: 'Ada', last_name: 'Secret', summary: null },
+      contacts: [{ id: 'k1', type: 'email', value: 'ada@secret.example' }],
+    },
+  ];
+  await s.sync('customers');
+  let n = 100;
+  const moment = () => ({ nowMs: second(++n), asOfMs: second(n) });
+  return Object.assign(s, {
+    put: async (...records: { id: string }[]) => {
+      const when = moment();
+      for (const record of records) {
+        const of = { records: [record], text: JSON.stringify(record), date: when.nowMs };
+        const batch = singleBatch(contacts, of);
+        await withCare(s.pool, (client, care) => writeBatch(client, { account, run: null }, batch, when, care));
+      }
+    },
+    reject: (id: string, payload: unknown) =>
+      transaction(s.pool, client =>
+        settleRejects(
+          client,
+          { account, stream: contacts.key },
+          {
+            stored: [],
+            rejects: [{ recordId: id, askId: id, reason: 'why', payload: JSON.stringify(payload) }],
+            personal: contactRules,
+          },
+          moment(),
+        ),
+      ),
+    drift: (path: string, sample: unknown) =>
+      transaction(s.pool, client =>
+        writeDrift(
+          client,
+          { account, stream: contacts.key },
+          {
+            drift: [{ kind: 'unknown_field', path, value: '', seen: 1, sample: JSON.stringify(sample) }],
+            personal: contactRules,
+          },
+          at(++n),
+        ),
+      ),
+    erase: () => eraseCustomer(s.pool, { account, customer: 'c1', who: 'test', streams: all }, at(++n)),
+    /** Rows that hold something of Ada, beside the help desk's own. */
+    secrets: async () =>
+      s.rows(`select 'contacts' as place, t::text as row from crm.contacts t where t::text ~* 'secret|5552345|555-2345' union all
+        select 'addresses', t::text from crm.addresses t where t::text ~* 'secret' union all
+        select 'changes', t::text from sync.changes t where t::text ~* 'secret|555-2345' union all
+        select 'audit', t::text from sync.audit t where t::text ~* 'secret' union all
+        select 'rejects', t::text from sync.rejects t where t::text ~* 'secret|555-2345' union all
+        select 'drift', t::text from sync.drift t where t::text ~* 'secret'`),
+    stored: () =>
+      s.rows(
+        'select id, name, email, mail_domain, phones, note, stage, company_id, _payload from crm.contacts order by id',
+      ),
+  });
+}
+
+const cleared = { name: null, email: null, mail_domain: null, phones: null, note: null };
+const left = {
+  ...{ id: 'p1', ...cleared, stage: 'won', company_id: 'f1' },
+  _payload: { id: 'p1', stage: 'won', company: ada().company, created_at: ada().created_at },
+};
+
+test('rows with an erased address are cleared, with old values, comparisons, rejects and samples; others stay', async () => {
+  await using s = await mirror();
+  await s.put(ada({ name: 'Ada Older Secret', addresses: [{ id: 'a0', street: 'old secret street' }] }), bo());
+  await s.put(ada(), bo({ name: 'Bob' }));
+  await s.reject('p1', { name: 3, note: 'secret' });
+  await s.reject('p9', { id: 'p9', name: 3, mail: 'ada@secret.example' });
+  await s.reject('p8', { id: 'p8', name: 3, mail: 'eve@other.example' });
+  await s.drift('nickname', ada());
+  await s.rows(
+    `insert into sync.audit (account_id, run_id, source, stream, record_id, checked_at, random, kind, differences)
+     select 'default', 1, 'crm', 'contacts', 'p1', now(), false, 'content', '{"name": ["x", "Ada Secret"], "stage": ["new", "won"]}'`,
+  );
+  const others = async () =>
+    s.rows(`select to_jsonb(t) as row from crm.contacts t where id = 'p2' union all
+      select to_jsonb(t) from crm.addresses t where id = 'a2' union all
+      select to_jsonb(t) from sync.changes t where record_id = 'p2' union all
+      select to_jsonb(t) from sync.rejects t where record_id = 'p8'`);
+  const before = await others();
+  expect(before).toHaveLength(4);
+  expect(new Set((await s.secrets()).map(({ place }) => place))).toEqual(
+    new Set(['contacts', 'addresses', 'changes', 'audit', 'rejects', 'drift']),
+  );
+
+  const told = { 'crm.contacts': 1, 'crm.addresses': 1, changes: 2, comparisons: 1, rejects: 2, 'samples of drift': 1 };
+  expect((await wouldErase(s.pool, account, 'c1', at(200), all)).rows).toMatchObject(told);
+  expect(await s.secrets()).not.toEqual([]);
+  expect((await s.erase()).rows).toMatchObject(told);
+
+  expect(await s.secrets()).toEqual([]);
+  expect((await s.stored())[0]).toEqual(left);
+  expect(await others()).toEqual(before);
+  expect(await s.rows(`select differences from sync.audit`)).toEqual([
+    { differences: { name: ['erased', 'erased'], stage: ['new', 'won'] } },
+  ]);
+  expect(await s.rows('select outcome from sync.operations')).toEqual([
+    { outcome: expect.stringContaining('crm.contacts: 1 row, crm.addresses: 1 row') },
+  ]);
+  // Again there is nothing left.
+  expect((await s.erase()).rows).toMatchObject({ 'crm.contacts': 0, 'crm.addresses': 0, changes: 0, rejects: 0 });
+});
+
+test('a record that comes again is stored redacted, and writes nothing; so does a new one, a reject and a sample', async () => {
+  await using s = await mirror();
+  await s.put(ada(), bo());
+  await s.erase();
+  const rows = () => s.rows('select ctid::text, xmin::text, to_jsonb(t) as row from crm.contacts t order by id');
+  const before = await rows();
+  await s.put(ada(), bo());
+  expect(await rows()).toEqual(before);
+  await s.put(ada({ id: 'p3', mail: 'mailto:ada@secret.example', stage: 'lost' }));
+  await s.reject('p4', { id: 'p4', name: 3, mail: 'ada@secret.example', note: 'secret' });
+  await s.drift('nickname', ada());
+  expect(await s.secrets()).toEqual([]);
+  expect(await s.stored()).toMatchObject([left, { id: 'p2', name: 'Bo' }, { id: 'p3', ...cleared, stage: 'lost' }]);
+  expect(await s.rows('select record_id, payload from sync.rejects')).toEqual([{ record_id: 'p4', payload: null }]);
+});
+
+test('a row that shows an erased address later is cleared with its history', async () => {
+  await using s = await mirror();
+  await s.erase();
+  await s.put(ada({ mail: 'private@hidden.example', name: 'Secret One' }));
+  await s.put(ada({ mail: 'private@hidden.example', name: 'Secret Two' }));
+  expect((await s.secrets()).map(({ place }) => place)).toContain('changes');
+  await s.put(ada());
+  expect(await s.secrets()).toEqual([]);
+  expect(await s.rows(`select changes from sync.changes where table_name = 'contacts'`)).toEqual([{ changes: {} }]);
+  expect(await s.stored()).toEqual([left]);
+});
+
+test('a further address of an erased customer clears the rows that hold it', async () => {
+  await using s = await mirror();
+  await s.put(ada({ mail: 'work@office.example' }), bo());
+  await s.erase();
+  expect((await s.stored())[0]).toMatchObject({ email: 'work@office.example' });
+  const found = { customers: ['c1'], tickets: [], contacts: ['work@office.example', '+49 30 5552345'] };
+  const { rows } = await transaction(s.pool, client => eraseMore(client, account, found, at(300), all));
+  expect(rows).toMatchObject({ 'crm.contacts': 1, 'crm.addresses': 1 });
+  expect(await s.stored()).toMatchObject([left, { id: 'p2', name: 'Bo' }]);
+});
+
+test('a phone number alone finds a row, and another account keeps its rows', async () => {
+  await using s = await mirror();
+  await s.put(ada({ mail: null }));
+  await s.rows(`insert into crm.contacts select 'other', id, name, email, mail_domain, phones, note, stage, company_id, created_at,
+    _first_seen_at, _synced_at, _observed_at, _deleted_at, _payload from crm.contacts`);
+  await s.rows(`update helpdesk.contacts set value = '(+49) 30 5552345'`);
+  expect((await s.erase()).rows).toMatchObject({ 'crm.contacts': 1 });
+  expect(await s.rows('select account_id, name from crm.contacts order by 1')).toEqual([
+    { account_id: 'default', name: null },
+    { account_id: 'other', name: 'Ada Secret' },
+  ]);
+});
+
+test('a contact field without a column finds a row', async () => {
+  await using s = await mirror();
+  await s.put(ada({ mail: null, phones: null, chat: { name: '@Ada_Lovelace' } }), bo({ chat: { name: 'bo' } }));
+  await s.rows(`update helpdesk.contacts set value = 'ada_lovelace', type = 'other'`);
+  expect((await s.erase()).rows).toMatchObject({ 'crm.contacts': 1 });
+  expect(await s.stored()).toMatchObject([left, { id: 'p2', name: 'Bo' }]);
+});
+
+test('an account without a help desk is told what an erasure needs', async () => {
+  await using s = await mirror();
+  await s.rows(`insert into sync.accounts (account_id) values ('crm only')`);
+  await s.rows(`insert into sync.sources values ('crm only', 'crm', 'https://crm.example')`);
+  await expect(wouldErase(s.pool, 'crm only', 'c1', at(1), all)).rejects.toMatchObject({
+    message: expect.stringMatching(/mirrors nothing of the help desk/),
+    remedy: expect.stringMatching(/HELPDESK_BASE_URL and HELPDESK_TOKEN/),
+  });
+  await expect(wouldErase(s.pool, account, 'c7', at(1), all)).rejects.toMatchObject({
+    message: 'nothing is here of a customer c7',
+  });
+});

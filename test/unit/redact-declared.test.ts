@@ -1,0 +1,71 @@
+/** A stream that only declares its personal data: who is found in its records, and what is left of them. */
+import { describe, expect, test } from 'vitest';
+import { buildMerge, derived, page, text } from '../../src/engine/commit/merge.ts';
+import { declarationIn, rulesOf } from '../../src/privacy/declared.ts';
+import { concerns, type Erased, nobody, noClues } from '../../src/privacy/redact.ts';
+import { identify } from '../../src/sources/source.ts';
+import { ada, bo, contacts, contactRules as rules } from '../support/crm.ts';
+
+const erased = (...values: string[]): Erased => ({ ...nobody, contacts: new Set(values) });
+const redacted = (records: unknown[], who: Erased): unknown => JSON.parse(rules.redact(JSON.stringify(records), who));
+const left = { id: 'p1', stage: 'won', company: ada().company, created_at: '2026-01-01T00:00:00Z' };
+
+test('a page without erased people is the very text that came', () => {
+  const page = '[ {"id" : "p1", "n": 12345678901234567890.10, "mail":"a@x"} ]';
+  expect(rules.redact(page, nobody)).toBe(page);
+  expect(rules.redact(page, erased('b@x'))).toContain('12345678901234567890.10');
+});
+
+test('a record with an erased contact value keeps its id, times and states, and no field that is not declared', () => {
+  expect(redacted([ada(), bo()], erased(ada().mail))).toEqual([left, bo()]);
+  expect(redacted([ada(), bo()], erased(ada().phones[0]!))).toEqual([left, bo()]);
+  expect(redacted([ada({ mail: 'a\0@x' })], erased('a\ufffd@x'))).toEqual([left]);
+});
+
+test('contact values are found in texts, lists, objects and numbers', () => {
+  const record = { id: 'p1', mail: { work: 'a@x' }, phones: [4_930_555_234, [{ n: '0301234567' }], null, true, ''] };
+  const { contacts, ...others } = rules.cluesIn(JSON.stringify([record, 'text', null]));
+  expect(others).toEqual({ customers: [], tickets: [] });
+  expect(contacts.toSorted()).toEqual(['0301234567', '4930555234', 'a@x']);
+  expect(rules.redact(JSON.stringify([record]), erased('4930555234'))).toBe('[{"id":"p1"}]');
+});
+
+test('a rejected record is known by its contact values, however broken', () => {
+  const isOf = (payload: string | undefined) => concerns(rules.cluesOf(payload, ['p1']), erased('a\ufffd@x'));
+  expect(isOf(JSON.stringify({ name: 3, mail: 'a\0@x' }))).toBe(true);
+  expect(isOf(JSON.stringify({ name: 3, mail: 'b@x' }))).toBe(false);
+  expect(isOf('[]')).toBe(false);
+  expect(isOf(undefined)).toBe(false);
+  expect(rules.foundIn(JSON.stringify([ada()]), erased(ada().mail))).toEqual(noClues);
+});
+
+describe('the declaration', () => {
+  test('columns that take a removed field out of the record are cleared too; tables of the record are emptied', () => {
+    expect(declarationIn(contacts)).toEqual({
+      stream: 'crm.contacts',
+      table: 'crm.contacts',
+      cleared: ['name', 'email', 'mail_domain', 'phones', 'note'],
+      kept: ['id', 'stage', 'company', 'created_at'],
+      columns: ['id', 'stage', 'company_id', 'created_at'],
+      contacts: { fields: ['mail', 'phones', 'chat'], columns: ['email', 'mail_domain', 'phones'] },
+      sets: [{ table: 'crm.addresses', parent: 'contact_id' }],
+    });
+  });
+
+  test('a stream without personal data has no rules; one with rules of its own keeps them', () => {
+    const { personal: _, ...plain } = contacts;
+    expect(rulesOf(plain)).toBeUndefined();
+    expect(rulesOf({ ...contacts, personalRules: rules })).toBe(rules);
+    expect(declarationIn({ ...contacts, personalRules: rules })).toBeUndefined();
+  });
+
+  test.for([
+    ['the key holds a contact value', [text('id'), text('name')], { columns: ['name'], contacts: ['id'] }, {}],
+    ['a personal column is a parameter', [text('id'), derived('name', '$7')], { columns: ['name'], contacts: [] }, {}],
+    ['it is no list', [text('id')], { columns: [], contacts: [] }, { kind: 'volumes' as const }],
+  ] as const)('what erasure could not follow is refused: %s', ([, columns, personal, more]) => {
+    const merge = buildMerge({ name: 'crm.contacts', from: page, columns });
+    const stream = { ...identify('crm', 'contacts'), merge, personal, ...more };
+    expect(() => rulesOf(stream)).toThrow(/stream crm.contacts .*declare personalRules of its own/);
+  });
+});
