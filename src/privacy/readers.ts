@@ -38,7 +38,6 @@ const terminateMs = 5000;
 /** A transaction that somebody has forgotten keeps the server from clearing up. */
 const forgotten = '15min';
 const groupOf = (pii: boolean) => (pii ? 'shelfdesk_reader_pii' : 'shelfdesk_reader');
-const searchPathOf = (pii: boolean) => (pii ? 'helpdesk, books, analytics, sync' : 'safe, analytics, books');
 const id = pg.escapeIdentifier;
 
 /** Makes the login. Answers with its password. */
@@ -76,7 +75,7 @@ export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader
       const { database, may_connect } = rows[0]!;
       if (!may_connect) await client.query(`grant connect on database ${id(database)} to ${id(name)}`);
       const setting = `alter role ${id(name)} in database ${id(database)} set`;
-      await client.query(`${setting} search_path = ${searchPathOf(pii)}`);
+      await client.query(`${setting} search_path = ${await searchPathOf(client, pii)}`);
       // As in pool.ts: compiling a view of many parts takes longer than all of its work.
       await client.query(`${setting} jit = off`);
       await client.query(`${setting} idle_in_transaction_session_timeout = '${forgotten}'`);
@@ -89,6 +88,16 @@ export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader
     }),
   );
   return password;
+}
+
+/** The schemas that such a reader may read. Without personal data the views of `safe` come first. */
+async function searchPathOf(client: Client, pii: boolean): Promise<string> {
+  const { rows } = await client.query<{ name: string }>(
+    `select quote_ident(source) as name from sync.streams group by source having $1 or not bool_or(personal) order by min(place)`,
+    [pii],
+  );
+  const schemas = rows.map(({ name }) => name);
+  return (pii ? [...schemas, 'analytics', 'sync'] : ['safe', 'analytics', ...schemas]).join(', ');
 }
 
 export async function readersOf(db: pg.Pool): Promise<Reader[]> {
@@ -109,7 +118,7 @@ export async function stoppedDumpers(db: Pick<pg.ClientBase, 'query'>): Promise<
   const { rows } = await db.query<{ name: string }>(
     `select r.rolname::text as name
      from pg_roles r, pg_class c
-     where c.oid = 'helpdesk.tickets'::regclass and c.relrowsecurity and r.rolcanlogin and not r.rolsuper and not r.rolbypassrls
+     where c.oid = 'sync.coverage'::regclass and c.relrowsecurity and r.rolcanlogin and not r.rolsuper and not r.rolbypassrls
        and pg_has_role(r.oid, 'pg_read_all_data', 'usage') and not pg_has_role(r.oid, c.relowner, 'usage')
      order by 1`,
   );
@@ -120,7 +129,8 @@ export async function stoppedDumpers(db: Pick<pg.ClientBase, 'query'>): Promise<
 export async function unfilteredViews(db: Pick<pg.ClientBase, 'query'>): Promise<string[]> {
   const { rows } = await db.query<{ name: string }>(
     `select c.oid::regclass::text as name from pg_class c
-     where c.relnamespace in ('helpdesk'::regnamespace, 'books'::regnamespace, 'sync'::regnamespace) and c.relkind = 'v'
+     join pg_namespace n on n.oid = c.relnamespace
+     where (n.nspname = 'sync' or n.nspname in (select name from sync.source_schemas)) and c.relkind = 'v'
        and c.oid <> 'sync.readable_accounts'::regclass and not coalesce('security_invoker=true' = any (c.reloptions), false)
      order by 1`,
   );

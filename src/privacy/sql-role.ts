@@ -28,6 +28,10 @@ interface Role {
   readonly writes: boolean;
 }
 
+/** The schemas of ours; those of sources are known by their mirrored tables, since there may be no table of sources yet. */
+const ours = `n.nspname in ('sync', 'analytics', 'bullmq') or n.oid in (
+        select m.relnamespace from pg_class m join pg_attribute a on a.attrelid = m.oid
+        where m.relkind in ('r', 'p') and a.attname = '_payload')`;
 const rolesSql = `
   select current_user::text as me,
     r.rolsuper or r.rolreplication or exists (
@@ -35,10 +39,10 @@ const rolesSql = `
       where p.rolname in ('pg_write_server_files', 'pg_read_server_files', 'pg_execute_server_program', 'pg_signal_backend', 'pg_maintain')
         and pg_has_role(p.oid, 'member')) as reaches,
     r.rolcreaterole or r.rolcreatedb or has_database_privilege(current_database(), 'create') or exists (
-      select from pg_namespace n where n.nspname in ('helpdesk', 'books', 'sync', 'analytics', 'safe', 'bullmq', 'public')
+      select from pg_namespace n where (n.nspname in ('safe', 'public') or ${ours})
         and has_schema_privilege(n.oid, 'create')) or exists (
       select from pg_class c join pg_namespace n on n.oid = c.relnamespace
-      where n.nspname in ('helpdesk', 'books', 'sync', 'analytics', 'bullmq') and c.relkind in ('r', 'p')
+      where (${ours}) and c.relkind in ('r', 'p')
         and has_table_privilege(c.oid, 'insert, update, delete, truncate')) as writes
   from pg_roles r where r.rolname = current_user`;
 

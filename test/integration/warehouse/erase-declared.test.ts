@@ -5,6 +5,7 @@ import { settleRejects, writeDrift } from '../../../src/engine/commit/rejects.ts
 import { transaction } from '../../../src/engine/database/pool.ts';
 import { singleBatch } from '../../../src/engine/load/batch.ts';
 import { eraseCustomer, wouldErase } from '../../../src/engine/runs/operations.ts';
+import { differingOf } from '../../../src/engine/verify/compare-reply.ts';
 import { eraseMore } from '../../../src/privacy/erase.ts';
 import { streams } from '../../../src/sources/index.ts';
 import { ada, bo, contactRules, contacts, makeCrm } from '../../support/crm.ts';
@@ -130,6 +131,13 @@ test('a record that comes again is stored redacted, and writes nothing; so does 
   const before = await rows();
   await s.put(ada(), bo());
   expect(await rows()).toEqual(before);
+  // A comparison finds no difference.
+  const of = { records: [ada()], text: JSON.stringify(ada({ name: 'Ada Newer Secret' })), date: second(900) };
+  const batch = singleBatch(contacts, of);
+  const when = { nowMs: second(900), asOfMs: second(900) };
+  const claim = await s.claim('customers');
+  const compared = await transaction(s.pool, client => differingOf(client, claim, batch, 'as it came', when));
+  expect(compared).toEqual({ found: [], refused: 0 });
   await s.put(ada({ id: 'p3', mail: 'mailto:ada@secret.example', stage: 'lost' }));
   await s.reject('p4', { id: 'p4', name: 3, mail: 'ada@secret.example', note: 'secret' });
   await s.drift('nickname', ada());

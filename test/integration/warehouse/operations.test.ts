@@ -92,7 +92,7 @@ test('cancel ends what is left of a run, whatever is at work on it, and nothing 
     remedy: `To read it after all, run \`npx shelfdesk runs retry ${run}\`.`,
     exit_code: 130,
   });
-  await expect(finish(s.pool, claim, at(5), { credits: 0 })).rejects.toThrow('taken up by another worker');
+  await expect(finish(s.pool, claim, at(5), { credits: 0 })).rejects.toThrow('taken over by another worker');
   await expect(cancelRun(s.pool, { ...me, run }, at(6))).rejects.toThrow(`run ${run} is over: interrupted`);
   await expect(cancelRun(s.pool, { ...me, run: 99 }, at(7))).rejects.toThrow("account 'default' has no run 99");
   expect((await done(s)).map(({ action, subject, outcome }) => [action, subject, outcome])).toEqual([
