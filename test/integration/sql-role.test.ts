@@ -175,7 +175,11 @@ test('what asks nothing is wrong usage, with a reason', async () => {
   for (const statement of ['', '  ', ';', ' -- only a remark', '/* nor this */'])
     expect([statement, await sql(statement)]).toEqual([
       statement,
-      { code: 2, stdout: '', stderr: expect.stringContaining('the statement is empty\nWrite a statement that asks') },
+      {
+        code: 2,
+        stdout: '',
+        stderr: expect.stringContaining('the statement is empty\nWrite a statement that returns rows'),
+      },
     ]);
   for (const [statement, said] of [
     ['commit', 'COMMIT'],

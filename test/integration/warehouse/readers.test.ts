@@ -2,6 +2,8 @@
 import { expect, test } from 'vitest';
 import { migrate } from '../../../src/engine/database/migrate.ts';
 import { makePool } from '../../../src/engine/database/pool.ts';
+import { unfilteredViews } from '../../../src/privacy/readers.ts';
+import { makeCrm } from '../../support/crm.ts';
 import { emptyDatabase, freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 import { aName, letReaderIn, sessionOf } from '../../support/readers.ts';
 
@@ -524,4 +526,18 @@ test('who was let into shelfdesk_owner hands over what it owns, and any other on
     await client.query('rollback');
     client.release();
   }
+});
+
+test('a reader finds the tables of another source by their names, if it may see personal data', async () => {
+  await using db = await freshDatabase();
+  await makeCrm(db.pool);
+  await db.pool.query('create view crm.everything as select * from crm.contacts');
+  expect(await unfilteredViews(db.pool)).toContain('crm.everything');
+  await using all = await letReaderIn(db, { pii: true });
+  expect(await all.rows('show search_path')).toEqual([{ search_path: 'crm, helpdesk, books, analytics, sync' }]);
+  expect(await all.rows('select * from addresses')).toEqual([]);
+  await using masked = await letReaderIn(db);
+  expect(await masked.rows('show search_path')).toEqual([{ search_path: 'safe, analytics, books' }]);
+  expect(await masked.refused('select * from crm.addresses')).toMatch(/permission denied/);
+  expect(await unfilteredViews(db.pool)).not.toContain('crm.everything');
 });
