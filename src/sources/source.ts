@@ -110,7 +110,10 @@ export interface Audit {
 export interface PersonalData {
   /** Columns that readers without the right to personal data see masked. Erasure clears them: none of them is `not null`. */
   readonly columns: readonly string[];
-  /** Fields of a record that hold an address or a phone number: by these an erased person is recognised. */
+  /**
+   * Outermost fields of a record that hold an address or a phone number, at any depth: erasure recognises a person by these.
+   * Their columns are personal too.
+   */
   readonly contacts: readonly string[];
 }
 

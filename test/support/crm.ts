@@ -14,10 +14,11 @@ import {
   texts,
   time,
 } from '../../src/engine/commit/merge.ts';
+import { addMirrors } from '../../src/engine/database/mirrors.ts';
 import { rulesOf } from '../../src/privacy/declared.ts';
-import { identify, type PersonalData } from '../../src/sources/source.ts';
+import { identify, type PersonalData, type Stream } from '../../src/sources/source.ts';
 
-const personal: PersonalData = { columns: ['name', 'email', 'phones', 'note'], contacts: ['mail', 'phones', 'chat'] };
+const personal: PersonalData = { columns: ['name', 'note', 'street'], contacts: ['mail', 'phones', 'chat'] };
 
 export const contacts = {
   kind: 'list',
@@ -56,15 +57,16 @@ export const contacts = {
 
 export const contactRules = rulesOf(contacts)!;
 
+/** Its tables and masked views, as a migration makes them. */
 export async function makeCrm(pool: pg.Pool): Promise<void> {
-  await pool.query(`
-    create schema crm;
-    create table crm.contacts (account_id text, id text, name text, email text, mail_domain text, phones text[], note text,
-      stage text, company_id text, created_at timestamptz, primary key (account_id, id));
-    create table crm.addresses (account_id text, id text, contact_id text, street text, primary key (account_id, id));
-    select sync.add_mirror('crm.contacts');
-    select sync.add_mirror('crm.addresses');
-    insert into sync.streams (stream, source, place, one_reader, personal) values ('contacts', 'crm', 0, true, true)`);
+  const client = await pool.connect();
+  const streams = [{ ...contacts, jobs: {} } as unknown as Stream];
+  try {
+    const schemaFiles = [new URL('crm.sql', import.meta.url)];
+    await addMirrors(client as unknown as pg.Client, [{ name: 'crm', streams, schemaFiles }]);
+  } finally {
+    client.release();
+  }
 }
 
 export const ada = (more: object = {}) => ({

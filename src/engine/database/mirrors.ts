@@ -85,13 +85,17 @@ const followedBy = (stream: Stream): string | null => {
 
 async function addTables(client: pg.Client, stream: Stream): Promise<void> {
   const { root, others } = stream.merge.declared;
+  const { columns, contacts } = stream.personal ?? { columns: [], contacts: [] };
+  const ofContacts = root.columns
+    .filter(({ name, field, within }) => contacts.includes(field ?? within ?? name))
+    .map(({ name }) => name);
   for (const { name } of [root, ...others]) {
     const { rows } = await client.query<{ mirrored: boolean }>(
       `select exists (select from pg_attribute where attrelid = to_regclass($1) and attname = '_payload') as mirrored`,
       [name],
     );
     if (!rows[0]!.mirrored) await client.query('select sync.add_mirror($1::regclass)', [name]);
-    await addMask(client, name, stream.personal?.columns ?? []);
+    await addMask(client, name, name === root.name ? [...columns, ...ofContacts] : columns);
   }
 }
 
