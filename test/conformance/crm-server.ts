@@ -23,6 +23,8 @@ export interface Crm extends AsyncDisposable {
   readonly url: string;
   readonly token: string;
   readonly contacts: Map<string, Contact>;
+  /** Contacts that no list shows, though they exist. */
+  readonly hidden: Map<string, Contact>;
   readonly deals: Map<string, Deal>;
   /** The paths that were asked for, in their order. */
   readonly asked: string[];
@@ -32,12 +34,14 @@ export interface Crm extends AsyncDisposable {
   limit: number;
 }
 
-/** `GET /contacts`, `GET /deals`: `{"data": [records by id], "next_cursor": "id of the last one"}`, `limit` to 100. */
+/** `GET /contacts/ID` and
+ * `GET /contacts`, `GET /deals`: `{"data": [records by id], "next_cursor": "id of the last one"}`, `limit` to 100. */
 export async function startCrm(): Promise<Crm> {
   const token = 'crm-token-of-a-test';
   const crm = {
     token,
     contacts: new Map<string, Contact>(),
+    hidden: new Map<string, Contact>(),
     deals: new Map<string, Deal>(),
     asked: [] as string[],
     before: (() => undefined) as Crm['before'],
@@ -57,6 +61,11 @@ export async function startCrm(): Promise<Crm> {
     const instead = crm.before(url.pathname, cursor);
     if (instead !== undefined)
       return reply(typeof instead === 'number' ? instead : 200, typeof instead === 'number' ? {} : instead);
+    const [, one] = /^\/contacts\/(.+)$/.exec(url.pathname) ?? [];
+    if (one !== undefined) {
+      const found = crm.contacts.get(decodeURIComponent(one)) ?? crm.hidden.get(decodeURIComponent(one));
+      return reply(found ? 200 : 404, found ?? { error: 'not found' });
+    }
     const all = { '/contacts': crm.contacts, '/deals': crm.deals }[url.pathname] as
       | Map<string, { id: string }>
       | undefined;

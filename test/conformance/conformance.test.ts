@@ -1,0 +1,266 @@
+/**
+ * What every source has to do, whatever it is: the help desk, the catalog, and the CRM that the guide builds. Each runs as
+ * people run it, as commands of the program.
+ */
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { long } from '../support/long.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { type CrmHarness, type Harness, openBooks, openCrm, openHelpdesk } from './harness.ts';
+import { blocks, guide } from './tree.ts';
+
+interface Done {
+  code: number | null;
+  out: string;
+  err: string;
+}
+
+/** Runs a command of the program. `kill`: with SIGKILL, once so many requests were made. */
+function start(of: Harness, db: TestDatabase, ...args: string[]): { done: Promise<Done>; kill: () => void } {
+  const { PATH = '', HOME = '' } = process.env;
+  const child = spawn(process.execPath, [join(of.folder, 'src/main.ts'), ...args], {
+    env: { PATH, HOME, NO_COLOR: '1', DATABASE_URL: db.url, ...of.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const said = { out: '', err: '' };
+  child.stdout.on('data', chunk => {
+    said.out += chunk;
+  });
+  child.stderr.on('data', chunk => {
+    said.err += chunk;
+  });
+  const done = new Promise<Done>(ended => child.on('close', code => ended({ code, ...said })));
+  return { done, kill: () => child.kill('SIGKILL') };
+}
+
+const run = (of: Harness, db: TestDatabase, ...args: string[]): Promise<Done> => start(of, db, ...args).done;
+
+/** The JSON that a command prints; the command has to end with one of these codes. */
+async function json(of: Harness, db: TestDatabase, args: readonly string[], codes = [0]): Promise<Json> {
+  const { code, out, err } = await run(of, db, ...args, '--json');
+  expect(codes, err).toContain(code);
+  return JSON.parse(out) as Json;
+}
+// biome-ignore lint/suspicious/noExplicitAny: documents of several commands
+type Json = any;
+
+const rows = async (db: TestDatabase, sql: string, ...values: unknown[]) => (await db.pool.query(sql, values)).rows;
+
+const sources: Record<string, { open: () => Promise<Harness>; only: typeof long }> = {
+  'the CRM of the guide': { open: openCrm, only: {} },
+  'the help desk': { open: openHelpdesk, only: long },
+  'the catalog': { open: openBooks, only: long },
+};
+
+describe.each(Object.entries(sources))('%s', (_name, { open, only }) => {
+  let of: Harness;
+  let db: TestDatabase;
+  beforeAll(async () => {
+    if ('skip' in only) return;
+    of = await open();
+    db = await freshDatabase();
+  });
+  afterAll(async () => {
+    await of?.[Symbol.asyncDispose]();
+    await db?.drop();
+  });
+
+  test('a first load, killed on its way, is completed by the next one; then a sync changes nothing', only, async () => {
+    const first = start(of, db, 'sync');
+    await expect.poll(() => of.requests(), { timeout: 60_000, interval: 5 }).toBeGreaterThan(1);
+    first.kill();
+    await first.done;
+    const second = await run(of, db, 'sync');
+    expect(second.code, second.err).toBe(0);
+    expect(await of.differences(db.pool)).toEqual([]);
+    const again = await json(of, db, ['sync']);
+    expect(again.streams.map((one: Json) => [one.inserted, one.updated, one.deleted])).toEqual(
+      again.streams.map(() => [0, 0, 0]),
+    );
+  });
+
+  test('the plan says what a run takes, and no zero where it is not known', only, async () => {
+    const planned = await json(of, db, ['plan']);
+    const before = of.requests();
+    await json(of, db, ['sync']);
+    const made = of.requests() - before;
+    expect(planned.incomplete ? planned.requests >= 0 : Math.abs(planned.requests - made) <= 2, `${made} made`).toBe(
+      true,
+    );
+    for (const [stream, one] of Object.entries<Json>((await json(of, db, ['plan', 'verify', '--full'])).streams))
+      expect(one.requests, stream).toBeGreaterThan(0);
+  });
+
+  test('changes and new records come with the next sync', only, async () => {
+    of.change();
+    const synced = await run(of, db, 'sync');
+    expect(synced.code, synced.err).toBe(0);
+    expect(await of.differences(db.pool)).toEqual([]);
+  });
+
+  test('a source that breaks off leaves a partial run, which the next one completes', only, async () => {
+    of.change();
+    of.breakAfter(1);
+    const before = of.requests();
+    const broken = start(of, db, 'sync', of.stream);
+    // A request that fails for good is retried for two minutes: the test kills the command before.
+    await expect.poll(() => of.requests(), { timeout: 60_000, interval: 20 }).toBeGreaterThan(before + 1);
+    broken.kill();
+    await broken.done;
+    of.breakAfter(undefined);
+    const synced = await run(of, db, 'sync');
+    expect(synced.code, synced.err).toBe(0);
+    expect(await of.differences(db.pool)).toEqual([]);
+  });
+
+  test('a deletion gets a tombstone, and verify is clean afterwards', only, async () => {
+    const { table, id } = of.remove();
+    for (const command of [['sync'], ['sweep']]) await run(of, db, ...command);
+    const found = await rows(db, `select _deleted_at is not null as gone from ${table} where id = $1`, id);
+    expect(found.some(({ gone }) => gone)).toBe(true);
+    const verified = await json(of, db, ['verify', '--full']);
+    expect(verified.differences).toEqual([]);
+  });
+
+  test('verify names a silent change, and repairs it', only, async () => {
+    const id = of.changeSilently();
+    const found = await json(of, db, ['verify', '--full'], [5]);
+    expect(found.differences.map((one: Json) => one.record)).toContain(id);
+    await json(of, db, ['verify', '--full', '--repair'], [0, 5]);
+    expect((await json(of, db, ['verify', '--full'])).differences).toEqual([]);
+  });
+
+  test('status and doctor name its streams, and nothing of it is a failure', only, async () => {
+    const { streams } = await json(of, db, ['status']);
+    expect(streams.map((one: Json) => one.stream)).toContain(of.stream);
+    expect(streams.map((one: Json) => one.complete_through)).not.toContain(null);
+    const doctor = await run(of, db, 'doctor', '--json');
+    expect(JSON.parse(doctor.out).results.filter((one: Json) => one.state === 'fail')).toEqual([]);
+  });
+});
+
+describe('the CRM of the guide, beyond the others', () => {
+  let of: CrmHarness;
+  let db: TestDatabase;
+  beforeAll(async () => {
+    of = await openCrm();
+    db = await freshDatabase();
+    expect((await run(of, db, 'sync')).code).toBe(0);
+  });
+  afterAll(async () => {
+    await of?.[Symbol.asyncDispose]();
+    await db?.drop();
+  });
+
+  test('its commands run as the guide shows them, on a database that is in use', async () => {
+    const [, shown = ''] = /## 4\. Run it\n\n```sh\n([\s\S]*?)```/.exec(guide) ?? [];
+    const commands = shown.trim().split('\n');
+    expect(commands).toHaveLength(7);
+    for (const line of commands) {
+      const [, ...args] = line.replace(/^npx /, '').match(/"[^"]*"|\S+/g)!;
+      const { code, err } = await run(of, db, ...args.map(arg => arg.replaceAll('"', '')));
+      expect(code, `${line}\n${err}`).toBe(0);
+    }
+  });
+
+  test('it takes new files of 250 lines at most, and one line', () => {
+    const files = blocks.filter(({ language }) => language !== 'diff');
+    expect(files.reduce((sum, { text }) => sum + text.split('\n').length - 1, 0)).toBeLessThanOrEqual(250);
+    expect(blocks.filter(({ language }) => language === 'diff').map(({ file }) => file)).toEqual([
+      'src/sources/index.ts',
+    ]);
+  });
+
+  test('a malformed record is rejected and stops nothing; unknown fields and values are drift', async () => {
+    const { contacts, deals } = of.crm;
+    const broken = { ...contacts.get('c0010')!, updated_at: 'yesterday' };
+    const whole = contacts.get('c0010')!;
+    contacts.set('c0010', broken);
+    deals.set('d1', { ...deals.get('d1')!, stage: 'dreaming', ...({ colour: 'red' } as object) });
+    const partial = await json(of, db, ['sync'], [3]);
+    expect(partial.streams.map((one: Json) => [one.stream, one.rejected])).toEqual([
+      ['contacts', 1],
+      ['deals', 0],
+    ]);
+    expect(await rows(db, 'select source, stream, record_id from sync.rejects where cleared_at is null')).toEqual([
+      { source: 'crm', stream: 'contacts', record_id: 'c0010' },
+    ]);
+    expect(
+      await rows(
+        db,
+        `select kind, path, value from sync.drift where source = 'crm' and stream = 'deals' order by kind`,
+      ),
+    ).toEqual([
+      { kind: 'unknown_field', path: 'colour', value: '' },
+      { kind: 'unknown_value', path: 'stage', value: 'dreaming' },
+    ]);
+    contacts.set('c0010', whole);
+    expect((await run(of, db, 'sync')).code).toBe(0);
+    expect(await rows(db, 'select from sync.rejects where cleared_at is null')).toEqual([]);
+  });
+
+  test('a limit of an hour defers the run, and says until when', async () => {
+    of.crm.limit = of.crm.asked.length + 1;
+    const limited = await json(of, db, ['sync'], [3]);
+    expect(limited.streams[0].error).toMatch(/^the CRM asked for a pause; reading resumes at /);
+    of.crm.limit = Number.POSITIVE_INFINITY;
+    // A person asks again: one request is let through, and the source answers.
+    expect((await run(of, db, 'sync')).code).toBe(0);
+    expect(await of.differences(db.pool)).toEqual([]);
+  });
+
+  test('too many deletions at once are not believed before a person is', async () => {
+    const { contacts } = of.crm;
+    const kept = new Map(contacts);
+    for (const id of [...contacts.keys()].slice(0, 100)) contacts.delete(id);
+    const partial = await json(of, db, ['sync', 'contacts'], [3]);
+    expect(partial.streams[0].error).toContain('100 of 230 contacts seem to have been deleted');
+    expect(await rows(db, 'select from crm.contacts where _deleted_at is not null')).toEqual([]);
+    expect((await run(of, db, 'sweep', 'contacts', '--accept-deletions')).code).toBe(0);
+    expect(await of.differences(db.pool)).toEqual([]);
+    for (const [id, one] of kept) contacts.set(id, one);
+    expect((await run(of, db, 'sync')).code).toBe(0);
+    expect(await of.differences(db.pool)).toEqual([]);
+  });
+
+  test('readers without the right to personal data see hashes in safe, and nothing of the table', async () => {
+    const asked = async (relation: string) => {
+      const client = await db.pool.connect();
+      try {
+        await client.query('begin; set local role shelfdesk_reader');
+        return (await client.query(`select * from ${relation} limit 1`)).rowCount;
+      } catch (error) {
+        return (error as Error).message;
+      } finally {
+        await client.query('rollback');
+        client.release();
+      }
+    };
+    expect(await asked('crm.contacts')).toMatch(/permission denied/);
+    expect(await asked('crm.deals')).toMatch(/permission denied/);
+    expect(await asked('safe.crm_contacts')).toBe(0);
+    const [masked] = await rows(db, `select name, email from safe.crm_contacts where id = 'c0001'`);
+    expect(masked.name).toMatch(/^[0-9a-f]{64}$/);
+    expect(masked.email).not.toContain('@');
+  });
+});
+
+test('where records can be fetched by id, only a 404 is a deletion, and a sample can be compared', async () => {
+  await using of = await openCrm({ byId: true });
+  await using db = await freshDatabase();
+  expect((await run(of, db, 'sync')).code).toBe(0);
+  const { contacts, hidden } = of.crm;
+  hidden.set('c0020', contacts.get('c0020')!);
+  for (const id of ['c0020', 'c0021']) contacts.delete(id);
+  expect((await run(of, db, 'sync')).code).toBe(0);
+  const gone = 'select id from crm.contacts where _deleted_at is not null';
+  expect(await rows(db, gone)).toEqual([]);
+  expect((await run(of, db, 'sweep', 'contacts')).code).toBe(0);
+  expect(await rows(db, gone)).toEqual([{ id: 'c0021' }]);
+  const sampled = await json(of, db, ['verify', '--sample', '20']);
+  expect(sampled.differences).toEqual([]);
+  expect(await rows(db, `select count(*) as n from sync.audit where stream_key = 'crm.contacts' and random`)).toEqual([
+    { n: 20 },
+  ]);
+});

@@ -1,0 +1,45 @@
+/** A copy of the program with the source that docs/how-to/add-a-source.md builds, made by following its steps. */
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('../../', import.meta.url));
+export const guide = readFileSync(join(root, 'docs/how-to/add-a-source.md'), 'utf8');
+
+/** The blocks of the guide that name a file, in their order. */
+export const blocks = [...guide.matchAll(/^```(\w+) file=(\S+)\n([\s\S]*?)^```$/gm)].map(
+  ([, language, file, text]) => ({ language: language!, file: file!, text: text! }),
+);
+
+export interface Tree extends Disposable {
+  readonly folder: string;
+}
+
+/** The files of the guide are written, and its lines with + and - are applied. `changes`: by file, a text that replaces another. */
+export function followGuide(changes: Readonly<Record<string, readonly [before: string, after: string]>> = {}): Tree {
+  const folder = mkdtempSync(join(tmpdir(), `shelfdesk-guide-${process.pid}-`));
+  for (const name of ['package.json', 'tsconfig.json', 'src', 'jobs', 'migrations', 'docs/queries', 'packages'])
+    cpSync(join(root, name), join(folder, name), { recursive: true });
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  for (const { language, file, text } of blocks) {
+    const path = join(folder, file);
+    if (language !== 'diff') {
+      mkdirSync(dirname(path), { recursive: true });
+      const [before, after] = changes[file] ?? ['', ''];
+      if (!text.includes(before)) throw new Error(`${file} of the guide does not hold ${before}`);
+      writeFileSync(path, text.replace(before, after));
+    } else writeFileSync(path, applied(readFileSync(path, 'utf8'), text));
+  }
+  return { folder, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** A line with - is replaced by the line with + behind it. Other lines with + go to the top, behind the comment. */
+function applied(text: string, diff: string): string {
+  const lines = diff.trimEnd().split('\n');
+  const replaced = lines.findIndex(line => line.startsWith('-'));
+  const [before, after] = [lines[replaced]!.slice(1), lines[replaced + 1]!.slice(1)];
+  if (!text.includes(before)) throw new Error(`the guide replaces a line that is not there: ${before}`);
+  const imports = lines.filter((line, i) => line.startsWith('+') && i !== replaced + 1).map(line => line.slice(1));
+  return text.replace(before, after).replace(/^import /m, `${imports.join('\n')}\nimport `);
+}
