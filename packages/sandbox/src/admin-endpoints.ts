@@ -4,12 +4,12 @@
  */
 import { setImmediate as othersTurn } from 'node:timers/promises';
 import type { BooksService } from './books/service.ts';
-import type { SeenRequest } from './exchange.ts';
 import type { Service } from './helpdesk/service.ts';
 import { statusOf } from './page/status.ts';
 import { whole } from './query.ts';
 import { makeRng, type Rng } from './random.ts';
 import { Refusal } from './refusal.ts';
+import type { SeenRequest } from './request-reply.ts';
 import { RuleError, type RuleState, type Rules } from './rules.ts';
 import { countTruths, isTruth, linesOf, TRUTHS, type Worlds } from './truth.ts';
 
@@ -26,7 +26,7 @@ export interface Administered {
   adminPort?: number;
 }
 
-export interface AdminCall extends Administered {
+interface AdminCall extends Administered {
   names: Record<string, string>;
   query: URLSearchParams;
   /** Parsed JSON; undefined where none was sent. */
@@ -43,7 +43,7 @@ export interface AdminAnswer {
   lines?: Iterable<string>;
 }
 
-export interface AdminEndpoint {
+interface AdminEndpoint {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   path: string;
   says: string;

@@ -9,11 +9,11 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as othersTurn } from 'node:timers/promises';
 import { ADMIN_ENDPOINTS, type AdminAnswer, type Administered, refusalOf } from './admin-endpoints.ts';
-import { jsonBody } from './body.ts';
-import { type Asked, takeApart } from './exchange.ts';
-import { warn } from './listening.ts';
-import { findAmong } from './paths.ts';
+import { warn } from './http-server.ts';
+import { jsonBody } from './json-body.ts';
 import { Refusal } from './refusal.ts';
+import { type Asked, takeApart } from './request-reply.ts';
+import { findAmong } from './routing.ts';
 
 export const ADMIN_MOST_BYTES = 1024 * 1024;
 const OWN_NAMES = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i;

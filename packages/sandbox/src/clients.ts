@@ -12,8 +12,9 @@
  *   "clients must send no further requests until Rate-Limit-Reset seconds have elapsed").
  * A reply counts as got when it is sent: a request that was on its way at that moment is judged as if it knew.
  */
-import { cut } from './exchange.ts';
+
 import { type LimitOptions, Limits } from './limits.ts';
+import { cut } from './request-reply.ts';
 
 export interface ClientName {
   /** For example 'token 2'. */
@@ -35,7 +36,7 @@ export interface ClientUse extends ClientName {
 
 export type Why = 'own use' | 'told' | 'early' | 'foreign use';
 
-export interface RefusedRequest {
+interface RefusedRequest {
   at: number;
   client: ClientName;
   /** For example 'GET /tickets', cut to 500 characters. */

@@ -6,8 +6,8 @@
  */
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { z } from 'zod';
-import type { Reply } from './exchange.ts';
-import { raw } from './json.ts';
+import { raw } from './raw-json.ts';
+import type { Reply } from './request-reply.ts';
 
 const whole = (what: string, least: number, most = Number.MAX_SAFE_INTEGER) => {
   const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `${least} to ${most}`;

@@ -4,9 +4,9 @@
  * meets go wrong with it together (see faults.ts); only requests that were let in are judged, not a 401 or 429.
  */
 import { z } from 'zod';
-import type { SeenRequest } from './exchange.ts';
 import { type PlainFault, plainFault } from './faults.ts';
 import { makeRng, type Rng } from './random.ts';
+import type { SeenRequest } from './request-reply.ts';
 
 export type RuledService = 'helpdesk' | 'books' | 'token';
 

@@ -7,23 +7,23 @@
 import type { Server } from 'node:http';
 import { ADMIN_MOST_BYTES, administer } from './admin.ts';
 import { type Administered, adminRng } from './admin-endpoints.ts';
-import { LONGEST_FORM } from './books/asked.ts';
+import { LONGEST_FORM } from './books/request.ts';
 import { BOOKS_BASE, BooksService } from './books/service.ts';
 import { TOKEN_PATH } from './books/tokens.ts';
 import type { BooksWorld } from './books/world.ts';
-import type { Asked, SeenRequest } from './exchange.ts';
 import { BASE } from './helpdesk/service.ts';
 import type { World } from './helpdesk/world.ts';
-import { addressOf, type Certificate, end, listen, listener, warn } from './listening.ts';
+import { addressOf, type Certificate, end, listen, listener, warn } from './http-server.ts';
 import { openapiAt } from './openapi.ts';
 import { pageAt } from './page/page.ts';
-import { headOf, received, restOf, Underway } from './receiving.ts';
+import { headOf, received, restOf, Underway } from './request-body.ts';
+import { type Serving, serve } from './request-handler.ts';
+import type { Asked, SeenRequest } from './request-reply.ts';
 import type { Rules } from './rules.ts';
 import { openServices, type ServicesOptions } from './services.ts';
-import { type Serving, serve } from './serving.ts';
 
-export type { SeenRequest } from './exchange.ts';
 export type { Fault } from './faults.ts';
+export type { SeenRequest } from './request-reply.ts';
 export type { BooksOptions } from './services.ts';
 
 export interface SandboxOptions extends ServicesOptions {
@@ -37,7 +37,7 @@ export interface SandboxOptions extends ServicesOptions {
   tls?: Certificate;
 }
 
-export interface SandboxBooks {
+interface SandboxBooks {
   /** Ends in /books/v1. */
   url: string;
   key: string;

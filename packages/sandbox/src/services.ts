@@ -8,10 +8,10 @@ import { type GenerateBooksOptions, generateBooks } from './books/generate.ts';
 import { BooksService, type BooksServiceOptions } from './books/service.ts';
 import type { BooksWorld } from './books/world.ts';
 import { beginningAt } from './clock.ts';
-import type { Asked, Reply } from './exchange.ts';
 import { type GenerateOptions, generateWorld } from './helpdesk/generate.ts';
 import { Service, type ServiceOptions } from './helpdesk/service.ts';
 import type { World } from './helpdesk/world.ts';
+import type { Asked, Reply } from './request-reply.ts';
 import type { Rhythm } from './rhythm.ts';
 import { Rules } from './rules.ts';
 

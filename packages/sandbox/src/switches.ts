@@ -19,7 +19,7 @@ interface Row {
 }
 
 /** One of a few words. */
-export interface Choice extends Row {
+interface Choice extends Row {
   /** The word on the command line → the value of the option. */
   values: Readonly<Record<string, unknown>>;
   /** One of the words. */
@@ -32,7 +32,7 @@ export interface Several extends Row {
 }
 
 /** A whole number. */
-export interface Quantity extends Row {
+interface Quantity extends Row {
   /** Of what, in the plural. */
   unit: string;
   default: number;

@@ -30,7 +30,7 @@ export const TRUTHS = {
   shelves: ({ books }) => shelves(books),
 } satisfies Record<string, (worlds: Worlds) => Iterable<object | undefined>>;
 
-export type TruthKind = keyof typeof TRUTHS;
+type TruthKind = keyof typeof TRUTHS;
 
 export const isTruth = (kind: string): kind is TruthKind => Object.hasOwn(TRUTHS, kind);
 

@@ -4,8 +4,8 @@ import { Activity, type LivelyWorld } from '../src/activity.ts';
 import { Clock } from '../src/clock.ts';
 import { World } from '../src/helpdesk/world.ts';
 import { openServices, type Services, type ServicesOptions } from '../src/services.ts';
-import { NOON } from './asking.ts';
-import { ME } from './books-asking.ts';
+import { ME } from './books-in-process.ts';
+import { NOON } from './in-process.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -8,7 +8,7 @@ import { wholeNote } from '../src/helpdesk/conversation.ts';
 import { Rules } from '../src/rules.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../src/server.ts';
 import { linesOf } from '../src/truth.ts';
-import { emptyWorld, NOON } from './asking.ts';
+import { emptyWorld, NOON } from './in-process.ts';
 
 async function sandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const made = await startSandbox({

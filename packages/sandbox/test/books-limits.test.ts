@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { BooksService, type BooksServiceOptions } from '../src/books/service.ts';
-import { askingBooks, emptyBooks } from './books-asking.ts';
+import { askingBooks, emptyBooks } from './books-in-process.ts';
 
 const DAY = 86_400_000;
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { BooksServiceOptions } from '../src/books/service.ts';
-import { askingBooks, emptyBooks, ME } from './books-asking.ts';
+import { askingBooks, emptyBooks, ME } from './books-in-process.ts';
 
 const LONG = 'What the tide takes, the tide returns, only never to the same house. '.repeat(20);
 

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { BooksService, type BooksServiceOptions } from '../src/books/service.ts';
-import { NOON } from './asking.ts';
-import { askingBooks, emptyBooks, itemIds, ME, someBooks } from './books-asking.ts';
+import { askingBooks, emptyBooks, itemIds, ME, someBooks } from './books-in-process.ts';
+import { NOON } from './in-process.ts';
 
 const EBOOK = { saleability: 'NOT_FOR_SALE', isEbook: true } as const;
 const PRICE = { amount: '9.99', currencyCode: 'EUR' };

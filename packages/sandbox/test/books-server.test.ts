@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type BooksOptions, type Sandbox, type SandboxOptions, startSandbox } from '../src/server.ts';
-import { NOON } from './asking.ts';
-import { emptyBooks, ME } from './books-asking.ts';
+import { emptyBooks, ME } from './books-in-process.ts';
+import { NOON } from './in-process.ts';
 
 async function sandbox(books: BooksOptions = {}, options: SandboxOptions = {}): Promise<Sandbox> {
   const unlimited = { requestsPerDay: 1e6, requestsPerSecond: 1e6 };

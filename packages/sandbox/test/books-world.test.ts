@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { ODDITIES } from '../src/books/content.ts';
 import type { WorldShelf } from '../src/books/records.ts';
-import { rng } from './asking.ts';
-import { askingBooks, emptyBooks, ME, someBooks } from './books-asking.ts';
+import { askingBooks, emptyBooks, ME, someBooks } from './books-in-process.ts';
+import { rng } from './in-process.ts';
 
 const BEGUN = '2024-05-01T12:00:00.000Z';
 const LATER = '2024-05-01T12:00:05.000Z';

@@ -5,8 +5,8 @@ import { Clients, clientName, type Said, type Visit } from '../src/clients.ts';
 import type { Fault } from '../src/faults.ts';
 import type { ServiceOptions } from '../src/helpdesk/service.ts';
 import { type LimitOptions, Limits } from '../src/limits.ts';
-import { asking, emptyWorld } from './asking.ts';
-import { askingBooks, emptyBooks } from './books-asking.ts';
+import { askingBooks, emptyBooks } from './books-in-process.ts';
+import { asking, emptyWorld } from './in-process.ts';
 
 /** A desk with ten credits a minute; `as` asks as one of three clients that differ in token or program. */
 function desk(options: ServiceOptions = {}) {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { beginningAt, Clock } from '../src/clock.ts';
-import { NOON } from './asking.ts';
+import { NOON } from './in-process.ts';
 
 const HOUR = 3_600_000;
 

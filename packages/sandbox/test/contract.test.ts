@@ -1,8 +1,8 @@
 /** What the replies of all other tests are held to finds what is wrong: right replies, each with one thing changed. */
 import { describe, expect, test } from 'vitest';
-import { asking, emptyWorld } from './asking.ts';
-import { askingBooks, emptyBooks } from './books-asking.ts';
+import { askingBooks, emptyBooks } from './books-in-process.ts';
 import { breaches } from './contract.ts';
+import { asking, emptyWorld } from './in-process.ts';
 
 describe('a reply that is not as the document has it is found', () => {
   interface Sent {

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { TicketState } from '../src/helpdesk/records.ts';
 import { stamp } from '../src/helpdesk/records.ts';
 import type { WorldOptions } from '../src/helpdesk/world.ts';
-import { asking, emptyWorld, NOON, rng } from './asking.ts';
+import { asking, emptyWorld, NOON, rng } from './in-process.ts';
 
 const HOUR = 3_600_000;
 const OLD = '2024-04-01T00:00:00Z';

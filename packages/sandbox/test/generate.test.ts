@@ -6,7 +6,7 @@ import { CONTACT_TYPES, customerRecord, TICKET_STATES, TICKET_TYPES, ticketRecor
 import type { World } from '../src/helpdesk/world.ts';
 import { hexId } from '../src/random.ts';
 import { inLatin } from '../src/texts/names.ts';
-import { asking, emptyWorld, ids, NOON, rng } from './asking.ts';
+import { asking, emptyWorld, ids, NOON, rng } from './in-process.ts';
 
 const make = (options: GenerateOptions) => generateWorld({ now: () => NOON, ...options });
 /** Everything there is to see, as text. */

@@ -3,7 +3,7 @@ import { auth, books } from '@googleapis/books';
 import { OAuth2Client } from 'google-auth-library';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type BooksOptions, startSandbox } from '../src/server.ts';
-import { emptyBooks, ME } from './books-asking.ts';
+import { emptyBooks, ME } from './books-in-process.ts';
 
 async function catalog(options: BooksOptions = {}) {
   const { world } = emptyBooks();

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { behind } from '../src/helpdesk/behind.ts';
 import { type GenerateOptions, generateWorld } from '../src/helpdesk/generate.ts';
 import { History } from '../src/helpdesk/history.ts';
 import { ticketRecord } from '../src/helpdesk/records.ts';
+import { staleCopy } from '../src/helpdesk/stale-copy.ts';
 import type { World } from '../src/helpdesk/world.ts';
 import { hexId, hexNumber } from '../src/random.ts';
 import { Rules } from '../src/rules.ts';
-import { asking, emptyWorld, ids, NOON, rng } from './asking.ts';
+import { asking, emptyWorld, ids, NOON, rng } from './in-process.ts';
 
 const make = (options: GenerateOptions) => generateWorld({ now: () => NOON, ...options });
 /** One with several messages, some of them with attachments. */
@@ -135,7 +135,7 @@ test('a copy that is behind makes no messages of a history until somebody reads 
   for (const { id } of world.customers.values()) world.customers.patch(id, { summary: 'x' });
   world.deleteTicket(ticket.id);
   expect(made).not.toHaveBeenCalled();
-  expect(behind(world, 5000).tickets.get(ticket.id)?.messages).toEqual(messages);
+  expect(staleCopy(world, 5000).tickets.get(ticket.id)?.messages).toEqual(messages);
 });
 
 describe('bulk actions', () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type LimitOptions, Limits } from '../src/limits.ts';
-import { asking, emptyWorld } from './asking.ts';
+import { asking, emptyWorld } from './in-process.ts';
 
 const limits = (options: Partial<LimitOptions>) =>
   new Limits({ credits: 3, periodSeconds: 60, requestsPerSecond: 100, window: 'fixed', start: 500, ...options });

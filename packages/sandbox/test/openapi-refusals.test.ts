@@ -2,8 +2,8 @@
 import { describe, expect, inject, test } from 'vitest';
 import type { BooksServiceOptions } from '../src/books/service.ts';
 import type { ServiceOptions } from '../src/helpdesk/service.ts';
-import { asking, emptyWorld } from './asking.ts';
-import { askingBooks, emptyBooks } from './books-asking.ts';
+import { askingBooks, emptyBooks } from './books-in-process.ts';
+import { asking, emptyWorld } from './in-process.ts';
 
 type Operation = Partial<Record<'requestBody' | 'x-method-override', unknown>> & { operationId: string };
 

@@ -10,8 +10,8 @@ import { CONTACT_TYPES, TICKET_STATES, TICKET_TYPES } from '../src/helpdesk/reco
 import { ROUTES } from '../src/helpdesk/routes.ts';
 import { BASE } from '../src/helpdesk/service.ts';
 import { openapiAt, openapiJson, openapiYaml } from '../src/openapi.ts';
-import { asking, emptyWorld, type Got, NOON } from './asking.ts';
-import { askingBooks, emptyBooks, ME } from './books-asking.ts';
+import { askingBooks, emptyBooks, ME } from './books-in-process.ts';
+import { asking, emptyWorld, type Got, NOON } from './in-process.ts';
 
 interface Schema {
   type?: string;

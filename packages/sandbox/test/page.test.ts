@@ -9,7 +9,7 @@ import type { Status } from '../src/page/status.ts';
 import { Rules } from '../src/rules.ts';
 import { type SandboxOptions, startSandbox } from '../src/server.ts';
 import { SWITCHES } from '../src/switches.ts';
-import { emptyWorld } from './asking.ts';
+import { emptyWorld } from './in-process.ts';
 
 /** Without a socket. */
 function watched(options: ServiceOptions = {}) {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { SeenRequest } from '../src/exchange.ts';
 import { FAULT_KINDS } from '../src/faults.ts';
 import { Service } from '../src/helpdesk/service.ts';
 import type { World } from '../src/helpdesk/world.ts';
+import type { SeenRequest } from '../src/request-reply.ts';
 import { RuleError, Rules } from '../src/rules.ts';
-import { asking, emptyWorld, ids } from './asking.ts';
-import { askingBooks, emptyBooks, itemIds, ME } from './books-asking.ts';
+import { askingBooks, emptyBooks, itemIds, ME } from './books-in-process.ts';
+import { asking, emptyWorld, ids } from './in-process.ts';
 
 const DOWN = { kind: 'status', status: 503 } as const;
 

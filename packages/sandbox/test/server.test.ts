@@ -5,8 +5,8 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ticketRecord } from '../src/helpdesk/records.ts';
 import { Rules } from '../src/rules.ts';
 import { type Fault, type Sandbox, type SandboxOptions, startSandbox } from '../src/server.ts';
-import { emptyWorld, NOON } from './asking.ts';
 import { CERTIFICATE } from './certificate.ts';
+import { emptyWorld, NOON } from './in-process.ts';
 
 async function sandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const made = await startSandbox({ tickets: 30, requestsPerSecond: 1e6, credits: 1e6, ...options });

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Ordered } from '../src/helpdesk/ordered.ts';
+import { Ordered } from '../src/helpdesk/ordered-list.ts';
 import type { World } from '../src/helpdesk/world.ts';
 import { hexId } from '../src/random.ts';
-import { asking, emptyWorld, ids, rng } from './asking.ts';
+import { asking, emptyWorld, ids, rng } from './in-process.ts';
 
 const updatedOrder = (world: World) => ids(asking(world).get('/tickets?sort=updated_at&per_page=100')).join(' ');
 

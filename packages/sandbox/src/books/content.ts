@@ -10,7 +10,7 @@ import type { AccessInfo, SaleInfo, VolumeInfo } from './records.ts';
 import { blurb, edition, SUBJECTS, waresOf } from './text.ts';
 import type { NewVolume } from './world.ts';
 
-export type MadeVolume = NewVolume & { id: string; info: VolumeInfo };
+type MadeVolume = NewVolume & { id: string; info: VolumeInfo };
 
 export function makeVolume(id: string, rng: Rng): MadeVolume {
   const language = pickLanguage(rng);

@@ -16,7 +16,7 @@ const STATUS_WORDS: Record<number, string> = {
 };
 
 /** What in the request is to blame, where it is one thing. */
-export interface Blamed {
+interface Blamed {
   locationType: 'parameter' | 'header';
   location: string;
 }

@@ -3,7 +3,7 @@
  * and not there is left out in silence, unless names are checked; what cannot be parsed is refused.
  */
 
-import { isRaw } from '../json.ts';
+import { isRaw } from '../raw-json.ts';
 import { invalid } from './errors.ts';
 
 /** Field → what is wanted of it; null means all of it. */

@@ -43,7 +43,7 @@ export interface VolumeInfo {
   seriesInfo?: SeriesInfo;
 }
 
-export interface SeriesInfo {
+interface SeriesInfo {
   kind: 'books#volume_series_info';
   bookDisplayNumber: string;
   volumeSeries: { seriesId: string; seriesBookType: string; orderNumber: number }[];

@@ -3,14 +3,14 @@
 import type { Rng } from '../random.ts';
 import { between } from '../random.ts';
 import type { Settled } from '../switches.ts';
-import type { BooksShown } from './behind.ts';
 import { BooksError, unauthorized, unknownShelf, unknownVolume } from './errors.ts';
 import { BOOKSHELF, BOOKSHELVES, type Known, VOLUME, VOLUMES } from './fields.ts';
-import { NARROWING, narrowing, preorders } from './narrowing.ts';
 import { countryOf, lastOf, needed, oneOf, wholeNumber, yesOrNo } from './parameters.ts';
 import { type BooksUser, instant, KEPT_SHELVES, PURCHASED, type WorldShelf, type WorldVolume } from './records.ts';
+import { type Look, showShelf, showVolume } from './rendering.ts';
 import { found, newestFirst } from './search.ts';
-import { type Look, showShelf, showVolume } from './show.ts';
+import { NARROWING, narrowing, preorders } from './search-filters.ts';
+import type { CatalogView } from './stale-copy.ts';
 import type { BooksWorld } from './world.ts';
 
 /** What nobody knows of the service. */
@@ -19,10 +19,10 @@ export interface BooksReadings extends Settled<'books'> {
   failing: ReadonlySet<string>;
 }
 
-export interface BooksCall {
+interface BooksCall {
   world: BooksWorld;
   /** What a request that reads is shown: the world, or a copy of it that is behind. */
-  shown: BooksShown;
+  shown: CatalogView;
   readings: BooksReadings;
   query: URLSearchParams;
   /** What stands in the place of `:user`, `:shelf` and `:volume` in the path. */

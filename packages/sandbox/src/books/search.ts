@@ -65,7 +65,7 @@ function anywhere(text: string): Counts {
 const TERM = /(-)?(?:(\w+):)?(?:"([^"]*)"|(\S+))/g;
 
 /** How well a volume answers `q`; 0 if it does not. */
-export function matcher(q: string): (volume: WorldVolume) => number {
+function matcher(q: string): (volume: WorldVolume) => number {
   const asked = [...q.matchAll(TERM)];
   if (asked.length > MOST_TERMS) throw invalid('q', `A search of more than ${MOST_TERMS} terms is not answered.`);
   if (asked.some(([all]) => all.length > LONGEST_TERM)) {

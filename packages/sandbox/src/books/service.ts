@@ -4,21 +4,22 @@
  * and a browser that asks whether it may ask cost nothing; every other request costs one of the day. HEAD is answered
  * as GET; whoever has the socket leaves the body away.
  */
+
+import { answerOr, Gate, type Hooks, numberIn, type Seen } from '../admission.ts';
 import { type ClientName, type Clients, clientName } from '../clients.ts';
-import { type Asked, originOf, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
 import { type Fault, hasBody, lagOf, leavesUndone, spoil } from '../faults.ts';
-import { answerOr, Gate, type Hooks, numberIn, type Seen } from '../gate.ts';
 import type { Budget } from '../limits.ts';
-import { findAmong } from '../paths.ts';
 import { hexId, makeRng, type Rng } from '../random.ts';
+import { type Asked, originOf, type Reply, type SeenRequest, takeApart } from '../request-reply.ts';
+import { findAmong } from '../routing.ts';
 import { settled } from '../switches.ts';
-import { demandShortForm, headerOf, tokensOf, verb, wholeUrl } from './asked.ts';
-import { behind } from './behind.ts';
+import { type Answer, forBrowsers, notOffered, optionsOf } from './allowed-methods.ts';
 import { BooksError, envelope, unauthorized } from './errors.ts';
 import { type Mask, parseFields, select } from './fields.ts';
-import { type Answer, forBrowsers, notOffered, optionsOf } from './offered.ts';
 import { checkParameters, lastOf } from './parameters.ts';
+import { demandShortForm, headerOf, tokensOf, verb, wholeUrl } from './request.ts';
 import { BOOKS_ROUTES, type BooksAnswer, type BooksReadings } from './routes.ts';
+import { staleCopy } from './stale-copy.ts';
 import { TOKEN_PATH, type TokenOptions, Tokens } from './tokens.ts';
 import type { BooksWorld } from './world.ts';
 
@@ -140,7 +141,7 @@ export class BooksService {
     const fields = lastOf(query, 'fields') || headerOf(asked, 'x-goog-fieldmask');
     const mask = fields ? parseFields(fields, this.readings.fieldsChecked ? route.shows : undefined) : undefined;
     const lag_ms = route.method === 'GET' ? lagOf(faults) : 0;
-    const shown = lag_ms > 0 ? behind(this.world, lag_ms) : this.world;
+    const shown = lag_ms > 0 ? staleCopy(this.world, lag_ms) : this.world;
     return chosen(route.answer({ ...this.#surroundings(asked), shown, query, names, known }), mask);
   }
 

@@ -2,9 +2,10 @@
  * Access tokens for "my library": one that never expires, and those that the token endpoint gives for a refresh token,
  * which do. Several live side by side. What the endpoint refuses it names in the words of OAuth 2 (RFC 6749, 5.2).
  */
-import type { Asked, Reply } from '../exchange.ts';
+
 import { hexId } from '../random.ts';
-import { isTooLong, LONGEST_FORM } from './asked.ts';
+import type { Asked, Reply } from '../request-reply.ts';
+import { isTooLong, LONGEST_FORM } from './request.ts';
 
 export const TOKEN_PATH = '/oauth/token';
 

@@ -7,7 +7,6 @@ import type { Change } from '../activity.ts';
 import { Clock } from '../clock.ts';
 import { type Rng, urlId } from '../random.ts';
 import { settled } from '../switches.ts';
-import { BooksPast } from './behind.ts';
 import { mutate } from './changes.ts';
 import {
   type Access,
@@ -19,6 +18,7 @@ import {
   type WorldShelf,
   type WorldVolume,
 } from './records.ts';
+import { BooksBeforeImages } from './stale-copy.ts';
 
 export interface BooksWorldOptions {
   /** Names the ids; default 1. */
@@ -31,11 +31,11 @@ export interface BooksWorldOptions {
   moveShows?: boolean;
 }
 
-export type NewShelf = Partial<Omit<WorldShelf, 'volumes'>> & { volumes?: readonly string[] };
+type NewShelf = Partial<Omit<WorldShelf, 'volumes'>> & { volumes?: readonly string[] };
 export type NewVolume = Partial<Omit<WorldVolume, 'info'>> & { info?: Partial<VolumeInfo> };
-export type ShelfPatch = { title?: string; description?: string | undefined; access?: Access };
+type ShelfPatch = { title?: string; description?: string | undefined; access?: Access };
 /** A field that is undefined goes away. */
-export type VolumePatch = { [field in keyof VolumeInfo]?: VolumeInfo[field] | undefined };
+type VolumePatch = { [field in keyof VolumeInfo]?: VolumeInfo[field] | undefined };
 
 export class BooksWorld {
   readonly volumes = new Map<string, WorldVolume>();
@@ -44,7 +44,7 @@ export class BooksWorld {
   readonly seed: number;
   readonly clock: Clock;
   /** What shelves and volumes were, once somebody wants to read from a copy that is behind. */
-  readonly past: BooksPast;
+  readonly past: BooksBeforeImages;
   /** Whether any volume ever was one that can only be ordered in advance: those are not shown to everybody. */
   sellsAhead = false;
   readonly #moveShows: boolean;
@@ -54,7 +54,7 @@ export class BooksWorld {
   constructor(options: BooksWorldOptions) {
     this.seed = options.seed ?? 1;
     this.clock = new Clock(options.now);
-    this.past = new BooksPast(this.clock.steady);
+    this.past = new BooksBeforeImages(this.clock.steady);
     this.me = options.me ?? '1122334455667788';
     this.#moveShows = settled('books', options).moveShows;
     this.addUser(this.me);

@@ -4,7 +4,7 @@
  */
 import type { Attachment } from './records.ts';
 
-export interface Remembered {
+interface Remembered {
   find(id: string): Attachment | undefined;
   all(): Iterable<Attachment>;
 }

@@ -19,7 +19,7 @@ export interface Test {
 const NOBODY = 0;
 
 /** One field: what is written at a ticket's place is the number of its value. */
-export class Column<V> {
+class Column<V> {
   readonly #read: (ticket: Ticket) => V;
   readonly #numbers = new Map<V, number>();
   readonly #values: (V | undefined)[] = [undefined];

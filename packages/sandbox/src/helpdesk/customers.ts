@@ -3,20 +3,21 @@
  * announces a change of a customer: there is no `updated_at`, and no ticket moves. Records are read freely and changed
  * through the operations only, or the index of contacts and the past would not know of it.
  */
+
+import type { BeforeImages } from '../before-images.ts';
 import type { Clock } from '../clock.ts';
-import type { Past } from '../past.ts';
 import { ContactBook, reachOf } from './contacts.ts';
 import type { History } from './history.ts';
-import { Ordered } from './ordered.ts';
+import { Ordered } from './ordered-list.ts';
 import { type Contact, type Customer, stamp } from './records.ts';
 import { byArrival, WorldCustomer } from './rows.ts';
 
 export type NewCustomer = Partial<Customer & { created_at: string }>;
-export type CustomerPatch = Partial<Pick<Customer, 'first_name' | 'last_name' | 'summary'>>;
+type CustomerPatch = Partial<Pick<Customer, 'first_name' | 'last_name' | 'summary'>>;
 
 interface Around {
   clock: Clock;
-  past: Past<WorldCustomer>;
+  past: BeforeImages<WorldCustomer>;
   newId(): string;
 }
 

@@ -22,7 +22,7 @@ import type { Contact, Customer, Message, Ticket, TicketState } from './records.
 import { stamp } from './records.ts';
 import { type Memories, WorldCustomer, WorldTicket } from './rows.ts';
 
-export interface HistoryOptions {
+interface HistoryOptions {
   seed: number;
   /** The first of `idsOf(…)` numbers of ids. */
   firstId: number;

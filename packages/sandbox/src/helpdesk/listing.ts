@@ -2,7 +2,7 @@
  * One page of an ordered list. The order already exists (see ordered.ts), so a page is a place to begin, found by
  * binary search, and as many steps from there as it takes to skip and to fill it; without a filter the skip is a jump.
  */
-import { Ordered } from './ordered.ts';
+import { Ordered } from './ordered-list.ts';
 import type { Sequence } from './overlay.ts';
 
 export interface Selection<T> {

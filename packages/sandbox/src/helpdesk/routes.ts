@@ -3,16 +3,16 @@
  * credits, so they have to be known before the request is let in), and a function from a call to an answer.
  */
 
-import { findAmong } from '../paths.ts';
 import { list, listOf } from '../query.ts';
 import { Refusal } from '../refusal.ts';
+import { findAmong } from '../routing.ts';
 import type { Settled } from '../switches.ts';
-import type { Shown } from './behind.ts';
 import { listCustomers, listTickets, totalCount } from './lists.ts';
 import { customerRecord, ticketRecord } from './records.ts';
 import type { WorldTicket } from './rows.ts';
+import type { DeskView } from './stale-copy.ts';
 import type { World } from './world.ts';
-import { WRITING_ROUTES } from './writing.ts';
+import { WRITING_ROUTES } from './write-routes.ts';
 
 /** What nobody knows of the service. */
 export type Readings = Settled<'helpdesk'>;
@@ -20,7 +20,7 @@ export type Readings = Settled<'helpdesk'>;
 export interface Call {
   world: World;
   /** What a request that reads is shown: the world, or a copy of it that is behind. */
-  shown: Shown;
+  shown: DeskView;
   readings: Readings;
   query: URLSearchParams;
   /** What stands in the place of `:id` in the path. */
@@ -97,7 +97,7 @@ function oneTicket({ shown, id, query }: Call): Answer {
 }
 
 /** The related objects; null for one that is not there. `group` is what inboxes were called before. */
-function embed(shown: Shown, ticket: WorldTicket, type: (typeof TICKET_EMBEDS)[number]): unknown {
+function embed(shown: DeskView, ticket: WorldTicket, type: (typeof TICKET_EMBEDS)[number]): unknown {
   switch (type) {
     case 'user':
       return (ticket.user_id !== null && shown.users.get(ticket.user_id)) || null;

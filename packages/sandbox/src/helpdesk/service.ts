@@ -4,17 +4,18 @@
  * is it written down, and what goes wrong on purpose. Nobody's requests cost nothing, and a refused one (429) neither,
  * unless `chargeRefused` says so.
  */
-import { jsonBody } from '../body.ts';
+
+import { answerOr, Gate, type Hooks, isRefused, numberIn, type Seen } from '../admission.ts';
 import { type Clients, clientName } from '../clients.ts';
-import { type Asked, originOf, type Reply, type SeenRequest, takeApart } from '../exchange.ts';
 import { type Fault, hasBody, lagOf, leavesUndone, type Refuse, spoil } from '../faults.ts';
-import { answerOr, Gate, type Hooks, isRefused, numberIn, type Seen } from '../gate.ts';
+import { jsonBody } from '../json-body.ts';
 import type { Budget } from '../limits.ts';
 import { flag, list } from '../query.ts';
 import { Refusal } from '../refusal.ts';
+import { type Asked, originOf, type Reply, type SeenRequest, takeApart } from '../request-reply.ts';
 import { BLOCKED_TOKEN, settled, TOKEN } from '../switches.ts';
-import { behind } from './behind.ts';
 import { type Answer, costOf, findRoute, type Readings } from './routes.ts';
+import { staleCopy } from './stale-copy.ts';
 import type { World } from './world.ts';
 
 export const BASE = '/api/v1';
@@ -130,7 +131,7 @@ export class Service {
     const base = originOf(asked, 'desk.example') + BASE;
     world.settle();
     const lag_ms = method === 'GET' ? lagOf(faults) : 0;
-    const shown = lag_ms > 0 ? behind(world, lag_ms) : world;
+    const shown = lag_ms > 0 ? staleCopy(world, lag_ms) : world;
     return route.answer({ world, shown, readings, query, id: names.id ?? '', names, counting, body, base });
   }
 

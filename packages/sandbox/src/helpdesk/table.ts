@@ -4,11 +4,11 @@
  * again after it, or lists will not know of it.
  */
 import { Columns } from './columns.ts';
-import { Ordered } from './ordered.ts';
+import { Ordered } from './ordered-list.ts';
 import type { Sequence } from './overlay.ts';
 import { byCreation, byUpdate, byUserThenLatest, type WorldTicket } from './rows.ts';
 
-export class TicketOrder implements Sequence<WorldTicket> {
+class TicketOrder implements Sequence<WorldTicket> {
   readonly places: Ordered<number>;
   readonly #rows: readonly WorldTicket[];
 

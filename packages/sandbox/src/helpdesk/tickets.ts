@@ -3,8 +3,9 @@
  * lists, what is due by the clock, and the past. What may happen to a ticket, and what comes of it, is in world.ts; here is
  * that nothing forgets it.
  */
+
+import type { BeforeImages } from '../before-images.ts';
 import type { Clock } from '../clock.ts';
-import type { Past } from '../past.ts';
 import { Deadlines } from './deadlines.ts';
 import type { History } from './history.ts';
 import { type Message, stamp, type Ticket } from './records.ts';
@@ -14,14 +15,14 @@ import { TicketTable } from './table.ts';
 export type NewTicket = Partial<Ticket> & { messages?: readonly Message[] };
 
 /** Whether `updated_at` moves, and to where: the time of the change, as a timestamp. */
-export interface Moving {
+interface Moving {
   quiet: boolean;
   moment: string;
 }
 
 interface Around {
   clock: Clock;
-  past: Past<WorldTicket>;
+  past: BeforeImages<WorldTicket>;
   archiveHours: number;
 }
 
@@ -30,7 +31,7 @@ export class Tickets {
   readonly deadlines: Deadlines;
   readonly #rows = new Map<string, WorldTicket>();
   readonly #clock: Clock;
-  readonly #past: Past<WorldTicket>;
+  readonly #past: BeforeImages<WorldTicket>;
   #touches = 0;
   #numbers = 1000;
 

@@ -11,7 +11,6 @@ import type { Change } from '../activity.ts';
 import { Clock } from '../clock.ts';
 import { hexId, makeRng, type Rng } from '../random.ts';
 import { type Settled, settled } from '../switches.ts';
-import { HelpdeskPast } from './behind.ts';
 import { closeInBulk, mutate } from './changes.ts';
 import { Conversations, type NewNote, type NewReply, wholeNote, wholeReply } from './conversation.ts';
 import { Customers } from './customers.ts';
@@ -27,11 +26,12 @@ import {
   type User,
 } from './records.ts';
 import type { WorldCustomer, WorldTicket } from './rows.ts';
+import { HelpdeskBeforeImages } from './stale-copy.ts';
 import { type NewTicket, Tickets } from './tickets.ts';
 import { Uploads } from './uploads.ts';
 
 /** The kinds of change of which nobody knows whether they move `updated_at`. */
-export type Quietable = Settled<'helpdesk'>['quietly'][number];
+type Quietable = Settled<'helpdesk'>['quietly'][number];
 
 /** What becomes of things with time, and at a reply: see the switches of these names. */
 type Habits = Pick<Settled<'helpdesk'>, 'archiveHours' | 'archivedReopens' | 'attachmentHours'>;
@@ -59,7 +59,7 @@ export type TicketPatch = Partial<Omit<Ticket, 'id' | 'number' | 'created_at' | 
 export class World {
   readonly clock: Clock;
   /** What tickets and customers were, once somebody wants to read from a copy that is behind. */
-  readonly past: HelpdeskPast;
+  readonly past: HelpdeskBeforeImages;
   readonly tickets: Tickets;
   readonly customers: Customers;
   readonly users = new Map<string, User>();
@@ -82,7 +82,7 @@ export class World {
     const clock = new Clock(options.now);
     const { archiveHours, archivedReopens, attachmentHours }: Habits = settled('helpdesk', options);
     this.clock = clock;
-    this.past = new HelpdeskPast(clock.steady);
+    this.past = new HelpdeskBeforeImages(clock.steady);
     this.tickets = new Tickets({ clock, past: this.past.tickets, archiveHours });
     this.customers = new Customers({ clock, past: this.past.customers, newId: () => this.newId() });
     this.#conversations = new Conversations(this.tickets);

@@ -1,7 +1,7 @@
 /** Runs a case on a world of its own, in process, on a clock that moves only where the case says so. */
 import { expect } from 'vitest';
-import { asking, type Got } from '../asking.ts';
-import { askingBooks } from '../books-asking.ts';
+import { askingBooks } from '../books-in-process.ts';
+import { asking, type Got } from '../in-process.ts';
 import { type BooksCase, type DeskCase, type Step, someDigits, someText, stepsOf } from './case.ts';
 import { booksOfCases, deskOfCases } from './worlds.ts';
 

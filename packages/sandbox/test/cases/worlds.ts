@@ -6,8 +6,8 @@
 import type { BooksWorldOptions } from '../../src/books/world.ts';
 import type { Reply, Ticket, TicketState, TicketType } from '../../src/helpdesk/records.ts';
 import type { WorldOptions } from '../../src/helpdesk/world.ts';
-import { emptyWorld } from '../asking.ts';
-import { emptyBooks } from '../books-asking.ts';
+import { emptyBooks } from '../books-in-process.ts';
+import { emptyWorld } from '../in-process.ts';
 
 const dayOf = (day: number) => `2024-04-${String(day).padStart(2, '0')}T08:00:00Z`;
 

@@ -2,7 +2,7 @@
  * How replies show volumes and shelves. A single volume is shown whole; lists shorten it. Every reply has an etag,
  * preview and pictures of its own, though nothing has changed: that is what `token` is for.
  */
-import { raw } from '../json.ts';
+import { raw } from '../raw-json.ts';
 import type { Price, SaleInfo, WorldShelf, WorldVolume } from './records.ts';
 
 /** Where texts are cut in lists: at the last blank before. */

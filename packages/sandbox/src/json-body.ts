@@ -3,8 +3,9 @@
  * be JSON (400). What it says is judged by whoever asked for it (422). Limits of size and depth are not in the
  * specification: they keep a sandbox alive that strangers send things to.
  */
-import type { Asked } from './exchange.ts';
+
 import { Refusal } from './refusal.ts';
+import type { Asked } from './request-reply.ts';
 
 const DEEPEST = 100;
 

@@ -1,8 +1,8 @@
 /** Which verbs a path has: for those who used another one (405), who ask for them (OPTIONS), and for browsers. */
-import type { Asked } from '../exchange.ts';
-import { findAmong } from '../paths.ts';
-import { headerOf } from './asked.ts';
+import type { Asked } from '../request-reply.ts';
+import { findAmong } from '../routing.ts';
 import { BooksError, envelope } from './errors.ts';
+import { headerOf } from './request.ts';
 import { BOOKS_ROUTES, type BooksAnswer } from './routes.ts';
 
 export type Answer = BooksAnswer & { headers?: Record<string, string> };

@@ -2,11 +2,11 @@
  * What a request of the catalog reads: the world, or a copy of it that is behind. In the copy shelves hold what they
  * held and are called what they were called, and volumes read as they did; who has shelves is known at once.
  */
-import { Past } from '../past.ts';
+import { BeforeImages } from '../before-images.ts';
 import type { BooksUser, WorldShelf, WorldVolume } from './records.ts';
 import type { BooksWorld } from './world.ts';
 
-export interface BooksShown extends Pick<BooksWorld, 'me' | 'clock' | 'sellsAhead'> {
+export interface CatalogView extends Pick<BooksWorld, 'me' | 'clock' | 'sellsAhead'> {
   readonly users: { get(id: string): BooksUser | undefined };
   readonly volumes: Pick<ReadonlyMap<string, WorldVolume>, 'get' | 'values'>;
   user(id: string): BooksUser;
@@ -19,16 +19,16 @@ interface Standing {
   shelf: WorldShelf;
 }
 
-export class BooksPast {
-  readonly #shelves: Past<Standing>;
-  readonly volumes: Past<WorldVolume>;
+export class BooksBeforeImages {
+  readonly #shelves: BeforeImages<Standing>;
+  readonly volumes: BeforeImages<WorldVolume>;
 
   constructor(steady: () => number) {
-    this.#shelves = new Past<Standing>(steady, ({ user, shelf }) => ({
+    this.#shelves = new BeforeImages<Standing>(steady, ({ user, shelf }) => ({
       user,
       shelf: { ...shelf, volumes: [...shelf.volumes] },
     }));
-    this.volumes = new Past<WorldVolume>(steady, volume => ({ ...volume }));
+    this.volumes = new BeforeImages<WorldVolume>(steady, volume => ({ ...volume }));
   }
 
   keepFor(ms: number): void {
@@ -62,7 +62,7 @@ export class BooksPast {
   }
 }
 
-export function behind(world: BooksWorld, lag_ms: number): BooksShown {
+export function staleCopy(world: BooksWorld, lag_ms: number): CatalogView {
   const moment = world.clock.steady() - lag_ms;
   const volumes = new Map(world.volumes);
   for (const [id, then] of world.past.volumes.asOf(moment)) {

@@ -1,9 +1,9 @@
 /** From a socket to a service and back: reads the request, asks, and sends the reply, broken and late where it has to be. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay, setImmediate as othersTurn } from 'node:timers/promises';
-import type { Asked, Reply } from './exchange.ts';
-import { warn } from './listening.ts';
-import { headOf, received, restOf, type Underway, type Wanted } from './receiving.ts';
+import { warn } from './http-server.ts';
+import { headOf, received, restOf, type Underway, type Wanted } from './request-body.ts';
+import type { Asked, Reply } from './request-reply.ts';
 
 /** What a service is to a socket. */
 export interface Serving {

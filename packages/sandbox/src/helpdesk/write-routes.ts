@@ -4,7 +4,7 @@
  * changes the world, so that a request that is refused has changed nothing.
  */
 import { Refusal } from '../refusal.ts';
-import * as bodies from './bodies.ts';
+import * as bodies from './body-shapes.ts';
 import { type NewContact, sameContact } from './contacts.ts';
 import { shopAddress } from './content.ts';
 import type { NewCustomer } from './customers.ts';

@@ -4,18 +4,18 @@
  * come since is not there yet, and what is gone still is. Users, names of labels and inboxes, and attachments by id are
  * those of now.
  */
-import { Past } from '../past.ts';
+import { BeforeImages } from '../before-images.ts';
 import { Overlay, type Sequence } from './overlay.ts';
 import { byArrival, byCreation, byUpdate, byUserThenLatest, type WorldCustomer, type WorldTicket } from './rows.ts';
 import type { TicketTable } from './table.ts';
 import type { World } from './world.ts';
 
-export interface Lookup<T> {
+interface Lookup<T> {
   get(id: string): T | undefined;
 }
 
 /** A copy has orders only: columns know nothing of how things were. */
-export interface Shown extends Pick<World, 'users' | 'labels' | 'inboxes' | 'attachments'> {
+export interface DeskView extends Pick<World, 'users' | 'labels' | 'inboxes' | 'attachments'> {
   readonly table?: TicketTable;
   readonly tickets: Lookup<WorldTicket>;
   readonly customers: Lookup<WorldCustomer> & { readonly byCreated: Sequence<WorldCustomer> };
@@ -25,13 +25,13 @@ export interface Shown extends Pick<World, 'users' | 'labels' | 'inboxes' | 'att
 }
 
 /** What tickets and customers were before they changed. */
-export class HelpdeskPast {
-  readonly tickets: Past<WorldTicket>;
-  readonly customers: Past<WorldCustomer>;
+export class HelpdeskBeforeImages {
+  readonly tickets: BeforeImages<WorldTicket>;
+  readonly customers: BeforeImages<WorldCustomer>;
 
   constructor(steady: () => number) {
-    this.tickets = new Past<WorldTicket>(steady, ticket => ticket.copy());
-    this.customers = new Past<WorldCustomer>(steady, customer => customer.copy());
+    this.tickets = new BeforeImages<WorldTicket>(steady, ticket => ticket.copy());
+    this.customers = new BeforeImages<WorldCustomer>(steady, customer => customer.copy());
   }
 
   keepFor(ms: number): void {
@@ -45,7 +45,7 @@ export class HelpdeskPast {
   }
 }
 
-export function behind(world: World, lag_ms: number): Shown {
+export function staleCopy(world: World, lag_ms: number): DeskView {
   const moment = world.clock.steady() - lag_ms;
   const tickets = over(world.tickets, world.past.tickets.asOf(moment));
   const customers = over(world.customers, world.past.customers.asOf(moment));

@@ -5,7 +5,7 @@ import type { WorldVolume } from './records.ts';
 
 type Asks = (volume: WorldVolume) => boolean;
 
-export const FILTERS: Record<'partial' | 'full' | 'free-ebooks' | 'paid-ebooks' | 'ebooks', Asks> = {
+const FILTERS: Record<'partial' | 'full' | 'free-ebooks' | 'paid-ebooks' | 'ebooks', Asks> = {
   /** At least parts of it can be read. */
   partial: ({ accessInfo }) => accessInfo.viewability !== 'NO_PAGES',
   full: ({ accessInfo }) => accessInfo.viewability === 'ALL_PAGES',

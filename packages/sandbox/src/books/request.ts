@@ -1,5 +1,5 @@
 /** What a request of the catalog says beside its path: in headers, in the query, and in the form that stands for one. */
-import type { Asked } from '../exchange.ts';
+import type { Asked } from '../request-reply.ts';
 import { BooksError } from './errors.ts';
 import { lastOf } from './parameters.ts';
 

@@ -5,9 +5,9 @@
  */
 import { type ClientName, Clients } from './clients.ts';
 import type { Clock } from './clock.ts';
-import { keep, type Reply, type SeenRequest } from './exchange.ts';
 import type { Fault } from './faults.ts';
 import { type Budget, type LimitOptions, Limits } from './limits.ts';
+import { keep, type Reply, type SeenRequest } from './request-reply.ts';
 import type { RuledService, Rules } from './rules.ts';
 
 /** What others do with the requests of a service. */
@@ -19,7 +19,7 @@ export interface Hooks {
   rules?: Rules;
 }
 
-export interface Terms extends Omit<LimitOptions, 'start'> {
+interface Terms extends Omit<LimitOptions, 'start'> {
   /** Whether an answer of the 400 series uses what the request costs. */
   chargeErrors: boolean;
   /** Whether a request that is refused for a limit does all the same. */

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { behind } from '../src/helpdesk/behind.ts';
-import { Ordered } from '../src/helpdesk/ordered.ts';
+import { Ordered } from '../src/helpdesk/ordered-list.ts';
 import { Overlay } from '../src/helpdesk/overlay.ts';
 import { customerRecord, ticketRecord } from '../src/helpdesk/records.ts';
+import { staleCopy } from '../src/helpdesk/stale-copy.ts';
 import type { World } from '../src/helpdesk/world.ts';
 import { Rules } from '../src/rules.ts';
-import { asking, emptyWorld, ids, rng } from './asking.ts';
-import { askingBooks, emptyBooks, itemIds, ME, someBooks } from './books-asking.ts';
+import { askingBooks, emptyBooks, itemIds, ME, someBooks } from './books-in-process.ts';
+import { asking, emptyWorld, ids, rng } from './in-process.ts';
 
 /** Asked with `lagging` in the query, a desk answers from a copy that is ten seconds behind; else as it is. */
 const LATE = { id: 'late', query: { lagging: '*' }, fault: { kind: 'lag', seconds: 10 } };
@@ -166,7 +166,7 @@ describe('the copy of a lively world is the world as it was', () => {
     }
     expect(world.tickets.size).toBeGreaterThan(20);
     for (const [at, picture] of pictures) {
-      const then = behind(world, clock.ms - at);
+      const then = staleCopy(world, clock.ms - at);
       const { byUpdated, byCreated, byUser, customers } = then;
       const show = <T, R>(order: { length: number; at(n: number): T | undefined }, record: (item: T) => R) =>
         Array.from({ length: order.length }, (_, n) => record(order.at(n)!));
@@ -211,8 +211,8 @@ describe('the copy of a lively world is the world as it was', () => {
       clock.ms += 1000;
       world.patchTicket('a', { subject: String(n) });
     }
-    expect(behind(world, 3_000).tickets.get('a')?.subject).toBe('97');
-    expect(Number(behind(world, 1e9).tickets.get('a')?.subject)).toBeGreaterThan(85);
+    expect(staleCopy(world, 3_000).tickets.get('a')?.subject).toBe('97');
+    expect(Number(staleCopy(world, 1e9).tickets.get('a')?.subject)).toBeGreaterThan(85);
   });
 
   test('the past is forgotten in a world that rests, too', () => {

@@ -2,8 +2,8 @@
 import { type GenerateBooksOptions, generateBooks } from '../src/books/generate.ts';
 import { BooksService, type BooksServiceOptions } from '../src/books/service.ts';
 import { BooksWorld, type BooksWorldOptions } from '../src/books/world.ts';
-import { type Got, NOON } from './asking.ts';
 import { checkReply } from './contract.ts';
+import { type Got, NOON } from './in-process.ts';
 
 export const ME = '1122334455667788';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ServiceOptions } from '../src/helpdesk/service.ts';
 import type { WorldOptions } from '../src/helpdesk/world.ts';
-import { asking, emptyWorld, ids, NOON } from './asking.ts';
+import { asking, emptyWorld, ids, NOON } from './in-process.ts';
 
 const HOUR = 3_600_000;
 const OLD = '2024-04-01T00:00:00Z';

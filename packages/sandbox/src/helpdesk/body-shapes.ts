@@ -141,7 +141,7 @@ function attachments(form: Form, world: World, taken: Set<string>): string[] {
 
 // --- attachments -----------------------------------------------------------------------------------------------------
 
-export interface AttachmentBody {
+interface AttachmentBody {
   name: string;
   type: string;
   /** Bytes of the content. */

@@ -6,7 +6,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { finished } from 'node:stream/promises';
-import type { Asked } from './exchange.ts';
+import type { Asked } from './request-reply.ts';
 
 /** What of its body a request needs to be answered. */
 export interface Wanted {

@@ -12,7 +12,7 @@ interface Image<T> {
   before: T | undefined;
 }
 
-export class Past<T> {
+export class BeforeImages<T> {
   readonly #steady: () => number;
   readonly #copy: (record: T) => T;
   #keep_ms = 0;
