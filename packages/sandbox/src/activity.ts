@@ -1,30 +1,29 @@
 /**
- * A world that changes by itself, without timers: whoever is about to look at it lets it catch up, and what was due
- * since the last time happens then, each change at its own moment of the steady clock. So real time and a virtual clock
- * are the same to it: a clock that is moved on by an hour gives an hour of changes, spread over that hour, and the same
- * seed the same changes however often somebody looked.
+ * Random changes of a world over time, without timers. Readers call `catchUp` first: it runs all overdue changes, each at
+ * its own moment of the steady clock. Real and virtual clocks therefore behave alike: a clock that moves on by an hour
+ * yields an hour of changes, spread over that hour. The same seed gives the same changes, however often readers come.
  */
 import type { Clock } from './clock.ts';
 import { makeRng, type Rng } from './random.ts';
 import { busyness, MEAN_BUSYNESS, nextHour, type Rhythm } from './rhythm.ts';
 
-/** One thing that happened, and to what. */
+/** One change of one record. */
 export interface Change {
   kind: string;
-  /** Of the ticket, customer, label, inbox, volume or shelf that it happened to. */
+  /** Id of the changed ticket, customer, label, inbox, volume or shelf. */
   id: string;
 }
 
 export interface LivelyWorld {
   readonly clock: Pick<Clock, 'steady' | 'at'>;
-  /** One random believable change. */
+  /** Makes one random change. */
   mutate(rng: Rng): unknown;
-  /** Lets happen what is due by the clock alone. */
+  /** Runs overdue deadlines, such as the end of a snooze. */
   settle?(): unknown;
 }
 
 const MINUTE = 60_000;
-/** Some milliseconds of work. */
+/** Changes per slice: a few milliseconds of work. */
 const SLICE = 100;
 
 export class Activity {
@@ -32,12 +31,12 @@ export class Activity {
   readonly #perMinute: number;
   readonly #rhythm: Rhythm;
   readonly #rng: Rng;
-  /** Since when changes come as often as they do now, how many have come since, and what part of one was left over. */
+  /** Start of the current rate in steady milliseconds, changes since then, and the fraction of a change left over before. */
   #since: number;
   #count = 0;
   #left = 0;
 
-  /** Begins at once. `perMinute`: on average over a week if it has a rhythm; 0 for a world that rests. */
+  /** Starts now. `perMinute`: changes per minute, with a rhythm the weekly average; 0 for none. */
   constructor(world: LivelyWorld, perMinute: number, seed: number, rhythm: Rhythm = 'even') {
     this.#world = world;
     this.#perMinute = perMinute;
@@ -46,7 +45,7 @@ export class Activity {
     this.#since = world.clock.steady();
   }
 
-  /** Lets happen what is due by now, and returns how many changes that were. */
+  /** Runs all overdue changes and returns their number. */
   catchUp(): number {
     const slices = this.catchingUp();
     for (;;) {
@@ -55,7 +54,7 @@ export class Activity {
     }
   }
 
-  /** The same with pauses, in which anybody else may let it catch up too. */
+  /** As `catchUp`, in slices; another caller may catch up between two slices. */
   *catchingUp(): Generator<void, number> {
     const now = this.#world.clock.steady();
     let happened = 0;
@@ -68,7 +67,7 @@ export class Activity {
     return happened;
   }
 
-  /** When the next change is due. */
+  /** Time of the next change, in milliseconds of the steady clock. */
   #next(): number {
     if (this.#perMinute <= 0) return Number.POSITIVE_INFINITY;
     if (this.#rhythm === 'even') return this.#since + ((this.#count + 1) * MINUTE) / this.#perMinute;

@@ -1,6 +1,6 @@
 /**
- * What the admin port offers: a table with one entry for each endpoint, which --help and the documents list, and a
- * function from a call to an answer. It shows everything but credentials. Names of fields are those of the services.
+ * The endpoints of the admin port: one row each, listed by --help and `GET /`. They never show credentials. JSON keys
+ * are those of the services.
  */
 import { setImmediate as othersTurn } from 'node:timers/promises';
 import type { BooksService } from './books/service.ts';
@@ -13,23 +13,23 @@ import type { SeenRequest } from './request-reply.ts';
 import { RuleError, type RuleState, type Rules } from './rules.ts';
 import { countTruths, isTruth, linesOf, TRUTHS, type Worlds } from './truth.ts';
 
-/** What there is to look at and to act on. */
+/** The services, and the state that endpoints read and change. */
 export interface Administered {
   helpdesk: Service;
   books: BooksService;
   rules: Rules;
-  /** Lets happen what is due by now, in both worlds, in slices after each of which others may have their turn. */
+  /** Runs overdue changes of both worlds in slices; the caller yields to the event loop after each slice. */
   catchingUp(): Iterator<void> & Iterable<void>;
-  /** Of the chance that `POST /changes` needs. */
+  /** Random source of `POST /changes`. */
   rng: Rng;
-  /** Where this is offered. */
+  /** Port number once the admin port listens. */
   adminPort?: number;
 }
 
 interface AdminCall extends Administered {
   names: Record<string, string>;
   query: URLSearchParams;
-  /** Parsed JSON; undefined where none was sent. */
+  /** Parsed JSON; undefined without a body. */
   body: unknown;
 }
 
@@ -37,9 +37,9 @@ export interface AdminAnswer {
   /** Default 200. */
   status?: number;
   headers?: Record<string, string>;
-  /** To be written as JSON. */
+  /** Sent as JSON. */
   body?: unknown;
-  /** Instead of a body: pieces of a text of one JSON document a line. */
+  /** Instead of `body`: pieces of JSON Lines text. */
   lines?: Iterable<string>;
 }
 
@@ -47,7 +47,7 @@ interface AdminEndpoint {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   path: string;
   says: string;
-  /** The JSON that has to be sent, by example; none where there is none. */
+  /** Example of the JSON body; absent if the endpoint takes none. */
   takes?: string;
   answer(call: AdminCall): AdminAnswer | Promise<AdminAnswer>;
 }
@@ -58,38 +58,38 @@ export const ADMIN_ENDPOINTS: readonly AdminEndpoint[] = [
   {
     method: 'GET',
     path: '/clients',
-    says: 'who used how many credits (of the catalog: requests of the day), and which refusals were their own fault',
+    says: 'credits (catalog: requests of the day) and refusals per client, and which refusals were its own fault',
     answer: ({ helpdesk, books }) => ({ body: { helpdesk: usesOf(helpdesk), books: usesOf(books) } }),
   },
   {
     method: 'GET',
     path: '/refusals',
-    says: 'the last refusals of either service (?last=100, at most 10,000), each with whose fault it was and why',
+    says: 'last refusals of either service (?last=100, at most 10,000), with fault and reason',
     answer: call => ({ body: { helpdesk: refusalsOf(call.helpdesk, call), books: refusalsOf(call.books, call) } }),
   },
   {
     method: 'GET',
     path: '/requests',
-    says: 'the last requests of either service (?last=100, at most 10,000)',
+    says: 'last requests of either service (?last=100, at most 10,000)',
     answer: call => ({ body: { helpdesk: requestsOf(call.helpdesk, call), books: requestsOf(call.books, call) } }),
   },
   {
     method: 'GET',
     path: '/faults',
-    says: 'the fault rules, and how often each was met',
+    says: 'fault rules, and how many requests each one matched and changed',
     answer: ({ rules }) => ({ body: rules.list() }),
   },
   {
     method: 'POST',
     path: '/faults',
-    says: 'adds a rule behind the others',
+    says: 'appends a rule',
     takes: '{"path": "/tickets", "after": 3, "times": 2, "fault": {"kind": "status", "status": 503}}',
     answer: addRule,
   },
   {
     method: 'PUT',
     path: '/faults',
-    says: 'these rules instead of all that there are',
+    says: 'replaces all rules',
     takes: '[{"path": "/tickets", "fault": {"kind": "delay", "ms": 500}}]',
     answer: setRules,
   },
@@ -98,7 +98,7 @@ export const ADMIN_ENDPOINTS: readonly AdminEndpoint[] = [
   {
     method: 'PUT',
     path: '/faults/:id',
-    says: 'this rule in the place of the one with this id, whose counts begin anew; or one more',
+    says: 'replaces the rule with this id and resets its counts, or appends the rule',
     takes: '{"path": "/users", "fault": {"kind": "truncate"}}',
     answer: ({ rules, names, body }) => ({ body: rules.replace(names.id!, body) }),
   },
@@ -106,48 +106,48 @@ export const ADMIN_ENDPOINTS: readonly AdminEndpoint[] = [
   {
     method: 'GET',
     path: '/truth/counts',
-    says: 'how many of everything there are',
+    says: 'number of records of each kind',
     answer: call => ({ body: countTruths(worldsOf(call)) }),
   },
   {
     method: 'GET',
     path: '/truth/:kind',
-    says: `what is truly there, one JSON record a line: ${Object.keys(TRUTHS).join(', ')}`,
+    says: `all records of a kind as JSON Lines: ${Object.keys(TRUTHS).join(', ')}`,
     answer: truth,
   },
   {
     method: 'POST',
     path: '/clock',
-    says: 'lets the clock of both services, or of one, jump by so many seconds; snoozes and waiting uploads end by it, limits go by another clock',
+    says: 'makes the clock of both services, or of one, jump; snoozes and unused uploads follow this clock, limits do not',
     takes: '{"seconds": -30, "service": "helpdesk"}',
     answer: jump,
   },
   {
     method: 'POST',
     path: '/credits',
-    says: 'somebody else uses so many credits of the help desk (or requests of the day of the books) now',
+    says: 'lets another client use credits of the help desk, or requests of the day of the catalog',
     takes: '{"credits": 40, "service": "helpdesk"}',
     answer: useCredits,
   },
   {
     method: 'POST',
     path: '/changes',
-    says: 'so many random believable changes now, up to 10,000, of the help desk (or of the books)',
+    says: 'makes up to 10,000 random changes in the help desk or the catalog',
     takes: '{"count": 100, "service": "helpdesk"}',
     answer: change,
   },
   {
     method: 'POST',
     path: '/bulk',
-    says: 'closes so many tickets, up to 100,000, within one second, and says which; with a label if one is named',
+    says: 'closes up to 100,000 tickets within one second and returns their ids; adds the label `label_id` if given',
     takes: '{"count": 5000}',
     answer: actInBulk,
   },
-  { method: 'POST', path: '/books/day', says: 'a new day of the catalog: its quota is whole again', answer: newDay },
+  { method: 'POST', path: '/books/day', says: 'begins a new quota day of the catalog', answer: newDay },
   {
     method: 'POST',
     path: '/books/tokens/expire',
-    says: 'every access token that was given for the refresh token expires now',
+    says: 'expires every access token that was issued for the refresh token',
     answer: expireTokens,
   },
 ];
@@ -162,7 +162,7 @@ function status(call: AdminCall): AdminAnswer {
   return { body: statusOf(call) };
 }
 
-// --- who asked ---------------------------------------------------------------------------------------------------------
+// --- clients, requests, refusals ---------------------------------------------------------------------------------------------------------
 
 type Asked = Pick<Service | BooksService, 'clients' | 'totals'> & { readonly requests: readonly SeenRequest[] };
 
@@ -201,7 +201,7 @@ function withoutCredentials(query: URLSearchParams): string {
 
 const written = (ms: number) => new Date(ms).toISOString();
 
-// --- what goes wrong -----------------------------------------------------------------------------------------------------
+// --- fault rules -----------------------------------------------------------------------------------------------------
 
 function addRule({ rules, body }: AdminCall): AdminAnswer {
   const added = rules.add(body);
@@ -233,13 +233,13 @@ function removeRule(call: AdminCall): AdminAnswer {
   return { status: 204 };
 }
 
-/** What an answer has refused, in the words of this port. */
+/** The error as a refusal of the admin port; undefined for a bug of the sandbox. */
 export function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof RuleError) return new Refusal(422, error.message, [...error.problems]);
   return error instanceof Refusal ? error : undefined;
 }
 
-// --- what is there -------------------------------------------------------------------------------------------------------
+// --- records -------------------------------------------------------------------------------------------------------
 
 function worldsOf({ helpdesk, books }: AdminCall): Worlds {
   return { helpdesk: helpdesk.world, books: books.world };
@@ -247,12 +247,11 @@ function worldsOf({ helpdesk, books }: AdminCall): Worlds {
 
 function truth(call: AdminCall): AdminAnswer {
   const { kind = '' } = call.names;
-  if (!isTruth(kind))
-    throw new Refusal(404, `There is no truth about ${kind}, only: ${Object.keys(TRUTHS).join(', ')}`);
+  if (!isTruth(kind)) throw new Refusal(404, `Unknown kind ${kind}; known kinds: ${Object.keys(TRUTHS).join(', ')}`);
   return { lines: linesOf(TRUTHS[kind](worldsOf(call))) };
 }
 
-// --- what happens --------------------------------------------------------------------------------------------------------
+// --- actions --------------------------------------------------------------------------------------------------------
 
 function jump(call: AdminCall): AdminAnswer {
   const { helpdesk, books } = call;
@@ -268,7 +267,7 @@ function jump(call: AdminCall): AdminAnswer {
   return { body: { helpdesk: written(helpdesk.world.clock.now()), books: written(books.world.clock.now()) } };
 }
 
-/** Beyond this a year has no four digits. */
+/** Later years have more than four digits. */
 const END_OF_TIME = Date.parse('9999-12-31T00:00:00Z');
 
 function useCredits(call: AdminCall): AdminAnswer {
@@ -288,7 +287,7 @@ async function change(call: AdminCall): Promise<AdminAnswer> {
   const changes: unknown[] = [];
   while (changes.length < count) {
     changes.push(world.mutate(call.rng));
-    // A great many take seconds, which are not for this one alone.
+    // Thousands of changes take seconds: other requests get their turn in between.
     await othersTurn();
   }
   return { body: changes };
@@ -314,7 +313,7 @@ function expireTokens({ books }: AdminCall): AdminAnswer {
   return { body: { given_so_far: books.tokens.given } };
 }
 
-// --- what was sent -------------------------------------------------------------------------------------------------------
+// --- checks of the body -------------------------------------------------------------------------------------------------------
 
 function fieldsOf({ body }: AdminCall, ...known: string[]): Record<string, unknown> {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
@@ -343,5 +342,5 @@ function serviceOf(value: unknown): 'helpdesk' | 'books' {
 
 const wrong = (error: string) => new Refusal(422, 'Unprocessable Entity', [error]);
 
-/** For `Administered`: the same seed gives the same changes. */
+/** The random source for `Administered`; the same seed gives the same changes. */
 export const adminRng = (seed: number): Rng => makeRng(seed + 0xad317);

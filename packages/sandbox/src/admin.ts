@@ -1,8 +1,7 @@
 /**
- * The admin port: a second server for whoever runs the sandbox, to look at everything and to make things happen. It
- * takes no credentials, so it listens to this machine alone (see server.ts), and refuses what a page in a browser of
- * this machine could send for strangers: a Host that is no name of this machine (a name of theirs that leads here), and
- * any Origin. JSON in and out; a body may have one MiB.
+ * The admin port: a second server to inspect the sandbox and to trigger events. It takes no credentials, so it listens on
+ * loopback only (see server.ts). It refuses requests from web pages: any Origin header, and any Host other than this
+ * machine's names (DNS rebinding). JSON in and out; a body may have one MiB.
  */
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
@@ -18,7 +17,7 @@ import { findAmong } from './routing.ts';
 export const ADMIN_MOST_BYTES = 1024 * 1024;
 const OWN_NAMES = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i;
 
-/** Answers a request of the port; it is over when the answer is sent, or its reader gone. Nothing throws. */
+/** Answers a request. Resolves once the answer is sent or the client is gone; never rejects. */
 export function administer(administered: Administered, asked: Asked, response: ServerResponse): Promise<void> {
   return answerTo(administered, asked).then(answer => send(response, answer));
 }
@@ -28,10 +27,10 @@ async function answerTo(administered: Administered, asked: Asked): Promise<Admin
     demandOwner(asked);
     const { path, query } = takeApart(asked.url, '');
     const found = findAmong(ADMIN_ENDPOINTS, asked.method, path);
-    if (found === 'no such path') throw new Refusal(404, `There is nothing at ${path}; GET / lists what there is`);
+    if (found === 'no such path') throw new Refusal(404, `Unknown path ${path}; GET / lists the endpoints`);
     if (found === 'another verb') return notOffered(asked.method, path);
     const { route, names } = found;
-    // An endpoint that takes nothing does not care what comes.
+    // Endpoints without a body ignore one.
     const body = route.takes && jsonBody(asked, { untyped: false, most: ADMIN_MOST_BYTES });
     for (const _ of administered.catchingUp()) await othersTurn();
     return await route.answer({ ...administered, names, query, body });
@@ -39,22 +38,22 @@ async function answerTo(administered: Administered, asked: Asked): Promise<Admin
     const refusal = refusalOf(error);
     if (refusal !== undefined) return refused(refusal);
     warn(error);
-    return refused(new Refusal(500, 'The sandbox itself has failed; it said why where it runs'));
+    return refused(new Refusal(500, 'The sandbox failed; its stderr says why'));
   }
 }
 
 function demandOwner({ headers }: Asked): void {
   if (!OWN_NAMES.test(String(headers.host ?? ''))) {
-    throw new Refusal(403, 'Host: this port is for its own machine, under the name localhost or 127.0.0.1');
+    throw new Refusal(403, 'Host: use localhost or 127.0.0.1; this port serves its own machine only');
   }
-  if (headers.origin !== undefined) throw new Refusal(403, 'Origin: this port is not for pages in browsers');
+  if (headers.origin !== undefined) throw new Refusal(403, 'Origin: this port refuses web pages');
 }
 
 function notOffered(method: string, path: string): AdminAnswer {
   const verbs = ['GET', 'POST', 'PUT', 'DELETE'].filter(
     verb => typeof findAmong(ADMIN_ENDPOINTS, verb, path) !== 'string',
   );
-  const refusal = refused(new Refusal(405, `${method} is not offered at ${path}; GET / lists what is`));
+  const refusal = refused(new Refusal(405, `${method} is not allowed at ${path}; GET / lists the endpoints`));
   return { ...refusal, headers: { Allow: verbs.join(', ') } };
 }
 
@@ -66,7 +65,7 @@ async function send(response: ServerResponse, { status = 200, headers, body, lin
   response.setHeader('Cache-Control', 'no-store');
   if (lines !== undefined) {
     response.writeHead(status, { ...headers, 'Content-Type': 'application/x-ndjson' });
-    // Waits wherever the reader does; one that goes away ends it.
+    // The pipeline follows the reader's pace and ends when the reader is gone.
     return pipeline(Readable.from(inTurns(telling(lines))), response).catch(() => {});
   }
   if (body === undefined) return void response.writeHead(status, headers).end();
@@ -75,7 +74,7 @@ async function send(response: ServerResponse, { status = 200, headers, body, lin
     .end(`${JSON.stringify(body, null, 2)}\n`);
 }
 
-/** Its own mistakes are told; that a reader goes away is none. */
+/** Warns about errors of the sandbox itself; a reader that goes away is no error. */
 function* telling(pieces: Iterable<string>): Generator<string> {
   try {
     yield* pieces;
@@ -85,7 +84,7 @@ function* telling(pieces: Iterable<string>): Generator<string> {
   }
 }
 
-/** Between two pieces everybody else gets a turn: a socket that takes all at once would leave them none. */
+/** Yields to the event loop between pieces: a fast socket would otherwise block all other requests. */
 async function* inTurns(pieces: Iterable<string>): AsyncGenerator<string> {
   for (const piece of pieces) {
     if (piece !== '') yield piece;

@@ -1,7 +1,4 @@
-/**
- * The command line of the sandbox. Each question that the specifications leave open is a row of the table in switches.ts,
- * and has an option of its own. The table makes these options.
- */
+/** The command line of the sandbox: its options, its checks of them, and its output. Most options come from switches.ts. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
@@ -10,7 +7,7 @@ import { RuleError, Rules } from './rules.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from './server.ts';
 import { BLOCKED_TOKEN, defaultOf, readWord, type Service, SWITCHES, type Switch, TOKEN, wordFor } from './switches.ts';
 
-/** The command cannot run as it was given. The remedy says what to change. */
+/** Invalid options or arguments. `remedy` tells the user what to change. */
 export class SandboxUsageError extends Error {
   readonly remedy: string;
 
@@ -20,7 +17,7 @@ export class SandboxUsageError extends Error {
   }
 }
 
-/** What has an option of its own. Of those without a default, nothing is said to the sandbox unless they are given. */
+/** Options that are not in the table of switches. */
 interface Options {
   host: string;
   port: number;
@@ -47,19 +44,19 @@ interface Options {
   json?: boolean;
 }
 
-/** Of help, where nobody looks on a terminal; no wider than one reads well. */
+/** Width of the help text: 110 columns without a terminal, at most 120 with one. */
 const WIDTH = Math.min(process.stdout.columns ?? 110, 120);
 
-/** The command without its action: options and help. `called`: the words that start it. */
+/** The command with its options and help, without an action. `called`: the words that start it. */
 export function sandboxCommand(name: string, called = `npx ${name}`): Command {
   const command = new Command(name)
-    .description('serve a believable help desk and a book catalog on this machine until Ctrl-C')
+    .description('serve a simulated help desk and book catalog on this machine until Ctrl-C')
     .option('--json', 'print one JSON document on stdout');
   addOptions(command);
   return command.configureHelp({ helpWidth: WIDTH }).addHelpText('after', sandboxHelp(called, WIDTH));
 }
 
-/** Serves until the signal aborts. Rejects with SandboxUsageError if the options cannot be used. */
+/** Serves until the signal aborts. Rejects with SandboxUsageError if the options are invalid. */
 export async function serveSandbox(command: Command, signal: AbortSignal): Promise<void> {
   const options = command.opts<Options>();
   const sandbox = await startSandbox(sandboxOptions(options, command)).catch(cannotListen);
@@ -87,47 +84,45 @@ function cannotListen(error: NodeJS.ErrnoException): never {
 function addOptions(command: Command): void {
   command
     .optionsGroup('Where it listens:')
-    .option('--host <address>', 'address to listen on; in a container 0.0.0.0, so that others reach it', '127.0.0.1')
-    .option('--port <n>', 'port there; 0 takes any that is free', port, 4010)
-    .option('--cert <file>', 'certificate (PEM): with it, HTTPS and nothing else, as section 1 of the help desk has it')
-    .option('--key <file>', 'its private key (PEM)')
-    .optionsGroup('Who may come in:')
-    .option('--token <text>', 'a token that the help desk accepts; may be repeated, the first is printed', several)
-    .option('--blocked-token <text>', 'a token that it knows and does not let in: 403', credential)
-    .option('--books-key <text>', 'the API key of the catalog', credential)
-    .option('--books-token <text>', 'its access token that never expires', credential)
-    .optionsGroup('The worlds:')
-    .option('--seed <n>', 'the same seed, with the same --begin, makes the same worlds', whole, 1)
-    .option('--begin <time>', 'when the clock of both services begins, as 2024-05-01T12:00:00Z (default: now)', time)
+    .option('--host <address>', 'address to listen on; 0.0.0.0 in a container', '127.0.0.1')
+    .option('--port <n>', 'port to listen on; 0 picks a free one', port, 4010)
+    .option(
+      '--cert <file>',
+      'certificate (PEM); serves HTTPS only, as section 1 of the help desk specification demands',
+    )
+    .option('--key <file>', 'private key of the certificate (PEM)')
+    .optionsGroup('Credentials:')
+    .option('--token <text>', 'token that the help desk accepts; may be repeated, the first one is printed', several)
+    .option('--blocked-token <text>', 'token that the help desk knows and refuses with 403', credential)
+    .option('--books-key <text>', 'API key of the catalog', credential)
+    .option('--books-token <text>', 'access token of the catalog that never expires', credential)
+    .optionsGroup('Data:')
+    .option('--seed <n>', 'seed of the data; the same seed with the same --begin gives the same data', whole, 1)
+    .option('--begin <time>', 'start time of both clocks, such as 2024-05-01T12:00:00Z (default: now)', time)
     .option('--tickets <n>', 'tickets at the start', whole, 2000)
     .option('--customers <n>', 'customers at the start (default: about a third of the tickets)', whole)
     .option(
       '--bulk <n>',
-      'tickets that a bulk action changes in one second, about (default: a hundredth of them, from 100 to 5,000)',
+      'about how many tickets a bulk action changes in one second (default: 1% of all, from 100 to 5,000)',
       whole,
     )
     .option('--volumes <n>', 'volumes of the book catalog at the start', whole, 300)
-    .option('--preorders <share>', 'share of volumes that can only be ordered in advance, 0 to 1', share, 0)
-    .option(
-      '--naughty <share>',
-      'share of records with text that is hard to bear (NUL, lone surrogates …), 0 to 1',
-      share,
-      0,
-    )
-    .option('--activity <n>', 'changes a minute of the help desk, and a tenth as many of the books', whole, 0)
-    .option('--books-activity <n>', 'changes a minute of the books, instead of that tenth', whole)
+    .option('--preorders <share>', 'share of volumes on pre-order, 0 to 1', share, 0)
+    .option('--naughty <share>', 'share of records with hostile text (NUL, lone surrogates …), 0 to 1', share, 0)
+    .option('--activity <n>', 'changes per minute in the help desk; the catalog gets a tenth of them', whole, 0)
+    .option('--books-activity <n>', 'changes per minute in the catalog (default: a tenth of --activity)', whole)
     .addOption(
-      new Option('--rhythm <word>', 'whether changes come evenly, or in busy and quiet hours, days and weeks')
+      new Option('--rhythm <word>', 'spread of the changes: even, or with busy and quiet hours and weekdays')
         .choices(['even', 'office'])
         .default('even'),
     );
   for (const { heading, row } of headed()) command.addOption(optionFor(row).helpGroup(heading));
   command
-    .optionsGroup('What goes wrong on purpose:')
-    .option('--faults <file>', 'rules: a JSON list, see below')
-    .option('--books-failing <ids>', 'volumes that cannot be had (503 backendFailed), comma separated', commaSeparated)
+    .optionsGroup('Faults:')
+    .option('--faults <file>', 'file with fault rules, a JSON list (see below)')
+    .option('--books-failing <ids>', 'comma-separated ids of volumes that answer 503 backendFailed', commaSeparated)
     .optionsGroup('Inspection:')
-    .option('--admin-port <n>', 'port for looking inside and changing rules, on loopback only (default: none)', port);
+    .option('--admin-port <n>', 'port for inspection and fault rules, on loopback only (default: none)', port);
 }
 
 // --- options of the table ------------------------------------------------------------------------------------------
@@ -140,12 +135,12 @@ function headed(): { heading: string; row: Switch }[] {
   return [
     ...rows('helpdesk', true, 'Limits of the help desk:'),
     ...rows('books', true, 'Limits of the catalog:'),
-    ...rows('helpdesk', false, 'Where the specification of the help desk is silent:'),
-    ...rows('books', false, 'Where the specification of the catalog is silent:'),
+    ...rows('helpdesk', false, 'Open questions of the help desk specification:'),
+    ...rows('books', false, 'Open questions of the catalog specification:'),
   ];
 }
 
-/** Without a default of its own: the services have theirs from the same table. */
+/** The option has no commander default: the services take theirs from the same table. */
 function optionFor(row: Switch): Option {
   const words = 'values' in row ? Object.keys(row.values) : 'of' in row ? row.of : undefined;
   const kind = 'unit' in row ? row.unit : 'of' in row ? 'list' : 'word';
@@ -160,7 +155,7 @@ function optionFor(row: Switch): Option {
   });
 }
 
-/** The switches of a service that were given, as its options. */
+/** Options of a service for the switches on the command line. */
 function given(service: Service, command: Command): object {
   const values = (SWITCHES[service] as readonly Switch[]).map(row => {
     const option = command.options.find(({ long }) => long === row.flag)!;
@@ -169,7 +164,7 @@ function given(service: Service, command: Command): object {
   return Object.fromEntries(values.filter(([, value]) => value !== undefined));
 }
 
-// --- what they mean -------------------------------------------------------------------------------------------------
+// --- from flags to options of the services -------------------------------------------------------------------------------------------------
 
 function sandboxOptions(options: Options, command: Command): SandboxOptions {
   const { host, port, seed, tickets, customers, naughty, activity, rhythm, bulk, volumes, preorders } = options;
@@ -201,7 +196,7 @@ function sandboxOptions(options: Options, command: Command): SandboxOptions {
 function demandTwoSides({ token = [TOKEN], blockedToken = BLOCKED_TOKEN }: Options): void {
   if (!token.includes(blockedToken)) return;
   throw new SandboxUsageError(
-    `The token ${blockedToken} is let in and blocked`,
+    `The token ${blockedToken} is both accepted and blocked`,
     'Give another --token or --blocked-token.',
   );
 }
@@ -233,7 +228,7 @@ function rulesIn(path: string): Rules {
     return new Rules(JSON.parse(text));
   } catch (error) {
     const wrong = error instanceof RuleError ? error.message : `It is not JSON: ${(error as Error).message}.`;
-    throw new SandboxUsageError(`--faults ${path}: ${wrong}`, 'Mend the file; --help has an example.');
+    throw new SandboxUsageError(`--faults ${path}: ${wrong}`, 'Correct the file; --help shows an example.');
   }
 }
 
@@ -243,7 +238,7 @@ function textOf(path: string, option: string): string {
   } catch (error) {
     throw new SandboxUsageError(
       `${option} ${path} cannot be read: ${(error as Error).message}`,
-      'Name a file that is there.',
+      'Name an existing file.',
     );
   }
 }
@@ -253,7 +248,7 @@ function whole(value: string): number {
   return Number(value);
 }
 
-/** Of four years before it a history is made, and none of that comes before 1970. */
+/** From 1980 on: the history begins four years earlier, and no timestamp may precede 1970. */
 function time(value: string): number {
   const ms = Date.parse(value);
   const hasSeconds = /^\d{4}-\d\d-(\d\d)T\d\d:\d\d:\d\d(\.\d{1,3})?(Z|[+-]\d\d:\d\d)$/.exec(value);
@@ -272,17 +267,17 @@ function port(value: string): number {
   throw new InvalidArgumentError('It must be the number of a port, 0 to 65535.');
 }
 
-/** What a header can carry as one word: who sends none must not be let in. */
+/** One word that a header can carry. The empty text is no credential: requests without a token must not match it. */
 function credential(value: string): string {
   if (/^[!-~]+$/.test(value)) return value;
-  throw new InvalidArgumentError('It must be one or more letters, digits and signs, without blanks.');
+  throw new InvalidArgumentError('It must be one or more printable ASCII characters, without spaces.');
 }
 
 const several = (value: string, before: string[] = []): string[] => [...before, credential(value)];
 
 const commaSeparated = (value: string): string[] => value.split(',').map(id => id.trim());
 
-// --- what is printed --------------------------------------------------------------------------------------------------
+// --- output --------------------------------------------------------------------------------------------------
 
 function announce(sandbox: Sandbox, asJson: boolean): void {
   const { world, books } = sandbox;
@@ -291,7 +286,7 @@ function announce(sandbox: Sandbox, asJson: boolean): void {
   say(
     `${count(world.tickets.size, 'ticket')}, ${count(world.customers.size, 'customer')}; ${count(books.world.volumes.size, 'volume')}. Ctrl-C ends.`,
   );
-  say(`What it offers and how it is doing: ${new URL('/', sandbox.url)}`);
+  say(`Web page: ${new URL('/', sandbox.url)}`);
   if (sandbox.adminUrl) say(`Admin port: ${sandbox.adminUrl}`);
 }
 
@@ -321,7 +316,7 @@ function described({ url, adminUrl, token, world, books }: Sandbox): object {
   };
 }
 
-/** Lines for an environment. */
+/** Environment variables for clients, one a line. */
 function settingsFor({ url, token, books }: Sandbox): string {
   return [
     `HELPDESK_BASE_URL=${url}`,
@@ -333,12 +328,12 @@ function settingsFor({ url, token, books }: Sandbox): string {
   ].join('\n');
 }
 
-/** Results go to stdout, so that they can be piped. */
+/** Results go to stdout, for pipes. */
 function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** Everything else goes to stderr. */
+/** Messages go to stderr. */
 function say(line: string): void {
   process.stderr.write(`${line}\n`);
 }

@@ -1,7 +1,6 @@
 /**
- * Reading the body of a request that creates or modifies (help desk 1 and 7): it has to call itself JSON (415), and to
- * be JSON (400). What it says is judged by whoever asked for it (422). Limits of size and depth are not in the
- * specification: they keep a sandbox alive that strangers send things to.
+ * JSON bodies of requests that create or modify (help desk 1 and 7): 415 without a JSON content type, 400 for invalid
+ * JSON. The caller checks the content (422). The limits of size and depth protect the sandbox; the specification has none.
  */
 
 import { Refusal } from './refusal.ts';
@@ -10,8 +9,8 @@ import type { Asked } from './request-reply.ts';
 const DEEPEST = 100;
 
 /**
- * Undefined for a body that is empty. `untyped`: whether an empty body may do without a content type, or else why not
- * and what lets it.
+ * The parsed body; undefined if empty. `untyped`: true if an empty body needs no content type; a string adds a hint to
+ * the 415. `most`: longest body in bytes. Throws a Refusal (400, 413, 415).
  */
 export function jsonBody(
   { headers, body, tooLong }: Asked,
@@ -24,7 +23,8 @@ export function jsonBody(
     throw new Refusal(413, `Payload Too Large: the body has more than ${most} bytes`);
   }
   const encoding = headers['content-encoding'] ?? 'identity';
-  if (encoding !== 'identity') throw new Refusal(415, `Content-Encoding: bodies are taken plain, not as "${encoding}"`);
+  if (encoding !== 'identity')
+    throw new Refusal(415, `Content-Encoding: "${encoding}" is not supported; send the body unencoded`);
   return parsed(textOf(body));
 }
 
@@ -55,7 +55,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Brackets outside of strings, counted before anything is built from them. */
+/** Counts brackets outside of strings before parsing: deep nesting would exhaust the stack. */
 function tooDeep(text: string): boolean {
   let depth = 0;
   for (let at = 0; at < text.length; at++) {

@@ -1,22 +1,22 @@
 /**
- * The account's limits, counted in whole credits and whole milliseconds: so many credits a period, so many requests in
- * any second. Nobody knows which kind of period the service has, so both are here: 'fixed' periods that follow each
- * other from the start of the server, and 'sliding', where a credit comes back one period after it was used. A request
- * that is refused takes no slot of the burst, and no credit unless the server is told to charge it.
+ * Rate limits of an account: credits per period, and requests in any second (the burst limit). The specification leaves
+ * the kind of period open, so both exist. 'fixed' periods follow each other from the start of the server. With 'sliding',
+ * a credit returns one period after its use. A refused request takes no slot of the burst; the caller decides whether
+ * it costs credits.
  */
 export interface LimitOptions {
   credits: number;
   periodSeconds: number;
   requestsPerSecond: number;
   window: 'fixed' | 'sliding';
-  /** When the first fixed period begins, in milliseconds. */
+  /** Start of the first fixed period, in milliseconds. */
   start: number;
 }
 
 export interface Budget {
   limit: number;
   remaining: number;
-  /** Whole seconds, rounded up. */
+  /** Seconds until the reset, rounded up. */
   reset: number;
 }
 
@@ -28,10 +28,10 @@ interface Use {
 export class Limits {
   readonly #options: LimitOptions;
   readonly #period_ms: number;
-  /** What was used and has not come back yet, oldest first; one entry for each instant. */
+  /** Used credits that have not returned yet, oldest first, one entry per millisecond. */
   readonly #uses: Use[] = [];
   #used = 0;
-  /** When the requests of the last second were let in. */
+  /** Times of the admitted requests of the last second. */
   readonly #burst: number[] = [];
 
   constructor(options: LimitOptions) {
@@ -39,7 +39,7 @@ export class Limits {
     this.#period_ms = options.periodSeconds * 1000;
   }
 
-  /** Lets a request in and takes its credits, or refuses it and takes nothing. */
+  /** Admits a request and takes its credits, or returns false and takes nothing. */
   admit(cost: number, now: number): boolean {
     if (this.exceeded(cost, now) !== undefined) return false;
     this.#burst.push(now);
@@ -47,14 +47,14 @@ export class Limits {
     return true;
   }
 
-  /** The limit that a request of this cost runs into; if both, the credits. */
+  /** The limit that refuses a request of this cost; 'credits' if both do. */
   exceeded(cost: number, now: number): 'credits' | 'burst' | undefined {
     this.#forget(now);
     if (this.#used + cost > this.#options.credits) return 'credits';
     return this.#burst.length >= this.#options.requestsPerSecond ? 'burst' : undefined;
   }
 
-  /** Uses credits without a request of ours: another client of the account. It cannot use more than there are. */
+  /** Takes credits without a request, at most those that remain. Returns the number taken. */
   take(credits: number, now: number): number {
     this.#forget(now);
     const taken = Math.min(credits, Math.max(0, this.#options.credits - this.#used));
@@ -65,7 +65,7 @@ export class Limits {
     return taken;
   }
 
-  /** Gives back what was taken at that instant, if it has not come back by itself. */
+  /** Refunds credits taken at that instant, unless they have returned already. */
   giveBack(credits: number, at: number): void {
     const place = this.#uses.findLastIndex(use => use.at === at);
     const use = this.#uses[place];
@@ -75,7 +75,7 @@ export class Limits {
     this.#used -= credits;
   }
 
-  /** What the headers say; `wanted` is the cost of a request that was refused. */
+  /** Budget for the headers; `wanted`: cost of a refused request. */
   budget(now: number, wanted = 0): Budget {
     this.#forget(now);
     return {
@@ -85,7 +85,7 @@ export class Limits {
     };
   }
 
-  /** Fixed: the end of the period. Sliding: when the oldest use comes back, or, if refused, when there is enough. */
+  /** Fixed: end of the period. Sliding: return of the oldest use; after a refusal, the time when `wanted` credits are free. */
   #resetsAt(now: number, wanted: number): number {
     if (this.#options.window === 'fixed') return this.#periodStart(now) + this.#period_ms;
     let free = this.#options.credits - this.#used;
@@ -102,7 +102,7 @@ export class Limits {
 
   #forget(now: number): void {
     const since = this.#options.window === 'fixed' ? this.#periodStart(now) : now - this.#period_ms + 1;
-    // Of thousands in a second only a few go at a time: what goes is counted, what stays is not looked at.
+    // Counts from the front and removes once: a call drops few of thousands of entries, and must not scan the rest.
     let old = 0;
     for (; old < this.#uses.length && this.#uses[old]!.at < since; old++) this.#used -= this.#uses[old]!.credits;
     if (old > 0) this.#uses.splice(0, old);

@@ -1,12 +1,11 @@
 /**
- * Reading the query of a request. The service says which values a parameter takes; what is outside of that cannot be
- * parsed and is refused with 400 (422 is for creating and modifying), so that a wrong client hears of it. Parameters
- * nobody has described are ignored, as everywhere on the web. Lists come comma separated, repeated, or both; of a
- * repeated single value the last counts.
+ * Query parameters of the help desk. A value outside the documented ones is refused with 400, because 422 is for
+ * creating and modifying. Unknown parameters are ignored. Lists are comma separated, repeated, or both. Of a repeated
+ * single value the last one counts.
  */
 import { Refusal } from './refusal.ts';
 
-/** Every value of a list, without blanks; undefined where there is none. */
+/** Trimmed, non-empty values of a list parameter; undefined without any. */
 export function list(query: URLSearchParams, name: string): string[] | undefined {
   const values = query
     .getAll(name)
@@ -16,7 +15,7 @@ export function list(query: URLSearchParams, name: string): string[] | undefined
   return values.length === 0 ? undefined : values;
 }
 
-/** A list whose values have to be among those given. */
+/** As `list`, with values from `allowed` only. */
 export function listOf<T extends string>(
   query: URLSearchParams,
   name: string,
@@ -24,7 +23,7 @@ export function listOf<T extends string>(
 ): readonly T[] | undefined {
   const values = list(query, name);
   const odd = values?.find(value => !allowed.includes(value as T));
-  if (odd !== undefined) throw new Refusal(400, `${name}: "${odd}" is none of ${allowed.join(', ')}`);
+  if (odd !== undefined) throw new Refusal(400, `${name}: "${odd}" is not one of ${allowed.join(', ')}`);
   return values as T[] | undefined;
 }
 
@@ -43,14 +42,14 @@ export function whole(query: URLSearchParams, name: string, least: number, most:
   throw new Refusal(400, `${name}: "${value}" is not a whole number, ${range}`);
 }
 
-/** Everything is at or after this. */
+/** Sorts before every timestamp. */
 export const EARLIEST = '';
 
 const TIME = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:?\d\d)$/;
 
 /**
- * The first second that a `since_*` parameter lets through, as the help desk writes seconds. Since the data has whole
- * seconds, a fraction lets through what the next second does, whichever way its own second is read.
+ * The first timestamp that a `since_*` parameter admits, in the format of the help desk. Stored times have whole seconds,
+ * so a value with a fraction admits from the next second on, inclusive or not.
  */
 export function since(query: URLSearchParams, name: string, inclusive: boolean): string {
   const value = query.getAll(name).at(-1);

@@ -1,18 +1,18 @@
-/** When people write to a shop: busy mornings, quiet nights, quiet weekends. In UTC, as if all of them lived there. */
+/** Office hours in UTC: busy mornings, quiet nights and weekends. */
 
-/** 'even': one change as long after the other; 'office': many in the mornings of weekdays, few at night. */
+/** 'even': equal intervals; 'office': many changes on weekday mornings, few at night. */
 export type Rhythm = 'even' | 'office';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-/** How busy the hours of a day are, and the days of a week from Sunday; ten is the busiest. */
+/** Weight of each hour of the day, and of each weekday from Sunday; ten is the busiest. */
 const HOURS = [1, 1, 1, 1, 1, 2, 4, 7, 10, 10, 9, 8, 7, 8, 9, 9, 8, 7, 6, 5, 4, 3, 2, 2];
 const WEEKDAYS = [3, 10, 9, 9, 8, 8, 4];
 /** The weekday of 1970-01-01. */
 const THURSDAY = 4;
 
-/** From 3 to 100; the same for a whole hour. */
+/** Weight of the hour of that moment, 3 to 100. */
 export function busyness(moment: number): number {
   return HOURS[Math.floor(moment / HOUR) % 24]! * WEEKDAYS[(Math.floor(moment / DAY) + THURSDAY) % 7]!;
 }

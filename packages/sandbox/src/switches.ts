@@ -1,52 +1,52 @@
 /**
- * Everything on which the specifications are silent, and every number that somebody may want otherwise, in one table:
- * the services have their options and defaults from it, the command line its flags, the page and the documents their
- * rows. A new switch is a row in helpdesk/switches.ts or books/switches.ts and its use.
+ * The table of switches: limits of both services, and questions that their specifications leave open. Options of the
+ * services, command-line flags, the settings on the page and --help all derive from this table. To add a switch, add a
+ * row to helpdesk/switches.ts or books/switches.ts and read its value in the service.
  */
 import { BOOKS_SWITCHES } from './books/switches.ts';
 import { HELPDESK_SWITCHES } from './helpdesk/switches.ts';
 
-/** Of the help desk, where nobody orders others. */
+/** Default tokens of the help desk: one with access, one that gets 403. */
 export const TOKEN = 'sandbox-token';
 export const BLOCKED_TOKEN = 'sandbox-blocked-token';
 
 interface Row {
-  /** The option of the service (of its world, where it is the world that differs). */
+  /** Name of the option of the service, or of its world. */
   name: string;
   flag: `--${string}`;
-  /** What it decides, in a line. */
+  /** One line for --help and the page. */
   says: string;
 }
 
-/** One of a few words. */
+/** A choice of one word. */
 interface Choice extends Row {
-  /** The word on the command line → the value of the option. */
+  /** Word on the command line → value of the option. */
   values: Readonly<Record<string, unknown>>;
-  /** One of the words. */
+  /** A key of `values`. */
   default: string;
 }
 
-/** Any number of the words, comma separated; none by default. */
+/** A comma-separated list of words; empty by default. */
 export interface Several extends Row {
   of: readonly string[];
 }
 
 /** A whole number. */
 interface Quantity extends Row {
-  /** Of what, in the plural. */
+  /** Plural noun, such as `credits`. */
   unit: string;
   default: number;
-  /** Default 1. */
+  /** Smallest value; default 1. */
   least?: number;
   /** Words that stand for a number, such as `unlimited`. */
   words?: Readonly<Record<string, number>>;
-  /** Whether it is a limit of the service rather than a reading of its specification. */
+  /** Marks a limit of the service; the other rows are readings of its specification. */
   limit?: true;
 }
 
 export type Switch = Choice | Several | Quantity;
 
-/** The table: a half for each service, beside it. */
+/** The rows of each service. */
 export const SWITCHES = { helpdesk: HELPDESK_SWITCHES, books: BOOKS_SWITCHES } as const;
 
 export type Service = keyof typeof SWITCHES;
@@ -57,32 +57,32 @@ type ValueOf<R> = R extends { values: infer V }
     ? readonly W[]
     : number;
 
-/** All switches of a service, each with a value. */
+/** The value of every switch of a service. */
 export type Settled<S extends Service> = {
   [R in (typeof SWITCHES)[S][number] as R['name']]: ValueOf<R>;
 };
 
-/** What holds where nobody says otherwise, as a value of the option. */
+/** Default value of the option. */
 export function defaultOf(row: Switch): unknown {
   if ('values' in row) return row.values[row.default];
   return 'of' in row ? [] : row.default;
 }
 
-/** Each switch of a service as the options have it, or else by default. */
+/** Values of all switches of a service: those given in `options`, defaults for the rest. */
 export function settled<S extends Service>(service: S, options: Partial<Settled<S>>): Settled<S> {
   const given = options as Record<string, unknown>;
   const values = (SWITCHES[service] as readonly Switch[]).map(row => [row.name, given[row.name] ?? defaultOf(row)]);
   return Object.fromEntries(values) as Settled<S>;
 }
 
-/** A value as it is written on the command line. */
+/** The command-line spelling of a value. */
 export function wordFor(row: Switch, value: unknown): string {
   if ('of' in row) return (value as readonly string[]).join(',') || 'none';
   const named = Object.entries('values' in row ? row.values : (row.words ?? {}));
   return named.find(([, meant]) => meant === value)?.[0] ?? String(value);
 }
 
-/** Reads a word of the command line. Throws what is wrong with it, as a sentence. */
+/** Parses a command-line word. Throws an Error whose message is a sentence for the user. */
 export function readWord(row: Switch, word: string): unknown {
   if ('values' in row) {
     if (Object.hasOwn(row.values, word)) return row.values[word];

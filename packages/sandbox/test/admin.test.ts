@@ -150,10 +150,10 @@ describe('what is malformed', () => {
 
   test.each<[what: string, method: string, path: string, text: string | undefined, status: number, says: RegExp]>([
     ['nothing there', 'GET', '/nowhere', undefined, 404, /GET \/ lists/],
-    ['no truth of that kind', 'GET', '/truth/lies', undefined, 404, /only: tickets, messages/],
-    ['no truth of the language itself', 'GET', '/truth/constructor', undefined, 404, /only: tickets/],
-    ['another verb', 'DELETE', '/clock', undefined, 405, /DELETE is not offered/],
-    ['HEAD', 'PATCH', '/faults', undefined, 405, /PATCH is not offered/],
+    ['no truth of that kind', 'GET', '/truth/lies', undefined, 404, /known kinds: tickets, messages/],
+    ['no truth of the language itself', 'GET', '/truth/constructor', undefined, 404, /known kinds: tickets/],
+    ['another verb', 'DELETE', '/clock', undefined, 405, /DELETE is not allowed/],
+    ['HEAD', 'PATCH', '/faults', undefined, 405, /PATCH is not allowed/],
     ['no rule', 'GET', '/faults/none', undefined, 404, /no rule none/],
     ['no rule', 'DELETE', '/faults/none', undefined, 404, /no rule none/],
     ['an odd escape', 'GET', '/faults/%ff', undefined, 404, /no rule %ff/],

@@ -154,16 +154,16 @@ describeInBrowser('in a browser', open => {
     const desk = page.locator('#helpdesk-now');
     await page.getByRole('row', { name: 'GET /api/v1/tickets 1 credit' }).first().waitFor();
     await page.getByRole('row', { name: '--since exclusive default: inclusive' }).waitFor();
-    await desk.getByText('0 of 100 credits of this period used').waitFor();
-    await page.getByText('Nobody has asked yet.').first().waitFor();
+    await desk.getByText('0 of 100 credits used in this period').waitFor();
+    await page.getByText('No requests yet.').first().waitFor();
 
     for (const path of ['/users', '/tickets?count=true']) await ask(path);
     made.world.addTicket();
-    await desk.getByText('3 of 100 credits of this period used').waitFor();
+    await desk.getByText('3 of 100 credits used in this period').waitFor();
     await desk.getByText('31', { exact: true }).waitFor();
     await page.getByRole('row', { name: 'a client token 1 2 3 0 0' }).waitFor();
     await made.close();
-    await page.getByText('does not answer any more').waitFor();
+    await page.getByText('no longer answers').waitFor();
     expect(complaints.filter(one => !one.includes('ERR_CONNECTION_REFUSED'))).toEqual([]);
   });
 

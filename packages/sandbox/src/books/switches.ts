@@ -1,20 +1,17 @@
-/**
- * Everything on which the specification of the book catalog is silent, and every number that somebody may want
- * otherwise: one row for each (see ../switches.ts).
- */
+/** Options of the book catalog: its limits, and every question that its specification leaves open (see ../switches.ts). */
 import type { Switch } from '../switches.ts';
 
 const UNLIMITED = { unlimited: Number.POSITIVE_INFINITY };
 
 export const BOOKS_SWITCHES = [
-  // --- limits (the specification shows none) ----------------------------------------------------------------------------
+  // --- limits (the specification names none) ----------------------------------------------------------------------------
   {
     name: 'requestsPerDay',
     flag: '--books-per-day',
     unit: 'requests',
     default: 1000,
     limit: true,
-    says: 'requests that the catalog allows a day',
+    says: 'requests per day',
   },
   {
     name: 'requestsPerSecond',
@@ -22,7 +19,7 @@ export const BOOKS_SWITCHES = [
     unit: 'requests',
     default: 5,
     limit: true,
-    says: 'requests that it allows in any second',
+    says: 'requests per second',
   },
   {
     name: 'daySeconds',
@@ -30,7 +27,7 @@ export const BOOKS_SWITCHES = [
     unit: 'seconds',
     default: 86_400,
     limit: true,
-    says: 'how long its day is; the first one begins with the server',
+    says: 'length of a quota day; the first one begins with the server',
   },
   {
     name: 'tokenSeconds',
@@ -38,15 +35,15 @@ export const BOOKS_SWITCHES = [
     unit: 'seconds',
     default: 3600,
     limit: true,
-    says: 'how long an access token lives that was given for the refresh token',
+    says: 'lifetime of an access token issued for the refresh token',
   },
-  // --- silence -----------------------------------------------------------------------------------------------------------
+  // --- open questions of the specification ------------------------------------------------------------------------------
   {
     name: 'totalItems',
     flag: '--books-total-items',
     values: { wanders: 'wanders', true: 'true', missing: 'missing' },
     default: 'wanders',
-    says: 'what totalItems of volumes says: something near the truth, the truth, or nothing',
+    says: 'totalItems of volumes: an estimate that varies, the exact number, or absent',
   },
   {
     name: 'shelfDates',
@@ -67,42 +64,42 @@ export const BOOKS_SWITCHES = [
     flag: '--books-country',
     values: { optional: false, needed: true },
     default: 'optional',
-    says: 'whether volumes are refused (403 unknownLocation) to who does not say `country`',
+    says: 'whether requests for volumes without `country` are refused (403 unknownLocation)',
   },
   {
     name: 'keyNeeded',
     flag: '--books-keyless',
     values: { answered: false, refused: true },
     default: 'answered',
-    says: 'what a public read without key and token gets: its answer, for only mylibrary is said to need a caller, or 403',
+    says: 'a public read without key and token: answered, since the specification asks only mylibrary for a caller, or 403',
   },
   {
     name: 'unknownUser',
     flag: '--books-unknown-user',
     values: { 400: 400, 404: 404 },
     default: '400',
-    says: 'the status for a user that does not exist',
+    says: 'status for a user that does not exist',
   },
   {
     name: 'posts',
     flag: '--books-posts',
     values: { 200: 200, 204: 204 },
     default: '200',
-    says: 'what an operation that changes answers: 200 with {}, as the types of the public client have it, or 204',
+    says: 'reply of an operation that changes a shelf: 200 with {}, as the types of the public client have it, or 204',
   },
   {
     name: 'tooFast',
     flag: '--books-too-fast',
     values: { 403: 403, 429: 429 },
     default: '429',
-    says: 'the status for who asks too often in a second',
+    says: 'status for more requests per second than allowed',
   },
   {
     name: 'retryAfter',
     flag: '--books-retry-after',
     values: { absent: false, sent: true },
     default: 'absent',
-    says: 'whether a refusal for a limit says Retry-After',
+    says: 'whether a refusal for a limit has Retry-After',
   },
   {
     name: 'searchDepth',
@@ -118,21 +115,21 @@ export const BOOKS_SWITCHES = [
     flag: '--books-fields',
     values: { lenient: false, strict: true },
     default: 'lenient',
-    says: 'what a name in `fields` gets that no reply has: silence, or 400',
+    says: 'unknown names in `fields`: ignored, or refused with 400',
   },
   {
     name: 'parametersChecked',
     flag: '--books-parameters',
     values: { lenient: false, strict: true },
     default: 'lenient',
-    says: 'what a parameter gets that the operation does not know: silence, or 400',
+    says: 'unknown parameters: ignored, or refused with 400',
   },
   {
     name: 'userInfo',
     flag: '--books-user-info',
     values: { none: 'none', steady: 'steady', varies: 'varies' },
     default: 'none',
-    says: 'whether volumes on shelves of my library have userInfo, and whether it differs from reply to reply',
+    says: 'userInfo of volumes on shelves of my library: absent, the same in every reply, or different in each reply',
   },
   {
     name: 'fixedShelvesLocked',
@@ -146,13 +143,13 @@ export const BOOKS_SWITCHES = [
     flag: '--books-added-again',
     values: { stays: 'stays', moves: 'moves' },
     default: 'stays',
-    says: 'where a volume goes that is added to a shelf that has it: nowhere, or to the front',
+    says: 'a volume added to a shelf that already has it: stays in place, or moves to the front',
   },
   {
     name: 'absentVolume',
     flag: '--books-absent-volume',
     values: { 404: 404, done: 'done' },
     default: '404',
-    says: 'what removing or moving a volume answers that is not on the shelf: 404, or as if it had been done',
+    says: 'removing or moving a volume that is not on the shelf: 404, or the reply of a success',
   },
 ] as const satisfies readonly Switch[];

@@ -1,7 +1,4 @@
-/**
- * Everything on which the specification of the help desk is silent, and every number that somebody may want otherwise:
- * one row for each (see ../switches.ts).
- */
+/** Options of the help desk: its limits, and every question that its specification leaves open (see ../switches.ts). */
 import type { Switch } from '../switches.ts';
 
 const UNLIMITED = { unlimited: Number.POSITIVE_INFINITY };
@@ -14,7 +11,7 @@ export const HELPDESK_SWITCHES = [
     unit: 'credits',
     default: 100,
     limit: true,
-    says: 'credits of the whole account in a period',
+    says: 'credits per period for the whole account',
   },
   {
     name: 'periodSeconds',
@@ -22,7 +19,7 @@ export const HELPDESK_SWITCHES = [
     unit: 'seconds',
     default: 60,
     limit: true,
-    says: 'how long the period is',
+    says: 'length of a period',
   },
   {
     name: 'requestsPerSecond',
@@ -30,7 +27,7 @@ export const HELPDESK_SWITCHES = [
     unit: 'requests',
     default: 6,
     limit: true,
-    says: 'requests of the whole account in any second',
+    says: 'requests per second for the whole account',
   },
   {
     name: 'depth',
@@ -38,7 +35,7 @@ export const HELPDESK_SWITCHES = [
     unit: 'records',
     default: 10_000,
     limit: true,
-    says: 'how deep `page` reaches into a list',
+    says: 'how many records of a list `page` can reach',
   },
   {
     name: 'mostBodyBytes',
@@ -46,29 +43,29 @@ export const HELPDESK_SWITCHES = [
     unit: 'bytes',
     default: 16 * 1024 * 1024,
     limit: true,
-    says: 'how long a body may be (413 beyond)',
+    says: 'longest request body; 413 beyond it',
   },
-  // --- silence -----------------------------------------------------------------------------------------------------------
+  // --- open questions of the specification ------------------------------------------------------------------------------
   {
     name: 'window',
     flag: '--window',
     values: { fixed: 'fixed', sliding: 'sliding' },
     default: 'fixed',
-    says: 'how the period moves: one behind the other from the start, or each credit comes back a period after its use',
+    says: 'how the period moves: fixed periods from the start, or each credit returns one period after its use',
   },
   {
     name: 'chargeErrors',
     flag: '--errors',
     values: { charged: true, free: false },
     default: 'charged',
-    says: 'whether an answer of the 400 series uses its credits (a 401 never does, nor the 403 of a blocked token; of a 429 see --refused)',
+    says: 'whether a 4xx reply costs credits (never a 401 nor the 403 of a blocked token; for a 429 see --refused)',
   },
   {
     name: 'chargeRefused',
     flag: '--refused',
     values: { charged: true, free: false },
     default: 'free',
-    says: 'whether a 429 uses its credits all the same',
+    says: 'whether a 429 costs its credits anyway',
   },
   {
     name: 'sinceInclusive',
@@ -82,35 +79,35 @@ export const HELPDESK_SWITCHES = [
     flag: '--spam',
     values: { listed: true, hidden: false },
     default: 'listed',
-    says: 'whether a list that was not asked about spam shows it',
+    says: 'whether a list without a spam filter shows spam',
   },
   {
     name: 'trashListed',
     flag: '--trash',
     values: { listed: true, hidden: false },
     default: 'listed',
-    says: 'whether a list that was not asked about trash shows it',
+    says: 'whether a list without a trash filter shows trash',
   },
   {
     name: 'archivedListed',
     flag: '--archived',
     values: { listed: true, hidden: false },
     default: 'listed',
-    says: 'whether a list that was not asked about states shows archived tickets',
+    says: 'whether a list without a state filter shows archived tickets',
   },
   {
     name: 'snoozedListed',
     flag: '--snoozed',
     values: { listed: true, hidden: false },
     default: 'listed',
-    says: 'whether a list that was not asked about states shows snoozed tickets',
+    says: 'whether a list without a state filter shows snoozed tickets',
   },
   {
     name: 'beyondDepth',
     flag: '--beyond-depth',
     values: { error: 'error', empty: 'empty' },
     default: 'error',
-    says: 'what a page beyond the depth answers: 422, or an empty list',
+    says: 'reply to a page beyond the depth: 422, or an empty list',
   },
   {
     name: 'totalCountCap',
@@ -119,20 +116,20 @@ export const HELPDESK_SWITCHES = [
     default: Number.POSITIVE_INFINITY,
     least: 0,
     words: UNLIMITED,
-    says: 'where Total-Count stops counting',
+    says: 'highest value of Total-Count',
   },
   {
     name: 'emptyPut',
     flag: '--empty-put',
     values: { refused: 'refused', accepted: 'accepted' },
     default: 'refused',
-    says: 'what a PUT without body and content type answers: 415, as section 7 can be read, or what it would with one',
+    says: 'reply to a PUT without body and content type: 415, one reading of section 7, or the usual reply',
   },
   {
     name: 'quietly',
     flag: '--quiet',
     of: ['reply', 'note', 'labels', 'state', 'archive', 'wake'],
-    says: 'kinds of change that leave `updated_at` alone (wake: the end of a snooze)',
+    says: 'changes that leave `updated_at` alone (wake: a snooze ends)',
   },
   {
     name: 'archiveHours',
@@ -141,21 +138,21 @@ export const HELPDESK_SWITCHES = [
     default: 0,
     least: 0,
     words: { never: 0 },
-    says: 'when a closed ticket to which nothing happens is archived',
+    says: 'time without changes after which a closed ticket is archived',
   },
   {
     name: 'archivedReopens',
     flag: '--reply-to-archived',
     values: { stays: false, reopens: true },
     default: 'stays',
-    says: "whether a customer's reply opens an archived ticket too, as it does held, snoozed and closed ones",
+    says: "whether a customer's reply reopens an archived ticket, as it reopens held, snoozed and closed ones",
   },
   {
     name: 'strayEmbed',
     flag: '--stray-embed',
     values: { ignored: 'ignored', refused: 'refused' },
     default: 'ignored',
-    says: 'what `embed` gets where nothing can be embedded: silence and no cost, as any parameter nobody knows, or 400',
+    says: '`embed` where nothing can be embedded: ignored at no cost, as any unknown parameter, or refused with 400',
   },
   {
     name: 'attachmentHours',
@@ -171,27 +168,27 @@ export const HELPDESK_SWITCHES = [
     flag: '--spam-and-trash',
     values: { refused: 'refused', replaced: 'replaced' },
     default: 'refused',
-    says: 'what `spam: true` does to a ticket in the trash, and the reverse: 422, or the new one lifts the old one',
+    says: '`spam: true` for a ticket in the trash, and the reverse: 422, or the new flag replaces the old one',
   },
   {
     name: 'contactsUnique',
     flag: '--same-contact',
     values: { refused: true, shared: false },
     default: 'refused',
-    says: 'whether two customers may have the same contact, or the second one is refused (422)',
+    says: 'a contact that another customer already has: refused with 422, or shared by both',
   },
   {
     name: 'emailCase',
     flag: '--email-case',
     values: { ignored: 'ignored', exact: 'exact' },
     default: 'ignored',
-    says: 'whether mail addresses that differ in case are the same contact',
+    says: 'whether letter case matters when email addresses are compared',
   },
   {
     name: 'patchedContacts',
     flag: '--patched-contacts',
     values: { replaced: 'replaced', added: 'added' },
     default: 'replaced',
-    says: 'what the contacts in a PATCH of a customer do to those that are there (the same contact keeps its id)',
+    says: 'contacts in a PATCH of a customer: replace the existing ones, or are added (an equal contact keeps its id)',
   },
 ] as const satisfies readonly Switch[];

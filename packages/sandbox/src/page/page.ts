@@ -1,8 +1,7 @@
 /**
- * The page at `/`: what this is, how to ask it, what holds here and how it is doing. It is whole without its script, which
- * only fetches the same page every second and puts its live parts in the place of those shown. Text that strangers have
- * sent (the User-Agent of a client, the Host of whoever looks) is escaped in one place, `html`, and what would get
- * through is held back by a policy that lets no other script or style than the page's own.
+ * The page at `/`: endpoints, settings, live counts, clients and fault rules. The page works without its script, which
+ * fetches the same page every second and replaces the live parts. The function `html` escapes all text, including
+ * text from clients (User-Agent, Host). The Content-Security-Policy admits only the page's own script and style.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -12,7 +11,7 @@ import { type Endpoint, type ServiceStatus, type Setting, type Status, statusOf,
 
 const TEMPLATE = readFileSync(new URL('page.html', import.meta.url), 'utf8');
 
-/** Of the one element of this kind in the template. */
+/** CSP hash of the only element of this kind in the template. */
 function hashOf(element: 'style' | 'script'): string {
   const [, text = ''] = new RegExp(`<${element}>(.*?)</${element}>`, 's').exec(TEMPLATE) ?? [];
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
@@ -30,7 +29,7 @@ const SAFE = {
   'Cache-Control': 'no-store',
 };
 
-/** Answers `/` and `/status.json`, whatever Accept says and without credentials; undefined for any other path. */
+/** Answers `/` and `/status.json` without credentials, whatever Accept says; undefined for other paths. */
 export function pageAt(asked: Asked, watched: Watched): Reply | undefined {
   const { method } = asked;
   const path = asked.url.split('?')[0];
@@ -76,13 +75,13 @@ function lasting(seconds: number): string {
   return parts.join('\u00a0');
 }
 
-/** What stands between backticks, as code. */
+/** Turns text between backticks into `<code>`. */
 const prose = (text: string): Html[] =>
   text.split('`').map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
 
 // --- the parts -----------------------------------------------------------------------------------------------------
 
-/** As whoever looks has written it, unless that is no host. */
+/** The origin from the Host header; `…` if that is no host name. */
 function addressOf(asked: Asked): string {
   return /^[\w.:[\]-]+$/.test(String(asked.headers.host)) ? originOf(asked, '') : '…';
 }
@@ -111,16 +110,16 @@ function written(status: Status, origin: string): string {
 function now({ holds, requests, refused, budget }: ServiceStatus, unit: string, period: string): Html {
   const { limit, used, resets_in_seconds } = budget;
   const share = Math.min(100, (used / limit) * 100).toFixed(1);
-  const label = `${figure(used)} of ${figure(limit)} ${unit} of this ${period} used`;
+  const label = `${figure(used)} of ${figure(limit)} ${unit} used in this ${period}`;
   return html`
     <dl class="figures">${Object.entries(holds).map(([what, n]) => html`<div><dt>${what}</dt><dd>${figure(n)}</dd></div>`)}</dl>
     <svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" role="img" aria-label="${label}"><rect width="${share}" height="1"/></svg>
-    <p>${label}; it begins anew in ${lasting(resets_in_seconds)}.</p>
-    <p><strong>${figure(requests)}</strong> ${requests === 1 ? 'request' : 'requests'} answered, <strong>${figure(refused)}</strong> of them refused for a limit.</p>`;
+    <p>${label}; resets in ${lasting(resets_in_seconds)}.</p>
+    <p><strong>${figure(requests)}</strong> ${requests === 1 ? 'request' : 'requests'} answered, <strong>${figure(refused)}</strong> of them refused by a limit.</p>`;
 }
 
 function clients({ clients, clients_seen }: ServiceStatus, unit: string): Html {
-  if (clients.length === 0) return html`<p class="none">Nobody has asked yet.</p>`;
+  if (clients.length === 0) return html`<p class="none">No requests yet.</p>`;
   const rows = clients.map(
     ({ credential, agent, requests, used, refused }) => html`
       <tr><th scope="row">${agent || 'no User-Agent'}</th><td>${credential}</td><td class="n">${figure(requests)}</td>
@@ -130,7 +129,7 @@ function clients({ clients, clients_seen }: ServiceStatus, unit: string): Html {
   return html`
     <table><thead><tr><th scope="col">client</th><th scope="col">credential</th><th scope="col" class="n">requests</th>
     <th scope="col" class="n">${unit}</th><th scope="col" class="n">refused: own fault</th><th scope="col" class="n">refused: others’</th></tr></thead>
-    <tbody>${rows}</tbody></table>${more > 0 ? html`<p>And ${figure(more)} more that were seen before these.</p>` : ''}`;
+    <tbody>${rows}</tbody></table>${more > 0 ? html`<p>And ${figure(more)} clients seen earlier.</p>` : ''}`;
 }
 
 function endpoints(list: Endpoint[]): Html {
@@ -149,7 +148,7 @@ function settings(list: Setting[]): Html {
 }
 
 function faults({ faults }: Status): Html {
-  if (faults.length === 0) return html`<p class="none">Nothing: there are no rules.</p>`;
+  if (faults.length === 0) return html`<p class="none">No rules.</p>`;
   const rows = faults.map(({ rule: { id, fault, ...which }, matched, fired }) => {
     return html`<tr><th scope="row">${id}</th><td><code>${JSON.stringify(which)}</code></td><td><code>${JSON.stringify(fault)}</code></td><td class="n">${figure(matched)}</td><td class="n">${figure(fired)}</td></tr>`;
   });

@@ -1,8 +1,7 @@
 /**
- * How the sandbox is doing, as data: what the page shows and what /status.json says. It holds no credentials, no records
- * and nothing that is counted by looking at every record, so that it may be asked for every second.
+ * The data of the page and of /status.json: settings, counts, clients and fault rules. It holds no credentials and no
+ * records, and computes nothing by scanning all records: the page asks for it every second.
  */
-
 import { BOOKS_ROUTES } from '../books/routes.ts';
 import { BOOKS_BASE } from '../books/service.ts';
 import type { BooksWorld } from '../books/world.ts';
@@ -14,13 +13,13 @@ import type { Budget } from '../limits.ts';
 import type { RuleState } from '../rules.ts';
 import { defaultOf, type Settled, SWITCHES, type Switch, wordFor } from '../switches.ts';
 
-/** What the page looks at; the services are such. */
+/** The parts of the services that the page reads. */
 export interface Watched {
   helpdesk: Observed<'helpdesk'> & { world: Pick<World, 'tickets' | 'customers' | 'users' | 'attachments' | 'clock'> };
   books: Observed<'books'> & { world: Pick<BooksWorld, 'volumes' | 'users' | 'clock'> };
-  /** What goes wrong on purpose, and how often it did. */
+  /** Fault rules and their counts. */
   rules?: { list(): readonly RuleState[] };
-  /** Where it is open. */
+  /** Port number of the admin port, if open. */
   adminPort?: number;
 }
 
@@ -35,9 +34,9 @@ export interface Endpoint {
   method: string;
   /** With the base path. */
   path: string;
-  /** What it costs, and what makes it cost more. */
+  /** Cost in words, with the surcharges. */
   cost: string;
-  /** What has to come along. */
+  /** Required credentials and content type, in words. */
   needs: string;
 }
 
@@ -46,7 +45,7 @@ export interface Setting {
   says: string;
   value: string;
   default: string;
-  /** Of a number, in the plural; else ''. */
+  /** Plural noun of a number; otherwise ''. */
   unit: string;
   changed: boolean;
 }
@@ -55,20 +54,20 @@ export interface ServiceStatus {
   base: string;
   holds: Record<string, number>;
   requests: number;
-  /** Answered 429, or refused for a limit with 403. */
+  /** Refused by a limit: 429, or 403 in the catalog. */
   refused: number;
-  /** Of the period, or of the day. */
+  /** Budget of the period (help desk) or of the day (catalog). */
   budget: { limit: number; used: number; resets_in_seconds: number };
-  /** Those seen last come first, at most 20 of them. */
+  /** The 20 clients seen last, latest first. */
   clients: { credential: string; agent: string; requests: number; used: number; refused: ClientUse['refused'] }[];
-  /** All of them. */
+  /** Number of all clients. */
   clients_seen: number;
   settings: Setting[];
   endpoints: Endpoint[];
 }
 
 export interface Status {
-  /** By the clock of the help desk's world. */
+  /** Time of the help desk's clock. */
   at: string;
   helpdesk: ServiceStatus;
   books: ServiceStatus;
