@@ -1,7 +1,6 @@
 /**
- * What happens to a request in either service, whatever it asks: it is counted against the limits that all share, things
- * go wrong with it on purpose, and it is written down with who asked and what became of it. Who may come in, and in
- * which words somebody is refused, is the service's own.
+ * The steps that every request of either service passes: rate limits, fault injection, and the log with client and
+ * outcome. Authentication and the wording of refusals belong to the service.
  */
 import { type ClientName, Clients } from './clients.ts';
 import type { Clock } from './clock.ts';
@@ -10,35 +9,35 @@ import { type Budget, type LimitOptions, Limits } from './limits.ts';
 import { keep, type Reply, type SeenRequest } from './request-reply.ts';
 import type { RuledService, Rules } from './rules.ts';
 
-/** What others do with the requests of a service. */
+/** Callbacks and rules from outside the service. */
 export interface Hooks {
-  /** Called with the nth request that was let in, before it is answered. */
+  /** Called with each admitted request and its number from 1, before the answer. */
   before?: (request: SeenRequest, n: number) => void;
-  /** Asked before the request is answered; what the rules say comes on top. */
+  /** Returns a fault for the request; faults of the rules come on top. */
   fault?: (request: SeenRequest, n: number) => Fault | undefined;
   rules?: Rules;
 }
 
 interface Terms extends Omit<LimitOptions, 'start'> {
-  /** Whether an answer of the 400 series uses what the request costs. */
+  /** Whether a 4xx reply costs credits. */
   chargeErrors: boolean;
-  /** Whether a request that is refused for a limit does all the same. */
+  /** Whether a request refused by a limit costs credits. */
   chargeRefused: boolean;
 }
 
-/** What it needs of a world. */
+/** The part of a world that the gate uses. */
 interface Timed {
   clock: Pick<Clock, 'steady' | 'jump'>;
   past: { keepFor(ms: number): void };
 }
 
-/** What a reply says of what is left; a part that it does not say is undefined. */
+/** Budget as the reply states it; undefined where the reply is silent. */
 interface SaidOfBudget {
   remaining?: number | undefined;
   resetSeconds: number | undefined;
 }
 
-/** A request on its way: until it is written down, `cost` is what it wants to use, and then what it has used. */
+/** A request in progress. `cost` is the price; `record` replaces it with the credits charged. */
 export type Seen = SeenRequest & Required<Pick<SeenRequest, 'client' | 'outcome'>>;
 
 export class Gate {
@@ -64,17 +63,17 @@ export class Gate {
     rules?.watch(() => world.past.keepFor(rules.longestLag_ms(service)));
   }
 
-  /** `wanted`: the cost of a request that was refused. */
+  /** `wanted`: cost of a refused request. */
   budget(at = this.#world.clock.steady(), wanted = 0): Budget {
     return this.#limits.budget(at, wanted);
   }
 
-  /** Somebody else uses so much of what all share. */
+  /** Lets another client use credits. */
   take(credits: number, at = this.#world.clock.steady()): void {
     this.clients.foreign += this.#limits.take(credits, at);
   }
 
-  /** Nothing is used any more, and a period begins now. */
+  /** Begins a new period with a full budget. */
   beginPeriod(): void {
     const limits = { ...this.#terms, start: this.#world.clock.steady() };
     this.#limits = new Limits(limits);
@@ -85,20 +84,20 @@ export class Gate {
     return { ...request, at: this.#world.clock.steady(), outcome: 'turned away' };
   }
 
-  /** Lets it in if there is enough left for it. */
+  /** Admits the request if the limits allow it, and notes the outcome. */
   admits(seen: Seen): boolean {
     seen.outcome = this.#limits.exceeded(seen.cost, seen.at) ?? 'admitted';
     return this.#limits.admit(seen.cost, seen.at);
   }
 
-  /** What goes wrong with a request that was let in; what happens to the service itself happens now. */
+  /** The faults of an admitted request; faults of clock and credits take effect here. */
   strike(seen: Seen): Fault[] {
     const n = ++this.#admitted;
     this.#hooks.before?.(seen, n);
     return this.faultsOf(this.#service, seen, this.#hooks.fault?.(seen, n));
   }
 
-  /** The same for one that goes by no limits; `hooked` comes first. */
+  /** As `strike`, for a request outside the limits; `hooked` is the first fault. */
   faultsOf(service: RuledService, seen: SeenRequest, hooked: Fault | undefined): Fault[] {
     const struck = this.#hooks.rules?.strike(service, seen) ?? [];
     if (struck.length > 0) seen.rules = struck.map(({ id }) => id);
@@ -110,7 +109,7 @@ export class Gate {
     return faults;
   }
 
-  /** Charges for it now that it is answered, and writes it down. */
+  /** Charges the answered request and logs it. */
   record(seen: Seen, status: number): void {
     const { client, at, cost, outcome } = seen;
     seen.status = status;
@@ -130,7 +129,7 @@ export class Gate {
     return 0;
   }
 
-  /** The client knows from now on what this reply says of its budget; one that never leaves tells nothing. */
+  /** Notes the budget that this reply tells its client; a reply that is never sent tells nothing. */
   sent(seen: Seen, reply: Reply, { remaining, resetSeconds = 0 }: SaidOfBudget): Reply {
     const { at, client } = seen;
     const refuses = reply.status === 429 || isRefused(seen);
@@ -140,10 +139,10 @@ export class Gate {
   }
 }
 
-/** For a limit. */
+/** Whether a limit refused the request. */
 export const isRefused = ({ outcome }: Seen): boolean => outcome === 'credits' || outcome === 'burst';
 
-/** A header as its client reads it, whatever a fault has made of it. */
+/** Integer value of a reply header after all faults, as a client parses it; undefined if none. */
 export function numberIn({ headers }: Reply, name: string): number | undefined {
   const value = Object.entries(headers).find(([one]) => one.toLowerCase() === name)?.[1];
   const number = Number.parseInt(value ?? '', 10);
@@ -151,8 +150,8 @@ export function numberIn({ headers }: Reply, name: string): number | undefined {
 }
 
 /**
- * An answer, or what the service makes of what was thrown instead. What it cannot make anything of is a mistake of the
- * sandbox's own: a 500 as any other, which costs and is written down, and is told where the sandbox runs.
+ * The answer, or the refusal for a thrown error. An error that `refused` does not know is a bug of the sandbox: it becomes
+ * a logged and charged 500, and a process warning.
  */
 export function answerOr<A>(answer: () => A, refused: (error: unknown) => A | undefined): A | { status: number } {
   try {

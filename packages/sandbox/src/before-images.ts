@@ -1,14 +1,13 @@
 /**
- * What records were before they changed, for replies from a copy that is behind. Nothing is kept until somebody asks
- * for it, and then as long as was asked for: before-images of what changed, so that it costs by changes and not by
- * records. What was changed directly, past the operations of its world, is not noticed.
+ * Before-images of changed records, for replies from a stale copy. Nothing is kept until `keepFor` asks for a time span.
+ * The cost grows with changes, not with records. Changes that bypass the operations of the world are not noticed.
  */
 
 interface Image<T> {
-  /** When it changed, by the steady clock. */
+  /** Steady time of the change. */
   at: number;
   id: string;
-  /** Undefined for what did not exist. */
+  /** Undefined for a record that did not exist. */
   before: T | undefined;
 }
 
@@ -16,36 +15,36 @@ export class BeforeImages<T> {
   readonly #steady: () => number;
   readonly #copy: (record: T) => T;
   #keep_ms = 0;
-  /** In the order of the changes. */
+  /** Oldest change first. */
   #images: Image<T>[] = [];
 
-  /** `copy`: one that later changes of the record leave alone. */
+  /** `copy`: makes a copy that later changes of the record do not affect. */
   constructor(steady: () => number, copy: (record: T) => T) {
     this.#steady = steady;
     this.#copy = copy;
   }
 
-  /** How many images there are. */
+  /** Number of images kept. */
   get size(): number {
     return this.#images.length;
   }
 
-  /** From now on changes can be looked behind this far; 0 forgets all. */
+  /** Keeps images this long from now on; 0 drops all. */
   keepFor(ms: number): void {
     this.#keep_ms = ms;
     if (ms === 0) this.#images = [];
   }
 
-  /** Has to be called before a record changes or goes away, and for one that is about to come without any record. */
+  /** Call before a record changes or is deleted; without `record` before one is created. */
   note(id: string, record?: T): void {
     if (this.#keep_ms === 0) return;
-    // Never before the last one: what was overdue has not been seen until now.
+    // Times never decrease: an overdue change becomes visible only now.
     const at = Math.max(this.#steady(), this.#images.at(-1)?.at ?? Number.NEGATIVE_INFINITY);
     this.#images.push({ at, id, before: record === undefined ? undefined : this.#copy(record) });
     this.forget();
   }
 
-  /** Each record that has changed after that moment as it was then: undefined if it was not there. */
+  /** Records changed after that steady time, as they were then; undefined for records that did not exist. */
   asOf(moment: number): Map<string, T | undefined> {
     this.forget();
     const then = new Map<string, T | undefined>();
@@ -56,7 +55,7 @@ export class BeforeImages<T> {
     return then;
   }
 
-  /** Of what is too old, all that is twice as old as it may be and what lies beside it: so each image is moved about once. */
+  /** Drops outdated images once the oldest is twice the allowed age: so each image is moved about once. */
   forget(): void {
     const first = this.#images[0];
     const now = this.#steady();

@@ -1,16 +1,15 @@
 /**
- * Who used how much of what all share, and whose fault it was when somebody was refused. A client is a credential (by
- * its number or kind, never itself) together with a User-Agent. Of each one there is a second ledger of the limits that
- * holds nothing but its own use: what that one would have refused too is its own doing.
+ * Usage per client, and the cause of every refusal by a limit. A client is a credential (its number or kind, never the
+ * secret) together with a User-Agent. Each client has limits of its own that count only its use.
  *
- * A refusal is the client's own fault if one of these holds, looked at in this order; otherwise it was others':
- * - 'own use': its own use alone, without everybody else's, leaves no room for this request, in the credits of the
- *   period or in the burst of the second. Only what it used counts: a refusal that was not charged is no use.
- * - 'told': the last reply that it had got said that fewer credits remain than this request costs, and the Reset of that
- *   reply is not over. That is how a client can know a period, fixed or sliding; a reply says nothing beyond it.
- * - 'early': it had got a refusal, and sent again before the Reset of that was over (spec/help-desk-api.md, section 8:
- *   "clients must send no further requests until Rate-Limit-Reset seconds have elapsed").
- * A reply counts as got when it is sent: a request that was on its way at that moment is judged as if it knew.
+ * A refusal is the client's own fault in these cases, checked in this order; otherwise it is the fault of others:
+ * - 'own use': the client's use alone leaves no room for the request, in the credits of the period or in the burst of
+ *   the second. A refusal that was not charged is no use.
+ * - 'told': the last reply to the client stated fewer remaining credits than this request costs, and the Reset of that
+ *   reply has not elapsed.
+ * - 'early': the client sent the request before the Reset of an earlier refusal had elapsed (spec/help-desk-api.md,
+ *   section 8: "clients must send no further requests until Rate-Limit-Reset seconds have elapsed").
+ * A reply counts as known to the client from the moment it is sent.
  */
 
 import { type LimitOptions, Limits } from './limits.ts';
@@ -19,17 +18,17 @@ import { cut } from './request-reply.ts';
 export interface ClientName {
   /** For example 'token 2'. */
   credential: string;
-  /** Its User-Agent, cut to 200 characters; '' where there is none. */
+  /** User-Agent, cut to 200 characters; '' if absent. */
   agent: string;
 }
 
-/** What a client did since the start. Sums over all clients are the totals of the service. */
+/** Use by a client since the start. The sums over all clients are the totals of the service. */
 export interface ClientUse extends ClientName {
   requests: number;
   /** Credits of the help desk, or requests of the day of the catalog. */
   credits: number;
   refused: { own: number; others: number };
-  /** Milliseconds of the clock that the limits run on. */
+  /** First and last request, in milliseconds of the steady clock. */
   first_at: number;
   last_at: number;
 }
@@ -41,47 +40,47 @@ interface RefusedRequest {
   client: ClientName;
   /** For example 'GET /tickets', cut to 500 characters. */
   request: string;
-  /** What it would have used. */
+  /** Credits that the request would have cost. */
   cost: number;
   limit: 'credits' | 'burst';
   fault: 'own' | 'others';
   why: Why;
 }
 
-/** A request came in, ran into a limit, or was turned away before any limit was asked. */
+/** Result of the limits: admitted, refused by a limit, or turned away before the limits were checked. */
 export type Outcome = 'admitted' | 'credits' | 'burst' | 'turned away';
 
-/** What became of a request. */
+/** A finished request. */
 export interface Visit {
   at: number;
   request: string;
   cost: number;
-  /** What it used in the end. */
+  /** Credits charged in the end. */
   charged: number;
   outcome: Outcome;
 }
 
-/** What a reply lets its reader know about the limits. */
+/** The limits as a reply states them. */
 export interface Said {
-  /** When it was decided, which is when its seconds begin to count, and when it was sent. */
+  /** Time of the decision, from which `resetSeconds` counts, and time of sending. */
   at: number;
   sent_at: number;
-  /** Undefined where it does not say. */
+  /** Undefined if the reply does not state it. */
   remaining?: number | undefined;
   resetSeconds: number;
-  /** Whether it refuses. */
+  /** Whether the reply is a refusal by a limit. */
   refuses: boolean;
 }
 
 interface Client {
   use: ClientUse;
-  /** The limits as they would be without everybody else. */
+  /** Limits that count only the use of this client. */
   alone: Limits;
-  /** Replies that are decided and not sent yet. */
+  /** Replies decided but not sent yet. */
   underway: Said[];
-  /** The last one that was sent. */
+  /** Last reply sent. */
   last?: Said;
-  /** Until when it has been told to send nothing. */
+  /** End of the Reset of its refusals: it must send nothing before. */
   wait_ms: number;
 }
 
@@ -89,15 +88,15 @@ const MOST_CLIENTS = 1000;
 const LONGEST_AGENT = 200;
 const LONGEST_REQUEST = 500;
 const KEPT_REFUSALS = 10_000;
-/** Replies that are held back on purpose by a clock that stands still would never leave. */
+/** Bound for delayed replies: with a clock that stands still they would pile up. */
 const MOST_UNDERWAY = 1000;
-/** All clients beyond the first thousand, as one. */
+/** Stands for all clients after the first thousand. */
 const OTHERS: ClientName = { credential: 'others', agent: '' };
 
 export class Clients {
-  /** Of many the last 10,000, oldest first. */
+  /** The last 10,000 refusals, oldest first. */
   readonly refusals: RefusedRequest[] = [];
-  /** Credits that were used and belong to none of them: somebody else's, who does not ask here. */
+  /** Credits used by faults and the admin port instead of clients. */
   foreign = 0;
   readonly #known = new Map<string, Client>();
   #limits: LimitOptions;
@@ -106,7 +105,7 @@ export class Clients {
     this.#limits = limits;
   }
 
-  /** Everybody's limits begin anew: nothing is used, and what was told before is told no more. */
+  /** Resets the limits of all clients, and forgets what replies have stated. */
   beginPeriod(limits: LimitOptions): void {
     this.#limits = limits;
     for (const client of this.#known.values()) {
@@ -117,12 +116,12 @@ export class Clients {
     }
   }
 
-  /** In the order in which they came. */
+  /** Use of all clients, in the order of their first requests. */
   uses(): ClientUse[] {
     return [...this.#known.values()].map(({ use }) => ({ ...use, refused: { ...use.refused } }));
   }
 
-  /** Writes a request down, and judges it if a limit has refused it. To be called once for each, in their order. */
+  /** Logs a request; finds the cause if a limit refused it. Call once per request, in order. */
   visited(name: ClientName, visit: Visit): void {
     const client = this.#client(name, visit.at);
     const { use, alone } = client;
@@ -143,7 +142,7 @@ export class Clients {
     if (this.refusals.push(refusal) > KEPT_REFUSALS) this.refusals.shift();
   }
 
-  /** What the reply to it says, once it is known what goes out. Nothing to be called for a reply that never leaves. */
+  /** Notes what the final reply states. Not to be called for a reply that is never sent. */
   told(name: ClientName, said: Said): void {
     const { underway } = this.#client(name, said.at);
     if (underway.push(said) > MOST_UNDERWAY) underway.shift();
@@ -182,7 +181,7 @@ function whyRefused(client: Client, { at, cost }: Visit): Why {
   return at < wait_ms ? 'early' : 'foreign use';
 }
 
-/** What has been sent by now is known by now. */
+/** Makes replies sent by `now` known to the client. */
 function hear(client: Client, now: number): void {
   const sent = client.underway.filter(({ sent_at }) => sent_at <= now);
   if (sent.length === 0) return;

@@ -1,8 +1,8 @@
 /**
- * What goes wrong on purpose. A fault is decided before the request is answered: some act on the service (its clock,
- * its credits), some on what the request reads (`lag`) or does (`work: 'undone'`), the others on the reply that was
- * right. Faults of the text are done here; those of the connection and of time are marks for the server, which has the
- * socket. All but two can be written as JSON (see rules.ts); the two with functions are for tests in process.
+ * Injected faults. The service picks the faults of a request before it answers. Some faults act on the service (its clock,
+ * its credits), some on what the request reads (`lag`) or does (`work: 'undone'`), the rest change a correct reply. This
+ * file changes texts and headers; a broken or late reply is only marked here, because the server owns the socket. JSON
+ * can express all faults (see rules.ts) except `body` and `text`, whose functions serve tests without a socket.
  */
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { z } from 'zod';
@@ -20,7 +20,7 @@ const seconds = (what: string, range: string, least: number, most: number) => {
   return z.number({ error }).min(least, { error }).max(most, { error });
 };
 
-/** What changed within it is kept. */
+/** Seconds; services keep before-images at most this long. */
 const LONGEST_LAG = 3600;
 
 const oneOf = <const T extends readonly [string, ...string[]]>(words: T) =>
@@ -39,7 +39,7 @@ const headers = z
     }
   });
 
-/** Why no server can send it; undefined if it can. */
+/** Why a server cannot send the header; undefined if it can. */
 function notSendable(name: string, value: string): string | undefined {
   try {
     validateHeaderName(name);
@@ -51,35 +51,34 @@ function notSendable(name: string, value: string): string | undefined {
   } catch {
     return 'has to be a value that a header can have: one line, of Latin letters and signs';
   }
-  // It announces fields behind a body in chunks, which no body has here.
+  // Trailer announces fields after a chunked body; bodies here are never chunked.
   return name.toLowerCase() === 'trailer' ? 'has to be another header: no body here has a trailer' : undefined;
 }
 
-/** Whether the request had its effect before it went wrong; what only reads has none. Default done. */
+/** Whether the request takes effect before the fault; default 'done'. Reads have no effect. */
 const work = oneOf(['done', 'undone']).optional();
 
-/** Which row of a list: the one with the id, or else the one at this place from 0, from the end if negative. */
+/** A row of a list: by id, or by index from 0 (negative: from the end). */
 const row = {
   id: text('the id of a row').or(z.number()).optional(),
   index: z.int({ error: 'has to be the place of a row: a whole number from 0, or from -1 backwards' }).optional(),
 };
 
 const PLAIN_FAULTS = [
-  /** Another status: of the 500 series without a body unless there is a reason, of the 400 series with the service's. */
+  /** Another status. A 5xx has a body only with a reason; a 4xx has the service's error body. */
   z.strictObject({
     kind: z.literal('status'),
     status: whole('an HTTP status', 300, 599),
-    /** What the body says: `message` of the help desk, `reason` of the catalog, `error` of the token endpoint. */
+    /** Goes into `message` (help desk), `reason` (catalog) or `error` (token endpoint). */
     reason: text('a reason').optional(),
-    /** Such as Retry-After. */
     headers: headers.optional(),
     work,
   }),
-  /** The connection is destroyed: before anything is sent, behind the headers, or halfway through the body. */
+  /** Destroys the connection: before the reply, after its headers, or halfway through its body. */
   z.strictObject({ kind: z.literal('reset'), after: oneOf(['before', 'headers', 'half']), work }),
-  /** The data is read, and the reply sent this much later; its Date is that of the sending. */
+  /** Sends the reply later than its data was read; Date is the time of sending. */
   z.strictObject({ kind: z.literal('delay'), ms: whole('how late the reply is in milliseconds', 0, 2 ** 31 - 1) }),
-  /** JSON that ends in the middle, in a reply that is otherwise complete. */
+  /** Cuts the JSON in half; headers and length fit the shorter text. */
   z.strictObject({ kind: z.literal('truncate') }),
   z.strictObject({ kind: z.literal('html') }),
   z.strictObject({
@@ -88,9 +87,9 @@ const PLAIN_FAULTS = [
     set: headers.optional(),
   }),
   /**
-   * One record differs in one field. `field` is a path such as `subject` or `contacts.0.value`, without which the whole
-   * record is replaced; without `value` the field is missing. A record, or a path to the field, that is not there stays
-   * so, and the reply is right.
+   * Changes one field of one record. `field` is a path such as `subject` or `contacts.0.value`; without `field` the whole
+   * record changes. Without `value` the field (or record) is removed. If record or path do not exist, the reply stays
+   * correct.
    */
   z.strictObject({
     kind: z.literal('set'),
@@ -98,25 +97,25 @@ const PLAIN_FAULTS = [
     field: text('the path of a field such as contacts.0.value').min(1).optional(),
     value: z.json().optional(),
   }),
-  /** A row of a list is shown twice, one behind the other. */
+  /** Repeats a row of a list, right after itself. */
   z.strictObject({ kind: z.literal('duplicate'), ...row }),
-  /** What is read comes from a copy that is this far behind: nothing of what has happened since is in it. */
+  /** Reads from a copy that lacks all changes of the last `seconds`. */
   z.strictObject({
     kind: z.literal('lag'),
     seconds: seconds('how far behind the copy is', `0 to ${LONGEST_LAG}`, 0, LONGEST_LAG),
   }),
-  /** The service's clock jumps, from now on; its limits go by another one. */
+  /** Makes the service's clock jump, permanently; limits use the steady clock. */
   z.strictObject({
     kind: z.literal('clock'),
     seconds: seconds('how far the clock jumps', 'negative for back', -1e9, 1e9),
   }),
-  /** Another client of the account uses credits (of the catalog: requests of the day) just before this request's answer. */
+  /** Lets another client use credits (catalog: requests of the day) right before the answer. */
   z.strictObject({ kind: z.literal('credits'), credits: whole('how many are used', 1) }),
 ] as const;
 
 export const FAULT_KINDS = PLAIN_FAULTS.map(({ shape }) => shape.kind.value);
 
-/** A fault as JSON. */
+/** Schema of a fault in JSON. */
 export const plainFault = z.discriminatedUnion('kind', PLAIN_FAULTS, {
   error: issue =>
     issue.code === 'invalid_union'
@@ -128,34 +127,34 @@ export type PlainFault = z.infer<typeof plainFault>;
 
 export type Fault =
   | PlainFault
-  /** The JSON is parsed, changed and written again. */
+  /** Edits the parsed JSON of the reply. */
   | { kind: 'body'; edit: (json: unknown) => unknown }
   | { kind: 'text'; edit: (text: string) => string };
 
-/** How far behind the copy is that a request reads from; 0 where it is not. */
+/** Lag of the copy that the request reads, in milliseconds; 0 for current data. */
 export function lagOf(faults: readonly Fault[]): number {
   return Math.max(0, ...faults.map(fault => (fault.kind === 'lag' ? fault.seconds * 1000 : 0)));
 }
 
-/** Whether a request that would change something is not to; such a one is answered with what `spoil` makes of it. */
+/** Whether a writing request must have no effect; `spoil` makes its reply. */
 export function leavesUndone(faults: readonly Fault[], method: string): boolean {
   return !['GET', 'HEAD'].includes(method) && faults.some(fault => 'work' in fault && fault.work === 'undone');
 }
 
-/** An error of the server has no body (help desk 7.3), unless it is to say why. */
+/** A 5xx has no body (help desk 7.3), unless the fault gives a reason. */
 export const hasBody = (status: number, reason?: string): boolean => status < 500 || reason !== undefined;
 
-/** How a service writes down that a request has failed: in its own words, and in an envelope if one was asked for. */
+/** Builds the service's own error reply, in an envelope if the request asks for one. */
 export type Refuse = (status: number, headers: Record<string, string>, reason: string | undefined) => Reply;
 
-/** The reply after everything that goes wrong with it, in the order of the faults. */
+/** Applies the faults to the reply, in their order. */
 export function spoil(reply: Reply, faults: readonly Fault[], refuse: Refuse): Reply {
   return faults.reduce((spoilt, fault) => spoiltBy(fault, spoilt, refuse), reply);
 }
 
 const PAGE = '<!DOCTYPE html><html><head><title>One moment</title></head><body><h1>Be right back</h1></body></html>';
 
-/** What a good reply says of its body or of what it has made. */
+/** Headers that only a successful reply has. */
 const OF_SUCCESS = ['content-type', 'location', 'total-count'];
 
 function spoiltBy(fault: Fault, reply: Reply, refuse: Refuse): Reply {
@@ -201,14 +200,14 @@ function withHeaders(reply: Reply, drop: readonly string[], set: Record<string, 
 
 // --- single records -----------------------------------------------------------------------------------------------------
 
-/** Of a good reply: the rows of its list, of the `items` of one, or its single object, also in an envelope. */
+/** Edits the rows of a successful reply: its list, its `items`, or its single object; also inside an envelope. */
 function withRows(reply: Reply, edit: (rows: unknown[]) => unknown[]): Reply {
   if (reply.status >= 300 || reply.text === '') return reply;
   let json: unknown;
   try {
     json = exactly(reply.text);
   } catch {
-    return reply; // cut off or replaced by another fault
+    return reply; // An earlier fault has cut or replaced the JSON.
   }
   return { ...reply, text: JSON.stringify(editRows(json, edit)) ?? '' };
 }
@@ -223,7 +222,7 @@ function editRows(json: unknown, edit: (rows: unknown[]) => unknown[]): unknown 
   return 'response' in json && 'headers' in json ? json : edit([json])[0];
 }
 
-/** Numbers stay as they are written, `1.334E7` and those beyond doubles included: only what is to differ differs. */
+/** Parses JSON and keeps the spelling of numbers (`1.334E7`, numbers beyond doubles): only the faulty field may change. */
 function exactly(text: string): unknown {
   const parse = JSON.parse as (
     text: string,
@@ -234,7 +233,7 @@ function exactly(text: string): unknown {
 
 const isObject = (json: unknown): json is Record<string, unknown> => typeof json === 'object' && json !== null;
 
-/** Behind the last row where there is none such. */
+/** Index of the row; the length of the list if no row matches. */
 function placeOf(
   rows: readonly unknown[],
   { id, index = 0 }: { id?: string | number | undefined; index?: number | undefined },
@@ -244,7 +243,7 @@ function placeOf(
   return at < 0 ? rows.length : at;
 }
 
-/** An id as text; a number is one of those that stay as they are written. */
+/** An id as text; numbers keep their spelling (see `exactly`). */
 const written = (id: unknown) => (typeof id === 'string' ? id : JSON.stringify(id));
 
 function replaced(rows: unknown[], at: number, path: readonly string[], value: unknown): unknown[] {
@@ -254,7 +253,7 @@ function replaced(rows: unknown[], at: number, path: readonly string[], value: u
   return rows.with(at, withField(rows[at], field, rest, value));
 }
 
-/** What leads nowhere is undefined, and so is not written. */
+/** A field with the value undefined is left out of the JSON. */
 function withField(record: unknown, field: string, [next, ...rest]: readonly string[], value: unknown): unknown {
   if (!isObject(record)) return record;
   const within = next === undefined ? value : withField(record[field], next, rest, value);

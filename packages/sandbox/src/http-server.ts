@@ -1,6 +1,6 @@
 /**
- * Servers that listen: how long they wait for whom, what they say to those who speak no HTTP, and how they end. What
- * goes wrong between a socket and an answer, whatever it is, ends that one connection and never the process.
+ * HTTP servers: their timeouts, replies to invalid HTTP, start and end. An error between socket and answer ends its
+ * connection, never the process.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -13,7 +13,7 @@ export interface Certificate {
   key: string;
 }
 
-/** `headers`: of the replies to what is no HTTP. */
+/** `headers`: extra headers of the replies to invalid HTTP. */
 export function listener(
   tls: Certificate | undefined,
   answer: (request: IncomingMessage, response: ServerResponse) => Promise<void>,
@@ -26,9 +26,9 @@ export function listener(
     });
   };
   const server = tls ? createTlsServer({ ...tls, ...LISTENING }, guarded) : createServer(LISTENING, guarded);
-  // Longer than any client keeps an idle connection: the side that sends should be the one that lets go.
+  // Longer than clients keep idle connections, so that the client closes first and no request hits a closed socket.
   server.keepAliveTimeout = 120_000;
-  // A request of which only drops come does not hold its connection for long.
+  // Ends connections whose request arrives too slowly.
   server.headersTimeout = 20_000;
   server.requestTimeout = 30_000;
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -38,7 +38,7 @@ export function listener(
   return server;
 }
 
-/** A mistake of the sandbox's own is told where it runs. */
+/** Reports a bug of the sandbox as a process warning. */
 export function warn(error: unknown): void {
   process.emitWarning(error instanceof Error ? error : String(error));
 }
@@ -50,17 +50,17 @@ const BROKEN_REQUESTS: Record<string, number> = {
 };
 
 /**
- * Without a Host Node would answer by itself, without a body; nothing here goes by it but the links. And it would look
- * for requests that take too long twice a minute only.
+ * Without `requireHostHeader: false` Node answers a request without Host by itself, with an empty 400; only links need
+ * the Host here. Node's default checks for slow requests every 30 seconds only.
  */
 const LISTENING = { requireHostHeader: false, connectionsCheckingInterval: 5000 };
 
-/** What is no HTTP that can be read is told so in the same form as everything else, and its connection ends. */
+/** Answers unreadable HTTP with a JSON error and closes the connection. */
 function refuseConnection(socket: Duplex, status: number, headers: Record<string, string>): void {
-  // Nobody else listens to a socket that is handed over, and its client may be gone by now.
+  // Node hands the socket over without an error listener, and the client may be gone.
   socket.on('error', () => {});
   if (!socket.writable) return void socket.destroy();
-  const body = JSON.stringify({ message: `${STATUS_CODES[status]}: the request is not one that can be read` });
+  const body = JSON.stringify({ message: `${STATUS_CODES[status]}: the request is unreadable` });
   const lines = Object.entries({
     Connection: 'close',
     'Content-Type': 'application/json',
@@ -76,7 +76,7 @@ export function listen(server: Server, port: number, host: string): Promise<void
   });
 }
 
-/** Ends its connections at once. */
+/** Closes the server and all its connections immediately. */
 export function end(server: Server | undefined): Promise<void> {
   if (!server?.listening) return Promise.resolve();
   const closed = new Promise<void>(resolve => server.close(() => resolve()));
@@ -84,7 +84,7 @@ export function end(server: Server | undefined): Promise<void> {
   return closed;
 }
 
-/** Who listens on all addresses is reached from this machine by its own. */
+/** URL of the server; a wildcard address becomes the loopback address. */
 export function addressOf(scheme: string, server: Server): string {
   const { address, family, port } = server.address() as AddressInfo;
   const own = address === '0.0.0.0' ? '127.0.0.1' : address === '::' ? '::1' : address;

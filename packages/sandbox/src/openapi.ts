@@ -1,7 +1,7 @@
 /**
- * Serves openapi.yaml, the document of both interfaces, as it is written and as JSON, without credentials and to pages
- * of any origin, since tools that show or use such documents fetch them so. The parser takes some 50 ms to load and 200
- * to read the document: nobody waits for it who does not ask for JSON, and it happens once.
+ * Serves openapi.yaml as YAML and as JSON, without credentials and for pages of any origin, because tools fetch such
+ * documents that way. Loading the YAML parser takes about 50 ms and parsing 200 ms; both happen once, at the first request
+ * for JSON.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -25,7 +25,7 @@ const DOCUMENTS: Record<string, { type: string; text: () => string }> = {
   '/openapi.json': { type: 'application/json', text: openapiJson },
 };
 
-/** Answers `/openapi.yaml` and `/openapi.json`, undefined for any other path. `now`: for Date, in milliseconds. */
+/** Answers `/openapi.yaml` and `/openapi.json`; undefined for other paths. `now`: time for Date, in milliseconds. */
 export function openapiAt({ method, url }: Asked, now: number): Reply | undefined {
   const path = url.split('?')[0]!;
   const document = Object.hasOwn(DOCUMENTS, path) ? DOCUMENTS[path] : undefined;

@@ -1,12 +1,9 @@
-/**
- * Chance that can be repeated. Everything random in the sandbox comes from one of these generators, so a seed names a
- * world, and a failing test is replayed by its seed. Never the machine's own random source.
- */
+/** Seeded random numbers. The sandbox uses no other random source, so a seed reproduces a world and a failing test. */
 
 /** The next number in [0, 1). */
 export type Rng = () => number;
 
-/** A bijection of the 32-bit numbers (the finisher of MurmurHash3): different in, different out, no visible pattern. */
+/** A bijection of 32-bit numbers without visible pattern (the finisher of MurmurHash3). */
 export function mix32(n: number): number {
   let h = n | 0;
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
@@ -14,7 +11,7 @@ export function mix32(n: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** What `mix32` was given. */
+/** Inverse of `mix32`. */
 function unmix32(mixed: number): number {
   let h = mixed | 0;
   h = Math.imul(h ^ (h >>> 16), 0x7ed1b41d);
@@ -22,7 +19,7 @@ function unmix32(mixed: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** The generator `mulberry32`: four lines, 32 bits of state, good enough for a world of tickets. */
+/** The generator `mulberry32`, with 32 bits of state. */
 export function makeRng(seed: number): Rng {
   let state = mix32(seed);
   return () => {
@@ -33,7 +30,7 @@ export function makeRng(seed: number): Rng {
   };
 }
 
-/** A whole number from `least` to `most`, both included. */
+/** Integer from `least` to `most`, both included. */
 export function between(rng: Rng, least: number, most: number): number {
   return least + Math.floor(rng() * (most - least + 1));
 }
@@ -42,7 +39,7 @@ export function pick<T>(rng: Rng, items: readonly T[]): T {
   return items[Math.floor(rng() * items.length)]!;
 }
 
-/** One of the values, each as likely as its weight says. */
+/** One of the values, with a probability proportional to its weight. */
 export function weighted<T>(rng: Rng, choices: readonly (readonly [value: T, weight: number])[]): T {
   let rest = rng() * choices.reduce((sum, [, weight]) => sum + weight, 0);
   for (const [value, weight] of choices) {
@@ -53,22 +50,22 @@ export function weighted<T>(rng: Rng, choices: readonly (readonly [value: T, wei
 }
 
 /**
- * The nth id of a world: opaque hex text, of 8 or of 24 characters. The first 8 are a bijection of n, so no two ids of
- * a world are the same, whatever they name. Written by way of bytes: text put together with `+` takes thrice the memory.
+ * The nth id of a world: hex text of 8 or 24 characters. The first 8 are a bijection of n, so ids of a world are unique
+ * across all kinds of records. Built from bytes: concatenated text takes three times the memory.
  */
 export function hexId(seed: number, n: number): string {
   const bytes = idBytes(seed, n);
   return bytes.toString('hex', 0, bytes[7]! % 2 === 0 ? 4 : 12);
 }
 
-/** The n of which `hexId` makes this id, if there is one. */
+/** Inverse of `hexId`; undefined for other texts. */
 export function hexNumber(seed: number, id: string): number | undefined {
   if (!/^[0-9a-f]{8}([0-9a-f]{16})?$/.test(id)) return undefined;
   const n = (unmix32(Number.parseInt(id.slice(0, 8), 16)) ^ mix32(seed)) >>> 0;
   return hexId(seed, n) === id ? n : undefined;
 }
 
-/** The nth id of a world as 12 characters that a URL takes as they are; those of `hexId` are other ids. */
+/** The nth id of a world as 12 URL-safe characters; unrelated to the ids of `hexId`. */
 export function urlId(seed: number, n: number): string {
   return idBytes(seed, n).toString('base64url', 0, 9);
 }

@@ -1,6 +1,6 @@
 /**
- * Numbers that are written into a reply as given: `1.334E7` and what no double holds. The engine can do it; its types
- * do not say so yet.
+ * Numbers that keep their spelling in JSON, such as `1.334E7` and numbers beyond doubles. The runtime has `rawJSON`; the
+ * type definitions lack it.
  */
 const json = JSON as JSON & { rawJSON(text: string): object; isRawJSON(value: unknown): boolean };
 

@@ -1,7 +1,7 @@
-/** An answer of the 400 series, thrown from wherever the reason is found. */
+/** A 4xx answer, thrown where its reason is found. */
 export class Refusal extends Error {
   readonly status: number;
-  /** Only with 422: each of the things that are wrong. */
+  /** One message per error; only with 422. */
   readonly errors: string[] | undefined;
   readonly headers: Record<string, string>;
 

@@ -1,21 +1,21 @@
 /**
- * A request from its socket, with its body. Bodies are what strangers can fill a machine with: one that says that it is
- * too long is not waited for, one of somebody who has no access is read and forgotten, and what is underway for all
- * others together has a limit too. Whoever is answered before the end of the body is listened to for a while yet, for a
- * connection that is closed while data comes in takes back the answer that was sent.
+ * Reads a request and its body from the socket, with bounded memory. A body whose Content-Length is too long is not read.
+ * A body without access is read and dropped. All other bodies in progress share one limit. After an early answer the
+ * rest of the body is still drained: closing a connection with unread data resets it, and the client loses the answer.
  */
 import type { IncomingMessage } from 'node:http';
 import { finished } from 'node:stream/promises';
 import type { Asked } from './request-reply.ts';
 
-/** What of its body a request needs to be answered. */
+/** How much of the body the answer needs. */
 export interface Wanted {
+  /** Longest body in bytes. */
   most: number;
-  /** Whether it is looked at, if it is not longer. */
+  /** Whether to keep the body; otherwise it is read and dropped. */
   kept: boolean;
 }
 
-/** Of bodies that are on their way, over all connections. */
+/** Bytes of bodies in progress over all connections, and their limit. */
 export class Underway {
   readonly most: number;
   bytes = 0;
@@ -25,19 +25,19 @@ export class Underway {
   }
 }
 
-/** The request as it came, without a body as yet. */
+/** The request without its body. */
 export function headOf(request: IncomingMessage, secure: boolean): Asked {
   const { method = 'GET', url = '/', headers } = request;
   const whole = /^https?:\/\/([^/?#]*)(.*)$/i.exec(url);
   if (whole === null) return { method, url, headers, secure };
-  // As to a proxy, which any server takes, with a host that counts more than the header (RFC 9112, 3.2.2).
+  // Absolute form, as sent to proxies: its host overrides the Host header (RFC 9112, 3.2.2).
   const [, host = '', rest = ''] = whole;
   return { method, url: rest.startsWith('/') ? rest : `/${rest}`, headers: { ...headers, host }, secure };
 }
 
 /**
- * With the body, or with `tooLong` instead. 'gone': it broke off, so it is nobody's request. 'no room': too much is
- * underway already.
+ * The request with its body, or with `tooLong`. 'gone': the client broke off. 'no room': the bodies in progress have
+ * reached their common limit.
  */
 export async function received(
   request: IncomingMessage,
@@ -69,7 +69,7 @@ export async function received(
 
 const LONGEST_REST_MS = 10_000;
 
-/** Takes what still comes of a body that nobody wants, until its end, or that of patience. */
+/** Drains the rest of the body, for at most ten seconds. */
 export async function restOf(request: IncomingMessage): Promise<void> {
   request.resume();
   await finished(request, { writable: false, signal: AbortSignal.timeout(LONGEST_REST_MS) }).catch(() => {});

@@ -1,21 +1,21 @@
-/** From a socket to a service and back: reads the request, asks, and sends the reply, broken and late where it has to be. */
+/** Connects sockets to a service: reads the request, gets the reply, and sends it, broken or late if a fault says so. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay, setImmediate as othersTurn } from 'node:timers/promises';
 import { warn } from './http-server.ts';
 import { headOf, received, restOf, type Underway, type Wanted } from './request-body.ts';
 import type { Asked, Reply } from './request-reply.ts';
 
-/** What a service is to a socket. */
+/** The part of a service that the server uses. */
 export interface Serving {
   handle(asked: Asked): Reply;
-  /** By its head alone. */
+  /** Decides from the head of the request how much of the body to read. */
   wants(asked: Asked): Wanted;
   readonly world: { clock: { now(): number } };
 }
 
 export interface Serves {
   serviceFor(asked: Asked): Serving;
-  /** Lets happen what is due by now, with pauses in which others have their turn. */
+  /** Runs overdue changes in slices; the caller yields to the event loop after each. */
   catchingUp(): Iterable<void>;
   underway: Underway;
   secure: boolean;
@@ -42,7 +42,7 @@ export async function serve(
   send(response, reply);
 }
 
-/** A mistake of the sandbox's own ends one request, not the server. */
+/** A bug of the sandbox fails one request with 500, not the server. */
 function answered(service: Serving, asked: Asked): Reply {
   try {
     return service.handle(asked);
@@ -70,7 +70,7 @@ function send(response: ServerResponse, reply: Reply): void {
   response.write(sent, () => response.socket?.destroy());
 }
 
-/** The reply to a request whose body is still coming in: it is whole at once, and its connection ends when the body does. */
+/** Replies while the body is still arriving, then drains the body and closes the connection. */
 async function sendEarly(request: IncomingMessage, response: ServerResponse, reply: Reply): Promise<void> {
   if (reply.broken !== undefined) return send(response, reply);
   const bytes = begin(response, { ...reply, headers: { ...reply.headers, Connection: 'close' } });
@@ -80,7 +80,7 @@ async function sendEarly(request: IncomingMessage, response: ServerResponse, rep
   response.end();
 }
 
-/** Sends no more than the head, and returns the body. A length that was set on purpose stays. */
+/** Sends the head and returns the body. A Content-Length set by a fault stays. */
 function begin(response: ServerResponse, { status, headers, text }: Reply): Buffer {
   const bytes = Buffer.from(text);
   const hasLength = status === 204 || Object.keys(headers).some(name => name.toLowerCase() === 'content-length');
@@ -89,7 +89,7 @@ function begin(response: ServerResponse, { status, headers, text }: Reply): Buff
   return bytes;
 }
 
-/** A reset, where there is no TLS between: that has none. */
+/** Resets the connection; with TLS, which has no reset, closes it. */
 function breakOff({ socket }: ServerResponse): void {
   if (socket !== null && 'encrypted' in socket) socket.destroy();
   else socket?.resetAndDestroy();

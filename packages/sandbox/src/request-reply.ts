@@ -1,4 +1,4 @@
-/** What goes into a service and what comes out of it, without a socket, and the log of it: the same for both services. */
+/** Requests and replies of both services without sockets, and the request log. */
 import type { ClientName, Outcome } from './clients.ts';
 
 export interface Asked {
@@ -7,11 +7,11 @@ export interface Asked {
   url: string;
   /** Names in lower case. */
   headers: Record<string, string | string[] | undefined>;
-  /** Whether it came over HTTPS. */
+  /** Whether the connection is HTTPS. */
   secure?: boolean;
-  /** As it came; of somebody without access it may be left away. */
+  /** Raw bytes; may be absent for a client without access. */
   body?: Buffer;
-  /** Whether there was a body that is longer than the service takes; it is left away. */
+  /** Whether the body exceeds the service's limit; `body` is then absent. */
   tooLong?: boolean;
 }
 
@@ -19,10 +19,10 @@ export interface Reply {
   status: number;
   headers: Record<string, string>;
   text: string;
-  /** Only on purpose: where the connection breaks, and how long the reply lies about before it is sent. */
+  /** Set by faults: where the connection breaks, and the delay of the reply. */
   broken?: 'before' | 'headers' | 'half';
   delay_ms?: number;
-  /** Its Date, or that it has none, is on purpose, and no concern of a delay. */
+  /** Whether a fault has set or dropped Date; a delay then leaves Date alone. */
   dated?: boolean;
 }
 
@@ -31,23 +31,23 @@ export interface SeenRequest {
   /** Below the base address, for example '/tickets/ab12'. */
   path: string;
   query: URLSearchParams;
-  /** What it used of what is limited: credits, or requests of the day. */
+  /** Credits used, or requests of the day in the catalog. */
   cost: number;
   at: number;
   client?: ClientName;
   outcome?: Outcome;
-  /** Of the answer, before anything went wrong with it on purpose or an envelope hid it. */
+  /** Status of the answer, before faults and envelopes. */
   status?: number;
-  /** The ids of the rules by which something went wrong with it. */
+  /** Ids of the fault rules that applied. */
   rules?: string[];
 }
 
-/** What stands before the path in links and in `Location`: what the client itself has asked. */
+/** Scheme and host of links and `Location`, from the client's own Host header. */
 export function originOf({ headers, secure = false }: Asked, host: string): string {
   return `${secure ? 'https' : 'http'}://${headers.host ?? host}`;
 }
 
-/** A path below the base address keeps only what is below it; any other stays as it is, and leads nowhere. */
+/** Splits a URL into path and query. A path below `base` loses the base and is decoded; another path stays unchanged. */
 export function takeApart(url: string, base: string): { path: string; query: URLSearchParams; below: boolean } {
   const [path = '', ...query] = url.split('?');
   const below = path.startsWith(`${base}/`);
@@ -64,18 +64,15 @@ function decoded(path: string): string {
 
 const KEPT_REQUESTS = 100_000;
 
-/** Of what strangers send. */
+/** Longest path and query in the log, in characters. */
 const LONGEST_NOTE = 500;
 
-/** Writes a request down; of many the last 100,000 stay. Older ones go ten thousand at a time, for that moves all others. */
+/** Appends to the log, which keeps at least the last 100,000 requests. Old ones go 10,000 at a time, since each removal moves the rest. */
 export function keep(requests: SeenRequest[], seen: SeenRequest): void {
   if (requests.push(noted(seen)) > KEPT_REQUESTS + 10_000) requests.splice(0, 10_000);
 }
 
-/**
- * With a path and a query of as many characters as anybody has use for. All of them are copies: those of a query that is
- * short now may have been cut from a long line of nothing but ampersands.
- */
+/** The request with bounded path and query. Both are copies: slices would keep the original text in memory. */
 function noted(seen: SeenRequest): SeenRequest {
   return { ...seen, path: cut(seen.path, LONGEST_NOTE), query: cutQuery(seen.query) };
 }
@@ -91,7 +88,7 @@ function cutQuery(query: URLSearchParams): URLSearchParams {
   return new URLSearchParams(kept);
 }
 
-/** A copy: a slice would hold on to the whole text that it is of. */
+/** The first `most` characters as a copy: a slice would keep the whole text in memory. */
 export function cut(text: string, most: number): string {
   return Buffer.from(text.slice(0, most), 'utf16le').toString('utf16le');
 }

@@ -1,12 +1,12 @@
-/** Finding the route of a request in a table of routes. */
+/** Finds the route of a request in a table of routes. */
 
 interface Way {
   method: string;
-  /** `:id` stands for an identifier, and so does any other name behind a colon. */
+  /** A name after a colon, such as `:id`, matches one path segment. */
   path: string;
 }
 
-/** The route and what its names stand for; where there is none, whether only the verb is wrong. */
+/** The route and the values of its names; otherwise whether the path is unknown or only the method. */
 export function findAmong<T extends Way>(
   routes: readonly T[],
   method: string,

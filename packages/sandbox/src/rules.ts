@@ -1,7 +1,7 @@
 /**
- * Faults as data: rules that say which requests something goes wrong with, after how many, how often, and what. They
- * are given as JSON at the start or while it runs. A request is judged by every rule, in their order, and all that it
- * meets go wrong with it together (see faults.ts); only requests that were let in are judged, not a 401 or 429.
+ * Fault rules: which requests fail, after how many, how often, and how. Rules come as JSON, at the start or from the admin
+ * port. Every admitted request is matched against all rules in order, and gets the faults of all that match (see
+ * faults.ts). Refused requests (401, 403, 429) are not matched.
  */
 import { z } from 'zod';
 import { type PlainFault, plainFault } from './faults.ts';
@@ -22,13 +22,13 @@ const method = z
 
 const faultRule = z.strictObject(
   {
-    /** By which it is replaced and removed; default 'rule-1', 'rule-2' … */
+    /** Name for replacing and removing the rule; default 'rule-1', 'rule-2' … */
     id: z.string({ error: 'has to be a name, as text' }).min(1, { error: 'has to be a name, or left out' }).optional(),
     /** Default: any. */
     service: z.enum(SERVICES, { error: `has to be one of ${SERVICES.join(', ')}` }).optional(),
-    /** After X-HTTP-Method-Override; default: any. */
+    /** Method after X-HTTP-Method-Override; default: any. */
     method: method.or(z.array(method)).optional(),
-    /** Below the base address: `/tickets/*` (`*`: anything up to the next slash; `**`: anything). Default: any. */
+    /** Path below the base address: `/tickets/*` (`*`: up to the next slash; `**`: anything). Default: any. */
     path: z
       .string({ error: 'has to be a path such as /tickets/*' })
       .regex(/^\//, { error: 'has to begin with a slash, as in /tickets/*' })
@@ -36,25 +36,25 @@ const faultRule = z.strictObject(
         error: 'has to be what comes below the base address: /tickets, not /api/v1/tickets',
       })
       .optional(),
-    /** A value that each parameter has to have, whole or in its list, with `*` as in paths; null: it must be absent. */
+    /** Required value of each parameter, whole or as an item of its list; `*` matches anything; null: must be absent. */
     query: z
       .record(z.string(), z.string({ error: 'has to be text, or null for a parameter that is absent' }).nullable(), {
         error: 'has to be an object of parameters and their values',
       })
       .optional(),
-    /** So many matching requests go well first; default 0. */
+    /** Number of matching requests that succeed first; default 0. */
     after: count('how many requests go well first', 0).optional(),
-    /** Of those that come then, every nth goes wrong; default 1. */
+    /** After those, every nth request fails; default 1. */
     every: count('which of them goes wrong, each nth', 1).optional(),
-    /** How often at most; default: no end. */
+    /** Largest number of failures; default: unlimited. */
     times: count('how often it happens at most', 1).optional(),
-    /** Of those that are due by all this, the share that goes wrong; default 1. */
+    /** Share of the remaining requests that fails; default 1. */
     share: z
       .number({ error: 'has to be a share: a number from 0 to 1' })
       .min(0, { error: 'has to be a share, 0 or more' })
       .max(1, { error: 'has to be a share, at most 1: 0.05 for five of a hundred' })
       .optional(),
-    /** Of the chance that `share` needs; default 1. */
+    /** Seed of the random choice for `share`; default 1. */
     seed: z.int({ error: 'has to be a whole number' }).optional(),
     fault: plainFault,
   },
@@ -63,14 +63,14 @@ const faultRule = z.strictObject(
 
 export type FaultRule = z.infer<typeof faultRule>;
 
-/** A rule, and how many requests it was meant for and went wrong by it. */
+/** A rule, with the number of requests that it matched and that failed by it. */
 export interface RuleState {
   rule: FaultRule & { id: string };
   matched: number;
   fired: number;
 }
 
-/** Each problem says where it is and what has to be there. */
+/** Invalid rules. Each problem names the place and the expected value. */
 export class RuleError extends Error {
   readonly problems: readonly string[];
 
@@ -103,7 +103,7 @@ export class Rules {
     return this.list().find(({ rule }) => rule.id === id);
   }
 
-  /** Behind the others. Throws a RuleError, also where the id is taken. */
+  /** Appends a rule. Throws a RuleError, also for an id in use. */
   add(rule: unknown): RuleState {
     const [made] = this.#read([rule], this.#rules);
     if (this.get(made!.id)) throw new RuleError([`id: there is a rule "${made!.id}" already; replace or remove it`]);
@@ -111,7 +111,7 @@ export class Rules {
     return this.list().at(-1)!;
   }
 
-  /** In the place of the one with this id, whose counts begin anew; behind the others where there is none. */
+  /** Replaces the rule with this id and resets its counts, or appends the rule. Throws a RuleError. */
   replace(id: string, rule: unknown): RuleState {
     const named = typeof rule === 'object' && rule !== null && !Array.isArray(rule) ? { ...rule, id } : rule;
     const [made] = this.#read([named]);
@@ -120,7 +120,7 @@ export class Rules {
     return this.get(id)!;
   }
 
-  /** Instead of all that there are. Where one of them is wrong, nothing changes. */
+  /** Replaces all rules. Throws a RuleError and changes nothing if one of them is invalid. */
   set(rules: unknown): void {
     if (!Array.isArray(rules)) throw new RuleError(['They have to be a list: [{"fault": {…}}, …]']);
     const made = this.#read(rules);
@@ -129,7 +129,7 @@ export class Rules {
     this.#become(made.map(live));
   }
 
-  /** Whether there was one. */
+  /** Returns whether the rule existed. */
   remove(id: string): boolean {
     const kept = this.#rules.filter(({ rule }) => rule.id !== id);
     const found = kept.length < this.#rules.length;
@@ -141,20 +141,20 @@ export class Rules {
     this.#become([]);
   }
 
-  /** Counts the request, and says what goes wrong with it and by which rule. */
+  /** Counts the request and returns its faults with the ids of their rules. */
   strike(service: RuledService, seen: SeenRequest): { id: string; fault: PlainFault }[] {
     const met = this.#rules.filter(one => isMeant(one, service, seen) && isDue(one));
     for (const one of met) one.fired++;
     return met.map(({ rule: { id, fault } }) => ({ id, fault }));
   }
 
-  /** How far back a service has to know what it held. */
+  /** Longest lag of all rules for the service: how long it must keep before-images. */
   longestLag_ms(service: RuledService): number {
     const mine = this.#rules.filter(({ rule }) => rule.service === undefined || rule.service === service);
     return Math.max(0, ...mine.map(({ rule: { fault } }) => (fault.kind === 'lag' ? fault.seconds * 1000 : 0)));
   }
 
-  /** Calls this now and whenever the rules have become others. */
+  /** Calls `watcher` now and after every change of the rules. */
   watch(watcher: () => void): void {
     this.#watchers.push(watcher);
     watcher();
@@ -172,7 +172,7 @@ export class Rules {
     for (const watcher of this.#watchers) watcher();
   }
 
-  /** Names those without a name, beside `others`. */
+  /** Validates rules and names the unnamed ones; `others` are the ids in use. */
   #read(rules: readonly unknown[], others: readonly RuleState[] = []): RuleState['rule'][] {
     const read = rules.map(rule => faultRule.safeParse(rule));
     const problems = read.flatMap(({ error }, at) =>
@@ -188,7 +188,7 @@ function live(rule: RuleState['rule']): Living {
   return { rule, matched: 0, fired: 0, rng: makeRng(rule.seed ?? 1), path: rule.path ? pattern(rule.path) : undefined };
 }
 
-/** `*` stands for anything up to the next slash, `**` for anything. */
+/** `*` matches up to the next slash, `**` matches anything. */
 function pattern(text: string): RegExp {
   const source = text
     .split(/(\*\*|\*)/)
@@ -209,7 +209,7 @@ function isAsked(values: readonly string[], wanted: string | null): boolean {
   return values.some(value => fits.test(value) || value.split(',').some(part => fits.test(part.trim())));
 }
 
-/** Counts a request that the rule is meant for. Chance is asked for those alone that everything else lets through. */
+/** Counts a matching request. Draws a random number only if all other conditions hold. */
 function isDue(one: Living): boolean {
   const { after = 0, every = 1, times = Number.POSITIVE_INFINITY, share = 1 } = one.rule;
   const nth = ++one.matched - after;

@@ -1,8 +1,7 @@
 /**
- * The help desk and the book catalog as one real HTTP server on this machine, written from the specifications of their
- * interfaces, with worlds that change and faults on purpose. It imports nothing of the clients, so what they have
- * misunderstood fails here. What a request deserves is decided in services.ts; this file puts sockets around it, and the
- * one timer.
+ * The help desk and the book catalog as one HTTP server. It is written from the specifications and imports nothing from
+ * its clients, so a client's misreading of the specification fails here. services.ts answers the requests; this file adds
+ * sockets and the only timer.
  */
 import type { Server } from 'node:http';
 import { ADMIN_MOST_BYTES, administer } from './admin.ts';
@@ -31,9 +30,9 @@ export interface SandboxOptions extends ServicesOptions {
   host?: string;
   /** Default 0: any free port. */
   port?: number;
-  /** A second port, of 127.0.0.1 whatever `host` is, for whoever runs it (admin.ts); 0: any free one. Default none. */
+  /** Admin port (admin.ts), on 127.0.0.1 whatever `host` is; 0: any free port. Default none. */
   adminPort?: number;
-  /** Serves HTTPS and nothing else, as the specification (1) wants; PEM. Default plain HTTP, which needs no certificate. */
+  /** Certificate and key (PEM): serves HTTPS only, as section 1 demands. Default plain HTTP. */
   tls?: Certificate;
 }
 
@@ -48,31 +47,31 @@ interface SandboxBooks {
   clientSecret: string;
   refreshToken: string;
   world: BooksWorld;
-  /** As those of the help desk; the cost is what a request used of the day. The token endpoint is not among them. */
+  /** As `Sandbox.requests`; `cost` counts requests of the day. Excludes the token endpoint. */
   requests: SeenRequest[];
   totals: { requests: number; refused: number };
-  /** How many access tokens were given for the refresh token. */
+  /** Number of access tokens issued for the refresh token. */
   tokensGiven(): number;
   beginNewDay(): void;
-  /** All access tokens that were given expire now. */
+  /** Expires all access tokens issued for the refresh token. */
   expireTokens(): void;
 }
 
 export interface Sandbox {
   url: string;
-  /** Without a slash at the end; only with an `adminPort`. */
+  /** Without trailing slash; only with `adminPort`. */
   adminUrl?: string;
   token: string;
   world: World;
-  /** Every request that was answered, in order; of many at least the last 100,000. */
+  /** All answered requests in order, at least the last 100,000. */
   requests: SeenRequest[];
   totals: { requests: number; credits: number; refused: number };
-  /** Another client of the account uses credits now. */
+  /** Lets another client of the account use credits. */
   takeCredits(n: number): void;
-  /** What goes wrong on purpose, in both services; may be changed at any time. */
+  /** Fault rules of both services; can change at any time. */
   rules: Rules;
   books: SandboxBooks;
-  /** Ends every connection at once. */
+  /** Closes the server and all its connections immediately. */
   close(): Promise<void>;
 }
 
@@ -97,7 +96,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const shop: Serving = {
     world: books.world,
     handle: services.handle,
-    // A form may bring its credentials itself.
+    // Always kept: a form can carry the credentials in its body.
     wants: () => ({ most: LONGEST_FORM, kept: true }),
   };
   const serviceFor = ({ url }: Asked) => (BooksService.takes(url) ? shop : desk);
@@ -137,12 +136,12 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   };
 }
 
-/** Of all bodies together that are on their way, unless one alone may have more. */
+/** Limit for all bodies in progress; twice `mostBodyBytes` if that is more. */
 const MOST_UNDERWAY_BYTES = 256 * 1024 * 1024;
 
 /**
- * Requests find the worlds as they are by then; this is for those who look at them without one. After a long sleep of
- * the machine there can be seconds of work, between whose slices others have their turn.
+ * Keeps the worlds current for code that reads them without a request. After the machine has slept, catching up can take
+ * seconds; each slice yields to the event loop.
  */
 function inSlices(catchingUp: () => Iterator<void>): () => void {
   let slices: Iterator<void> | undefined;

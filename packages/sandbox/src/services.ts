@@ -1,7 +1,6 @@
 /**
- * Both services with their worlds, rules and activity, without sockets and without timers: for simulations, which ask
- * it directly and move its clock, and for the server, which puts sockets around it (server.ts). Every request finds the
- * worlds as they are by then, since they catch up before it is answered.
+ * Both services with their worlds, rules and activity, without sockets and timers. Simulations call it directly and move
+ * its clock; server.ts adds sockets. Overdue changes run before every request, so each request reads current worlds.
  */
 import { Activity } from './activity.ts';
 import { type GenerateBooksOptions, generateBooks } from './books/generate.ts';
@@ -18,26 +17,26 @@ import { Rules } from './rules.ts';
 export interface ServicesOptions extends ServiceOptions, Omit<GenerateOptions, 'now'> {
   /** Default 1. The same seed with the same `begin` gives the same worlds, and the same activity. */
   seed?: number;
-  /** When the clock of both services begins, in milliseconds; it runs on as `now` does. Default: at `now`. Not of a `world` of your own. */
+  /** Start of both clocks in milliseconds; they run at the speed of `now`. Default: `now`. Ignored with a `world`. */
   begin?: number;
-  /** A world of your own instead of a generated one; its clock is the clock of all. */
+  /** A world to use instead of a generated one; its clock is the clock of both services. */
   world?: World;
-  /** Changes a minute of the help desk; default 0. */
+  /** Changes per minute in the help desk; default 0. */
   activity?: number;
-  /** Whether activity has busy and quiet hours, in both worlds; default 'even'. */
+  /** Spread of the changes in both worlds; default 'even'. */
   rhythm?: Rhythm;
-  /** The book catalog beside it. */
+  /** Options of the book catalog. */
   books?: BooksOptions;
-  /** The clock in milliseconds, for everything; default the machine's. */
+  /** Clock in milliseconds; default the machine's. */
   now?: () => number;
-  /** What goes wrong on purpose, in both services unless the catalog has its own; default nothing, until a rule is added. */
+  /** Fault rules for both services, unless the catalog has its own; default none. */
   rules?: Rules;
 }
 
 export interface BooksOptions extends BooksServiceOptions, Omit<GenerateBooksOptions, 'now'> {
-  /** A world of your own instead of a generated one; its clock is its own. */
+  /** A world to use instead of a generated one, with its own clock. */
   world?: BooksWorld;
-  /** Changes a minute; default a tenth of the help desk's. */
+  /** Changes per minute; default a tenth of the help desk's. */
   activity?: number;
 }
 
@@ -45,11 +44,11 @@ export interface Services {
   helpdesk: Service;
   books: BooksService;
   rules: Rules;
-  /** Lets both worlds catch up, and gives the request to the service that its path belongs to. */
+  /** Runs overdue changes, then passes the request to the service of its path. */
   handle(asked: Asked): Reply;
-  /** Lets happen what is due by now; to be called before looking at a world, or setting its clock. */
+  /** Runs overdue changes. Call before reading a world or setting its clock. */
   catchUp(): void;
-  /** The same in slices, after each of which others may have their turn. */
+  /** As `catchUp`, in slices between which the caller can yield to the event loop. */
   catchingUp(): Generator<void, void>;
 }
 

@@ -1,7 +1,7 @@
 /**
- * What the sandbox truly holds, record for record: all that its interfaces show, and what they only filter or sort by.
- * Written while it is read, so that a million tickets take no more memory than one piece of the text; a world that
- * changes meanwhile is not that of one instant, but no record is torn.
+ * All records of the sandbox for comparison with a mirror: every field that the interfaces show, and fields that they only
+ * filter or sort by. Records are streamed, so a million tickets need the memory of one text piece. The stream is no
+ * snapshot: changes can come between two records, never within one.
  */
 import type { BooksWorld } from './books/world.ts';
 import { customerRecord, ticketRecord } from './helpdesk/records.ts';
@@ -12,19 +12,19 @@ export interface Worlds {
   books: BooksWorld;
 }
 
-/** Each kind of record, in the order in which the world came to it; undefined where it took work to find none. */
+/** Records of each kind in order of creation. Yields undefined after work without a record, so that the reader can pause. */
 export const TRUTHS = {
   tickets: ({ helpdesk }) => each(helpdesk.tickets.values(), ticketRecord),
   messages: ({ helpdesk }) => messages(helpdesk),
-  /** With their real `created_at`, which the interface sorts by and never shows. */
+  /** With the real `created_at`, which the interface only sorts and filters by. */
   customers: ({ helpdesk }) =>
     each(helpdesk.customers.values(), customer => ({ ...customerRecord(customer), created_at: customer.created_at })),
   users: ({ helpdesk }) => helpdesk.users.values(),
   labels: ({ helpdesk }) => helpdesk.labels.values(),
   inboxes: ({ helpdesk }) => helpdesk.inboxes.values(),
-  /** Those of messages. */
+  /** Attachments of messages. */
   attachments: ({ helpdesk }) => attachments(helpdesk),
-  /** Attachments that belong to no message yet. */
+  /** Attachments without a message. */
   uploads: ({ helpdesk }) => helpdesk.uploads.values(),
   volumes: ({ books }) => books.volumes.values(),
   shelves: ({ books }) => shelves(books),
@@ -34,7 +34,7 @@ type TruthKind = keyof typeof TRUTHS;
 
 export const isTruth = (kind: string): kind is TruthKind => Object.hasOwn(TRUTHS, kind);
 
-/** How many there are of each kind. */
+/** Number of records of each kind. */
 export function countTruths({ helpdesk, books }: Worlds): Record<TruthKind, number> {
   let messages = 0;
   for (const ticket of helpdesk.tickets.values()) messages += ticket.messageCount;
@@ -54,7 +54,7 @@ export function countTruths({ helpdesk, books }: Worlds): Record<TruthKind, numb
   };
 }
 
-/** One record a line, in pieces of text, some of them empty, each of which takes a few milliseconds at most to make. */
+/** JSON Lines in pieces, possibly empty; each piece takes at most a few milliseconds. */
 export function* linesOf(records: Iterable<object | undefined>, most = 100): Generator<string> {
   let piece = '';
   let steps = 0;

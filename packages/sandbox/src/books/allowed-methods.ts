@@ -1,4 +1,4 @@
-/** Which verbs a path has: for those who used another one (405), who ask for them (OPTIONS), and for browsers. */
+/** Methods of a path: for 405, for OPTIONS, and for CORS. */
 import type { Asked } from '../request-reply.ts';
 import { findAmong } from '../routing.ts';
 import { BooksError, envelope } from './errors.ts';
@@ -7,7 +7,7 @@ import { BOOKS_ROUTES, type BooksAnswer } from './routes.ts';
 
 export type Answer = BooksAnswer & { headers?: Record<string, string> };
 
-/** The verbs of a path, as Allow says them; none where there is nothing. A POST is taken in the place of a GET. */
+/** Value of Allow; '' for an unknown path. A POST can override to GET. */
 function offeredAt(path: string): string {
   const verbs = ['GET', 'POST'].filter(method => typeof findAmong(BOOKS_ROUTES, method, path) !== 'string');
   return verbs.map(method => (method === 'GET' ? 'GET, HEAD, POST, OPTIONS' : `${method}, OPTIONS`)).join(', ');
@@ -18,10 +18,10 @@ export function notOffered(method: string, path: string): BooksError {
   return new BooksError(405, 'httpMethodNotAllowed', `${method} is not offered at ${path}`, { headers });
 }
 
-/** Needs no credentials: browsers send none when they ask whether a page may ask. */
+/** Answers OPTIONS. Needs no credentials: browsers send none with a CORS preflight. */
 export function optionsOf(asked: Asked, path: string): Answer {
   const allowed = offeredAt(path);
-  if (allowed === '') return { status: 404, body: envelope(404, 'notFound', `There is nothing at ${path}`) };
+  if (allowed === '') return { status: 404, body: envelope(404, 'notFound', `Unknown path ${path}`) };
   if (headerOf(asked, 'origin') === undefined) return { status: 204, headers: { Allow: allowed } };
   const headers = headerOf(asked, 'access-control-request-headers');
   return {
@@ -35,7 +35,7 @@ export function optionsOf(asked: Asked, path: string): Answer {
   };
 }
 
-/** A page of any origin may read every reply: nothing here goes by cookies. */
+/** CORS headers: pages of any origin may read every reply, because no credentials are in cookies. */
 export function forBrowsers(asked: Asked): Record<string, string> {
   if (headerOf(asked, 'origin') === undefined) return {};
   return { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': 'Date, Retry-After' };

@@ -1,6 +1,6 @@
 /**
- * What happens in a book catalog while somebody watches: a table of believable changes and how often each comes. One
- * that finds nothing to happen to becomes a new volume on the first shelf of the one who asks.
+ * Random changes of a catalog: a table of kinds with their weights. A change without a suitable record becomes a new volume
+ * on the first shelf of `me`.
  */
 import type { Change } from '../activity.ts';
 import { between, pick, type Rng, weighted } from '../random.ts';
@@ -9,7 +9,7 @@ import { LAST_RESERVED_ID, type WorldShelf } from './records.ts';
 import { shelfName } from './text.ts';
 import type { BooksWorld } from './world.ts';
 
-/** Returns the id of the volume or shelf that it happened to, or undefined where there was nothing. */
+/** Returns the id of the changed volume or shelf; undefined without a suitable one. */
 type Happening = (world: BooksWorld, rng: Rng) => string | undefined;
 
 interface Place {
@@ -35,7 +35,7 @@ const HAPPENINGS: readonly (readonly [kind: string, weight: number, happen: Happ
 ];
 const KINDS = HAPPENINGS.map(happening => [happening, happening[1]] as const);
 
-/** `without`: kinds that do not happen, for a world in which something is known to stay. */
+/** `without`: kinds to leave out, for tests that need stable records. */
 export function mutate(world: BooksWorld, rng: Rng, without: readonly string[] = []): Change {
   const [kind, , happen] = weighted(
     rng,
@@ -47,7 +47,7 @@ export function mutate(world: BooksWorld, rng: Rng, without: readonly string[] =
 
 // --- volumes on shelves -----------------------------------------------------------------------------------------------
 
-/** Half of all happens to the one who asks. */
+/** A random shelf that fits; half of the time one of `me`. */
 function somePlace(world: BooksWorld, rng: Rng, fits: (shelf: WorldShelf) => boolean = () => true): Place | undefined {
   const user = rng() < 0.5 ? world.me : pick(rng, [...world.users.keys()]);
   const shelves = [...world.user(user).shelves.values()].filter(fits);
@@ -80,7 +80,7 @@ function remove(world: BooksWorld, rng: Rng): string | undefined {
   return id;
 }
 
-/** Small shelves only: a world that runs for long should not run empty. */
+/** Clears small shelves only, so that a long-running world does not run empty. */
 function clear(world: BooksWorld, rng: Rng): string | undefined {
   const place = somePlace(world, rng, ({ volumes }) => volumes.length > 0 && volumes.length < 10);
   if (!place) return undefined;

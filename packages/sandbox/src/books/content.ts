@@ -1,7 +1,4 @@
-/**
- * A single believable volume, and the oddities that catalogs of this kind are known for, one by one. Nothing here knows
- * the time or changes the world.
- */
+/** Random volumes, and the known oddities of such catalogs one by one. The functions read no clock and change no world. */
 
 import { between, pick, type Rng, weighted } from '../random.ts';
 import { pickLanguage } from '../texts/languages.ts';
@@ -75,7 +72,7 @@ function withCheckDigit(twelve: string): string {
   return twelve + ((10 - (sum % 10)) % 10);
 }
 
-/** 0 to 9, or X for ten. */
+/** ISBN-10 check digit: 0 to 9, or X for ten. */
 function checkDigit10(nine: string): string {
   const rest = (11 - ([...nine].reduce((sum, digit, at) => sum + +digit * (10 - at), 0) % 11)) % 11;
   return rest === 10 ? 'X' : String(rest);
@@ -97,7 +94,7 @@ function saleInfo(rng: Rng): SaleInfo {
   };
 }
 
-/** As the catalog writes numbers: from ten million on with an exponent. */
+/** Price as the catalog spells it: with an exponent from ten million on. */
 function priceText(amount: number): string {
   if (amount < 1e7) return String(amount);
   const [digits, exponent] = amount.toExponential().split('e+');
@@ -116,14 +113,14 @@ function accessInfo(rng: Rng): AccessInfo {
   };
 }
 
-/** It comes out within the next two years, and can only be ordered until then. */
+/** Turns the volume into a pre-order that appears within two years. */
 export function sellAhead(rng: Rng, volume: MadeVolume, now_ms: number): void {
   const day = new Date(now_ms + between(rng, 20, 700) * 86_400_000).toISOString().slice(0, 10);
   volume.info.publishedDate = day;
   volume.saleInfo = { ...forSale('18.99', 'EUR'), saleability: 'FOR_PREORDER', onSaleDate: day };
 }
 
-/** Text that is valid JSON and valid in no database, in the title or in the description. */
+/** Puts text that is valid JSON but refused by databases into title or description. */
 export function spoilText(rng: Rng, { info }: MadeVolume): void {
   if (rng() < 0.5) info.title = refusedText(rng) + info.title;
   else info.description = refusedText(rng) + (info.description ?? '');
@@ -140,7 +137,7 @@ const forSale = (amount: string, currencyCode: string): SaleInfo => ({
   retailPrice: { amount, currencyCode },
 });
 
-/** Each is done to one of the first volumes of a world, in this order. */
+/** The nth oddity is applied to the nth volume of a world. */
 export const ODDITIES: readonly Oddity[] = [
   ({ info }) => delete info.authors,
   ...['19??', '1999', '1999-05', '2019-10-03', '2019-10-03T00:00:00+02:00'].map(

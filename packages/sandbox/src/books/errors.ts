@@ -1,6 +1,6 @@
-/** How the book catalog refuses: an envelope in which clients decide by the `reason`. */
+/** Errors of the catalog: an envelope with a `reason` for clients to act on. */
 
-/** Reason → the domain that it belongs to; `global` for all others. */
+/** Reason → domain; `global` for all other reasons. */
 const DOMAINS: Record<string, string> = {
   dailyLimitExceeded: 'usageLimits',
   rateLimitExceeded: 'usageLimits',
@@ -8,20 +8,20 @@ const DOMAINS: Record<string, string> = {
   keyInvalid: 'usageLimits',
 };
 
-/** The newer half of the interface adds a word to some statuses. */
+/** Newer parts of the interface add a word to some statuses. */
 const STATUS_WORDS: Record<number, string> = {
   401: 'UNAUTHENTICATED',
   403: 'PERMISSION_DENIED',
   429: 'RESOURCE_EXHAUSTED',
 };
 
-/** What in the request is to blame, where it is one thing. */
+/** The parameter or header that caused the error. */
 interface Blamed {
   locationType: 'parameter' | 'header';
   location: string;
 }
 
-/** Thrown from wherever the reason is found. */
+/** An error reply, thrown where its reason is found. */
 export class BooksError extends Error {
   readonly status: number;
   readonly reason: string;
@@ -51,7 +51,7 @@ export const missing = (name: string) =>
 export const invalid = (name: string, message: string) =>
   new BooksError(400, 'invalidParameter', message, parameter(name));
 
-/** 401, with what tells a client that it is a token that is wanted. `error`: of RFC 6750, where there was one. */
+/** 401 with a Bearer challenge. `error`: code of RFC 6750 for an invalid token. */
 export function unauthorized(reason: string, message: string, error?: string): BooksError {
   const challenge = `Bearer realm="books"${error === undefined ? '' : `, error="${error}"`}`;
   return new BooksError(401, reason, message, {

@@ -1,15 +1,15 @@
 /**
- * Partial responses: `kind,items(id,volumeInfo/title),totalItems`, with `*` for every field of a level. What is named
- * and not there is left out in silence, unless names are checked; what cannot be parsed is refused.
+ * Partial responses: `kind,items(id,volumeInfo/title),totalItems`, with `*` for all fields of a level. Unknown names are
+ * ignored, unless names are checked. Unparsable text is refused.
  */
 
 import { isRaw } from '../raw-json.ts';
 import { invalid } from './errors.ts';
 
-/** Field → what is wanted of it; null means all of it. */
+/** Field → selected parts of its value; null selects the whole value. */
 export type Mask = Map<string, Mask | null>;
 
-/** Names that a level can have; null: whatever is below it is not checked. */
+/** Known names of a level; null: names below are not checked. */
 export type Known = ReadonlyMap<string, Known | null>;
 
 const names = (line: string, more: readonly (readonly [string, Known])[] = []): Known =>
@@ -24,10 +24,10 @@ export const VOLUME = names(
 );
 export const VOLUMES = names('kind totalItems', [['items', VOLUME]]);
 
-/** Far beyond all names there are; one that nests as deep as it is long still fits the stack. */
+/** Longest text in characters: longer than all names together; even the deepest nesting fits the stack. */
 const LONGEST = 4096;
 
-/** Refuses what cannot be parsed and, where it is given, what is not `known`. */
+/** Parses `fields`. Throws BooksError 400 for invalid text and, with `known`, for unknown names. */
 export function parseFields(fields: string, known?: Known): Mask {
   if (fields.length > LONGEST) throw unreadable('of this length');
   const parser = { text: fields, at: 0 };
@@ -57,7 +57,7 @@ function parseList(parser: Parser): Mask {
   return mask;
 }
 
-/** `a`, `a/b/c`, `a(b,c)` or `a/b(c)`, put into the mask. */
+/** Parses `a`, `a/b/c`, `a(b,c)` or `a/b(c)` into the mask. */
 function parsePath(parser: Parser, mask: Mask): void {
   const name = /^\s*([\w-]+|\*)\s*/.exec(parser.text.slice(parser.at));
   if (!name) throw unreadable(parser.text);
@@ -77,7 +77,7 @@ function taken(parser: Parser, sign: string): boolean {
   return true;
 }
 
-/** `items/id,items/etag` wants both. */
+/** Merges masks: `items/id,items/etag` selects both. */
 function union(one: Mask | null | undefined, other: Mask | null): Mask | null {
   if (one === undefined) return other;
   if (one === null || other === null) return null;
@@ -86,7 +86,7 @@ function union(one: Mask | null | undefined, other: Mask | null): Mask | null {
   return both;
 }
 
-/** What of a body the mask asks for. */
+/** The part of the body that the mask selects. */
 export function select(value: unknown, mask: Mask): unknown {
   if (Array.isArray(value)) return value.map(item => select(item, mask));
   if (typeof value !== 'object' || value === null || isRaw(value)) return undefined;

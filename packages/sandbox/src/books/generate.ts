@@ -1,6 +1,6 @@
 /**
- * A book catalog from a seed: some hundred volumes, the first few dozen of which have every oddity, and five readers
- * with years of shelves behind them. The one who asks has a shelf of several pages; one reader shows nothing to others.
+ * Generates a catalog from a seed: some hundred volumes and five users with years of shelves. The first few dozen volumes
+ * cover all known oddities. The user `me` has a shelf of several pages; one user has only private shelves.
  */
 import { between, makeRng, pick, type Rng } from '../random.ts';
 import { makeVolume, ODDITIES, sellAhead, spoilText } from './content.ts';
@@ -11,21 +11,21 @@ import { BooksWorld, type BooksWorldOptions } from './world.ts';
 export interface GenerateBooksOptions extends BooksWorldOptions {
   /** Default 300. */
   volumes?: number;
-  /** The share of volumes with text that databases refuse (NUL, lone surrogates); default 0. */
+  /** Share of volumes with text that databases refuse (NUL, lone surrogates); default 0. */
   naughty?: number;
-  /** The share of volumes that can only be ordered in advance, and are shown to who asks for them; default 0. */
+  /** Share of volumes on pre-order; default 0. */
   preorders?: number;
 }
 
 const DAY = 86_400_000;
 const HISTORY = 6 * 365 * DAY;
 
-/** Beside the one who asks. Beyond 2^53 as numbers: they are text. */
+/** Ids of the other users. Some exceed 2^53 as numbers: ids are text. */
 const OTHERS = ['118446744073709551615', '100000000000000000001', '2718281828459045', '42'];
-/** Who shows nothing to others. */
+/** The user with private shelves only. */
 const RECLUSE = OTHERS[3]!;
 
-/** What share of all volumes stands on the fixed shelves; on those left out, nothing. */
+/** Share of all volumes on each fixed shelf; absent shelves are empty. */
 const SHARES: Partial<Record<(typeof FIXED_SHELVES)[number], number>> = {
   Favorites: 0.06,
   Purchased: 0.1,
@@ -38,7 +38,7 @@ const SHARES: Partial<Record<(typeof FIXED_SHELVES)[number], number>> = {
 
 export function generateBooks(options: GenerateBooksOptions): BooksWorld {
   const world = new BooksWorld(options);
-  // Another world than that of the help desk with the same seed.
+  // The offset gives other random numbers than the help desk's for the same seed.
   const rng = makeRng(world.seed + 0x600d);
   addVolumes(world, rng, options);
   for (const user of OTHERS) if (user !== world.me) world.addUser(user);
@@ -52,7 +52,7 @@ function addVolumes(world: BooksWorld, rng: Rng, options: GenerateBooksOptions):
     const volume = makeVolume(world.newId(), rng);
     ODDITIES[n]?.(volume);
     if (rng() < naughty) spoilText(rng, volume);
-    // Chance is asked only where it matters: a world without them is the same as before there were any.
+    // Draws only if needed: without pre-orders a seed must give the same world as ever.
     if (preorders > 0 && rng() < preorders) sellAhead(rng, volume, world.clock.now());
     world.addVolume(volume);
   }
@@ -71,7 +71,7 @@ function furnish(world: BooksWorld, rng: Rng, user: string): void {
   }
 }
 
-/** The first shelf of one's own that the one who asks has is the longest: most of the catalog, oddities included. */
+/** The first custom shelf of `me` is the longest: 80% of the catalog. */
 function fill(world: BooksWorld, rng: Rng, shelf: WorldShelf, mine: boolean): void {
   const fixed = FIXED_SHELVES[shelf.id];
   const share = fixed ? (SHARES[fixed] ?? 0) : mine && shelf.id === LAST_RESERVED_ID + 1 ? 0.8 : 0.03;

@@ -1,11 +1,11 @@
 /**
- * The query of an operation. The specification names no parameter but `q`; these are the names that public clients of
- * services of this shape (`books/v1`) know, and what they allow. A value that a known parameter does not take is refused
- * with 400 invalidParameter, which names the parameter; of a repeated one the last value counts; an empty text is none.
+ * Query parameters of the catalog. The specification names only `q`; the other names and values are those of public clients
+ * of this interface (`books/v1`). An invalid value gets 400 invalidParameter with the parameter's name. Of a repeated
+ * parameter the last value counts; an empty text counts as absent.
  */
 import { BooksError, invalid, missing } from './errors.ts';
 
-/** What every operation takes, beside what its row in the table of routes names. */
+/** Parameters of every operation, besides those in its route. */
 const EVERYWHERE = [
   'access_token',
   'alt',
@@ -32,7 +32,7 @@ export function needed(query: URLSearchParams, name: string): string {
   return value;
 }
 
-/** A whole number from `least` to `most`. */
+/** Integer from `least` to `most`; `otherwise` if absent. */
 export function wholeNumber(query: URLSearchParams, name: string, least: number, most: number, otherwise: number) {
   const value = lastOf(query, name);
   if (value === undefined) return otherwise;
@@ -50,8 +50,8 @@ export function yesOrNo(query: URLSearchParams, name: string): boolean | undefin
 }
 
 /**
- * One of the words, in lower or upper case: the public clients of different years write both. They also write
- * `ORDER_BY_UNDEFINED` and the like where nothing is meant.
+ * One of the words, in any letter case: public clients of different years use both cases. They also send
+ * `ORDER_BY_UNDEFINED` and the like for no value.
  */
 export function oneOf<T extends string>(query: URLSearchParams, name: string, allowed: readonly T[]): T | undefined {
   const value = lastOf(query, name);
@@ -63,25 +63,25 @@ export function oneOf<T extends string>(query: URLSearchParams, name: string, al
 
 const snake = (name: string) => name.replaceAll(/[A-Z]/g, letter => `_${letter}`).toUpperCase();
 
-/** A text that has to look like something. */
+/** Text of a given shape; `what` describes the shape. */
 export function shaped(query: URLSearchParams, name: string, shape: RegExp, what: string): string | undefined {
   const value = lastOf(query, name);
   if (!value || shape.test(value)) return value || undefined;
   throw invalid(name, `Invalid value '${value}' for ${name}. It must be ${what}.`);
 }
 
-/** Two letters, as upper case. */
+/** Two letters, returned in upper case. */
 export function countryOf(query: URLSearchParams): string | undefined {
   return shaped(query, 'country', /^[a-z]{2}$/i, 'a country of ISO 3166 such as US')?.toUpperCase();
 }
 
-/** What holds for every operation. `takes`: what this one knows besides; `strict`: whether other names are refused. */
+/** Checks common to all operations. `takes`: parameters of this operation; `strict`: whether to refuse other names. */
 export function checkParameters(query: URLSearchParams, takes: readonly string[], strict: boolean): void {
   oneOf(query, 'alt', ['json']);
   oneOf(query, '$.xgafv', ['1', '2']);
   yesOrNo(query, 'prettyPrint');
-  if (query.has('callback')) throw invalid('callback', 'Replies as scripts (JSONP) are not offered.');
+  if (query.has('callback')) throw invalid('callback', 'JSONP replies are not supported.');
   const odd = strict && [...query.keys()].find(name => !EVERYWHERE.includes(name) && !takes.includes(name));
   if (odd)
-    throw new BooksError(400, 'invalidParameter', `Unknown name "${odd}": it is no parameter of this operation.`);
+    throw new BooksError(400, 'invalidParameter', `Unknown name "${odd}": this operation has no such parameter.`);
 }

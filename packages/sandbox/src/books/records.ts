@@ -1,13 +1,13 @@
 /**
- * What the book catalog holds. A volume is kept as its interface shows it, but for what is made anew for each reply
- * (etag, varying links, searchInfo) and prices, which are kept as text: no number of a program holds all of them.
- * A field that is not there is absent, never null.
+ * Records of the catalog. A volume is stored as the interface shows it, without the parts that each reply makes anew (etag,
+ * varying links, searchInfo). Prices are text, because doubles cannot hold all of them. Missing fields are absent, never
+ * null.
  */
 
 export type Access = 'PUBLIC' | 'PRIVATE';
 
 export interface WorldShelf {
-  /** Unique for its user only. */
+  /** Unique per user. */
   id: number;
   title: string;
   description?: string;
@@ -15,7 +15,7 @@ export interface WorldShelf {
   created: string;
   updated: string;
   volumesLastUpdated: string;
-  /** Ids of volumes, in their order. */
+  /** Ids of volumes, in order. */
   volumes: string[];
 }
 
@@ -49,7 +49,7 @@ interface SeriesInfo {
   volumeSeries: { seriesId: string; seriesBookType: string; orderNumber: number }[];
 }
 
-/** As the reply's text shows it: `24.99`, `1.334E7`. */
+/** Spelling of the amount in replies: `24.99`, `1.334E7`. */
 export interface Price {
   amount: string;
   currencyCode: string;
@@ -58,7 +58,7 @@ export interface Price {
 export interface SaleInfo {
   saleability: 'FOR_SALE' | 'NOT_FOR_SALE' | 'FREE' | 'FOR_PREORDER';
   isEbook: boolean;
-  /** Of what can only be ordered in advance. */
+  /** Only for pre-orders. */
   onSaleDate?: string;
   listPrice?: Price;
   retailPrice?: Price;
@@ -78,11 +78,11 @@ export interface WorldVolume {
   info: VolumeInfo;
   saleInfo?: SaleInfo;
   accessInfo: AccessInfo;
-  /** Whether there are pictures of its cover. */
+  /** Whether the volume has cover images. */
   cover: boolean;
 }
 
-/** The shelves that every user has, under these ids. */
+/** Titles of the fixed shelves of every user; the index is the id. */
 export const FIXED_SHELVES = [
   'Favorites',
   'Purchased',
@@ -97,13 +97,13 @@ export const FIXED_SHELVES = [
 
 export const PURCHASED = 1;
 
-/** Those that a service of this kind fills by itself: Purchased, Reviewed, Recently viewed, My eBooks, Books for you. */
+/** Fixed shelves that such a service fills itself: Purchased, Reviewed, Recently viewed, My eBooks, Books for you. */
 export const KEPT_SHELVES: readonly number[] = [PURCHASED, 5, 6, 7, 8];
 
-/** The first shelf of a user's own comes behind this. */
+/** Custom shelves have larger ids. */
 export const LAST_RESERVED_ID = 1000;
 
-/** A time as the catalog writes it: UTC, with milliseconds. */
+/** Timestamp of the catalog: UTC with milliseconds. */
 export function instant(at: number | string): string {
   return new Date(at).toISOString();
 }

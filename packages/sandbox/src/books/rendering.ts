@@ -1,22 +1,22 @@
 /**
- * How replies show volumes and shelves. A single volume is shown whole; lists shorten it. Every reply has an etag,
- * preview and pictures of its own, though nothing has changed: that is what `token` is for.
+ * JSON of volumes and shelves. A single volume is complete; lists shorten it. `token` makes etag, preview and image links
+ * differ in every reply, even without a change.
  */
 import { raw } from '../raw-json.ts';
 import type { Price, SaleInfo, WorldShelf, WorldVolume } from './records.ts';
 
-/** Where texts are cut in lists: at the last blank before. */
+/** Longest description in lists, cut at the last space before. */
 const CUT = 250;
 
 export interface Look {
-  /** The service's base address. */
+  /** Base address of the service. */
   base: string;
   place: 'single' | 'list';
   lite: boolean;
   country: string;
-  /** Another one for each volume of each reply. */
+  /** Returns a new token for each volume of each reply. */
   token: () => string;
-  /** What a volume says of the one who asks; absent where it says nothing. */
+  /** Builds `userInfo`; absent if replies have none. */
   about?: ((volume: WorldVolume) => object) | undefined;
 }
 
@@ -63,7 +63,7 @@ function imageLinks({ id }: WorldVolume, { place }: Look, token: string): object
   return Object.fromEntries(names.map((name, at) => [name, link([5, 1, 2, 3][at]!)]));
 }
 
-/** The offer repeats the price, in millionths: far beyond 32 bits, and sometimes with an exponent. */
+/** `offers` repeats the price in millionths: numbers beyond 32 bits, some with an exponent. */
 function showSale({ saleability, isEbook, onSaleDate, listPrice, retailPrice }: SaleInfo, country: string): object {
   return {
     country,
@@ -92,19 +92,19 @@ function cut(text: string): string {
   return `${piece(text, 0, blank > CUT / 2 ? blank : CUT)} ...`;
 }
 
-/** Some other piece of the text each time. */
+/** A piece of the text that depends on the token. */
 function snippet(text: string, token: string): string {
   const from = text.length > 80 ? token.charCodeAt(0) % 40 : 0;
   return `... ${piece(text, from, from + 120)} ...`;
 }
 
-/** Only what was naughty before is naughty afterwards: no character is cut in two. */
+/** A slice that cuts no surrogate pair. */
 function piece(text: string, from: number, to: number): string {
   const inPair = (at: number) => (text.codePointAt(at - 1) ?? 0) > 0xffff;
   return text.slice(inPair(from) ? from - 1 : from, inPair(to) ? to - 1 : to);
 }
 
-/** In lists the time of the last change of volumes can be missing. */
+/** `dated`: whether to show volumesLastUpdated. */
 export function showShelf(shelf: WorldShelf, selfLink: string, dated: boolean): object {
   const { id, title, description, access, created, updated, volumesLastUpdated, volumes } = shelf;
   return {

@@ -1,4 +1,4 @@
-/** What a request of the catalog says beside its path: in headers, in the query, and in the form that stands for one. */
+/** Reads headers, query, override method and credentials of a catalog request. */
 import type { Asked } from '../request-reply.ts';
 import { BooksError } from './errors.ts';
 import { lastOf } from './parameters.ts';
@@ -8,14 +8,14 @@ export function headerOf({ headers }: Asked, name: string): string | undefined {
   return value === undefined ? undefined : String(value);
 }
 
-/** A POST may say that it stands for another verb. */
+/** Method after X-HTTP-Method-Override, which only POST can use. */
 export function verb(asked: Asked): string {
   const override = headerOf(asked, 'x-http-method-override')?.toUpperCase() ?? '';
   const known = ['GET', 'PUT', 'PATCH', 'DELETE'].includes(override);
   return asked.method === 'POST' && known ? override : asked.method;
 }
 
-/** A query that is too long for a URL comes as the form of a POST that stands for GET. Other bodies mean nothing here. */
+/** Whether the request is a POST with a form that overrides to GET, for queries too long for a URL. Other bodies are ignored. */
 function standsForGet(asked: Asked): boolean {
   const type = headerOf(asked, 'content-type')?.toLowerCase() ?? '';
   return asked.method === 'POST' && verb(asked) === 'GET' && type.startsWith('application/x-www-form-urlencoded');
@@ -26,17 +26,17 @@ export function wholeUrl(asked: Asked): string {
   return `${asked.url}${asked.url.includes('?') ? '&' : '?'}${asked.body.toString('utf8')}`;
 }
 
-/** As long as the longest of URLs, and more: the query that it stands for is no data. Nor is one for a token. */
+/** Longest form in bytes, for queries and for the token endpoint; longer than any URL. */
 export const LONGEST_FORM = 65_536;
 
 export const isTooLong = ({ body, tooLong }: Asked): boolean => tooLong === true || (body?.length ?? 0) > LONGEST_FORM;
 
 export function demandShortForm(asked: Asked): void {
   if (!standsForGet(asked) || !isTooLong(asked)) return;
-  throw new BooksError(413, 'uploadTooLarge', `A form that stands for a query has at most ${LONGEST_FORM} bytes.`);
+  throw new BooksError(413, 'uploadTooLarge', `A form with a query has at most ${LONGEST_FORM} bytes.`);
 }
 
-/** Every token that was given, '' for what is none: of the header, and of either name that the query has for it. */
+/** All tokens of the request, from the header and both query parameters; '' for an invalid Authorization header. */
 export function tokensOf(asked: Asked, query: URLSearchParams): string[] {
   const authorization = headerOf(asked, 'authorization');
   const header = authorization && (/^Bearer +(\S+) *$/i.exec(authorization)?.[1] ?? '');

@@ -1,4 +1,4 @@
-/** The twelve operations: a table with one entry for each, and a function from a call to an answer. */
+/** The twelve operations of the catalog, one route each. */
 
 import type { Rng } from '../random.ts';
 import { between } from '../random.ts';
@@ -13,22 +13,22 @@ import { NARROWING, narrowing, preorders } from './search-filters.ts';
 import type { CatalogView } from './stale-copy.ts';
 import type { BooksWorld } from './world.ts';
 
-/** What nobody knows of the service. */
+/** Values of the catalog's switches. */
 export interface BooksReadings extends Settled<'books'> {
-  /** Ids of volumes that cannot be had (503 backendFailed), as those that do not exist; default none. */
+  /** Ids of volumes that answer 503 backendFailed, as unknown ids do; default none. */
   failing: ReadonlySet<string>;
 }
 
 interface BooksCall {
   world: BooksWorld;
-  /** What a request that reads is shown: the world, or a copy of it that is behind. */
+  /** Data for reads: the world, or a stale copy of it. */
   shown: CatalogView;
   readings: BooksReadings;
   query: URLSearchParams;
-  /** What stands in the place of `:user`, `:shelf` and `:volume` in the path. */
+  /** Values of `:user`, `:shelf` and `:volume` in the path. */
   names: Record<string, string>;
   base: string;
-  /** Whether the caller has a token, so that it is known whose library is meant. */
+  /** Whether the caller has a token. */
   known: boolean;
   token: () => string;
   rng: Rng;
@@ -42,11 +42,11 @@ export interface BooksAnswer {
 interface BooksRoute {
   method: string;
   path: string;
-  /** Whether it acts for the user whose token it is. */
+  /** Whether the operation acts for the user of the token. */
   mine?: true;
-  /** Names of the parameters that it knows, beside those that all know. */
+  /** Parameters besides those of all operations. */
   takes: readonly string[];
-  /** What its answers can have, for those who ask for some of the fields. */
+  /** Fields of its answers, for the check of `fields`. */
   shows: Known;
   answer(call: BooksCall): BooksAnswer;
 }
@@ -97,7 +97,7 @@ export const BOOKS_ROUTES: readonly BooksRoute[] = [
 
 // --- shelves ------------------------------------------------------------------------------------------------------------
 
-/** The user of the path, or the one who asks. */
+/** The user in the path, or `me`. */
 function userOf({ shown, names, readings }: BooksCall): BooksUser {
   if (names.user === undefined) return shown.user(shown.me);
   const user = shown.users.get(names.user);
@@ -106,10 +106,10 @@ function userOf({ shown, names, readings }: BooksCall): BooksUser {
   throw new BooksError(readings.unknownUser, reason, `Invalid user: ${names.user}`);
 }
 
-/** Others see public shelves alone. */
+/** Other users see public shelves only. */
 const isSeen = ({ names }: BooksCall, { access }: WorldShelf) => names.user === undefined || access === 'PUBLIC';
 
-/** A private shelf of somebody else's is answered as one that is not there: else one could learn which there are. */
+/** Another user's private shelf answers as a missing one, so that its existence stays hidden. */
 function shelfOf(call: BooksCall): WorldShelf {
   const id = call.names.shelf!;
   const { shelves } = userOf(call);
@@ -122,7 +122,7 @@ function linkTo({ base, names }: BooksCall, { id }: WorldShelf): string {
   return names.user === undefined ? `${base}${MINE}/${id}` : `${base}/users/${names.user}/bookshelves/${id}`;
 }
 
-/** All of them at once, unless a page is asked for. */
+/** All shelves, unless the request has paging parameters. */
 function listShelves(call: BooksCall): BooksAnswer {
   const seen = [...userOf(call).shelves.values()].filter(shelf => isSeen(call, shelf));
   const paged = call.query.has('startIndex') || call.query.has('maxResults');
@@ -151,7 +151,7 @@ function listShelfVolumes(call: BooksCall): BooksAnswer {
   return page(call, q ? found(volumes, q) : volumes, itself);
 }
 
-/** Stops at a depth: the pages behind it are empty, whatever `totalItems` says. */
+/** Pages beyond the search depth are empty, whatever `totalItems` says. */
 function search(call: BooksCall): BooksAnswer {
   const { shown, query, readings } = call;
   const q = needed(query, 'q');
@@ -162,7 +162,7 @@ function search(call: BooksCall): BooksAnswer {
   return page(call, ordered.slice(0, readings.searchDepth), itself, all.length);
 }
 
-/** With `libraryRestrict` what stands on any shelf of the one who asks, each volume once. */
+/** With `libraryRestrict`: volumes on any shelf of `me`, without duplicates. */
 function mine({ shown, query, known }: BooksCall): WorldVolume[] | undefined {
   if (oneOf(query, 'libraryRestrict', ['my-library', 'no-restrict']) !== 'my-library') return undefined;
   if (!known) throw unauthorized('required', 'Login Required.');
@@ -194,8 +194,8 @@ function lookOf(call: BooksCall, place: Look['place']): Look {
 }
 
 /**
- * What volumes on shelves of the one who asks say of that: the same on every shelf, since it is about the volume. Nobody
- * knows whether the service shows it; where it varies, a reply differs from the last one though nothing has changed.
+ * `userInfo` of volumes on shelves of `me`, the same on every shelf. The specification does not say whether the service shows
+ * it. With `varies`, replies differ without a change.
  */
 function aboutMe({ shown, names, readings }: BooksCall): Look['about'] {
   const own = names.user === undefined && names.shelf !== undefined;
@@ -208,7 +208,7 @@ function aboutMe({ shown, names, readings }: BooksCall): Look['about'] {
 
 const itself = (volume: WorldVolume) => volume;
 
-/** `all`: what can be shown, of which `volumeOf` looks up no more than the page needs; `total`: how many there are. */
+/** `all`: items to page through; `volumeOf` looks up those of the page only. `total`: number of items. */
 function page<T>(
   call: BooksCall,
   all: readonly T[],
@@ -229,10 +229,10 @@ function pageOf(query: URLSearchParams): { start: number; count: number } {
   return { start, count: wholeNumber(query, 'maxResults', 0, 40, 10) };
 }
 
-/** Missing, not empty, where there is none. */
+/** `items` is absent, not empty, without items. */
 const itemsOf = (items: object[]) => (items.length === 0 ? {} : { items });
 
-/** Wandering: a few more or fewer than there are, and now and then no more than what was shown up to here. */
+/** `totalItems`. With `wanders`: near the true number, and sometimes only the number shown so far. */
 function totalOf({ readings, rng }: BooksCall, total: number, shown: number): { totalItems?: number } {
   if (readings.totalItems === 'missing') return {};
   if (readings.totalItems === 'true' || total === 0) return { totalItems: total };
@@ -241,12 +241,12 @@ function totalOf({ readings, rng }: BooksCall, total: number, shown: number): { 
   return { totalItems: Math.max(0, total + between(rng, -most, most)) };
 }
 
-// --- what changes a shelf ---------------------------------------------------------------------------------------------
+// --- changes of a shelf ---------------------------------------------------------------------------------------------
 
 const done = ({ readings }: BooksCall): BooksAnswer =>
   readings.posts === 204 ? { status: 204 } : { status: 200, body: {} };
 
-/** In front. One that is there stays where it is, or comes to the front. */
+/** Adds in front. A volume already on the shelf stays, or moves to the front (`addedAgain`). */
 function addVolume(call: BooksCall): BooksAnswer {
   const shelf = openShelf(call);
   const { world, query, readings } = call;
@@ -279,14 +279,18 @@ function clearVolumes(call: BooksCall): BooksAnswer {
   return done(call);
 }
 
-/** Some of the fixed shelves may be the service's own to change. */
+/** The shelf, unless it is a fixed one that refuses changes. */
 function openShelf(call: BooksCall): WorldShelf {
   const shelf = shelfOf(call);
   if (!call.readings.fixedShelvesLocked || !KEPT_SHELVES.includes(shelf.id)) return shelf;
-  throw new BooksError(403, 'forbidden', `The bookshelf ${shelf.id} (${shelf.title}) is kept by the service.`);
+  throw new BooksError(
+    403,
+    'forbidden',
+    `The service maintains the bookshelf ${shelf.id} (${shelf.title}); it refuses changes.`,
+  );
 }
 
-/** What is not there can be told of, or be taken for done: a client may ask again after a reply that was lost. */
+/** Whether the shelf has the volume; otherwise 404, or false if such requests count as done (a client's retry). */
 function isHeld({ readings }: BooksCall, shelf: WorldShelf, volumeId: string): boolean {
   if (shelf.volumes.includes(volumeId)) return true;
   if (readings.absentVolume === 'done') return false;

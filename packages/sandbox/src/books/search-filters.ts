@@ -1,4 +1,4 @@
-/** What narrows a search beside its words: a table of parameters, each a question that every volume is asked. */
+/** Filters of a search besides its words: each parameter becomes a predicate over volumes. */
 
 import { oneOf, shaped, yesOrNo } from './parameters.ts';
 import type { WorldVolume } from './records.ts';
@@ -6,7 +6,7 @@ import type { WorldVolume } from './records.ts';
 type Asks = (volume: WorldVolume) => boolean;
 
 const FILTERS: Record<'partial' | 'full' | 'free-ebooks' | 'paid-ebooks' | 'ebooks', Asks> = {
-  /** At least parts of it can be read. */
+  /** At least a preview. */
   partial: ({ accessInfo }) => accessInfo.viewability !== 'NO_PAGES',
   full: ({ accessInfo }) => accessInfo.viewability === 'ALL_PAGES',
   'free-ebooks': ({ saleInfo }) => saleInfo?.isEbook === true && saleInfo.saleability === 'FREE',
@@ -20,7 +20,7 @@ const PRINT_TYPES: Record<'all' | 'books' | 'magazines', Asks | undefined> = {
   magazines: ({ info }) => info.printType === 'MAGAZINE',
 };
 
-/** Names of parameters of a search that are read here. */
+/** Search parameters that this file reads. */
 export const NARROWING = [
   'filter',
   'printType',
@@ -32,7 +32,7 @@ export const NARROWING = [
 
 const keysOf = <K extends string>(table: Record<K, unknown>) => Object.keys(table) as K[];
 
-/** Every question of a search; refuses what a parameter does not take. */
+/** All filters of a search as one predicate. Throws BooksError 400 for an invalid value. */
 export function narrowing(query: URLSearchParams): Asks {
   const filter = oneOf(query, 'filter', keysOf(FILTERS));
   const printed = PRINT_TYPES[oneOf(query, 'printType', keysOf(PRINT_TYPES)) ?? 'all'];
@@ -50,7 +50,7 @@ export function narrowing(query: URLSearchParams): Asks {
   return volume => questions.every(asks => asks(volume));
 }
 
-/** `zh` finds what is in `zh-TW` too. */
+/** `zh` matches `zh-TW` too. */
 function speaks(wanted: string): Asks {
   return ({ info: { language = '' } }) => {
     const spoken = language.toLowerCase();
@@ -58,7 +58,7 @@ function speaks(wanted: string): Asks {
   };
 }
 
-/** What can only be ordered in advance is shown to who asks for it, in searches and on shelves. */
+/** Hides pre-orders in searches and on shelves, unless `showPreorders` is true. */
 export function preorders(query: URLSearchParams): Asks | undefined {
   if (yesOrNo(query, 'showPreorders') === true) return undefined;
   return ({ saleInfo }) => saleInfo?.saleability !== 'FOR_PREORDER';

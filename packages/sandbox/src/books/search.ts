@@ -1,15 +1,15 @@
 /**
- * `q`: words and "phrases", all of which have to occur, but for those behind a minus, which must not; a prefix such as
- * `inauthor:` says where. What was found is ranked by where it was found: in titles before authors before the rest.
- * Every volume is looked at: 20,000 of them take 10 ms, and need no index that every change would have to keep.
+ * The query `q`: words and "phrases" that must all occur, terms after a minus that must not, and prefixes such as
+ * `inauthor:` for a field. Matches in titles rank before authors, authors before the rest. A search scans all volumes:
+ * 20,000 take 10 ms, so no index is needed.
  */
 import { invalid } from './errors.ts';
 import type { VolumeInfo, WorldVolume } from './records.ts';
 
-/** How much a term counts in a volume that has it; 0 where it has not. */
+/** Rank of a volume for a term; 0 if the term does not match. */
 type Counts = (info: VolumeInfo) => number;
 
-/** A question of more or of longer terms is none: it would keep the server busy for everybody else. */
+/** Bounds for terms of a query, so that one search cannot block the server. */
 const MOST_TERMS = 64;
 const LONGEST_TERM = 1000;
 
@@ -35,7 +35,7 @@ const PREFIXES: Record<string, (text: string) => Counts> = {
   oclc: text => numbered(`OCLC:${text}`),
 };
 
-/** Whether a text has another, whatever the case of their letters. */
+/** Case-insensitive test for a text within another. */
 function holder(text: string): (whole: string | undefined) => boolean {
   const pattern = new RegExp(text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&'), 'iu');
   return whole => whole !== undefined && pattern.test(whole);
@@ -47,7 +47,7 @@ function numbered(text: string): Counts {
     industryIdentifiers?.some(({ identifier }) => bare(identifier) === number) ? 8 : 0;
 }
 
-/** A number is the same with and without its blanks and hyphens. */
+/** An identifier without spaces and hyphens, in upper case. */
 const bare = (identifier: string) => identifier.replaceAll(/[\s-]/g, '').toUpperCase();
 
 function anywhere(text: string): Counts {
@@ -61,15 +61,15 @@ function anywhere(text: string): Counts {
   };
 }
 
-/** A text of another prefix, such as `note:this`, is looked for as it stands. */
+/** One term. Text with an unknown prefix, such as `note:this`, is searched literally. */
 const TERM = /(-)?(?:(\w+):)?(?:"([^"]*)"|(\S+))/g;
 
-/** How well a volume answers `q`; 0 if it does not. */
+/** Rank of a volume for `q`; 0 if it does not match. */
 function matcher(q: string): (volume: WorldVolume) => number {
   const asked = [...q.matchAll(TERM)];
-  if (asked.length > MOST_TERMS) throw invalid('q', `A search of more than ${MOST_TERMS} terms is not answered.`);
+  if (asked.length > MOST_TERMS) throw invalid('q', `A search has at most ${MOST_TERMS} terms.`);
   if (asked.some(([all]) => all.length > LONGEST_TERM)) {
-    throw invalid('q', `A term of more than ${LONGEST_TERM} characters is not looked for.`);
+    throw invalid('q', `A search term has at most ${LONGEST_TERM} characters.`);
   }
   const terms = asked.map(([all, minus, prefix = '', phrase, word]) => {
     const at = Object.hasOwn(PREFIXES, prefix) ? PREFIXES[prefix] : undefined;
@@ -87,7 +87,7 @@ function matcher(q: string): (volume: WorldVolume) => number {
   };
 }
 
-/** Those that answer `q`: the best first, and among equals in the order in which they were given. */
+/** Matches of `q`, best rank first; equal ranks keep their order. */
 export function found(volumes: Iterable<WorldVolume>, q: string): WorldVolume[] {
   const rank = matcher(q);
   const shelves = new Map<number, WorldVolume[]>();
@@ -101,7 +101,7 @@ export function found(volumes: Iterable<WorldVolume>, q: string): WorldVolume[] 
   return [...shelves].sort(([a], [b]) => b - a).flatMap(([, equals]) => equals);
 }
 
-/** Most recently published first; what has no date comes last, what is not exact as the earliest that it can be. */
+/** Latest publication first; volumes without date last. An inexact date counts as its earliest day. */
 export function newestFirst(volumes: readonly WorldVolume[]): WorldVolume[] {
   return volumes
     .map(volume => ({ volume, day: dayOf(volume.info) }))

@@ -1,8 +1,7 @@
 /**
- * The book catalog from a request to a reply, without a socket: who asks, is there quota left, what is the answer, how
- * is it written down, and what goes wrong on purpose. A caller without credentials, one that is refused for the quota,
- * and a browser that asks whether it may ask cost nothing; every other request costs one of the day. HEAD is answered
- * as GET; whoever has the socket leaves the body away.
+ * The book catalog without a socket: request in, reply out. The steps, in order: credentials, quota, answer, HTTP form,
+ * faults. Requests with missing or invalid credentials, refusals by a limit, and OPTIONS cost nothing; every other request
+ * costs one request of the day. HEAD is answered as GET; the server omits the body.
  */
 
 import { answerOr, Gate, type Hooks, numberIn, type Seen } from '../admission.ts';
@@ -25,23 +24,23 @@ import type { BooksWorld } from './world.ts';
 
 export const BOOKS_BASE = '/books/v1';
 
-/** Every address at or below it. */
+/** The base address and all paths below it. */
 const OWN = new RegExp(`^${BOOKS_BASE}(?:[/?]|$)`);
 
 export interface BooksServiceOptions extends Partial<Omit<BooksReadings, 'failing'>>, TokenOptions, Hooks {
-  /** For public reads; default 'sandbox-books-key'. */
+  /** API key for public reads; default 'sandbox-books-key'. */
   key?: string;
   failing?: Iterable<string>;
-  /** What goes wrong with the nth request for an access token; what the rules say of those comes on top. */
+  /** Fault of the nth request for an access token; faults of the rules come on top. */
   tokenFault?: (n: number) => Fault | undefined;
 }
 
-/** A request on its way, and what was found out about it before anything was decided. */
+/** A request in progress, with its route. */
 interface Visit {
   asked: Asked;
   seen: Seen;
   found: ReturnType<typeof findAmong<(typeof BOOKS_ROUTES)[number]>>;
-  /** Whether it is about my library. */
+  /** Whether the path is below mylibrary. */
   mine: boolean;
 }
 
@@ -49,7 +48,7 @@ export class BooksService {
   readonly world: BooksWorld;
   readonly key: string;
   readonly tokens: Tokens;
-  /** What holds here, as switches.ts has it. */
+  /** Values of the switches (see switches.ts). */
   readonly readings: BooksReadings;
   readonly #options: BooksServiceOptions;
   readonly #rng: Rng;
@@ -73,7 +72,7 @@ export class BooksService {
     return this.#gate.requests;
   }
 
-  /** Its credits are requests of the day. */
+  /** `credits` counts requests of the day. */
   get totals(): Gate['totals'] {
     return this.#gate.totals;
   }
@@ -82,17 +81,17 @@ export class BooksService {
     return this.#gate.clients;
   }
 
-  /** What there is of the day now. */
+  /** Current quota of the day. */
   budget(): Budget {
     return this.#gate.budget();
   }
 
-  /** Another client uses requests of the day. */
+  /** Lets another client use requests of the day. */
   takeRequests(requests: number): void {
     this.#gate.take(requests);
   }
 
-  /** The quota of the day is whole again. */
+  /** Begins a new day with a full quota. */
   beginNewDay(): void {
     this.#gate.beginPeriod();
   }
@@ -102,7 +101,7 @@ export class BooksService {
     return OWN.test(url) || BooksService.isForToken(url);
   }
 
-  /** Such a request has a body that has to be read. */
+  /** Whether the request is for the token endpoint. */
   static isForToken(url: string): boolean {
     return url.split('?')[0] === TOKEN_PATH;
   }
@@ -134,7 +133,7 @@ export class BooksService {
 
   #answer({ asked, seen, found }: Visit, known: boolean, faults: readonly Fault[]): Answer {
     const { method, path, query } = seen;
-    if (found === 'no such path') throw new BooksError(404, 'notFound', `There is nothing at ${path}`);
+    if (found === 'no such path') throw new BooksError(404, 'notFound', `Unknown path ${path}`);
     if (found === 'another verb') throw notOffered(method, path);
     const { route, names } = found;
     checkParameters(query, route.takes, this.readings.parametersChecked);
@@ -145,7 +144,7 @@ export class BooksService {
     return chosen(route.answer({ ...this.#surroundings(asked), shown, query, names, known }), mask);
   }
 
-  /** By kind of credential, never by itself; all tokens that were given for the refresh token are one. */
+  /** Names the client by kind of credential, never by the secret; all issued tokens count as one. */
   #clientOf(asked: Asked, query: URLSearchParams): ClientName {
     const [token] = tokensOf(asked, query);
     const named = () => (token === this.tokens.token ? 'token 1' : 'refreshed token');
@@ -156,8 +155,8 @@ export class BooksService {
   }
 
   /**
-   * What the client knows from now on: that the day is used up, until the next one, and otherwise no more than what
-   * Retry-After says, for replies of the catalog do not tell what is left.
+   * Notes what the reply tells the client: an exhausted day until its reset, otherwise only Retry-After. Replies of the
+   * catalog do not state the remaining quota.
    */
   #sent(seen: Seen, reply: Reply): Reply {
     if (seen.outcome !== 'credits')
@@ -165,7 +164,7 @@ export class BooksService {
     return this.#gate.sent(seen, reply, { remaining: 0, resetSeconds: this.#gate.budget(seen.at).reset });
   }
 
-  /** Requests for access tokens go by no limits, and are not written down. */
+  /** Requests for access tokens have no limits and are not logged. */
   #handToken(asked: Asked): Reply {
     const { path, query } = takeApart(asked.url, '');
     const { now, steady } = this.world.clock;
@@ -177,8 +176,8 @@ export class BooksService {
   }
 
   /**
-   * A key is enough for what is public, where one is needed at all, a token for everything; a wrong one of either is
-   * refused in any case. Both may stand in a header or in the query. Returns whether there was a token.
+   * Checks the credentials, from headers or query. A token gives access to everything, a key to public reads. An invalid
+   * key or token is always refused. Returns whether the request has a token.
    */
   #identify(asked: Asked, query: URLSearchParams, mine: boolean): boolean {
     const keys = [lastOf(query, 'key'), headerOf(asked, 'x-goog-api-key')].filter(key => key !== undefined);
@@ -216,7 +215,7 @@ export class BooksService {
     };
   }
 
-  /** Writes the answer down as HTTP, and the request into the log. */
+  /** Logs the request and turns the answer into HTTP. */
   #reply(asked: Asked, seen: Seen, answer: Answer): Reply {
     this.#gate.record(seen, answer.status);
     const { status, body } = answer;
@@ -234,7 +233,7 @@ function refused(error: unknown): Answer | undefined {
   return { status, headers, body: envelope(status, reason, message, blamed) };
 }
 
-/** Of a request that was to change something, and did not: nobody sees it (see `spoil`), but half of it can be sent. */
+/** Placeholder answer of a write without effect (`work: 'undone'`): a fault replaces it or breaks it off. */
 const UNDONE: Answer = { status: 200, body: {} };
 
 function chosen(answer: BooksAnswer, mask: Mask | undefined): BooksAnswer {

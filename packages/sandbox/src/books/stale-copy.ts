@@ -1,6 +1,6 @@
 /**
- * What a request of the catalog reads: the world, or a copy of it that is behind. In the copy shelves hold what they
- * held and are called what they were called, and volumes read as they did; who has shelves is known at once.
+ * The data that a catalog request reads: the world, or a stale copy of it. In the copy, shelves and volumes have their old
+ * content; the set of users is always current.
  */
 import { BeforeImages } from '../before-images.ts';
 import type { BooksUser, WorldShelf, WorldVolume } from './records.ts';
@@ -13,7 +13,7 @@ export interface CatalogView extends Pick<BooksWorld, 'me' | 'clock' | 'sellsAhe
   volume(id: string): WorldVolume;
 }
 
-/** A shelf is known by its own id to its own user only. */
+/** A shelf with its user: shelf ids are unique per user only. */
 interface Standing {
   user: string;
   shelf: WorldShelf;
@@ -41,12 +41,12 @@ export class BooksBeforeImages {
     this.volumes.forget();
   }
 
-  /** As `Past.note`. */
+  /** As `BeforeImages.note`. */
   noteShelf(user: string, id: number, shelf?: WorldShelf): void {
     this.#shelves.note(`${id} ${user}`, shelf && { user, shelf });
   }
 
-  /** The user with the shelves of that moment, in the order of their ids if some were deleted since. */
+  /** The user with the shelves of that moment, sorted by id if some were deleted since. */
   userAsOf(user: BooksUser, moment: number): BooksUser {
     let shelves = new Map(user.shelves);
     for (const [key, then] of this.#shelves.asOf(moment)) {

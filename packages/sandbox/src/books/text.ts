@@ -1,6 +1,6 @@
 /**
- * Invented books in several languages and scripts: titles, what the cover says, publishers, subjects. Names of authors
- * are those of the people who write to the bookshop (../texts/), by language.
+ * Invented books in several languages and scripts: titles, blurbs, publishers, subjects. Author names come from
+ * ../texts/, by language.
  */
 import { between, pick, type Rng } from '../random.ts';
 
@@ -111,7 +111,7 @@ export function waresOf(language: string): Shelfware {
   return WARES[language] ?? ENGLISH;
 }
 
-/** From one sentence to a whole back cover, far beyond what lists show. */
+/** One to 30 sentences; lists cut long ones. */
 export function blurb(rng: Rng, language: string): string {
   const { blurbs } = waresOf(language);
   const sentences = Array.from({ length: between(rng, 1, rng() < 0.2 ? 30 : 8) }, () => pick(rng, blurbs));
@@ -122,7 +122,7 @@ export function edition(rng: Rng): string {
   return pick(rng, EDITIONS);
 }
 
-/** Titles of shelves repeat: they are no key. */
+/** A shelf title; titles repeat, so they are no key. */
 export function shelfName(rng: Rng): string {
   return pick(rng, SHELF_TITLES);
 }

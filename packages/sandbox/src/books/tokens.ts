@@ -1,6 +1,6 @@
 /**
- * Access tokens for "my library": one that never expires, and those that the token endpoint gives for a refresh token,
- * which do. Several live side by side. What the endpoint refuses it names in the words of OAuth 2 (RFC 6749, 5.2).
+ * Access tokens for "my library": one that never expires, and expiring ones that the token endpoint issues for the refresh
+ * token. Several can be valid at the same time. Error codes of the endpoint are those of OAuth 2 (RFC 6749, 5.2).
  */
 
 import { hexId } from '../random.ts';
@@ -9,7 +9,7 @@ import { isTooLong, LONGEST_FORM } from './request.ts';
 
 export const TOKEN_PATH = '/oauth/token';
 
-/** Nobody is limited in asking for them, and each lives as long as the switch says. */
+/** Bound for valid tokens: requests for tokens have no rate limit. */
 const MOST_LIVING = 10_000;
 
 export interface TokenOptions {
@@ -25,12 +25,12 @@ export class Tokens {
   readonly clientId: string;
   readonly clientSecret: string;
   readonly refreshToken: string;
-  /** How many were given. */
+  /** Number of tokens issued. */
   given = 0;
-  /** How long one lives. */
+  /** Lifetime of a token. */
   readonly #seconds: number;
   readonly #now: () => number;
-  /** Token → when it expires. */
+  /** Token → expiry in milliseconds. */
   readonly #living = new Map<string, number>();
 
   constructor(options: TokenOptions, seconds: number, now: () => number) {
@@ -42,7 +42,7 @@ export class Tokens {
     this.#now = now;
   }
 
-  /** How many of those that were given are known yet. */
+  /** Number of issued tokens still stored. */
   get kept(): number {
     return this.#living.size;
   }
@@ -51,7 +51,7 @@ export class Tokens {
     return (token !== '' && token === this.token) || (this.#living.get(token) ?? 0) > this.#now();
   }
 
-  /** All that were given expire; the one that never does stays. */
+  /** Expires all issued tokens; the permanent one stays. */
   expireAll(): void {
     this.#living.clear();
   }
@@ -63,9 +63,10 @@ export class Tokens {
       const form = formOf(asked);
       const grant = one(form, 'grant_type');
       this.#demandClient(asked, form);
-      if (grant !== 'refresh_token') throw new Refused(400, 'unsupported_grant_type', `Not offered: ${grant}`);
+      if (grant !== 'refresh_token')
+        throw new Refused(400, 'unsupported_grant_type', `Unsupported grant type ${grant}`);
       if (one(form, 'refresh_token') !== this.refreshToken) {
-        throw new Refused(400, 'invalid_grant', 'The refresh token is none, or not one of this client');
+        throw new Refused(400, 'invalid_grant', 'The refresh token is invalid for this client');
       }
       return this.#reply(200, { access_token: this.#give(), expires_in: this.#seconds, token_type: 'Bearer' });
     } catch (error) {
@@ -74,11 +75,11 @@ export class Tokens {
     }
   }
 
-  /** The client names itself in the form or as Basic does; its secret comes one way alone (RFC 6749, 2.3). */
+  /** The client authenticates by form or Basic, with the secret in one of them only (RFC 6749, 2.3). */
   #demandClient({ headers }: Asked, form: URLSearchParams): void {
     const basic = basicOf(headers.authorization);
     if (basic && form.has('client_secret')) {
-      throw new Refused(400, 'invalid_request', 'The client_secret comes in the form or as Basic, not both ways');
+      throw new Refused(400, 'invalid_request', 'Send the client_secret in the form or as Basic, not both');
     }
     const id = form.has('client_id') ? one(form, 'client_id') : basic?.id;
     const secret = basic?.secret ?? form.get('client_secret');
@@ -88,7 +89,7 @@ export class Tokens {
     throw new Refused(401, 'invalid_client', 'The OAuth client was not found.', basic ? challenge : {});
   }
 
-  /** Forgets those that have expired, and of very many the oldest. */
+  /** Issues a token. Drops expired tokens, and the oldest beyond the bound. */
   #give(): string {
     const now = this.#now();
     for (const [old, expires_at] of this.#living) {
@@ -114,7 +115,7 @@ export class Tokens {
 
 class Refused extends Error {
   readonly status: number;
-  /** As clients know it: `invalid_grant`. */
+  /** OAuth error code, such as `invalid_grant`. */
   readonly word: string;
   readonly headers: Record<string, string>;
 
@@ -126,7 +127,7 @@ class Refused extends Error {
   }
 }
 
-/** A body that does not say what it is, is taken for a form. */
+/** Parses the form; a missing content type counts as a form. */
 function formOf(asked: Asked): URLSearchParams {
   const { headers, body } = asked;
   if (isTooLong(asked)) throw new Refused(413, 'invalid_request', `The form has more than ${LONGEST_FORM} bytes`);
@@ -134,13 +135,13 @@ function formOf(asked: Asked): URLSearchParams {
     .split(';')[0]!
     .trim()
     .toLowerCase();
-  if (type !== FORM) throw new Refused(400, 'invalid_request', `The body has to be ${FORM}, not ${type}`);
+  if (type !== FORM) throw new Refused(400, 'invalid_request', `The body must be ${FORM}, not ${type}`);
   return new URLSearchParams(body?.toString('utf8'));
 }
 
 const FORM = 'application/x-www-form-urlencoded';
 
-/** What has to be there, and once. */
+/** A required field, exactly once. */
 function one(form: URLSearchParams, name: string): string {
   const [value, ...more] = form.getAll(name);
   if (value && more.length === 0) return value;
@@ -154,7 +155,7 @@ function basicOf(header: string | string[] | undefined): { id: string; secret: s
   return { id: plain(id), secret: plain(secret.join(':')) };
 }
 
-/** Both are written as in a form before they become Basic; many clients forget that. */
+/** Form-decodes a part of Basic (RFC 6749, 2.3.1); many clients do not encode it, so invalid text stays unchanged. */
 function plain(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));

@@ -1,7 +1,7 @@
 /**
- * The book catalog itself, without HTTP: volumes, users, and who has which volumes on which shelf in which order. What
- * puts a volume on a shelf or takes it off moves the shelf's `volumesLastUpdated` and `updated`; what changes a volume
- * moves nothing. Read the maps freely; change shelves through the operations only, or their times will not tell of it.
+ * The data of the catalog, without HTTP: volumes, users, and their shelves with volumes in order. Adding or removing a
+ * volume sets the shelf's `volumesLastUpdated` and `updated`; a changed volume sets neither. Read the maps freely; change
+ * shelves and volumes through the operations only, which set the times and keep before-images.
  */
 import type { Change } from '../activity.ts';
 import { Clock } from '../clock.ts';
@@ -21,20 +21,20 @@ import {
 import { BooksBeforeImages } from './stale-copy.ts';
 
 export interface BooksWorldOptions {
-  /** Names the ids; default 1. */
+  /** Seed of the ids; default 1. */
   seed?: number;
-  /** The world's clock in milliseconds. */
+  /** Clock in milliseconds. */
   now: () => number;
-  /** Who asks for "my library"; default '1122334455667788'. */
+  /** Id of the user of "my library"; default '1122334455667788'. */
   me?: string;
-  /** As in switches.ts. */
+  /** See switches.ts. */
   moveShows?: boolean;
 }
 
 type NewShelf = Partial<Omit<WorldShelf, 'volumes'>> & { volumes?: readonly string[] };
 export type NewVolume = Partial<Omit<WorldVolume, 'info'>> & { info?: Partial<VolumeInfo> };
 type ShelfPatch = { title?: string; description?: string | undefined; access?: Access };
-/** A field that is undefined goes away. */
+/** An undefined field is removed. */
 type VolumePatch = { [field in keyof VolumeInfo]?: VolumeInfo[field] | undefined };
 
 export class BooksWorld {
@@ -43,14 +43,14 @@ export class BooksWorld {
   readonly me: string;
   readonly seed: number;
   readonly clock: Clock;
-  /** What shelves and volumes were, once somebody wants to read from a copy that is behind. */
+  /** Before-images for stale copies; empty until a lag fault asks for them. */
   readonly past: BooksBeforeImages;
-  /** Whether any volume ever was one that can only be ordered in advance: those are not shown to everybody. */
+  /** Whether the world ever had a pre-order; those are hidden by default. */
   sellsAhead = false;
   readonly #moveShows: boolean;
   #ids = 0;
 
-  /** Holds nobody but the one who asks, whose shelves are empty. */
+  /** Creates a world with the user `me` and no volumes. */
   constructor(options: BooksWorldOptions) {
     this.seed = options.seed ?? 1;
     this.clock = new Clock(options.now);
@@ -60,7 +60,7 @@ export class BooksWorld {
     this.addUser(this.me);
   }
 
-  /** With the fixed shelves, which are public and empty. */
+  /** Adds a user with empty, public fixed shelves. */
   addUser(id: string, created: number | string = this.clock.now()): BooksUser {
     if (this.users.has(id)) throw new Error(`There is a user ${id} already`);
     const user: BooksUser = { id, shelves: new Map() };
@@ -99,7 +99,7 @@ export class BooksWorld {
     return made;
   }
 
-  /** Nothing announces it: no shelf moves. */
+  /** A silent change: shelves keep their times. */
   changeVolume(id: string, patch: VolumePatch): WorldVolume {
     const volume = this.volume(id);
     this.past.volumes.note(id, volume);
@@ -108,7 +108,7 @@ export class BooksWorld {
     return volume;
   }
 
-  /** Gone from the catalog and from every shelf. */
+  /** Deletes the volume, also from every shelf. */
   deleteVolume(id: string): void {
     this.volume(id);
     for (const user of this.users.values()) {
@@ -118,9 +118,9 @@ export class BooksWorld {
     this.volumes.delete(id);
   }
 
-  // --- what stands on a shelf -----------------------------------------------------------------------------------------
+  // --- volumes on shelves -----------------------------------------------------------------------------------------
 
-  /** In front unless a position is given. A volume stands on a shelf once: one that is there stays where it is. */
+  /** Adds a volume, by default in front. A volume already on the shelf keeps its place. */
   add(userId: string, shelfId: number, volumeId: string, position = 0): WorldShelf {
     const shelf = this.shelf(userId, shelfId);
     this.volume(volumeId);
@@ -136,7 +136,7 @@ export class BooksWorld {
     return this.#moved(shelf);
   }
 
-  /** 0 puts it before the first one, 1 between the first and the second of the others. */
+  /** `position`: index among the other volumes; 0 is the front. */
   move(userId: string, shelfId: number, volumeId: string, position: number): WorldShelf {
     const shelf = this.#aboutToChange(userId, shelfId);
     const before = this.#placeOf(shelf, volumeId);
@@ -155,7 +155,7 @@ export class BooksWorld {
 
   // --- shelves --------------------------------------------------------------------------------------------------------
 
-  /** A shelf of the user's own unless an id says another one. What is not given is made up plainly. */
+  /** Creates a shelf, by default with the next free id; missing fields get defaults. */
   createShelf(userId: string, shelf: NewShelf = {}): WorldShelf {
     const { shelves } = this.user(userId);
     const created = instant(shelf.created ?? this.clock.now());
@@ -175,7 +175,7 @@ export class BooksWorld {
     return made;
   }
 
-  /** Moves `updated` alone. A description that is undefined goes away. */
+  /** Sets `updated` only. An undefined description is removed. */
   changeShelf(userId: string, shelfId: number, patch: ShelfPatch): WorldShelf {
     const shelf = this.#aboutToChange(userId, shelfId);
     Object.assign(shelf, patch);
@@ -190,12 +190,12 @@ export class BooksWorld {
     this.user(userId).shelves.delete(shelfId);
   }
 
-  /** As the help desk does; here nothing becomes due, and what is too old of the past is forgotten. */
+  /** Drops outdated before-images; the catalog has no deadlines. */
   settle(): void {
     this.past.forget();
   }
 
-  /** One random believable change, now. */
+  /** Makes one random change. `without`: kinds to leave out. */
   mutate(rng: Rng, without: readonly string[] = []): Change {
     return mutate(this, rng, without);
   }

@@ -1,6 +1,6 @@
 /**
- * Attachments of messages, by id: those of messages that are kept, and those of the history, which are made again with
- * the messages of their ticket (an id of the history says which ticket that is).
+ * Attachments of messages, by id. Attachments of stored messages are stored. Attachments of the history are generated
+ * with the messages of their ticket, which the id reveals.
  */
 import type { Attachment } from './records.ts';
 
@@ -12,7 +12,7 @@ interface Remembered {
 export class Attachments {
   readonly #kept = new Map<string, Attachment>();
   readonly #remembered: Remembered;
-  /** How many there are of the history. */
+  /** Number of attachments of the history. */
   remembered = 0;
 
   constructor(remembered: Remembered) {
@@ -35,12 +35,12 @@ export class Attachments {
     this.#kept.set(id, attachment);
   }
 
-  /** Of a kept one; whether there was one. */
+  /** Deletes a stored attachment; returns whether it existed. */
   delete(id: string): boolean {
     return this.#kept.delete(id);
   }
 
-  /** Those of a long history take their time: all its messages are made for it, one ticket after the other. */
+  /** All attachments. Slow for a long history: generates all its messages, ticket by ticket. */
   *values(): Generator<Attachment> {
     yield* this.#kept.values();
     yield* this.#remembered.all();

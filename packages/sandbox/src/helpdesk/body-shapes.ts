@@ -1,8 +1,7 @@
 /**
- * The bodies that create and modify (help desk 4), each as a shape that a form is read into: which fields there are,
- * which of them have to be, and what they may name. What the rows of the specification leave open is decided here:
- * null unsets `user_id`, names, summary and the deprecated reply fields; a `customer_id` that is given counts, and
- * `customer` beside it does not.
+ * Shapes of the bodies that create and modify (help desk 4): their fields, required fields, and references. Where the
+ * specification is silent: null unsets `user_id`, names, summary and the deprecated reply fields, and `customer_id`
+ * overrides `customer`.
  */
 import { type EmailCase, type NewContact, sameContact } from './contacts.ts';
 import { type Form, shown } from './form.ts';
@@ -13,7 +12,7 @@ import type { TicketPatch, World } from './world.ts';
 
 // --- tickets -------------------------------------------------------------------------------------------------------
 
-/** What differs afterwards, and nothing else. */
+/** The fields of the ticket that the patch changes. */
 export function ticketPatch(form: Form, world: World, readings: Readings, ticket: WorldTicket): TicketPatch {
   const patch: TicketPatch = {};
   if (form.has('user_id')) patch.user_id = userOrNull(form, world);
@@ -31,7 +30,7 @@ export function ticketPatch(form: Form, world: World, readings: Readings, ticket
   return Object.fromEntries(changed);
 }
 
-/** Spam and trash cannot both be true (section 3); whether the later one wins over the stored one, nobody knows. */
+/** Spam and trash exclude each other (section 3). The specification leaves open whether a new flag replaces the stored one. */
 function exclude(form: Form, readings: Readings, ticket: WorldTicket, patch: TicketPatch): void {
   const { spam = ticket.spam, trash = ticket.trash } = patch;
   if (!spam || !trash) return;
@@ -98,8 +97,8 @@ export type MessageBody = Said &
   );
 
 /**
- * One of three shapes, told apart by `type` and `direction`; of a message that is none of them only the common fields
- * are judged. An attachment may be in `taken` by another message.
+ * A note, an incoming or an outgoing reply, by `type` and `direction`; without valid ones only the common fields are
+ * checked. `taken`: attachments that other messages of the body already use.
  */
 export function message(form: Form, world: World, taken: Set<string>): MessageBody {
   const type = form.oneOf('type', ['note', 'reply']);
@@ -125,7 +124,7 @@ export function message(form: Form, world: World, taken: Set<string>): MessageBo
   }
 }
 
-/** One attachment can belong to only one message (section 2). */
+/** An attachment belongs to one message only (section 2). */
 function attachments(form: Form, world: World, taken: Set<string>): string[] {
   const ids = form.texts('attachment_ids');
   for (const id of ids) {
@@ -144,7 +143,7 @@ function attachments(form: Form, world: World, taken: Set<string>): string[] {
 interface AttachmentBody {
   name: string;
   type: string;
-  /** Bytes of the content. */
+  /** Length of the content in bytes. */
   size: number;
 }
 
@@ -157,8 +156,8 @@ export function attachment(form: Form): AttachmentBody {
 }
 
 /**
- * Writing it again is the strictest test of Base64: alphabet, padding, unused bits, and nothing between. Only line breaks
- * may be there, since encoders made for mail put them in.
+ * Length of the Base64 content in bytes. Encoding the decoded bytes again checks alphabet, padding and unused bits. Line
+ * breaks are allowed, because mail encoders insert them.
  */
 function contentSize(form: Form): number {
   const data = form.text('data').replaceAll(/\r?\n/g, '');
@@ -196,7 +195,7 @@ function noneTwice(form: Form, contacts: readonly NewContact[], emailCase: Email
   }
 }
 
-/** A contact is a unique identifier of a customer (section 2): it may not be anybody's, except `owner`'s. */
+/** A contact is a unique identifier of a customer (section 2): fails if a customer other than `owner` has it. */
 export function unowned(
   form: Form,
   name: string,

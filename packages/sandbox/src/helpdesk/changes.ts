@@ -1,6 +1,6 @@
 /**
- * What happens in a help desk while somebody watches: a table of believable changes and how often each comes. All of
- * them go through the operations of the world; one that finds nothing to happen to becomes a new ticket.
+ * Random changes of a help desk: a table of kinds with their weights. All use the operations of the world. A change
+ * without a suitable record becomes a new ticket.
  */
 import type { Change } from '../activity.ts';
 import { between, pick, type Rng, weighted } from '../random.ts';
@@ -18,7 +18,7 @@ import { type Message, stamp, type TicketState } from './records.ts';
 import type { WorldTicket } from './rows.ts';
 import type { World } from './world.ts';
 
-/** Returns the id of what it happened to, or undefined where there was nothing. */
+/** Returns the id of the changed record; undefined without a suitable one. */
 type Happening = (world: World, rng: Rng) => string | undefined;
 
 const HAPPENINGS: readonly (readonly [kind: string, weight: number, happen: Happening])[] = [
@@ -52,7 +52,7 @@ const HAPPENINGS: readonly (readonly [kind: string, weight: number, happen: Happ
 ];
 const KINDS = HAPPENINGS.map(happening => [happening, happening[1]] as const);
 
-/** `without`: kinds that do not happen, for a world in which something is known to stay. */
+/** `without`: kinds to leave out, for tests that need stable records. */
 export function mutate(world: World, rng: Rng, without: readonly string[] = []): Change {
   const [kind, , happen] = weighted(
     rng,
@@ -71,7 +71,7 @@ function newTicket(world: World, rng: Rng): string {
   return ticket.id;
 }
 
-// --- tickets: what was busy lately is likely to be busy again -------------------------------------------------------
+// --- tickets: recently changed ones are likely to change again -------------------------------------------------------
 
 function someTicket(world: World, rng: Rng): WorldTicket | undefined {
   return world.byUpdated.at(Math.floor(world.byUpdated.length * (1 - rng() ** 3)));
@@ -83,7 +83,7 @@ function onTicket(world: World, rng: Rng, act: (ticket: WorldTicket) => unknown)
   return ticket?.id;
 }
 
-/** One of the tickets for which `fits` holds, looked for among a few dozen. */
+/** A random ticket that fits, sought among a few dozen. */
 function ticketWhere(world: World, rng: Rng, fits: (ticket: WorldTicket) => boolean): WorldTicket | undefined {
   for (let tries = 40; tries > 0; tries--) {
     const ticket = someTicket(world, rng);
@@ -103,7 +103,7 @@ function converse(world: World, rng: Rng, ticket: WorldTicket, side: 'in' | 'out
   world.addMessage(ticket.id, reply);
 }
 
-/** Stands for a customer who is gone. */
+/** Stands for a deleted customer. */
 const NOBODY = { first_name: null, last_name: null, summary: null, contacts: [] };
 
 function editNote(world: World, rng: Rng): string | undefined {
@@ -165,17 +165,17 @@ function deleteTicket(world: World, rng: Rng): string | undefined {
   return ticket?.id;
 }
 
-/** The id is that of the first ticket. */
+/** Returns the id of the first ticket. */
 function actInBulk(world: World, rng: Rng): string | undefined {
   return closeInBulk(world, rng, bulkOf(rng, world), someLabel(world, rng))[0];
 }
 
-/** How many tickets a bulk action takes: 60 to 150 by default. */
+/** Random number of tickets for a bulk action: 60 to 150 by default. */
 export function bulkOf(rng: Rng, { bulkSize }: Pick<World, 'bulkSize'>): number {
   return between(rng, Math.ceil(bulkSize * 0.6), Math.ceil(bulkSize * 1.5));
 }
 
-/** Closes so many tickets that stand next to each other in the order of updates, with labels, in one second. */
+/** Closes up to `most` neighbours in the order of updates within one second, and adds the labels. */
 export function closeInBulk(world: World, rng: Rng, most: number, labels: readonly string[]): string[] {
   const count = Math.min(most, world.byUpdated.length);
   const first = between(rng, 0, world.byUpdated.length - count);
@@ -188,7 +188,7 @@ export function closeInBulk(world: World, rng: Rng, most: number, labels: readon
   return chosen.map(({ id }) => id);
 }
 
-// --- customers and names: nothing announces these -------------------------------------------------------------------
+// --- customers and names: silent changes -------------------------------------------------------------------
 
 function someCustomer(world: World, rng: Rng) {
   return world.customers.byCreated.at(Math.floor(rng() * world.customers.byCreated.length));

@@ -1,29 +1,29 @@
 /**
- * The fields of tickets that lists can be filtered by, side by side in typed arrays, one number for each value that
- * occurs. A filter over a million tickets that lets none through reads a few megabytes instead of a million objects
- * all over the memory: some milliseconds instead of a quarter of a second.
+ * Filterable fields of tickets as columns: typed arrays with one number per distinct value. A filter over a million
+ * tickets without matches reads a few megabytes instead of a million scattered objects: some milliseconds instead of a
+ * quarter of a second.
  */
 import type { Ticket } from './records.ts';
 
-/** What has to hold of a ticket: asked of its place in the columns, or of a ticket that has none. */
+/** A filter, for a slot in the columns or for a ticket without a slot (stale copies). */
 export interface Test {
   ofPlace(slot: number): boolean;
   ofTicket(ticket: Ticket): boolean;
-  /** At how many places it holds, where that is known without looking. */
+  /** Number of matching slots, if known without a scan. */
   total?: number;
-  /** Moves those of the first `count` places of which it holds to the front: how many they are. */
+  /** Moves the matches among the first `count` places to the front and returns their number. */
   sift(places: Uint32Array, count: number): number;
 }
 
-/** The number of no value: what is written where no ticket is. */
+/** Number of a slot without ticket. */
 const NOBODY = 0;
 
-/** One field: what is written at a ticket's place is the number of its value. */
+/** One field: each slot holds the number of the ticket's value. */
 class Column<V> {
   readonly #read: (ticket: Ticket) => V;
   readonly #numbers = new Map<V, number>();
   readonly #values: (V | undefined)[] = [undefined];
-  /** How many places have the value of each number. */
+  /** Slots per number. */
   readonly #tally: number[] = [0];
   #cells = new Uint32Array(1024);
 
@@ -48,14 +48,14 @@ class Column<V> {
     this.#cells[slot] = number;
   }
 
-  /** What holds of the value at a place, each value asked once. */
+  /** A test by value; `holds` runs once per distinct value. */
   where(holds: (value: V) => boolean): Test {
     const allowed = Uint8Array.from(this.#values, (value, n) => (n !== NOBODY && holds(value as V) ? 1 : 0));
     const total = allowed.reduce((sum, yes, n) => (yes === 1 ? sum + this.#tally[n]! : sum), 0);
     const cells = this.#cells;
     const sift = (places: Uint32Array, count: number) => {
       let kept = 0;
-      // Without a branch, which would be guessed wrong half of the time.
+      // Branch-free: the CPU would mispredict a branch half of the time.
       for (let n = 0; n < count; n++) {
         const place = places[n]!;
         places[kept] = place;
@@ -79,7 +79,7 @@ function wider<A extends Uint32Array | Float64Array>(cells: A, slot: number): A 
   return made;
 }
 
-/** Labels of a ticket are one value: sorted, and joined by what no id contains. */
+/** Joins the sorted labels of a ticket into one value; no id contains it. */
 const SEPARATOR = '\n';
 
 export class Columns {
@@ -90,7 +90,7 @@ export class Columns {
   readonly spam = new Column(ticket => ticket.spam);
   readonly trash = new Column(ticket => ticket.trash);
   readonly #labels = new Column(labelsOf);
-  /** In milliseconds. */
+  /** Milliseconds since 1970. */
   #updated = new Float64Array(1024);
   #created = new Float64Array(1024);
   #found = new Uint32Array(0);
@@ -120,14 +120,14 @@ export class Columns {
     return this.#labels.where(labels => parts.some(part => labels.includes(part)));
   }
 
-  /** The ticket at this place is gone. */
+  /** Empties the slot of a deleted ticket. */
   clear(slot: number): void {
     const { inbox, user, state, type, spam, trash } = this;
     for (const column of [inbox, user, state, type, spam, trash]) column.clear(slot);
     this.#labels.clear(slot);
   }
 
-  /** The places below `end` at which a ticket stands of which all holds. The next call writes over the answer. */
+  /** Slots below `end` whose tickets pass all tests. The next call overwrites the result. */
   find(tests: readonly Test[], end: number): Uint32Array {
     if (this.#found.length < end) this.#found = new Uint32Array(this.#updated.length);
     const all = [...tests, this.state.where(() => true)].toSorted((a, b) => sizeOf(a) - sizeOf(b));
@@ -140,7 +140,7 @@ export class Columns {
   }
 }
 
-/** The strictest first, which leaves the others little to do. */
+/** Sort key: the strictest test runs first and leaves few slots for the others. */
 const sizeOf = ({ total = Number.POSITIVE_INFINITY }: Test): number => total;
 
 function labelsOf({ label_ids }: Ticket): string {
@@ -149,7 +149,7 @@ function labelsOf({ label_ids }: Ticket): string {
 
 function since(times: Float64Array, stamp: string): Omit<Test, 'ofTicket'> {
   const parsed = Date.parse(stamp);
-  // A second 60 stands for later than everything.
+  // A second of 60 means later than everything (see query.ts).
   const first = Number.isNaN(parsed) ? Number.POSITIVE_INFINITY : parsed;
   const sift = (places: Uint32Array, count: number) => {
     let kept = 0;

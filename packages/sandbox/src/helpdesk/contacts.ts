@@ -1,6 +1,6 @@
 /**
- * Whose contact is it? A contact is "a unique identifier of a customer" (help desk 2), by which POST /tickets looks a
- * customer up. Most worlds are only read, so the index (50 bytes a contact) is made by the first question.
+ * Finds customers by contact. A contact is "a unique identifier of a customer" (help desk 2); POST /tickets looks customers
+ * up by it. The first lookup builds the index (50 bytes per contact), because most worlds are only read.
  */
 import { CONTACT_TYPES, type Contact, type ContactType } from './records.ts';
 import type { WorldCustomer } from './rows.ts';
@@ -13,7 +13,7 @@ export interface NewContact {
 
 export type EmailCase = 'ignored' | 'exact';
 
-/** Only mail addresses may differ in case; screen names and phone numbers are what they are. */
+/** Whether two contacts are equal. Letter case can be ignored in email addresses only. */
 export function sameContact(a: NewContact, b: NewContact, emailCase: EmailCase): boolean {
   if (a.type !== b.type || a.value === b.value) return a.type === b.type;
   return emailCase === 'ignored' && keyOf(a) === keyOf(b);
@@ -26,8 +26,8 @@ function keyOf({ type, value }: NewContact): string {
 export class ContactBook {
   readonly #customers: Pick<ReadonlyMap<string, WorldCustomer>, 'get'>;
   /**
-   * By a hash of the contact: the id of its customer, or several where contacts are shared or hashes agree (of 600,000
-   * contacts some 170 do). Hashes, because a million texts as keys would take 100 MB and seconds.
+   * Hash of a contact → id of its customer, or several ids for shared contacts and hash collisions (about 170 among 600,000
+   * contacts). Hashes, because a million texts as keys would take 100 MB and seconds.
    */
   readonly #holders = new Map<number, string | string[]>();
 
@@ -35,20 +35,20 @@ export class ContactBook {
     this.#customers = customers;
   }
 
-  /** The customer who has had this contact the longest. */
+  /** The customer with this contact; the earliest if several share it. */
   holder(contact: NewContact, emailCase: EmailCase): WorldCustomer | undefined {
     return this.holders([contact.type], contact.value).find(customer =>
       customer.contacts.some(other => sameContact(other, contact, emailCase)),
     );
   }
 
-  /** Everyone who may have a contact of one of these types and of this value, each once; has to be looked at. */
+  /** Candidates for this value and types, without duplicates; the caller must check their contacts. */
   holders(types: readonly ContactType[], value: string): WorldCustomer[] {
     const ids = types.flatMap(type => this.#holders.get(hashOf({ type, value })) ?? []);
     return [...new Set(ids)].map(id => this.#customers.get(id)).filter(customer => customer !== undefined);
   }
 
-  /** Has to be called after a customer got these. (What it lost stays in the index, and counts no longer.) */
+  /** Call after a customer got contacts. Lost contacts stay in the index; lookups check them. */
   add(customerId: string, contacts: readonly Contact[]): void {
     for (const contact of contacts) {
       const hash = hashOf(contact);
@@ -60,12 +60,12 @@ export class ContactBook {
   }
 }
 
-/** The types of some contacts as bits, for a filter over all customers that reads no contact. */
+/** Types of the contacts as bits, so that a filter by type need not read contacts. */
 export function reachOf(contacts: readonly Pick<Contact, 'type'>[]): number {
   return contacts.reduce((bits, { type }) => bits | (1 << CONTACT_TYPES.indexOf(type)), 0);
 }
 
-/** FNV-1a, in 30 bits: such numbers are their own keys. */
+/** FNV-1a in 30 bits: small integers, which the engine stores without boxing. */
 function hashOf(contact: NewContact): number {
   const key = keyOf(contact);
   let hash = contact.type.charCodeAt(0) ^ 0x811c9dc5;

@@ -1,6 +1,6 @@
 /**
- * The single things of a believable world: a customer, a ticket, a reply, a note. Used for the history (generate.ts)
- * and for what happens later (changes.ts). Nothing here knows the time or changes the world.
+ * Random content: customers, contacts, tickets, replies and notes, for the history (history.ts) and for later changes
+ * (changes.ts). The functions read no clock and change no world.
  */
 
 import { between, hexNumber, makeRng, pick, type Rng, weighted } from '../random.ts';
@@ -22,7 +22,7 @@ import {
 import type { NewTicket } from './tickets.ts';
 import type { World } from './world.ts';
 
-/** What a world offers to choose from (arrays, since maps cannot be picked from), its seed and its next id. */
+/** Records to choose from, as arrays, with the seed and the id generator of the world. */
 export interface Cast {
   seed: number;
   users: readonly User[];
@@ -91,14 +91,14 @@ const CHANNEL: Partial<Record<TicketType, ContactType>> = {
   twitter_dm: 'twitter',
 };
 
-/** A customer writes in one language always: its id says which. */
+/** The language of a customer, derived from the id. */
 function languageOf(customer: Pick<Customer, 'id'>): Language {
   return pickLanguage(makeRng(Number.parseInt(customer.id.slice(0, 8), 16) || 0));
 }
 
 type Naming = Pick<Cast, 'seed' | 'newId'>;
 
-/** Whose name is in a contact. */
+/** The customer whose name a contact contains. */
 type Bearer = Pick<Customer, 'id' | 'first_name' | 'last_name'>;
 
 export function makeCustomer(rng: Rng, cast: Naming): Customer {
@@ -127,9 +127,8 @@ function makeContacts(rng: Rng, cast: Naming, customer: Bearer): Contact[] {
 }
 
 /**
- * "A unique identifier of a customer" (help desk 2): no two contacts of a world are the same, since from each the number of
- * its id can be told (a telephone number begins again after 400 million). No name has digits: those of an address and
- * its domain are the number.
+ * A contact is "a unique identifier of a customer" (help desk 2). Contacts of a world differ because each encodes the number
+ * of its id (phone numbers repeat after 400 million). Names have no digits, so the digits of an address are the number.
  */
 export function makeContact(rng: Rng, cast: Naming, type: ContactType, customer: Bearer): Contact {
   const id = cast.newId();
@@ -155,7 +154,7 @@ function addressFor(rng: Rng, number: number, { first_name, last_name }: Bearer)
   return `${name}${pick(rng, ['', '.', '_'])}${digits}@${DOMAINS[mixed % DOMAINS.length]}`;
 }
 
-/** Among each ten thousand numbers, since those who came one after another are no neighbours. */
+/** Shuffles each block of 10,000 numbers, so that successive customers get unrelated numbers. */
 function shuffled(number: number): number {
   const last = number % 10_000;
   return number - last + ((last * 3571) % 10_000);
@@ -167,20 +166,20 @@ function phoneFor(_: Rng, number: number, customer: Bearer): string {
   return `${dialling[scattered % dialling.length]}${String(Math.floor(scattered / dialling.length)).padStart(8, '0')}`;
 }
 
-/** A bijection of the numbers below the size, 400 million. Twice, or all neighbours were equally far from each other. */
+/** A bijection of the numbers below `size`. Applied twice: once would leave equal distances between neighbours. */
 function scatter(number: number, size: number): number {
   const once = (number * 4_194_301) % size;
   const turned = (once % 20_000) * (size / 20_000) + Math.floor(once / 20_000);
   return (turned * 4_194_301) % size;
 }
 
-/** Of 15 characters at most: the number stands behind the only `_`. */
+/** At most 15 characters; the number follows the only `_`. */
 function screenNameFor(rng: Rng, number: number, { first_name, last_name }: Bearer): string {
   const name = (rng() < 0.5 ? inLatin(first_name) : inLatin(last_name)) || 'reads';
   return `${name.slice(0, 7)}_${shuffled(number).toString(36)}`;
 }
 
-/** What there is of a ticket before there are times, a state and messages. */
+/** A ticket without times, state and messages. */
 export type MadeTicket = NewTicket & Pick<Ticket, 'id' | 'type'>;
 
 export function makeTicket(rng: Rng, cast: Cast, customer: Customer): MadeTicket {
@@ -203,7 +202,7 @@ export function makeTicket(rng: Rng, cast: Cast, customer: Customer): MadeTicket
   };
 }
 
-/** Social channels come in at the last inbox, all else anywhere, mostly at the first ones. */
+/** Social channels use the last inbox; other types any inbox, mostly the first ones. */
 function inboxFor(rng: Rng, { inboxes }: Cast, type: TicketType): Named {
   if (CHANNEL[type] === 'twitter' || type === 'instagram_dm' || type === 'fb_messenger') return inboxes.at(-1)!;
   return inboxes[Math.floor(rng() ** 2 * inboxes.length)]!;
@@ -228,7 +227,7 @@ function addressOf(customer: Customer, type: TicketType): string | null {
 
 type TicketOf = Pick<Ticket, 'type'> & Partial<Pick<Ticket, 'inbox_id'>>;
 
-/** What the shop's address is called in replies: named after the inbox. */
+/** Sender address of the shop, named after the ticket's inbox. */
 export function shopAddress(inboxes: Iterable<Named>, ticket: TicketOf): string {
   const name = [...inboxes].find(({ id }) => id === ticket.inbox_id)?.name ?? 'support';
   return `${name.toLowerCase().replaceAll(/[^a-z]+/g, '-')}@harbourlane.example`;
@@ -255,8 +254,8 @@ export function makeInbound(
 }
 
 /**
- * Somebody of the shop answers, or, one time in ten, a machine, in the name of the user for that: only replies of customers
- * have none (help desk 2).
+ * A reply of the shop, every tenth an automatic one. It always has a user: only replies of customers have none (help
+ * desk 2).
  */
 export function makeOutbound(
   rng: Rng,
@@ -293,7 +292,7 @@ export function makeNote(rng: Rng, cast: Cast): NewNote {
   return { body: text.noteText(rng), user_id: user?.id ?? null, from_name: user?.first_name ?? null };
 }
 
-/** How many attachments a reply has: mostly none. */
+/** Random number of attachments of a reply: mostly 0. */
 export function someFiles(rng: Rng): number {
   return rng() < 0.06 ? between(rng, 1, 3) : 0;
 }

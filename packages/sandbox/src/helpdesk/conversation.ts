@@ -1,7 +1,6 @@
 /**
- * What is said in tickets. Replies and notes are whole: what a caller leaves out is there all the same, as null. Most
- * conversations are those of a history, which nobody keeps (history.ts); one that changes is kept from then on, and its
- * attachments with it.
+ * Messages of tickets. Replies and notes have all fields; missing ones are null. Messages of the history are generated at
+ * each read (history.ts); once a conversation changes, its messages and attachments are stored.
  */
 import { Attachments } from './attachments.ts';
 import type { History } from './history.ts';
@@ -11,7 +10,7 @@ import type { WorldTicket } from './rows.ts';
 export type NewReply = Partial<Omit<Reply, 'type'>>;
 export type NewNote = Partial<Omit<Note, 'type'>>;
 
-/** Messages are added, replaced and removed here and nowhere else; a list or a message that was read never changes. */
+/** The only place that adds, replaces and removes messages. Lists and messages that were read never change. */
 export class Conversations {
   readonly attachments = new Attachments({ find: id => this.#rememberedFile(id), all: () => this.#rememberedFiles() });
   readonly #tickets: Pick<ReadonlyMap<string, WorldTicket>, 'get' | 'values'>;
@@ -21,13 +20,13 @@ export class Conversations {
     this.#tickets = tickets;
   }
 
-  /** Those of its tickets, which are there already. */
+  /** Adds the attachments of a history whose tickets exist already. */
   remember(history: History): void {
     this.#history = history;
     for (const ticket of this.#tickets.values()) this.attachments.remembered += history.attachmentCountOf(ticket);
   }
 
-  /** Throws where the ticket has no such message. */
+  /** Throws if the ticket has no such message. */
   message(ticket: WorldTicket, id: string): Message {
     const message = ticket.messages.find(one => one.id === id);
     if (message === undefined) throw new Error(`Ticket ${ticket.id} has no message ${id}`);
@@ -40,7 +39,7 @@ export class Conversations {
     this.#keepAttachments(message);
   }
 
-  /** In the place of the one with this id. */
+  /** Replaces the message with the same id. */
   replace(ticket: WorldTicket, message: Message): void {
     this.#keep(ticket);
     ticket.messages = ticket.messages.map(old => (old.id === message.id ? message : old));
@@ -53,18 +52,18 @@ export class Conversations {
     ticket.messages = ticket.messages.filter(one => one.id !== id);
   }
 
-  /** Has to be called for a ticket that comes with messages of its own. */
+  /** Call for a new ticket: registers the attachments of its messages. */
   begin({ messages }: WorldTicket): void {
     for (const message of messages) this.#keepAttachments(message);
   }
 
-  /** Of a ticket that goes away. */
+  /** Call for a deleted ticket: drops its attachments. */
   drop(ticket: WorldTicket): void {
     if (!ticket.keepsMessages) this.#forget(ticket);
     else for (const message of ticket.messages) this.#dropAttachments(message);
   }
 
-  /** From now on it stays. */
+  /** Stores the messages of a ticket of the history, before their first change. */
   #keep(ticket: WorldTicket): void {
     if (ticket.keepsMessages) return;
     this.#forget(ticket);
@@ -98,7 +97,7 @@ function filesOf({ messages }: WorldTicket): Attachment[] {
   return messages.flatMap(({ attachments }) => attachments);
 }
 
-/** A reply with everything that was not given: unset fields are null. (Written out: spread objects take more memory.) */
+/** A reply with null for missing fields. Fields are listed one by one: spread objects take more memory. */
 export function wholeReply(reply: NewReply, id: string, created_at: string): Reply {
   return {
     id,

@@ -1,7 +1,7 @@
 /**
- * The customers of a help desk and their contacts: by id, by contact, and in the order in which lists show them. Nothing
- * announces a change of a customer: there is no `updated_at`, and no ticket moves. Records are read freely and changed
- * through the operations only, or the index of contacts and the past would not know of it.
+ * Customers and their contacts: by id, by contact, and in list order. Changes of customers are silent: customers have no
+ * `updated_at`, and no ticket moves. Read records freely; change them through the operations only, which keep the contact
+ * index and the before-images up to date.
  */
 
 import type { BeforeImages } from '../before-images.ts';
@@ -26,7 +26,7 @@ export class Customers {
   readonly byContact = new ContactBook(this);
   readonly #rows = new Map<string, WorldCustomer>();
   readonly #around: Around;
-  /** How many ever came. */
+  /** Number of customers ever created. */
   #came = 0;
 
   constructor(around: Around) {
@@ -49,12 +49,12 @@ export class Customers {
     return this.#rows.keys();
   }
 
-  /** In the order in which they came. */
+  /** In order of creation. */
   values(): MapIterator<WorldCustomer> {
     return this.#rows.values();
   }
 
-  /** Those of the years before, as the first ones. */
+  /** Adds the customers of a history. */
   remember(history: History): void {
     const customers = Array.from({ length: history.customers }, (_, n) => history.customer(n));
     for (const customer of customers) {
@@ -66,7 +66,7 @@ export class Customers {
     this.#came = history.customers;
   }
 
-  /** What is not given is made up plainly. */
+  /** Missing fields get defaults. */
   add(customer: NewCustomer = {}): WorldCustomer {
     const contacts = customer.contacts ?? [];
     const made = new WorldCustomer(
@@ -91,13 +91,13 @@ export class Customers {
     return Object.assign(this.#aboutToChange(id), patch);
   }
 
-  /** Gone for good; its tickets keep an id that leads nowhere. */
+  /** Deletes the customer; its tickets keep the dangling id. */
   delete(id: string): void {
     this.byCreated.remove(this.#aboutToChange(id));
     this.#rows.delete(id);
   }
 
-  /** Behind the others. */
+  /** Appends a contact. */
   addContact(id: string, { type, value, ...contact }: Omit<Contact, 'id'> & { id?: string }): Contact {
     const made = { id: contact.id ?? this.#around.newId(), type, value };
     this.setContacts(id, [...this.#existing(id).contacts, made]);
@@ -111,7 +111,7 @@ export class Customers {
     this.setContacts(id, left);
   }
 
-  /** Instead of all that there are. */
+  /** Replaces all contacts. */
   setContacts(id: string, contacts: readonly Contact[]): void {
     this.#aboutToChange(id).contacts = contacts;
     this.byContact.add(id, contacts);

@@ -1,9 +1,8 @@
 /**
- * What becomes due by the clock alone: a snoozed ticket wakes at its `snoozed_until`, and a closed one to which nothing
- * has happened for a settable time is archived. There is no timer: whoever is about to look at the world or to change
- * it settles it first (World.settle), so nobody can see what is overdue, and things happen at the moment they were due,
- * not when somebody came. Settling costs a glance at the top of a heap; each change of a snoozed or closed ticket an
- * entry in it, and the newest entry of a ticket counts.
+ * Changes of tickets that only the clock triggers: a snooze ends at `snoozed_until`, and a closed ticket is archived after
+ * a configured time without changes. No timer runs: every reader and writer calls World.settle first, which applies
+ * overdue deadlines at the time they were due. The deadlines form a heap. Each change of a snoozed or closed ticket
+ * adds an entry; only the newest entry of a ticket counts.
  */
 import type { WorldTicket } from './rows.ts';
 import type { World } from './world.ts';
@@ -17,18 +16,18 @@ interface Due {
 
 export class Deadlines {
   readonly #archiving_ms: number;
-  /** A binary heap, the earliest first. */
+  /** Binary heap, earliest deadline first. */
   readonly #heap: Due[] = [];
   readonly #due = new Map<string, number>();
 
-  /** After 0 hours nothing is archived. */
+  /** 0 hours: tickets are never archived. */
   constructor(archiveHours: number) {
     this.#archiving_ms = archiveHours * HOUR;
   }
 
   /**
-   * Has to be called for a ticket that is new, or to which something has happened at `moment` (a timestamp). One that
-   * was closed long ago, as in a history, has been archived since.
+   * Call for a new ticket and after each change; `moment`: timestamp of the change. A ticket that was closed long enough
+   * ago, as in a history, is archived immediately.
    */
   watch(ticket: WorldTicket, moment: string, now: number): void {
     const at = this.#dueAt(ticket, moment);
@@ -62,7 +61,7 @@ export class Deadlines {
   }
 }
 
-/** Not before the last thing that is known to have happened to it. */
+/** Applies a deadline, not earlier than the ticket's last update. */
 function fulfil(world: World, { id, state, updated_at }: WorldTicket, due: number): void {
   const at = Math.max(due, Date.parse(updated_at));
   world.clock.at(world.clock.reached(at), () => {

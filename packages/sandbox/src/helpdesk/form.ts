@@ -1,14 +1,13 @@
 /**
- * Reading the JSON of a body that somebody sent (help desk 7): nothing in it is sure. Whatever is wrong is noted with
- * the name of its field and what was expected there, reading goes on, and all of it is thrown as one 422. A field that
- * nobody asks for is ignored, as parameters of a query are. Types are strict: `"true"` is no boolean and 5 no string.
- * Unset is null for one value and `[]` for many (section 1); which fields may be unset, the shapes say (bodies.ts).
+ * Validates JSON bodies (help desk 7). Each error names its field and the expected value; all errors together become one
+ * 422. Unknown fields are ignored, as unknown query parameters are. Types are strict: `"true"` is no boolean and 5 no
+ * string. Null unsets a single value and `[]` a list (section 1); body-shapes.ts says which fields can be unset.
  */
 import { Refusal } from '../refusal.ts';
 
-/** Nobody reads more of them, and a list of a million wrong things should not become a longer one. */
+/** Errors per reply; bounds the reply to a huge invalid body. */
 const MOST_FAILURES = 100;
-/** Objects in one array: nobody has more messages or contacts to send at once, and a sandbox has to outlive strangers. */
+/** Objects in one array; protects the sandbox from huge bodies. */
 const MOST_OBJECTS = 1000;
 
 export function read<T>(json: unknown, shape: (form: Form) => T): T {
@@ -23,7 +22,7 @@ function unprocessable(failures: string[]): Refusal {
   return new Refusal(422, 'Unprocessable Entity', failures);
 }
 
-/** One object. A method that finds a failure returns something of the right type, which nobody uses. */
+/** One JSON object. After an error a method returns a placeholder of the right type, because the 422 discards the result. */
 export class Form {
   readonly #fields: Readonly<Record<string, unknown>>;
   readonly #path: string;
@@ -39,7 +38,7 @@ export class Form {
     if (this.#failures.length < MOST_FAILURES) this.#failures.push(`${this.#path}${name}: ${what}`);
   }
 
-  /** Whether the field is there, null included. */
+  /** Whether the field is present, null included. */
   has(name: string): boolean {
     return Object.hasOwn(this.#fields, name);
   }
@@ -55,10 +54,10 @@ export class Form {
     return this.#expected(name, 'a string', '');
   }
 
-  /** A text that names something, and so cannot be empty. */
+  /** A non-empty string. */
   name(name: string): string {
     const value = this.text(name);
-    if (this.#fields[name] === '') this.fail(name, 'it cannot be empty');
+    if (this.#fields[name] === '') this.fail(name, 'must not be empty');
     return value;
   }
 
@@ -72,21 +71,21 @@ export class Form {
     return this.#expected(name, 'true or false', false);
   }
 
-  /** Undefined where it is none of them, since what follows may depend on which it is. */
+  /** One of the words; undefined after an error, because further checks depend on the word. */
   oneOf<T extends string>(name: string, allowed: readonly T[]): T | undefined {
     const value = this.#fields[name];
     const found = allowed.find(one => one === value);
     return found ?? this.#expected(name, allowed.map(one => `"${one}"`).join(' or '), undefined);
   }
 
-  /** The id of something that exists. */
+  /** Id of an existing record. */
   idOf(name: string, among: { has(id: string): boolean }, what: string): string {
     const id = this.text(name);
     if (typeof this.#fields[name] === 'string') this.#look(name, id, among, what);
     return id;
   }
 
-  /** Ids of things that exist, each once. */
+  /** Ids of existing records, without duplicates. */
   idsOf(name: string, among: { has(id: string): boolean }, what: string): string[] {
     const ids = this.texts(name);
     for (const id of ids) this.#look(name, id, among, what);
@@ -97,7 +96,7 @@ export class Form {
     if (!among.has(id)) this.fail(name, `there is no ${what} ${shown(id)}`);
   }
 
-  /** An array of strings, each once. */
+  /** An array of strings, without duplicates. */
   texts(name: string): string[] {
     const values = this.#array(name, 'an array of strings');
     for (const [at, value] of values.entries()) {
@@ -139,7 +138,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** What came instead, in a few words. */
+/** The received value for an error message, shortened. */
 export function shown(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (Array.isArray(value)) return 'an array';

@@ -1,8 +1,8 @@
 /**
- * A bookshop's help desk with years behind it, from a seed: who works there, who writes, and when (busy mornings, quiet
- * weekends, a little more every year). The history ends minutes before the world's now. What it consists of is made
- * from numbers (history.ts); here is the frame: scenery, moments, and the bulk actions, which have put 60 to 150 tickets of
- * a small world, and thousands of a large one, into one second.
+ * Generates a bookshop's help desk with four years of history from a seed: busy mornings, quiet weekends, slow growth. The
+ * history ends three minutes before the world's clock. This file makes users, labels, inboxes, creation times and bulk
+ * actions; history.ts makes tickets and customers. A bulk action puts 60 to 150 tickets of a small world, and thousands
+ * of a large one, into one second.
  */
 
 import { between, makeRng, pick, type Rng } from '../random.ts';
@@ -16,11 +16,11 @@ import { World, type WorldOptions } from './world.ts';
 export interface GenerateOptions extends WorldOptions {
   /** Default 200. */
   tickets?: number;
-  /** Default: about a third of the tickets. Where there are tickets there is one at least. */
+  /** Default: about a third of the tickets; at least one if there are tickets. */
   customers?: number;
-  /** The share of tickets, customers and labels with text that is hard to bear (see naughty.ts); default 0. */
+  /** Share of tickets, customers and labels with hostile text (see naughty.ts); default 0. */
   naughty?: number;
-  /** As for any world, but default a hundredth of the tickets, from 100 to 5,000. */
+  /** As in WorldOptions; default 1% of the tickets, from 100 to 5,000. */
   bulkSize?: number;
 }
 
@@ -44,7 +44,7 @@ export function generateWorld(options: GenerateOptions = {}): World {
   const latest = Math.floor(world.clock.now() / 1000) - 3 * MINUTE;
   addScenery(world, naughty);
   const created = { tickets: momentsUntil(rng, tickets, latest), customers: momentsUntil(rng, customers, latest) };
-  // Somebody has to be there before the first ticket.
+  // The first customer must exist before the first ticket.
   created.customers.fill(latest - HISTORY - DAY, 0, 1);
   const cast = structuredClone({ ...castOf(world), newId: undefined });
   const firstId = world.reserveIds(idsOf(tickets, customers));
@@ -60,12 +60,12 @@ function addScenery(world: World, naughty: number): void {
     const [first_name = null, last_name = null] = name.split(' ');
     world.addUser({ first_name, last_name, email: `staff${world.users.size + 1}@harbourlane.example` });
   }
-  // Chance of its own: the same seed gives the same world otherwise, however naughty it is.
+  // A separate random source: `naughty` must not change the rest of the world.
   const rng = makeRng(world.seed + 1);
   for (const label of world.labels.values()) if (rng() < naughty) label.name = spoil(rng, label.name);
 }
 
-/** Seconds of the history, ascending. */
+/** `count` random seconds of the history, ascending. */
 function momentsUntil(rng: Rng, count: number, latest: number): Float64Array {
   const moments = new Float64Array(count);
   for (let n = 0; n < count; ) {
@@ -75,7 +75,7 @@ function momentsUntil(rng: Rng, count: number, latest: number): Float64Array {
   return moments.sort();
 }
 
-/** Somebody selects tickets that are older than the moment, and closes them with one label, in one second. */
+/** Closes and labels tickets that are older than a random moment, all in that second. */
 function actInBulk(world: World, rng: Rng): void {
   const { byCreated, bulkSize } = world;
   if (byCreated.length < 1.5 * bulkSize) return;

@@ -1,8 +1,8 @@
 /**
- * The history of a help desk as a function of its seed: the nth ticket, the nth customer and what was said in a ticket
- * are each made from a number alone, so a world of a million tickets need not keep its millions of messages. Nothing
- * that happens later (a new name, another inbox) changes what is made here. Ids come from numbers, and numbers are
- * reserved in blocks, one for each ticket with all that belongs to it: an id says to which ticket it belongs.
+ * The generated history of a help desk, a pure function of its seed: ticket n, customer n and the messages of a ticket each
+ * derive from one number. A world of a million tickets therefore stores no messages of its history. Later changes (a new
+ * name, another inbox) do not affect the generated history. Each ticket reserves a block of id numbers for itself and
+ * its messages, so an id reveals its ticket.
  */
 
 import { between, hexId, hexNumber, makeRng, mix32, pick, type Rng, weighted } from '../random.ts';
@@ -24,13 +24,13 @@ import { type Memories, WorldCustomer, WorldTicket } from './rows.ts';
 
 interface HistoryOptions {
   seed: number;
-  /** The first of `idsOf(…)` numbers of ids. */
+  /** First of the `idsOf(…)` reserved id numbers. */
   firstId: number;
-  /** Seconds since 1970 at which tickets and customers were created, ascending. The first customer comes before all. */
+  /** Creation times in seconds since 1970, ascending. The first customer precedes all tickets. */
   created: { tickets: Float64Array; customers: Float64Array };
-  /** The second in which the history ends. */
+  /** End of the history, in seconds since 1970. */
   latest: number;
-  /** The share of tickets, and of customers, with text that is hard to bear. */
+  /** Share of tickets and of customers with hostile text. */
   naughty: number;
   cast: Omit<Cast, 'newId'>;
 }
@@ -45,16 +45,16 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** How many numbers of ids a history takes. */
+/** Number of id numbers that a history reserves. */
 export function idsOf(tickets: number, customers: number): number {
   return tickets * IDS_OF_TICKET + customers * IDS_OF_CUSTOMER;
 }
 
 interface Outline {
-  /** In seconds. */
+  /** Seconds since 1970. */
   at: number;
   kind: 'in' | 'out' | 'note';
-  /** How many attachments. */
+  /** Number of attachments. */
   files: number;
 }
 
@@ -71,10 +71,10 @@ export class History implements Memories {
   readonly customers: number;
   readonly #options: HistoryOptions;
   readonly #firstOfCustomers: number;
-  /** How many of them each ticket has: known from its row on, without making them. */
+  /** Number of messages and attachments of each ticket, known without generating the messages. */
   readonly #messages: Uint8Array;
   readonly #files: Uint8Array;
-  /** Few tickets have a list of labels of their own: equal ones are one. */
+  /** Shared label lists: equal lists are one array, which saves memory. */
   readonly #labels = new Map<string, string[]>();
 
   constructor(options: HistoryOptions) {
@@ -137,7 +137,7 @@ export class History implements Memories {
     return [{ ...first, value: spoilEdge(rng, first.value) }, ...others];
   }
 
-  /** The id of the ticket to which everything with such an id belongs, if any does. */
+  /** Id of the ticket that owns the record with this id; undefined if no ticket of the history does. */
   ticketOf(id: string): string | undefined {
     const { seed, firstId } = this.#options;
     const number = hexNumber(seed, id);
@@ -145,7 +145,7 @@ export class History implements Memories {
     return hexId(seed, number - ((number - firstId) % IDS_OF_TICKET));
   }
 
-  /** Without what is naughty about it, which nobody repeats in a letter. */
+  /** The customer without hostile text, as messages address them. */
   #customer(n: number): Customer {
     return makeCustomer(this.#chance('customer', n), this.#cast(this.#firstOfCustomers + n * IDS_OF_CUSTOMER));
   }
@@ -158,7 +158,7 @@ export class History implements Memories {
       : { first_name, last_name: spoil(rng, last_name) };
   }
 
-  /** What happens in a ticket, before anybody has to read it. */
+  /** The outline of a ticket: when who writes what kind of message. */
   #story(n: number): Story {
     const { created, latest, firstId } = this.#options;
     const rng = this.#chance('story', n);
@@ -184,7 +184,7 @@ export class History implements Memories {
     return known ?? labels;
   }
 
-  /** How many customers there were at a second: one at least. */
+  /** Number of customers at that second, at least one. */
   #customersUntil(second: number): number {
     const { customers } = this.#options.created;
     let low = 1;
@@ -197,7 +197,7 @@ export class History implements Memories {
     return low;
   }
 
-  /** Half of the naughty tickets are so in their subject, half in what is said. */
+  /** Half of the naughty tickets have hostile text in the subject, half in a message. */
   #isNaughty(where: 'subject' | 'talk', n: number): boolean {
     const rng = this.#chance('share', n);
     return rng() < this.#options.naughty && rng() < 0.5 === (where === 'subject');
@@ -208,7 +208,7 @@ export class History implements Memories {
     return { ...this.#options.cast, newId: () => hexId(this.#options.seed, next++) };
   }
 
-  /** A chance of its own for everything that is made from the same number. */
+  /** An independent random source for each aspect of record n. */
   #chance(what: keyof typeof STREAMS, n: number): Rng {
     return makeRng(mix32(mix32(this.#options.seed ^ STREAMS[what]) + n));
   }

@@ -1,6 +1,6 @@
 /**
- * One page of an ordered list. The order already exists (see ordered.ts), so a page is a place to begin, found by
- * binary search, and as many steps from there as it takes to skip and to fill it; without a filter the skip is a jump.
+ * One page of an ordered list. The order exists already (see ordered-list.ts): binary search finds the start, and a walk
+ * skips and fills the page. Without filters the skip is a single jump.
  */
 import { Ordered } from './ordered-list.ts';
 import type { Sequence } from './overlay.ts';
@@ -8,23 +8,23 @@ import type { Sequence } from './overlay.ts';
 export interface Selection<T> {
   order: Sequence<T>;
   descending: boolean;
-  /** The first position that counts, in ascending order. */
+  /** First position of the list, in ascending order. */
   from: number;
-  /** What else has to hold of an item; nothing where there is no filter. */
+  /** All of them must hold. */
   filters: ((item: T) => boolean)[];
-  /** The only items that come into question, where they are known to be few: in any order, each once. */
+  /** Candidates, if an index knows them to be few: in any order, without duplicates. */
   among?: Few<T>;
-  /** All that the filters let through, found without the order; where there is a quicker way than to walk. */
+  /** Finds all matches without the order; present if that is faster than a long walk. */
   find?: () => { count: number; few?: Few<T> | undefined };
 }
 
-/** Items that are few enough to be sorted for a page. */
+/** Items few enough to sort for one page. */
 export interface Few<T> {
   items: readonly T[];
   compare: (a: T, b: T) => number;
 }
 
-/** So many steps cost about as much as to find all that fits. */
+/** A walk of this many steps costs about as much as `find`. */
 const STEPS = 20_000;
 
 export function readPage<T>(selection: Selection<T>, skip: number, take: number): T[] {
@@ -36,7 +36,7 @@ export function readPage<T>(selection: Selection<T>, skip: number, take: number)
   return steps(few ? { ...selection, among: few } : selection, skip, take, Number.POSITIVE_INFINITY) ?? [];
 }
 
-/** The page, or undefined where so many steps did not lead to its end. */
+/** The page; undefined if it is incomplete after `most` steps. */
 function steps<T>(selection: Selection<T>, skip: number, take: number, most: number): T[] | undefined {
   const rows: T[] = [];
   const jump = selection.filters.length === 0 && selection.among === undefined;
@@ -63,7 +63,7 @@ export function countAll<T>(selection: Selection<T>): number {
   return count;
 }
 
-/** Every item from the beginning on, until `visit` says that it is enough. */
+/** Visits the items in order until `visit` returns true. */
 function walk<T>(selection: Selection<T>, skip: number, visit: (item: T) => boolean): void {
   const { order, descending, from, among } = selection;
   if (among !== undefined) {
@@ -89,7 +89,7 @@ function walkThrough<T>(
   }
 }
 
-/** All of them in one, without a loop where there are few: it is asked a million times. */
+/** Combines the filters into one, without a loop for few: it runs up to a million times per list. */
 function all<T>([first, second, ...more]: ((item: T) => boolean)[]): (item: T) => boolean {
   if (first === undefined) return () => true;
   if (second === undefined) return first;

@@ -1,6 +1,6 @@
 /**
- * The lists of tickets and customers: from a query to an order, the place in it where the list begins, and what else
- * has to hold. Filters of tickets read columns, ids and contacts are looked up, so no list walks over all objects.
+ * Lists of tickets and customers: turns a query into an order, a start position and filters. Filters of tickets read
+ * columns, and indexes find ids and contacts, so that no list scans all records.
  */
 import { EARLIEST, flag, list, listOf, since, whole } from '../query.ts';
 import { Refusal } from '../refusal.ts';
@@ -19,15 +19,16 @@ export function listTickets(call: Call): Answer {
   return page(call, ofTheWorld(call, table, asked), place => ticketRecord(table.rows[place]!));
 }
 
-/** What a query says of tickets, wherever they are read from. */
+/** A ticket query, for the world and for stale copies alike. */
 interface AskedFor {
-  /** An order of the table, and of a copy. */
+  /** Order of the list. */
   by: 'byUpdated' | 'byCreated' | 'byUser';
   descending: boolean;
+  /** Whether the list has begun at this ticket; monotonic in the order. */
   reached: (ticket: WorldTicket) => boolean;
-  /** What `reached` says, where it says anything. */
+  /** `reached` as column tests; empty if the list begins at the start. */
   begins: Test[];
-  /** What else has to hold. */
+  /** Further filters. */
   tests: Test[];
   ids: readonly string[] | undefined;
 }
@@ -68,12 +69,12 @@ function askedFor({ query, world, readings }: Call): AskedFor {
   }
 }
 
-/** The order by that time tells at how many places it holds. */
+/** Adds to a test the number of its matches, found by binary search in the order. */
 function counted(test: Test, order: TicketTable['byUpdated'], reached: (ticket: WorldTicket) => boolean): Test {
   return { ...test, total: order.places.length - order.firstWhere(reached) };
 }
 
-/** So many tickets are sorted in a few milliseconds. */
+/** Number of tickets that can be sorted within a few milliseconds. */
 const FEW = 5000;
 
 function ofTheWorld({ world }: Call, table: TicketTable, asked: AskedFor): Selection<number> {
@@ -93,7 +94,7 @@ function ofTheWorld({ world }: Call, table: TicketTable, asked: AskedFor): Selec
   };
 }
 
-/** Slower, ticket by ticket: only a fault reads copies. */
+/** Filters ticket by ticket: slower, but only the lag fault reads stale copies. */
 function ofACopy({ shown }: Call, asked: AskedFor): Selection<WorldTicket> {
   const { by, descending, reached, tests, ids } = asked;
   const order = shown[by];
@@ -122,7 +123,7 @@ function ticketTests(query: URLSearchParams, columns: Columns, readings: Reading
   return tests.filter(test => test !== undefined);
 }
 
-/** `state` cannot ask for these two, so a list that hides them never shows them. */
+/** Hides archived and snoozed tickets if configured. The parameter `state` has no word for them, so they stay hidden. */
 function unlessHidden(columns: Columns, { archivedListed, snoozedListed }: Readings): Test | undefined {
   if (archivedListed && snoozedListed) return undefined;
   return columns.state.where(
@@ -130,7 +131,7 @@ function unlessHidden(columns: Columns, { archivedListed, snoozedListed }: Readi
   );
 }
 
-/** The word `null` selects tickets that nobody is assigned to, and so does an empty value. */
+/** The word `null` and an empty value select unassigned tickets. */
 function assignees(query: URLSearchParams): (string | null)[] | undefined {
   if (!query.has('user_id')) return undefined;
   const named = (list(query, 'user_id') ?? []).map(user => (user === 'null' ? null : user));
@@ -149,7 +150,7 @@ export function listCustomers(call: Call): Answer {
   return page(call, { order, from, descending: sort.startsWith('-'), ...customersReached(call) }, customerRecord);
 }
 
-/** One contact has to have both the type and the value. */
+/** Filter by contact: type and value must match the same contact. */
 function customersReached({
   query,
   world,

@@ -1,19 +1,19 @@
 /**
- * Items kept in order without sorting them for each reading. They lie in pieces of at most some two thousand, so that
- * putting one in or taking one out moves no more than that, wherever it belongs: a bulk action on thousands of a
- * million costs milliseconds, and so does the page that is read after it. Where a piece begins is counted when asked.
+ * A sorted list in pieces of at most 2,048 items: an insertion or removal moves no more items than that. A bulk action on
+ * thousands of a million items takes milliseconds, and so does the next page. Start positions of pieces are computed at
+ * the first read after a change.
  */
 const MOST = 2048;
 
 export class Ordered<T> {
   readonly compare: (a: T, b: T) => number;
-  /** None is empty. */
+  /** Non-empty pieces. */
   #pieces: T[][] = [];
-  /** The position of the first item of each piece; undefined while nobody has asked since the last change. */
+  /** Position of the first item of each piece; undefined until the first read after a change. */
   #starts: number[] | undefined;
   #length = 0;
 
-  /** The order has to be total: only an item and itself compare as equal. */
+  /** `compare` must be a total order: no two items compare as equal. */
   constructor(compare: (a: T, b: T) => number) {
     this.compare = compare;
   }
@@ -22,7 +22,7 @@ export class Ordered<T> {
     return this.#length;
   }
 
-  /** Many at once, by one sort, into an order that is empty. The array is the caller's no more. */
+  /** Fills the empty list with one sort; takes ownership of the array. */
   fill(items: T[]): void {
     if (this.#length > 0) throw new Error('Only an empty order can be filled');
     items.sort(this.compare);
@@ -41,7 +41,7 @@ export class Ordered<T> {
     this.#changed(1);
   }
 
-  /** Has to be called before the item changes: it is found by the place it has now. */
+  /** Call before the item changes: the search uses its current sort key. */
   remove(item: T): void {
     const notBefore = (other: T) => this.compare(other, item) >= 0;
     const at = this.#pieceWhere(notBefore);
@@ -58,14 +58,14 @@ export class Ordered<T> {
     return this.#pieces[index]?.[position - this.#begin()[index]!];
   }
 
-  /** The first position for which `reached` holds; it has to hold for every later one too. */
+  /** First position for which `reached` holds; it must hold for all later ones too. */
   firstWhere(reached: (item: T) => boolean): number {
     const at = this.#pieceWhere(reached);
     const piece = this.#pieces[at];
     return piece === undefined ? this.#length : this.#begin()[at]! + search(piece, reached);
   }
 
-  /** Shows every item from one position up to another, upwards or downwards, until `visit` says that it is enough. */
+  /** Visits the items from `from` to before `upTo`, in either direction, until `visit` returns true. */
   walk(from: number, upTo: number, descending: boolean, visit: (item: T) => boolean): void {
     if (from >= upTo) return;
     const starts = this.#begin();
@@ -96,12 +96,12 @@ export class Ordered<T> {
     return this.#starts;
   }
 
-  /** The piece that holds a position. */
+  /** Index of the piece with this position. */
   #pieceAt(position: number): number {
     return search(this.#begin(), start => start > position) - 1;
   }
 
-  /** The first piece whose last item has been reached. */
+  /** Index of the first piece for whose last item `reached` holds. */
   #pieceWhere(reached: (item: T) => boolean): number {
     return search(this.#pieces, piece => reached(piece[piece.length - 1]!));
   }

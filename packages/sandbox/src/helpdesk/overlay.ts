@@ -1,14 +1,14 @@
 /**
- * An ordered list as it was, laid over the list as it is: items that have changed since are skipped, and stand where
- * they stood. With k changes among n items it takes k · log n to make, and log k for each item read, so a copy of a
- * million tickets that is behind by a thousand changes costs a few milliseconds.
+ * An earlier state of an ordered list, as an overlay of its current state: changed items are skipped and their old
+ * versions inserted. For k changes among n items, building takes k · log n steps and each read log k. A copy of a million
+ * tickets, a thousand changes behind, costs a few milliseconds.
  */
 
-/** What a page is read from. */
+/** An ordered list that pages are read from. */
 export interface Sequence<T> {
   readonly length: number;
   at(position: number): T | undefined;
-  /** The first position for which `reached` holds; it has to hold for every later one too. */
+  /** First position for which `reached` holds; it must hold for all later ones too. */
   firstWhere(reached: (item: T) => boolean): number;
 }
 
@@ -17,12 +17,12 @@ type Compare<T> = (a: T, b: T) => number;
 export class Overlay<T> implements Sequence<T> {
   readonly length: number;
   readonly #order: Sequence<T>;
-  /** Positions that are skipped, ascending. */
+  /** Skipped positions, ascending. */
   readonly #gone: readonly number[];
-  /** Items that stand between those that stay, and their positions in the list as it was, ascending. */
+  /** Inserted old items with their positions in the earlier list, ascending. */
   readonly #old: readonly { item: T; position: number }[];
 
-  /** `gone`: items of the order as they are now; `old`: items as they were, among them the former selves of these. */
+  /** `gone`: current versions of changed items in `order`; `old`: the earlier versions of items. */
   constructor(order: Sequence<T>, compare: Compare<T>, gone: readonly T[], old: readonly T[]) {
     const placeOf = (item: T) => order.firstWhere(other => compare(other, item) >= 0);
     this.#order = order;
@@ -51,7 +51,7 @@ export class Overlay<T> implements Sequence<T> {
 const countBelow = (positions: readonly number[], limit: number) =>
   firstAt(positions.length, nth => positions[nth]! >= limit);
 
-/** The first of so many numbers from 0 for which it holds; it has to hold for every later one too. */
+/** The smallest number below `count` for which `holds`, by binary search; it must hold for all later ones too. */
 function firstAt(count: number, holds: (nth: number) => boolean): number {
   let low = 0;
   let high = count;

@@ -1,7 +1,7 @@
 /**
- * What the help desk holds, field for field as its interface shows it. Messages, attachments, users, labels and
- * inboxes are kept just so; tickets and customers carry a little more inside the world (see rows.ts) and are shown
- * through `ticketRecord` and `customerRecord`, whose order of keys is the order in every reply.
+ * Records of the help desk, as the interface shows them. Messages, attachments, users, labels and inboxes are stored in
+ * this form. Tickets and customers have internal fields too (see rows.ts); `ticketRecord` and `customerRecord` convert
+ * them and set the order of keys.
  */
 
 export const TICKET_STATES = ['open', 'hold', 'closed', 'snoozed', 'archived'] as const;
@@ -61,7 +61,7 @@ interface MessageBase {
   user_id: string | null;
   created_at: string;
 }
-/** A note has no direction, sender or recipient: the keys are absent, not null. */
+/** A note lacks the keys of direction, sender and recipients; they are absent, not null. */
 export interface Note extends MessageBase {
   type: 'note';
 }
@@ -95,7 +95,7 @@ export interface Customer {
   contacts: readonly Contact[];
 }
 
-/** An inbox or a label: the interface shows their ids and names only. */
+/** An inbox or a label: id and name only. */
 export interface Named {
   id: string;
   name: string;
@@ -134,11 +134,11 @@ export function customerRecord(customer: Customer): Customer {
 }
 
 const DAY_MS = 86_400_000;
-/** The text of the last stamp, to write the next one over: a history has hundreds of each day. */
+/** Buffer with the last stamp; its date part is reused, since a history has hundreds of stamps per day. */
 const written = Buffer.alloc(20);
 let writtenDay = Number.NaN;
 
-/** A time as the help desk writes it: UTC, in whole seconds. Such texts compare as the times do. */
+/** Timestamp of the help desk: UTC, whole seconds. Texts sort as their times. */
 export function stamp(at: number | string): string {
   const ms = typeof at === 'string' ? Date.parse(at) : at;
   const day = Math.floor(ms / DAY_MS);
@@ -150,7 +150,7 @@ export function stamp(at: number | string): string {
   writeTwo(11, Math.floor(second / 3600));
   writeTwo(14, Math.floor(second / 60) % 60);
   writeTwo(17, second % 60);
-  // By way of bytes, for the memory of a million of them: text put together with `+` takes thrice as much.
+  // Built from bytes: concatenated text takes three times the memory, for a million stamps.
   return written.toString('latin1');
 }
 

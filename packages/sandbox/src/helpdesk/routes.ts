@@ -1,6 +1,6 @@
 /**
- * The endpoints: a table with one entry for each, which says what it may embed and whether it counts (both cost
- * credits, so they have to be known before the request is let in), and a function from a call to an answer.
+ * The routes of the help desk. Each row declares its embeds and whether it counts: both cost credits, so the price is
+ * known before the request is admitted.
  */
 
 import { list, listOf } from '../query.ts';
@@ -14,37 +14,37 @@ import type { DeskView } from './stale-copy.ts';
 import type { World } from './world.ts';
 import { WRITING_ROUTES } from './write-routes.ts';
 
-/** What nobody knows of the service. */
+/** Values of the help desk's switches. */
 export type Readings = Settled<'helpdesk'>;
 
 export interface Call {
   world: World;
-  /** What a request that reads is shown: the world, or a copy of it that is behind. */
+  /** Data for reads: the world, or a stale copy of it. */
   shown: DeskView;
   readings: Readings;
   query: URLSearchParams;
-  /** What stands in the place of `:id` in the path. */
+  /** Value of `:id` in the path. */
   id: string;
-  /** What stands in the place of every name in the path. */
+  /** Values of all names in the path. */
   names: Readonly<Record<string, string>>;
-  /** Whether `count=true` was asked for and paid. */
+  /** Whether the request has `count=true` and the route counts. */
   counting: boolean;
-  /** Of a POST, PUT or PATCH: the JSON that was sent, whatever it is; undefined where nothing was. */
+  /** Parsed JSON of a POST, PUT or PATCH, not validated; undefined without a body. */
   body: unknown;
-  /** The base address as the client sees it, without a slash at its end, for `Location`. */
+  /** Base address as the client sees it, without trailing slash; for `Location`. */
   base: string;
 }
 
 export interface Answer {
   status: number;
-  /** Absent where there is none (204). */
+  /** Absent for 204. */
   body?: unknown;
   headers?: Record<string, string>;
 }
 
 export interface Route {
   method: string;
-  /** `:id` stands for an identifier, and so does any other name behind a colon. */
+  /** A name after a colon, such as `:id`, matches one path segment. */
   path: string;
   embeds?: readonly string[];
   counts?: true;
@@ -63,30 +63,30 @@ export const ROUTES: readonly Route[] = [
   ...WRITING_ROUTES,
 ];
 
-/** The route of a request and the identifier in its path, or the refusal that it deserves. */
+/** The route of a request and the values in its path, or the refusal (404, 405). */
 export function findRoute(method: string, path: string): { route: Route; names: Record<string, string> } | Refusal {
   const found = findAmong(ROUTES, method, path);
-  if (found === 'no such path') return new Refusal(404, `There is nothing at ${path}`);
+  if (found === 'no such path') return new Refusal(404, `Unknown path ${path}`);
   if (found === 'another verb') {
     return new Refusal(405, `${method} is not offered at ${path}`, undefined, { Allow: verbsAt(path).join(', ') });
   }
   return found;
 }
 
-/** HTTP wants them in `Allow` beside a 405. A POST is taken in the place of any verb but GET. */
+/** Methods for `Allow`. A POST can override any method but GET. */
 function verbsAt(path: string): string[] {
   const verbs = new Set(ROUTES.map(({ method }) => method));
   const offered = [...verbs].filter(verb => typeof findAmong(ROUTES, verb, path) !== 'string');
   return offered.some(verb => verb !== 'GET') && !offered.includes('POST') ? [...offered, 'POST'] : offered;
 }
 
-/** One credit, one more for each type embedded, one more for counting. */
+/** Credits: one, plus one per embedded type, plus one for counting. */
 export function costOf(route: Route, query: URLSearchParams): number {
   const embedded = new Set(list(query, 'embed')?.filter(type => route.embeds?.includes(type)));
   return 1 + embedded.size + (route.counts && query.getAll('count').at(-1) === 'true' ? 1 : 0);
 }
 
-// --- one of them ---------------------------------------------------------------------------------------------------
+// --- single tickets ---------------------------------------------------------------------------------------------------
 
 function oneTicket({ shown, id, query }: Call): Answer {
   const ticket = shown.tickets.get(id);
@@ -96,7 +96,7 @@ function oneTicket({ shown, id, query }: Call): Answer {
   return { status: 200, body: { ...ticketRecord(ticket), ...embedded } };
 }
 
-/** The related objects; null for one that is not there. `group` is what inboxes were called before. */
+/** The embedded objects; null for a missing one. `group` is the former name of `inbox`. */
 function embed(shown: DeskView, ticket: WorldTicket, type: (typeof TICKET_EMBEDS)[number]): unknown {
   switch (type) {
     case 'user':
@@ -115,7 +115,7 @@ function embed(shown: DeskView, ticket: WorldTicket, type: (typeof TICKET_EMBEDS
   }
 }
 
-// --- the rest ------------------------------------------------------------------------------------------------------
+// --- other resources ------------------------------------------------------------------------------------------------------
 
 function oneAttachment({ world, id }: Call): Answer {
   const attachment = world.uploads.get(id) ?? world.attachments.get(id);
@@ -123,7 +123,7 @@ function oneAttachment({ world, id }: Call): Answer {
   return { status: 200, body: attachment };
 }
 
-/** All of them at once: this list has no pages. The newest come first, as in every list. */
+/** All users in one reply, newest first: this list has no pages. */
 function listUsers(call: Call): Answer {
   const users = [...call.world.users.values()].reverse();
   return { status: 200, body: users, ...totalCount(call, () => users.length) };

@@ -1,7 +1,7 @@
 /**
- * A ticket and a customer as the world keeps them: their record, what is never shown of them, and where their lists
- * stand. A row of the history (history.ts) holds no messages and no contacts: they are made again whenever somebody reads
- * them, always the same, and are kept from the first change on. So reading lets no memory grow.
+ * Tickets and customers as the world stores them: the record plus internal fields. Rows of the history (history.ts) store
+ * no messages and contacts. These are generated at every read, always the same, and stored from their first change on,
+ * so that reads use no memory.
  */
 import { reachOf } from './contacts.ts';
 import {
@@ -14,14 +14,14 @@ import {
   ticketRecord,
 } from './records.ts';
 
-/** Where the messages and contacts come from that no row keeps. */
+/** Generates messages and contacts that rows do not store. */
 export interface Memories {
   messagesOf(ticket: WorldTicket): Message[];
   messageCountOf(ticket: WorldTicket): number;
   contactsOf(customer: WorldCustomer): readonly Contact[];
 }
 
-/** Every field is written out, the same for all: a million rows are to have one shape. */
+/** The constructor sets every field, so that a million rows share one hidden class. */
 export class WorldTicket implements Ticket {
   readonly id: string;
   readonly number: number;
@@ -40,9 +40,9 @@ export class WorldTicket implements Ticket {
   reply_to: string | null;
   reply_cc: string | null;
   summary: string | null;
-  /** Counts every change of `updated_at` in the world: the order within one second. */
+  /** World-wide number of the last change of `updated_at`: the order within one second. */
   touched: number;
-  /** Its place in the columns. */
+  /** Index in the columns (see table.ts). */
   slot = -1;
   #said: readonly Message[] | Memories;
 
@@ -68,7 +68,7 @@ export class WorldTicket implements Ticket {
     this.#said = said;
   }
 
-  /** Oldest first. Neither a list nor a message in it ever changes: others take their place, and stay from then on. */
+  /** Oldest first. Lists and messages are immutable: a change sets a new list, which is stored. */
   get messages(): readonly Message[] {
     return isKept(this.#said) ? this.#said : this.#said.messagesOf(this);
   }
@@ -77,7 +77,7 @@ export class WorldTicket implements Ticket {
     this.#said = messages;
   }
 
-  /** Without making them. */
+  /** Number of messages, without generating them. */
   get messageCount(): number {
     return isKept(this.#said) ? this.#said.length : this.#said.messageCountOf(this);
   }
@@ -86,7 +86,7 @@ export class WorldTicket implements Ticket {
     return isKept(this.#said);
   }
 
-  /** As it is now, whatever becomes of this one. Messages that are not kept are not made for it. */
+  /** A copy that later changes do not affect. Does not generate messages. */
   copy(): WorldTicket {
     return new WorldTicket(this, this.touched, this.#said);
   }
@@ -97,10 +97,10 @@ export class WorldCustomer implements Customer {
   first_name: string | null;
   last_name: string | null;
   summary: string | null;
-  /** Real, but never shown: the interface can only filter and sort by it. */
+  /** Never shown; the interface only filters and sorts by it. */
   readonly created_at: string;
   readonly seq: number;
-  /** The types of its contacts, as bits (see contacts.ts). */
+  /** Types of the contacts as bits (see contacts.ts). */
   reach = 0;
   #reached: readonly Contact[] | Memories;
 
@@ -119,7 +119,7 @@ export class WorldCustomer implements Customer {
     if (isKept(reached)) this.reach = reachOf(reached);
   }
 
-  /** As with messages: a list never changes, another one takes its place. */
+  /** Immutable, as messages: a change sets a new list. */
   get contacts(): readonly Contact[] {
     return isKept(this.#reached) ? this.#reached : this.#reached.contactsOf(this);
   }
@@ -129,7 +129,7 @@ export class WorldCustomer implements Customer {
     this.reach = reachOf(contacts);
   }
 
-  /** As it is now, without contacts that are not kept. */
+  /** A copy that later changes do not affect. Does not generate contacts. */
   copy(): WorldCustomer {
     const made = new WorldCustomer(this, this.seq, this.#reached);
     made.reach = this.reach;
@@ -143,7 +143,7 @@ function isKept<T>(list: readonly T[] | Memories): list is readonly T[] {
 
 type Needed = 'id' | 'number' | 'customer_id' | 'inbox_id' | 'updated_at' | 'created_at';
 
-/** A ticket with everything that was not given, made up plainly. */
+/** A ticket with defaults for all missing fields. */
 export function wholeTicket(ticket: Partial<Ticket> & Pick<Ticket, Needed>): Ticket {
   return ticketRecord({
     ...ticket,
@@ -163,12 +163,12 @@ export function wholeTicket(ticket: Partial<Ticket> & Pick<Ticket, Needed>): Tic
 
 const byText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
-/** Lists show rows in these orders. Every one is total: only a row and itself compare as equal. */
+/** Orders of lists. Each order is total: no two rows compare as equal. */
 export const byUpdate = (a: WorldTicket, b: WorldTicket) => byText(a.updated_at, b.updated_at) || a.touched - b.touched;
 export const byCreation = (a: WorldTicket, b: WorldTicket) => byText(a.created_at, b.created_at) || a.number - b.number;
 export const byArrival = (a: WorldCustomer, b: WorldCustomer) => byText(a.created_at, b.created_at) || a.seq - b.seq;
 
-/** Users in the order of their ids, unassigned tickets behind them; the latest update of each user first. */
+/** By user id, unassigned tickets last; within a user the latest update first. */
 export function byUserThenLatest(a: WorldTicket, b: WorldTicket): number {
   if (a.user_id === b.user_id) return byUpdate(b, a);
   if (a.user_id === null) return 1;

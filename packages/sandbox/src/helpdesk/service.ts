@@ -1,7 +1,6 @@
 /**
- * From a request to a reply, without a socket, so that a simulation can ask it directly. In this order: who asks (401,
- * 403), is there budget left (429), is it offered (404, 405), what is its body (415, 413, 400), what is the answer, how
- * is it written down, and what goes wrong on purpose. Nobody's requests cost nothing, and a refused one (429) neither,
+ * The help desk without a socket: request in, reply out. The steps, in order: credentials (401, 403), budget (429), route
+ * (404, 405), body (415, 413, 400), answer, HTTP form, faults. Requests without access cost nothing; a 429 costs nothing
  * unless `chargeRefused` says so.
  */
 
@@ -21,13 +20,13 @@ import type { World } from './world.ts';
 export const BASE = '/api/v1';
 
 export interface ServiceOptions extends Partial<Readings>, Hooks {
-  /** All with all rights (5.1: each installed instance has its own); default one, 'sandbox-token'. '' is none. */
+  /** Accepted tokens, all with full rights (5.1: one per installed instance); default 'sandbox-token'. '' never matches. */
   tokens?: readonly string[];
-  /** Of a caller who is known and has no access (5.5: 403), though it is among the others; default 'sandbox-blocked-token'. */
+  /** Token without access (5.5: 403), even if it is in `tokens`; default 'sandbox-blocked-token'. */
   blockedToken?: string;
 }
 
-/** A request on its way, and what was found out about it before anything was decided. */
+/** A request in progress, with its token and route. */
 interface Visit {
   asked: Asked;
   seen: Seen;
@@ -38,7 +37,7 @@ interface Visit {
 export class Service {
   readonly world: World;
   readonly tokens: readonly string[];
-  /** What holds here, as switches.ts has it. */
+  /** Values of the switches (see switches.ts). */
   readonly readings: Readings;
   readonly #blocked: string;
   readonly #gate: Gate;
@@ -67,17 +66,17 @@ export class Service {
     this.#gate.take(credits);
   }
 
-  /** What there is now, as the headers of a reply say it. */
+  /** Current budget, as in the headers of replies. */
   budget(): Budget {
     return this.#gate.budget();
   }
 
-  /** Those of a reply that is no answer to a request: it used nothing. */
+  /** Rate-limit headers of a reply without a readable request; such a reply costs nothing. */
   limitHeaders(): Record<string, string> {
     return budgetHeaders(this.budget(), 0);
   }
 
-  /** Whether somebody may come in, by the head of the request alone. */
+  /** Whether the head of the request has a token with access. */
   letsIn(asked: Asked): boolean {
     return this.#hasAccess(tokenOf(asked));
   }
@@ -100,7 +99,7 @@ export class Service {
   #visit(asked: Asked): Visit {
     const { path, query, below } = takeApart(asked.url, BASE);
     const method = verb(asked);
-    const found = below ? findRoute(method, path) : new Refusal(404, `There is nothing but ${BASE} here`);
+    const found = below ? findRoute(method, path) : new Refusal(404, `Unknown path; all paths begin with ${BASE}`);
     const cost = found instanceof Refusal ? 1 : costOf(found.route, query);
     const token = tokenOf(asked);
     const client = clientName(this.#credential(token), asked.headers['user-agent']);
@@ -135,14 +134,14 @@ export class Service {
     return route.answer({ world, shown, readings, query, id: names.id ?? '', names, counting, body, base });
   }
 
-  /** Of a POST, PUT or PATCH, also where a POST stands for it. */
+  /** JSON body of a POST, PUT or PATCH (after X-HTTP-Method-Override). */
   #bodyOf(asked: Asked, method: string): unknown {
     if (method !== 'POST' && method !== 'PUT' && method !== 'PATCH') return undefined;
     const untyped = method === 'PUT' && (this.readings.emptyPut === 'accepted' || TYPED_PUT);
     return jsonBody(asked, { untyped, most: this.readings.mostBodyBytes });
   }
 
-  /** What a client is called: never its token. */
+  /** Name of the credential for logs; never the token itself. */
   #credential(token: string): string {
     if (token === '') return 'none';
     if (token === this.#blocked) return 'blocked token';
@@ -150,7 +149,7 @@ export class Service {
     return known < 0 ? 'none' : `token ${known + 1}`;
   }
 
-  /** Writes the request into the log, and the answer down as HTTP. */
+  /** Logs the request and turns the answer into HTTP. */
   #reply(seen: Seen, answer: Answer): Reply {
     const wanted = isRefused(seen) ? seen.cost : 0;
     this.#gate.record(seen, answer.status);
@@ -164,10 +163,10 @@ export class Service {
   }
 }
 
-/** Said to a PUT that has neither a body nor a type. */
+/** Hint in the 415 of a PUT without body and content type. */
 const TYPED_PUT = 'A PUT without a body needs it too, unless the sandbox is started with --empty-put accepted';
 
-/** As Bearer, or as the user name of Basic with any password; '' is nobody's. */
+/** Token from Bearer, or from the user name of Basic; '' if none. */
 function tokenOf({ headers }: Pick<Asked, 'headers'>): string {
   const [, scheme = '', credentials = ''] = /^(\S+) +(\S+)$/.exec(String(headers.authorization ?? '')) ?? [];
   if (scheme.toLowerCase() === 'bearer') return credentials;
@@ -175,7 +174,7 @@ function tokenOf({ headers }: Pick<Asked, 'headers'>): string {
   return Buffer.from(credentials, 'base64').toString().split(':')[0]!;
 }
 
-/** A POST may say that it stands for another verb. */
+/** Method after X-HTTP-Method-Override, which only POST can use. */
 function verb({ method, headers }: Asked): string {
   const override = String(headers['x-http-method-override'] ?? '').toUpperCase();
   return method === 'POST' && ['PUT', 'PATCH', 'DELETE'].includes(override) ? override : method;
@@ -187,12 +186,12 @@ function refused(error: unknown): Answer | undefined {
   return { status, headers, body: errors ? { message, errors: errors.map(message => ({ message })) } : { message } };
 }
 
-/** Of a request that was to change something, and did not: nobody sees it (see `spoil`), but half of it can be sent. */
+/** Placeholder answer of a write without effect (`work: 'undone'`): a fault replaces it or breaks it off. */
 const UNDONE: Answer = { status: 200, body: {} };
 
 const contentType = (hasBody: boolean) => (hasBody ? { 'Content-Type': 'application/json' } : {});
 
-/** On purpose. */
+/** Builds the error replies of `status` faults. */
 function failing(query: URLSearchParams): Refuse {
   return (status, headers, reason) => {
     const message = reason ?? `Status ${status} on purpose`;
@@ -211,8 +210,8 @@ function budgetHeaders({ limit, remaining, reset }: Budget, used: number): Recor
 }
 
 /**
- * The body as text: only the fields asked for (embedded objects are fields too, and have to be named), and in an
- * envelope if the caller cannot read statuses or headers.
+ * The reply with the body as JSON text. `fields` selects fields, embedded objects included. `envelope=true` wraps status
+ * and headers into the body, for callers that cannot read them.
  */
 function written(answer: Answer, headers: Record<string, string>, query: URLSearchParams): Reply {
   const fields = list(query, 'fields');

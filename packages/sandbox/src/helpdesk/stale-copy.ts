@@ -1,8 +1,7 @@
 /**
- * What a request reads: the world, or a copy of it that is behind, as when a service answers from a replica. In the
- * copy tickets (with their messages) and customers (with their contacts) are as they were, where they were: what has
- * come since is not there yet, and what is gone still is. Users, names of labels and inboxes, and attachments by id are
- * those of now.
+ * The data that a request reads: the world, or a stale copy of it, as a lagging replica would have. In the copy, tickets
+ * (with messages) and customers (with contacts) have their old content and place; later records are missing and deleted
+ * ones still exist. Users, names of labels and inboxes, and attachments by id are always current.
  */
 import { BeforeImages } from '../before-images.ts';
 import { Overlay, type Sequence } from './overlay.ts';
@@ -14,7 +13,7 @@ interface Lookup<T> {
   get(id: string): T | undefined;
 }
 
-/** A copy has orders only: columns know nothing of how things were. */
+/** The readable part of a world. A stale copy has no `table`: columns hold current values only. */
 export interface DeskView extends Pick<World, 'users' | 'labels' | 'inboxes' | 'attachments'> {
   readonly table?: TicketTable;
   readonly tickets: Lookup<WorldTicket>;
@@ -24,7 +23,7 @@ export interface DeskView extends Pick<World, 'users' | 'labels' | 'inboxes' | '
   readonly byUser: Sequence<WorldTicket>;
 }
 
-/** What tickets and customers were before they changed. */
+/** Before-images of tickets and customers. */
 export class HelpdeskBeforeImages {
   readonly tickets: BeforeImages<WorldTicket>;
   readonly customers: BeforeImages<WorldCustomer>;
@@ -59,7 +58,7 @@ export function staleCopy(world: World, lag_ms: number): DeskView {
         return customers.order(world.customers.byCreated, byArrival);
       },
     },
-    // Each only if it is asked for: it is made for one request.
+    // Getters: a request uses one of the orders, and building one takes time.
     get byUpdated() {
       return tickets.order(world.byUpdated, byUpdate);
     },

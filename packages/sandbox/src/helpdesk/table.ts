@@ -1,7 +1,6 @@
 /**
- * All tickets as lists see them: each has a place (a slot) at which its row stands and at which the columns know what
- * it can be filtered by, and the orders are orders of places. Whoever changes a row takes it out before and puts it in
- * again after it, or lists will not know of it.
+ * All tickets, prepared for lists. Each ticket has a slot: its index in `rows` and in the columns for filters. Orders sort
+ * slots. Callers must call `takeOut` before a change of a row and `putIn` after it; otherwise lists miss the change.
  */
 import { Columns } from './columns.ts';
 import { Ordered } from './ordered-list.ts';
@@ -32,7 +31,7 @@ class TicketOrder implements Sequence<WorldTicket> {
 }
 
 export class TicketTable {
-  /** A place that is free holds the row it held last, until the next one needs it. */
+  /** A free slot keeps its last row until it is reused. */
   readonly rows: WorldTicket[] = [];
   readonly columns = new Columns();
   readonly byUpdated = new TicketOrder(this.rows, byUpdate);
@@ -54,20 +53,20 @@ export class TicketTable {
     this.#free.push(ticket.slot);
   }
 
-  /** Before a change. */
+  /** Call before a change. */
   takeOut({ slot }: WorldTicket): void {
     this.byUpdated.places.remove(slot);
     this.byUser.places.remove(slot);
   }
 
-  /** After it. */
+  /** Call after a change. */
   putIn(ticket: WorldTicket): void {
     this.columns.set(ticket.slot, ticket);
     this.byUpdated.places.add(ticket.slot);
     this.byUser.places.add(ticket.slot);
   }
 
-  /** A whole history at once, in the order of its creation, into a table that is empty. */
+  /** Fills an empty table with a history, in order of creation. */
   fill(tickets: readonly WorldTicket[]): void {
     for (const ticket of tickets) {
       ticket.slot = this.rows.push(ticket) - 1;
@@ -81,7 +80,7 @@ export class TicketTable {
   }
 }
 
-/** Nearly in the order by user already, so that sorting has little to do: the latest first within each. */
+/** Slots grouped by user, latest first: nearly sorted, so that the sort is fast. */
 function groupedByUser(latestFirst: readonly number[], tickets: readonly WorldTicket[]): number[] {
   const groups = Map.groupBy(latestFirst, place => tickets[place]!.user_id ?? '~');
   return [...groups.keys()].sort().flatMap(user => groups.get(user)!);

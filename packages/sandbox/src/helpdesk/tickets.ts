@@ -1,9 +1,7 @@
 /**
- * The tickets of a help desk, and all that has to notice when one comes, changes or goes: the orders and columns of its
- * lists, what is due by the clock, and the past. What may happen to a ticket, and what comes of it, is in world.ts; here is
- * that nothing forgets it.
+ * The tickets of a help desk. Creating, changing or deleting a ticket here keeps orders, columns, deadlines and
+ * before-images up to date. The rules for tickets are in world.ts.
  */
-
 import type { BeforeImages } from '../before-images.ts';
 import type { Clock } from '../clock.ts';
 import { Deadlines } from './deadlines.ts';
@@ -14,7 +12,7 @@ import { TicketTable } from './table.ts';
 
 export type NewTicket = Partial<Ticket> & { messages?: readonly Message[] };
 
-/** Whether `updated_at` moves, and to where: the time of the change, as a timestamp. */
+/** `quiet`: leave `updated_at` alone; `moment`: timestamp of the change. */
 interface Moving {
   quiet: boolean;
   moment: string;
@@ -45,7 +43,7 @@ export class Tickets {
     return this.#rows.size;
   }
 
-  /** How many changes of `updated_at` there ever were. */
+  /** Number of changes of `updated_at` so far. */
   get touches(): number {
     return this.#touches;
   }
@@ -80,7 +78,7 @@ export class Tickets {
     this.#numbers += history.tickets;
   }
 
-  /** With any times, past ones and thousands in one second included. What is not given is made up plainly. */
+  /** Adds a ticket with any times, including ties; missing fields get defaults. */
   add(ticket: NewTicket & Pick<Ticket, 'id' | 'customer_id' | 'inbox_id'>): WorldTicket {
     const created_at = stamp(ticket.created_at ?? ticket.updated_at ?? this.#clock.now());
     const row = wholeTicket({

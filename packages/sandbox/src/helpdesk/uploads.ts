@@ -1,7 +1,7 @@
 /**
- * Attachments between their upload and the message that takes them (help desk 2). A message can take each of them, but
- * only one message can. An attachment that no message takes in time is deleted, by the clock that the service shows, as
- * snoozes end. Of a content only the size is kept, since nothing in the interface gives it back.
+ * Uploaded attachments without a message (help desk 2). One message can take each of them. An attachment that no message
+ * takes in time is deleted; the deadline follows the service's own clock, as snoozes do. Of the content only the size is
+ * kept: the interface never returns the content.
  */
 import type { Attachment } from './records.ts';
 
@@ -10,10 +10,10 @@ const HOUR = 3_600_000;
 export class Uploads {
   readonly #lives_ms: number;
   readonly #waiting = new Map<string, { attachment: Attachment; until: number }>();
-  /** No attachment ends before this time. */
+  /** No attachment expires before this time. */
   #earliest = Number.POSITIVE_INFINITY;
 
-  /** After 0 hours nothing is deleted. */
+  /** 0 hours: attachments never expire. */
   constructor(hours: number) {
     this.#lives_ms = hours === 0 ? Number.POSITIVE_INFINITY : hours * HOUR;
   }
@@ -22,7 +22,7 @@ export class Uploads {
     return this.#waiting.size;
   }
 
-  /** `now`: what the service believes the time to be, here and below. */
+  /** `now`: the service's own time, here and in `settle`. */
   add(attachment: Attachment, now: number): void {
     const until = now + this.#lives_ms;
     this.#waiting.set(attachment.id, { attachment, until });
@@ -37,7 +37,7 @@ export class Uploads {
     return this.#waiting.get(id)?.attachment;
   }
 
-  /** It belongs to a message from now on. */
+  /** Hands the attachment over to a message. Throws if unknown. */
   take(id: string): Attachment {
     const attachment = this.get(id);
     if (attachment === undefined) throw new Error(`No attachment ${id} waits for a message`);
@@ -45,7 +45,7 @@ export class Uploads {
     return attachment;
   }
 
-  /** A clock that was set back lets later uploads end earlier, so all of them are looked at once one is due. */
+  /** Deletes expired attachments. Checks all of them: after a clock jump, upload order is not expiry order. */
   settle(now: number): void {
     if (now < this.#earliest) return;
     this.#earliest = Number.POSITIVE_INFINITY;

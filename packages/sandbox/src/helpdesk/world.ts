@@ -1,11 +1,10 @@
 /**
- * The help desk itself, without HTTP: what it holds, the order in which lists show it, and the ways in which it
- * changes. A change takes its time from the world's clock and moves its ticket to the end of the order by `updated_at`;
- * with `quiet` it leaves `updated_at` alone, because no specification says which changes move it. Within one second the
- * later change stands later.
+ * The data of the help desk, without HTTP: records, orders of lists, and operations that change them. A change sets
+ * `updated_at` from the world's clock and moves the ticket to the end of that order; within one second, later changes
+ * sort later. With `quiet` a change leaves `updated_at` alone: the specification does not say which changes move it.
  *
- * Read the maps and their records freely; change tickets and customers through the operations only, since orders, filters
- * and the history would not notice anything else (of a ticket only its subject, summary and addresses may be set directly).
+ * Read maps and records freely. Change tickets and customers through the operations only: orders, filters and
+ * before-images notice nothing else. Exceptions are a ticket's subject, summary and addresses, which may be set directly.
  */
 import type { Change } from '../activity.ts';
 import { Clock } from '../clock.ts';
@@ -30,18 +29,18 @@ import { HelpdeskBeforeImages } from './stale-copy.ts';
 import { type NewTicket, Tickets } from './tickets.ts';
 import { Uploads } from './uploads.ts';
 
-/** The kinds of change of which nobody knows whether they move `updated_at`. */
+/** Kinds of change for which the specification leaves open whether they move `updated_at`. */
 type Quietable = Settled<'helpdesk'>['quietly'][number];
 
-/** What becomes of things with time, and at a reply: see the switches of these names. */
+/** Behaviour over time and at replies; see the switches of these names. */
 type Habits = Pick<Settled<'helpdesk'>, 'archiveHours' | 'archivedReopens' | 'attachmentHours'>;
 
 export interface WorldOptions extends Partial<Habits> {
-  /** Names the ids; default 1. */
+  /** Seed of the ids; default 1. */
   seed?: number;
-  /** The world's clock in milliseconds; default the machine's. */
+  /** Clock in milliseconds; default the machine's. */
   now?: () => number;
-  /** About how many tickets a bulk action takes: from 0.6 to 1.5 times as many; default 100. */
+  /** Tickets per bulk action, times a random factor of 0.6 to 1.5; default 100. */
   bulkSize?: number;
   /** Kinds of change that leave `updated_at` alone unless an operation says otherwise; default none. */
   quietly?: readonly Quietable[];
@@ -50,7 +49,7 @@ export interface WorldOptions extends Partial<Habits> {
 export interface ChangeOptions {
   /** Leave `updated_at` as it is. */
   quiet?: boolean;
-  /** When it happens, instead of now: milliseconds, or a timestamp. */
+  /** Time of the change, in milliseconds or as a timestamp; default now. */
   at?: number | string;
 }
 
@@ -58,14 +57,14 @@ export type TicketPatch = Partial<Omit<Ticket, 'id' | 'number' | 'created_at' | 
 
 export class World {
   readonly clock: Clock;
-  /** What tickets and customers were, once somebody wants to read from a copy that is behind. */
+  /** Before-images for stale copies; empty until a lag fault asks for them. */
   readonly past: HelpdeskBeforeImages;
   readonly tickets: Tickets;
   readonly customers: Customers;
   readonly users = new Map<string, User>();
   readonly labels = new Map<string, Named>();
   readonly inboxes = new Map<string, Named>();
-  /** What was uploaded and belongs to no message yet; all other attachments are among `attachments`. */
+  /** Attachments without a message; all others are in `attachments`. */
   readonly uploads: Uploads;
 
   readonly seed: number;
@@ -75,7 +74,7 @@ export class World {
   readonly #archivedReopens: boolean;
   #ids = 0;
 
-  /** Holds nothing yet. */
+  /** Creates an empty world. */
   constructor(options: WorldOptions = {}) {
     this.seed = options.seed ?? 1;
     this.bulkSize = options.bulkSize ?? 100;
@@ -91,7 +90,7 @@ export class World {
     this.#archivedReopens = archivedReopens;
   }
 
-  /** What lists of tickets are read from. */
+  /** Orders and columns for lists of tickets. */
   get table() {
     return this.tickets.table;
   }
@@ -112,15 +111,16 @@ export class World {
     return this.#conversations.attachments;
   }
 
-  /** The years before, into a world that has no tickets and customers of its own yet. */
+  /** Adds a generated history; throws if the world already has tickets or customers. */
   remember(history: History): void {
-    if (this.tickets.size + this.customers.size > 0) throw new Error('A history has to come before everything else');
+    if (this.tickets.size + this.customers.size > 0)
+      throw new Error('A history must be added before tickets and customers');
     this.customers.remember(history);
     this.tickets.remember(history);
     this.#conversations.remember(history);
   }
 
-  /** The first of so many numbers of ids that `newId` will not give. */
+  /** Reserves `count` id numbers and returns the first; `newId` skips them. */
   reserveIds(count: number): number {
     this.#ids += count;
     return this.#ids - count;
@@ -130,7 +130,7 @@ export class World {
     return hexId(this.seed, this.#ids++);
   }
 
-  // --- what comes into being -----------------------------------------------------------------------------------
+  // --- creation -----------------------------------------------------------------------------------
 
   addUser(user: Partial<User> = {}): User {
     const id = user.id ?? this.newId();
@@ -147,7 +147,7 @@ export class World {
     return addNamed(this.inboxes, { id: this.newId(), name: 'Support', ...inbox });
   }
 
-  /** As `Tickets.add`, of anybody and in any inbox where nothing is said of them. */
+  /** As `Tickets.add`; without customer or inbox it takes an existing one or creates one. */
   addTicket(ticket: NewTicket = {}): WorldTicket {
     notBoth({ spam: ticket.spam ?? false, trash: ticket.trash ?? false });
     const made = this.tickets.add({
@@ -168,9 +168,9 @@ export class World {
     return (this.inboxes.values().next().value ?? this.addInbox()).id;
   }
 
-  // --- what happens to a ticket ----------------------------------------------------------------------------------
+  // --- changes of a ticket ----------------------------------------------------------------------------------
 
-  /** An update that changes nothing but `updated_at`. */
+  /** Changes `updated_at` only. */
   touch(id: string, at?: number | string): WorldTicket {
     return this.#change(id, () => {}, at === undefined ? {} : { at });
   }
@@ -193,12 +193,12 @@ export class World {
     return this.patchTicket(id, { state: 'archived', snoozed_until: null }, this.#maybeQuiet('archive', options));
   }
 
-  /** The end of a snooze. */
+  /** Ends a snooze. */
   wake(id: string, options: ChangeOptions = {}): WorldTicket {
     return this.patchTicket(id, { state: 'open', snoozed_until: null }, this.#maybeQuiet('wake', options));
   }
 
-  /** Labels that are there already stay; where none is new, nothing has changed and nothing moves. */
+  /** Adds labels; if the ticket has all of them already, `updated_at` stays. */
   addLabels(id: string, labelIds: readonly string[], options: ChangeOptions = {}): WorldTicket {
     const ticket = this.ticket(id);
     const label_ids = [...new Set([...ticket.label_ids, ...labelIds])];
@@ -213,16 +213,16 @@ export class World {
     return this.patchTicket(id, { label_ids }, this.#maybeQuiet('labels', options));
   }
 
-  /** Gone for good: from the lists, by id, and its messages and attachments with it. */
+  /** Deletes the ticket with its messages and attachments. */
   deleteTicket(id: string): void {
     const ticket = this.ticket(id);
     this.tickets.delete(ticket);
     this.#conversations.drop(ticket);
   }
 
-  // --- what happens in its conversation ---------------------------------------------------------------------------
+  // --- changes of messages ---------------------------------------------------------------------------
 
-  /** A reply; one from the customer opens a ticket that was held, snoozed or closed (or archived: `archivedReopens`). */
+  /** Adds a reply. A customer's reply opens a held, snoozed or closed ticket, and an archived one with `archivedReopens`. */
   addMessage(ticketId: string, reply: NewReply = {}, options: ChangeOptions = {}): Reply {
     const made = wholeReply(reply, reply.id ?? this.newId(), this.#moment(options));
     this.#converse(ticketId, made, this.#maybeQuiet('reply', options));
@@ -248,7 +248,7 @@ export class World {
     this.#change(ticketId, remove, this.#maybeQuiet(message.type, options));
   }
 
-  /** An attachment of a message that is there already (its ticket does not move). */
+  /** Adds an attachment to an existing message; the ticket's `updated_at` stays. */
   addAttachment(ticketId: string, messageId: string, attachment: Partial<Attachment> = {}): Attachment {
     const made = { id: this.newId(), name: 'file.bin', size: 0, type: 'application/octet-stream', ...attachment };
     const message = this.#message(ticketId, messageId);
@@ -258,9 +258,9 @@ export class World {
     return made;
   }
 
-  // --- what happens elsewhere ---------------------------------------------------------------------------------------
+  // --- other changes ---------------------------------------------------------------------------------------
 
-  /** Nothing announces it: tickets do not move, only the embedded name differs. */
+  /** A silent change: tickets keep `updated_at`, only the embedded name differs. */
   renameLabel(id: string, name: string): void {
     known(this.labels, id, 'label').name = name;
   }
@@ -269,22 +269,22 @@ export class World {
     known(this.inboxes, id, 'inbox').name = name;
   }
 
-  /** Lets happen what has become due by now: has to come before whatever looks at the world or changes it. */
+  /** Applies overdue deadlines. Call before reading or changing the world. */
   settle(): void {
     this.tickets.deadlines.settle(this);
     this.uploads.settle(this.clock.now());
     this.past.forget();
   }
 
-  /** One random believable change, now. */
+  /** Makes one random change. `without`: kinds to leave out. */
   mutate(rng: Rng, without: readonly string[] = []): Change {
     this.settle();
     return mutate(this, rng, without);
   }
 
   /**
-   * What one request to the real service can do: closes so many tickets that stand next to each other in the order of
-   * updates, in one second, with one label if it is given. The ids are those of the tickets.
+   * Closes up to `count` tickets that are neighbours in the order of updates, in one second, and adds `label` if given.
+   * One request to the real service can do this. Returns the ids of the tickets.
    */
   actInBulk(count: number, label?: string): string[] {
     return closeInBulk(this, makeRng(this.seed ^ this.tickets.touches), count, label === undefined ? [] : [label]);
@@ -298,14 +298,14 @@ export class World {
     return known(this.customers, id, 'customer');
   }
 
-  // --- how ------------------------------------------------------------------------------------------------------------
+  // --- internals ------------------------------------------------------------------------------------------------------------
 
   #change(id: string, edit: (ticket: WorldTicket) => void, options: ChangeOptions): WorldTicket {
     const moving = { quiet: options.quiet ?? false, moment: this.#moment(options) };
     return this.tickets.change(this.ticket(id), edit, moving);
   }
 
-  /** A patch is as quiet as everything in it. */
+  /** A patch is quiet if all of its fields are. */
   #movesNothing(patch: TicketPatch): boolean {
     const fields = Object.keys(patch);
     return fields.length > 0 && fields.every(field => this.#quietly.has(KIND_OF[field] as Quietable));
@@ -335,7 +335,7 @@ export class World {
   }
 }
 
-/** Which fields change in which kind of change; changes of all others move `updated_at` always. */
+/** Kind of change of each field that can be quiet; other fields always move `updated_at`. */
 const KIND_OF: Readonly<Record<string, Quietable>> = { label_ids: 'labels', state: 'state', snoozed_until: 'state' };
 
 function addNamed(all: Map<string, Named>, named: Named): Named {

@@ -1,7 +1,6 @@
 /**
- * The endpoints that create and modify (help desk 3 and 4), as a table of routes like the reading ones. Each of them
- * first finds what its path names (404), then reads the whole body (422 with everything that is wrong), and only then
- * changes the world, so that a request that is refused has changed nothing.
+ * Routes that create and modify (help desk 3 and 4). Each one first looks up the ids of its path (404), then validates the
+ * whole body (422 with all errors), and only then changes the world. A refused request therefore changes nothing.
  */
 import { Refusal } from '../refusal.ts';
 import * as bodies from './body-shapes.ts';
@@ -41,7 +40,7 @@ function existing<T>(all: Pick<ReadonlyMap<string, T>, 'get'>, id: string, what:
 
 // --- tickets -------------------------------------------------------------------------------------------------------
 
-/** Open, at the first inbox where none is given: a ticket always belongs to one. */
+/** Creates an open ticket; without an inbox in the first one, because a ticket always has one. */
 function createTicket(call: Call): Answer {
   const { world, readings } = call;
   const { customer, messages, ...rest } = read(call.body, form => bodies.newTicket(form, world, readings));
@@ -50,7 +49,7 @@ function createTicket(call: Call): Answer {
   return created(call, ['tickets', ticket.id], ticketRecord(ticket));
 }
 
-/** The first of the given contacts that is known tells who it is, and that customer stays as it is. */
+/** The id given, or the customer of the first known contact (left unchanged), or a new customer. */
 function customerFor({ world, readings }: Call, given: bodies.TicketBody['customer']): string {
   if ('id' in given) return given.id;
   for (const contact of given.contacts ?? []) {
@@ -60,7 +59,7 @@ function customerFor({ world, readings }: Call, given: bodies.TicketBody['custom
   return world.customers.add(withIds(world, given)).id;
 }
 
-/** A patch that changes nothing answers as any other, and does not move the ticket. */
+/** A patch without effect answers 200 and leaves `updated_at` alone. */
 function patchTicket({ world, readings, id, body }: Call): Answer {
   const ticket = existing(world.tickets, id, 'ticket');
   const patch = read(body, form => bodies.ticketPatch(form, world, readings, ticket));
@@ -74,14 +73,14 @@ function addLabels(call: Call): Answer {
   return DONE;
 }
 
-/** Labels that the ticket does not have are not there afterwards either: 204. */
+/** Labels that the ticket lacks are no error: 204. */
 function removeLabels(call: Call): Answer {
   const { id } = existing(call.world.tickets, call.id, 'ticket');
   call.world.removeLabels(id, labelIds(call, call.world.labels));
   return DONE;
 }
 
-/** `l1,l2`; known clients send the list as their language prints it, `['l1', 'l2']`, and have to hear of it. */
+/** Ids such as `l1,l2`. Some clients send a printed list, `['l1', 'l2']`: 422 tells them. */
 function labelIds({ names }: Call, labels: ReadonlyMap<string, Named>): string[] {
   const given = names.ids ?? '';
   if (/^\[.*\]$/s.test(given.trim())) {
@@ -99,7 +98,7 @@ function labelIds({ names }: Call, labels: ReadonlyMap<string, Named>): string[]
 
 // --- messages --------------------------------------------------------------------------------------------------------
 
-/** Nothing shows a message by itself; its `Location` names it all the same, as the specification says of every 201. */
+/** `Location` names the message, as for every 201, although no endpoint shows a single message. */
 function createMessage(call: Call): Answer {
   const ticket = existing(call.world.tickets, call.id, 'ticket');
   const body = read(call.body, form => bodies.message(form, call.world, new Set()));
@@ -107,7 +106,7 @@ function createMessage(call: Call): Answer {
   return created(call, ['tickets', ticket.id, 'messages', message.id], message);
 }
 
-/** What a user says carries the user's name, and goes out from the address of the ticket's inbox. */
+/** Adds a message. Messages of users get the user's name; outgoing replies the address of the ticket's inbox. */
 function say(world: World, ticket: WorldTicket, said: bodies.MessageBody, options: ChangeOptions = {}): Message {
   const attachments = said.attachment_ids.map(id => world.uploads.take(id));
   if (said.type === 'reply' && said.direction === 'in') {
@@ -156,7 +155,7 @@ function patchCustomer(call: Call): Answer {
   return { status: 200, body: customerRecord(customer) };
 }
 
-/** `owner`: whose contacts may be given again. */
+/** `owner`: id of the customer who may already have these contacts. */
 function customerBody(form: Form, { world, readings }: Call, owner?: string): bodies.CustomerBody {
   const body = bodies.customer(form, readings);
   for (const [at, contact] of (body.contacts ?? []).entries()) {
@@ -165,7 +164,7 @@ function customerBody(form: Form, { world, readings }: Call, owner?: string): bo
   return body;
 }
 
-/** One that is there already keeps its id; the others go, unless contacts are only added. */
+/** Replaces or adds contacts, as `patchedContacts` says; an equal contact keeps its id. */
 function patchContacts({ world, readings }: Call, customer: WorldCustomer, wanted: readonly NewContact[]): void {
   const before = customer.contacts;
   const kept = new Set<string>();

@@ -1,4 +1,4 @@
-/** The languages in which people write to a bookshop, the larger the share the more of them. */
+/** Languages of the bookshop's customers, with their shares. */
 
 import { type Rng, weighted } from '../random.ts';
 import { namesOf } from './names.ts';
@@ -10,7 +10,7 @@ import { ARABIC, CHINESE, HEBREW, HINDI, JAPANESE, KOREAN, RUSSIAN, THAI } from 
  * `{name}` and `{date}` in `wrote` for who wrote what is quoted, and when.
  */
 export interface Phrases {
-  /** How a date of a year is written, with `d` and `m`. */
+  /** Pattern of a date, with `d` and `m`. */
   date: string;
   subjects: readonly string[];
   greetings: readonly string[];
@@ -19,7 +19,7 @@ export interface Phrases {
   closings: readonly string[];
   questions: readonly string[];
   answers: readonly string[];
-  /** What customers say besides, and what the shop does. */
+  /** Further sentences of customers, and of the shop. */
   pleas: readonly string[];
   offers: readonly string[];
   wrote: string;
@@ -31,7 +31,7 @@ export interface Language extends Phrases {
   rtl?: true;
   firstNames: readonly string[];
   lastNames: readonly string[];
-  /** What telephone numbers begin with, before eight more digits. No two of all the languages are the same. */
+  /** Prefixes of phone numbers, before eight more digits; unique across all languages. */
   dialling: readonly [string, string, string, string];
 }
 

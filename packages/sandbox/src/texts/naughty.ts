@@ -70,7 +70,7 @@ export function refusedText(rng: Rng): string {
   return pick(rng, REFUSED);
 }
 
-/** Before, behind, or instead of what was there. */
+/** Puts hostile text before, after, or instead of the text. */
 export function spoil(rng: Rng, text: string | null): string {
   const place = rng();
   const naughty = rng() < 0.5 ? refusedText(rng) : pick(rng, BORNE);
@@ -78,7 +78,7 @@ export function spoil(rng: Rng, text: string | null): string {
   return place < 0.8 ? (text ?? '') + naughty : naughty;
 }
 
-/** Never instead of it: what is like nothing else stays so. */
+/** Puts hostile text before or after the text, never instead: unique values stay unique. */
 export function spoilEdge(rng: Rng, text: string): string {
   const naughty = rng() < 0.5 ? refusedText(rng) : pick(rng, BORNE);
   return rng() < 0.5 ? naughty + text : text + naughty;

@@ -1,4 +1,4 @@
-/** What people write to a bookshop, and what it answers, in the languages with Latin letters. */
+/** Phrases of customers and of the bookshop, in languages with Latin letters. */
 import type { Phrases } from './languages.ts';
 
 export const ENGLISH: Phrases = {

@@ -1,4 +1,4 @@
-/** What people write to a bookshop, and what it answers, in the languages of other scripts. */
+/** Phrases of customers and of the bookshop, in languages with other scripts. */
 import type { Phrases } from './languages.ts';
 
 export const JAPANESE: Phrases = {
