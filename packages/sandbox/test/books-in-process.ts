@@ -1,4 +1,4 @@
-/** Asks a book catalog without a socket, on a clock that stands still until the test moves it. */
+/** Calls the catalog service without a socket, on a clock that only the test moves. */
 import { type GenerateBooksOptions, generateBooks } from '../src/books/generate.ts';
 import { BooksService, type BooksServiceOptions } from '../src/books/service.ts';
 import { BooksWorld, type BooksWorldOptions } from '../src/books/world.ts';

@@ -1,4 +1,4 @@
-/** Two hundred clients at once, over real connections: nothing is lost, and every credit is counted once. */
+/** Two hundred concurrent clients over real connections: no reply is lost, and every credit is counted once. */
 
 import { Agent, request } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
@@ -38,13 +38,13 @@ test('two hundred connections, reading and writing, on a budget that does not la
 
   expect(replies).toHaveLength(2000);
   expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200, 201, 404, 429]));
-  // What the server says of each, what it sums up, and what the budget had: the same. Nobody who could pay was refused.
+  // Headers, totals and budget agree. At the end at most two credits are left: too few for the dearest request.
   const used = replies.reduce((sum, reply) => sum + reply.used, 0);
   expect(used).toBe(sandbox.totals.credits);
   expect(used).toBeGreaterThan(3000 - 3);
   expect(used).toBeLessThanOrEqual(3000);
   expect(replies.every(({ status, used, cost }) => used === (status === 429 ? 0 : cost))).toBe(true);
   expect(sandbox.totals.refused).toBe(replies.filter(({ status }) => status === 429).length);
-  // Who was told "created" has created.
+  // Every 201 has created a customer.
   expect(sandbox.world.customers.size - before).toBe(replies.filter(({ created }) => created).length);
 });

@@ -1,4 +1,4 @@
-/** The table of cases: what both specifications say, each row and rule of them at least once (see cases/case.ts). */
+/** The table of cases: every row and rule of both specifications has at least one case (see cases/case.ts). */
 import { describe, expect, it } from 'vitest';
 import { defaultOf, SWITCHES, type Switch } from '../src/switches.ts';
 import { books } from './cases/books-cases.ts';

@@ -1,4 +1,4 @@
-/** A certificate of nobody, signed by itself, for tests of HTTPS; it guards nothing. Good for a hundred years. */
+/** A self-signed certificate for tests of HTTPS, valid for a hundred years. Its key is public. */
 export const CERTIFICATE = {
   cert: `-----BEGIN CERTIFICATE-----
 MIIBgDCCASWgAwIBAgIUSX9VjlITnpvFcMxE9SXLNMgqPNQwCgYIKoZIzj0EAwIw

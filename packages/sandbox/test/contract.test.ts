@@ -1,4 +1,4 @@
-/** What the replies of all other tests are held to finds what is wrong: right replies, each with one thing changed. */
+/** Tests checkReply itself: it must reject correct replies with a single change. */
 import { describe, expect, test } from 'vitest';
 import { askingBooks, emptyBooks } from './books-in-process.ts';
 import { breaches } from './contract.ts';

@@ -1,4 +1,4 @@
-/** What becomes due by the clock alone: the end of a snooze, and archiving. */
+/** Changes that only the clock triggers: the end of a snooze, and archiving. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { TicketState } from '../src/helpdesk/records.ts';

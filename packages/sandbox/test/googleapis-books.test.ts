@@ -1,4 +1,4 @@
-/** The public client, pointed at the sandbox: what it takes for a book catalog is one. */
+/** The public client library against the sandbox: it must accept the sandbox as a book catalog. */
 import { auth, books } from '@googleapis/books';
 import { OAuth2Client } from 'google-auth-library';
 import { describe, expect, onTestFinished, test } from 'vitest';

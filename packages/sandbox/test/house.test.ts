@@ -1,4 +1,4 @@
-/** The rules of this package: it stands alone, and its time and chance come from arguments. */
+/** Rules of this package: no imports from outside, and time and randomness come from arguments. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';

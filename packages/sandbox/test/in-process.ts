@@ -1,4 +1,4 @@
-/** Asks a sandbox's service without a socket, on a clock that stands still until the test moves it. */
+/** Calls the help desk service without a socket, on a clock that only the test moves. */
 
 import { Service, type ServiceOptions } from '../src/helpdesk/service.ts';
 import { World, type WorldOptions } from '../src/helpdesk/world.ts';

@@ -1,6 +1,6 @@
 /**
- * Requests that no decent client sends, over real sockets: each gets a clear refusal in the service's own form, or the
- * end of its connection, and the server goes on as if nothing had happened.
+ * Malformed requests over real sockets. Each gets an error reply of the service or the end of its connection, and the server
+ * keeps serving.
  */
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

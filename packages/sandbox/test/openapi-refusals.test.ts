@@ -1,4 +1,4 @@
-/** Every operation of the interface document, asked as it should not be: each refusal is one that the document has. */
+/** Invalid requests to every operation of the OpenAPI document: the document must list each refusal. */
 import { describe, expect, inject, test } from 'vitest';
 import type { BooksServiceOptions } from '../src/books/service.ts';
 import type { ServiceOptions } from '../src/helpdesk/service.ts';
@@ -16,7 +16,7 @@ const all = Object.entries(paths).flatMap(([path, item]) =>
 );
 const operations = all.filter(one => !one['x-method-override']);
 const below = (base: string) => operations.filter(({ path }) => path.startsWith(base));
-/** What a path names is in no world. */
+/** Fills the path with ids that do not exist. */
 const filled = (path: string) => path.replaceAll(/\{\w+\}/g, 'x');
 
 const json = { 'content-type': 'application/json' };
@@ -41,7 +41,7 @@ describe('the help desk', () => {
       const all = { authorization: `Bearer ${service.tokens[0]}`, ...json, ...headers };
       const sent = takesBody ? body : undefined;
       expect(exactly(verb, filled(path), all, sent).status).toBe(status);
-      // checkReply looks at what is inside.
+      // checkReply compares the enveloped reply with the document.
       expect(exactly(verb, `${filled(path)}?envelope=true`, all, sent)).toMatchObject({
         status: 200,
         json: { status },
@@ -70,7 +70,7 @@ describe('the help desk', () => {
 });
 
 const has = (path: string, verb: string) => operations.some(one => one.path === path && one.verb === verb);
-/** With the POST that stands for another verb. */
+/** Methods of the path, including the POST that overrides to another method. */
 const verbsOf = (path: string) => [...new Set(all.filter(one => one.path === path).map(({ verb }) => verb))].sort();
 
 describe('the book catalog', () => {

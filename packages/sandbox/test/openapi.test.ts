@@ -1,4 +1,4 @@
-/** The interface document: is it valid and whole, and does the sandbox do what it says, no more and no less? */
+/** The OpenAPI document is valid and complete, and matches the routes of the sandbox exactly. */
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';

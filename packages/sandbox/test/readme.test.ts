@@ -1,4 +1,4 @@
-/** What packages/sandbox/README.md says of options, admin endpoints and rules is what the program says and takes. */
+/** The README shows the program's actual help, and valid fault rules of every kind. */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

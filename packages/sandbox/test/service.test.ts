@@ -1,4 +1,4 @@
-/** What no case of the table can say of the help desk: order within a second, what is deleted, what tests see and do. */
+/** The help desk beyond the table of cases: ties within a second, deletions, logs and hooks. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test, vi } from 'vitest';

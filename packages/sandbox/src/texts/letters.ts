@@ -1,12 +1,12 @@
 /**
- * What people write to a bookshop: subjects, mails and answers, as plain text and as HTML, with the conversation quoted
- * below them as deep as it went, signatures, emoji, and now and then a log of a hundred kilobytes.
+ * Messages between customers and the bookshop: subjects, mails and answers, as plain text and HTML, with nested quotes,
+ * signatures, emoji, and sometimes a log of a hundred kilobytes.
  */
 
 import { between, pick, type Rng } from '../random.ts';
 import type { Language } from './languages.ts';
 
-/** Joined by invisible characters: a family, a skin tone, two flags, a rainbow flag, a heart with its variation. */
+/** Emoji of several code points: family, skin tone, two flags, rainbow flag, heart with variation selector. */
 const EMOJI = ['👩‍👩‍👧‍👦', '👍🏽', '🇳🇴🇯🇵', '🏳️‍🌈', '❤️‍🩹', '📚', '🧑🏿‍💻', '🙏'];
 
 const AUTOMATIC = [
@@ -46,7 +46,7 @@ const MORE_NOTES = [
 
 const SPAM = ['You have WON!!! Claim now 💰💰💰', 'cheap SEO for your shop', 'RE: invoice_8831 overdue (urgent)', ''];
 
-/** Some people paste a whole file into a mail: 60 to 120 KB. */
+/** Lines of the log files that some customers paste into a mail: 60 to 120 KB. */
 const LOG_LINES = [
   'reader[812] WARN shelf 17 answered late, 3 retries, giving up <timeout>',
   'reader[812] INFO opened "/books/lighthouse.epub" in 412 ms',
@@ -89,7 +89,7 @@ const SIGNATURES = [
 
 type Dates = Pick<Language, 'date'>;
 
-/** Its machines and its notes. */
+/** Date format of automatic replies and notes of the shop. */
 const SHOP: Dates = { date: 'd/m' };
 
 function words(text: string): string[] {
@@ -126,7 +126,7 @@ export function signature(rng: Rng, language: Language): string | null {
   return rng() < 0.3 ? composed(rng, language, pick(rng, SIGNATURES)) : null;
 }
 
-/** What is longer nobody quotes. */
+/** Longest text that a reply quotes, in characters. */
 const LONGEST_QUOTE = 20_000;
 
 export interface Written {
@@ -134,13 +134,13 @@ export interface Written {
   htmlized: boolean;
 }
 
-/** A message that is answered, and may be quoted. */
+/** A message that a reply answers and may quote. */
 export interface Answered extends Written {
   from_name: string | null;
   created_at: string;
 }
 
-/** What a customer ('in') or somebody of the shop ('out') writes; mail quotes what it answers. */
+/** A message of a customer ('in') or of the shop ('out'); mail quotes the answered message. */
 export function letter(
   rng: Rng,
   language: Language,
@@ -165,14 +165,14 @@ export function letter(
     : { body: plain(language, [...parts, end.join('\n')], rng() < 0.6 ? answered : null), htmlized: false };
 }
 
-/** So many of them, each at most once. */
+/** `count` random items without repetition. */
 function someOf<T>(rng: Rng, items: readonly T[], count: number): T[] {
   const first = between(rng, 0, items.length - 1);
   if (count < 2) return count === 1 ? [items[first]!] : [];
   return [items[first]!, items[(first + between(rng, 1, items.length - 1)) % items.length]!];
 }
 
-/** A sentence with everything that differs from one letter to the next. */
+/** The sentence with its placeholders filled. */
 function composed(rng: Rng, dates: Dates, sentence: string): string {
   if (!sentence.includes('{')) return sentence;
   return sentence.replaceAll(/\{(\w+)\}/g, (_, what) => {
@@ -211,7 +211,7 @@ function pastedLog(rng: Rng): string {
   return log;
 }
 
-/** Above what is answered, each line of it behind `> `; after some rounds it is `> > > `. */
+/** Plain text above the quoted message; each round adds `> ` to the quoted lines. */
 function plain(language: Language, parts: readonly string[], answered: Answered | null): string {
   const text = parts.join('\n\n');
   if (!answered || !isQuoted(answered)) return text;
@@ -239,7 +239,7 @@ function attribution(language: Language, { from_name, created_at }: Answered): s
 
 const ENTITIES: Readonly<Record<string, string>> = { '&amp;': '&', '&lt;': '<', '&gt;': '>' };
 
-/** What is left of HTML in a program that shows none: the latest letter, without what that one quotes. */
+/** Text of an HTML message without tags and without its quote. */
 function withoutTags(html: string): string {
   const latest = html
     .split('</div>', 1)[0]!

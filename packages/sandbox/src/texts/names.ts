@@ -1,6 +1,6 @@
 /**
- * What people are called, by the code of the language in which they write, and how a name is spelt in an address. Where
- * no rule gives the Latin letters (`さくら=sakura`) they stand behind the name; `_` is a space within one.
+ * Names of people by language code, and their spelling in email addresses. If no rule gives the Latin letters, they follow
+ * the name (`さくら=sakura`); `_` is a space within a name.
  */
 
 export interface Names {
@@ -104,7 +104,7 @@ const LAST: Readonly<Record<string, string>> = {
     สายทอง=saithong เจริญสุข=charoensuk วัฒนชัย=wattanachai นิลวงศ์=nilwong`,
 };
 
-/** Of every name of the pools. */
+/** Latin spelling of every name in the pools. */
 const LATIN = new Map<string, string>();
 
 export function namesOf(code: string): Names {
@@ -119,7 +119,7 @@ function listed(text: string): string[] {
   });
 }
 
-/** What no decomposition takes apart, as it is written without it. */
+/** Latin spelling of letters that Unicode does not decompose, and of German umlauts. */
 const LETTERS: Readonly<Record<string, string>> = { ß: 'ss', ı: 'i', ä: 'ae', ö: 'oe', ü: 'ue' };
 
 function plainLatin(name: string): string {
@@ -127,7 +127,7 @@ function plainLatin(name: string): string {
   return split.normalize('NFD').replaceAll(/[^a-z]/g, '');
 }
 
-/** The name in at most 20 of the letters a to z; '' where nothing says how. */
+/** The name in at most 20 letters a to z; '' if its spelling is unknown. */
 export function inLatin(name: string | null): string {
   if (name === null) return '';
   // Without its last letter: a Russian name of a woman (see agreeing).
@@ -135,7 +135,7 @@ export function inLatin(name: string | null): string {
   return LATIN.get(name) ?? (root === undefined ? plainLatin(name).slice(0, 20) : `${root}a`);
 }
 
-/** The last name as somebody with this first name bears it: in Russian women have another ending. */
+/** The last name that fits the first name: Russian last names of women have another ending. */
 export function agreeing(firstName: string | null, lastName: string): string {
   return /[ая]$/.test(firstName ?? '') && /[оеё]в$|ин$/.test(lastName) ? `${lastName}а` : lastName;
 }

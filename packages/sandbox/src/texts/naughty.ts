@@ -1,6 +1,6 @@
 /**
- * Text that programs stumble over. Half of it is valid JSON and valid in no database (NUL, halves of a surrogate
- * pair); the rest is valid everywhere and breaks what looks at text too closely, or not closely enough.
+ * Hostile text for `--naughty`. Half of it is valid JSON that databases refuse (NUL, lone surrogates). The rest is valid
+ * everywhere and breaks programs that parse, escape or measure text wrongly.
  */
 import { pick, type Rng } from '../random.ts';
 

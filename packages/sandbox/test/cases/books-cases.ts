@@ -1,4 +1,4 @@
-/** Every operation of the book catalog (sections 1 to 5 and 9). What the specification leaves open is in books-notes.ts. */
+/** Every operation of the book catalog (sections 1 to 5 and 9). Open questions are in books-switches.ts, field notes in books-notes.ts. */
 import { type BooksCase, matching, NO_SUCH_METHOD, ofLength, someInteger, someText, titled } from './case.ts';
 import { OWNER } from './worlds.ts';
 

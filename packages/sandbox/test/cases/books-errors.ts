@@ -1,4 +1,4 @@
-/** What the field notes know of the errors of catalogs of this shape: a reason for each, and the limits. */
+/** Errors and limits of catalogs, from the field notes: a reason for each. */
 import { type BooksCase, matching, ofLength, someText } from './case.ts';
 import { OWNER } from './worlds.ts';
 

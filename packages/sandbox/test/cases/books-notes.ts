@@ -1,4 +1,4 @@
-/** What the field notes know of catalogs of this shape: fields, parameters, errors and quirks. */
+/** Catalogs in the field notes: fields, parameters, errors and quirks. */
 import { type BooksCase, matching, ofLength, someInteger, someText } from './case.ts';
 import { OWNER } from './worlds.ts';
 

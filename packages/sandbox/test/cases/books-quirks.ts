@@ -1,4 +1,4 @@
-/** What the field notes know of odd replies of catalogs of this shape, and of its access tokens. */
+/** Odd replies and access tokens of catalogs, from the field notes. */
 import { type BooksCase, between, matching, someText } from './case.ts';
 import { OWNER } from './worlds.ts';
 

@@ -1,4 +1,4 @@
-/** What nobody knows of catalogs, by the switches that decide it: each default, and each other way. */
+/** Open questions of the catalog specification: each switch with its default and its other values. */
 import { type BooksCase, matching, ofLength, someText } from './case.ts';
 import { OWNER } from './worlds.ts';
 

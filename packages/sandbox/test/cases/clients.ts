@@ -1,4 +1,4 @@
-/** Whole conversations as clients in use have them, from the shapes that the field notes record. */
+/** Request sequences of real clients, from the field notes. */
 import { type DeskCase, ofLength, someText } from './case.ts';
 
 const TOKEN = 'token-of-an-instance';

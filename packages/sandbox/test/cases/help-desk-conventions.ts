@@ -1,4 +1,4 @@
-/** Section 1 of the help desk: what holds at every endpoint. */
+/** Section 1 of the help desk: conventions of all endpoints. */
 import { type DeskCase, FOUR_HEADERS, headersWith, ofLength, REFUSED, someText, someTime } from './case.ts';
 import { CUSTOMERS, LABELS, MESSAGES, T1, USERS } from './worlds.ts';
 

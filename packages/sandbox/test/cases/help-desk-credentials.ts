@@ -1,4 +1,4 @@
-/** Section 5 of the help desk: who is let in, and by which header. */
+/** Section 5 of the help desk: credentials and their headers. */
 import { type DeskCase, someText } from './case.ts';
 
 export const TOKEN = 'token-of-the-cases';

@@ -1,4 +1,4 @@
-/** Sections 6 and 7 of the help desk: nothing to subscribe to, and each error. */
+/** Sections 6 and 7 of the help desk: no webhooks, and every error. */
 import { type DeskCase, FOUR_HEADERS, headersWith, REFUSED, type Step, someText } from './case.ts';
 import { options } from './help-desk-credentials.ts';
 

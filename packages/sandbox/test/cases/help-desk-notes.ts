@@ -1,4 +1,4 @@
-/** What the field notes know of help desks beyond the specification: habits of real clients and of desks in use. */
+/** Help desks in the field notes: habits of real clients and real desks beyond the specification. */
 import { type DeskCase, matching, ofLength, REFUSED, someText, someTime } from './case.ts';
 import { MESSAGES, T1 } from './worlds.ts';
 

@@ -1,4 +1,4 @@
-/** What nobody knows of help desks, by the switches that decide it: each default, and each other way. */
+/** Open questions of the help desk specification: each switch with its default and its other values. */
 import { type DeskCase, matching, someText } from './case.ts';
 import { T1 } from './worlds.ts';
 

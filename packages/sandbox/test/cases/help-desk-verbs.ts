@@ -1,4 +1,4 @@
-/** Section 1 of the help desk: content types, verbs, and a verb in place of another. */
+/** Section 1 of the help desk: content types, methods, and X-HTTP-Method-Override. */
 import { type DeskCase, NO_SUCH_METHOD } from './case.ts';
 import { CUSTOMERS, T1 } from './worlds.ts';
 

@@ -1,4 +1,4 @@
-/** Runs a case on a world of its own, in process, on a clock that moves only where the case says so. */
+/** Runs a case on its own world, without a socket, on a clock that only the case moves. */
 import { expect } from 'vitest';
 import { askingBooks } from '../books-in-process.ts';
 import { asking, type Got } from '../in-process.ts';
