@@ -59,11 +59,6 @@ describe('8 limits', () => {
     expect(others()).toEqual([403, 'dailyLimitExceeded', undefined]);
   });
 
-  test('a second, told of with 403, and with the time to wait', () => {
-    const { mine } = limited({ requestsPerSecond: 1, tooFast: 403, retryAfter: true });
-    expect([mine(), mine()]).toEqual([OK, [403, 'userRateLimitExceeded', '1']]);
-  });
-
   test('errors cost as answers do; who is not known costs nothing', () => {
     const { get, anonymous, others } = limited({ requestsPerDay: 2 });
     expect(get('/volumes/none').status).toBe(503);

@@ -156,12 +156,6 @@ describe('4 reads', () => {
     expect(Math.min(...wandering)).toBe(2);
     expect(totals({}, '/mylibrary/bookshelves')).toEqual(new Set([10]));
   });
-
-  test('shelfDates: lists of shelves without the time of their volumes', () => {
-    const { get } = asking({ shelfDates: false });
-    expect(get('/mylibrary/bookshelves').text).not.toContain('volumesLastUpdated');
-    expect(get('/mylibrary/bookshelves/1001').text).toContain('volumesLastUpdated');
-  });
 });
 
 describe('fields', () => {

@@ -354,27 +354,6 @@ describe('switches of my library', () => {
     expect(statuses(false)).toEqual(Array(10).fill(200));
     expect(statuses(true)).toEqual([200, 403, 200, 200, 200, 403, 403, 403, 403, 200]);
   });
-
-  test('addedAgain: stays where it is, or comes to the front', () => {
-    const order = (addedAgain: 'stays' | 'moves') => {
-      const { world } = tides();
-      askingBooks(world, { addedAgain }).post('/mylibrary/bookshelves/1001/addVolume?volumeId=free');
-      return world.shelf(ME, 1001).volumes.join(' ');
-    };
-    expect([order('stays'), order('moves')]).toEqual(['tide ahead free ids', 'free tide ahead ids']);
-  });
-
-  test('absentVolume: told of, or taken for done', () => {
-    for (const operation of ['removeVolume?volumeId=old', 'moveVolume?volumeId=old&volumePosition=0']) {
-      const status = (absentVolume: 404 | 'done') => {
-        const { world } = tides();
-        const got = askingBooks(world, { absentVolume }).post(`/mylibrary/bookshelves/1001/${operation}`);
-        expect(world.shelf(ME, 1001).volumes).toHaveLength(4);
-        return got.status;
-      };
-      expect([status(404), status('done')]).toEqual([404, 200]);
-    }
-  });
 });
 
 describe('how it is asked', () => {
