@@ -64,8 +64,8 @@ async function atFullBudget(report: Report): Promise<void> {
   report.figure({ what: `${what}: CPU of the source`, unit: 's/s', rounds: of('source') });
   report.figure({ what: `${what}: memory of the worker`, unit: 'MB', rounds: of('memory') });
   const ages = await served.pool.query(
-    `select percentile_cont(array[0.5, 0.95]) within group (order by age_seconds)::float8[] as age
-     from sync.change_ages, generate_series(1, changes) where stream = 'messages'`,
+    `select percentile_cont(array[0.5, 0.95]) within group (order by latency_seconds)::float8[] as age
+     from sync.change_latencies, generate_series(1, changes) where stream = 'messages'`,
   );
   const [half, most] = (ages.rows[0].age ?? []) as number[];
   if (half === undefined || most === undefined) return;

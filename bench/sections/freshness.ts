@@ -61,11 +61,11 @@ async function measure(
     figure({ what: `${when}: a change's ${stream}, p95`, unit: 's', rounds: says(0.95), ...judged });
   }
   const { rows } = await desk.pool.query<{ p95: number }>(
-    `select extract(epoch from sync.change_age('default', 'messages', 95, $1))::float8 as p95`,
+    `select extract(epoch from sync.change_latency('default', 'messages', 95, $1))::float8 as p95`,
     [since],
   );
   figure({
-    what: `${when}: what the mirror says of itself (sync.change_age, p95), of that`,
+    what: `${when}: what the mirror says of itself (sync.change_latency, p95), of that`,
     unit: '×',
     rounds: [rows[0]!.p95 / percentile(ages.messages, 0.95)],
     ...{ atLeast: 0.9, atMost: 1.1 },
@@ -76,7 +76,7 @@ async function measure(
 
 async function isNightOver({ pool }: VirtualDesk): Promise<boolean> {
   const { rows } = await pool.query(
-    `select from sync.runs where kind in ('nightly', 'sweep') and state not in ('completed', 'partly')`,
+    `select from sync.runs where kind in ('nightly', 'sweep') and state not in ('completed', 'partial')`,
   );
   return rows.length === 0;
 }

@@ -81,7 +81,7 @@ export async function fillQuestions(pool: pg.Pool, tickets: number): Promise<voi
     insert into analytics.calendars (name, time_zone) values ('office', 'Europe/Berlin');
     insert into analytics.calendar_hours (calendar, weekday, opens, closes)
     select 'office', day, time '09:00', time '18:00' from generate_series(1, 5) day;
-    insert into analytics.stored_calendar_assignments (account_id, inbox_id, calendar) values ('default', null, 'office');
+    insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar) values ('default', null, 'office');
     insert into sync.coverage (account_id, source, stream, list, covered)
     select 'default', 'helpdesk', s, 'default', tstzmultirange(tstzrange('1970-01-01', '${now.toISOString()}')) from unnest(array['users', 'customers', 'tickets']) s;
     insert into sync.credit_minutes (account_id, source, minute, credit_limit, fresh, backfill, sweep)

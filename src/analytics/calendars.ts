@@ -46,7 +46,7 @@ export async function readCalendars(db: Queryable, name?: string): Promise<Calen
        (select coalesce(jsonb_agg(jsonb_build_object('day', f.day, 'name', f.name) order by f.day), '[]')
         from analytics.calendar_holidays f where f.calendar = c.name) as holidays,
        (select coalesce(jsonb_agg(jsonb_build_object('account', a.account_id, 'inbox', a.inbox_id) order by a.account_id, a.inbox_id nulls first), '[]')
-        from analytics.stored_calendar_assignments a where a.calendar = c.name) as assigned
+        from internal.stored_calendar_assignments a where a.calendar = c.name) as assigned
      from analytics.calendars c where $1::text is null or c.name = $1 order by c.name`,
     [name ?? null],
   );
@@ -142,7 +142,7 @@ export async function assignCalendar(
         'Run `npx shelfdesk sql "select account_id, id, name from helpdesk.inboxes"` for those that are known.',
       );
     await client.query(
-      `insert into analytics.stored_calendar_assignments (account_id, inbox_id, calendar)
+      `insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar)
        select $1, i.id, $3 from unnest($2::text[]) i (id)
        on conflict (account_id, inbox_id) do update set calendar = excluded.calendar`,
       [account, inboxes.length > 0 ? inboxes : [null], calendar],
@@ -162,7 +162,7 @@ export async function unassignCalendar(db: pg.Pool, { account, inboxes, who }: A
   await transaction(db, async client => {
     await requireAccount(client, account);
     const { rowCount } = await client.query(
-      `delete from analytics.stored_calendar_assignments a using unnest($2::text[]) i (id)
+      `delete from internal.stored_calendar_assignments a using unnest($2::text[]) i (id)
        where a.account_id = $1 and a.inbox_id is not distinct from i.id`,
       [account, inboxes.length > 0 ? inboxes : [null]],
     );

@@ -29,7 +29,7 @@ interface Role {
 }
 
 /** The schemas of ours; those of sources are known by their mirrored tables, since there may be no table of sources yet. */
-const ours = `n.nspname in ('sync', 'analytics', 'bullmq') or n.oid in (
+const ours = `n.nspname in ('sync', 'analytics', 'internal', 'bullmq') or n.oid in (
         select m.relnamespace from pg_class m join pg_attribute a on a.attrelid = m.oid
         where m.relkind in ('r', 'p') and a.attname = '_payload')`;
 const rolesSql = `

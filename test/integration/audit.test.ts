@@ -102,7 +102,7 @@ test('an audit finds what nothing announces, repairs it, names its kind and what
   // The views go by the clock of the database, which this help desk does not know.
   await s.pool.query('update sync.audit set checked_at = now()');
   const certainty = await s.rows(
-    `select stream, field, checked, differed, unread, at_most_percent::float8 as percent from sync.certainty order by 1, 2`,
+    `select stream, field, checked, differed, unread, at_most_percent::float8 as percent from sync.audit_confidence order by 1, 2`,
   );
   expect(certainty).toEqual([
     { stream: 'messages', field: '', checked: 28, differed: 1, unread: 1, percent: expect.closeTo(15.9, 0) },
@@ -121,7 +121,7 @@ test('an audit finds what nothing announces, repairs it, names its kind and what
     },
   ]);
   // Twice in one run may be one event.
-  const proposals = 'select stream, kind, times, setting from sync.proposals';
+  const proposals = 'select stream, kind, times, setting from sync.recommendations';
   expect(await s.rows(proposals)).toEqual([]);
   await s.rows(`update sync.audit set run_id = 1 where stream = 'tickets' and record_id = $1`, a!.id);
   expect(await s.rows(proposals)).toEqual([

@@ -161,7 +161,7 @@ describe.concurrent('holes', () => {
     // A sync goes on at the top, and leaves the hole to be seen.
     await syncOnce(configOf(desk, 0));
     const { rows: holes } = await desk.db.pool.query(
-      `select hole_from as from, hole_to as to from sync.holes where stream = 'tickets' and list = 'default' and hole_to < $1`,
+      `select gap_from as from, gap_to as to from sync.gaps where stream = 'tickets' and list = 'default' and gap_to < $1`,
       [at(120)],
     );
     expect(holes).toEqual([{ from: at(0), to: at(105) }]);
@@ -296,14 +296,14 @@ describe.concurrent('holes', () => {
       },
     });
     const result = await backfillOnce(configOf(desk), ['tickets'], range(0, 240));
-    expect(result).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(result).toMatchObject({ state: 'partial', exitCode: 3 });
     expect(result.streams[0]!.error).toContain('paging reaches');
     expect(await desk.covered('tickets')).toEqual([
       [0, 100],
       [100 + 1 / 3600, 240],
     ]);
     const { rows } = await desk.db.pool.query(
-      `select lower(hole) as from, upper(hole) as to, reason from sync.hole_reasons where list = 'default'`,
+      `select lower(hole) as from, upper(hole) as to, reason from sync.gap_reasons where list = 'default'`,
     );
     expect(rows).toEqual([{ from: at(100), to: new Date(crowded + 1000), reason: expect.stringContaining('10000') }]);
     const ids = await idsOf(desk, 'tickets');

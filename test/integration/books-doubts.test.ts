@@ -109,7 +109,7 @@ describe.concurrent('a record that is odd', () => {
     };
     refuse(1);
     const first = await catalog.sync();
-    expect(first).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(first).toMatchObject({ state: 'partial', exitCode: 3 });
     expect(first.streams[0]).toMatchObject({ rejected: 1, error: '1 record could not be stored' });
     const reject = { record_id: 'ada/1', ask_id: 'ada/1' };
     expect(await openRejects(catalog)).toEqual([{ ...reject, attempts: 1 }]);
@@ -193,7 +193,7 @@ describe.concurrent('a list of shelves that shows less than there is', () => {
       catalog.pass();
       catalog.fault = ({ path }) => (path === list ? withoutItems(totalItems) : unavailable);
       const result = await catalog.sync(undefined, shelvesOnly);
-      expect(result).toMatchObject({ state: 'partly', exitCode: 3 });
+      expect(result).toMatchObject({ state: 'partial', exitCode: 3 });
       expect(result.streams[0]!.error).toContain('whether shelf 1 of ada is gone could not be asked');
       expect(await placesOf(pool)).toEqual(before);
     }
@@ -226,7 +226,7 @@ describe.concurrent('a list of shelves that shows less than there is', () => {
     addShelf(world, 'ada', 1, 1);
     catalog.fault = ({ path }) => (path === list ? withoutItems(1) : undefined);
     const first = await catalog.sync();
-    expect(first).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(first).toMatchObject({ state: 'partial', exitCode: 3 });
     expect(first.streams[0]!.error).toBe('the list of shelves of ada shows none, and counts some');
     expect(await completeThrough(catalog, 'shelves')).toBeNull();
     catalog.fault = () => undefined;
@@ -258,7 +258,7 @@ describe.concurrent('a shelf that shows less than it counts', () => {
     const isComplete = async () => (await completeThrough(catalog, 'shelves'))!.getTime() > catalog.now() - 60_000;
     catalog.pass();
     const first = await catalog.sync(undefined, shelvesOnly);
-    expect(first).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(first).toMatchObject({ state: 'partial', exitCode: 3 });
     expect(await isComplete()).toBe(false);
     expect(first.streams[0]).toMatchObject({ deleted: 0, error: 'shelf 1 of ada shows fewer volumes than it counts' });
     expect(await placesOf(catalog.pool, `name like 'shelf_volume%'`)).toEqual(before);
@@ -297,7 +297,7 @@ describe.concurrent('a shelf that shows less than it counts', () => {
     addShelf(world, 'ada', 1, 3);
     catalog.fault = ({ path }) => (path.endsWith('/volumes') ? without('s1-2') : undefined);
     const first = await catalog.sync();
-    expect(first).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(first).toMatchObject({ state: 'partial', exitCode: 3 });
     expect(first.streams[0]!.error).toContain('shows fewer volumes than it counts');
     expect(await completeThrough(catalog, 'shelves')).toBeNull();
     expect(await catalog.rows(`select id from books.volumes where _detail = 'full' order by id`)).toEqual(
@@ -469,7 +469,7 @@ describe.concurrent('keys and tokens', () => {
     catalog.fault = ({ path }) =>
       path.startsWith('/users/bob/') ? { kind: 'status', status: 403, reason: 'forbidden' } : undefined;
     const result = await catalog.sync();
-    expect(result).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(result).toMatchObject({ state: 'partial', exitCode: 3 });
     expect(result.streams.map(({ exit_code }) => exit_code)).toEqual([3, 0]);
     expect(result.streams[0]!.error).toContain('does not show the shelves of bob');
     expect(await bookDifferences(catalog.pool, world, ['ada'])).toEqual([]);

@@ -84,8 +84,8 @@ describe.concurrent('a shelf that changes while it is read', () => {
       if (path.endsWith('/1/volumes')) world.move('ada', 1, world.shelf('ada', 1).volumes[3]!, 0);
     };
     const result = await catalog.sync();
-    expect(result).toMatchObject({ state: 'partly', exitCode: 3 });
-    expect(result.streams[0]).toMatchObject({ state: 'partly', error: 'shelf 1 of ada moved while it was read' });
+    expect(result).toMatchObject({ state: 'partial', exitCode: 3 });
+    expect(result.streams[0]).toMatchObject({ state: 'partial', error: 'shelf 1 of ada moved while it was read' });
     expect(await placesOf(pool, `name like 'shelf_volume%' and row ->> 'shelf_id' = '1'`)).toEqual(known);
     // A bound: some readings, of a page and its end.
     expect(catalog.asked().filter(path => path.includes('/1/volumes')).length).toBeLessThan(20);
@@ -107,7 +107,7 @@ describe.concurrent('a shelf that changes while it is read', () => {
       if (listOf(path)?.[2] === '1001' && world.user('ada').shelves.has(1001)) world.deleteShelf('ada', 1001);
     };
     const first = await catalog.sync();
-    expect(first).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(first).toMatchObject({ state: 'partial', exitCode: 3 });
     expect(first.streams[0]!.error).toContain('shelf 1001 of ada was gone');
     expect((await catalog.sync()).exitCode).toBe(0);
     expect(await catalog.differences()).toEqual([]);
@@ -215,7 +215,7 @@ describe.concurrent('a shelf that is not in the list any more', () => {
         ? { kind: 'body', edit: () => ({ kind: 'books#bookshelves', totalItems: 0 }) }
         : undefined;
     const result = await catalog.sync();
-    expect(result).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(result).toMatchObject({ state: 'partial', exitCode: 3 });
     expect(result.streams[0]!.error).toContain('leaves out shelf 1, which is there');
     expect(await placesOf(pool)).toEqual(before);
     expect((await catalog.sync()).exitCode).toBe(0);

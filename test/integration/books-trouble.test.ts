@@ -45,10 +45,10 @@ describe.concurrent('a volume that cannot be had', () => {
       addShelf(world, 'ada', 1, 4);
       catalog.fault = ({ path }) => (path === '/volumes/s1-2' ? fault : undefined);
       const first = await catalog.sync();
-      expect(first).toMatchObject({ state: 'partly', exitCode: 3 });
+      expect(first).toMatchObject({ state: 'partial', exitCode: 3 });
       expect(first.streams.map(({ state, error }) => [state, error])).toEqual([
         ['completed', null],
-        ['partly', '1 volume could not be read'],
+        ['partial', '1 volume could not be read'],
       ]);
       const asked = volumesAsked(catalog);
       expect(asked.filter(path => path === '/volumes/s1-2').length).toBe(tries);
@@ -101,7 +101,7 @@ describe.concurrent('a volume that cannot be had', () => {
     addShelf(catalog.world, 'ada', 2, 12);
     const dead = (path: string) => path.startsWith('/volumes/s2-') && path !== '/volumes/s2-11';
     catalog.fault = ({ path }) => (dead(path) ? { kind: 'status', status: 503, reason: 'backendFailed' } : undefined);
-    expect(await catalog.sync()).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(await catalog.sync()).toMatchObject({ state: 'partial', exitCode: 3 });
     expect(await catalog.rows(`select id from books.volumes where _detail = 'full' order by id`)).toEqual([
       { id: 's1-0' },
       { id: 's2-11' },
@@ -144,7 +144,7 @@ describe.concurrent('the requests of a day', () => {
   test.for([
     { requestsPerDay: 12, shelves: 'completed' },
     // With the look whether the first shelf says the same still.
-    { requestsPerDay: 4, shelves: 'partly' },
+    { requestsPerDay: 4, shelves: 'partial' },
   ])(
     '$requestsPerDay of them, spent in the middle: the run says until when, and is gone on with by hand',
     async ({ requestsPerDay, shelves }) => {
@@ -153,14 +153,14 @@ describe.concurrent('the requests of a day', () => {
       addShelf(world, 'ada', 1, 3);
       addShelf(world, 'ada', 2, 3);
       const first = await catalog.sync();
-      expect(first).toMatchObject({ state: 'partly', exitCode: 3 });
-      expect(first.streams.map(({ state }) => state)).toEqual([shelves, 'partly']);
+      expect(first).toMatchObject({ state: 'partial', exitCode: 3 });
+      expect(first.streams.map(({ state }) => state)).toEqual([shelves, 'partial']);
       const until = untilOf(first.streams[1]!.error);
       expect(Date.parse(until ?? '')).toBeGreaterThan(Date.now());
       const sleeps = expect.objectContaining({ sleeps_until: expect.any(Date) });
       expect(
-        await catalog.rows(`select sleeps_until from sync.run_streams where state = 'partly' order by stream`),
-      ).toEqual(shelves === 'partly' ? [sleeps, sleeps] : [sleeps]);
+        await catalog.rows(`select sleeps_until from sync.run_streams where state = 'partial' order by stream`),
+      ).toEqual(shelves === 'partial' ? [sleeps, sleeps] : [sleeps]);
       const status = await statusOf(catalog, 'volumes');
       expect((status.sleeps_until as Date).toISOString().slice(0, 19)).toBe(until?.slice(0, 19));
       expect(status.remedy).toContain('resumes automatically');
@@ -200,9 +200,9 @@ describe.concurrent('the requests of a day', () => {
       catalog.asked();
       const again = () => backfillOnce(catalog.config(), ['volumes'], { again: true });
       const first = await again();
-      expect(first).toMatchObject({ state: 'partly', exitCode: 3 });
+      expect(first).toMatchObject({ state: 'partial', exitCode: 3 });
       nextDay();
-      expect(await again()).toMatchObject({ run: first.run, state: 'partly' });
+      expect(await again()).toMatchObject({ run: first.run, state: 'partial' });
       // A worker looks for it; here its run is only opened again.
       await pool.query(
         `update sync.stored_run_streams set sleeps_until = now() - interval '1 minute' where run_id = $1`,
@@ -245,13 +245,13 @@ describe.concurrent('the requests of a day', () => {
     addShelf(world, 'ada', 1, 6);
     const limits = { credits: 8, periodMs: dayMs, requestsPerSecond: 1_000_000, reserve: 0 };
     const first = await catalog.sync({ limits });
-    expect(first).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(first).toMatchObject({ state: 'partial', exitCode: 3 });
     expect(Date.parse(untilOf(first.streams[1]!.error) ?? '')).toBeGreaterThan(Date.now() + dayMs / 2);
     expect(catalog.asked().length).toBe(8);
     const second = await catalog.sync({ limits });
     expect(second.streams.map(({ state, error }) => [state, untilOf(error) !== undefined])).toEqual([
-      ['partly', true],
-      ['partly', true],
+      ['partial', true],
+      ['partial', true],
     ]);
     expect([catalog.asked(), sandbox.books.totals.refused]).toEqual([[], 0]);
     expect((await catalog.sync()).exitCode).toBe(0);
@@ -304,7 +304,7 @@ describe.concurrent('what cannot be stored as it came', () => {
     catalog.fault = ({ path }) =>
       path.endsWith('/1/volumes') ? edited((volume, place) => place === 1 && delete volume.id) : undefined;
     const result = await catalog.sync();
-    expect(result).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(result).toMatchObject({ state: 'partial', exitCode: 3 });
     expect(result.streams[0]).toMatchObject({ rejected: 1, error: '1 record could not be stored' });
     expect(await rejects(catalog)).toMatchObject([{ stream: 'shelves', record_id: null, ask_id: 'ada/1/volumes' }]);
     const on = `select shelf_id || ' ' || volume_id as "on" from books.shelf_volumes where _removed_at is null order by 1`;
@@ -326,7 +326,7 @@ describe.concurrent('what cannot be stored as it came', () => {
     catalog.asked();
     catalog.fault = ({ path }) =>
       path === '/users/ada/bookshelves' ? edited((shelf, place) => place === 0 && delete shelf.id) : undefined;
-    expect(await catalog.sync()).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(await catalog.sync()).toMatchObject({ state: 'partial', exitCode: 3 });
     expect(catalog.asked()).toEqual(['/users/ada/bookshelves', '/mylibrary/bookshelves']);
     expect(await rejects(catalog)).toMatchObject([{ stream: 'shelves', ask_id: 'ada' }]);
     expect(await catalog.differences()).toEqual([]);

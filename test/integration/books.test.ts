@@ -327,7 +327,7 @@ describe.concurrent('what is configured', () => {
     await using catalog = await openCatalog({ config: { users: ['nobody', 'ada'] } });
     addShelf(catalog.world, 'ada', 1, 2);
     const result = await catalog.sync();
-    expect(result).toMatchObject({ state: 'partly', exitCode: 3 });
+    expect(result).toMatchObject({ state: 'partial', exitCode: 3 });
     expect(result.streams[0]!.error).toContain('does not show the shelves of nobody');
     expect(await bookDifferences(catalog.pool, catalog.world, ['ada', 'mylibrary'])).toEqual([]);
     expect(await catalog.rows(statusOf)).toMatchObject([{ complete: false }, { complete: false }]);

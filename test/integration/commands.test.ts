@@ -277,7 +277,7 @@ describe.concurrent('commands', () => {
 
       const sync = await run(['sync', 'tickets', '--json'], settings, folder.path);
       expect(sync.code, sync.stderr).toBe(3);
-      expect(JSON.parse(sync.stdout)).toMatchObject({ state: 'partly', exitCode: 3, streams: [{ inserted: 11 }] });
+      expect(JSON.parse(sync.stdout)).toMatchObject({ state: 'partial', exitCode: 3, streams: [{ inserted: 11 }] });
       const told = await run(['status'], settings, folder.path);
       expect(told.stderr).toContain('tickets: 1 reject is open; see `npx shelfdesk rejects list`');
       const { rows } = await db.pool.query('select record_id, cleared_at from sync.rejects');

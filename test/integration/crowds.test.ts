@@ -50,7 +50,7 @@ test('more than ten thousand of one second of update, and as many of one second 
   expect(again.get('since_created_at')).toBe(at((walk!.since as Date).getTime() - 1000));
   expect(again.get('since_updated_at')).toBe(at(updated - 1000));
   expect(await s.rows('select count(*)::int as rows from helpdesk.tickets')).toEqual([{ rows: world.tickets.size }]);
-  expect(await s.rows('select hole from sync.hole_reasons union all select null from sync.walks')).toEqual([]);
+  expect(await s.rows('select hole from sync.gap_reasons union all select null from sync.walks')).toEqual([]);
 
   // One of them is all that is missing.
   await s.rows('delete from helpdesk.tickets where created_at = $1', new Date(imported));
@@ -79,8 +79,8 @@ test('what copies of different age lost between two pages is told and found, onc
   for (let i = 1; i <= 8; i++) add(`z${i}`, crowd + i * 60_000);
   const have = async () =>
     (await s.rows('select id from helpdesk.tickets where id < $1 order by id', 'z')).map(r => r.id);
-  const crowds = () => s.rows('select members from sync.crowds');
-  const holes = () => s.rows('select hole_from, hole_to, reason from sync.holes');
+  const crowds = () => s.rows('select members from sync.ties');
+  const holes = () => s.rows('select gap_from, gap_to, reason from sync.gaps');
   const sync = () => s.run('sync', ['tickets']);
   const lag = { kind: 'lag', seconds: 60 } as const;
 
@@ -107,7 +107,7 @@ test('what copies of different age lost between two pages is told and found, onc
   expect((await sync()).state).toBe('failed');
   expect(await crowds()).toEqual([]);
   const reason = expect.stringMatching(/a record left this second/);
-  expect(await holes()).toEqual([{ hole_from: new Date(crowd - 1000), hole_to: expect.any(Date), reason }]);
+  expect(await holes()).toEqual([{ gap_from: new Date(crowd - 1000), gap_to: expect.any(Date), reason }]);
 
   s.before = () => undefined;
   expect(await sync()).toMatchObject({ state: 'completed', error: null, inserted: 1 });

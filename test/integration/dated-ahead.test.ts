@@ -86,7 +86,7 @@ async function tell({ lookbackMs, aheadMs, afterMs, lagMs: [firstLagMs, laterLag
   s.nowMs += aheadMs + 3 * lookbackMs;
   await read(s, ['tickets', 'messages']);
   expect(await differences(s.pool, s.world)).toEqual([]);
-  expect(await s.rows('select * from sync.crowds where held')).toEqual([]);
+  expect(await s.rows('select * from sync.ties where held')).toEqual([]);
 }
 
 const story = (lookback: number, ahead: number) => ({ lookbackMs: lookback * secondMs, aheadMs: ahead * secondMs });

@@ -412,7 +412,7 @@ describe('the help desk', () => {
     db = await freshDatabase();
   });
   afterAll(() => db.drop());
-  const forget = () => db.pool.query('truncate sync.budget, sync.credit_minutes, sync.source_readings');
+  const forget = () => db.pool.query('truncate sync.budget, sync.credit_minutes, sync.source_behaviour');
 
   test('away, a wrong token, a token without access, and all well', async () => {
     await using sandbox = await sandboxOf();
@@ -540,7 +540,7 @@ describe('the help desk', () => {
       const checks = [...only('help desk'), asCheck(totalCount(10))];
       const report = await examined(settingsFor(db.url, sandbox), { checks });
       expect(report.of('Total-Count').says).toMatch(new RegExp(`^${answer}: it said `));
-      const { rows } = await db.pool.query('select answer, credits from sync.source_readings');
+      const { rows } = await db.pool.query('select answer, credits from sync.source_behaviour');
       expect(rows).toEqual([{ answer, credits: 2 }]);
       await forget();
     }

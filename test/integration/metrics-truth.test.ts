@@ -111,7 +111,7 @@ describe.each(worlds)(
         await db.pool.query(`
       insert into analytics.calendars values ('office', '${zone}');
       insert into analytics.calendar_hours select 'office', d, '09:00', '17:00' from generate_series(1, 5) d;
-      insert into analytics.stored_calendar_assignments values ('default', null, 'office')`);
+      insert into internal.stored_calendar_assignments values ('default', null, 'office')`);
         const business = inBerlin();
         const config = configFor(db.url, sandbox);
         const { world } = sandbox;

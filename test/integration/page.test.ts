@@ -127,7 +127,7 @@ describe('the figures are those of SQL', () => {
       const page = (await get(pathOf(account))).body;
       const rows = await world.rows<StreamRow>(
         `select stream, state, complete_through, extract(epoch from behind)::float8 as behind,
-           extract(epoch from target)::float8 as target, waiting, holes, open_rejects
+           extract(epoch from target)::float8 as target, waiting, gaps as holes, open_rejects
          from sync.status join sync.streams using (stream) where account_id = $1 order by place`,
         account,
       );
@@ -258,7 +258,7 @@ describe('the figures are those of SQL', () => {
     const page = (await get('/')).body;
     const lines = [...page.matchAll(/<tr data-key="account-[\s\S]*?<\/tr>/g)].map(([tr]) => textOf(tr));
     const rows = await world.rows<{ account: string; waiting: string; holes: string }>(
-      `select account_id as account, coalesce(sum(waiting), 0)::text as waiting, coalesce(sum(holes), 0)::text as holes
+      `select account_id as account, coalesce(sum(waiting), 0)::text as waiting, coalesce(sum(gaps), 0)::text as holes
        from sync.accounts left join sync.status using (account_id) group by 1`,
     );
     expect(lines).toHaveLength(rows.length);

@@ -181,7 +181,7 @@ describe('metrics', () => {
       [new Date(nowMs + 1000)],
     );
     await db.pool.query(
-      `insert into sync.change_ages (account_id, source, stream, minute, age_seconds, changes) values
+      `insert into sync.change_latencies (account_id, source, stream, minute, latency_seconds, changes) values
       ('acme', 'helpdesk', 'tickets', $1, 10, 3), ('acme', 'helpdesk', 'tickets', $1, 40, 1)`,
       [minute(nowMs)],
     );

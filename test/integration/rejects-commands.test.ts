@@ -110,10 +110,12 @@ test('replay stores what the database refused, where it belongs; what is unreada
   expect(stdout).toMatch(/bad4 +no +ticket t2 shows another reading; it is asked for again\n/);
   expect(stdout).toMatch(/t6 +no +messages: /);
   // What the sweep did not find is shown again: until it was asked for, nothing says that it was checked.
-  expect(await s.rows('select record_id, suspected_at, alive_at from sync.open_suspects order by 1')).toEqual([
-    { record_id: 'bad5', suspected_at: at(9120), alive_at: at(109 - 120) },
-    { record_id: 'c1', suspected_at: at(9120), alive_at: at(99 - 120) },
-    { record_id: 't3', suspected_at: at(9120), alive_at: at(119 - 120) },
+  expect(
+    await s.rows('select record_id, missing_since, alive_at from sync.open_deletion_candidates order by 1'),
+  ).toEqual([
+    { record_id: 'bad5', missing_since: at(9120), alive_at: at(109 - 120) },
+    { record_id: 'c1', missing_since: at(9120), alive_at: at(99 - 120) },
+    { record_id: 't3', missing_since: at(9120), alive_at: at(119 - 120) },
   ]);
   expect(await mirror()).toEqual([
     { row: 'attachment a1', value: 'a', _observed_at: at(119) },

@@ -112,7 +112,7 @@ async function story(until: 'one sync' | 'the end') {
   jump(-hourMs);
   change(12, 14);
   const again = { range: { since: null, until: null, again: true } };
-  expect(await s.run('sweep', ['tickets'], again)).toMatchObject({ state: 'partly', error: moved('−1 h').slice(8) });
+  expect(await s.run('sweep', ['tickets'], again)).toMatchObject({ state: 'partial', error: moved('−1 h').slice(8) });
   for (let n = 15; n < 24; n += 2) {
     change(n, 12);
     await sync(s, 2 * minuteMs);

@@ -39,7 +39,7 @@ const checked = async (s: InProcess, stream = 'tickets') =>
 const ticketChecked = async (s: InProcess, id: string) =>
   (await s.rows(`select sync.ticket_checked_at('default', $1) as at`, id))[0]!.at as Date | null;
 const suspects = async (s: InProcess) =>
-  s.rows('select record_id as id, gone_at, attempts, error from sync.open_suspects order by 1');
+  s.rows('select record_id as id, gone_at, attempts, error from sync.open_deletion_candidates order by 1');
 const deletedOf = (all: readonly Tombstone[]) => all.map(({ id }) => id);
 const asc = (ids: Iterable<string>) => [...ids].sort((a, b) => (a < b ? -1 : 1));
 
@@ -191,7 +191,7 @@ test('what is no 404 of its own is no deletion; what comes back loses its tombst
 
   // A proxy that knows nothing of them: a 404 that is not the API's.
   s.before = path => (oneById.test(path) ? { status: 404, text: '<html><h1>Not found</h1></html>' } : undefined);
-  expect(await s.run('sweep', ['tickets'], again)).toMatchObject({ state: 'partly', deleted: 0 });
+  expect(await s.run('sweep', ['tickets'], again)).toMatchObject({ state: 'partial', deleted: 0 });
   expect(await tombstones(s, 'tickets')).toEqual([]);
   s.nowMs += hourMs;
 
@@ -204,7 +204,7 @@ test('what is no 404 of its own is no deletion; what comes back loses its tombst
   };
   s.rules.set([{ path: `/tickets/${ids[5]}`, fault: { kind: 'headers', drop: ['Date'] } }]);
   const vain = await s.run('sweep', ['tickets'], again);
-  expect(vain).toMatchObject({ state: 'partly', exit_code: 3, deleted: 0 });
+  expect(vain).toMatchObject({ state: 'partial', exit_code: 3, deleted: 0 });
   expect(await tombstones(s, 'tickets')).toEqual([]);
   // What is suspected was last there when it was last shown.
   expect((await checked(s))!.getTime()).toBeLessThanOrEqual(before!.getTime());
@@ -284,7 +284,7 @@ test('what is no 404 of its own is no deletion; what comes back loses its tombst
   expect(deletedOf(await tombstones(s, 'tickets'))).toEqual([unlisted]);
   s.nowMs += 6 * dayMs + hourMs;
   s.before = path => (path === `/tickets/${unlisted}` ? 403 : undefined);
-  expect(await nightly()).toMatchObject({ state: 'partly' });
+  expect(await nightly()).toMatchObject({ state: 'partial' });
   s.before = () => undefined;
   s.nowMs += dayMs;
   expect(await nightly()).toMatchObject({ state: 'completed', updated: 1 });
@@ -323,7 +323,7 @@ test('an interrupted sweep marks nothing beyond what it has proven, and goes on 
         `select coalesce(max(upper(created)), '-infinity') as top from sync.swept where stream = 'tickets'`,
       );
       const early = await s.rows(
-        `select 1 from sync.suspects s join helpdesk.tickets t on t.id = s.record_id where s.stream = 'tickets' and t.created_at >= $1`,
+        `select 1 from sync.deletion_candidates s join helpdesk.tickets t on t.id = s.record_id where s.stream = 'tickets' and t.created_at >= $1`,
         tops[0]!.top,
       );
       expect(early).toEqual([]);
@@ -530,7 +530,7 @@ test('what came unreadable is not said to be as it is here', async () => {
     (await s.rows('select _checked_at as at from helpdesk.customers where id = $1', customer))[0]!.at,
   ];
   const before = await known();
-  expect(await s.run('sweep', both, again)).toMatchObject({ state: 'partly', deleted: 0 });
+  expect(await s.run('sweep', both, again)).toMatchObject({ state: 'partial', deleted: 0 });
   expect(await known()).toEqual(before);
   s.rules.clear();
   s.nowMs += hourMs;

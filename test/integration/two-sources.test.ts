@@ -219,7 +219,7 @@ describe.concurrent('of its own accord', () => {
   test('not while they sleep over a quota that is spent; then they go on', async () => {
     await using both = await withWaiting();
     const run = await both.open(['volumes']);
-    await endAs(both, run, { state: 'partly', sleepsUntil: inAnHour() });
+    await endAs(both, run, { state: 'partial', sleepsUntil: inAnHour() });
     await opening(both);
     expect(await runsOf(both, 'hydrate', 'fresh')).toEqual([]);
     await awake(both);
@@ -239,7 +239,7 @@ describe.concurrent('of its own accord', () => {
     expect(streams).toMatchObject({
       shelves: { state: 'completed' },
       users: { state: 'completed' },
-      volumes: { state: 'partly', exit_code: 3, error: expect.stringContaining('quota of the book catalog') },
+      volumes: { state: 'partial', exit_code: 3, error: expect.stringContaining('quota of the book catalog') },
     });
     await openWaiting(worker.account.ctx, worker.id);
     expect(await runsOf(both, 'hydrate')).toEqual([]);
@@ -257,7 +257,7 @@ describe.concurrent('of its own accord', () => {
   test('shelves that slept are woken by one run, whoever of several comes first', async () => {
     await using both = await openBoth();
     const run = await both.open(['shelves']);
-    await endAs(both, run, { state: 'partly', sleepsUntil: inAnHour() });
+    await endAs(both, run, { state: 'partial', sleepsUntil: inAnHour() });
     const workers = [await both.worker(), await both.worker()];
     const look = () =>
       Promise.all(workers.flatMap(({ account, id }) => [0, 1, 2].map(() => openWaiting(account.ctx, id))));
@@ -275,7 +275,7 @@ describe.concurrent('of its own accord', () => {
 
   test('shelves that a person has read since they fell asleep are not woken', async () => {
     await using both = await openBoth();
-    await endAs(both, await both.open(['shelves']), { state: 'partly', sleepsUntil: new Date(Date.now() - 1000) });
+    await endAs(both, await both.open(['shelves']), { state: 'partial', sleepsUntil: new Date(Date.now() - 1000) });
     await endAs(both, await both.open(['shelves']), { state: 'completed' });
     await opening(both);
     expect(await runsOf(both, 'fresh')).toEqual([]);

@@ -363,7 +363,7 @@ test('what a copy of the source that is behind does not show yet is not gone, an
   for (const sample of [1000, null]) {
     const { found, states } = await verify(s, { sample, repair: true });
     expect(found).toEqual([]);
-    expect(states).toContain('partly');
+    expect(states).toContain('partial');
   }
   s.ctx = withAudit(s.ctx, { ticketsPerHour: 100, messagesAgeMs: undefined });
   const run = await s.open('audit', ['tickets']);

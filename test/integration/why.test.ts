@@ -121,7 +121,7 @@ test('when it was listed, changed, read, swept and compared, by which run and fo
   ]);
 
   // Suspected, then gone; what was set aside is no ticket, but known.
-  await s.rows(`insert into sync.suspects (account_id, source, stream, record_id, suspected_at, alive_at, error)
+  await s.rows(`insert into sync.deletion_candidates (account_id, source, stream, record_id, missing_since, alive_at, error)
     values ('default', 'helpdesk', 'tickets', 't0', '${iso(700)}', '${iso(480)}', 'HTTP 503')`);
   expect((await json('t0')).why[0]).toBe(
     'A list lacked it as of 2026-01-01T00:11:40Z: the next sweep asks for it by its id, and buries it only if it is gone (the last time: HTTP 503).',

@@ -22,7 +22,7 @@ const looks = {
        extract(epoch from upper(r))::float8 * 1000)), '[]')
      from sync.coverage c, unnest(c.covered) r where c.stream = 'tickets') as coverage,
     (select coalesce(json_agg(json_build_array(extract(epoch from lower(seconds))::float8 * 1000,
-       extract(epoch from upper(seconds))::float8 * 1000)), '[]') from sync.crowds where stream = 'tickets') as crowds,
+       extract(epoch from upper(seconds))::float8 * 1000)), '[]') from sync.ties where stream = 'tickets') as crowds,
     (select coalesce(json_agg(coalesce(record_id, '')), '[]') from sync.rejects
      where stream = 'tickets' and cleared_at is null) as rejected,
     (select coalesce(json_agg(json_build_array(s.run_id, s.stream_key, s.token)), '[]')

@@ -524,8 +524,8 @@ class Simulation {
   async #excused(): Promise<Set<string>> {
     const { rows } = await this.#database.query(
       {
-        text: `select extract(epoch from hole_from)::float8 * 1000 as from_ms, extract(epoch from hole_to)::float8 * 1000 as to_ms
-          from sync.holes where stream = 'tickets' and account_id = $1 and reason is not null`,
+        text: `select extract(epoch from gap_from)::float8 * 1000 as from_ms, extract(epoch from gap_to)::float8 * 1000 as to_ms
+          from sync.gaps where stream = 'tickets' and account_id = $1 and reason is not null`,
         values: [account],
       },
       0,
@@ -575,7 +575,7 @@ class Simulation {
   async #hasHoles(): Promise<boolean> {
     const { rows } = await this.#database.query(
       {
-        text: `select count(*)::int as n from sync.holes where stream = 'tickets' and account_id = $1`,
+        text: `select count(*)::int as n from sync.gaps where stream = 'tickets' and account_id = $1`,
         values: [account],
       },
       0,

@@ -73,7 +73,7 @@ export async function judge({ postgres, sandbox }: House): Promise<Verdict> {
        coalesce(s.error like '%gave up after%', false) as outage
      from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
      -- Interrupted is what a command that begins to work, since all workers are dead, writes down of their runs.
-     where s.state in ('failed', 'partly') order by s.run_id`,
+     where s.state in ('failed', 'partial') order by s.run_id`,
   );
   const { rows: kinds } = await db.query<{ words: string }>(
     `select count(*) || ' ' || kind as words from sync.runs group by kind order by count(*) desc`,

@@ -57,7 +57,7 @@ const office = `
   insert into analytics.calendar_hours (calendar, weekday, opens, closes)
   select 'office', day, time '09:00', time '18:00' from generate_series(1, 5) day;
   insert into analytics.calendar_holidays (calendar, day, name) values ('office', '2026-04-03', 'Good Friday'), ('office', '2026-04-06', 'Easter Monday');
-  insert into analytics.stored_calendar_assignments (account_id, inbox_id, calendar) values ('default', null, 'office')`;
+  insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar) values ('default', null, 'office')`;
 
 function withBooks(here: InProcess): void {
   const { services, ctx } = here;

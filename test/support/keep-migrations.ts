@@ -21,7 +21,7 @@ export const readKept = (): Map<string, string> =>
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const kept = readKept();
-  for (const file of readdirSync(folder)) {
+  for (const file of readdirSync(folder).filter(name => name.endsWith('.sql'))) {
     const name = file.replace(/\.sql$/, '');
     const checksum = checksumOf(readFileSync(join(folder, file), 'utf8'));
     if (!kept.has(name)) kept.set(name, checksum);

@@ -128,19 +128,19 @@ export async function readStatus(
        extract(epoch from s.behind)::float8 as behind_seconds, extract(epoch from s.target)::float8 as target_seconds, s.state,
        extract(epoch from s.age_p50)::float8 as age_p50_seconds, extract(epoch from s.age_p95)::float8 as age_p95_seconds,
        coalesce((
-         select json_agg(json_build_object('list', h.list, 'from', h.hole_from, 'to', h.hole_to, 'reason', h.reason) order by h.hole_from)
-         from sync.holes h where h.account_id = s.account_id and h.stream_key = s.stream_key), '[]') as holes,
+         select json_agg(json_build_object('list', h.list, 'from', h.gap_from, 'to', h.gap_to, 'reason', h.reason) order by h.gap_from)
+         from sync.gaps h where h.account_id = s.account_id and h.stream_key = s.stream_key), '[]') as holes,
        s.deletes_checked_at, (
-         select count(*) from sync.open_suspects o
+         select count(*) from sync.open_deletion_candidates o
          where (o.account_id, o.stream_key) = (s.account_id, s.stream_key) and o.gone_at is not null and o.run_id is null) as seem_deleted,
        coalesce((
          select json_agg(json_build_object('field', y.field, 'checked', y.checked, 'differed', y.differed,
            'unread', y.unread, 'at_most_percent', y.at_most_percent, 'as_of', y.as_of) order by y.field)
-         from sync.certainty y
+         from sync.audit_confidence y
          where (y.account_id, y.stream_key) = (s.account_id, s.stream_key) and (y.field = '' or y.differed > 0)), '[]') as certainty, coalesce((
          select json_agg(json_build_object('kind', p.kind, 'times', p.times, 'last_at', p.last_at, 'setting', p.setting,
            'remedy', p.remedy) order by p.times desc, p.kind)
-         from sync.proposals p where (p.account_id, p.stream_key) = (s.account_id, s.stream_key)), '[]') as proposals
+         from sync.recommendations p where (p.account_id, p.stream_key) = (s.account_id, s.stream_key)), '[]') as proposals
      from sync.status s join sync.streams k using (stream_key)
      where s.account_id = any($1)
      order by s.account_id, k.place`,

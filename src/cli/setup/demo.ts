@@ -28,7 +28,7 @@ const dayMs = 24 * 3_600_000;
 const questions = [
   {
     title: 'How far is the mirror complete?',
-    sql: `select stream, complete_through, waiting, holes, open_rejects
+    sql: `select stream, complete_through, waiting, gaps, open_rejects
 from sync.status where account_id = 'demo' order by stream`,
   },
   {

@@ -209,7 +209,7 @@ function show(result: VerifyResult, asked: Asked, { json }: Options): void {
   if (asked.sample !== null && counts.some(isMore))
     say(`The mirror has more records than the source counts. Its lists may hide some: check with ${full}.`);
   if (differing === 0) {
-    const isOver = ['completed', 'partly'].includes(result.state);
+    const isOver = ['completed', 'partial'].includes(result.state);
     say(isOver ? 'No differences were found.' : 'No differences were found so far.');
     return;
   }

@@ -27,10 +27,10 @@ export async function noteAges(
   await client.query({
     name: 'note ages',
     // In one order, so that two who note the same ages do not wait for each other crosswise.
-    text: `insert into sync.change_ages as a (account_id, source, stream, minute, age_seconds, changes)
+    text: `insert into sync.change_latencies as a (account_id, source, stream, minute, latency_seconds, changes)
       select $1, ${sourceAndStream('$2')}, date_trunc('minute', $3::timestamptz), age, count(*)
       from unnest($4::int[]) as one (age) group by age order by age
-      on conflict (account_id, stream_key, minute, age_seconds) do update set changes = a.changes + excluded.changes`,
+      on conflict (account_id, stream_key, minute, latency_seconds) do update set changes = a.changes + excluded.changes`,
     values: [account, stream, new Date(sourceMs), ages],
   });
 }
@@ -67,7 +67,7 @@ export async function volumeChanged(client: Client, account: string, id: string)
 }
 
 export async function forgetAges(db: pg.Pool, account: string, now: Date): Promise<void> {
-  await db.query('delete from sync.change_ages where account_id = $1 and minute < $2', [
+  await db.query('delete from sync.change_latencies where account_id = $1 and minute < $2', [
     account,
     new Date(now.getTime() - keptDays * 24 * 3_600_000),
   ]);

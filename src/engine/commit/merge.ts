@@ -211,7 +211,7 @@ select ${keepChanges('$3', '$4', '$5', '$6')}, (select count(*) from ${short}_ro
 /** What there may be to clear: mostly nothing, and then nobody asks for it by ids. */
 const standing = (key: string): string => `exists (
     select from sync.rejects j where j.account_id = $2 and j.stream_key = '${key}' and j.cleared_at is null) as rejects,
-  exists (select from sync.suspects s where s.account_id = $2 and s.stream_key = '${key}') as suspects`;
+  exists (select from sync.deletion_candidates s where s.account_id = $2 and s.stream_key = '${key}') as suspects`;
 
 /** By id the version of each record that differs from its row, and was taken for an older one; null for none. */
 function passedOver(root: Table): string {

@@ -246,9 +246,9 @@ export async function addHole(
   now: Date,
 ): Promise<void> {
   await client.query(
-    `insert into sync.hole_reasons (account_id, source, stream, list, hole, reason, found_at)
+    `insert into sync.gap_reasons (account_id, source, stream, list, gap, reason, found_at)
      values ($1, ${sourceAndStream('$2')}, $3, tstzrange($4, $5), $6, $7)
-     on conflict (account_id, stream_key, list, hole) do update set reason = excluded.reason, found_at = excluded.found_at`,
+     on conflict (account_id, stream_key, list, gap) do update set reason = excluded.reason, found_at = excluded.found_at`,
     [...keyOf(claim, list), new Date(hole.from), new Date(hole.to), hole.reason, now],
   );
 }

@@ -14,11 +14,11 @@ export const copiesDiffer =
 
 export async function noteCrowd(client: Client, claim: Claim, list: string, crowd: Crowded): Promise<void> {
   await client.query(
-    `insert into sync.crowds (account_id, source, stream, list, seconds, told_by, members)
+    `insert into sync.ties (account_id, source, stream, list, seconds, told_by, members)
      values ($1, ${sourceAndStream('$2')}, $3, tstzrange($4, $5), $6, $7)
      on conflict (account_id, stream_key, list, seconds) do update set
-       told_by = case when crowds.held then greatest(crowds.told_by, excluded.told_by) else excluded.told_by end,
-       members = case when crowds.held then array(select unnest(crowds.members) union select unnest(excluded.members))
+       told_by = case when ties.held then greatest(ties.told_by, excluded.told_by) else excluded.told_by end,
+       members = case when ties.held then array(select unnest(ties.members) union select unnest(excluded.members))
          else excluded.members end`,
     [claim.account, claim.stream, list, new Date(crowd.from), new Date(crowd.to), new Date(crowd.toldBy), crowd.ids],
   );
@@ -36,7 +36,7 @@ export async function noteHeld(
   asOfMs: Ms,
 ): Promise<void> {
   await client.query(
-    `insert into sync.crowds as c (account_id, source, stream, list, seconds, told_by, members, held)
+    `insert into sync.ties as c (account_id, source, stream, list, seconds, told_by, members, held)
      select $1, l.source, l.stream, l.list, tstzrange(s.second, s.second + interval '1 second'), s.told_by, s.members, true
      from (
        select date_trunc('second', p.version::timestamptz) as second, max(b.true_by) as told_by, array_agg(t.id) as members
@@ -58,7 +58,7 @@ export async function noteHeld(
 /** Whether there are any of which all that had changed before they were read is known, if `knownMs` is known. */
 export async function hasRipe(db: pg.Pool, { account, stream }: Claim, knownMs: Ms): Promise<boolean> {
   const { rows } = await db.query<{ ripe: boolean }>(
-    'select exists (select from sync.crowds where (account_id, stream_key) = ($1, $2) and told_by <= $3) as ripe',
+    'select exists (select from sync.ties where (account_id, stream_key) = ($1, $2) and told_by <= $3) as ripe',
     [account, stream, new Date(knownMs)],
   );
   return rows[0]!.ripe;
@@ -71,7 +71,7 @@ export async function hasRipe(db: pg.Pool, { account, stream }: Claim, knownMs: 
 export async function settleCrowds(client: Client, { account, stream }: Claim, knownMs: Ms, now: Date): Promise<void> {
   await client.query(
     `with ripe as (
-       delete from sync.crowds where (account_id, stream_key) = ($1, $2) and told_by <= $3 returning *),
+       delete from sync.ties where (account_id, stream_key) = ($1, $2) and told_by <= $3 returning *),
      torn as (
        select * from ripe r where exists (
          select from unnest(r.members) m (id)
@@ -81,9 +81,9 @@ export async function settleCrowds(client: Client, { account, stream }: Claim, k
        update sync.coverage c set covered = c.covered - t.parts
        from (select list, range_agg(seconds) as parts from torn group by list) t
        where (c.account_id, c.stream_key, c.list) = ($1, $2, t.list))
-     insert into sync.hole_reasons (account_id, source, stream, list, hole, reason, found_at)
+     insert into sync.gap_reasons (account_id, source, stream, list, gap, reason, found_at)
      select account_id, source, stream, list, seconds, $4, $5 from torn
-     on conflict (account_id, stream_key, list, hole) do update set reason = excluded.reason, found_at = excluded.found_at`,
+     on conflict (account_id, stream_key, list, gap) do update set reason = excluded.reason, found_at = excluded.found_at`,
     [account, stream, new Date(knownMs), copiesDiffer, now],
   );
 }
@@ -91,16 +91,16 @@ export async function settleCrowds(client: Client, { account, stream }: Claim, k
 /** What was taken back and has not been read since, unless that failed for a reason of its own. */
 export async function takenBack(db: pg.Pool, { account, stream }: Claim): Promise<(Range & { list: string })[]> {
   const { rows } = await db.query<Range & { list: string }>(
-    `select r.list, extract(epoch from lower(r.hole))::float8 * 1000 as from, extract(epoch from upper(r.hole))::float8 * 1000 as to
-     from sync.hole_reasons r
+    `select r.list, extract(epoch from lower(r.gap))::float8 * 1000 as from, extract(epoch from upper(r.gap))::float8 * 1000 as to
+     from sync.gap_reasons r
      join sync.coverage c using (account_id, stream_key, list)
      join sync.accounts a using (account_id)
      where (r.account_id, r.stream_key) = ($1, $2) and r.reason = $3 and not c.redundant
-       and not c.covered @> r.hole and upper(r.hole) > a.since and not exists (
-         select from sync.hole_reasons o
-         where (o.account_id, o.stream_key, o.list) = (r.account_id, r.stream_key, r.list) and o.hole && r.hole
+       and not c.covered @> r.gap and upper(r.gap) > a.since and not exists (
+         select from sync.gap_reasons o
+         where (o.account_id, o.stream_key, o.list) = (r.account_id, r.stream_key, r.list) and o.gap && r.gap
            and o.reason <> r.reason and o.found_at >= r.found_at)
-     order by r.list, r.hole`,
+     order by r.list, r.gap`,
     [account, stream, copiesDiffer],
   );
   return rows;

@@ -13,6 +13,7 @@ import { Away, exitCodes, isAway, ShelfdeskError } from '../../errors.ts';
 import { keepChecksums, refuseIfEdited } from './checksums.ts';
 import { addMirrors, type Mirror } from './mirrors.ts';
 import { ownNames } from './pool.ts';
+import { takeOver } from './take-over.ts';
 
 const ownFolder = fileURLToPath(new URL('../../../migrations/', import.meta.url));
 /** 'SHMI': one migration at a time in a database. */
@@ -45,6 +46,7 @@ export async function migrate(
     // Limits that the role may have for everyday work: waiting for the others, or an index, may take longer.
     await client.query('set statement_timeout = 0; set lock_timeout = 0');
     await client.query('select pg_advisory_lock($1)', [lockKey]);
+    const takenOver = folder === ownFolder ? await takeOver(client) : [];
     await refuseIfOlder(client, folder);
     await refuseIfEdited(client, folder);
     // A worker that may not change tables finds nothing to change.
@@ -52,7 +54,7 @@ export async function migrate(
       const files = await addMirrors(client, sources);
       await settleRoles(client);
       await analyzeLoaded(client);
-      return withTrusted(files, await keepChecksums(client, folder));
+      return withTrusted([...takenOver, ...files], await keepChecksums(client, folder));
     }
     const { runner } = await import('node-pg-migrate'); // Whoever only asks what is missing does without.
     const done = await runner({
@@ -76,7 +78,7 @@ export async function migrate(
     const files = await addMirrors(client, sources);
     await settleRoles(client);
     await analyzeLoaded(client);
-    return withTrusted([...done.map(({ name }) => name), ...files], await keepChecksums(client, folder));
+    return withTrusted([...takenOver, ...done.map(({ name }) => name), ...files], await keepChecksums(client, folder));
   } catch (error) {
     if (error instanceof ShelfdeskError) throw error;
     throw isAway(error) ? new Away(error) : await explain(error as pg.DatabaseError, url, folder);
@@ -114,7 +116,7 @@ async function analyzeLoaded(client: pg.Client): Promise<void> {
        and pg_has_role(c.relowner, 'usage') and not pg_is_in_recovery()
        and not exists (select from pg_stats s where s.schemaname = n.nspname and s.tablename = c.relname)
      order by 1`,
-    [leastBytes, ['analytics', 'sync', ...(await sourceSchemas(client))]],
+    [leastBytes, ['analytics', 'internal', 'sync', ...(await sourceSchemas(client))]],
   );
   // Autovacuum may be at the table just now, and does the same.
   await client.query(`set lock_timeout = '1s'`);

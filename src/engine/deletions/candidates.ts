@@ -57,18 +57,18 @@ export async function suspectTickets(client: Client, claim: Claim, proven: Prove
     ? 't.created_at >= $6 and t.created_at < $7'
     : 't.created_at is null and $6 is distinct from $7';
   const { rowCount } = await client.query({
-    text: `insert into sync.suspects as s (account_id, source, stream, record_id, suspected_at, alive_at)
+    text: `insert into sync.deletion_candidates as s (account_id, source, stream, record_id, missing_since, alive_at)
       select $1, ${sourceAndStream('$2')}, t.id, $3, greatest(${aliveAt('greatest(t._observed_at, t._messages_as_of)')},
         case when o.record_id is null then w.as_of else o.alive_at end)
       from helpdesk.tickets t
       left join sync.swept w
         on (w.account_id, w.stream_key, w.list) = ($1, $2, $8) and (w.created @> t.created_at or t.created_at is null)
-      left join sync.open_suspects o on (o.account_id, o.stream_key, o.record_id) = ($1, $2, t.id)
+      left join sync.open_deletion_candidates o on (o.account_id, o.stream_key, o.record_id) = ($1, $2, t.id)
       where t.account_id = $1 and ${range} and t._deleted_at is null
         and greatest(t._observed_at, t._messages_as_of) < $3 and t.id <> all ($5)
         and ${created ? speaksOf[list]! : 'true'}
       on conflict (account_id, stream_key, record_id) do update set
-        suspected_at = excluded.suspected_at, alive_at = excluded.alive_at, gone_at = null, gone_since = null,
+        missing_since = excluded.missing_since, alive_at = excluded.alive_at, gone_at = null, gone_since = null,
         run_id = null`,
     values: [
       ...keyOf(claim),
@@ -90,13 +90,13 @@ export async function suspectCustomers(
   { begunMs, lookbackMs }: { begunMs: Ms; lookbackMs: number },
 ): Promise<number> {
   const { rowCount } = await client.query(
-    `insert into sync.suspects as s (account_id, source, stream, record_id, suspected_at, alive_at)
+    `insert into sync.deletion_candidates as s (account_id, source, stream, record_id, missing_since, alive_at)
      select $1, ${sourceAndStream('$2')}, t.id, $3, coalesce(o.alive_at, ${aliveAt('greatest(t._observed_at, t._checked_at)')})
      from helpdesk.customers t
-     left join sync.open_suspects o on (o.account_id, o.stream_key, o.record_id) = ($1, $2, t.id)
+     left join sync.open_deletion_candidates o on (o.account_id, o.stream_key, o.record_id) = ($1, $2, t.id)
      where t.account_id = $1 and t._deleted_at is null and greatest(t._observed_at, t._checked_at) < $3
      on conflict (account_id, stream_key, record_id) do update set
-       suspected_at = excluded.suspected_at, alive_at = excluded.alive_at, gone_at = null, gone_since = null,
+       missing_since = excluded.missing_since, alive_at = excluded.alive_at, gone_at = null, gone_since = null,
         run_id = null`,
     [...keyOf(claim), new Date(begunMs), lookbackMs],
   );
@@ -116,7 +116,7 @@ export async function suspectLate(
   if (!canBeSuspected(claim)) return;
   const range = claim.stream === 'helpdesk.tickets' ? 'and (w.created @> t.created_at or t.created_at is null)' : '';
   await client.query(
-    `insert into sync.suspects (account_id, source, stream, record_id, suspected_at, alive_at)
+    `insert into sync.deletion_candidates (account_id, source, stream, record_id, missing_since, alive_at)
      select $1, ${sourceAndStream('$2')}, t.id, max(w.as_of) + $4 * interval '1 millisecond', $3::timestamptz - $4 * interval '1 millisecond'
      from ${tableOf(claim)} t
      join sync.swept w on (w.account_id, w.stream_key) = ($1, $2) ${range}
@@ -132,8 +132,8 @@ export async function clearSuspects(client: Client, claim: Claim, ids: readonly 
   if (!canBeSuspected(claim) || ids.length === 0) return;
   await client.query({
     name: 'clear suspects',
-    text: `delete from sync.suspects
-      where (account_id, stream_key) = ($1, $2) and record_id = any($3) and suspected_at <= $4`,
+    text: `delete from sync.deletion_candidates
+      where (account_id, stream_key) = ($1, $2) and record_id = any($3) and missing_since <= $4`,
     values: [...keyOf(claim), storableIds(ids), new Date(asOfMs)],
   });
 }
@@ -144,9 +144,9 @@ export async function clearSuspects(client: Client, claim: Claim, ids: readonly 
  */
 export async function forgetKnown(db: Queryable, claim: Claim): Promise<void> {
   await db.query(
-    `delete from sync.suspects s
+    `delete from sync.deletion_candidates s
      where (s.account_id, s.stream_key) = ($1, $2) and not exists (
-       select from sync.open_suspects o
+       select from sync.open_deletion_candidates o
        where (o.account_id, o.stream_key, o.record_id) = (s.account_id, s.stream_key, s.record_id) offset 0)`,
     keyOf(claim),
   );
@@ -176,7 +176,7 @@ export async function suspectsAfter(
   limit: number,
 ): Promise<Place[]> {
   const { rows } = await db.query<Place>(
-    `select o.record_id as id, o.attempts from sync.open_suspects o
+    `select o.record_id as id, o.attempts from sync.open_deletion_candidates o
      where (o.account_id, o.stream_key) = ($1, $2) and ($3::text is null or (o.attempts, o.record_id) > ($9, $3))
        and (o.gone_at is not null and o.run_id is not distinct from $4) = $5
        and ($6::boolean is null or (o.gone_at - o.alive_at < $7 * interval '1 millisecond'
@@ -202,7 +202,7 @@ export async function countSuspects(db: Queryable, claim: Claim): Promise<{ gone
   const { rows } = await db.query<{ gone: number; left: number }>(
     `select count(*) filter (where o.gone_at is not null and o.run_id is not distinct from $3) as gone,
        count(*) filter (where o.gone_at is null or o.run_id is distinct from $3) as left
-     from sync.open_suspects o where (o.account_id, o.stream_key) = ($1, $2)`,
+     from sync.open_deletion_candidates o where (o.account_id, o.stream_key) = ($1, $2)`,
     [...keyOf(claim), claim.run],
   );
   return rows[0]!;
@@ -217,7 +217,7 @@ export async function noteAnswer(
 ): Promise<void> {
   const gone = 'goneMs' in answer;
   await client.query(
-    `update sync.suspects set run_id = $4, attempts = attempts + $5, error = $6,
+    `update sync.deletion_candidates set run_id = $4, attempts = attempts + $5, error = $6,
        gone_at = $7, gone_since = case when $7::timestamptz is not null then coalesce(gone_since, $7) end
      where (account_id, stream_key, record_id) = ($1, $2, $3)`,
     [
@@ -299,7 +299,7 @@ export async function goneSince(db: Queryable, claim: Claim): Promise<Ms | undef
           select min(k.created_at) from helpdesk.tickets k where (k.account_id, k.customer_id) = (t.account_id, t.id)))`;
   const { rows } = await db.query<{ since_ms: Ms | null }>(
     `select extract(epoch from max(${there}))::float8 * 1000 as since_ms
-     from sync.open_suspects o join ${tableOf(claim)} t on (t.account_id, t.id) = (o.account_id, o.record_id)
+     from sync.open_deletion_candidates o join ${tableOf(claim)} t on (t.account_id, t.id) = (o.account_id, o.record_id)
      where (o.account_id, o.stream_key) = ($1, $2) and o.gone_at is not null and o.run_id = $3`,
     [...keyOf(claim), claim.run],
   );
@@ -312,7 +312,7 @@ export async function goneSince(db: Queryable, claim: Claim): Promise<Ms | undef
  */
 export async function askAnew(db: Queryable, claim: Claim, goneBeforeMs: Ms = farFuture): Promise<number> {
   const { rowCount } = await db.query(
-    `update sync.suspects set run_id = null
+    `update sync.deletion_candidates set run_id = null
      where (account_id, stream_key) = ($1, $2) and gone_at < $3 and run_id = $4`,
     [...keyOf(claim), new Date(goneBeforeMs), claim.run],
   );
@@ -329,11 +329,11 @@ export async function bury(client: Client, claim: Claim, ids: readonly string[],
   const messages = isTicket ? ', _messages_as_of = null, _messages_by = null' : '';
   const { rows } = await client.query<{ id: string; gone_at: Date }>(
     `with gone as (
-       select o.record_id, o.suspected_at, o.alive_at, o.gone_at from sync.open_suspects o
+       select o.record_id, o.missing_since, o.alive_at, o.gone_at from sync.open_deletion_candidates o
        where (o.account_id, o.stream_key) = ($1, $2) and o.record_id = any($3) and o.gone_at is not null and o.run_id = $4)
      update ${tableOf(claim)} t set _deleted_at = g.gone_at, _deleted_after = least(g.alive_at, g.gone_at), _synced_at = $5${messages}
      from gone g where t.account_id = $1 and t.id = g.record_id and t._deleted_at is null
-       and greatest(t._observed_at, ${shown}) < g.suspected_at
+       and greatest(t._observed_at, ${shown}) < g.missing_since
      returning t.id, t._deleted_at as gone_at, ${keepChanges('$5', 'null', '$4')}`,
     [...keyOf(claim), ids, claim.run, now],
   );
@@ -353,9 +353,9 @@ export async function bury(client: Client, claim: Claim, ids: readonly string[],
     await of('helpdesk.messages', 'ticket_id');
     await of('helpdesk.attachments', 'ticket_id');
   } else await of('helpdesk.contacts', 'customer_id');
-  await client.query('delete from sync.suspects where (account_id, stream_key) = ($1, $2) and record_id = any($3)', [
-    ...keyOf(claim),
-    ids,
-  ]);
+  await client.query(
+    'delete from sync.deletion_candidates where (account_id, stream_key) = ($1, $2) and record_id = any($3)',
+    [...keyOf(claim), ids],
+  );
   return rows.length;
 }

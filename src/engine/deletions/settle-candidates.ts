@@ -272,7 +272,7 @@ async function stopAtMass(stage: Stage): Promise<void> {
   await write(stage, client => askAnew(client, claim));
   throw new Fatal(
     `${gone} of ${rows} ${nameOfKey(claim.stream)} and perhaps more seem to have been deleted at the source; none was marked as deleted here`,
-    `Look there whether it is so: sync.suspects names them. If it is, run ${command(claim.account, `sweep ${nameOfKey(claim.stream)} --accept-deletions`)}; if not, the next sweep asks again.`,
+    `Look there whether it is so: sync.deletion_candidates names them. If it is, run ${command(claim.account, `sweep ${nameOfKey(claim.stream)} --accept-deletions`)}; if not, the next sweep asks again.`,
   );
 }
 

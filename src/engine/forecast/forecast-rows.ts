@@ -268,7 +268,7 @@ export async function toBeAsked(
   const table = stream === 'helpdesk.customers' ? 'customers' : 'tickets';
   const undated = table === 'tickets' ? 'count(*) filter (where t._deleted_at is null and t.created_at is null)' : '0';
   const { rows } = await db.query<{ suspects: number; buried: number; undated: number; recent: number; live: number }>(
-    `select (select count(*) from sync.open_suspects o where (o.account_id, o.stream_key) = ($1, $2)) as suspects,
+    `select (select count(*) from sync.open_deletion_candidates o where (o.account_id, o.stream_key) = ($1, $2)) as suspects,
        count(*) filter (where t._deleted_at is not null and t._synced_at >= coalesce((
          select max(p.started_at) from sync.stored_runs p join sync.stored_run_streams s on s.run_id = p.id
          where p.account_id = $1 and p.kind = 'sweep' and s.stream_key = $2 and s.state = 'completed'), $3)

@@ -104,7 +104,7 @@ export async function forgetAccount(db: pg.Pool, account: string): Promise<void>
     const { rows } = await client.query<{ name: string }>(
       `select format('%I.%I', table_schema, table_name) as name
        from information_schema.columns join information_schema.tables using (table_schema, table_name)
-       where (table_schema in ('sync', 'analytics') or table_schema in (select name from sync.source_schemas))
+       where (table_schema in ('sync', 'analytics', 'internal') or table_schema in (select name from sync.source_schemas))
          and column_name = 'account_id' and table_type = 'BASE TABLE'`,
     );
     for (const { name } of rows) await client.query(`delete from ${name} where account_id = $1`, [account]);

@@ -338,7 +338,7 @@ async function leftOf(client: Client, account: string, run: number): Promise<Str
     );
   const { rows } = await client.query<{ stream: StreamKey }>(
     `select s.stream_key as stream from sync.stored_run_streams s join sync.streams k using (stream_key)
-     where s.run_id = $1 and s.state in ('failed', 'partly', 'interrupted') order by k.place`,
+     where s.run_id = $1 and s.state in ('failed', 'partial', 'interrupted') order by k.place`,
     [run],
   );
   if (rows.length === 0)

@@ -22,7 +22,7 @@ export const readerClass = (kind: string) =>
   `case when ${kind} in (${[...apart, 'backfill'].map(name => `'${name}'`).join(', ')}) then ${kind} else 'top' end`;
 export const isApart = (kind: string) => `${kind} in (${apart.map(name => `'${name}'`).join(', ')})`;
 
-export type RunState = 'waiting' | 'running' | 'completed' | 'partly' | 'failed' | 'interrupted';
+export type RunState = 'waiting' | 'running' | 'completed' | 'partial' | 'failed' | 'interrupted';
 
 export interface Counts {
   seen: number;
@@ -283,7 +283,7 @@ export interface Ended {
 export function outcome({ partly, error }: { partly?: string | undefined; error?: unknown }): Ended {
   if (error instanceof Spent) {
     const { message, remedy, exitCode, until } = error;
-    return { state: 'partly', error: message, remedy, exitCode, sleepsUntil: until };
+    return { state: 'partial', error: message, remedy, exitCode, sleepsUntil: until };
   }
   if (error instanceof Interrupted) {
     return { state: 'interrupted', error: null, remedy: error.remedy, exitCode: error.exitCode };
@@ -300,8 +300,8 @@ export function outcome({ partly, error }: { partly?: string | undefined; error?
     return { state: 'failed', error: cleanText(what).text, remedy, exitCode: exitCodes.failed };
   }
   if (partly !== undefined) {
-    const remedy = 'See sync.rejects and sync.holes; what can be asked for again is asked for again by later runs.';
-    return { state: 'partly', error: partly, remedy, exitCode: exitCodes.partly };
+    const remedy = 'See sync.rejects and sync.gaps; what can be asked for again is asked for again by later runs.';
+    return { state: 'partial', error: partly, remedy, exitCode: exitCodes.partly };
   }
   return { state: 'completed', error: null, remedy: null, exitCode: exitCodes.ok };
 }
@@ -341,7 +341,7 @@ export async function closeRun(client: Client, run: number, now: Date): Promise<
     `update sync.stored_runs r set finished_at = $2,
        state = (select case
            when bool_or(s.state = 'failed') then 'failed' when bool_or(s.state = 'interrupted') then 'interrupted'
-           when bool_or(s.state = 'partly') then 'partly' else 'completed' end
+           when bool_or(s.state = 'partial') then 'partial' else 'completed' end
          from sync.stored_run_streams s where s.run_id = $1)
      where r.id = $1 and r.state = 'running' and not exists (
        select from sync.stored_run_streams s where s.run_id = $1 and s.state in ('waiting', 'running'))`,

@@ -6,7 +6,7 @@ import pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { isAway } from '../../errors.ts';
 
-/** 'SHSW': the class of these locks; sync.is_alive() in 0005_around_the_clock.sql and sync.live_workers in 0016_problems.sql know it as well. */
+/** 'SHSW': the class of these locks; sync.is_alive() in 12-runs.sql and sync.live_workers in 61-problems.sql know it as well. */
 const lockClass = 0x53_48_53_57;
 const againMs = 1000;
 

@@ -320,7 +320,7 @@ export async function holesOf(
   stream: StreamKey,
 ): Promise<{ holes: number; from: Date | null }> {
   const { rows } = await db.query<{ holes: number; from: Date | null }>(
-    `select count(*) as holes, min(hole_from) as "from" from sync.holes where account_id = $1 and stream_key = $2`,
+    `select count(*) as holes, min(gap_from) as "from" from sync.gaps where account_id = $1 and stream_key = $2`,
     [account, stream],
   );
   return rows[0]!;

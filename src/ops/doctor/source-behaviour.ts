@@ -1,5 +1,5 @@
 /**
- * How the help desk reads what its specification leaves open: what has been found out (sync.source_readings), and what
+ * How the help desk reads what its specification leaves open: what has been found out (sync.source_behaviour), and what
  * our own rows tell of it, which costs no credit.
  */
 import type pg from 'pg';
@@ -14,7 +14,7 @@ export interface SourceReading {
 
 export async function readReadings(db: pg.Pool, account: string): Promise<SourceReading[]> {
   const { rows } = await db.query<SourceReading>(
-    'select question, answer, evidence, credits, found_at from sync.source_readings where account_id = $1',
+    'select question, answer, evidence, credits, found_at from sync.source_behaviour where account_id = $1',
     [account],
   );
   return rows;
@@ -26,7 +26,7 @@ export async function keepReading(
   { question, answer, evidence, credits, found_at }: SourceReading,
 ): Promise<void> {
   await db.query(
-    `insert into sync.source_readings as r (account_id, question, answer, evidence, credits, found_at)
+    `insert into sync.source_behaviour as r (account_id, question, answer, evidence, credits, found_at)
      values ($1, $2, $3, $4, $5, $6)
      on conflict (account_id, question) do update set answer = excluded.answer, evidence = excluded.evidence,
        credits = excluded.credits, found_at = excluded.found_at`,

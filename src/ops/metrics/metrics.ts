@@ -24,7 +24,7 @@ export const gauges: readonly Family[] = [
   {
     labels: ['account', 'stream'],
     sql: `select account_id as account, stream, ${seconds('behind')} as behind, ${seconds('target')} as target,
-        ${seconds('complete_through')} as complete_through, waiting, holes, open_rejects,
+        ${seconds('complete_through')} as complete_through, waiting, gaps as holes, open_rejects,
         ${seconds('last_success_at')} as last_success_at, ${seconds('deletes_checked_at')} as deletes_checked_at,
         differ_at_most_percent::float8 / 100 as differ, ${seconds('age_p50')} as age_p50, ${seconds('age_p95')} as age_p95
       from sync.status`,
@@ -127,7 +127,7 @@ export const gauges: readonly Family[] = [
         select account_id, count(*) as workers from sync.live_workers where works group by account_id)
       select a.account_id as account, coalesce(w.workers, 0) as workers,
         (select count(*) from sync.alarms m where m.account_id = a.account_id and m.ended_at is null) as alarms,
-        (select count(*) from sync.open_suspects s where s.account_id = a.account_id) as suspects,
+        (select count(*) from sync.open_deletion_candidates s where s.account_id = a.account_id) as suspects,
         (select count(*) from sync.drift d where d.account_id = a.account_id) as drift
       from sync.accounts a left join alive w using (account_id)`,
     of: [
@@ -198,8 +198,8 @@ export const counters: readonly Family[] = [
   {
     labels: ['account', 'stream'],
     sql: `select account_id as account, stream, sum(changes)::float8 as changes,
-        sum(changes * age_seconds)::float8 as age
-      from sync.change_ages where minute + interval '1 minute' > $1 and minute + interval '1 minute' <= $2
+        sum(changes * latency_seconds)::float8 as age
+      from sync.change_latencies where minute + interval '1 minute' > $1 and minute + interval '1 minute' <= $2
       group by 1, 2`,
     of: [
       { name: 'shelfdesk_changes_total', help: 'Changes that came after the mirror began.', value: 'changes' },

@@ -32,8 +32,8 @@ export interface StreamFigures {
 export interface Hole {
   readonly stream: string;
   readonly list: string;
-  readonly hole_from: Date;
-  readonly hole_to: Date;
+  readonly gap_from: Date;
+  readonly gap_to: Date;
   readonly reason: string | null;
 }
 
@@ -131,7 +131,7 @@ const shownOperations = 8;
 const statusSql = `
   select s.account_id as account, s.stream, s.source, s.state, s.complete_through,
     extract(epoch from s.behind)::float8 as behind, extract(epoch from s.target)::float8 as target,
-    s.waiting, s.holes, s.open_rejects,
+    s.waiting, s.gaps as holes, s.open_rejects,
     extract(epoch from s.age_p50)::float8 as age_p50, extract(epoch from s.age_p95)::float8 as age_p95, s.sleeps_until
   from sync.status s join sync.streams k using (stream_key)`;
 
@@ -172,8 +172,8 @@ export async function readAccount(db: pg.Pool, account: string, range: Range): P
       account,
       streams: await all<StreamFigures>(`${statusSql} where s.account_id = $1 order by k.place`),
       holes: await all<Hole>(
-        `select h.stream, h.list, h.hole_from, h.hole_to, h.reason from sync.holes h
-         where h.account_id = $1 order by h.hole_to desc limit ${shownHoles}`,
+        `select h.stream, h.list, h.gap_from, h.gap_to, h.reason from sync.gaps h
+         where h.account_id = $1 order by h.gap_to desc limit ${shownHoles}`,
       ),
       problems: await all<Problem>(problemsSql),
       paused: await all<Paused>(

@@ -24,7 +24,7 @@ const ticketRelations = [
   ...['dim_inbox', 'dim_label', 'fact_ticket_labels', 'fact_backlog'],
 ];
 const messageRelations = [
-  ...['messages', 'attachments', 'ticket_metrics', 'ticket_metrics_defined', 'reply_turns', 'reply_turns_defined'],
+  ...['messages', 'attachments', 'ticket_metrics', 'reply_turns'],
   ...['agent_daily', 'arrivals_hourly', 'fact_tickets', 'fact_messages', 'fact_turns'],
 ];
 

@@ -121,7 +121,7 @@ export async function lifeOf(db: pg.Pool, account: string, name: string): Promis
       (
         await list<NonNullable<Life['suspected']>>(
           db,
-          `select suspected_at as at, gone_at, error from sync.open_suspects
+          `select missing_since as at, gone_at, error from sync.open_deletion_candidates
            where account_id = $1 and stream_key = 'helpdesk.tickets' and record_id = $2`,
           [account, id],
         )

@@ -7,12 +7,12 @@ import { at, iso, message, type Scripted, scripted, ticket } from '../../support
 const ages = async (s: Scripted) =>
   (
     await s.rows(
-      `select stream, minute, age_seconds, changes from sync.change_ages order by minute, stream, age_seconds`,
+      `select stream, minute, latency_seconds, changes from sync.change_latencies order by minute, stream, latency_seconds`,
     )
-  ).map(({ stream, minute, age_seconds, changes }) => [
+  ).map(({ stream, minute, latency_seconds, changes }) => [
     stream,
     ((minute as Date).getTime() - at(0).getTime()) / 60_000,
-    age_seconds,
+    latency_seconds,
     Number(changes),
   ]);
 
@@ -92,24 +92,24 @@ test('p50 and p95 are those of the list, by hand; and after five weeks it is for
   await using s = await scripted();
   // 20 changes: 1, 2, … 20 s old. Half of them are at most 10 s old, 19 of them at most 19 s.
   await s.rows(
-    `insert into sync.change_ages select 'default', 'tickets', $1::timestamptz + n % 3 * interval '1 minute', n, 1, 'helpdesk' from generate_series(1, 20) n`,
+    `insert into sync.change_latencies select 'default', 'tickets', $1::timestamptz + n % 3 * interval '1 minute', n, 1, 'helpdesk' from generate_series(1, 20) n`,
     at(0),
   );
   // Another account, another stream, and long ago.
   await s.rows(
-    `insert into sync.change_ages values ('a', 'tickets', $1, 500, 99, 'helpdesk'), ('default', 'messages', $1, 70, 1, 'helpdesk'), ('default', 'messages', $1, 30, 99, 'helpdesk'),
+    `insert into sync.change_latencies values ('a', 'tickets', $1, 500, 99, 'helpdesk'), ('default', 'messages', $1, 70, 1, 'helpdesk'), ('default', 'messages', $1, 30, 99, 'helpdesk'),
       ('default', 'tickets', $1::timestamptz - interval '36 days', 900, 99, 'helpdesk')`,
     at(0),
   );
   const [said] = await s.rows(
-    `select extract(epoch from sync.change_age('default', 'tickets', 50, $1))::int as p50, extract(epoch from sync.change_age('default', 'tickets', 95, $1))::int as p95,
-       extract(epoch from sync.change_age('default', 'tickets', 100, $1))::int as worst, extract(epoch from sync.change_age('default', 'messages', 99, $1))::int as messages,
-       sync.change_age('default', 'users', 95, $1) as none`,
+    `select extract(epoch from sync.change_latency('default', 'tickets', 50, $1))::int as p50, extract(epoch from sync.change_latency('default', 'tickets', 95, $1))::int as p95,
+       extract(epoch from sync.change_latency('default', 'tickets', 100, $1))::int as worst, extract(epoch from sync.change_latency('default', 'messages', 99, $1))::int as messages,
+       sync.change_latency('default', 'users', 95, $1) as none`,
     at(0),
   );
   expect(said).toEqual({ p50: 10, p95: 19, worst: 20, messages: 30, none: null });
   // The source's clock is an hour behind ours: what came within our last two hours is what came there before.
-  const median = `select extract(epoch from sync.change_age('default', 'tickets', 50, $1))::int as p50`;
+  const median = `select extract(epoch from sync.change_latency('default', 'tickets', 50, $1))::int as p50`;
   const later = new Date(at(0).getTime() + 3_600_000);
   expect(await s.rows(median, later)).toEqual([{ p50: null }]);
   await s.rows(
@@ -118,8 +118,8 @@ test('p50 and p95 are those of the list, by hand; and after five weeks it is for
   );
   expect(await s.rows(median, later)).toEqual([{ p50: 10 }]);
   await forgetAges(s.pool, 'default', at(0));
-  expect(await s.rows('select from sync.change_ages where age_seconds = 900')).toEqual([]);
-  expect(await s.rows('select from sync.change_ages')).toHaveLength(23);
+  expect(await s.rows('select from sync.change_latencies where latency_seconds = 900')).toEqual([]);
+  expect(await s.rows('select from sync.change_latencies')).toHaveLength(23);
 });
 
 test('what is put on a shelf counts with its shelf and with its volume; what was there when it was first read does not', async () => {
@@ -130,14 +130,14 @@ test('what is put on a shelf counts with its shelf and with its volume; what was
   await catalog.sync();
   // The mirror is registered by our clock, and the catalog of the test has one of its own.
   await catalog.rows('update sync.accounts set mirrored_since = $1', [new Date(catalog.now())]);
-  expect(await catalog.rows('select * from sync.change_ages')).toEqual([]);
+  expect(await catalog.rows('select * from sync.change_latencies')).toEqual([]);
   catalog.pass();
   world.add('ada', 1, addVolumes(world, ['new'])[0]!);
   catalog.pass();
   await catalog.sync();
-  const found = await catalog.rows('select stream, age_seconds, changes from sync.change_ages order by 1');
+  const found = await catalog.rows('select stream, latency_seconds, changes from sync.change_latencies order by 1');
   expect(found).toEqual([
-    { stream: 'shelves', age_seconds: 3600, changes: 1 },
-    { stream: 'volumes', age_seconds: 3600, changes: 1 },
+    { stream: 'shelves', latency_seconds: 3600, changes: 1 },
+    { stream: 'volumes', latency_seconds: 3600, changes: 1 },
   ]);
 });

@@ -313,8 +313,8 @@ test('no question is answered with the index that forbids overlaps: each look-up
   };
   const before = await given();
   for (const question of [
-    'select * from analytics.ticket_metrics_defined',
-    `select * from analytics.ticket_metrics_defined where account_id = 'default' and ticket_id = 't10'`,
+    'select * from internal.ticket_metrics_defined',
+    `select * from internal.ticket_metrics_defined where account_id = 'default' and ticket_id = 't10'`,
     `select * from analytics.backlog_daily('2026-01-01', '2026-01-06')`,
     `select * from analytics.tickets_as_of('2026-01-03T12:00:00Z')`,
     `select * from analytics.ticket_history where account_id = 'default' and ticket_id = 't10' and valid_to > '2026-01-03'`,

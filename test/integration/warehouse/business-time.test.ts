@@ -277,7 +277,7 @@ test('an inbox has its own calendar or that of its account; without either there
   for (const name of ['office', 'night']) await keep(db.pool, { name, zone: 'UTC', hours: [] });
   await db.pool.query("insert into sync.accounts (account_id) values ('acme'), ('other')");
   await db.pool.query(
-    `insert into analytics.stored_calendar_assignments values ('acme', null, 'office'), ('acme', 'i1', 'night'), ('other', 'i2', 'office')`,
+    `insert into internal.stored_calendar_assignments values ('acme', null, 'office'), ('acme', 'i1', 'night'), ('other', 'i2', 'office')`,
   );
   const of = async (account: string | null, inbox: string | null) =>
     (await db.pool.query('select analytics.calendar_of($1, $2) as name', [account, inbox])).rows[0].name;
@@ -289,6 +289,6 @@ test('an inbox has its own calendar or that of its account; without either there
   expect(await of('other', null)).toBe(null);
   expect(await of(null, null)).toBe(null);
   await expect(
-    db.pool.query("insert into analytics.stored_calendar_assignments values ('acme', null, 'night')"),
+    db.pool.query("insert into internal.stored_calendar_assignments values ('acme', null, 'night')"),
   ).rejects.toThrow('duplicate key');
 });

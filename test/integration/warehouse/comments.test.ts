@@ -8,7 +8,7 @@ const ofExtension = (of: string) => `select from pg_depend d where d.objid = ${o
 
 /** Everything in these schemas that can carry a comment and that people meet: its kind, its name, what is said of it. */
 const manual = `
-  with ours as (select oid, nspname from pg_namespace where nspname in ('helpdesk', 'books', 'sync', 'analytics', 'safe'))
+  with ours as (select oid, nspname from pg_namespace where nspname in ('helpdesk', 'books', 'sync', 'analytics', 'internal', 'safe'))
   select 'schema' as kind, nspname::text as name, obj_description(oid, 'pg_namespace') as says from ours
   union all
   select 'table or view', c.oid::regclass::text, obj_description(c.oid, 'pg_class')
@@ -30,7 +30,7 @@ test('every schema, table, view, column and function explains itself', async () 
   await using db = await freshDatabase();
   const { rows } = await db.pool.query<{ kind: string; name: string; says: string | null }>(manual);
   const names = (kind: string) => rows.filter(row => row.kind === kind).map(row => row.name);
-  expect(names('schema')).toEqual(['analytics', 'books', 'helpdesk', 'safe', 'sync']);
+  expect(names('schema')).toEqual(['analytics', 'books', 'helpdesk', 'internal', 'safe', 'sync']);
   expect(names('function')).toContain('sync.complete_through(text,text)');
   expect(names('table or view')).toEqual(
     expect.arrayContaining([

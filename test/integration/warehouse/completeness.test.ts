@@ -75,12 +75,12 @@ test('how far a stream is complete, of which tickets all messages are here, and 
   await s.rows(`update sync.coverage set covered = covered - tstzmultirange(tstzrange('${iso(50)}', '${iso(51)}'))
     where stream = 'tickets' and list = 'default'`);
   await s.rows(
-    `insert into sync.hole_reasons values ('default', 'tickets', 'default', tstzrange('${iso(50)}', '${iso(51)}'), 'too many', now(), 'helpdesk')`,
+    `insert into sync.gap_reasons values ('default', 'tickets', 'default', tstzrange('${iso(50)}', '${iso(51)}'), 'too many', now(), 'helpdesk')`,
   );
   expect(await require('tickets', 50)).toEqual(at(50));
   for (const stream of ['tickets', 'messages'])
     expect(await require(stream, 51, 9)).toMatch(
-      /complete through 2026-01-01 00:00:50\+00, .* \| There is a hole from 2026-01-01 00:00:50\+00 to 2026-01-01 00:00:51\+00 \(too many\)/,
+      /complete through 2026-01-01 00:00:50\+00, .* \| There is a gap from 2026-01-01 00:00:50\+00 to 2026-01-01 00:00:51\+00 \(too many\)/,
     );
 
   // Who compares does not read; what a comparison proves is said, and what cures a difference.
@@ -117,7 +117,7 @@ test('how far a stream is complete, of which tickets all messages are here, and 
     values ('default', 'helpdesk', 'tickets', 't2', 't2', '${iso(900)}', '${iso(900)}', 'number: no', false) returning id`);
   expect(await sweptAt()).toEqual([at(299)]);
   await s.rows('delete from sync.rejects where id = $1', aside[0]!.id);
-  const [certain] = await s.rows(`select * from sync.certainty where stream = 'tickets' and field = ''`);
+  const [certain] = await s.rows(`select * from sync.audit_confidence where stream = 'tickets' and field = ''`);
   expect(certain).toMatchObject({ checked: 100, differed: 2, unread: 1 });
   expect(await status('tickets')).toMatchObject({
     deletes_checked_at: at(240),

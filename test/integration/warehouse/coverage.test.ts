@@ -73,8 +73,8 @@ const secondOf = (time: Date | null) => (time === null ? null : (time.getTime() 
 async function told(pool: pg.Pool, account: string) {
   const { rows } = await pool.query(
     `select sync.complete_through($1, 'tickets') as complete,
-       array(select row(list, extract(epoch from hole_from)::int, extract(epoch from hole_to)::int)::text
-         from sync.holes where account_id = $1 order by list, hole_from) as holes`,
+       array(select row(list, extract(epoch from gap_from)::int, extract(epoch from gap_to)::int)::text
+         from sync.gaps where account_id = $1 order by list, gap_from) as holes`,
     [account],
   );
   const positions = await Promise.all(lists.map(list => readPosition(pool, claimOf(account), list)));
@@ -167,15 +167,15 @@ test('the reason of a hole is shown as long as the hole is there', () =>
       await cover(c, claim, 'default', range(6, 9));
       await cover(c, claim, 'default', range(11, 12));
     });
-    const holes = async () => (await pool.query('select * from sync.holes order by hole_from')).rows;
+    const holes = async () => (await pool.query('select * from sync.gaps order by gap_from')).rows;
     const hole = (from: number, to: number, reason: string | null) => ({
       account_id: 'a',
       source: 'helpdesk',
       stream: 'tickets',
       stream_key: 'helpdesk.tickets',
       list: 'default',
-      hole_from: at(from),
-      hole_to: at(to),
+      gap_from: at(from),
+      gap_to: at(to),
       reason,
     });
     expect(await holes()).toEqual([hole(5, 6, 'second'), hole(9, 11, null)]);

@@ -13,7 +13,7 @@ async function twoYears(db: TestDatabase): Promise<void> {
   await db.pool.query(`
     insert into sync.accounts (account_id) values ('acme'), ('utc');
     insert into analytics.calendars (name, time_zone) values ('kolkata', 'Asia/Kolkata');
-    insert into analytics.stored_calendar_assignments (account_id, calendar) values ('acme', 'kolkata')`);
+    insert into internal.stored_calendar_assignments (account_id, calendar) values ('acme', 'kolkata')`);
   await db.pool.query(
     `insert into sync.credit_minutes (account_id, source, minute, credit_limit, interactive, fresh, backfill, sweep, others, waited_ms, refused, requests, took_ms, followed, between_ms)
      select a, s, m, 100 + n % 5, n % 3, n % 5, n % 7, n % 11, n % 13, n % 1009, n % 2, 1 + n % 9, n % 991, n % 4, n % 77

@@ -84,9 +84,7 @@ test('what is stored has the columns that are defined, in their order', async ()
       `select attname, atttypid::regtype::text as type from pg_attribute where attrelid = $1::regclass and attnum > 0 order by attnum`,
       relation,
     );
-  expect(await columnsOf('analytics.stored_ticket_metrics')).toEqual(
-    await columnsOf('analytics.ticket_metrics_defined'),
-  );
+  expect(await columnsOf('internal.stored_ticket_metrics')).toEqual(await columnsOf('internal.ticket_metrics_defined'));
 });
 
 test('what does not fit together is counted, check by check', async () => {
@@ -131,12 +129,12 @@ test('what does not fit together is counted, check by check', async () => {
     [`delete from helpdesk.labels`, ['1 labels of tickets without the label']],
     [`delete from helpdesk.ticket_labels`, ['1 labels that tickets and ticket_labels tell differently']],
     [`delete from helpdesk.messages`, ['1 attachments without their message']],
-    [`delete from analytics.stored_ticket_metrics`, ['1 tickets without metrics']],
+    [`delete from internal.stored_ticket_metrics`, ['1 tickets without metrics']],
     [`update helpdesk.tickets set _messages_as_of = null`, ['1 tickets whose messages are not complete']],
     [`delete from helpdesk.ticket_history`, ['1 tickets whose history tells otherwise', '1 tickets without history']],
     [`update helpdesk.ticket_history set state = 'odd'`, ['1 tickets whose history tells otherwise']],
     [`update helpdesk.ticket_history set label_ids = '{l2}'`, ['1 tickets whose history tells otherwise']],
-    [`insert into analytics.stored_recomputes values ('default')`, ['1 business times that are not worked out anew']],
+    [`insert into internal.stored_recomputes values ('default')`, ['1 business times that are not worked out anew']],
     [
       `insert into helpdesk.ticket_history (account_id, ticket_id, valid_from, valid_to)
        select account_id, ticket_id, valid_from - interval '1 hour', valid_from + interval '1 hour' from helpdesk.ticket_history`,
@@ -178,7 +176,7 @@ test('what a report may rely on is what sync.status says', async () => {
   s.lists.tickets = [ticket('t1')];
   s.goTo(100);
   await s.sync('tickets');
-  const columns = 'account_id, stream, complete_through, holes, waiting, open_rejects, deletes_checked_at, state';
+  const columns = 'account_id, stream, complete_through, gaps, waiting, open_rejects, deletes_checked_at, state';
   const rows = await s.rows(`select ${columns} from analytics.completeness order by 1, 2`);
   expect(rows.length).toBeGreaterThan(1);
   expect(rows).toEqual(await s.rows(`select ${columns} from sync.status order by 1, 2`));
@@ -214,7 +212,7 @@ test('business time is stored with the turns: a question works none out', async 
   await s.rows(
     `insert into analytics.calendar_hours select 'office', n, '09:00', '17:00' from generate_series(1, 7) n`,
   );
-  await s.rows(`insert into analytics.stored_calendar_assignments values ('default', null, 'office')`);
+  await s.rows(`insert into internal.stored_calendar_assignments values ('default', null, 'office')`);
   for (const [i, day] of ['05', '06', '07'].entries()) {
     const said = ['10', '11'].map(hour =>
       message(`m${day}-${hour}`, {

@@ -116,7 +116,7 @@ async function take(s: Scripted, now: number, one: Step): Promise<void> {
     );
   } else {
     await s.rows(
-      `insert into analytics.stored_calendar_assignments (account_id, inbox_id, calendar) values ('default', $1, 'office') on conflict do nothing`,
+      `insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar) values ('default', $1, 'office') on conflict do nothing`,
       one.inbox,
     );
     await s.rows('call analytics.recompute(null, 2)');
@@ -125,15 +125,15 @@ async function take(s: Scripted, now: number, one: Step): Promise<void> {
 
 const differing = `
   select m::text from (
-    (table analytics.stored_ticket_metrics except table analytics.ticket_metrics_defined)
-    union all (table analytics.ticket_metrics_defined except table analytics.stored_ticket_metrics)) m
+    (table internal.stored_ticket_metrics except table internal.ticket_metrics_defined)
+    union all (table internal.ticket_metrics_defined except table internal.stored_ticket_metrics)) m
   union all
   select r::text from (
-    (table analytics.stored_reply_turns except table analytics.reply_turns_defined)
-    union all (table analytics.reply_turns_defined except table analytics.stored_reply_turns)) r`;
+    (table internal.stored_reply_turns except table internal.reply_turns_defined)
+    union all (table internal.reply_turns_defined except table internal.stored_reply_turns)) r`;
 const places = `
-  select account_id, ticket_id, 0 as turn, ctid::text, xmin::text from analytics.stored_ticket_metrics
-  union all select account_id, ticket_id, turn, ctid::text, xmin::text from analytics.stored_reply_turns order by 1, 2, 3`;
+  select account_id, ticket_id, 0 as turn, ctid::text, xmin::text from internal.stored_ticket_metrics
+  union all select account_id, ticket_id, turn, ctid::text, xmin::text from internal.stored_reply_turns order by 1, 2, 3`;
 
 test('what is stored is what is defined, after whatever has happened; and what is seen again writes nothing', async () => {
   await using s = await scripted();
@@ -144,7 +144,7 @@ test('what is stored is what is defined, after whatever has happened; and what i
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 14 }), async steps => {
       await s.rows('delete from helpdesk.tickets');
-      await s.rows('truncate helpdesk.messages, helpdesk.attachments, analytics.stored_calendar_assignments');
+      await s.rows('truncate helpdesk.messages, helpdesk.attachments, internal.stored_calendar_assignments');
       let now = start;
       for (const one of steps) {
         now += one.kind === 'list' ? one.contents[0]!.later : one.kind === 'calendar' ? 0 : one.content.later;

@@ -57,12 +57,12 @@ async function metrics(s: Scripted, id = 't1', account = 'default'): Promise<Rec
 /** What is stored is what is defined, and nothing is left over. */
 async function expectDefined(s: Scripted): Promise<void> {
   expect(
-    await s.rows(`(table analytics.stored_ticket_metrics except table analytics.ticket_metrics_defined)
-      union all (table analytics.ticket_metrics_defined except table analytics.stored_ticket_metrics)`),
+    await s.rows(`(table internal.stored_ticket_metrics except table internal.ticket_metrics_defined)
+      union all (table internal.ticket_metrics_defined except table internal.stored_ticket_metrics)`),
   ).toEqual([]);
   expect(
-    await s.rows(`(table analytics.stored_reply_turns except table analytics.reply_turns_defined)
-      union all (table analytics.reply_turns_defined except table analytics.stored_reply_turns)`),
+    await s.rows(`(table internal.stored_reply_turns except table internal.reply_turns_defined)
+      union all (table internal.reply_turns_defined except table internal.stored_reply_turns)`),
   ).toEqual([]);
 }
 
@@ -84,7 +84,7 @@ async function calendar(
 }
 const assign = (s: Scripted, name: string, account = 'default', inbox: string | null = null) =>
   s.rows(
-    'insert into analytics.stored_calendar_assignments (account_id, inbox_id, calendar) values ($2, $3, $1)',
+    'insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar) values ($2, $3, $1)',
     name,
     account,
     inbox,

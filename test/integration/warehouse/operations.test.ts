@@ -105,7 +105,7 @@ test('cancel ends what is left of a run, whatever is at work on it, and nothing 
 test('cancel ends also a backfill that sleeps, which would wake up by itself', async () => {
   await using s = await scripted();
   const run = await runWith(s, { tickets: { error: new Spent(at(9999)) }, users: well }, { kind: 'backfill' });
-  expect(await states(s, run)).toMatchObject({ run: 'partly', tickets: 'partly' });
+  expect(await states(s, run)).toMatchObject({ run: 'partial', tickets: 'partial' });
   expect(await cancelRun(s.pool, { ...me, run }, at(4))).toEqual({ kind: 'backfill', streams: ['tickets'] });
   expect(await states(s, run)).toEqual({ run: 'interrupted', tickets: 'interrupted', users: 'completed' });
   expect(await s.rows('select run_id from sync.stored_run_streams where sleeps_until is not null')).toEqual([]);

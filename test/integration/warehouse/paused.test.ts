@@ -91,7 +91,7 @@ test('nothing of it is opened by itself: not for what waits, not for what slept,
       ];
     });
   await stop(s, 'customers');
-  expect(await woken()).toEqual([[], 'partly']);
+  expect(await woken()).toEqual([[], 'partial']);
   await goOn(s, 'customers');
   expect(await woken()).toEqual([[], 'running']);
 });

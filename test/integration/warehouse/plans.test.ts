@@ -286,7 +286,7 @@ test('of thousands that a sweep suspects, and that were shown since, each is loo
       [at(0)],
     );
     await pool.query(
-      `insert into sync.suspects (account_id, source, stream, record_id, suspected_at, alive_at)
+      `insert into sync.deletion_candidates (account_id, source, stream, record_id, missing_since, alive_at)
        select 'default', 'helpdesk', 'tickets', 't' || n, case when n % 2 = 0 then $1::timestamptz else $2 end, $2 from generate_series(1, ${many}) n`,
       [at(100), at(-100)],
     );
@@ -294,7 +294,7 @@ test('of thousands that a sweep suspects, and that were shown since, each is loo
     const before = await all();
     await forgetKnown(pool, claim);
     expect((await all()) - before).toBeLessThan(10 * many);
-    const { rows } = await pool.query('select count(*)::int as left from sync.suspects');
+    const { rows } = await pool.query('select count(*)::int as left from sync.deletion_candidates');
     expect(rows).toEqual([{ left: many / 2 }]);
   });
 });

@@ -99,7 +99,7 @@ const cases: Record<string, Case> = {
     stream: 'customers',
     severity: 'warning',
     break: name => ran(name, 'fresh', 'customers', 'failed', { error: 'it broke', code: 1 }),
-    mend: name => ran(name, 'fresh', 'customers', 'partly'),
+    mend: name => ran(name, 'fresh', 'customers', 'partial'),
     says: /Run \d+ \(fresh\) of customers failed: it broke/,
     remedy: /Do it/,
   },
@@ -157,7 +157,7 @@ const cases: Record<string, Case> = {
         name,
       );
       await rows(
-        `insert into sync.suspects (account_id, source, stream, record_id, suspected_at, alive_at, gone_at, gone_since)
+        `insert into sync.deletion_candidates (account_id, source, stream, record_id, missing_since, alive_at, gone_at, gone_since)
          select $1, 'helpdesk', 'tickets', n::text, now() - interval '1 h', now() - interval '8 d', now(), now() from generate_series(1, 30) n`,
         name,
       );
@@ -184,7 +184,7 @@ const cases: Record<string, Case> = {
     says: /2 records of tickets .*: changed here; renamed/,
     remedy: /sql "select \* from sync\.audit where account_id = 'of-audit_found_drift' and kind is not null"/,
   },
-  hole: {
+  gap: {
     stream: 'tickets',
     severity: 'warning',
     break: async name => {
@@ -193,7 +193,7 @@ const cases: Record<string, Case> = {
         name,
       );
       await rows(
-        `insert into sync.hole_reasons values ($1, 'tickets', 'default', tstzrange('2024-01-01', '2024-01-02'), 'too deep', now(), 'helpdesk')`,
+        `insert into sync.gap_reasons values ($1, 'tickets', 'default', tstzrange('2024-01-01', '2024-01-02'), 'too deep', now(), 'helpdesk')`,
         name,
       );
     },
@@ -259,7 +259,7 @@ const cases: Record<string, Case> = {
     says: /tickets was told to wait by ada@host: they move/,
     remedy: /resume tickets/,
   },
-  proposal: {
+  recommendation: {
     stream: 'tickets',
     severity: 'info',
     break: name =>
@@ -331,7 +331,7 @@ test('a token that is refused is told until the source takes it: then only what 
   expect(await problems(name)).toContain('token_refused users');
   await rows(
     'update sync.stored_run_streams set credits = 1 where run_id = $1',
-    await ran(name, 'fresh', 'tickets', 'partly'),
+    await ran(name, 'fresh', 'tickets', 'partial'),
   );
   expect(await problems(name)).toEqual(['nightly_failed', 'run_failed users']);
 });

@@ -42,7 +42,7 @@ test.for(culprits)('in a list of tickets: $says', async ({ field, reason }) => {
   const run = await s.sync('tickets');
   // The bad one is asked for again by its id, and counts once more.
   expect(counts(run)).toEqual(counted({ seen: 4, inserted: 1, updated: 1, deleted: 1, rejected: 2 }));
-  expect(run).toMatchObject({ state: 'partly', exit_code: 3, error: '1 record could not be stored' });
+  expect(run).toMatchObject({ state: 'partial', exit_code: 3, error: '1 record could not be stored' });
 
   expect(await s.rows(`select id, subject, _payload ->> 'exact' as exact from helpdesk.tickets order by id`)).toEqual([
     { id: 't1', subject: 'changed', exact: '98765432109876543210.50' },
@@ -118,7 +118,7 @@ test.for(culprits)('among the messages of a ticket: $says', async ({ field, reas
   s.goTo(20);
   await s.sync('tickets');
   const run = await s.sync('messages');
-  expect(run).toMatchObject({ state: 'partly', exit_code: 3, seen: 8, inserted: 2, updated: 1, deleted: 0 });
+  expect(run).toMatchObject({ state: 'partial', exit_code: 3, seen: 8, inserted: 2, updated: 1, deleted: 0 });
   expect(run.rejected).toBeGreaterThan(0);
   const rows = () =>
     s.rows(`select id, position, body, _payload -> 'exact' as exact from helpdesk.messages order by position, id`);
@@ -164,7 +164,7 @@ test('a bad message stays written down though the second reading of it is older 
   };
   s.goTo(10);
   await s.sync('tickets');
-  expect(await s.sync('messages')).toMatchObject({ state: 'partly', inserted: 0 });
+  expect(await s.sync('messages')).toMatchObject({ state: 'partial', inserted: 0 });
   expect(readings).toBe(2);
   expect(await s.rows('select _messages_as_of from helpdesk.tickets')).toEqual([{ _messages_as_of: at(9) }]);
   expect(await s.rows('select key, cleared_at from sync.rejects')).toEqual([{ key: 'm1', cleared_at: null }]);
@@ -185,7 +185,7 @@ test('what breaks the ticket breaks none of its messages and names', async () =>
   };
   s.details['/tickets/t1'] = raw(detail);
   s.goTo(20);
-  expect(await s.sync('messages')).toMatchObject({ state: 'partly', inserted: 2 });
+  expect(await s.sync('messages')).toMatchObject({ state: 'partial', inserted: 2 });
   expect(await s.rows('select id, position from helpdesk.messages order by id')).toEqual([
     { id: 'm1', position: 1 },
     { id: 'm2', position: 2 },
@@ -212,7 +212,7 @@ test('a name that cannot be stored breaks neither the ticket nor its messages', 
     inbox: { id: 'i1', name: 'Sales' },
   });
   s.goTo(20);
-  expect(await s.sync('messages')).toMatchObject({ state: 'partly', inserted: 1 });
+  expect(await s.sync('messages')).toMatchObject({ state: 'partial', inserted: 1 });
   expect(await stored(s, 'messages')).toEqual(['m1']);
   expect(await s.rows('select name from helpdesk.inboxes')).toEqual([{ name: 'Sales' }]);
   const open = await s.rows('select ask_id, reason from sync.rejects where cleared_at is null');
@@ -282,7 +282,7 @@ test('an id that cannot be stored is a reject: cleaned, it might be the id of an
   await using s = await scripted();
   s.lists.tickets = [ticket('a\0b'), ticket('a\ud800'), ticket('a\ufffd', { updated_at: iso(1) })];
   s.goTo(10);
-  expect(await s.sync('tickets')).toMatchObject({ state: 'partly', inserted: 1, rejected: 2 });
+  expect(await s.sync('tickets')).toMatchObject({ state: 'partial', inserted: 1, rejected: 2 });
   expect(await stored(s, 'tickets')).toEqual(['a\ufffd']);
   // Nobody can ask for them by id, so nobody takes them for gone.
   expect(await s.rows('select record_id, ask_id, payload, cleared_at from sync.rejects order by id')).toEqual([
@@ -332,9 +332,9 @@ test('what is too long for an index breaks nothing else', async () => {
   s.details['/customers/c2'] = customer('c2', long);
   s.lists.tickets = [ticket('t1'), ticket(long), ticket('t2', { [long]: 1 }), ticket('t3', { state: long })];
   s.goTo(10);
-  expect(await s.sync('customers')).toMatchObject({ state: 'partly', inserted: 2, rejected: 2 });
+  expect(await s.sync('customers')).toMatchObject({ state: 'partial', inserted: 2, rejected: 2 });
   expect(await stored(s, 'contacts')).toEqual(['kc1', 'kc3']);
-  expect(await s.sync('tickets')).toMatchObject({ state: 'partly', inserted: 3 });
+  expect(await s.sync('tickets')).toMatchObject({ state: 'partial', inserted: 3 });
   expect(await stored(s, 'tickets')).toEqual(['t1', 't2', 't3']);
   expect(await s.rows('select stream, reason, payload from sync.rejects order by id')).toEqual([
     {

@@ -120,9 +120,9 @@ test('whoever takes a stream up raises its token, until the stream is over', asy
 const ends = [
   { says: 'well', end: {}, state: 'completed', exit_code: 0, error: null, remedy: null },
   {
-    says: 'partly',
+    says: 'partial',
     end: { partly: 'two are missing' },
-    state: 'partly',
+    state: 'partial',
     exit_code: 3,
     error: 'two are missing',
     remedy: /sync\.rejects/,
@@ -141,7 +141,7 @@ const ends = [
     state: 'failed',
     exit_code: 1,
     error: 'no reply',
-    remedy: /by itself/,
+    remedy: /retried automatically/,
   },
   {
     says: 'refused',
@@ -185,7 +185,7 @@ test('a run ends with its last stream, as the gravest of them', async () => {
   await using s = await scripted();
   const endings = [
     { ends: [{}, {}], state: 'completed' },
-    { ends: [{}, { partly: 'x' }], state: 'partly' },
+    { ends: [{}, { partly: 'x' }], state: 'partial' },
     { ends: [{ partly: 'x' }, { error: new Retry('x') }], state: 'failed' },
     { ends: [{ error: new Retry('x') }, { error: new Interrupted() }], state: 'failed' },
     { ends: [{ partly: 'x' }, { error: new Interrupted() }], state: 'interrupted' },

@@ -162,7 +162,8 @@ export const defects: Readonly<Record<string, Planted>> = {
   'a tombstone from an incomplete sweep': {
     defect: {
       rewrite: statement =>
-        statement.text.startsWith('insert into sync.suspects as s') && statement.text.includes('helpdesk.tickets')
+        statement.text.startsWith('insert into sync.deletion_candidates as s') &&
+        statement.text.includes('helpdesk.tickets')
           ? { ...statement, text: buriesAtOnce }
           : statement,
     },

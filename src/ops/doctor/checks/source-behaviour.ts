@@ -1,7 +1,7 @@
 /**
  * Which reading of the open points the help desk follows. The mirror is right under every one of them; knowing which it is
  * explains what people see, and some make a setting worth while. What our own rows tell is not asked; what was found out
- * is remembered in sync.source_readings, and asked again after 30 days (what nothing there could tell: after one).
+ * is remembered in sync.source_behaviour, and asked again after 30 days (what nothing there could tell: after one).
  */
 
 import { command } from '../../../engine/runs/pauses.ts';
@@ -35,7 +35,7 @@ interface Found {
 }
 
 interface Question {
-  /** In sync.source_readings. */
+  /** In sync.source_behaviour. */
   readonly question: string;
   readonly name: string;
   readonly looks: string;

@@ -143,7 +143,7 @@ export const workChecks: readonly Check[] = [
   ofProblems({
     name: 'holes',
     looks: 'ranges that could not be read',
-    problems: ['hole'],
+    problems: ['gap'],
     without: 'there are none that could not be read',
   }),
   ofProblems({
@@ -168,7 +168,7 @@ export const workChecks: readonly Check[] = [
   ofProblems({
     name: 'proposals',
     looks: 'differences that come again and again, and the setting that cures them',
-    problems: ['proposal'],
+    problems: ['recommendation'],
     without: 'there are none',
   }),
   {

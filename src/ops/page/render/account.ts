@@ -171,14 +171,14 @@ function lag({ behind, target, state }: StreamFigures): Html | null {
 
 function holesOf(holes: readonly Hole[], stream: string, at: Date): Html {
   return html`<details data-key="holes-${stream}"><summary>Where the holes are</summary><ul>${holes.map(
-    ({ list, hole_from, hole_to, reason }) =>
-      html`<li>${text(list)}: ${time(hole_from, at, { seconds: true })} to ${time(hole_to, at, { seconds: true })}${reason === null ? null : html`. ${text(reason)}`}</li>`,
+    ({ list, gap_from, gap_to, reason }) =>
+      html`<li>${text(list)}: ${time(gap_from, at, { seconds: true })} to ${time(gap_to, at, { seconds: true })}${reason === null ? null : html`. ${text(reason)}`}</li>`,
   )}</ul></details>`;
 }
 
 // --- runs -----------------------------------------------------------------------------------------------------------
 
-const canRetry = new Set(['failed', 'partly', 'interrupted']);
+const canRetry = new Set(['failed', 'partial', 'interrupted']);
 
 function runs({ figures, role }: Shown): Html {
   const { at, quiet } = figures;

@@ -1,0 +1,5470 @@
+-- Up Migration
+
+-- Schemas and extensions.
+
+-- The schema sync and its table of migrations are there before the first migration.
+create schema if not exists sync;
+create schema helpdesk;
+create schema books;
+create schema analytics;
+create schema internal;
+create schema safe;
+comment on schema sync is
+  'What Shelfdesk knows of itself: what has been read, when, at what cost, and where the gaps are.';
+comment on schema helpdesk is
+  'The mirror of the help desk. Read sync.status to see up to when each table is complete.';
+comment on schema books is
+  'The mirror of the book catalog: shelves, the volumes on them, and where each volume stood when. Read sync.status to see up to when it is complete.';
+comment on schema analytics is
+  'Facts and metrics for analysts, current within the commit that brought the ticket. Nothing here names a person; every row is of an account that whoever asks may read.';
+comment on schema internal is
+  'How the metrics are computed and stored. Readers have no access: analytics shows the results.';
+comment on schema safe is
+  'The mirror of the help desk without what identifies a person: such values are keyed hashes here, equal where the values are equal, or left out.';
+
+-- Trusted extensions: a role that may create schemas may create them.
+create extension if not exists btree_gist with schema sync;
+create extension if not exists btree_gin with schema sync;
+create extension if not exists pg_trgm with schema sync;
+
+-- Bodies of functions name tables that follow.
+set local check_function_bodies = off;
+-- Accounts, their sources, and the streams of each source.
+
+-- A time without a zone would depend on the settings of the role that migrates.
+alter table sync.migrations alter column run_on type timestamptz;
+comment on table sync.migrations is 'One row for each change of the tables that has been applied to this database.';
+comment on column sync.migrations.id is 'The order in which they were applied.';
+comment on column sync.migrations.name is 'The file in migrations/, without .sql.';
+comment on column sync.migrations.run_on is 'When it was applied.';
+
+create table sync.accounts (
+  account_id text primary key,
+  since timestamptz default '1970-01-01 00:00:00+00' not null,
+  queue uuid default gen_random_uuid() not null,
+  mirrored_since timestamptz default now() not null,
+  lookback interval default '00:02:00' not null
+);
+comment on table sync.accounts is 'One row for each mirrored account.';
+comment on column sync.accounts.account_id is 'The operator''s name for the account; part of every key.';
+comment on column sync.accounts.since is
+  'The mirror wants everything from here on (HELPDESK_SINCE); 1970-01-01 means everything.';
+comment on column sync.accounts.queue is 'Names the account''s job queue, so that warehouses that share a Redis stay apart.';
+comment on column sync.accounts.mirrored_since is
+  'Changes later than this are new ones, and not history that a first load has to catch up.';
+comment on column sync.accounts.lookback is
+  'How late the source may show what happened, as it was last set (HELPDESK_LOOKBACK_SECONDS): what was not seen then may have happened so long before.';
+
+create table sync.sources (
+  account_id text,
+  source text,
+  address text not null,
+  primary key (account_id, source)
+);
+comment on table sync.sources is
+  'The sources of each account, one row for each: its rows come from this address and from no other.';
+comment on column sync.sources.account_id is 'The account.';
+comment on column sync.sources.source is 'The source, which is also the schema of its tables: helpdesk, books.';
+comment on column sync.sources.address is 'The base address that the account was bound to when it was first synced.';
+
+create table sync.streams (
+  stream text,
+  source text,
+  place integer not null,
+  follows text,
+  one_reader boolean not null,
+  stream_key text generated always as (source || '.' || stream) stored not null,
+  personal boolean default false not null,
+  deletions text,
+  swept boolean default false not null,
+  unique (place),
+  unique (stream_key),
+  primary key (source, stream)
+);
+comment on table sync.streams is 'What is mirrored, one row for each stream.';
+comment on column sync.streams.stream is 'The short name of the stream, unique within its source.';
+comment on column sync.streams.source is
+  'Where it is read from: helpdesk or books. Streams of two sources do not wait for each other.';
+comment on column sync.streams.place is 'Its place in a run: streams of one source are read one after the other.';
+comment on column sync.streams.follows is
+  'The stream of the same source whose records name the ids to fetch for this one; null where lists are read.';
+comment on column sync.streams.one_reader is
+  'True if one run at a time reads it; false if a backfill of its gaps may be at work beside another run.';
+comment on column sync.streams.stream_key is
+  'The key of the stream, unique among all sources: source.stream, as helpdesk.tickets.';
+comment on column sync.streams.personal is
+  'True if its tables hold personal data. Readers without the right to see it read masked views in the schema safe.';
+comment on column sync.streams.deletions is 'Why deletions of the stream are unknown; null if the mirror finds them.';
+comment on column sync.streams.swept is 'True if a sweep re-reads it, for deletions and silent changes.';
+
+create or replace view sync.source_schemas as
+select source::name as name, bool_or(personal) as personal from sync.streams group by source;
+comment on view sync.source_schemas is 'The schemas of mirrored tables, one for each source.';
+comment on column sync.source_schemas.name is 'The schema, which has the name of its source.';
+comment on column sync.source_schemas.personal is 'True if one of its streams holds personal data.';
+
+create table sync.source_files (
+  source text,
+  name text,
+  checksum text not null,
+  run_on timestamptz default now() not null,
+  primary key (source, name)
+);
+comment on table sync.source_files is
+  'Schema files of sources that were applied to this database. A later edit of such a file is refused.';
+comment on column sync.source_files.source is 'The source that brings the file.';
+comment on column sync.source_files.name is 'The name of the file.';
+comment on column sync.source_files.checksum is 'SHA-256 of the file as it was applied.';
+comment on column sync.source_files.run_on is 'When it was applied.';
+
+create or replace function sync.key_of(stream text) returns text
+language sql stable
+begin atomic
+  select case when strpos(key_of.stream, '.') > 0 then key_of.stream else (
+    select min(k.stream_key) from sync.streams k where k.stream = key_of.stream having count(*) = 1) end;
+end;
+comment on function sync.key_of is
+  'The key of a stream, source.stream, from its key or from a short name that only one source has; null for any other short name.';
+
+create or replace function sync.option_of(account text) returns text
+language sql immutable
+begin atomic
+  select case when account = 'default' then '' else ' --account ' || account end;
+end;
+comment on function sync.option_of is 'What a command needs to mean this account: nothing for the one that is called default.';
+
+create table sync.paused (
+  account_id text,
+  stream text default '' not null,
+  paused_at timestamptz not null,
+  paused_by text not null,
+  reason text,
+  source text default '' not null,
+  stream_key text generated always as (
+case stream
+    when '' then ''
+    else (source || '.' || stream)
+end) stored,
+  primary key (account_id, stream_key),
+  constraint paused_source_and_stream check ((source = '') = (stream = ''))
+);
+comment on table sync.paused is
+  'What people have told to wait: nothing of it is read until they resume it. Runs and slots of the schedule that come meanwhile wait, or are skipped.';
+comment on column sync.paused.stream is 'The stream; empty: the whole account.';
+comment on column sync.paused.paused_at is 'Since when.';
+comment on column sync.paused.paused_by is 'Who did it: see sync.operations.who.';
+comment on column sync.paused.reason is 'Why, in their words.';
+comment on column sync.paused.source is 'The source of the stream: helpdesk or books. Empty for the whole account.';
+comment on column sync.paused.stream_key is
+  'The key of the stream: source.stream, as helpdesk.tickets. Empty for the whole account.';
+
+create or replace function sync.is_paused(account text, stream text) returns boolean
+language sql stable
+begin atomic
+  select exists (
+    select from sync.paused p where p.account_id = account and p.stream_key in ('', is_paused.stream));
+end;
+comment on function sync.is_paused is 'True if people have paused the stream, named by its key, or the whole account.';
+
+create table sync.operations (
+  id bigint generated always as identity primary key,
+  at timestamptz not null,
+  account_id text not null,
+  who text not null,
+  action text not null,
+  subject text default '' not null,
+  outcome text not null
+);
+create index operations_at on sync.operations (account_id, at desc);
+comment on table sync.operations is
+  'What people did to the work, at a terminal or on the page: pauses and their end, runs that they canceled, tried again or started there, customers that they erased, readers that they let in or revoked. One row for each time and account, also where it was refused. What a command reads by itself is in sync.runs.';
+comment on column sync.operations.id is 'Its number.';
+comment on column sync.operations.at is 'When.';
+comment on column sync.operations.account_id is 'The operator''s name for the mirrored account.';
+comment on column sync.operations.who is
+  'Who: user and machine of a terminal, or the role and the address of a browser; the worker, where it erases by itself who was erased before and comes again.';
+comment on column sync.operations.action is
+  'What: run, pause, resume, retry, cancel, erase, let a reader in, revoke a reader, calendar.';
+comment on column sync.operations.subject is 'To what: a stream, a run, a customer, a reader; empty: the whole account.';
+comment on column sync.operations.outcome is 'What came of it: done, or why it was refused.';
+
+create or replace function sync.in_words(span interval) returns text
+language sql immutable
+begin atomic
+  select case
+    when s < 90 then round(s) || ' s' when s < 90 * 60 then round(s / 60) || ' min'
+    when s < 48 * 3600 then round(s / 3600) || ' h' else round(s / 86400) || ' d' end
+  from (select greatest(0, extract(epoch from span)) as s) seconds;
+end;
+comment on function sync.in_words is 'A span of time as people say it, in two digits: 3 s, 4 min, 33 h, 9 d.';
+
+create or replace function sync.counted(n bigint, one text, many text default null) returns text
+language sql immutable
+begin atomic
+  select n || ' ' || case n when 1 then one else coalesce(many, one || 's') end;
+end;
+comment on function sync.counted is 'A number with its noun: 1 record, 2 records. Without many the plural has an s.';
+
+insert into sync.streams (stream, source, place, follows, one_reader, personal, swept) values
+  ('users', 'helpdesk', 1, null, false, true, false),
+  ('customers', 'helpdesk', 2, null, false, true, true),
+  ('tickets', 'helpdesk', 3, null, false, true, true),
+  ('messages', 'helpdesk', 4, 'tickets', true, true, false),
+  ('shelves', 'books', 5, null, true, false, false),
+  ('volumes', 'books', 6, 'shelves', true, false, false);
+-- Credits: what is in flight, and what was spent.
+
+create table sync.budget (
+  account_id text,
+  version bigint default 1 not null,
+  source text default 'helpdesk',
+  state json not null,
+  primary key (account_id, source)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+comment on table sync.budget is
+  'The credits of each source of an account at this moment, shared by all processes on all machines. For reports read sync.credit_minutes.';
+comment on column sync.budget.account_id is 'The operator''s name for the account.';
+comment on column sync.budget.version is
+  'Grows by one at each change; a change made from an older version is refused and made again.';
+comment on column sync.budget.source is 'helpdesk or books: each has credits of its own. A credit of the catalog is a request.';
+comment on column sync.budget.state is
+  'What is in flight, what was answered within the last period, who waits, and what the source said last. Times are milliseconds since 1970 by the clock of this database.';
+
+create table sync.credit_minutes (
+  account_id text,
+  minute timestamptz,
+  credit_limit bigint not null,
+  interactive bigint default 0 not null,
+  fresh bigint default 0 not null,
+  backfill bigint default 0 not null,
+  others bigint default 0 not null,
+  waited_ms bigint default 0 not null,
+  refused bigint default 0 not null,
+  source text default 'helpdesk',
+  sweep bigint default 0 not null,
+  requests bigint default 0 not null,
+  took_ms bigint default 0 not null,
+  followed bigint default 0 not null,
+  between_ms bigint default 0 not null,
+  minutes integer default 1 not null,
+  primary key (account_id, source, minute)
+);
+comment on table sync.credit_minutes is
+  'What the credits of an account were spent on: minute by minute, of what is more than five weeks ago hour by hour, of what is more than a year ago day by day. Where no request was sent there is no row.';
+comment on column sync.credit_minutes.account_id is 'The operator''s name for the account.';
+comment on column sync.credit_minutes.minute is
+  'The beginning of the minute or the hour, by the clock of this database; of a day the first hour with a request. A request belongs to the minute of its reply.';
+comment on column sync.credit_minutes.credit_limit is
+  'Credits a period that were allowed to all clients of the account together when the last reply came in.';
+comment on column sync.credit_minutes.interactive is 'Credits we used for something that a person waits for.';
+comment on column sync.credit_minutes.fresh is 'Credits we used to keep up with what has just changed.';
+comment on column sync.credit_minutes.backfill is 'Credits we used to read history.';
+comment on column sync.credit_minutes.others is
+  'The most credits of one period that, in this minute, were seen to be used by other clients of the account. Of an hour or a day: the sum of that over its minutes.';
+comment on column sync.credit_minutes.waited_ms is
+  'Milliseconds that the requests of this row, all together, had waited for credits.';
+comment on column sync.credit_minutes.refused is
+  'Requests that the source refused for want of credits (429, and of the catalog 403). Credits are counted for them only if it said so.';
+comment on column sync.credit_minutes.source is 'helpdesk or books. A credit of the catalog is a request.';
+comment on column sync.credit_minutes.sweep is
+  'Credits we used to look again at what had been read: sweeps, audits, verifications.';
+comment on column sync.credit_minutes.requests is
+  'Requests that were answered in this time, refusals and time-outs among them. Nothing before this column was there.';
+comment on column sync.credit_minutes.took_ms is
+  'How long they took together, from the grant of their credits to the reply, in milliseconds.';
+comment on column sync.credit_minutes.followed is
+  'Of these requests those that followed another one of the same process at once, where none was on its way beside it.';
+comment on column sync.credit_minutes.between_ms is
+  'How long it took together from the reply before to the next request of theirs: to store what came, in milliseconds.';
+comment on column sync.credit_minutes.minutes is
+  'How many minutes the row stands for: 1, an hour (60) or a day (1440) of the account''s time zone.';
+
+alter table sync.budget alter column state set storage main;
+-- Runs, their streams, the schedule, and the worker processes.
+
+create table sync.workers (
+  id integer generated always as identity primary key,
+  account_id text not null,
+  works boolean not null,
+  host text not null,
+  pid integer not null,
+  version text not null,
+  started_at timestamptz not null
+);
+comment on table sync.workers is
+  'Processes that are at work on an account, or watch a run of it. A row may outlive its process: sync.is_alive(id) tells.';
+comment on column sync.workers.id is 'Number of the process, and of the lock that it holds as long as it lives.';
+comment on column sync.workers.account_id is 'The operator''s name for the account.';
+comment on column sync.workers.works is 'True if it takes jobs; false for a command that only watches its run.';
+comment on column sync.workers.host is 'The machine, or the container.';
+comment on column sync.workers.pid is 'Its number there.';
+comment on column sync.workers.version is 'The version of Shelfdesk.';
+comment on column sync.workers.started_at is 'When it was started, by its own clock.';
+
+create or replace function sync.is_alive(worker int) returns boolean
+language sql stable
+begin atomic
+  -- 'SHSW'; see src/warehouse/workers.ts.
+  select exists (
+    select from pg_locks l
+    where l.locktype = 'advisory' and l.classid = 1397248855 and l.objid = worker::oid and l.objsubid = 2 and l.granted
+      and l.database = (select d.oid from pg_database d where d.datname = current_database()));
+end;
+comment on function sync.is_alive is 'Whether this process of sync.workers is alive: it holds its lock.';
+
+create or replace view sync.live_workers as
+select w.id, w.account_id, w.works, w.host, w.pid, w.version, w.started_at
+from sync.workers w
+where w.id in (
+  select l.objid::bigint from pg_locks l
+  where l.locktype = 'advisory' and l.classid = 1397248855 and l.objsubid = 2 and l.granted
+    and l.database = (select d.oid from pg_database d where d.datname = current_database()));
+comment on view sync.live_workers is
+  'The processes of sync.workers that are alive, found by one look at the locks: for whoever asks for more than one of them. Not to be joined row by row.';
+
+create table sync.stored_runs (
+  id bigint generated always as identity (sequence name sync.runs_id_seq),
+  account_id text not null,
+  kind text not null,
+  state text default 'running' not null,
+  started_at timestamptz not null,
+  finished_at timestamptz,
+  opened_by integer,
+  since timestamptz,
+  until timestamptz,
+  again boolean default false not null,
+  again_before timestamptz,
+  accept_deletions boolean default false not null,
+  forecast jsonb,
+  retries bigint,
+  beside bigint[] default '{}'::bigint[] not null,
+  constraint runs_pkey primary key (id)
+);
+create index runs_account on sync.stored_runs (account_id, id desc);
+create index stored_runs_finished on sync.stored_runs (finished_at);
+create index stored_runs_kind on sync.stored_runs (account_id, kind, id desc);
+create index stored_runs_open on sync.stored_runs (account_id) where (state = 'running');
+comment on table sync.stored_runs is
+  'Runs as they were written down: one whose process died is still called running here. Read sync.runs.';
+comment on column sync.stored_runs.id is 'Number of the run.';
+comment on column sync.stored_runs.kind is
+  'sync, backfill, verify: commands; fresh and nightly: the schedule, and fresh also what slept over a spent day; sweep: a command, or the night; hydrate: tickets or volumes wait to be asked for by id; audit: nobody else wants the credits.';
+comment on column sync.stored_runs.state is
+  'running, completed, partial (it ended, but something could not be had), failed, or interrupted (the next run goes on).';
+comment on column sync.stored_runs.started_at is 'When it was started.';
+comment on column sync.stored_runs.finished_at is 'When it ended.';
+comment on column sync.stored_runs.opened_by is 'The process of sync.workers that opened it.';
+comment on column sync.stored_runs.since is 'A backfill reads from here on; null: from the beginning.';
+comment on column sync.stored_runs.until is 'A backfill reads up to here.';
+comment on column sync.stored_runs.again is
+  'True if a backfill reads also what is covered, and a sweep also what was checked lately.';
+comment on column sync.stored_runs.again_before is
+  'Messages that were read before this time of the source are read again by this backfill, and customers that were checked before it are suspects of this sweep; null until its first reply.';
+comment on column sync.stored_runs.accept_deletions is
+  'True for a sweep that may bury more than SWEEP_MOST_DELETED_PERCENT of a stream: somebody has said so.';
+comment on column sync.stored_runs.forecast is
+  'What it was expected to take, reckoned before it began: requests, credits and seconds, in all and by stream; null where nobody asked.';
+comment on column sync.stored_runs.retries is 'The run that this one tries again, because somebody asked for it; else null.';
+comment on column sync.stored_runs.beside is
+  'Of a run that reads again: the runs of the account that were open when it was opened.';
+
+create or replace view sync.runs as
+select r.id, r.account_id, r.kind,
+  case when r.state = 'running' and not sync.is_alive(r.opened_by)
+      -- Whoever works goes on with every open run; who opened one begins to work where nobody else does.
+      and not exists (
+        select from sync.workers w where w.account_id = r.account_id and w.works and sync.is_alive(w.id))
+    then 'interrupted' else r.state end as state,
+  r.started_at, r.finished_at, r.opened_by, r.since, r.until, r.again, r.again_before
+from sync.stored_runs r;
+comment on view sync.runs is 'What people or the schedule started: one row for each run.';
+comment on column sync.runs.state is
+  'running (or about to be, by a process that lives), completed, partial (it ended, but something could not be had), failed, or interrupted; interrupted without finished_at: nobody is alive to go on with it, until the next worker starts.';
+
+create table sync.stored_run_streams (
+  run_id bigint,
+  account_id text not null,
+  stream text not null,
+  token integer default 0 not null,
+  state text default 'waiting' not null,
+  expected bigint,
+  seen bigint default 0 not null,
+  inserted bigint default 0 not null,
+  updated bigint default 0 not null,
+  unchanged bigint default 0 not null,
+  deleted bigint default 0 not null,
+  rejected bigint default 0 not null,
+  cleaned bigint default 0 not null,
+  credits bigint default 0 not null,
+  carried_from bigint,
+  started_at timestamptz,
+  finished_at timestamptz,
+  error text,
+  remedy text,
+  exit_code smallint,
+  worker integer,
+  job text,
+  waits_for bigint,
+  sleeps_until timestamptz,
+  note text,
+  source text not null,
+  stream_key text generated always as (source || '.' || stream) stored,
+  constraint run_streams_pkey primary key (run_id, stream_key),
+  constraint run_streams_run_id_fkey foreign key (run_id) references sync.stored_runs(id) on delete cascade
+);
+create index stored_run_streams_held on sync.stored_run_streams (worker) where (state = 'running');
+create index run_streams_latest on sync.stored_run_streams (account_id, stream_key, run_id desc);
+create index stored_run_streams_done on sync.stored_run_streams (account_id, stream_key, finished_at) where (state = 'completed');
+comment on table sync.stored_run_streams is
+  'Streams of runs as they were written down: one whose process died is still called running here. Read sync.run_streams.';
+comment on column sync.stored_run_streams.token is
+  'Fencing token: whoever takes the work up raises it, and a commit under an older one fails.';
+comment on column sync.stored_run_streams.state is 'waiting, running, completed, partial, failed or interrupted.';
+comment on column sync.stored_run_streams.expected is 'How many records the source counted for this run, where it was asked.';
+comment on column sync.stored_run_streams.seen is 'Records that arrived.';
+comment on column sync.stored_run_streams.inserted is 'Rows that are new here.';
+comment on column sync.stored_run_streams.updated is 'Rows whose content changed.';
+comment on column sync.stored_run_streams.unchanged is 'Records that were here already, as they are, or in a newer version.';
+comment on column sync.stored_run_streams.deleted is 'Rows that got a tombstone, and members of sets that were removed.';
+comment on column sync.stored_run_streams.rejected is 'Records that went to sync.rejects.';
+comment on column sync.stored_run_streams.cleaned is
+  'Characters that PostgreSQL cannot store (NUL, lone surrogates) and that were replaced by U+FFFD.';
+comment on column sync.stored_run_streams.credits is 'Credits used.';
+comment on column sync.stored_run_streams.carried_from is
+  'The interrupted run that had completed the stream moments before, so that this run did not have to; null if this run read it.';
+comment on column sync.stored_run_streams.started_at is 'When work on the stream began.';
+comment on column sync.stored_run_streams.finished_at is 'When work on the stream ended.';
+comment on column sync.stored_run_streams.error is 'What went wrong.';
+comment on column sync.stored_run_streams.remedy is 'What to do about it.';
+comment on column sync.stored_run_streams.exit_code is 'The exit code that the command line gives for it.';
+comment on column sync.stored_run_streams.worker is 'The process of sync.workers that is, or was, at work on it.';
+comment on column sync.stored_run_streams.job is 'The job of the queue under which it is, or was, at work.';
+comment on column sync.stored_run_streams.waits_for is 'The run whose work on the same stream it waits for.';
+comment on column sync.stored_run_streams.sleeps_until is
+  'The requests of the day were spent: a worker goes on with the stream at this time. Null otherwise.';
+comment on column sync.stored_run_streams.note is
+  'Why nothing happens just now, in words for who watches; null while something does.';
+
+create or replace view sync.run_streams as
+select s.run_id, s.account_id, s.stream, s.token,
+  case when s.state = 'running' and not sync.is_alive(s.worker) then 'interrupted' else s.state end as state,
+  s.expected, s.seen, s.inserted, s.updated, s.unchanged, s.deleted, s.rejected, s.cleaned, s.credits, s.carried_from,
+  case when s.state = 'waiting' then s.waits_for end as waits_for,
+  s.worker, s.job, s.started_at, s.finished_at, s.error, s.remedy, s.exit_code, s.sleeps_until,
+  s.source, s.stream_key
+from sync.stored_run_streams s;
+comment on view sync.run_streams is 'What a run did, stream by stream.';
+comment on column sync.run_streams.state is
+  'waiting, running, completed, partial, failed or interrupted; interrupted without finished_at: its process died, and the next one that works takes it up.';
+comment on column sync.run_streams.carried_from is
+  'The run that had read the stream already, so that this one did not have to; null if this run read it.';
+
+create table sync.run_lists (
+  run_id bigint,
+  account_id text not null,
+  stream text not null,
+  list text,
+  until timestamptz not null,
+  covered tstzmultirange default '{}' not null,
+  source text not null,
+  stream_key text generated always as (source || '.' || stream) stored,
+  primary key (run_id, stream_key, list),
+  foreign key (run_id) references sync.stored_runs(id) on delete cascade
+);
+create index run_lists_list on sync.run_lists (account_id, stream_key, list);
+comment on table sync.run_lists is
+  'How far a backfill reads each list, from its first look on; what one that reads again (--again) has read so far; and what a sweep has walked of the customers.';
+comment on column sync.run_lists.until is
+  'Up to here: as the run was told, else up to the top of what was covered when it first looked. Of shelves and volumes: what was read before this time is read again.';
+comment on column sync.run_lists.covered is 'With --again, and of a sweep: ranges that this run has read.';
+
+create table sync.schedule_slots (
+  account_id text,
+  schedule text,
+  slot timestamptz,
+  claimed_at timestamptz not null,
+  claimed_by integer not null,
+  run_id bigint,
+  skipped text,
+  primary key (account_id, schedule, slot)
+);
+comment on table sync.schedule_slots is
+  'One row for each time at which the schedule was due: whichever process writes it first opens the run. Kept for 35 days.';
+comment on column sync.schedule_slots.schedule is 'fresh or nightly.';
+comment on column sync.schedule_slots.slot is 'When it was due.';
+comment on column sync.schedule_slots.claimed_at is
+  'When a process took it: later than the slot if nobody was there at the time. Of several missed slots only the last one is taken.';
+comment on column sync.schedule_slots.claimed_by is 'The process of sync.workers that took it.';
+comment on column sync.schedule_slots.run_id is 'The run that it opened; null if it opened none.';
+comment on column sync.schedule_slots.skipped is 'Why it opened no run: another one was open.';
+
+create table sync.plans (
+  account_id text,
+  kind text,
+  question jsonb,
+  made_at timestamptz not null,
+  forecast jsonb not null,
+  primary key (account_id, kind, question)
+);
+comment on table sync.plans is
+  'What `plan` has answered last to each question. A run that is asked for the same within the hour is compared with it.';
+comment on column sync.plans.kind is 'The kind of run: sync, backfill, sweep or verify.';
+comment on column sync.plans.question is 'What of it was asked for: streams, range, sample.';
+comment on column sync.plans.made_at is 'When it was answered.';
+comment on column sync.plans.forecast is 'The answer: see sync.stored_runs.forecast.';
+
+create or replace view sync.forecasts as
+select r.account_id, r.id as run, r.kind, r.state, r.started_at,
+  (r.forecast ->> 'requests')::bigint as forecast_requests,
+  (r.forecast ->> 'credits')::bigint as forecast_credits,
+  t.credits,
+  round(t.credits / nullif((r.forecast ->> 'credits')::numeric, 0), 3) as credits_ratio,
+  round((r.forecast ->> 'seconds')::numeric, 1) as forecast_seconds,
+  round(extract(epoch from r.finished_at - r.started_at), 1) as seconds,
+  round(extract(epoch from r.finished_at - r.started_at) / nullif((r.forecast ->> 'seconds')::numeric, 0), 3) as seconds_ratio,
+  (r.forecast ->> 'counted_with_credits')::bigint as counted_with_credits
+from sync.stored_runs r
+cross join lateral (
+  select sum(s.credits)::bigint as credits from sync.stored_run_streams s where s.run_id = r.id) t
+where r.forecast is not null;
+comment on view sync.forecasts is
+  'What runs were expected to take beside what they took: one row for each run that was reckoned before it began. A ratio above 1: it took more.';
+comment on column sync.forecasts.run is 'The run.';
+comment on column sync.forecasts.kind is 'Its kind: sync, backfill, sweep or verify.';
+comment on column sync.forecasts.state is
+  'How it stands, as it was written down; see sync.runs. Ratios say something of runs that are over.';
+comment on column sync.forecasts.started_at is 'When it began.';
+comment on column sync.forecasts.forecast_requests is 'Requests that were expected.';
+comment on column sync.forecasts.forecast_credits is
+  'Credits that were expected. Those of the catalog, a request each, are among them.';
+comment on column sync.forecasts.credits is 'Credits that it has used so far, or did.';
+comment on column sync.forecasts.credits_ratio is 'Used, divided by expected.';
+comment on column sync.forecasts.forecast_seconds is 'How long it was expected to take.';
+comment on column sync.forecasts.seconds is
+  'How long it took; null while it runs. One that was interrupted and gone on with: with the time between.';
+comment on column sync.forecasts.seconds_ratio is 'Taken, divided by expected.';
+comment on column sync.forecasts.counted_with_credits is 'Credits that were used beforehand, to count what there is.';
+-- What every mirrored table has in common: changes of its rows, and how late they came.
+
+create table sync.changes (
+  id bigint generated always as identity primary key,
+  account_id text not null,
+  table_name text not null,
+  record_id text not null,
+  parent_id text,
+  seen_at timestamptz not null,
+  as_of timestamptz not null,
+  run_id bigint,
+  changes jsonb not null
+);
+create index changes_record on sync.changes (account_id, table_name, record_id, id);
+create index changes_parent on sync.changes (account_id, table_name, parent_id, id) where (parent_id is not null);
+create index changes_seen on sync.changes (account_id, seen_at);
+create index changes_given on sync.changes (account_id, record_id) where ((table_name = 'tickets') and (changes ? 'customer_id'));
+comment on table sync.changes is
+  'Old and new values of every row of the mirrors that changed here, one row each time. What came new is not here: see _first_seen_at. What is a relation only has its own: helpdesk.ticket_history, books.shelf_volume_history.';
+comment on column sync.changes.id is 'Number of the change, in the order in which they were seen.';
+comment on column sync.changes.table_name is
+  'tickets, messages, attachments, customers, contacts, users, labels, inboxes, shelves, volumes or shelf_volumes.';
+comment on column sync.changes.record_id is 'The row; joins the id of that table, of shelf_volumes volume_id.';
+comment on column sync.changes.parent_id is
+  'The ticket of a message or an attachment, the customer of a contact, the owner of a shelf; of shelf_volumes owner/shelf. Null otherwise.';
+comment on column sync.changes.seen_at is
+  'When it was written here, by the worker''s clock. When it happened at the source, only updated_at can tell.';
+comment on column sync.changes.as_of is
+  'The new values are as the source showed them at this time, by its clock; of a tombstone, by then it was gone.';
+comment on column sync.changes.run_id is 'The run that wrote it; null if a reject was replayed by hand.';
+comment on column sync.changes.changes is
+  'Field by field [old, new]: columns by their names, and fields of _payload that have none. {} if only the spelling differs; with "id", the row was removed; with "_messages_as_of", the messages of the ticket were read again.';
+
+create or replace function sync.kept_of(payload jsonb, kept text[]) returns jsonb
+language sql immutable parallel safe
+begin atomic
+  select coalesce(jsonb_object_agg(p.key, p.value), '{}')
+  from jsonb_each(case when jsonb_typeof(payload) = 'object' then payload else '{}' end) p
+  where p.key = any (kept);
+end;
+comment on function sync.kept_of is 'Of an object the fields of these names.';
+
+-- sync.changes has every other table: of what ticket_history and shelf_volume_history tell nothing twice.
+create or replace function sync.keep_change() returns trigger
+language plpgsql
+-- The worker has plans made anew for each page; here that would be for each row.
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  -- Under these names in the table: what is another one's, or follows from others; and in _payload: what is a column.
+  besides constant text[] := tg_argv[1]::text[];
+  merge constant text := current_setting('shelfdesk.merge', true);
+  parent constant text[] := string_to_array(tg_argv[0], ',');
+  before constant jsonb := to_jsonb(old);
+  after constant jsonb := case when tg_op = 'UPDATE' then to_jsonb(new) else '{}' end;
+  changes jsonb;
+begin
+  if merge is null or merge = '' then return null; end if;
+  select coalesce(jsonb_object_agg(d.field, jsonb_build_array(d.old, d.new)), '{}') into changes
+  from (
+    select b.key as field, b.value as old, after -> b.key as new
+    from jsonb_each(before) b
+    where b.value <> coalesce(after -> b.key, 'null') and b.key <> all (besides)
+      and (b.key not like '\_%' or b.key like any ('{\\_deleted%,\\_messages%}'))
+    union all
+    select coalesce(b.key, a.key), b.value, a.value
+    from jsonb_each(before -> '_payload') b full join jsonb_each(after -> '_payload') a on a.key = b.key
+    where b.value is distinct from a.value and not before ? coalesce(b.key, a.key)
+      and coalesce(b.key, a.key) <> all (besides)) d;
+  if changes = '{}' and before -> '_payload' = after -> '_payload' then return null; end if;
+  insert into sync.changes (account_id, table_name, record_id, parent_id, seen_at, as_of, run_id, changes)
+  values (old.account_id, tg_table_name, before ->> coalesce(tg_argv[2], 'id'),
+    (select string_agg(before ->> p.name, '/' order by p.place) from unnest(parent) with ordinality p (name, place)),
+    (merge::jsonb ->> 'seen_at')::timestamptz, coalesce(merge::jsonb ->> 'as_of', after ->> '_deleted_at')::timestamptz, (merge::jsonb ->> 'run')::bigint, changes);
+  return null;
+end
+$$;
+comment on function sync.keep_change is
+  'Writes old and new values of a row that a merge changes, buries or removes to sync.changes. Arguments: the columns of its parent, names that are passed over, and the column of its id where that has another name.';
+
+create or replace function sync.add_mirror(mirrored regclass) returns void
+language plpgsql
+as $$
+begin
+  execute format('alter table %s
+    add column _first_seen_at timestamptz not null,
+    add column _synced_at timestamptz not null,
+    add column _observed_at timestamptz not null,
+    add column _deleted_at timestamptz,
+    add column _payload jsonb not null', mirrored);
+  execute format('comment on column %s._first_seen_at is %L', mirrored, 'When the mirror first stored the record, by the clock of the worker.');
+  execute format('comment on column %s._synced_at is %L', mirrored, 'When the mirror last changed the row, by the clock of the worker.');
+  execute format('comment on column %s._observed_at is %L', mirrored, 'The reply that the row comes from holds all changes up to this time, by the clock of the source.');
+  execute format('comment on column %s._deleted_at is %L', mirrored, 'When the record was found to be deleted at the source; null while it exists.');
+  execute format('comment on column %s._payload is %L', mirrored, 'The record as the source sent it.');
+  execute format('create trigger keep_change after update or delete on %s
+    for each row execute function sync.keep_change(%L, %L)', mirrored, '', '{account_id}');
+end
+$$;
+comment on function sync.add_mirror is
+  'Makes a table with account_id and id a mirrored one: adds the columns that every mirrored table has, and keeps its changes in sync.changes.';
+
+create or replace function sync.true_by(true_by timestamptz, observed_at timestamptz) returns timestamptz
+language sql immutable
+begin atomic
+  select coalesce(true_by, observed_at + interval '1 minute');
+end;
+comment on function sync.true_by is 'The time by which a reply was true, also of a row in which it was not noted.';
+
+create or replace function sync.dated(updated_at timestamptz, observed_at timestamptz) returns timestamptz
+language sql stable
+begin atomic
+  select case when updated_at > observed_at + interval '1 hour' then observed_at else updated_at end;
+end;
+comment on function sync.dated is
+  'The time that a version of a ticket is dated; of one that is dated later than the reading that showed it, a slip of the source''s clock, that reading.';
+
+create table sync.change_latencies (
+  account_id text,
+  stream text not null,
+  minute timestamptz,
+  latency_seconds integer,
+  changes bigint not null,
+  source text not null,
+  stream_key text generated always as (source || '.' || stream) stored,
+  primary key (account_id, stream_key, minute, latency_seconds)
+);
+comment on table sync.change_latencies is
+  'How old changes were when they were here: counted by the second, for each minute in which they came. Only what changed after the mirror began.';
+comment on column sync.change_latencies.stream is 'The stream. A change of messages is here when all messages of its ticket are.';
+comment on column sync.change_latencies.minute is 'The minute in which they were written here, by the source''s clock.';
+comment on column sync.change_latencies.latency_seconds is 'From the change at the source to its row here, by the source''s clock.';
+comment on column sync.change_latencies.changes is 'How many.';
+
+create or replace function sync.change_latency(account text, stream text, percent numeric, since timestamptz default now() - interval '1 hour')
+returns interval
+language sql stable
+begin atomic
+  select make_interval(secs => min(c.latency_seconds)) from (
+    select a.latency_seconds, sum(a.changes) over (order by a.latency_seconds) as upto, sum(a.changes) over () as total
+    from (
+      select g.latency_seconds, sum(g.changes) as changes from sync.change_latencies g
+      where g.account_id = account and g.stream_key = sync.key_of(change_latency.stream) and g.minute >= since + coalesce((
+        select (b.state #>> '{clock,offsetMs}')::float8 * interval '1 millisecond'
+        from sync.streams k join sync.budget b on (b.account_id, b.source) = (account, k.source)
+        where k.stream_key = sync.key_of(change_latency.stream)), interval '0')
+      group by 1) a) c
+  where c.upto >= c.total * percent / 100;
+end;
+comment on function sync.change_latency is
+  'So many percent of the changes that came since then (by default: within the last hour) were at most so old when they were here; null if none came. change_age(account, stream, 95) is the p95.';
+
+revoke execute on function sync.add_mirror(regclass) from public;
+-- Records that could not be stored, and differences between a source and its documentation.
+
+create table sync.rejects (
+  id bigint generated always as identity primary key,
+  account_id text not null,
+  stream text not null,
+  key text not null,
+  record_id text,
+  ask_id text,
+  reason text not null,
+  payload text,
+  replayable boolean not null,
+  attempts integer default 1 not null,
+  first_seen_at timestamptz not null,
+  last_seen_at timestamptz not null,
+  next_try_at timestamptz,
+  gone_at timestamptz,
+  cleared_at timestamptz,
+  as_of timestamptz,
+  place integer,
+  source text not null,
+  stream_key text generated always as (source || '.' || stream) stored not null
+);
+create unique index rejects_open on sync.rejects (account_id, stream_key, key) where (cleared_at is null);
+create index rejects_ask on sync.rejects (account_id, stream_key, ask_id) where (cleared_at is null);
+create index rejects_of_record on sync.rejects (record_id, account_id, stream_key) where (length(record_id) <= 500);
+create index rejects_asked on sync.rejects (ask_id, account_id, stream_key);
+comment on table sync.rejects is
+  'Records that could not be stored, and tickets and volumes that could not be read by their id. Nothing else was held up by them.';
+comment on column sync.rejects.id is 'Number of the reject.';
+comment on column sync.rejects.key is 'The record''s id; where it has none that is readable, a hash of its text.';
+comment on column sync.rejects.record_id is 'The record''s id, where it is readable.';
+comment on column sync.rejects.ask_id is
+  'The id by which the source is asked again: the record''s own, or its ticket''s. Of shelves: the owner, shelf or volumes of a shelf that it came with.';
+comment on column sync.rejects.reason is 'Why it was rejected.';
+comment on column sync.rejects.payload is 'The record as JSON text; null where nothing came.';
+comment on column sync.rejects.replayable is 'True if the payload can be tried again without a request.';
+comment on column sync.rejects.attempts is 'How often it was tried.';
+comment on column sync.rejects.first_seen_at is 'When it was first rejected.';
+comment on column sync.rejects.last_seen_at is 'When it was last rejected.';
+comment on column sync.rejects.next_try_at is
+  'When the source is asked again, by a run that is then at work; null: never by itself. Shelves are not asked for: they are read again when they change, or are old.';
+comment on column sync.rejects.gone_at is
+  'When the source, asked by id, first said that it has it no more; said again, a ticket gets its tombstone.';
+comment on column sync.rejects.cleared_at is 'When it was cleared by a version that could be stored; null while it is open.';
+comment on column sync.rejects.as_of is
+  'The payload is as the source showed it at this time, by its clock; null where nothing came.';
+comment on column sync.rejects.place is 'Its place in the reply, from 1: the position of a message within its ticket.';
+
+create table sync.drift (
+  account_id text,
+  stream text not null,
+  kind text,
+  path text,
+  value text default '',
+  seen bigint not null,
+  first_seen_at timestamptz not null,
+  last_seen_at timestamptz not null,
+  sample text,
+  source text not null,
+  stream_key text generated always as (source || '.' || stream) stored,
+  primary key (account_id, stream_key, kind, path, value)
+);
+comment on table sync.drift is 'Where the source differs from its documentation: counted, never refused.';
+comment on column sync.drift.kind is
+  'unknown_field, unknown_value, wrong_type, unstorable; simplified_html: a body whose markup is too much of it, so that body_text has its words and not its layout; repeated_id: an id that comes twice in a reply, or is of another record already (two tickets with one message), so that one row is kept; or clock: the source''s clock moved by more than the lookback.';
+comment on column sync.drift.path is 'Where in the record. …: kinds beyond the first hundred of a reply.';
+comment on column sync.drift.value is
+  'The unknown value; of another record, for an id that moved from one record to another; empty otherwise.';
+comment on column sync.drift.seen is 'How often it was seen.';
+comment on column sync.drift.first_seen_at is 'When it was first seen.';
+comment on column sync.drift.last_seen_at is 'When it was last seen.';
+comment on column sync.drift.sample is
+  'A record that showed it, as JSON text, cut at 2,000 characters; null if it was seen by an older Shelfdesk.';
+
+create table sync.source_behaviour (
+  account_id text,
+  question text,
+  answer text not null,
+  evidence text not null,
+  credits integer not null,
+  found_at timestamptz not null,
+  primary key (account_id, question)
+);
+comment on table sync.source_behaviour is
+  'How this source reads what its specification leaves open, as `doctor` has found out. The mirror is right under either reading; this says which one it is.';
+comment on column sync.source_behaviour.question is 'What is open.';
+comment on column sync.source_behaviour.answer is 'What was found; unknown where nothing there could tell.';
+comment on column sync.source_behaviour.evidence is 'By what it was found.';
+comment on column sync.source_behaviour.credits is 'Credits that it took.';
+comment on column sync.source_behaviour.found_at is 'When.';
+-- Coverage: the ranges that have been read, and the gaps between them.
+
+create table sync.coverage (
+  account_id text,
+  stream text not null,
+  list text,
+  covered tstzmultirange default '{}' not null,
+  redundant boolean default false not null,
+  source text not null,
+  stream_key text generated always as (source || '.' || stream) stored,
+  primary key (account_id, stream_key, list)
+);
+comment on table sync.coverage is
+  'What has been read: for each list of a stream the time ranges in which the mirror has all that the source showed.';
+comment on column sync.coverage.stream is
+  'users, customers, tickets or shelves (what messages and volumes lack follows from tickets and shelves).';
+comment on column sync.coverage.list is
+  'default, or a list of its own that the source may hide from the default one (spam, trash); of shelves: their owner.';
+comment on column sync.coverage.covered is
+  'Ranges read and committed: of update time for tickets, of creation time for customers, of knowledge for users and shelves.';
+comment on column sync.coverage.redundant is
+  'True once the default list has shown such records itself, so that this list need not be read.';
+
+create or replace view sync.separate_lists as
+select c.account_id, bool_or(c.list = 'spam') as spam, bool_or(c.list = 'trash') as trash
+from sync.coverage c
+where c.stream_key = 'helpdesk.tickets' and not c.redundant
+group by c.account_id;
+comment on view sync.separate_lists is 'Which tickets the default list of an account may hide, so that lists of their own are read.';
+comment on column sync.separate_lists.account_id is 'The account.';
+comment on column sync.separate_lists.spam is 'True if spam is read in a list of its own.';
+comment on column sync.separate_lists.trash is 'True if what is in the trash is read in a list of its own.';
+
+create table sync.gap_reasons (
+  account_id text,
+  stream text not null,
+  list text,
+  gap tstzrange,
+  reason text not null,
+  found_at timestamptz not null,
+  source text not null,
+  stream_key text generated always as (source || '.' || stream) stored,
+  primary key (account_id, stream_key, list, gap)
+);
+comment on table sync.gap_reasons is 'Why a range could not be read. Whether it still is a gap, sync.gaps tells.';
+comment on column sync.gap_reasons.gap is 'The range that could not be read.';
+comment on column sync.gap_reasons.reason is 'What stood in the way.';
+comment on column sync.gap_reasons.found_at is 'When it was found.';
+
+create or replace view sync.gaps as
+select c.account_id, c.stream, c.list, lower(h.gap) as gap_from, upper(h.gap) as gap_to,
+  (select string_agg(distinct r.reason, '; ')
+   from sync.gap_reasons r
+   where r.account_id = c.account_id and r.stream_key = c.stream_key and r.list = c.list and r.gap && h.gap) as reason,
+  c.source, c.stream_key
+from sync.coverage c
+join sync.accounts a using (account_id)
+cross join unnest(
+  case when isempty(c.covered) then '{}'::tstzmultirange
+    else tstzmultirange(tstzrange(a.since, greatest(a.since, upper(c.covered)))) - c.covered
+  end) as h (gap)
+where not c.redundant;
+comment on view sync.gaps is 'Ranges below the top of coverage that have not been read, with the reason where one is known.';
+comment on column sync.gaps.account_id is 'The account.';
+comment on column sync.gaps.stream is 'The stream.';
+comment on column sync.gaps.list is 'The list of the stream.';
+comment on column sync.gaps.gap_from is 'The gap begins here.';
+comment on column sync.gaps.gap_to is 'The gap ends before this time.';
+comment on column sync.gaps.reason is 'Why it could not be read; null if it simply has not been read.';
+
+create table sync.walks (
+  account_id text,
+  stream text not null,
+  list text,
+  since timestamptz not null,
+  as_of timestamptz not null,
+  page integer not null,
+  deep boolean not null,
+  until timestamptz default 'infinity',
+  updated_since timestamptz,
+  source text not null,
+  stream_key text generated always as (source || '.' || stream) stored,
+  primary key (account_id, stream_key, list, until)
+);
+comment on table sync.walks is
+  'The place of a walk: by pages, from the last page to the first, or by creation. It proves nothing before its end, and then becomes coverage.';
+comment on column sync.walks.since is 'The walk reads everything created since this time.';
+comment on column sync.walks.as_of is 'The walk proves what existed at this time.';
+comment on column sync.walks.page is 'The page to be read next; it goes down to 1.';
+comment on column sync.walks.deep is 'True if the list is longer than paging reaches, so that another walk has to follow.';
+comment on column sync.walks.until is 'The walk reads what was created before this time; infinity: everything.';
+comment on column sync.walks.updated_since is
+  'The walk reads only what was updated since this time, by creation, from `since` on; null: a walk by pages.';
+
+create table sync.ties (
+  account_id text,
+  stream text not null,
+  list text,
+  seconds tstzrange,
+  told_by timestamptz not null,
+  members text[] not null,
+  held boolean default false not null,
+  source text not null,
+  stream_key text generated always as (source || '.' || stream) stored,
+  primary key (account_id, stream_key, list, seconds)
+);
+comment on table sync.ties is
+  'Crowded seconds that were read by pages, and are covered, while it may still show that a member had left when they were read. Then they are taken back, and read again.';
+comment on column sync.ties.seconds is 'What the pages proved.';
+comment on column sync.ties.told_by is
+  'When the last of its pages came, by the source''s clock: once a sync has read all that had changed by then, it is certain.';
+comment on column sync.ties.members is 'The records that its pages showed; each joins the id of its table.';
+comment on column sync.ties.held is
+  'True where a reply showed a ticket in this second, in an earlier version than its row, and it is not known which of the two is newer: the second is not claimed until it has been read again after told_by and the lookback.';
+
+create or replace function sync.lists_complete_through(account text, stream text) returns timestamptz
+language sql stable
+begin atomic
+  select case when bool_and(not isempty(c.covered))
+    then least(
+      min(lower(tstzmultirange(tstzrange(a.since, null)) - c.covered)),
+      min((
+        select min(lower(w.seconds)) from sync.ties w
+        where w.held and (w.account_id, w.stream_key, w.list) = (c.account_id, c.stream_key, c.list)))) end
+  from sync.coverage c
+  join sync.accounts a using (account_id)
+  where c.account_id = account
+    and c.stream_key = lists_complete_through.stream
+    and not c.redundant;
+end;
+comment on function sync.lists_complete_through is
+  'Every list of the stream has been read without a gap up to this time; null if one was never read. The stream is named by its key.';
+-- Users, inboxes, labels, customers and contacts of the help desk.
+
+create table helpdesk.users (
+  account_id text,
+  id text,
+  first_name text,
+  last_name text,
+  email text,
+  _first_seen_at timestamptz not null,
+  _synced_at timestamptz not null,
+  _observed_at timestamptz not null,
+  _deleted_at timestamptz,
+  _payload jsonb not null,
+  primary key (account_id, id)
+);
+comment on table helpdesk.users is 'The team: people who answer tickets.';
+comment on column helpdesk.users.first_name is 'First name.';
+comment on column helpdesk.users.last_name is 'Last name.';
+comment on column helpdesk.users.email is 'E-mail address.';
+
+create table helpdesk.inboxes (
+  account_id text,
+  id text,
+  name text,
+  _first_seen_at timestamptz not null,
+  _synced_at timestamptz not null,
+  _observed_at timestamptz,
+  _deleted_at timestamptz,
+  _payload jsonb,
+  primary key (account_id, id)
+);
+comment on table helpdesk.inboxes is 'Inboxes that tickets belong to.';
+comment on column helpdesk.inboxes.name is 'Name; null until a reply has shown it.';
+
+create table helpdesk.labels (
+  account_id text,
+  id text,
+  name text,
+  _first_seen_at timestamptz not null,
+  _synced_at timestamptz not null,
+  _observed_at timestamptz,
+  _deleted_at timestamptz,
+  _payload jsonb,
+  primary key (account_id, id)
+);
+comment on table helpdesk.labels is 'Labels of tickets.';
+comment on column helpdesk.labels.name is 'Name; null until a reply has shown it.';
+
+create table helpdesk.customers (
+  account_id text,
+  id text,
+  first_name text,
+  last_name text,
+  summary text,
+  _created_after timestamptz not null,
+  _created_before timestamptz not null,
+  _checked_at timestamptz not null,
+  _first_seen_at timestamptz not null,
+  _synced_at timestamptz not null,
+  _observed_at timestamptz not null,
+  _deleted_at timestamptz,
+  _payload jsonb not null,
+  _deleted_after timestamptz,
+  primary key (account_id, id)
+);
+comment on table helpdesk.customers is
+  'People who write in. New ones are found at once; edits of known ones are not announced by the source, see _observed_at.';
+comment on column helpdesk.customers.first_name is 'First name; '''' and null are different things at the source and stay so.';
+comment on column helpdesk.customers.last_name is 'Last name.';
+comment on column helpdesk.customers.summary is 'Short summary of the customer, where the source has one.';
+comment on column helpdesk.customers._created_after is
+  'The customer was created at or after this time (the source gives no created_at: this is the bracket it was found in).';
+comment on column helpdesk.customers._created_before is 'The customer was created before this time.';
+comment on column helpdesk.customers._checked_at is
+  'A list showed the customer, as it is here, at this time: every sweep of all customers moves it on.';
+comment on column helpdesk.customers._deleted_at is
+  'By then the source had it no more: it said so when asked by id; null while it is there.';
+comment on column helpdesk.customers._payload is
+  'The record as it came, unknown fields and contacts included: a change of contacts alone is a change of the customer.';
+comment on column helpdesk.customers._deleted_after is
+  'It was deleted after this time, and by _deleted_at; null while it is there.';
+
+create table helpdesk.contacts (
+  account_id text,
+  id text,
+  customer_id text not null,
+  type text,
+  value text,
+  value_normalized text generated always as (
+case
+    when (type = 'email') then lower(btrim(value))
+    when (type = 'twitter') then lower(ltrim(btrim(value), '@'))
+    when (type = 'phone') then (
+    case
+        when (btrim(value) ~~ '+%') then '+'
+        else ''
+    end || regexp_replace(value, '[^0-9]', '', 'g'))
+    else btrim(value)
+end) stored,
+  _first_seen_at timestamptz not null,
+  _synced_at timestamptz not null,
+  _observed_at timestamptz not null,
+  _deleted_at timestamptz,
+  _payload jsonb not null,
+  primary key (account_id, id)
+);
+create index contacts_customer on helpdesk.contacts (account_id, customer_id);
+create index contacts_value on helpdesk.contacts (account_id, value_normalized);
+create index contacts_value_alike on helpdesk.contacts using gin (account_id, lower(value_normalized) sync.gin_trgm_ops) with (gin_pending_list_limit='512');
+comment on table helpdesk.contacts is
+  'Addresses of customers. The contacts of a customer are replaced as a set: one that the source no longer shows is removed.';
+comment on column helpdesk.contacts.type is 'email, twitter or phone; other values pass as they come.';
+comment on column helpdesk.contacts.value is 'The address, screen name or number as the source has it.';
+comment on column helpdesk.contacts.value_normalized is
+  'value for comparing: e-mail in lower case, screen name in lower case without @, phone number as digits with a leading + where there is one.';
+
+create or replace function sync.contact_form(value text) returns text
+language sql immutable parallel safe
+begin atomic
+  select case
+    when btrim(value) ~ '^\+?[0-9 ()./-]{3,}$'
+      then case when btrim(value) like '+%' then '+' else '' end || regexp_replace(value, '[^0-9]', '', 'g')
+    when btrim(value) like '@%' then lower(ltrim(btrim(value), '@'))
+    else lower(btrim(value)) end;
+end;
+comment on function sync.contact_form is
+  'An address as it is compared, where nobody says of what kind it is: e-mail and screen name in lower case, screen name without @, phone number as digits with a leading + where there is one.';
+
+create or replace function sync.contact_forms(value text) returns text[]
+language sql immutable parallel safe
+begin atomic
+  select case
+    when v.text ~ '[^][{}`?<>()",;:@[:space:]]@[^][{}`?<>()",;:@[:space:]]' then array(
+      select distinct e.mail
+      from regexp_matches(v.text, '([^][{}`?<>()",;:@[:space:]]+@[^][{}`?<>()",;:@[:space:]]+)', 'g') found,
+        lateral (select btrim(found[1], '.''!*')) e (mail)
+      -- Addresses that many write from are nobody's.
+      where e.mail !~ '^((no|do-?not)[-_.]?reply|mailer-daemon|postmaster|nobody|null|none|unknown|undefined|anonymous)([-_.+][^@]*)?@')
+    when v.text ~ '^([a-z]+:)?[-0-9+()./,;[:space:]]*$' then array(
+      select distinct d.digits
+      from regexp_split_to_table(v.text, '[,;]') part,
+        lateral (select regexp_replace(part, '[^0-9]', '', 'g')) d (digits)
+      -- One digit again and again, and those that are in a row, are filled in where there is no number.
+      where length(d.digits) >= 7 and d.digits <> repeat(left(d.digits, 1), length(d.digits))
+        and strpos('012345678901234567890', d.digits) = 0 and strpos('098765432109876543210', d.digits) = 0)
+    -- Words that stand for no address name nobody.
+    when length(v.text) >= 3 and regexp_replace(v.text, '[^a-z0-9]', '', 'g') not in
+      ('null', 'none', 'undefined', 'unknown', 'anonymous', 'nobody', 'nil', 'nan', 'na', 'test', 'true', 'false') then array[v.text]
+    else '{}'::text[] end
+  -- Spaces and hyphens of other kinds; what nobody sees; and U+FFFD, which stands for what could not be stored.
+  from (select lower(btrim(
+    translate(value, U&'\00A0\202F\2011\200B\200C\200D\2060\FEFF\00AD\FFFD', '  -'), ' @')) as text) v;
+end;
+comment on function sync.contact_forms is
+  'What a contact value, or a field that holds some, is compared by: each e-mail address in it in lower case; else each phone number as digits, of seven at least; else the text in lower case, without @ before it. Nothing for words, numbers and addresses that name nobody, such as unknown, 0000000 and noreply@shop.example.';
+
+create trigger keep_change after update on helpdesk.customers for each row when (((old._checked_at = new._checked_at) or (old._payload <> new._payload) or (old._deleted_at is distinct from new._deleted_at))) execute function sync.keep_change('', '{account_id}');
+create trigger keep_change after delete or update on helpdesk.contacts for each row execute function sync.keep_change('customer_id', '{account_id,value_normalized}');
+create trigger keep_change after delete or update on helpdesk.users for each row execute function sync.keep_change('', '{account_id}');
+create trigger keep_change after update on helpdesk.labels for each row when (((old._payload IS not NULL) and (old._payload is distinct from new._payload))) execute function sync.keep_change('', '{account_id}');
+create trigger keep_change after update on helpdesk.inboxes for each row when (((old._payload IS not NULL) and (old._payload is distinct from new._payload))) execute function sync.keep_change('', '{account_id}');
+-- Tickets, their labels, and their history.
+
+create table helpdesk.tickets (
+  account_id text,
+  id text,
+  number bigint,
+  customer_id text,
+  user_id text,
+  inbox_id text,
+  label_ids text[],
+  state text,
+  type text,
+  subject text,
+  summary text,
+  spam boolean,
+  trash boolean,
+  snoozed_until timestamptz,
+  reply_to text,
+  reply_cc text,
+  created_at timestamptz,
+  updated_at timestamptz not null,
+  _messages_as_of timestamptz,
+  _first_seen_at timestamptz not null,
+  _synced_at timestamptz not null,
+  _observed_at timestamptz not null,
+  _deleted_at timestamptz,
+  _payload jsonb not null,
+  _deleted_after timestamptz,
+  _listed_by bigint,
+  _messages_by bigint,
+  _true_by timestamptz,
+  primary key (account_id, id)
+);
+create index tickets_waiting on helpdesk.tickets (account_id, updated_at desc) where (((_messages_as_of is null) or (_messages_as_of < updated_at)) and (_deleted_at is null));
+create index tickets_updated_at on helpdesk.tickets (account_id, updated_at);
+create index tickets_created_at on helpdesk.tickets (account_id, created_at);
+create index tickets_customer on helpdesk.tickets (account_id, customer_id);
+create index tickets_user on helpdesk.tickets (account_id, user_id);
+create index tickets_inbox on helpdesk.tickets (account_id, inbox_id);
+create index tickets_waiting_open on helpdesk.tickets (account_id, updated_at desc) where (((_messages_as_of is null) or (_messages_as_of < updated_at)) and (_deleted_at is null) and (state = any (array['open', 'hold'])));
+create index tickets_subject_alike on helpdesk.tickets using gin (account_id, lower(subject) sync.gin_trgm_ops) with (gin_pending_list_limit='512');
+comment on table helpdesk.tickets is 'Conversations with customers, one row each, as the source last showed them.';
+comment on column helpdesk.tickets.number is 'Friendly ticket number, unique across the help desk.';
+comment on column helpdesk.tickets.user_id is 'The assigned user; null while unassigned. Joins helpdesk.users.id.';
+comment on column helpdesk.tickets.inbox_id is 'The inbox; joins helpdesk.inboxes.id.';
+comment on column helpdesk.tickets.label_ids is 'Labels on the ticket, as in helpdesk.ticket_labels.';
+comment on column helpdesk.tickets.state is 'open, hold, closed, snoozed or archived; other values pass as they come.';
+comment on column helpdesk.tickets.type is
+  'Channel: email, twitter, twitter_dm, phone, chat, web, sms, whatsapp, fb_messenger, instagram_dm or call; other values pass as they come.';
+comment on column helpdesk.tickets.subject is 'Subject; '''' and null are different things at the source and stay so.';
+comment on column helpdesk.tickets.summary is 'Short summary of the conversation that the source writes.';
+comment on column helpdesk.tickets.spam is 'True if the ticket is marked as spam.';
+comment on column helpdesk.tickets.trash is 'True if the ticket is in the trash.';
+comment on column helpdesk.tickets.snoozed_until is 'When a snoozed ticket comes back.';
+comment on column helpdesk.tickets.reply_to is 'Default To of a new reply (deprecated at the source).';
+comment on column helpdesk.tickets.reply_cc is 'Default Cc of a new reply (deprecated at the source).';
+comment on column helpdesk.tickets.created_at is 'When the ticket was created, at the source.';
+comment on column helpdesk.tickets.updated_at is 'When the ticket was last updated, at the source, in whole seconds.';
+comment on column helpdesk.tickets._messages_as_of is
+  'The messages of this ticket are as the source showed them at this time. While it is null or earlier than updated_at, the ticket waits for its messages.';
+comment on column helpdesk.tickets._deleted_at is
+  'By then the source had it no more: it said so when asked by id; null while it is there.';
+comment on column helpdesk.tickets._deleted_after is
+  'It was deleted after this time, and by _deleted_at; null while it is there.';
+comment on column helpdesk.tickets._listed_by is
+  'The run that first wrote this ticket, at _first_seen_at; null if that was before runs were noted. Joins sync.runs.id, where that is still kept.';
+comment on column helpdesk.tickets._messages_by is
+  'The run that read its messages, as of _messages_as_of; null like _listed_by. Earlier readings are in sync.changes.';
+comment on column helpdesk.tickets._true_by is
+  'The source had shown the content by this time, by its own clock: the Date of the reply and the second of its grain. _observed_at is early on purpose, and is the time up to which the reply was complete. Null where nobody noted it (rows from before this column, and rejects that were replayed): then within a minute after _observed_at.';
+
+create table helpdesk.ticket_labels (
+  account_id text,
+  ticket_id text,
+  label_id text,
+  primary key (account_id, ticket_id, label_id)
+);
+create index ticket_labels_label on helpdesk.ticket_labels (account_id, label_id);
+comment on table helpdesk.ticket_labels is
+  'Which ticket carries which label: tickets.label_ids, one row each, changed in the same transaction.';
+comment on column helpdesk.ticket_labels.ticket_id is 'Joins helpdesk.tickets.id.';
+comment on column helpdesk.ticket_labels.label_id is 'Joins helpdesk.labels.id.';
+
+create or replace function analytics.is_backlog(state text, spam boolean, trash boolean) returns boolean
+language sql immutable
+begin atomic
+  -- Nothing but what counts as tight: so it is asked of an index, through the views of readers as well.
+  select (state is null or state not in ('closed', 'archived')) and spam is not true and trash is not true;
+end;
+comment on function analytics.is_backlog is
+  'Whether a ticket in this state is work that is still to be done: not closed or archived, not spam, not in the trash.';
+
+create table helpdesk.ticket_history (
+  account_id text,
+  ticket_id text,
+  state text,
+  user_id text,
+  inbox_id text,
+  label_ids text[],
+  spam boolean,
+  trash boolean,
+  valid_from timestamptz,
+  valid_to timestamptz,
+  change_after timestamptz,
+  deleted_after timestamptz,
+  is_first boolean default false not null,
+  change_by timestamptz,
+  constraint ticket_history_no_overlap exclude using gist (hashtextextended(ticket_id, (0)::bigint) with =, (((account_id || '/') || ticket_id)) with =, tstzrange(valid_from, valid_to) with &&) where ((valid_to is not null)),
+  primary key (account_id, ticket_id, valid_from),
+  constraint ticket_history_check check (valid_from < valid_to),
+  constraint ticket_history_check1 check (change_after < valid_from)
+);
+create unique index ticket_history_open on helpdesk.ticket_history (account_id, ticket_id) where (valid_to is null);
+create index ticket_history_valid_from on helpdesk.ticket_history (account_id, valid_from);
+create index ticket_history_backlog on helpdesk.ticket_history (account_id, valid_to) where analytics.is_backlog(state, spam, trash);
+comment on table helpdesk.ticket_history is
+  'What each ticket was, from when to when: a row for each change of state, user_id, inbox_id, label_ids (their order is none), spam or trash. Rows of a ticket do not overlap; there is a gap only while it was gone. Neighbours may be alike: two changes within one second are one row, with the values after both.';
+comment on column helpdesk.ticket_history.state is 'open, hold, closed, snoozed or archived; other values pass as they come.';
+comment on column helpdesk.ticket_history.user_id is 'The assigned user; null while unassigned. Joins helpdesk.users.id.';
+comment on column helpdesk.ticket_history.inbox_id is 'The inbox; joins helpdesk.inboxes.id.';
+comment on column helpdesk.ticket_history.label_ids is 'Labels on the ticket; each joins helpdesk.labels.id.';
+comment on column helpdesk.ticket_history.spam is 'True while the ticket was marked as spam.';
+comment on column helpdesk.ticket_history.trash is 'True while the ticket was in the trash.';
+comment on column helpdesk.ticket_history.valid_from is
+  'From then on: updated_at, if that has moved; else the time by which the reply that showed the change was true. Of the first row: updated_at as it was when the ticket was first seen here; what it was before that nobody can tell. updated_at is that of the version which showed the change: where something else had moved it, and the change itself did not, it happened later, by change_by.';
+comment on column helpdesk.ticket_history.valid_to is
+  'Up to then, without; null if it is so still. Where the ticket was deleted, tickets._deleted_at: by then it was gone.';
+comment on column helpdesk.ticket_history.change_after is
+  'The change happened after this time, in the seconds of the source: it was seen to have the values before still at this time; of a first row, a second before it was created. Null where that is not known. It happened by valid_from, or by change_by where that is set. What was changed and changed back since is not known.';
+comment on column helpdesk.ticket_history.deleted_after is
+  'Where the row ended because the ticket was deleted: after this time, and by valid_to. Null otherwise, and where that is not known.';
+comment on column helpdesk.ticket_history.is_first is
+  'True for the first row of a ticket: what it was before valid_from nobody can tell.';
+comment on column helpdesk.ticket_history.change_by is
+  'The change happened by this time, if that is later than valid_from: the reply that showed it was true by then. Between valid_from and this time it is not certain that it had happened. Null where it happened by valid_from; of a first row, where updated_at is taken at its word, since the ticket was last updated before the mirror began.';
+
+create or replace function sync.same_set(one text[], other text[]) returns boolean
+language sql immutable
+begin atomic
+  select one is not distinct from other or coalesce(one @> other and one <@ other, false);
+end;
+comment on function sync.same_set is
+  'Whether both hold the same values, in whatever order. Null, for not known, is not the empty set.';
+
+create or replace function sync.begin_ticket_history() returns trigger
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_sort = off
+set jit = off
+as $$
+declare
+  begun int;
+begin
+  -- The ticket comes with its messages, and most of the time as it is here: then there is nothing to begin.
+  if not exists (select from after) then return null; end if;
+  perform set_config('shelfdesk.metrics', 'with the ticket', true);
+  insert into helpdesk.ticket_history
+    (account_id, ticket_id, state, user_id, inbox_id, label_ids, spam, trash, valid_from, valid_to, change_after, change_by, deleted_after, is_first)
+  select t.account_id, t.id, t.state, t.user_id, t.inbox_id, t.label_ids, t.spam, t.trash, f.valid_from,
+    case when t._deleted_at is not null then greatest(t._deleted_at, f.valid_from + interval '1 second') end,
+    case when t.created_at <= f.valid_from then t.created_at - interval '1 second' end,
+    -- A ticket that came while the mirror was there was seen soon after; the source is taken at its word for older ones.
+    case when t.updated_at >= k.mirrored_since and y.by > f.valid_from then y.by end,
+    t._deleted_after, true
+  from after t
+  left join sync.accounts k on k.account_id = t.account_id
+  cross join lateral (select sync.true_by(t._true_by, t._observed_at) as by) y
+  cross join lateral (select least(t.updated_at, y.by) as valid_from) f
+  on conflict do nothing;
+  perform set_config('shelfdesk.metrics', '', true);
+
+  insert into internal.stored_ticket_metrics (
+    account_id, ticket_id, message_count, inbound_count, authored_count, automatic_count, note_count, other_count, attachment_count,
+    agents_involved, is_outbound_initiated, is_one_touch, is_unreplied, turns,
+    first_closed_at, first_closed_error_seconds, last_closed_at, last_closed_error_seconds,
+    first_resolution_seconds, first_resolution_error_seconds, first_resolution_business_seconds,
+    full_resolution_seconds, full_resolution_error_seconds, full_resolution_business_seconds,
+    reopen_count, reopen_error_seconds, assignment_count, assignment_error_seconds,
+    seconds_open, open_error_seconds, seconds_hold, hold_error_seconds, seconds_snoozed, snoozed_error_seconds,
+    seconds_closed, closed_error_seconds, seconds_archived, archived_error_seconds)
+  select n.account_id, n.id, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, 0,
+    r.closed_at, r.closed_within, r.closed_at, r.closed_within, r.took, r.closed_within, r.took_business, r.took, r.closed_within, r.took_business,
+    0, n.within, (n.user_id is not null)::int, n.within, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+  from (
+    select t.account_id, t.id, t.user_id, t.inbox_id, t.created_at, f.valid_from, t.state in ('closed', 'archived') as resolved,
+      case when t.created_at <= f.valid_from then date_part('epoch', f.valid_from - (t.created_at - interval '1 second')) end as within
+    from after t
+    cross join lateral (select sync.true_by(t._true_by, t._observed_at) as by) y
+    cross join lateral (select least(t.updated_at, y.by) as valid_from) f
+    where t._deleted_at is null
+      and t.account_id = any (array(select account_id from sync.readable_accounts))
+      and (
+        -- In the order of the one index that serves, as in internal.keep_metrics.
+        select true from helpdesk.messages m where m.account_id = t.account_id and m.ticket_id = t.id
+        order by m.position limit 1) is null
+    offset 0) n
+  left join lateral (
+    select n.valid_from as closed_at, n.within as closed_within, date_part('epoch', n.valid_from - n.created_at) as took,
+      case when exists (select from internal.stored_calendar_assignments)
+        then analytics.business_seconds(analytics.calendar_of(n.account_id, n.inbox_id), n.created_at, n.valid_from)::float8 end as took_business
+    where n.resolved) r on true
+  on conflict do nothing;
+  get diagnostics begun = row_count;
+  if begun < (select count(*) from after) then
+    perform internal.keep_metrics(array_agg(t.account_id), array_agg(t.id)) from after t;
+  end if;
+  return null;
+end
+$$;
+comment on function sync.begin_ticket_history is
+  'Writes the first row of helpdesk.ticket_history of tickets that are new here, and their first metrics.';
+
+create or replace function sync.keep_ticket_history() returns trigger
+language plpgsql
+-- A plan that is kept was made for the rows of another statement: one ticket, or an empty warehouse.
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  -- The source's times are in whole seconds. As a parameter it has plans made anew.
+  second constant interval := '1 second';
+begin
+  -- Most updates change nothing of it. A full join is never a nested loop, whatever it was planned for.
+  if not exists (
+    select from before b full join after a using (account_id, id)
+    where (b._deleted_at is null) <> (a._deleted_at is null)
+      or a.state is distinct from b.state or a.user_id is distinct from b.user_id or a.inbox_id is distinct from b.inbox_id
+      or a.spam is distinct from b.spam or a.trash is distinct from b.trash or not sync.same_set(a.label_ids, b.label_ids)) then
+    return null;
+  end if;
+  with changed as materialized (
+    select a.account_id, a.id, a.state, a.user_id, a.inbox_id, a.label_ids, a.spam, a.trash,
+      a._deleted_at is null as alive,
+      case
+        when a._deleted_at is not null then greatest(a._deleted_at, last.valid_from + second)
+        else greatest(last.valid_from, last.valid_to, case
+          -- It was gone at its tombstone: a version of before that does not say when it came back.
+          when a.updated_at <> b.updated_at and (b._deleted_at is null or a.updated_at > b._deleted_at)
+            then least(a.updated_at, y.by)
+          else y.by end)
+      end as at,
+      y.by,
+      last.valid_from as last_from, last.valid_from is not null and last.valid_to is null as is_open,
+      case
+        when last.valid_from is null then a.created_at - second
+        -- It came back after it was deleted. How long before its tombstone the source had looked for it is not known.
+        when b._deleted_at is not null then greatest(b._observed_at - k.lookback, b._deleted_after)
+        -- A version holds what had happened by the second that it is dated, unless that is a slip: it is dated later than its reply
+        -- was true, or than the version after it. A reading holds all up to a lookback before it.
+        else greatest(
+          case when b.updated_at <= least(a.updated_at, sync.true_by(b._true_by, b._observed_at)) then b.updated_at - second end,
+          b._observed_at - k.lookback, w.as_of, last.change_after)
+      end as before_at,
+      a._deleted_after
+    from before b
+    join after a using (account_id, id)
+    cross join lateral (select sync.true_by(a._true_by, a._observed_at) as by) y
+    left join lateral (
+      select h.valid_from, h.valid_to, h.change_after from helpdesk.ticket_history h
+      where h.account_id = a.account_id and h.ticket_id = a.id
+      order by h.valid_from desc limit 1) last on true
+    left join sync.accounts k on k.account_id = b.account_id
+    left join sync.separate_lists apart on apart.account_id = b.account_id
+    left join lateral sync.swept_at(b.account_id, b.created_at, b.state, b.spam, b.trash, apart.spam, apart.trash) w on true
+    where (b._deleted_at is null) <> (a._deleted_at is null)
+      or a._deleted_at is null and (
+        a.state is distinct from b.state or a.user_id is distinct from b.user_id or a.inbox_id is distinct from b.inbox_id
+        or a.spam is distinct from b.spam or a.trash is distinct from b.trash or not sync.same_set(a.label_ids, b.label_ids))),
+  -- The open row is named as such, and not by its time: a thousand tickets may have been changed within one second.
+  -- Two changes at one time are one row: it takes on the later values, and happened after what it came after.
+  replaced as (
+    update helpdesk.ticket_history h
+    set state = c.state, user_id = c.user_id, inbox_id = c.inbox_id, label_ids = c.label_ids, spam = c.spam, trash = c.trash,
+      change_by = case when c.by > c.at then c.by end
+    from changed c
+    where c.is_open and c.alive and c.at = c.last_from
+      and h.account_id = c.account_id and h.ticket_id = c.id and h.valid_to is null),
+  ended as (
+    update helpdesk.ticket_history h set valid_to = c.at, deleted_after = c._deleted_after
+    from changed c
+    where c.is_open and (c.at > c.last_from or not c.alive)
+      and h.account_id = c.account_id and h.ticket_id = c.id and h.valid_to is null
+    returning h.account_id, h.ticket_id)
+  -- What has ended is asked for, so that it has before the next row begins: one row of a ticket is open.
+  insert into helpdesk.ticket_history
+    (account_id, ticket_id, state, user_id, inbox_id, label_ids, spam, trash, valid_from, change_after, change_by, is_first)
+  select c.account_id, c.id, c.state, c.user_id, c.inbox_id, c.label_ids, c.spam, c.trash, c.at,
+    case when c.before_at is not null then least(c.before_at, c.at - second) end,
+    case when c.by > c.at then c.by end, c.last_from is null
+  from changed c left join ended e on e.account_id = c.account_id and e.ticket_id = c.id
+  where c.alive and (e.ticket_id is not null or not c.is_open);
+  return null;
+end
+$$;
+comment on function sync.keep_ticket_history is
+  'Writes to helpdesk.ticket_history what has changed of tickets, or ends it with their tombstones.';
+
+create or replace function sync.end_ticket_history() returns trigger
+language plpgsql
+as $$
+begin
+  delete from helpdesk.ticket_history h where (h.account_id, h.ticket_id) in (select b.account_id, b.id from before b);
+  return null;
+end
+$$;
+comment on function sync.end_ticket_history is
+  'Removes the history of tickets whose rows are removed: by a hand, or with their account. What is deleted at the source gets a tombstone.';
+
+create trigger keep_change after update on helpdesk.tickets for each row when (((old._messages_as_of IS not NULL) or (new._messages_as_of is null))) execute function sync.keep_change('', '{account_id}');
+create trigger begin_ticket_history after insert on helpdesk.tickets referencing new table as after for each statement execute function sync.begin_ticket_history();
+create trigger keep_ticket_history after update on helpdesk.tickets referencing old table as before new table as after for each statement execute function sync.keep_ticket_history();
+create trigger end_ticket_history after delete on helpdesk.tickets referencing old table as before for each statement execute function sync.end_ticket_history();
+-- Messages and attachments.
+
+-- PostgreSQL's parser of words looks ahead at what may be an address, a path, a tag, a number or a compound: a long row of them
+-- takes it minutes. So the marks of these are spaces, here as in what is asked for: an address is the words in it. However odd a
+-- text is, what comes of it stays below the megabyte that a row may have: 100,000 letters of four bytes, and places as long.
+create or replace function helpdesk.search_words(body text) returns tsvector
+language sql immutable parallel safe
+begin atomic
+  -- One after the other is ten times as fast as translate.
+  select to_tsvector('simple',
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(left(body, 100000), '-', ' '), '_', ' '), '.', ' '), '/', ' '), ':', ' '), '@', ' '), '&', ' '), '<', ' '), '~', ' '), '+', ' '), '#', ' '), '%', ' '), '?', ' '), '=', ' '));
+end;
+comment on function helpdesk.search_words is
+  'The words of a text and their places, in no language: in lower case, none left out, none cut. Of long texts the first 100,000 characters. The index messages_words is made of it.';
+
+create table helpdesk.messages (
+  account_id text,
+  id text,
+  ticket_id text not null,
+  position integer not null,
+  type text,
+  direction text,
+  user_id text,
+  from_name text,
+  from_address text,
+  to_address text,
+  body text,
+  more_body text,
+  body_text text,
+  htmlized boolean,
+  created_at timestamptz,
+  _first_seen_at timestamptz not null,
+  _synced_at timestamptz not null,
+  _observed_at timestamptz not null,
+  _deleted_at timestamptz,
+  _payload jsonb not null,
+  primary key (account_id, id)
+);
+create index messages_ticket on helpdesk.messages (account_id, ticket_id, "position");
+create index messages_user on helpdesk.messages (account_id, user_id);
+create index messages_created_at on helpdesk.messages (account_id, created_at);
+create index messages_words on helpdesk.messages using gin (account_id, date_trunc('hour', (created_at AT TIME ZONE 'UTC')), helpdesk.search_words(body_text)) with (gin_pending_list_limit='4096');
+comment on table helpdesk.messages is
+  'Replies and notes of tickets. The messages of a ticket are replaced as a set: one that the source no longer shows is removed.';
+comment on column helpdesk.messages.position is 'Place within the ticket as the source lists it, from 1.';
+comment on column helpdesk.messages.type is 'reply or note; other values pass as they come.';
+comment on column helpdesk.messages.direction is 'in (from a customer) or out (to a customer); null on notes.';
+comment on column helpdesk.messages.user_id is 'Who wrote it; null if a customer or an automatic reply. Joins helpdesk.users.id.';
+comment on column helpdesk.messages.from_name is 'Display name of the sender.';
+comment on column helpdesk.messages.from_address is 'Contact information of the sender (from at the source).';
+comment on column helpdesk.messages.to_address is 'Contact information of the recipient (to at the source).';
+comment on column helpdesk.messages.body is 'The text as it came: HTML where htmlized is true.';
+comment on column helpdesk.messages.more_body is 'The signature, where the source removed it from body.';
+comment on column helpdesk.messages.body_text is 'body as plain text.';
+comment on column helpdesk.messages.htmlized is 'True if body is HTML.';
+comment on column helpdesk.messages.created_at is 'When the message was created, at the source. Order equal times by position.';
+
+create table helpdesk.attachments (
+  account_id text,
+  id text,
+  message_id text not null,
+  ticket_id text not null,
+  name text,
+  type text,
+  size bigint,
+  _first_seen_at timestamptz not null,
+  _synced_at timestamptz not null,
+  _observed_at timestamptz not null,
+  _deleted_at timestamptz,
+  _payload jsonb not null,
+  primary key (account_id, id)
+);
+create index attachments_message on helpdesk.attachments (account_id, message_id);
+create index attachments_ticket on helpdesk.attachments (account_id, ticket_id);
+comment on table helpdesk.attachments is 'Files attached to messages: what they are, not their content.';
+comment on column helpdesk.attachments.message_id is 'The message; joins helpdesk.messages.id.';
+comment on column helpdesk.attachments.ticket_id is 'The ticket of that message; joins helpdesk.tickets.id.';
+comment on column helpdesk.attachments.name is 'File name.';
+comment on column helpdesk.attachments.type is 'MIME type.';
+comment on column helpdesk.attachments.size is 'Size in bytes.';
+
+create trigger keep_change after delete or update on helpdesk.messages for each row execute function sync.keep_change('ticket_id', '{account_id,body_text,from,to}');
+create trigger keep_change after delete or update on helpdesk.attachments for each row execute function sync.keep_change('ticket_id', '{account_id}');
+-- Shelves and volumes of the book catalog.
+
+create table books.shelves (
+  account_id text,
+  owner_id text,
+  id text,
+  title text,
+  description text,
+  access text,
+  created_at timestamptz,
+  updated_at timestamptz,
+  volumes_last_updated_at timestamptz,
+  volume_count bigint,
+  _first_seen_at timestamptz not null,
+  _synced_at timestamptz not null,
+  _observed_at timestamptz not null,
+  _deleted_at timestamptz,
+  _payload jsonb not null,
+  primary key (account_id, owner_id, id)
+);
+comment on table books.shelves is 'Shelves of the users that are mirrored, and of the own library.';
+comment on column books.shelves.owner_id is
+  'The user whose shelf it is (BOOKS_USERS), or mylibrary: the library of whoever the token belongs to.';
+comment on column books.shelves.id is 'Id at the source; only together with owner_id it names one shelf.';
+comment on column books.shelves.title is 'Title.';
+comment on column books.shelves.description is 'Description.';
+comment on column books.shelves.access is 'PUBLIC or PRIVATE; other values pass as they come.';
+comment on column books.shelves.created_at is 'When the shelf was created, at the source.';
+comment on column books.shelves.updated_at is 'When its title, description or access was last changed, at the source.';
+comment on column books.shelves.volumes_last_updated_at is
+  'When volumes were last put on it or taken off, at the source. Whether a move within the shelf shows here is not known.';
+comment on column books.shelves.volume_count is
+  'How many volumes the source says that it holds; what is on it, books.shelf_volumes tells.';
+comment on column books.shelves._observed_at is 'The content is as the source showed it at this time, by the source''s clock.';
+comment on column books.shelves._payload is
+  'The record as it came, unknown fields included; without what varies from reply to reply though nothing changed (etag, searchInfo, preview, info and image links).';
+
+create table books.volumes (
+  account_id text,
+  id text,
+  title text,
+  subtitle text,
+  authors text[],
+  publisher text,
+  published_date text,
+  published_year integer,
+  description text,
+  isbn_10 text,
+  isbn_13 text,
+  page_count bigint,
+  print_type text,
+  categories text[],
+  average_rating numeric,
+  ratings_count bigint,
+  maturity_rating text,
+  language text,
+  list_price numeric,
+  list_price_currency text,
+  retail_price numeric,
+  retail_price_currency text,
+  saleability text,
+  viewability text,
+  country text,
+  canonical_link text,
+  thumbnail text,
+  _detail text default 'list' not null,
+  _checked_at timestamptz,
+  _waits_since timestamptz,
+  _first_seen_at timestamptz not null,
+  _synced_at timestamptz not null,
+  _observed_at timestamptz not null,
+  _deleted_at timestamptz,
+  _payload jsonb not null,
+  primary key (account_id, id)
+);
+create index volumes_waiting on books.volumes (account_id, _waits_since) where (_waits_since is not null);
+create index volumes_checked on books.volumes (account_id, _checked_at);
+comment on table books.volumes is
+  'Volumes that are, or were, on a shelf: in full as soon as each has been asked for by its id; until then as the list of a shelf shortens them.';
+comment on column books.volumes.title is 'Title.';
+comment on column books.volumes.subtitle is 'Subtitle.';
+comment on column books.volumes.authors is 'Authors in their order; null where the source names none.';
+comment on column books.volumes.publisher is 'Publisher.';
+comment on column books.volumes.published_date is
+  'When it was published, as the source writes it: 2019-10-03, 1999-05, 1999, 19?? or otherwise.';
+comment on column books.volumes.published_year is 'The year in published_date, where four digits begin it.';
+comment on column books.volumes.description is 'Description; shortened while _detail is list.';
+comment on column books.volumes.isbn_10 is 'ISBN of ten characters.';
+comment on column books.volumes.isbn_13 is 'ISBN of thirteen digits.';
+comment on column books.volumes.page_count is 'Number of pages; null where it is not known, which the source writes as 0.';
+comment on column books.volumes.print_type is 'BOOK or MAGAZINE; other values pass as they come.';
+comment on column books.volumes.categories is 'Subjects in their order.';
+comment on column books.volumes.average_rating is 'Mean rating, 1 to 5.';
+comment on column books.volumes.ratings_count is 'How many ratings that is the mean of.';
+comment on column books.volumes.maturity_rating is 'NOT_MATURE or MATURE; other values pass as they come.';
+comment on column books.volumes.language is 'Language code; null while _detail is list, since lists leave it out.';
+comment on column books.volumes.list_price is 'Suggested retail price, exactly as written.';
+comment on column books.volumes.list_price_currency is 'Currency of list_price.';
+comment on column books.volumes.retail_price is 'Price at which it is sold, exactly as written.';
+comment on column books.volumes.retail_price_currency is 'Currency of retail_price.';
+comment on column books.volumes.saleability is 'FOR_SALE, FREE, NOT_FOR_SALE, FOR_PREORDER or otherwise.';
+comment on column books.volumes.viewability is 'How much of it may be read: NO_PAGES, PARTIAL, ALL_PAGES or otherwise.';
+comment on column books.volumes.country is 'The country that prices and saleability are told for.';
+comment on column books.volumes.canonical_link is 'The page of the volume.';
+comment on column books.volumes.thumbnail is
+  'A link to its cover, as it was when the content last changed: such links vary from reply to reply, and are not compared.';
+comment on column books.volumes._detail is
+  'full: as the source shows the volume by its id; list: as the list of a shelf shortens it.';
+comment on column books.volumes._checked_at is
+  'When the source was last asked for the volume by its id, by the source''s clock; null if never yet.';
+comment on column books.volumes._waits_since is
+  'The list of a shelf showed it, new or changed, at this time, and it has not been asked for by its id since; null where nothing is to be asked.';
+comment on column books.volumes._observed_at is 'The content is as the source showed it at this time, by the source''s clock.';
+comment on column books.volumes._payload is
+  'The record as it came, unknown fields included; without what varies from reply to reply though nothing changed (etag, searchInfo, preview, info and image links).';
+
+create table books.shelf_volumes (
+  account_id text,
+  owner_id text,
+  shelf_id text,
+  volume_id text,
+  position integer not null,
+  _removed_at timestamptz,
+  _first_seen_at timestamptz not null,
+  _synced_at timestamptz not null,
+  _observed_at timestamptz not null,
+  _payload jsonb not null,
+  primary key (account_id, owner_id, shelf_id, volume_id)
+);
+create index shelf_volumes_volume on books.shelf_volumes (account_id, volume_id);
+comment on table books.shelf_volumes is
+  'Which volume is on which shelf, and where. Those with _removed_at were on it and are not any more.';
+comment on column books.shelf_volumes.owner_id is 'The owner of the shelf; joins books.shelves.owner_id.';
+comment on column books.shelf_volumes.shelf_id is 'The shelf; joins books.shelves.id.';
+comment on column books.shelf_volumes.volume_id is 'The volume; joins books.volumes.id.';
+comment on column books.shelf_volumes.position is
+  'Its place on the shelf, from 0, as startIndex counts; once removed, the last one that it had.';
+comment on column books.shelf_volumes._removed_at is
+  'By this time it was not on the shelf any more; when at the earliest, change_after in books.shelf_volume_history tells. Null while it is there.';
+comment on column books.shelf_volumes._observed_at is
+  'The content is as the source showed it at this time, by the source''s clock.';
+comment on column books.shelf_volumes._payload is
+  'The volume as the list of this shelf shows it, without what varies from reply to reply.';
+
+create table books.shelf_volume_history (
+  account_id text,
+  owner_id text,
+  shelf_id text,
+  volume_id text,
+  position integer,
+  valid_from timestamptz,
+  valid_to timestamptz,
+  change_after timestamptz,
+  constraint shelf_volume_history_no_overlap exclude using gist (account_id with =, owner_id with =, shelf_id with =, volume_id with =, tstzrange(valid_from, valid_to) with &&),
+  primary key (account_id, owner_id, shelf_id, volume_id, valid_from),
+  constraint shelf_volume_history_check check (valid_from < valid_to)
+);
+create index shelf_volume_history_volume on books.shelf_volume_history (account_id, volume_id);
+comment on table books.shelf_volume_history is
+  'Where each volume stood on each shelf, and from when to when. The source announces no change: each one happened after change_after, and by valid_from.';
+comment on column books.shelf_volume_history.owner_id is 'The owner of the shelf; joins books.shelves.owner_id.';
+comment on column books.shelf_volume_history.shelf_id is 'The shelf; joins books.shelves.id.';
+comment on column books.shelf_volume_history.volume_id is 'The volume; joins books.volumes.id.';
+comment on column books.shelf_volume_history.position is 'Its place on the shelf, from 0; null while it was not on it.';
+comment on column books.shelf_volume_history.valid_from is
+  'From then on: when the shelf says that its volumes were last updated, if that has moved; else when the change was seen.';
+comment on column books.shelf_volume_history.valid_to is 'Up to then, without; null if it is so still.';
+comment on column books.shelf_volume_history.change_after is
+  'The change happened after this time: when the shelf was last read whole before it. Null where the shelf had not been read before.';
+
+create table sync.shelf_readings (
+  account_id text,
+  owner_id text,
+  shelf_id text,
+  as_of timestamptz,
+  version text,
+  primary key (account_id, owner_id, shelf_id)
+);
+comment on table sync.shelf_readings is
+  'When each shelf was last read whole. As long as the list of shelves shows the same version, and that is not too long ago, its volumes are not asked for.';
+comment on column sync.shelf_readings.owner_id is 'The owner of the shelf.';
+comment on column sync.shelf_readings.shelf_id is 'The shelf.';
+comment on column sync.shelf_readings.as_of is
+  'books.shelf_volumes shows what was on it at this time, by the source''s clock; null if it was never read whole.';
+comment on column sync.shelf_readings.version is
+  'When its volumes were last updated, and how many there were, as the catalog said before they were read; null where it does not say. A word where that proves nothing: unsettled (the second of the last update was not over), gone, or doubted (fewer were shown than counted; what was found).';
+
+create or replace view sync.waiting_volumes as
+select v.account_id, v.id, v._waits_since as waits_since,
+  exists (
+    select from sync.rejects r
+    where r.account_id = v.account_id and r.stream_key = 'books.volumes' and r.ask_id = v.id and r.cleared_at is null) as rejected
+from books.volumes v
+where v._waits_since is not null and exists (
+  select from books.shelf_volumes m
+  join sync.coverage c on (c.account_id, c.stream_key, c.list) = (m.account_id, 'books.shelves', m.owner_id)
+  where m.account_id = v.account_id and m.volume_id = v.id and m._removed_at is null);
+comment on view sync.waiting_volumes is
+  'Volumes on a shelf that are new or have changed there, and that have not been asked for by their id since; of owners that are mirrored.';
+comment on column sync.waiting_volumes.account_id is 'The account.';
+comment on column sync.waiting_volumes.id is 'The volume; joins books.volumes.id.';
+comment on column sync.waiting_volumes.waits_since is 'When the list of a shelf showed it, by the source''s clock.';
+comment on column sync.waiting_volumes.rejected is 'True if it was asked for and could not be had; see sync.rejects.';
+
+create trigger keep_change after update on books.shelves for each row when (((old._payload <> new._payload) or (old._deleted_at is distinct from new._deleted_at))) execute function sync.keep_change('owner_id', '{account_id}');
+create trigger keep_change after update on books.volumes for each row when (((old._detail = 'full'::text) and ((old._payload <> new._payload) or (old._deleted_at is distinct from new._deleted_at)))) execute function sync.keep_change('', '{account_id,thumbnail}');
+create trigger keep_change after update on books.shelf_volumes for each row when ((old._payload <> new._payload)) execute function sync.keep_change('owner_id,shelf_id', '{account_id,position}', 'volume_id');
+
+-- Long texts are compressed when they are stored: by lz4, where the server was built with it, which is made to take less of the
+-- processor than PostgreSQL's own way. What is stored already stays as it is, and is read as before.
+do $$
+declare
+  one record;
+begin
+  if not exists (
+    select from pg_settings s where s.name = 'default_toast_compression' and 'lz4' = any (s.enumvals)) then
+    return;
+  end if;
+  for one in
+    select c.oid::regclass as relation, a.attname as name
+    from pg_class c
+    join pg_attribute a on a.attrelid = c.oid
+    where c.relkind = 'r' and c.relnamespace::regnamespace::text in ('helpdesk', 'books')
+      and a.attname in ('_payload', 'body', 'more_body', 'body_text')
+  loop
+    execute format('alter table %s alter column %I set compression lz4', one.relation, one.name);
+  end loop;
+end
+$$;
+-- Sweeps and deletion candidates.
+
+create table sync.swept (
+  account_id text not null,
+  stream text not null,
+  list text not null,
+  created tstzrange not null,
+  as_of timestamptz not null,
+  run_id bigint not null,
+  source text not null,
+  stream_key text generated always as (source || '.' || stream) stored not null,
+  constraint swept_no_overlap exclude using gist (account_id with =, stream_key with =, list with =, created with &&),
+  check (not isempty(created))
+);
+create index swept_from on sync.swept (account_id, stream_key, list, coalesce(lower(created), '-infinity'));
+comment on table sync.swept is
+  'What sweeps have read: everything that a list shows of what was created in a range, the newest reading of each range.';
+comment on column sync.swept.stream is 'tickets or customers.';
+comment on column sync.swept.list is
+  'default, spam, trash, or open: open and held tickets, which are looked at daily. undated: tickets that show no created_at, asked for by id.';
+comment on column sync.swept.created is 'Everything that was created in this range was read; of undated, everything.';
+comment on column sync.swept.as_of is
+  'What had happened up to here was in what was read: a lookback before the replies, since a source may show things so late; of customers a minute more, since a reply may be slower than the first one of the walk.';
+comment on column sync.swept.run_id is 'The run that read it.';
+
+create or replace function sync.swept_at(account text, created_at timestamptz, state text, spam boolean, trash boolean, spam_apart boolean, trash_apart boolean)
+returns table (as_of timestamptz)
+language sql stable
+begin atomic
+  select max(w.as_of)
+  from (values
+    ('undated', swept_at.created_at is null),
+    ('spam', swept_at.spam),
+    ('trash', swept_at.trash),
+    ('open', swept_at.state in ('open', 'hold') and not coalesce(swept_at.spam, false) and not coalesce(swept_at.trash, false)),
+    ('default', not coalesce(spam_apart and swept_at.spam or trash_apart and swept_at.trash, false))) l (list, speaks)
+  cross join lateral (
+    -- Ranges of a list do not overlap: only the last one that begins by then can hold it.
+    select w.created, w.as_of
+    from sync.swept w
+    where w.account_id = account and w.stream_key = 'helpdesk.tickets' and w.list = l.list
+      and coalesce(lower(w.created), '-infinity') <= coalesce(swept_at.created_at, '-infinity')
+    order by coalesce(lower(w.created), '-infinity') desc
+    limit 1) w
+  where l.speaks and w.created @> coalesce(swept_at.created_at, '-infinity');
+end;
+comment on function sync.swept_at is
+  'When a sweep last read a list that shows such a ticket: of this time of creation, in this state; spam and trash are read apart from the default list, or not.';
+
+create table sync.deletion_candidates (
+  account_id text,
+  stream text not null,
+  record_id text,
+  missing_since timestamptz not null,
+  alive_at timestamptz not null,
+  gone_at timestamptz,
+  gone_since timestamptz,
+  attempts integer default 0 not null,
+  error text,
+  run_id bigint,
+  source text not null,
+  stream_key text generated always as (source || '.' || stream) stored,
+  primary key (account_id, stream_key, record_id)
+);
+create index deletion_candidates_gone on sync.deletion_candidates (account_id, stream_key) where (gone_at is not null);
+comment on table sync.deletion_candidates is
+  'Rows that a list of the source lacked where it should have shown them: each is asked for by its id, and only what the source does not have (404) gets a tombstone.';
+comment on column sync.deletion_candidates.stream is 'tickets or customers.';
+comment on column sync.deletion_candidates.record_id is 'The row; joins the id of that table.';
+comment on column sync.deletion_candidates.missing_since is
+  'As-of time of the reading that lacked it. A row that was observed since is no suspect any more.';
+comment on column sync.deletion_candidates.alive_at is 'The source had it then: the last proof of that.';
+comment on column sync.deletion_candidates.gone_at is
+  'By then, by its own clock, the source had it no more: it said so when asked by id (404). Null while it has not said so.';
+comment on column sync.deletion_candidates.gone_since is
+  'When it said so for the first time, if it has said nothing else since; null with gone_at.';
+comment on column sync.deletion_candidates.attempts is 'How often it was asked for by id in vain, for other reasons.';
+comment on column sync.deletion_candidates.error is 'What came of it the last time.';
+comment on column sync.deletion_candidates.run_id is
+  'The run that last asked for it by id; null while none has, or when it is to be asked for again.';
+
+create or replace function sync.is_settled(deleted_at timestamptz, observed_at timestamptz, missing_since timestamptz) returns boolean
+language sql immutable
+begin atomic
+  select deleted_at is not null or observed_at >= missing_since;
+end;
+comment on function sync.is_settled is
+  'True if a row is no deletion candidate any more: it has its tombstone, or was observed after the list lacked it.';
+
+create or replace view sync.open_deletion_candidates as
+select s.account_id, s.stream, s.record_id, s.missing_since, s.alive_at, s.gone_at, s.gone_since, s.attempts, s.error, s.run_id,
+  s.source, s.stream_key
+from sync.deletion_candidates s
+where case s.stream_key
+  when 'helpdesk.tickets' then exists (
+    select from helpdesk.tickets t
+    where t.account_id = s.account_id and t.id = s.record_id
+      and not sync.is_settled(t._deleted_at, greatest(t._observed_at, t._messages_as_of), s.missing_since))
+  when 'helpdesk.customers' then exists (
+    select from helpdesk.customers c
+    where c.account_id = s.account_id and c.id = s.record_id
+      and not sync.is_settled(c._deleted_at, greatest(c._observed_at, c._checked_at), s.missing_since))
+  end;
+comment on view sync.open_deletion_candidates is
+  'Suspects that are still to be asked for by their id, or still to get their tombstone. The rest of sync.deletion_candidates was observed since.';
+
+create or replace view sync.checked_tickets as
+select t.account_id, t.id as ticket_id,
+  case
+    when exists (
+      select from sync.rejects r
+      where r.account_id = t.account_id and r.stream_key = 'helpdesk.tickets' and r.ask_id = t.id and r.cleared_at is null)
+      then least(t._observed_at, s.alive_at)
+    when s.alive_at is not null then s.alive_at
+    else greatest(t._observed_at, w.as_of)
+  end as checked_at
+from helpdesk.tickets t
+left join sync.open_deletion_candidates s on s.account_id = t.account_id and s.stream_key = 'helpdesk.tickets' and s.record_id = t.id
+left join sync.separate_lists apart on apart.account_id = t.account_id
+left join lateral sync.swept_at(t.account_id, t.created_at, t.state, t.spam, t.trash, apart.spam, apart.trash) w on true
+where t._deleted_at is null;
+comment on view sync.checked_tickets is
+  'For every ticket that is here: when the source was last seen to have it as it is here, in what a list shows of it.';
+comment on column sync.checked_tickets.account_id is 'The account.';
+comment on column sync.checked_tickets.checked_at is
+  'When the source was last seen to have this ticket as it is here, in what a list shows of it. While a later version of it is set aside (sync.rejects), no sweep counts.';
+
+create or replace function sync.ticket_checked_at(account text, id text) returns timestamptz
+language sql stable
+begin atomic
+  select c.checked_at from sync.checked_tickets c where c.account_id = account and c.ticket_id = ticket_checked_at.id;
+end;
+comment on function sync.ticket_checked_at is
+  'When the source was last seen to have this ticket as it is here, in what a list shows of it; null for one that is not here any more.';
+
+create or replace function sync.deletes_checked_at(account text, stream text) returns timestamptz
+language sql stable
+begin atomic
+  with asked as materialized (
+    select sync.key_of(deletes_checked_at.stream) as stream_key),
+  swept as (
+    select s.list, s.created, s.as_of
+    from sync.coverage c
+    join sync.swept s using (account_id, stream_key, list)
+    where c.account_id = account and c.stream_key = (select a.stream_key from asked a) and not c.redundant),
+  reach as (
+    select c.list, (
+        select upper(part)
+        from (select range_agg(s.created) as parts from swept s where s.list = c.list) one, unnest(one.parts) part
+        where part @> '1970-01-01T00:00:00Z'::timestamptz) as top
+    from sync.coverage c
+    where c.account_id = account and c.stream_key = (select a.stream_key from asked a) and not c.redundant)
+  select case
+    when not exists (select from sync.streams k join asked a using (stream_key) where k.swept) then null
+    when (select count(*) = 0 or bool_or(r.top is null) from reach r) then null
+    when (select a.stream_key from asked a) = 'helpdesk.tickets'
+      and exists (
+        select from helpdesk.tickets t where t.account_id = account and t.created_at is null and t._deleted_at is null)
+      and not exists (
+        select from sync.swept s where s.account_id = account and s.stream_key = 'helpdesk.tickets' and s.list = 'undated') then null
+    else least(
+      (select min(r.top) from reach r),
+      (select min(s.as_of) from swept s join reach r using (list) where lower(s.created) < r.top),
+      (select min(s.as_of) from sync.swept s
+       where s.account_id = account and s.stream_key = (select a.stream_key from asked a) and s.list = 'undated'
+         and s.stream_key = 'helpdesk.tickets' and exists (
+           select from helpdesk.tickets t
+           where t.account_id = account and t.created_at is null and t._deleted_at is null)),
+      (select min(o.alive_at) from sync.open_deletion_candidates o
+       where o.account_id = account and o.stream_key = (select a.stream_key from asked a)))
+  end;
+end;
+comment on function sync.deletes_checked_at is
+  'Before this time the source had deleted no record that the stream shows here; null if the stream was never swept from beginning to end. The stream is named by its key, or by a short name that only one source has.';
+-- Comparisons of the mirror with the source: audits and verifications.
+
+create table sync.audit (
+  account_id text,
+  id bigint generated always as identity,
+  run_id bigint not null,
+  stream text not null,
+  record_id text not null,
+  checked_at timestamptz not null,
+  ours_as_of timestamptz,
+  random boolean not null,
+  unread boolean default false not null,
+  differences jsonb,
+  kind text,
+  repaired_at timestamptz,
+  source text not null,
+  stream_key text generated always as (source || '.' || stream) stored not null,
+  primary key (account_id, id)
+);
+create index audit_checked on sync.audit (checked_at);
+create index audit_differs on sync.audit (account_id, checked_at) where (kind is not null);
+create unique index audit_record on sync.audit (account_id, run_id, stream_key, record_id);
+create index audit_of_record on sync.audit (account_id, stream_key, record_id);
+comment on table sync.audit is
+  'Records that an audit or `verify --sample` read again and compared, one row each time; of `verify --full` only those that differ.';
+comment on column sync.audit.id is 'Number of the comparison.';
+comment on column sync.audit.run_id is 'The run that made it; joins sync.runs.id, where that is still kept.';
+comment on column sync.audit.stream is
+  'tickets (with their labels), customers (with their contacts), users, labels and inboxes; messages: all messages and attachments of one ticket; shelves, with what stands on them (shelf_volumes); volumes.';
+comment on column sync.audit.record_id is 'The record at the source; of messages, their ticket; of shelves, owner/shelf.';
+comment on column sync.audit.checked_at is 'It was compared as the source showed it at this time, by its clock.';
+comment on column sync.audit.ours_as_of is 'The row here was as the source had shown it at this time; null where there was none.';
+comment on column sync.audit.random is
+  'True if the record was chosen at random from all that are here: only of such can anything be concluded about the others.';
+comment on column sync.audit.unread is 'True if it could not be read, or not be compared: nothing is known of it.';
+comment on column sync.audit.differences is
+  'What differs, by field: [here, at the source]; null if nothing does, or if it is unread. row: the whole row is missing on one side. For what hangs on a record, both sides are {id: value}.';
+comment on column sync.audit.kind is
+  'What kind of difference it is, several parted by ''; '': changed here (the row contradicts its own _payload), a change was missed, deleted, label edits do not move updated_at, and so on.';
+comment on column sync.audit.repaired_at is 'When the row here was made equal, by our clock; null if it was not.';
+
+-- Chance of so few or fewer among so many, if a share p of all differ: the bound is the p at which it falls to 5 in 100.
+create or replace function sync.at_most(differ bigint, "of" bigint) returns numeric
+language plpgsql immutable parallel safe
+as $$
+declare
+  many constant bigint := at_most."of";
+  -- ln C(many, differ)
+  choose float8 := 0;
+  low float8;
+  high float8 := 1;
+  p float8;
+  -- Terms of the sum, from the last one down: each beside the last one.
+  term float8;
+  total float8;
+begin
+  if differ is null or many is null then return null; end if;
+  if many <= 0 or differ >= many then return 100; end if;
+  for i in 1..differ loop
+    choose := choose + ln((many - differ + i)::float8 / i);
+  end loop;
+  low := greatest(differ, 0)::float8 / many;
+  for step in 1..64 loop
+    p := (low + high) / 2;
+    exit when p <= low or p >= high;
+    term := 1;
+    total := 1;
+    for i in reverse differ..1 loop
+      term := term * i / (many - i + 1) * (1 - p) / p;
+      exit when term < 1e-17;
+      total := total + term;
+    end loop;
+    if choose + differ * ln(p) + (many - differ) * ln(1 - p) + ln(total) > ln(0.05::float8) then
+      low := p;
+    else
+      high := p;
+    end if;
+  end loop;
+  return trim_scale(ceil(high::numeric * 1000000) / 10000);
+end;
+$$;
+comment on function sync.at_most is
+  'If so many of so many that were chosen at random differ, then of all at most so many percent do, with a confidence of 95 % (Clopper and Pearson, one-sided).';
+
+create or replace view sync.audit_confidence as
+with counted as not materialized (
+  select account_id, source, stream, stream_key, record_id, checked_at, unread, differences
+  from sync.audit
+  where random and checked_at > now() - interval '7 days'),
+totals as not materialized (
+  select account_id, source, stream, stream_key, count(distinct record_id) as drawn, count(distinct record_id) filter (where not unread) as checked,
+    min(checked_at) as as_of
+  from counted
+  group by account_id, source, stream, stream_key),
+differing as not materialized (
+  select c.account_id, c.stream_key, f.field, count(distinct c.record_id) as differed
+  from counted c cross join lateral (select '' as field union all select jsonb_object_keys(c.differences)) f
+  where c.differences is not null
+  group by c.account_id, c.stream_key, f.field)
+select t.account_id, t.stream, f.field, t.checked, coalesce(d.differed, 0) as differed, t.drawn - t.checked as unread,
+  sync.at_most(coalesce(d.differed, 0), t.checked) as at_most_percent, t.as_of, t.source, t.stream_key
+from totals t
+join (select account_id, stream_key, '' as field from totals union select account_id, stream_key, field from differing) f
+  using (account_id, stream_key)
+left join differing d using (account_id, stream_key, field);
+comment on view sync.audit_confidence is
+  'What the random checks of the last seven days prove: of the records that are here at most so many percent differ from the source in this field, with a confidence of 95 %. Of what is not here, and of what could not be read, they prove nothing.';
+comment on column sync.audit_confidence.account_id is 'The account.';
+comment on column sync.audit_confidence.stream is
+  'tickets, customers, or messages: then a record is a ticket whose messages are complete, with all of them and their attachments; shelves, with what stands on them; volumes that stand on a shelf.';
+comment on column sync.audit_confidence.field is 'A field in which some differed; '''' is any field.';
+comment on column sync.audit_confidence.checked is 'How many records were read again and compared, each counted once.';
+comment on column sync.audit_confidence.differed is
+  'How many of them differed in any check of these seven days; each was repaired if the check was an audit.';
+comment on column sync.audit_confidence.unread is
+  'How many more were drawn, and could not be read or compared in any check: they may differ.';
+comment on column sync.audit_confidence.at_most_percent is
+  'Of all such records that are here, and can be read, at most so many percent differ, with a confidence of 95 %.';
+comment on column sync.audit_confidence.as_of is 'The oldest check that is counted, by the source''s clock.';
+
+create table sync.verifications (
+  run_id bigint primary key,
+  account_id text not null,
+  sample integer,
+  repair boolean not null,
+  credits bigint not null,
+  seconds bigint not null,
+  foreign key (run_id) references sync.stored_runs(id) on delete cascade
+);
+comment on table sync.verifications is
+  'What `verify` was asked for, and what it said beforehand that it takes; one row for each of its runs.';
+comment on column sync.verifications.sample is
+  'So many tickets, customers, shelves and volumes, chosen at random; null: everything.';
+comment on column sync.verifications.repair is 'True if what differs is made equal.';
+comment on column sync.verifications.credits is 'The credits that it was expected to take; of the catalog, requests.';
+comment on column sync.verifications.seconds is 'The time that it was expected to take, at the credits that the limits allow.';
+
+create table sync.verified_lists (
+  run_id bigint,
+  account_id text not null,
+  stream text not null,
+  list text,
+  place text,
+  ours bigint,
+  theirs_least bigint,
+  theirs_most bigint,
+  source text not null,
+  stream_key text generated always as (source || '.' || stream) stored,
+  primary key (run_id, stream_key, list),
+  foreign key (run_id) references sync.stored_runs(id) on delete cascade
+);
+comment on table sync.verified_lists is 'What `verify` counted, and how far it has come: for each list of a stream one row.';
+comment on column sync.verified_lists.list is 'The list of the stream; default where it has only one.';
+comment on column sync.verified_lists.place is
+  'Up to here it has been compared: a time of creation, or an id; null at the beginning. Whoever takes the work up goes on there.';
+comment on column sync.verified_lists.ours is 'How many rows are here; null if they were not counted.';
+comment on column sync.verified_lists.theirs_least is
+  'How many the source counts, without those that came since the stream is complete here; null if it was not asked, or counts no further.';
+comment on column sync.verified_lists.theirs_most is 'The same with those of which it is not known whether they came since.';
+
+create or replace view sync.recommendations as
+select k.account_id, k.stream, k.kind, k.times, k.last_at, r.setting, r.remedy, k.source, k.stream_key
+from (
+  select a.account_id, a.source, a.stream, a.stream_key, one.kind, count(*) as times, max(a.checked_at) as last_at
+  from sync.audit a, unnest(string_to_array(a.kind, '; ')) one (kind)
+  where a.checked_at > now() - interval '30 days' and a.kind is not null
+  group by a.account_id, a.source, a.stream, a.stream_key, one.kind
+  having count(distinct a.run_id) >= 2) k
+cross join lateral (
+  select case
+      when k.kind in ('changed here', 'only here') then null
+      when k.kind in ('a change was missed', 'missing here') then null
+      when k.stream_key in ('helpdesk.labels', 'helpdesk.inboxes') then null
+      when k.stream_key = 'helpdesk.messages' then 'MESSAGES_AGE_DAYS'
+      when k.stream_key = 'helpdesk.users' then 'SCHEDULE_NIGHTLY'
+      when k.stream_key = 'books.shelves' then 'BOOKS_SHELF_AGE_HOURS'
+      when k.stream_key = 'books.volumes' then 'BOOKS_VOLUME_AGE_DAYS'
+      else 'SWEEP_AGE_DAYS' end as setting,
+    case
+      when k.kind in ('changed here', 'only here') then 'Somebody else writes to these tables: let nobody but the worker do so.'
+      when k.kind in ('a change was missed', 'missing here') then 'Read the range again: backfill --again. If it happens anew, please report it.'
+      when k.stream_key in ('helpdesk.labels', 'helpdesk.inboxes') then 'Nothing to do: names of labels and inboxes are looked at again once a week.'
+      when k.stream_key = 'helpdesk.messages' then 'Nothing announces it: set MESSAGES_AGE_DAYS, so that messages are read again after so many days.'
+      when k.stream_key = 'helpdesk.users' then 'Nothing announces it: let the night come more often, by SCHEDULE_NIGHTLY.'
+      when k.stream_key = 'books.shelves' then 'Nothing announces it: set BOOKS_SHELF_AGE_HOURS lower, so that shelves are read again sooner.'
+      when k.stream_key = 'books.volumes' then 'Nothing announces it: set BOOKS_VOLUME_AGE_DAYS lower, so that volumes are read again sooner.'
+      else 'Nothing announces it: set SWEEP_AGE_DAYS lower, so that everything is looked at again sooner.' end as remedy) r;
+comment on view sync.recommendations is
+  'Kinds of difference that audits and verifications found in at least two runs of the last 30 days, and what cures them.';
+comment on column sync.recommendations.account_id is 'The account.';
+comment on column sync.recommendations.stream is 'The stream, as in sync.audit.';
+comment on column sync.recommendations.kind is 'The kind of difference.';
+comment on column sync.recommendations.times is 'How often it was found.';
+comment on column sync.recommendations.last_at is 'When it was last found, by the source''s clock.';
+comment on column sync.recommendations.setting is 'The setting that cures it; null where none does.';
+comment on column sync.recommendations.remedy is 'What to do about it.';
+-- Readers, their accounts, and the rights of each role.
+
+create table sync.readers (
+  role_name name primary key,
+  accounts text[],
+  pii boolean not null,
+  created_at timestamptz not null,
+  created_by text not null
+);
+comment on table sync.readers is
+  'Roles that read what is mirrored (npx shelfdesk reader create), and the accounts that each of them sees. A role that is not here and does not own the tables sees none.';
+comment on column sync.readers.role_name is 'The role, as it logs in.';
+comment on column sync.readers.accounts is 'The accounts that it sees; null: all, also those to come.';
+comment on column sync.readers.pii is 'True if it sees names, addresses and texts as well.';
+comment on column sync.readers.created_at is 'When it was let in.';
+comment on column sync.readers.created_by is 'Who did that.';
+
+-- A session can narrow what it reads to one account: set shelfdesk.account = 'acme'. What it may not read it does not see by that.
+create or replace view sync.readable_accounts with (security_barrier) as
+select a.account_id
+from sync.accounts a
+-- Whoever may read the grants is the owner or the worker.
+where (
+    has_table_privilege(current_user, 'sync.readers'::regclass, 'select')
+    or exists (
+      select from sync.readers r
+      where r.role_name = current_user and (r.accounts is null or a.account_id = any (r.accounts))))
+  and a.account_id = coalesce(nullif(current_setting('shelfdesk.account', true), ''), a.account_id);
+comment on view sync.readable_accounts is
+  'The accounts that whoever asks may read. Every view of analytics and safe shows only these.';
+comment on column sync.readable_accounts.account_id is 'The account.';
+
+create table sync.secret_salt (
+  is_one boolean default true primary key,
+  inner_key bytea not null,
+  outer_key bytea not null,
+  check (is_one)
+);
+comment on table sync.secret_salt is
+  'The key of the hashes in schema safe: one row, made by chance, which nobody but the owner reads. Whoever has it can guess names and addresses from their hashes. A dump of the database holds it.';
+comment on column sync.secret_salt.is_one is 'True: there is one row at most.';
+comment on column sync.secret_salt.inner_key is
+  'The key, filled up with zeros to 64 bytes, each of them XOR 0x36: what the inner hash of HMAC begins with.';
+comment on column sync.secret_salt.outer_key is 'The same, each byte XOR 0x5C: what the outer hash begins with.';
+
+create or replace function sync.hand_over(heir name) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  one record;
+  -- Read first: a table cannot change hands while a query of this session reads it.
+  schemas constant name[] := '{sync,analytics,internal,safe,bullmq}'::name[] || array(select s.name from sync.source_schemas s);
+begin
+  for one in
+    select format('schema %I', n.nspname) as thing from pg_namespace n
+    where n.nspname = any (schemas) and n.nspowner = current_user::regrole
+    union all
+    -- Sequences of columns, indexes and types of rows go with their tables.
+    select format('%s %s', case c.relkind when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' else 'table' end, c.oid::regclass)
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = any (schemas) and c.relkind in ('r', 'p', 'v', 'm', 'S')
+      and c.relowner = current_user::regrole and not (c.relkind = 'S' and exists (
+        select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype in ('a', 'i')))
+    union all
+    select format('routine %s', p.oid::regprocedure)
+    from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+    where n.nspname = any (schemas) and p.proowner = current_user::regrole
+      and not exists (
+        select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
+  loop
+    if one.thing like 'schema %' then execute format('grant create, usage on %s to %I', one.thing, heir); end if;
+    execute format('alter %s owner to %I', one.thing, heir);
+  end loop;
+end
+$$;
+comment on function sync.hand_over is 'Makes a role the owner of what the asker owns of Shelfdesk in this database.';
+
+create or replace function sync.wanted_rights() returns table (role name, relation regclass, kind "char", right_name text)
+language sql stable
+begin atomic
+  with ours as (
+    select c.oid, n.nspname, c.relname, c.relkind, c.reloptions,
+      -- Of these the worker writes none.
+      n.nspname = 'sync' and c.relname in ('readers', 'migrations') as to_be_read,
+      n.nspname = 'sync' and (c.relname = 'readers' or starts_with(c.relname, 'secret_'))
+        -- analytics.tickets_as_of reads this view with the rights of its caller.
+        or n.nspname = 'internal' and c.relname <> 'ticket_basics' as hidden,
+      -- A view that somebody was let read by hand goes on as it was, with its owner's rights: so it shows every account.
+      (n.nspname = 'sync' or n.nspname in (select s.name from sync.source_schemas s)) and c.relkind = 'v' and c.oid <> 'sync.readable_accounts'::regclass
+        and not coalesce('security_invoker=true' = any (c.reloptions), false) as unfiltered
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where (n.nspname in ('sync', 'analytics', 'internal', 'safe', 'bullmq') or n.nspname in (select s.name from sync.source_schemas s)) and c.relkind in ('r', 'p', 'v', 'm', 'S')
+      and not exists (
+        select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e'))
+  select 'shelfdesk_reader'::name, o.oid::regclass, o.relkind, 'select' from ours o
+  where o.relkind <> 'S' and not o.hidden and not o.unfiltered
+    and (o.nspname in ('analytics', 'internal', 'safe') or o.nspname in (select s.name from sync.source_schemas s where not s.personal) or o.oid = 'sync.readable_accounts'::regclass)
+  union all
+  select 'shelfdesk_reader_pii', o.oid, o.relkind, 'select' from ours o
+  where o.relkind <> 'S' and not o.hidden and not o.unfiltered and o.nspname <> 'bullmq'
+  union all
+  -- As the owner reads them: all accounts, who the readers are, the queue. But for keys.
+  select 'shelfdesk_sql', o.oid, o.relkind, 'select' from ours o
+  where o.relkind <> 'S' and not (o.nspname = 'sync' and starts_with(o.relname, 'secret_'))
+  union all
+  select 'shelfdesk_writer', o.oid, o.relkind, p.name from ours o
+  cross join unnest(case
+    when o.relkind = 'S' then '{usage,select}'
+    when o.relkind in ('v', 'm') or o.to_be_read then '{select}'
+    else '{select,insert,update,delete}' end::text[]) p (name)
+  where o.oid <> 'sync.secret_salt'::regclass;
+end;
+comment on function sync.wanted_rights is
+  'What each role of Shelfdesk may do with each table, view and sequence. Readers do not see the schema internal, sync.readers, or the tables of sync whose name begins with secret_.';
+
+create or replace function sync.settle_roles() returns text[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  one record;
+  groups name[];
+  all_groups constant text[] := '{shelfdesk_owner,shelfdesk_writer,shelfdesk_reader,shelfdesk_reader_pii,shelfdesk_sql}';
+  missing text[] := '{}';
+  key bytea;
+  inner_key bytea := decode(repeat('36', 64), 'hex');
+  outer_key bytea := decode(repeat('5c', 64), 'hex');
+begin
+  if not exists (select from sync.secret_salt) then
+    -- Three times 122 bits of the server's strong chance.
+    key := sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
+    for i in 0..31 loop
+      inner_key := set_byte(inner_key, i, get_byte(inner_key, i) # get_byte(key, i));
+      outer_key := set_byte(outer_key, i, get_byte(outer_key, i) # get_byte(key, i));
+    end loop;
+    insert into sync.secret_salt (inner_key, outer_key) values (inner_key, outer_key) on conflict do nothing;
+  end if;
+
+  for one in
+    select g.name, r.rolcanlogin from unnest(all_groups) g (name) left join pg_roles r on r.rolname = g.name
+  loop
+    -- A login of this name is somebody's own: it is not given what it did not have.
+    if one.rolcanlogin then
+      missing := missing || format('%s can log in, so it is not the role of that name that Shelfdesk means', one.name);
+    elsif one.rolcanlogin is null then
+      begin
+        execute format('create role %I nologin', one.name);
+        groups := groups || one.name::name;
+      exception
+        -- In another database of this server at the same time.
+        when duplicate_object or unique_violation then groups := groups || one.name::name;
+        when insufficient_privilege then
+          missing := missing || format('there is no role %s, and %s may not make one', one.name, current_user);
+      end;
+    else
+      groups := groups || one.name::name;
+    end if;
+  end loop;
+
+  -- Several who migrate: who was let into shelfdesk_owner by an administrator hands over what is its own.
+  if 'shelfdesk_owner' = any (groups) and exists (
+    select from pg_auth_members m
+    where m.roleid = 'shelfdesk_owner'::regrole and m.member = current_user::regrole
+      -- PostgreSQL 16 makes whoever has made a role its administrator, but not one who has its rights.
+      and coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, true)) then
+    perform sync.hand_over('shelfdesk_owner');
+  end if;
+
+  -- As a reader sees them, views of tables with row-level security have the rights of whoever asks.
+  if groups @> '{shelfdesk_reader,shelfdesk_reader_pii}' then
+    for one in
+      select c.oid::regclass as relation from pg_class c
+      where c.relnamespace in (select n.oid from pg_namespace n where n.nspname = 'sync' or n.nspname in (select s.name from sync.source_schemas s)) and c.relkind = 'v'
+        and c.oid <> 'sync.readable_accounts'::regclass and pg_has_role(c.relowner, 'usage')
+        and not coalesce('security_invoker=true' = any (c.reloptions), false)
+        and not exists (
+          select from aclexplode(c.relacl) a left join pg_roles r on r.oid = a.grantee
+          where a.grantee <> c.relowner and not coalesce(r.rolname = any (groups), false))
+    loop
+      execute format('alter view %s set (security_invoker = true)', one.relation);
+    end loop;
+    for one in
+      select c.oid::regclass as relation, c.relrowsecurity,
+        exists (select from pg_policy p where p.polrelid = c.oid and p.polname = 'as_before') as open,
+        exists (select from pg_policy p where p.polrelid = c.oid and p.polname = 'readers') as filtered
+      from pg_class c
+      join pg_attribute a on a.attrelid = c.oid and a.attname = 'account_id' and not a.attisdropped
+      where c.relnamespace in (select n.oid from pg_namespace n where n.nspname in ('sync', 'analytics') or n.nspname in (select s.name from sync.source_schemas s))
+        and c.relkind in ('r', 'p') and pg_has_role(c.relowner, 'usage')
+      order by c.oid
+    loop
+      -- Who could read and write before goes on as before; of readers each sees its accounts.
+      if not one.open then
+        execute format('create policy as_before on %s using (true) with check (true)', one.relation);
+      end if;
+      if not one.filtered then
+        execute format('create policy readers on %s as restrictive to shelfdesk_reader, shelfdesk_reader_pii '
+          'using (account_id = any (array(select account_id from sync.readable_accounts)))', one.relation);
+      end if;
+      if not one.relrowsecurity then execute format('alter table %s enable row level security', one.relation); end if;
+    end loop;
+  end if;
+
+  -- Default privileges of a database may have given these to those who read its other tables: keys, and who may see what.
+  for one in
+    select distinct c.oid::regclass as relation, a.grantee, case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end as name
+    from pg_class c cross join aclexplode(c.relacl) a
+    where c.relnamespace = 'sync'::regnamespace and c.relkind in ('r', 'p') and (c.relname = 'readers' or starts_with(c.relname, 'secret_'))
+      and pg_has_role(c.relowner, 'usage') and a.grantee <> c.relowner
+      and a.grantee <> all (array(
+        select r.oid from pg_roles r
+        where r.rolname = any (groups) and (r.rolname = 'shelfdesk_writer' or r.rolname = 'shelfdesk_sql' and c.relname = 'readers')))
+  loop
+    execute format('revoke all on table %s from %s cascade', one.relation, one.name);
+  end loop;
+
+  for one in
+    select n.nspname as schema, g.name as role
+    from pg_namespace n
+    cross join (values ('shelfdesk_writer', '{sync,analytics,internal,safe,bullmq}'::name[], true),
+      ('shelfdesk_sql', '{sync,analytics,internal,safe,bullmq}', true),
+      ('shelfdesk_reader', '{analytics,safe}', false),
+      ('shelfdesk_reader_pii', '{sync,analytics,safe}', true)) g (name, schemas, personal)
+    where (n.nspname = any (g.schemas) or exists (
+        select from sync.source_schemas s where s.name = n.nspname and (g.personal or not s.personal)))
+      and g.name = any (groups) and pg_has_role(n.nspowner, 'usage') and not has_schema_privilege(g.name, n.oid, 'usage')
+  loop
+    execute format('grant usage on schema %I to %I', one.schema, one.role);
+  end loop;
+  for one in
+    select w.role, w.relation, w.kind, string_agg(w.right_name, ', ') as rights
+    from sync.wanted_rights() w join pg_class c on c.oid = w.relation
+    where w.role = any (groups) and pg_has_role(c.relowner, 'usage') and not case
+      when w.kind = 'S' then has_sequence_privilege(w.role, w.relation, w.right_name)
+      else has_table_privilege(w.role, w.relation, w.right_name) end
+    group by 1, 2, 3
+  loop
+    execute format('grant %s on %s %s to %I', one.rights, case one.kind when 'S' then 'sequence' else 'table' end, one.relation, one.role);
+  end loop;
+  -- Everybody may call functions, unless the database was told otherwise.
+  for one in
+    select p.oid::regprocedure as routine, g.name as role
+    from pg_proc p cross join unnest(groups) g (name)
+    where p.pronamespace in (select n.oid from pg_namespace n where n.nspname in ('sync', 'analytics', 'internal', 'safe') or n.nspname in (select s.name from sync.source_schemas s))
+      and g.name <> 'shelfdesk_owner' and not p.prosecdef and p.proname not in ('settle_roles', 'settle_comments', 'hand_over')
+      and pg_has_role(p.proowner, 'usage') and not has_function_privilege(g.name, p.oid, 'execute')
+  loop
+    execute format('grant execute on routine %s to %I', one.routine, one.role);
+  end loop;
+  return missing;
+end
+$$;
+comment on function sync.settle_roles is
+  'Makes the roles of Shelfdesk where that is allowed, and gives each what it lacks. Changes nothing where nothing is missing. Returns what stands in the way.';
+
+-- What a row-level policy lets a reader see is looked at before an index that could tell more: a search would read every message.
+-- So these functions have the rights of their owner, and ask themselves which accounts whoever calls them may read.
+create or replace function sync.searched_accounts(relation text) returns text[]
+language plpgsql stable
+as $$
+declare
+  -- Who asks, also where a function has its owner's rights: the role that was set, or who has logged in.
+  asker constant name := coalesce(nullif(current_setting('role'), 'none'), session_user);
+begin
+  if not has_table_privilege(asker, relation, 'select') then
+    raise insufficient_privilege using message = format('permission denied for table %s', relation),
+      hint = 'A reader with --pii may search (npx shelfdesk reader create).';
+  end if;
+  return array(
+    select a.account_id from sync.accounts a
+    where has_table_privilege(asker, 'sync.readers', 'select')
+      or exists (select from sync.readers r where r.role_name = asker and (r.accounts is null or a.account_id = any (r.accounts)))
+    order by 1);
+end
+$$;
+comment on function sync.searched_accounts is
+  'The accounts in which whoever asks may search, as sync.readable_accounts has it; for functions with the rights of their owner. An error if the table may not be read.';
+
+revoke execute on function sync.settle_roles(), sync.hand_over(name) from public;
+-- Views without personal values: keyed hashes stand in their place.
+
+create or replace function sync.masked(kind text, value text, inner_key bytea, outer_key bytea) returns text
+language sql immutable parallel safe
+begin atomic
+  select case when value = '' then ''
+    else encode(sha256(outer_key || sha256(inner_key || convert_to(kind || ':' || value, 'UTF8'))), 'hex') end;
+end;
+comment on function sync.masked is
+  'HMAC-SHA-256 of a value, in hexadecimal; null and '''' stay as they are. Values of different kinds never have equal hashes. The keys are those of sync.secret_salt.';
+
+create or replace function sync.masked_contact(value text, inner_key bytea, outer_key bytea) returns text
+language sql immutable parallel safe
+begin atomic
+  select sync.masked('contact', case when value = '' then '' else sync.contact_form(value) end, inner_key, outer_key);
+end;
+comment on function sync.masked_contact is
+  'The hash of an address, equal wherever the address is the same, however it is written: in messages, tickets, contacts and users.';
+
+create or replace function sync.masked_title(name text, inner_key bytea, outer_key bytea) returns text
+language sql immutable parallel safe
+begin atomic
+  select case when regexp_replace(normalize(name, nfkc), '[^[:alnum:]@]', '', 'g') ~ '@|[[:digit:]]{6}' then sync.masked('title', name, inner_key, outer_key) else name end;
+end;
+comment on function sync.masked_title is
+  'The name of an inbox or a label: as it is, but hashed where it holds an @ or six digits, also with spaces or marks between them, as addresses and numbers do.';
+
+create or replace view safe.users with (security_barrier) as
+select t.account_id, t.id,
+  sync.masked('first name', t.first_name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as first_name,
+  sync.masked('last name', t.last_name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as last_name,
+  sync.masked_contact(t.email, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as email,
+  t._first_seen_at, t._synced_at, t._observed_at, t._deleted_at
+from helpdesk.users t
+where t.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view safe.users is 'helpdesk.users with hashes of names and address.';
+comment on column safe.users.first_name is 'Keyed hash of users.first_name: equal where that is equal; null and '''' stay.';
+comment on column safe.users.last_name is 'Keyed hash of users.last_name: equal where that is equal; null and '''' stay.';
+comment on column safe.users.email is 'Keyed hash of users.email: equal where that is equal; null and '''' stay.';
+
+create or replace view safe.inboxes with (security_barrier) as
+select t.account_id, t.id,
+  sync.masked_title(t.name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as name,
+  t._first_seen_at, t._synced_at, t._observed_at, t._deleted_at
+from helpdesk.inboxes t
+where t.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view safe.inboxes is
+  'helpdesk.inboxes. A name that holds an @ or six digits, also with spaces or marks between them, is hashed.';
+
+create or replace view safe.labels with (security_barrier) as
+select t.account_id, t.id,
+  sync.masked_title(t.name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as name,
+  t._first_seen_at, t._synced_at, t._observed_at, t._deleted_at
+from helpdesk.labels t
+where t.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view safe.labels is
+  'helpdesk.labels. A name that holds an @ or six digits, also with spaces or marks between them, is hashed.';
+
+create or replace view safe.customers with (security_barrier) as
+select t.account_id, t.id,
+  sync.masked('first name', t.first_name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as first_name,
+  sync.masked('last name', t.last_name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as last_name,
+  sync.masked('summary', t.summary, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as summary,
+  t._created_after, t._created_before, t._checked_at, t._first_seen_at, t._synced_at, t._observed_at, t._deleted_at, t._deleted_after
+from helpdesk.customers t
+where t.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view safe.customers is 'helpdesk.customers with hashes of names and summary.';
+comment on column safe.customers.first_name is
+  'Keyed hash of customers.first_name: equal where that is equal; null and '''' stay.';
+comment on column safe.customers.last_name is 'Keyed hash of customers.last_name: equal where that is equal; null and '''' stay.';
+comment on column safe.customers.summary is 'Keyed hash of customers.summary: equal where that is equal; null and '''' stay.';
+
+create or replace view safe.contacts with (security_barrier) as
+select t.account_id, t.id, t.customer_id, t.type,
+  sync.masked_contact(t.value, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as value,
+  sync.masked_contact(t.value, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as value_normalized,
+  t._first_seen_at, t._synced_at, t._observed_at, t._deleted_at
+from helpdesk.contacts t
+where t.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view safe.contacts is
+  'helpdesk.contacts with hashes of the addresses: equal to those in safe.messages, safe.tickets and safe.users where the address is the same.';
+comment on column safe.contacts.customer_id is 'The customer; joins safe.customers.id.';
+comment on column safe.contacts.value is 'Keyed hash of contacts.value: equal where that is equal; null and '''' stay.';
+comment on column safe.contacts.value_normalized is
+  'Keyed hash of contacts.value_normalized: equal where that is equal; null and '''' stay.';
+
+-- A version of a ticket may be dated ahead of its change. It holds off a later change only until a reply tells which is newer.
+
+create or replace view safe.tickets with (security_barrier) as
+select t.account_id, t.id, t.number, t.customer_id, t.user_id, t.inbox_id, t.label_ids, t.state, t.type,
+  sync.masked('subject', t.subject, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as subject,
+  sync.masked('summary', t.summary, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as summary,
+  t.spam, t.trash, t.snoozed_until,
+  sync.masked_contact(t.reply_to, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as reply_to,
+  sync.masked_contact(t.reply_cc, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as reply_cc,
+  t.created_at, t.updated_at, t._messages_as_of, t._first_seen_at, t._synced_at, t._observed_at, t._deleted_at,
+  t._deleted_after, t._listed_by, t._messages_by, t._true_by
+from helpdesk.tickets t
+where t.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view safe.tickets is
+  'helpdesk.tickets without what identifies a person: subject, summary and addresses are keyed hashes.';
+comment on column safe.tickets.customer_id is 'The customer; joins safe.customers.id.';
+comment on column safe.tickets.user_id is 'The assigned user; null while unassigned. Joins safe.users.id.';
+comment on column safe.tickets.inbox_id is 'The inbox; joins safe.inboxes.id.';
+comment on column safe.tickets.subject is 'Keyed hash of tickets.subject: equal where that is equal; null and '''' stay.';
+comment on column safe.tickets.summary is 'Keyed hash of tickets.summary: equal where that is equal; null and '''' stay.';
+comment on column safe.tickets.reply_to is 'Keyed hash of tickets.reply_to: equal where that is equal; null and '''' stay.';
+comment on column safe.tickets.reply_cc is 'Keyed hash of tickets.reply_cc: equal where that is equal; null and '''' stay.';
+
+create or replace view safe.ticket_labels with (security_barrier) as
+select t.account_id, t.ticket_id, t.label_id
+from helpdesk.ticket_labels t
+where t.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view safe.ticket_labels is 'helpdesk.ticket_labels: which ticket carries which label.';
+comment on column safe.ticket_labels.ticket_id is 'Joins safe.tickets.id.';
+comment on column safe.ticket_labels.label_id is 'Joins safe.labels.id.';
+
+-- Readers of masked tables see by when a change had happened, too.
+
+create or replace view safe.ticket_history with (security_barrier) as
+select t.account_id, t.ticket_id, t.state, t.user_id, t.inbox_id, t.label_ids, t.spam, t.trash, t.valid_from, t.valid_to, t.change_after, t.is_first, t.deleted_after, t.change_by
+from helpdesk.ticket_history t
+where t.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view safe.ticket_history is 'helpdesk.ticket_history: what each ticket was, and from when to when.';
+comment on column safe.ticket_history.ticket_id is 'The ticket; joins safe.tickets.id.';
+comment on column safe.ticket_history.user_id is 'The assigned user; null while unassigned. Joins safe.users.id.';
+comment on column safe.ticket_history.inbox_id is 'The inbox; joins safe.inboxes.id.';
+comment on column safe.ticket_history.label_ids is 'Labels on the ticket; each joins safe.labels.id.';
+comment on column safe.ticket_history.valid_from is
+  'From then on: updated_at, if that has moved; else when the change was seen. Of the first row: updated_at as it was when the ticket was first seen here; what it was before that nobody can tell. updated_at is that of the version which showed the change: where something else had moved it, and the change itself did not, it happened later, by the reading of that version at the latest.';
+comment on column safe.ticket_history.change_after is
+  'The change happened after this time and by valid_from, in the seconds of the source: it was seen to have the values before still at this time; of a first row, a second before it was created. Null where that is not known. "By valid_from" holds for changes that move updated_at: see valid_from. What was changed and changed back since is not known.';
+
+create or replace view safe.messages with (security_barrier) as
+select t.account_id, t.id, t.ticket_id, t.position, t.type, t.direction, t.user_id,
+  sync.masked('name', t.from_name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as from_name,
+  sync.masked_contact(t.from_address, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as from_address,
+  sync.masked_contact(t.to_address, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as to_address,
+  length(t.body_text) as body_length,
+  t.htmlized, t.created_at, t._first_seen_at, t._synced_at, t._observed_at, t._deleted_at
+from helpdesk.messages t
+where t.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view safe.messages is
+  'helpdesk.messages without texts: names and addresses are keyed hashes, of the body only its length is here.';
+comment on column safe.messages.ticket_id is 'The ticket; joins safe.tickets.id.';
+comment on column safe.messages.user_id is 'Who wrote it; null if a customer or an automatic reply. Joins safe.users.id.';
+comment on column safe.messages.from_name is 'Keyed hash of messages.from_name: equal where that is equal; null and '''' stay.';
+comment on column safe.messages.from_address is
+  'Keyed hash of messages.from_address: equal where that is equal; null and '''' stay.';
+comment on column safe.messages.to_address is 'Keyed hash of messages.to_address: equal where that is equal; null and '''' stay.';
+comment on column safe.messages.body_length is 'How many characters body_text has.';
+
+create or replace view safe.attachments with (security_barrier) as
+select t.account_id, t.id, t.message_id, t.ticket_id,
+  sync.masked('file', t.name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as name,
+  -- What follows a semicolon may be a name: text/plain; name="…".
+  split_part(t.type, ';', 1) as type, t.size, t._first_seen_at, t._synced_at, t._observed_at, t._deleted_at
+from helpdesk.attachments t
+where t.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view safe.attachments is 'helpdesk.attachments with the hash of the file name.';
+comment on column safe.attachments.message_id is 'The message; joins safe.messages.id.';
+comment on column safe.attachments.ticket_id is 'The ticket of that message; joins safe.tickets.id.';
+comment on column safe.attachments.name is 'Keyed hash of attachments.name: equal where that is equal; null and '''' stay.';
+comment on column safe.attachments.type is 'MIME type, without its parameters.';
+-- Erased customers, and the hashes by which they are recognised.
+
+create table sync.erased (
+  account_id text,
+  customer_id text,
+  erased_at timestamptz not null,
+  found_again boolean not null,
+  primary key (account_id, customer_id)
+);
+comment on table sync.erased is
+  'Customers whose data was removed (npx shelfdesk erase), and stays out: what the source shows of them is reduced to ids, times and states before it is stored.';
+comment on column sync.erased.erased_at is 'When that was first done.';
+comment on column sync.erased.found_again is
+  'False if somebody asked for this very customer; true if it was known by a contact value that it shares with one.';
+
+create table sync.erased_tickets (
+  account_id text,
+  ticket_id text,
+  erased_at timestamptz not null,
+  primary key (account_id, ticket_id)
+);
+comment on table sync.erased_tickets is
+  'Tickets of erased customers. They stay erased, also where the source gives them to another customer.';
+comment on column sync.erased_tickets.erased_at is 'When that was first done.';
+
+create table sync.secret_erased (
+  account_id text,
+  contact_hash text,
+  erased_at timestamptz not null,
+  primary key (account_id, contact_hash)
+);
+comment on table sync.secret_erased is
+  'By what an erased person is known again under another id: keyed hashes of contact values, from which nobody can tell the values.';
+comment on column sync.secret_erased.contact_hash is
+  'HMAC-SHA-256 of a form of the value (sync.contact_forms), with the key of sync.secret_erasure.';
+comment on column sync.secret_erased.erased_at is 'When it was first noted.';
+
+create table sync.secret_erasure (
+  is_one boolean default true primary key,
+  inner_key bytea not null,
+  outer_key bytea not null,
+  check (is_one)
+);
+comment on table sync.secret_erasure is
+  'The key of the hashes in sync.secret_erased, another one than that of schema safe: one row, made by chance. Without it nobody is known again.';
+comment on column sync.secret_erasure.is_one is 'True: there is one row at most.';
+comment on column sync.secret_erasure.inner_key is
+  'The key, filled up with zeros to 64 bytes, each of them XOR 0x36: what the inner hash of HMAC begins with.';
+comment on column sync.secret_erasure.outer_key is 'The same, each byte XOR 0x5C: what the outer hash begins with.';
+
+create or replace function sync.any_erased(account text) returns boolean
+language plpgsql volatile
+as $$
+begin
+  -- 'SHER': whoever erases waits for the commits under way, and those that come wait for it. Looked up after the lock is there.
+  perform pg_advisory_xact_lock_shared(1397245266, hashtext(account));
+  if not exists (select from sync.erased e where e.account_id = account) then return false; end if;
+  if not exists (select from sync.secret_erasure) then
+    raise exception 'the key in sync.secret_erasure is gone: nobody who was erased would be known again, so nothing is stored in account %', account
+      using hint = 'Bring its one row back from the dump that the database was restored from: docs/ERASURE.md.';
+  end if;
+  return true;
+end
+$$;
+comment on function sync.any_erased is
+  'Whether somebody was erased in this account. Until the transaction ends nobody else is: what is stored in it was looked at before.';
+
+create or replace function sync.contact_hash(form text) returns text
+language sql stable parallel safe
+begin atomic
+  select sync.masked('erased', form, k.inner_key, k.outer_key) from sync.secret_erasure k;
+end;
+comment on function sync.contact_hash is 'The keyed hash of a form of a contact value, as in sync.secret_erased.';
+
+do $$
+declare
+  -- Three times 122 bits of the server's strong chance.
+  key constant bytea := sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
+  inner_key bytea := decode(repeat('36', 64), 'hex');
+  outer_key bytea := decode(repeat('5c', 64), 'hex');
+begin
+  for i in 0..31 loop
+    inner_key := set_byte(inner_key, i, get_byte(inner_key, i) # get_byte(key, i));
+    outer_key := set_byte(outer_key, i, get_byte(outer_key, i) # get_byte(key, i));
+  end loop;
+  insert into sync.secret_erasure (inner_key, outer_key) values (inner_key, outer_key);
+end
+$$;
+-- How complete each stream is.
+
+create or replace function sync.complete_through(account text, stream text) returns timestamptz
+language sql stable
+begin atomic
+  select case
+    when sync.key_of(complete_through.stream) = 'helpdesk.messages' then case
+      -- least() passes over null, and what was never read is complete through nothing.
+      when sync.lists_complete_through(account, 'helpdesk.tickets') is not null then least(
+        sync.lists_complete_through(account, 'helpdesk.tickets'),
+        (select t.updated_at
+         from helpdesk.tickets t
+         where t.account_id = account
+           and (t._messages_as_of is null or t._messages_as_of < t.updated_at)
+           and t._deleted_at is null
+         order by t.updated_at
+         limit 1)) end
+    when sync.key_of(complete_through.stream) = 'books.volumes' then case
+      when sync.lists_complete_through(account, 'books.shelves') is not null then least(
+        sync.lists_complete_through(account, 'books.shelves'),
+        (select min(w.waits_since) from sync.waiting_volumes w where w.account_id = account and not w.rejected)) end
+    else sync.lists_complete_through(account, sync.key_of(complete_through.stream))
+  end;
+end;
+comment on function sync.complete_through is
+  'The stream is complete in the mirror up to this time, except for its open rejects; null if it was never read. Messages: up to the first ticket that waits for its messages. Volumes: up to the first volume that waits to be read in full. The stream is named by its key, or by a short name that only one source has.';
+
+create or replace function sync.void_since(account text, source text, since timestamptz) returns void
+language sql
+begin atomic
+  update sync.coverage c set covered = c.covered * tstzmultirange(tstzrange(null, since))
+  from sync.streams k
+  where k.source = void_since.source and c.stream_key = k.stream_key and c.account_id = account
+    and c.covered && tstzrange(since, null);
+  delete from sync.walks w using sync.streams k
+  where k.source = void_since.source and w.stream_key = k.stream_key and w.account_id = account and w.as_of > since;
+  delete from sync.swept s using sync.streams k
+  where k.source = void_since.source and s.stream_key = k.stream_key and s.account_id = account and s.as_of > since;
+  -- Rows from after that time give way to each reply that is later, also to a version that is dated earlier.
+  update helpdesk.tickets t set
+    _observed_at = least(t._observed_at, since),
+    -- `since` is early by the tolerance of the clock.
+    _true_by = least(coalesce(t._true_by, t._observed_at + interval '1 minute'),
+      since + (select greatest(a.lookback, interval '5 seconds') from sync.accounts a where a.account_id = t.account_id)),
+    _messages_as_of = case when t._messages_as_of > since then since else t._messages_as_of end
+  where void_since.source = 'helpdesk' and t.account_id = account
+    and (t.updated_at > since or t._observed_at > since or t._messages_as_of > since);
+  update helpdesk.customers c set
+    _observed_at = least(c._observed_at, since),
+    _checked_at = case when c._checked_at > since then since else c._checked_at end
+  where void_since.source = 'helpdesk' and c.account_id = account and (c._observed_at > since or c._checked_at > since);
+  update helpdesk.users u set _observed_at = since
+  where void_since.source = 'helpdesk' and u.account_id = account and u._observed_at > since;
+  delete from helpdesk.ticket_history h
+  where void_since.source = 'helpdesk' and h.account_id = account and h.valid_from > since and exists (
+    select from helpdesk.ticket_history l
+    where l.account_id = h.account_id and l.ticket_id = h.ticket_id and l.valid_from > h.valid_from);
+  update helpdesk.ticket_history h set
+    valid_to = greatest(since, h.valid_from + interval '1 second'),
+    deleted_after = case when h.deleted_after < since then h.deleted_after end
+  where void_since.source = 'helpdesk' and h.account_id = account and h.valid_from <= since and h.valid_to > since;
+  update helpdesk.ticket_history h set
+    valid_from = p.at,
+    valid_to = case when h.valid_to is not null then greatest(h.valid_to, p.at + interval '1 second') end,
+    change_after = case
+      when p.last_from is not null then least(h.change_after, p.last_from - interval '1 second')
+      when p.created_at <= p.at then p.created_at - interval '1 second' end,
+    is_first = p.last_from is null
+  from (
+    select l.account_id, l.ticket_id, l.valid_from, b.valid_from as last_from, greatest(since, b.valid_to) as at, t.created_at
+    from helpdesk.ticket_history l
+    join helpdesk.tickets t on t.account_id = l.account_id and t.id = l.ticket_id
+    left join lateral (
+      select e.valid_from, e.valid_to from helpdesk.ticket_history e
+      where e.account_id = l.account_id and e.ticket_id = l.ticket_id and e.valid_from < l.valid_from
+      order by e.valid_from desc limit 1) b on true
+    where l.account_id = account and l.valid_from > since) p
+  where void_since.source = 'helpdesk' and h.account_id = p.account_id and h.ticket_id = p.ticket_id and h.valid_from = p.valid_from;
+end;
+comment on function sync.void_since is
+  'The clock of the source was set back to this time: claims of complete, swept and checked end there, rows of a later time give way to what is read next, and the history of tickets has none of a later time.';
+
+create table sync.targets (
+  account_id text,
+  subject text,
+  target interval not null,
+  primary key (account_id, subject)
+);
+comment on table sync.targets is
+  'What was promised: how far each stream may be behind, and how long a night may take. From the settings, at each start.';
+comment on column sync.targets.subject is 'The key of a stream, source.stream, or nightly.';
+comment on column sync.targets.target is 'So far behind, or so long, at most.';
+
+create or replace function sync.behind(account text, stream text, at timestamptz default now()) returns interval
+language sql stable
+begin atomic
+  with known as (
+    select k.stream_key, a.mirrored_since,
+      behind.at + coalesce((
+        select (b.state #>> '{clock,offsetMs}')::float8 * interval '1 millisecond'
+        from sync.budget b where (b.account_id, b.source) = (behind.account, k.source)), interval '0') as source_at,
+      (select case when not bool_or(isempty(c.covered)) then min(upper(c.covered)) end
+       from sync.coverage c
+       where c.account_id = behind.account and c.stream_key = coalesce(k.source || '.' || k.follows, k.stream_key) and not c.redundant) as top
+    from sync.accounts a cross join sync.streams k
+    where a.account_id = behind.account and k.stream_key = sync.key_of(behind.stream))
+  select greatest(interval '0', n.source_at - least(n.top, case n.stream_key
+    when 'helpdesk.messages' then (
+      select t.updated_at from helpdesk.tickets t
+      where t.account_id = behind.account and (t._messages_as_of is null or t._messages_as_of < t.updated_at)
+        and t._deleted_at is null and t.updated_at > n.mirrored_since
+        and not exists (
+          select from sync.rejects r
+          where r.account_id = t.account_id and r.stream_key = 'helpdesk.messages' and r.ask_id = t.id and r.cleared_at is null
+          offset 0)
+      order by t.updated_at limit 1)
+    when 'books.volumes' then (
+      select min(w.waits_since) from sync.waiting_volumes w join books.volumes v using (account_id, id)
+      where w.account_id = behind.account and not w.rejected and (v._checked_at is not null or exists (
+        select from books.shelf_volume_history h
+        where h.account_id = w.account_id and h.volume_id = w.id and h.position is not null and h.change_after is not null)))
+    end))
+  from known n
+  where n.top > n.mirrored_since - interval '1 hour';
+end;
+comment on function sync.behind is
+  'How far the newest part of the stream is behind: all that changed longer ago than this, and after the mirror began, is here, but for open rejects. History that is still missing does not count. Null until its first load has come to where the mirror began, and where a list of it was never read. The lookback (HELPDESK_LOOKBACK_SECONDS) is part of it: so much is never certain.';
+
+create or replace view sync.status as
+select s.account_id, k.stream,
+  e.complete_through,
+  now() - e.complete_through as lag,
+  h.gaps,
+  w.waiting,
+  (select count(*) from sync.rejects r
+   where r.account_id = s.account_id and r.stream_key = s.stream_key and r.cleared_at is null) as open_rejects,
+  l.run_id as last_run,
+  l.state as last_state,
+  l.finished_at as last_finished_at,
+  (select g.finished_at from sync.stored_run_streams g
+   where g.account_id = s.account_id and g.stream_key = s.stream_key and g.state = 'completed'
+     and (select o.kind from sync.stored_runs o where o.id = g.run_id) not in ('audit', 'verify')
+   order by g.finished_at desc limit 1) as last_success_at,
+  case when l.state = 'interrupted' and l.finished_at is null then 'its process is gone' else l.error end as last_error,
+  case when l.state = 'interrupted' and l.finished_at is null
+    then 'Nothing to do while a worker runs: it goes on there. Else run `npx shelfdesk start`, or the same command again.' else l.remedy end as remedy,
+  k.source,
+  l.sleeps_until,
+  sync.deletes_checked_at(s.account_id, s.stream_key) as deletes_checked_at,
+  -- As sync.audit_confidence has it for any field; here by stream, and not at all where nobody asks for it.
+  (select case when count(*) > 0 then
+      sync.at_most(count(distinct u.record_id) filter (where u.differences is not null), count(distinct u.record_id) filter (where not u.unread)) end
+   from sync.audit u
+   where u.account_id = s.account_id and u.stream_key = s.stream_key and u.random and u.checked_at > now() - interval '7 days') as differ_at_most_percent,
+  (select min(u.checked_at) from sync.audit u
+   where u.account_id = s.account_id and u.stream_key = s.stream_key and u.random and u.checked_at > now() - interval '7 days') as differ_as_of,
+  b.behind,
+  t.target,
+  case
+    when sync.is_paused(s.account_id, s.stream_key) or sync.is_paused(s.account_id, k.source || '.' || k.follows) then 'paused'
+    when l.run_id is null then 'never_synced'
+    when d.state = 'failed' then 'failing'
+    when b.behind is null then 'catching_up'
+    when b.behind > t.target and not coalesce(d.sleeps_until > now(), false) then 'stale'
+    when (w.waiting > 0 or h.gaps > 0)
+      and not coalesce(e.complete_through > now() - greatest(t.target, b.behind), false) then 'catching_up'
+    when d.sleeps_until > now() and w.waiting > 0 then 'catching_up'
+    else 'fresh' end as state,
+  sync.change_latency(s.account_id, s.stream_key, 50) as age_p50,
+  sync.change_latency(s.account_id, s.stream_key, 95) as age_p95,
+  s.stream_key
+from (
+  select distinct c.account_id, k.stream_key
+  from sync.coverage c join sync.streams k on c.source = k.source and c.stream in (k.stream, k.follows)
+) s
+join sync.streams k using (stream_key)
+cross join lateral (select sync.complete_through(s.account_id, s.stream_key) as complete_through offset 0) e
+cross join lateral (
+  select count(*) as gaps from sync.gaps h where h.account_id = s.account_id and h.stream_key = s.stream_key) h
+cross join lateral (
+  select case s.stream_key
+    when 'helpdesk.messages' then (
+      select count(*) from helpdesk.tickets t
+      where t.account_id = s.account_id
+        and (t._messages_as_of is null or t._messages_as_of < t.updated_at)
+        and t._deleted_at is null)
+    when 'books.volumes' then (select count(*) from sync.waiting_volumes w where w.account_id = s.account_id)
+    else 0 end as waiting) w
+cross join lateral (select sync.behind(s.account_id, s.stream_key) as behind offset 0) b
+left join sync.targets t on (t.account_id, t.subject) = (s.account_id, s.stream_key)
+left join lateral (
+  select r.run_id,
+    case when r.state = 'waiting' and (select u.state from sync.runs u where u.id = r.run_id) = 'interrupted'
+      then 'interrupted' else r.state end as state,
+    r.finished_at, r.error, r.remedy, r.sleeps_until
+  from sync.run_streams r
+  -- Audits and verifications compare what others have read: they say nothing of how far that is.
+  where r.account_id = s.account_id and r.stream_key = s.stream_key
+    and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('audit', 'verify')
+  order by r.run_id desc
+  limit 1
+) l on true
+-- One that is at work says nothing yet of how it ends.
+left join lateral (
+  select r.state, r.sleeps_until
+  from sync.stored_run_streams r
+  where r.account_id = s.account_id and r.stream_key = s.stream_key and r.state not in ('waiting', 'running')
+    and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('audit', 'verify', 'sweep', 'backfill')
+  order by r.run_id desc
+  limit 1
+) d on true;
+comment on view sync.status is 'For every account and stream: how far it is complete, and what is missing.';
+comment on column sync.status.account_id is 'The account.';
+comment on column sync.status.stream is 'The stream.';
+comment on column sync.status.complete_through is
+  'Up to this time the table is complete, but for its open rejects; null if it was never read.';
+comment on column sync.status.lag is 'How long ago that was.';
+comment on column sync.status.gaps is 'Ranges below the top that have not been read; see sync.gaps.';
+comment on column sync.status.waiting is 'Tickets that wait for their messages, volumes that wait to be read in full.';
+comment on column sync.status.open_rejects is 'Records that could not be stored; see sync.rejects.';
+comment on column sync.status.last_run is 'The last run that read the stream: not one that only compared (audit, verify).';
+comment on column sync.status.last_state is 'How that run stands.';
+comment on column sync.status.last_finished_at is 'When that run ended; null while it is at work.';
+comment on column sync.status.last_success_at is 'When a run that read the stream last completed.';
+comment on column sync.status.last_error is 'What went wrong in the last run.';
+comment on column sync.status.source is 'helpdesk or books.';
+comment on column sync.status.deletes_checked_at is
+  'Nothing that is shown here had been deleted at the source before this time; null where that was never checked whole. Of messages nobody can tell: see sync.ticket_completeness.';
+comment on column sync.status.differ_at_most_percent is
+  'Of its records that are here at most so many percent differ from the source, with a confidence of 95 %: what random checks of the last seven days prove; of messages, tickets whose messages are complete. Null if there were none. By field, and how many could not be read: sync.audit_confidence.';
+comment on column sync.status.differ_as_of is 'The oldest check that this is drawn from, by the source''s clock.';
+comment on column sync.status.behind is
+  'How far its newest part is behind: what changed longer ago, and after the mirror began, is here. Unlike lag it leaves out history that is still missing. See sync.behind.';
+comment on column sync.status.target is 'How far it may be behind: what the settings promise. See sync.targets.';
+comment on column sync.status.state is
+  'fresh; catching_up (within its target, but history or what waits is still missing, or its first load is under way, or the requests of the day are spent); stale (behind its target); failing (the last run that has ended failed); never_synced; paused (by people, or what it follows is).';
+comment on column sync.status.age_p50 is
+  'Half of the changes of the last hour were at most so old when they were here; null if none came.';
+comment on column sync.status.age_p95 is
+  '95 % of the changes of the last hour were at most so old when they were here; null if none came.';
+
+create or replace view sync.ticket_completeness as
+select t.account_id, t.id as ticket_id,
+  t._messages_as_of is not null and t._messages_as_of >= t.updated_at and r.open_rejects = 0 as messages_complete,
+  t._messages_as_of as messages_as_of,
+  k.checked_at,
+  r.open_rejects
+from helpdesk.tickets t
+join sync.checked_tickets k on (k.account_id, k.ticket_id) = (t.account_id, t.id)
+cross join lateral (
+  select count(*) as open_rejects from sync.rejects r
+  where r.account_id = t.account_id and r.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and r.ask_id = t.id and r.cleared_at is null) r
+where t._deleted_at is null;
+comment on view sync.ticket_completeness is
+  'For every ticket that is here: whether all its messages are here as well, and when the source was last seen to have it as it is here.';
+comment on column sync.ticket_completeness.account_id is 'The account.';
+comment on column sync.ticket_completeness.messages_complete is
+  'True if its messages were read when it was as it is here, and nothing of it was set aside. A message that changes without the ticket is not announced: see messages_as_of.';
+comment on column sync.ticket_completeness.messages_as_of is
+  'Its messages are as the source showed them at this time; null if they were never read.';
+comment on column sync.ticket_completeness.checked_at is
+  'When the source was last seen to have this ticket as it is here, in what a list shows of it: sync.ticket_checked_at.';
+comment on column sync.ticket_completeness.open_rejects is 'What of it could not be stored, or read; see sync.rejects.';
+
+create or replace function sync.require_complete(account text, stream text, through timestamptz, rejects_allowed bigint default 0)
+returns timestamptz
+language plpgsql stable
+as $$
+declare
+  asked_key constant text := sync.key_of(stream);
+  complete constant timestamptz := sync.complete_through(account, asked_key);
+  gap record;
+  open_rejects bigint;
+  waiting bigint;
+begin
+  if account is null or stream is null or through is null then
+    raise exception 'sync.require_complete(account, stream, through) was asked about nothing: one of them is null'
+      using errcode = 'null_value_not_allowed';
+  end if;
+  if asked_key is null and exists (select from sync.streams k where k.stream = require_complete.stream) then
+    raise exception 'more than one source has a stream %', stream
+      using errcode = 'ambiguous_parameter', hint = (
+        select 'Name one of: ' || string_agg(k.stream_key, ', ' order by k.place) || '.' from sync.streams k where k.stream = require_complete.stream);
+  end if;
+  if not exists (
+    select from sync.coverage c join sync.streams k on c.source = k.source and c.stream in (k.stream, k.follows)
+    where c.account_id = account and k.stream_key = asked_key) then
+    raise exception 'nothing is mirrored of the stream % for the account %', stream, account
+      using errcode = 'no_data_found', hint = 'sync.status lists accounts and streams.';
+  end if;
+  if complete is null or complete < through then
+    select h.list, h.gap_from, h.gap_to, h.reason into gap
+    from sync.gaps h join sync.streams k on h.source = k.source and h.stream in (k.stream, k.follows)
+    where h.account_id = account and k.stream_key = asked_key and h.gap_from < through
+    order by h.gap_from limit 1;
+    select s.waiting into waiting from sync.status s where s.account_id = account and s.stream_key = asked_key;
+    raise exception '% of the account % % complete through %, not through %', stream, account,
+      case when complete is null then 'was never read:' else 'is' end, coalesce(complete::text, 'nothing'), through
+      using errcode = 'object_not_in_prerequisite_state', hint = case
+        when gap.gap_from is not null then format('There is a gap from %s to %s%s. Run `npx shelfdesk backfill %s`.',
+          gap.gap_from, gap.gap_to, coalesce(' (' || gap.reason || ')', ''), stream)
+        when waiting > 0 then format('%s to be read by id: `npx shelfdesk start` reads while it runs, and so does `npx shelfdesk sync`.',
+          sync.counted(waiting, 'record waits', 'records wait'))
+        else 'Run `npx shelfdesk sync`, or wait for the next slot of the schedule.' end;
+  end if;
+  select count(*) into open_rejects
+  from sync.rejects r join sync.streams k on r.source = k.source and r.stream in (k.stream, k.follows)
+  where r.account_id = account and k.stream_key = asked_key and r.cleared_at is null;
+  if open_rejects > rejects_allowed then
+    raise exception '% of % of the account % could not be stored', sync.counted(open_rejects, 'record'), stream, account
+      using errcode = 'object_not_in_prerequisite_state',
+        hint = 'See `npx shelfdesk rejects list`. A report that can do without them says how many, as fourth argument.';
+  end if;
+  return complete;
+end
+$$;
+comment on function sync.require_complete is
+  'For the beginning of a report: up to when the stream is complete, if that is as far as the report goes; else it raises, and says what is missing. Records that were set aside raise as well, if there are more than rejects_allowed.';
+-- Problems and alarms.
+
+create table sync.alarms (
+  id bigint generated always as identity primary key,
+  account_id text not null,
+  problem text not null,
+  stream text default '' not null,
+  severity text not null,
+  says text not null,
+  remedy text not null,
+  began_at timestamptz not null,
+  gone_at timestamptz,
+  ended_at timestamptz,
+  told_begin_at timestamptz,
+  told_end_at timestamptz,
+  tries integer default 0 not null,
+  next_try_at timestamptz,
+  last_error text,
+  source text default '' not null,
+  stream_key text generated always as (
+case stream
+    when '' then ''
+    else (source || '.' || stream)
+end) stored not null,
+  constraint alarms_source_and_stream check ((source = '') = (stream = ''))
+);
+create index alarms_due on sync.alarms (next_try_at) where (next_try_at is not null);
+create unique index alarms_open on sync.alarms (account_id, problem, stream_key) where (ended_at is null);
+comment on table sync.alarms is
+  'Problems of sync.problems that people are told of, by a webhook where one is set: one row from the beginning of each to its end. Kept for 35 days after that.';
+comment on column sync.alarms.id is 'Number of the alarm; what is sent carries it.';
+comment on column sync.alarms.account_id is 'The operator''s name for the mirrored account.';
+comment on column sync.alarms.problem is 'The problem, as in sync.problems.';
+comment on column sync.alarms.stream is 'The stream; empty: the whole account.';
+comment on column sync.alarms.severity is 'critical or warning.';
+comment on column sync.alarms.says is 'What is wrong, as it was when it was last seen.';
+comment on column sync.alarms.remedy is 'What to do about it.';
+comment on column sync.alarms.began_at is 'When it was first seen. It is told once it has lasted for a minute.';
+comment on column sync.alarms.gone_at is 'Since when it is not seen any more; null while it is. Gone for a minute, it has ended.';
+comment on column sync.alarms.ended_at is 'When it ended; null while it lasts.';
+comment on column sync.alarms.told_begin_at is 'When the webhook took the word of its beginning; null if it has not.';
+comment on column sync.alarms.told_end_at is 'When the webhook took the word of its end; null if it has not.';
+comment on column sync.alarms.tries is 'How often the webhook was tried in vain for what is to be told next.';
+comment on column sync.alarms.next_try_at is
+  'When the webhook is tried next, or again should whoever tries it now die; null: nothing is to be told.';
+comment on column sync.alarms.last_error is 'Why the webhook did not take it the last time; null if it was not tried in vain.';
+comment on column sync.alarms.source is 'The source of the stream: helpdesk or books. Empty for the whole account.';
+comment on column sync.alarms.stream_key is
+  'The key of the stream: source.stream, as helpdesk.tickets. Empty for the whole account.';
+
+create or replace view sync.problems as
+with streams as not materialized (
+  select distinct c.account_id, k.stream_key
+  from sync.coverage c join sync.streams k on c.source = k.source and c.stream in (k.stream, k.follows)),
+last_runs as (
+  -- The last run that has ended, of those that read the top of a stream; and the last one that swept it.
+  select s.account_id, k.stream, s.stream_key, k.source, false as sweeps, d.*
+  from streams s join sync.streams k using (stream_key)
+  cross join lateral (
+    select r.run_id, (select u.kind from sync.stored_runs u where u.id = r.run_id) as kind,
+      r.state, r.error, r.remedy, r.exit_code, r.finished_at
+    from sync.stored_run_streams r
+    where r.account_id = s.account_id and r.stream_key = s.stream_key and r.state not in ('waiting', 'running')
+      and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('sweep', 'audit', 'verify', 'backfill')
+    order by r.run_id desc limit 1) d
+  union all
+  select s.account_id, k.stream, s.stream_key, k.source, true, d.*
+  from streams s join sync.streams k using (stream_key)
+  cross join lateral (
+    select r.run_id, u.kind, r.state, r.error, r.remedy, r.exit_code, r.finished_at
+    from (
+      select i.id, i.kind from sync.stored_runs i
+      where i.account_id = s.account_id and i.kind = 'sweep' order by i.id desc offset 0) u
+    cross join lateral (
+      select * from sync.stored_run_streams i
+      where i.run_id = u.id and i.stream_key = s.stream_key and i.state not in ('waiting', 'running') offset 0) r
+    order by u.id desc limit 1) d),
+failing as (
+  select d.*,
+    case
+      when d.exit_code = 4 and not p.proven then case when not d.sweeps then 'token_refused' end
+      when d.sweeps and d.error like '%seem to have been deleted at the source%' then 'mass_deletion_stopped'
+      else 'run_failed' end as problem,
+    (select coalesce(min(f.finished_at), d.finished_at)
+     from sync.stored_run_streams f
+     where f.account_id = d.account_id and f.stream_key = d.stream_key and f.state = 'failed'
+       and case when d.sweeps then (select u.kind from sync.stored_runs u where u.id = f.run_id) = 'sweep'
+         else (select u.kind from sync.stored_runs u where u.id = f.run_id) not in ('sweep', 'audit', 'verify', 'backfill') end
+       and f.run_id > coalesce((
+         select g.run_id from sync.stored_run_streams g
+         where g.account_id = d.account_id and g.stream_key = d.stream_key and g.state in ('completed', 'partial')
+           and case when d.sweeps then (select u.kind from sync.stored_runs u where u.id = g.run_id) = 'sweep'
+             else (select u.kind from sync.stored_runs u where u.id = g.run_id) not in ('sweep', 'audit', 'verify', 'backfill') end
+         order by g.run_id desc limit 1), 0)) as failing_since
+  from last_runs d
+  -- Whatever the source has answered since, it has taken the token.
+  cross join lateral (
+    select exists (
+      select from sync.streams k join sync.stored_run_streams o on o.account_id = d.account_id and o.stream_key = k.stream_key
+      where k.source = d.source and o.run_id > d.run_id and o.state in ('completed', 'partial') and o.credits > 0) as proven) p
+  where d.state = 'failed'),
+nights as (
+  select a.account_id, n.slot, n.run_id, coalesce(t.target, interval '6 hours') as target
+  from sync.accounts a
+  cross join lateral (
+    select s.slot, s.run_id from sync.schedule_slots s
+    where s.account_id = a.account_id and s.schedule = 'nightly' and s.run_id is not null
+    order by s.slot desc limit 1) n
+  left join sync.targets t on (t.account_id, t.subject) = (a.account_id, 'nightly')),
+-- Apart, since whatever looks at the locks takes no condition from outside: one account would cost what all of them do.
+alive as materialized (
+  select distinct w.account_id from sync.live_workers w where w.works),
+found as (
+  select r.account_id, r.stream_key, r.problem, case r.problem when 'run_failed' then 'warning' else 'critical' end as severity,
+    case r.problem
+      when 'token_refused' then format('The source refuses our token: %s.', min(r.error))
+      when 'run_failed' then string_agg(
+        format('Run %s (%s) of %s failed: %s.', r.run_id, r.kind, r.stream, r.error), ' ' order by r.run_id)
+      else format('%s and perhaps more seem to have been deleted at the source, too many to be believed; none was marked as deleted here.',
+        sync.counted(min(g.many), rtrim(r.stream, 's'), r.stream)) end as says,
+    case r.problem
+      when 'token_refused' then coalesce(min(r.remedy), 'Set a token that is valid, and start the workers again.')
+      when 'run_failed' then string_agg(distinct coalesce(r.remedy, 'Look at the log.'), ' ')
+      else format('Look there whether it is so; if it is, run `npx shelfdesk sweep %s --accept-deletions%s`; if not, the next sweep asks again.',
+        r.stream, sync.option_of(r.account_id)) end as remedy,
+    min(coalesce(g.since, r.failing_since)) as since
+  from failing r
+  left join lateral (
+    select count(*) as many, min(o.gone_since) as since from sync.open_deletion_candidates o
+    where o.account_id = r.account_id and o.stream_key = r.stream_key and o.gone_at is not null) g on r.problem = 'mass_deletion_stopped'
+  where r.problem <> 'mass_deletion_stopped' or g.many > 0
+  group by r.account_id, r.stream, r.stream_key, r.problem
+  union all
+  select n.account_id, null, 'nightly_failed', 'critical',
+    string_agg(format(case n.kind when 'sweep' then 'The sweep of the night (run %s) %s.' else 'The nightly run %s %s.' end, n.id,
+      case n.state when 'failed' then 'failed' else 'was interrupted, and nobody went on with it' end), ' ' order by n.id),
+    string_agg(format('See `npx shelfdesk runs show %s%s`; then run `npx shelfdesk runs retry %1$s%2$s`, or wait for the next night.',
+      n.id, sync.option_of(n.account_id)), ' ' order by n.id),
+    min(n.finished_at)
+  from (
+    select r.* from sync.accounts a
+    cross join lateral (
+      select r.account_id, r.kind, r.id, r.state, r.finished_at from sync.stored_runs r
+      where r.account_id = a.account_id and r.kind = 'nightly' and r.finished_at is not null
+      order by r.id desc limit 1) r
+    union all
+    -- What a night sweeps is a run of its own, opened with its slot.
+    select r.* from sync.accounts a
+    cross join lateral (
+      select r.account_id, r.kind, r.id, r.state, r.finished_at from sync.stored_runs r
+      where r.account_id = a.account_id and r.kind = 'sweep' and r.finished_at is not null and exists (
+        select from sync.schedule_slots p
+        where p.account_id = r.account_id and p.schedule = 'nightly' and p.claimed_at = r.started_at
+        offset 0)
+      order by r.id desc limit 1) r
+    where not exists (
+        select from sync.stored_runs o
+        where o.account_id = r.account_id and o.kind = 'sweep' and o.id > r.id and o.state in ('completed', 'partial')
+        offset 0)
+      -- Where it stopped for so many deletions, that is said.
+      and exists (
+        select from sync.stored_run_streams s
+        where s.run_id = r.id and s.state in ('failed', 'interrupted')
+          and coalesce(s.error, '') not like '%seem to have been deleted at the source%'
+        offset 0)) n
+  where n.state = 'failed' or n.state = 'interrupted' and not exists (
+    -- Whoever has ended it knows.
+    select from sync.operations o
+    where o.account_id = n.account_id and o.action = 'cancel' and o.subject = n.id::text and o.outcome = 'done'
+    offset 0)
+  group by n.account_id
+  union all
+  select n.account_id, null, 'nightly_late', 'warning',
+    format('The nightly run %s was due %s ago and is still at work; it was to take %s at most.',
+      n.run_id, sync.in_words(now() - n.slot), sync.in_words(n.target)),
+    format('See what it does by `npx shelfdesk runs show %s%s`; if it has to take so long, raise NIGHTLY_WITHIN_HOURS.',
+      n.run_id, sync.option_of(n.account_id)),
+    n.slot + n.target
+  from nights n
+  where now() > n.slot + n.target and exists (
+    select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
+    where r.id = n.run_id and r.state = 'running' and s.state in ('waiting', 'running')
+      and not sync.is_paused(s.account_id, s.stream_key)
+    offset 0)
+  union all
+  select b.account_id, b.stream_key, 'past_target', 'warning',
+    format('%s is %s behind; %s were promised.', b.stream, sync.in_words(b.behind), sync.in_words(b.target)),
+    format('See `npx shelfdesk status%s` for what holds it up; if more cannot be had at these limits, raise FRESHNESS_TARGETS.',
+      sync.option_of(b.account_id)),
+    now() - (b.behind - b.target)
+  from (
+    select s.account_id, k.stream, s.stream_key, t.target, l.behind
+    from streams s join sync.streams k using (stream_key) join sync.targets t on (t.account_id, t.subject) = (s.account_id, s.stream_key)
+    cross join lateral (select sync.behind(s.account_id, s.stream_key) as behind offset 0) l) b
+  where b.behind > b.target and not coalesce((
+    select r.sleeps_until > now() from sync.stored_run_streams r
+    where r.account_id = b.account_id and r.stream_key = b.stream_key and r.state not in ('waiting', 'running')
+      and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('sweep', 'audit', 'verify', 'backfill')
+    order by r.run_id desc limit 1), false)
+  union all
+  select c.account_id, null, 'credits_refused', 'warning',
+    format('Within the last 15 minutes %s refused for want of credits (429): %s.',
+      case sum(c.refused) when 1 then '1 request was' else sum(c.refused) || ' requests were' end,
+      string_agg(case c.source when 'books' then 'by the book catalog ' else 'by the help desk ' end || c.refused, ', ' order by c.source desc)),
+    'Somebody else uses more than the reserve, or the limits are lower than the settings say: compare HELPDESK_CREDITS, HELPDESK_REQUESTS_PER_SECOND and HELPDESK_RESERVE (of the catalog BOOKS_REQUESTS_PER_DAY) with what the source allows.',
+    min(c.since)
+  from (
+    select m.account_id, m.source, sum(m.refused) as refused, min(m.minute) as since
+    from sync.accounts a join sync.credit_minutes m using (account_id)
+    where m.source in ('helpdesk', 'books') and m.minute > now() - interval '15 minutes' and m.refused > 0
+    group by 1, 2) c
+  group by c.account_id
+  union all
+  select d.account_id, d.stream_key, 'audit_found_drift', 'warning',
+    format('Within the last 24 hours %s of %s %s found to differ from the source: %s.', sync.counted(count(distinct d.record_id), 'record'), d.stream,
+      case count(distinct d.record_id) when 1 then 'was' else 'were' end,
+      string_agg(distinct d.kind, '; ')),
+    format('See `npx shelfdesk sql "select * from sync.audit where account_id = %L and kind is not null"` for what differs. It ends by itself after 24 hours without another one.',
+      d.account_id),
+    min(d.checked_at)
+  from (
+    select u.account_id, coalesce(k.stream, 'tickets') as stream, coalesce(k.stream_key, 'helpdesk.tickets') as stream_key, u.stream || ' ' || u.record_id as record_id, u.kind, u.checked_at
+    from sync.accounts a join sync.audit u using (account_id) left join sync.streams k on k.stream_key = u.stream_key
+    where u.kind is not null and u.checked_at > now() - interval '24 hours') d
+  group by d.account_id, d.stream, d.stream_key
+  union all
+  select h.account_id, h.stream_key, 'gap', 'warning',
+    format('%s of %s could not be read, the first from %s on: %s.', sync.counted(count(*), 'range'), h.stream,
+      to_char(min(h.gap_from) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), min(h.reason)),
+    format('Run `npx shelfdesk backfill %s%s`.', h.stream, sync.option_of(h.account_id)),
+    (select min(r.found_at) from sync.gap_reasons r where r.account_id = h.account_id and r.stream_key = h.stream_key)
+  from sync.gaps h where h.reason is not null
+  group by h.account_id, h.stream, h.stream_key
+  union all
+  select r.account_id, r.stream_key, 'rejects_open', 'warning',
+    format('%s of %s could not be stored, or read.', sync.counted(count(*), 'record'), r.stream),
+    format('See `npx shelfdesk rejects list%s`; what can be asked for again is asked for again by itself.', sync.option_of(r.account_id)),
+    min(r.first_seen_at)
+  from sync.rejects r where r.cleared_at is null
+  group by r.account_id, r.stream, r.stream_key
+  union all
+  select a.account_id, null, 'no_worker', 'critical', 'Nobody is at work on this account, and its schedule is not kept.',
+    format('Run `npx shelfdesk start`; if the account is to rest, `npx shelfdesk pause%s`.', sync.option_of(a.account_id)),
+    s.last_at
+  from sync.accounts a
+  cross join lateral (
+    select max(l.claimed_at) as last_at
+    from (values ('fresh'), ('nightly')) w (schedule)
+    cross join lateral (
+      select p.claimed_at from sync.schedule_slots p
+      where p.account_id = a.account_id and p.schedule = w.schedule
+      order by p.slot desc limit 1) l) s
+  where s.last_at is not null
+    -- Somebody reads it by himself, as by a cron of his own.
+    and not coalesce((
+      select r.started_at > greatest(s.last_at, now() - interval '26 hours') from sync.stored_runs r
+      where r.account_id = a.account_id and r.kind = 'sync' order by r.id desc limit 1), false)
+    and exists (select from sync.targets t where t.account_id = a.account_id)
+    and not exists (select from alive w where w.account_id = a.account_id)
+  union all
+  select m.account_id, null, 'alarms_undelivered', 'warning',
+    format('The webhook does not take %s: %s.', sync.counted(count(*), 'alarm'), (array_agg(m.last_error order by m.id desc))[1]),
+    'Look at its receiver, and at ALARM_WEBHOOK_URL and ALARM_FORMAT; it is tried again, in the end once an hour.',
+    min(m.began_at)
+  from sync.alarms m where m.next_try_at is not null and m.last_error is not null
+  group by m.account_id
+  union all
+  select p.account_id, nullif(p.stream_key, ''), 'paused', 'info',
+    format('%s was told to wait by %s%s.', coalesce(nullif(p.stream, ''), 'The account'), p.paused_by, coalesce(': ' || p.reason, '')),
+    format('Run `npx shelfdesk resume%s%s`.', coalesce(' ' || nullif(p.stream, ''), ''), sync.option_of(p.account_id)),
+    p.paused_at
+  from sync.paused p
+  union all
+  select p.account_id, coalesce(k.stream_key, 'helpdesk.tickets'), 'recommendation', 'info',
+    format('Comparisons found of %s, more than once: %s.', coalesce(k.stream, 'tickets'), string_agg(distinct p.kind, '; ')),
+    string_agg(distinct p.remedy, ' '), max(p.last_at)
+  from sync.recommendations p left join sync.streams k on k.stream_key = p.stream_key
+  group by p.account_id, k.stream, k.stream_key)
+select f.account_id, split_part(f.stream_key, '.', 2) as stream, f.problem, f.severity, f.says, f.remedy, f.since,
+  split_part(f.stream_key, '.', 1) as source, f.stream_key
+from found f
+left join sync.streams k on k.stream_key = f.stream_key
+where f.problem in ('paused', 'alarms_undelivered') or not exists (
+  select from sync.paused p
+  where p.account_id = f.account_id
+    and p.stream_key in ('', f.stream_key, case when f.problem = 'past_target' then k.source || '.' || k.follows end));
+comment on view sync.problems is
+  'What is wrong now, one row for each problem of an account or a stream: what the page, the alarms, `doctor` and the health endpoints say. Empty if all is well. Of what people have paused only that is said.';
+comment on column sync.problems.account_id is 'The account.';
+comment on column sync.problems.stream is 'The stream; null: the whole account.';
+comment on column sync.problems.problem is
+  'Its code: token_refused, run_failed, nightly_failed, nightly_late, past_target, credits_refused, mass_deletion_stopped, audit_found_drift, gap, rejects_open, no_worker, alarms_undelivered, paused, proposal.';
+comment on column sync.problems.severity is
+  'critical: nothing goes on before a person acts; warning: something was promised and is not kept; info.';
+comment on column sync.problems.says is 'What is wrong, in a sentence.';
+comment on column sync.problems.since is 'Since when, as far as it is known.';
+comment on column sync.problems.source is 'The source of the stream: helpdesk or books; null for the whole account.';
+comment on column sync.problems.stream_key is
+  'The key of the stream: source.stream, as helpdesk.tickets; null for the whole account.';
+-- Business hours, and seconds of business time.
+
+create table analytics.calendars (
+  name text primary key,
+  time_zone text not null,
+  check (name <> '')
+);
+comment on table analytics.calendars is
+  'Business hours by name: weekly hours and holidays, in a time zone. Made with npx shelfdesk calendar set.';
+comment on column analytics.calendars.name is 'Name of the calendar.';
+comment on column analytics.calendars.time_zone is 'The zone in which its hours and holidays are meant, such as Europe/Berlin.';
+
+create table analytics.calendar_hours (
+  calendar text,
+  weekday integer,
+  opens time(0) without time zone,
+  closes time(0) without time zone not null,
+  primary key (calendar, weekday, opens),
+  foreign key (calendar) references analytics.calendars(name) on update cascade on delete cascade,
+  constraint calendar_hours_check check (opens < closes),
+  check ((weekday >= 1) and (weekday <= 7))
+);
+comment on table analytics.calendar_hours is
+  'Weekly hours of a calendar: several spans a day are fine, and what two of them share counts once. A day without a row is closed.';
+comment on column analytics.calendar_hours.weekday is 'Day of the week: 1 Monday to 7 Sunday.';
+comment on column analytics.calendar_hours.opens is 'From this local time on.';
+comment on column analytics.calendar_hours.closes is
+  'Up to this local time, without; 24:00 is the end of the day. Hours that go on after midnight are two rows.';
+
+create table analytics.calendar_holidays (
+  calendar text,
+  day date,
+  name text,
+  primary key (calendar, day),
+  foreign key (calendar) references analytics.calendars(name) on update cascade on delete cascade
+);
+comment on table analytics.calendar_holidays is 'Local days on which a calendar is closed, whatever its weekly hours say.';
+comment on column analytics.calendar_holidays.day is 'The day, from midnight to midnight in the zone of the calendar.';
+comment on column analytics.calendar_holidays.name is 'What day it is; null if nobody said.';
+
+create table internal.stored_calendar_assignments (
+  account_id text not null,
+  inbox_id text,
+  calendar text not null,
+  unique nulls not distinct (account_id, inbox_id),
+  foreign key (calendar) references analytics.calendars(name) on update cascade
+);
+create index stored_calendar_assignments_calendar on internal.stored_calendar_assignments (calendar);
+comment on table internal.stored_calendar_assignments is 'What analytics.calendar_assignments shows, of all accounts.';
+comment on column internal.stored_calendar_assignments.account_id is 'The operator''s name for the mirrored account.';
+comment on column internal.stored_calendar_assignments.inbox_id is 'The inbox; null for all others of the account.';
+
+create or replace view analytics.calendar_assignments with (security_barrier) as
+select a.account_id, a.inbox_id, a.calendar
+from internal.stored_calendar_assignments a
+where a.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view analytics.calendar_assignments is
+  'Which calendar holds for which inbox. Where there is none, business time is null. Made with npx shelfdesk calendar assign.';
+comment on column analytics.calendar_assignments.inbox_id is
+  'The inbox; joins helpdesk.inboxes.id. Null: for tickets of all inboxes that have none of their own, and those without an inbox.';
+
+create table analytics.calendar_spans (
+  calendar text,
+  opens_at timestamptz,
+  closes_at timestamptz not null,
+  seconds_before bigint not null,
+  primary key (calendar, opens_at) with (fillfactor = 20),
+  foreign key (calendar) references analytics.calendars(name) on update cascade on delete cascade,
+  constraint calendar_spans_check check (opens_at < closes_at)
+);
+comment on table analytics.calendar_spans is
+  'When each calendar is open, from 2000 to the end of 2059, as instants. Kept by triggers on the calendars; do not write here.';
+comment on column analytics.calendar_spans.opens_at is 'Business hours begin.';
+comment on column analytics.calendar_spans.closes_at is 'Business hours end.';
+comment on column analytics.calendar_spans.seconds_before is 'Seconds of business time in all spans before this one.';
+
+create or replace function analytics.calendar_of(account text, inbox text) returns text
+language plpgsql stable parallel safe
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return (
+    select a.calendar from analytics.calendar_assignments a
+    where a.account_id = account and (a.inbox_id = inbox or a.inbox_id is null)
+    order by a.inbox_id nulls last limit 1);
+end
+$$;
+comment on function analytics.calendar_of is
+  'The calendar that holds for tickets of an inbox: its own one, else that of the account; null if there is neither.';
+
+-- A zone that PostgreSQL does not know is refused where it is said.
+create or replace function internal.check_time_zone() returns trigger
+language plpgsql
+as $$
+begin
+  perform 'epoch'::timestamptz at time zone new.time_zone;
+  return new;
+end
+$$;
+comment on function internal.check_time_zone is 'Refuses a calendar in a time zone that PostgreSQL does not know.';
+
+create or replace function analytics.zone_offsets(time_zone text, since timestamptz, until timestamptz)
+returns table (starts timestamptz, ends timestamptz, utc_offset interval)
+language plpgsql stable strict parallel safe rows 300
+as $$
+declare
+  -- Whole seconds: no clock is ever changed between two of them.
+  low bigint := floor(extract(epoch from since));
+  last constant bigint := ceil(extract(epoch from until));
+  high bigint;
+  middle bigint;
+  next_offset interval;
+begin
+  starts := to_timestamp(low);
+  utc_offset := (starts at time zone time_zone) - (starts at time zone 'UTC');
+  while low < last loop
+    high := least(low + 86400, last);
+    ends := to_timestamp(high);
+    next_offset := (ends at time zone time_zone) - (ends at time zone 'UTC');
+    if next_offset = utc_offset then
+      low := high;
+      continue;
+    end if;
+    -- Somewhere on this day: halve it until one second is left.
+    while high - low > 1 loop
+      middle := (low + high) / 2;
+      if (to_timestamp(middle) at time zone time_zone) - (to_timestamp(middle) at time zone 'UTC') = utc_offset then
+        low := middle;
+      else
+        high := middle;
+      end if;
+    end loop;
+    ends := to_timestamp(high);
+    return next;
+    starts := ends;
+    utc_offset := (starts at time zone time_zone) - (starts at time zone 'UTC');
+    low := high;
+  end loop;
+  ends := to_timestamp(last);
+  if starts < ends then return next; end if;
+end
+$$;
+comment on function analytics.zone_offsets is
+  'How far the clocks of a time zone are from UTC between two instants: one row for as long as nobody changes them.';
+
+create or replace function analytics.open_spans(calendar text, since timestamptz, until timestamptz)
+returns table (opens_at timestamptz, closes_at timestamptz)
+language sql stable strict parallel safe rows 10000
+as $$
+  select lower(open.span), upper(open.span)
+  from unnest((
+    select range_agg(tstzrange(s.opens_at, s.closes_at))
+    from analytics.calendars c
+    cross join lateral analytics.zone_offsets(c.time_zone, $2, $3) z
+    -- The local days that this offset has a part of.
+    cross join lateral generate_series(
+      date_trunc('day', (z.starts at time zone 'UTC') + z.utc_offset), (z.ends at time zone 'UTC') + z.utc_offset, interval '1 day') d (day)
+    join analytics.calendar_hours h on h.calendar = c.name and h.weekday = extract(isodow from d.day)
+    cross join lateral (
+      select greatest((d.day::date + h.opens - z.utc_offset) at time zone 'UTC', z.starts, $2) as opens_at,
+        least((d.day::date + h.closes - z.utc_offset) at time zone 'UTC', z.ends, $3) as closes_at) s
+    where c.name = $1 and s.opens_at < s.closes_at
+      and not exists (select from analytics.calendar_holidays f where f.calendar = c.name and f.day = d.day::date))) open (span)
+$$;
+comment on function analytics.open_spans is
+  'When a calendar is open between two instants, from its hours and holidays, in order. analytics.calendar_spans holds the answer for 2000 to 2059.';
+
+create or replace function analytics.business_seconds(calendar text, since timestamptz, until timestamptz) returns float8
+language plpgsql stable strict parallel safe
+-- The worker has plans made anew for each statement; here that would be for each call.
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  first_stored constant timestamptz := '2000-01-01T00:00:00Z';
+  last_stored constant timestamptz := '2060-01-01T00:00:00Z';
+  before_since bigint;
+  before_until bigint;
+  of_since float8;
+  of_until float8;
+  seconds float8;
+begin
+  -- Two small statements: a third less than one that joins them.
+  select s.seconds_before, date_part('epoch', least($2, s.closes_at) - s.opens_at) into before_since, of_since
+  from analytics.calendar_spans s where s.calendar = $1 and s.opens_at <= $2 order by s.opens_at desc limit 1;
+  select s.seconds_before, date_part('epoch', least($3, s.closes_at) - s.opens_at) into before_until, of_until
+  from analytics.calendar_spans s where s.calendar = $1 and s.opens_at <= $3 order by s.opens_at desc limit 1;
+  seconds := coalesce(before_until, 0) - coalesce(before_since, 0) + (coalesce(of_until, 0) - coalesce(of_since, 0));
+  if $2 >= first_stored and $2 <= last_stored and $3 >= first_stored and $3 <= last_stored then
+    if before_since is null and before_until is null and not exists (select from analytics.calendars c where c.name = $1) then return null; end if;
+    return seconds;
+  end if;
+
+  -- Beyond what is stored it is worked out.
+  if not isfinite($2) or not isfinite($3) or not exists (select from analytics.calendars c where c.name = $1) then return null; end if;
+  return seconds + case when $3 < $2 then -1 else 1 end * (
+    select coalesce(sum(extract(epoch from o.closes_at - o.opens_at)), 0)
+    from (values
+      (least($2, $3), least(greatest($2, $3), first_stored)),
+      (greatest(least($2, $3), last_stored), greatest($2, $3))) beyond (since, until)
+    cross join lateral analytics.open_spans($1, beyond.since, beyond.until) o
+    where beyond.since < beyond.until);
+end
+$$;
+comment on function analytics.business_seconds is
+  'Seconds of business time from one instant to another, by a calendar: real ones, also where clocks are changed. Below zero if the second instant is the earlier one. Null if there is no such calendar, or an instant is null or infinite.';
+
+create or replace function internal.rebuild_calendar(calendar text) returns void
+language plpgsql
+as $$
+begin
+  -- One at a time: who waits sees what the other one has written.
+  perform from analytics.calendars c where c.name = rebuild_calendar.calendar for no key update;
+  delete from analytics.calendar_spans s where s.calendar = rebuild_calendar.calendar;
+  insert into analytics.calendar_spans (calendar, opens_at, closes_at, seconds_before)
+  select rebuild_calendar.calendar, o.opens_at, o.closes_at,
+    coalesce(sum(extract(epoch from o.closes_at - o.opens_at)) over (order by o.opens_at rows between unbounded preceding and 1 preceding), 0)
+  from analytics.open_spans(rebuild_calendar.calendar, '2000-01-01T00:00:00Z', '2060-01-01T00:00:00Z') o;
+end
+$$;
+comment on function internal.rebuild_calendar is
+  'Works out analytics.calendar_spans of a calendar anew. Triggers do it on every change; by hand only when PostgreSQL has learned new rules of a time zone.';
+
+create or replace function internal.keep_calendar_spans() returns trigger
+language plpgsql
+as $$
+declare
+  changed text;
+begin
+  if tg_table_name = 'calendars' then
+    -- A new one has no hours yet, and with an old one they go.
+    for changed in select n.name from news n join olds o on o.name = n.name and o.time_zone <> n.time_zone loop
+      perform internal.rebuild_calendar(changed);
+    end loop;
+  elsif tg_op = 'INSERT' then
+    for changed in select distinct n.calendar from news n loop
+      perform internal.rebuild_calendar(changed);
+    end loop;
+  elsif tg_op = 'DELETE' then
+    -- Of those that are still there.
+    for changed in select c.name from analytics.calendars c where c.name in (select o.calendar from olds o) loop
+      perform internal.rebuild_calendar(changed);
+    end loop;
+  else
+    for changed in
+      select c.name from analytics.calendars c where c.name in (select o.calendar from olds o union all select n.calendar from news n)
+    loop
+      perform internal.rebuild_calendar(changed);
+    end loop;
+  end if;
+  return null;
+end
+$$;
+comment on function internal.keep_calendar_spans is
+  'Brings analytics.calendar_spans up to date with what has changed in a calendar.';
+
+create table internal.stored_recomputes (
+  account_id text primary key,
+  asked integer default 1 not null
+);
+comment on table internal.stored_recomputes is
+  'Accounts whose calendars have changed since analytics.recompute last went through: see analytics.integrity.';
+comment on column internal.stored_recomputes.account_id is 'The account.';
+comment on column internal.stored_recomputes.asked is
+  'How often they have changed since: so that what changes while it is at work is not forgotten.';
+
+create or replace function internal.ask_for_recompute() returns trigger
+language plpgsql
+as $$
+begin
+  if tg_table_name = 'stored_calendar_assignments' then
+    insert into internal.stored_recomputes (account_id)
+    select case tg_op when 'DELETE' then old.account_id else new.account_id end
+    on conflict (account_id) do update set asked = stored_recomputes.asked + 1;
+  else
+    insert into internal.stored_recomputes (account_id)
+    select distinct a.account_id from internal.stored_calendar_assignments a
+    where a.calendar in (select s.calendar from changed s) order by 1
+    on conflict (account_id) do update set asked = stored_recomputes.asked + 1;
+  end if;
+  return null;
+end
+$$;
+comment on function internal.ask_for_recompute is
+  'Notes in internal.stored_recomputes whose business times are those of before.';
+
+-- What days and hours are told in.
+create or replace view analytics.account_zones with (security_barrier) as
+select r.account_id, coalesce(c.time_zone, 'UTC') as time_zone
+from sync.readable_accounts r
+left join internal.stored_calendar_assignments z on z.account_id = r.account_id and z.inbox_id is null
+left join analytics.calendars c on c.name = z.calendar;
+comment on view analytics.account_zones is
+  'The time zone in which days and hours of an account are told: that of its calendar, or UTC.';
+comment on column analytics.account_zones.time_zone is 'The zone.';
+
+create trigger keep_spans after update on analytics.calendars referencing old table as olds new table as news for each statement execute function internal.keep_calendar_spans();
+create trigger keep_spans_inserted after insert on analytics.calendar_hours referencing new table as news for each statement execute function internal.keep_calendar_spans();
+create trigger keep_spans_updated after update on analytics.calendar_hours referencing old table as olds new table as news for each statement execute function internal.keep_calendar_spans();
+create trigger keep_spans_deleted after delete on analytics.calendar_hours referencing old table as olds for each statement execute function internal.keep_calendar_spans();
+create trigger keep_spans_inserted after insert on analytics.calendar_holidays referencing new table as news for each statement execute function internal.keep_calendar_spans();
+create trigger keep_spans_updated after update on analytics.calendar_holidays referencing old table as olds new table as news for each statement execute function internal.keep_calendar_spans();
+create trigger keep_spans_deleted after delete on analytics.calendar_holidays referencing old table as olds for each statement execute function internal.keep_calendar_spans();
+create trigger check_time_zone before insert or update on analytics.calendars for each row execute function internal.check_time_zone();
+create trigger ask_for_recompute after insert or delete or update on internal.stored_calendar_assignments for each row execute function internal.ask_for_recompute();
+create trigger ask_for_recompute_written after insert on analytics.calendar_spans referencing new table as changed for each statement execute function internal.ask_for_recompute();
+create trigger ask_for_recompute_removed after delete on analytics.calendar_spans referencing old table as changed for each statement execute function internal.ask_for_recompute();
+-- Tickets at any time in the past, and the backlog of each day.
+
+create or replace view analytics.ticket_history with (security_barrier) as
+select h.account_id, h.ticket_id, h.state, h.user_id, h.inbox_id, h.label_ids, h.spam, h.trash, h.valid_from, h.valid_to, h.change_after,
+  h.deleted_after, h.is_first, h.change_by
+from helpdesk.ticket_history h
+where h.account_id = any (array(select r.account_id from sync.readable_accounts r));
+comment on view analytics.ticket_history is
+  'What each ticket was, from when to when: a row for each change of state, user_id, inbox_id, label_ids (their order is none), spam or trash. Rows of a ticket do not overlap; there is a gap only while it was gone. Neighbours may be alike: two changes within one second are one row, with the values after both.';
+
+create or replace view analytics.ticket_state_intervals with (security_barrier) as
+select i.account_id, i.ticket_id, i.state, i.valid_from,
+  case when i.ends then i.valid_to else i.next_valid_to end as valid_to,
+  i.change_after,
+  extract(epoch from i.valid_from - i.change_after)::float8 as error_seconds,
+  case when i.ends then i.deleted_after else i.next_deleted_after end as deleted_after,
+  i.change_by
+from (
+  -- Of each run of rows the first and the last are left: the one has its begin, the other its end.
+  select b.*, lead(b.valid_to) over once as next_valid_to, lead(b.deleted_after) over once as next_deleted_after
+  from (
+    select h.account_id, h.ticket_id, h.state, h.valid_from, h.valid_to, h.change_after, h.change_by, h.deleted_after,
+      lag(h.valid_to) over w is distinct from h.valid_from or lag(h.state) over w is distinct from h.state as begins,
+      lead(h.valid_from) over w is distinct from h.valid_to or lead(h.state) over w is distinct from h.state as ends
+    from helpdesk.ticket_history h
+    where h.account_id = any (array(select r.account_id from sync.readable_accounts r))
+    window w as (partition by h.account_id, h.ticket_id order by h.valid_from)) b
+  where b.begins or b.ends
+  window once as (partition by b.account_id, b.ticket_id order by b.valid_from)) i
+where i.begins;
+comment on view analytics.ticket_state_intervals is
+  'In which state each ticket was, from when to when: helpdesk.ticket_history, a row for each change of state.';
+comment on column analytics.ticket_state_intervals.account_id is 'The account.';
+comment on column analytics.ticket_state_intervals.state is 'The state; null where the source showed none.';
+comment on column analytics.ticket_state_intervals.valid_from is
+  'In this state from then on. Of the first time of a ticket it is only an upper bound: updated_at when it was first seen here.';
+comment on column analytics.ticket_state_intervals.valid_to is 'Up to then, without; null if it is in this state still.';
+comment on column analytics.ticket_state_intervals.change_after is
+  'It came into this state after this time, and by valid_from, or by change_by where that is set; null where that is not known.';
+comment on column analytics.ticket_state_intervals.error_seconds is
+  'By how much too late valid_from may be, in seconds: valid_from − change_after.';
+comment on column analytics.ticket_state_intervals.deleted_after is
+  'Where it ended because the ticket was deleted: after this time, and by valid_to. Null otherwise, and where that is not known.';
+comment on column analytics.ticket_state_intervals.change_by is
+  'It came into this state by this time, if that is later than valid_from: see helpdesk.ticket_history.change_by.';
+
+create or replace view internal.ticket_basics with (security_barrier) as
+select t.account_id, t.id as ticket_id, t.number, t.customer_id, t.type, t.created_at, t.updated_at, t._first_seen_at as first_seen_at,
+  t._deleted_after as deleted_after, t._deleted_at as deleted_at
+from helpdesk.tickets t
+where t.account_id = any (array(select r.account_id from sync.readable_accounts r));
+comment on view internal.ticket_basics is
+  'Of every ticket what its history does not tell: number, customer, channel, and when it was created and deleted.';
+comment on column internal.ticket_basics.account_id is 'The account.';
+comment on column internal.ticket_basics.ticket_id is 'The ticket.';
+comment on column internal.ticket_basics.customer_id is 'The customer.';
+comment on column internal.ticket_basics.type is 'Channel: email, chat, phone and so on.';
+comment on column internal.ticket_basics.first_seen_at is 'When the ticket was first written here.';
+comment on column internal.ticket_basics.deleted_after is
+  'It was deleted after this time, and by deleted_at; null while it is there.';
+comment on column internal.ticket_basics.deleted_at is 'By then the source had it no more; null while it is there.';
+
+create or replace function analytics.tickets_as_of(at timestamptz)
+returns table (account_id text, ticket_id text, number bigint, customer_id text, inbox_id text, user_id text, state text, type text,
+  label_ids text[], spam boolean, trash boolean, created_at timestamptz, valid_from timestamptz, valid_to timestamptz, certain boolean)
+language sql stable
+begin atomic
+  select t.account_id, t.ticket_id, t.number, t.customer_id, h.inbox_id, h.user_id, h.state, t.type, h.label_ids, h.spam, h.trash,
+    t.created_at, h.valid_from, h.valid_to,
+    h.valid_from is not null and coalesce(h.change_by <= tickets_as_of.at, true) and case
+      when h.valid_to is null then true
+      when n.ticket_id is null then coalesce(h.deleted_after >= tickets_as_of.at, false)
+      else coalesce(n.change_after >= tickets_as_of.at, false) and coalesce(h.deleted_after >= tickets_as_of.at, true) end
+  from internal.ticket_basics t
+  left join analytics.ticket_history h
+    on h.account_id = t.account_id and h.ticket_id = t.ticket_id
+      and h.valid_from <= tickets_as_of.at and (h.valid_to is null or h.valid_to > tickets_as_of.at)
+  -- The row that follows on it at once; where there is none, the ticket was deleted.
+  left join analytics.ticket_history n
+    on n.account_id = h.account_id and n.ticket_id = h.ticket_id and n.valid_from = h.valid_to
+  where coalesce(t.created_at <= tickets_as_of.at, h.valid_from is not null) and (h.valid_from is not null or exists (
+    select from analytics.ticket_history f
+    where f.account_id = t.account_id and f.ticket_id = t.ticket_id and f.is_first and f.valid_from > tickets_as_of.at));
+end;
+comment on function analytics.tickets_as_of is
+  'Every ticket that was there at a time, as it was then. certain is false where it may have been otherwise: where the change that ended the row may have happened by then; where the one that began it may have happened later; and where nobody can tell what it was, since it was first seen, or had changed, later: then its values are null. Certain is so as far as changes were seen: what was changed and changed back between two readings left no trace. Times after analytics.completeness says are as far as the mirror knows.';
+
+create or replace function analytics.backlog_daily(from_day date, to_day date, time_zone text default 'UTC')
+returns table (account_id text, day date, state text, inbox_id text, user_id text, tickets bigint, uncertain bigint)
+language sql stable
+begin atomic
+  with days as materialized (
+    select g.n::int as n, from_day + g.n::int - 1 as day
+    from generate_series(1, to_day - from_day + 1) g (n)),
+  -- When they end, a microsecond later: so the number of a time is how many days have ended before it. Where clocks go back to
+  -- midnight there are two, of which PostgreSQL takes the later one: the day ends with the first.
+  ends as materialized (
+    select array_agg(m.at - case
+      when (m.at - interval '1 hour') at time zone time_zone >= (d.day + 1)::timestamp then interval '1 hour'
+      else interval '0' end + interval '1 microsecond' order by d.n) as at
+    from days d cross join lateral (select (d.day + 1)::timestamp at time zone time_zone as at) m),
+  -- The ends of days after the first number, up to the second one.
+  span as (
+    select h.account_id, h.state, h.inbox_id, h.user_id, width_bucket(h.valid_from, (select e.at from ends e)) as after,
+      coalesce(width_bucket(h.valid_to, (select e.at from ends e)), (select cardinality(e.at) from ends e)) as through,
+      count(*) as tickets, 0 as uncertain
+    from analytics.ticket_history h
+    where analytics.is_backlog(h.state, h.spam, h.trash) and (h.valid_to is null or h.valid_to >= (select e.at[1] from ends e))
+    group by 1, 2, 3, 4, 5, 6
+    union all
+    -- What it was before its first row.
+    select h.account_id, null, null, null, width_bucket(h.change_after + interval '1 second', (select e.at from ends e)),
+      width_bucket(h.valid_from, (select e.at from ends e)), 1, 1
+    from analytics.ticket_history h
+    where h.is_first and h.valid_from >= (select e.at[1] from ends e) and h.change_after < (select e.at[cardinality(e.at)] from ends e)
+    union all
+    -- What it was between its first row and the reply that showed it.
+    select h.account_id, null, null, null, width_bucket(h.valid_from, (select e.at from ends e)),
+      width_bucket(h.change_by, (select e.at from ends e)), 0, 1
+    from analytics.ticket_history h
+    where h.is_first and h.change_by >= (select e.at[1] from ends e) and h.valid_from < (select e.at[cardinality(e.at)] from ends e)
+    union all
+    -- A change that may have happened before the end of a day as well as after it, of what it was before and after.
+    select n.account_id, d.state, d.inbox_id, d.user_id, greatest(n.after, o.after), n.through, 0, 1
+    from (
+      select h.*,
+        case
+          when h.is_first then width_bucket(h.valid_from, (select e.at from ends e))
+          else coalesce(width_bucket(h.change_after + interval '1 microsecond', (select e.at from ends e)), 0) end as after,
+        width_bucket(greatest(h.valid_from, h.change_by), (select e.at from ends e)) as through
+      from analytics.ticket_history h
+      where (not h.is_first and h.valid_from >= (select e.at[1] from ends e) or h.change_by >= (select e.at[1] from ends e))
+        and coalesce(h.change_after < (select e.at[cardinality(e.at)] from ends e), true)) n
+    left join lateral (
+      select h.state, h.inbox_id, h.user_id, h.valid_to, analytics.is_backlog(h.state, h.spam, h.trash) as counts,
+        width_bucket(h.valid_from, (select e.at from ends e)) as after
+      from analytics.ticket_history h
+      -- By the primary key.
+      where h.account_id = n.account_id and h.ticket_id = n.ticket_id and h.valid_from < n.valid_from
+      order by h.valid_from desc
+      limit 1) o on o.valid_to = n.valid_from
+    cross join lateral (
+      select o.state, o.inbox_id, o.user_id where o.counts
+      union all
+      select n.state, n.inbox_id, n.user_id where analytics.is_backlog(n.state, n.spam, n.trash)) d
+    where n.after < n.through and not (coalesce(o.counts, false) and analytics.is_backlog(n.state, n.spam, n.trash)
+      and n.state is not distinct from o.state and n.inbox_id is not distinct from o.inbox_id and n.user_id is not distinct from o.user_id)
+    union all
+    -- As well a deletion.
+    select h.account_id, h.state, h.inbox_id, h.user_id,
+      greatest(width_bucket(h.valid_from, (select e.at from ends e)), width_bucket(h.deleted_after + interval '1 microsecond', (select e.at from ends e))),
+      width_bucket(h.valid_to, (select e.at from ends e)), 0, 1
+    from analytics.ticket_history h
+    where analytics.is_backlog(h.state, h.spam, h.trash) and h.deleted_after is not null and h.valid_to >= (select e.at[1] from ends e)),
+  event as (
+    select s.account_id, s.state, s.inbox_id, s.user_id, e.n, sum(e.sign * s.tickets) as tickets, sum(e.sign * s.uncertain) as uncertain
+    from span s cross join lateral (values (s.after + 1, 1), (s.through + 1, -1)) e (n, sign)
+    where s.after < s.through
+    group by 1, 2, 3, 4, 5),
+  total as (
+    select b.account_id, b.state, b.inbox_id, b.user_id, b.n, sum(sum(b.tickets)) over w as tickets, sum(sum(b.uncertain)) over w as uncertain
+    from (
+      select e.account_id, e.state, e.inbox_id, e.user_id, e.n, e.tickets, e.uncertain from event e
+      union all
+      select k.account_id, k.state, k.inbox_id, k.user_id, d.n, 0, 0
+      from (select distinct e.account_id, e.state, e.inbox_id, e.user_id from event e) k cross join days d) b
+    group by 1, 2, 3, 4, 5
+    window w as (partition by b.account_id, b.state, b.inbox_id, b.user_id order by b.n))
+  select t.account_id, d.day, t.state, t.inbox_id, t.user_id, t.tickets::bigint, t.uncertain::bigint
+  from total t join days d on d.n = t.n
+  where t.tickets > 0 or t.uncertain > 0;
+end;
+comment on function analytics.backlog_daily is
+  'How many tickets were open work at the end of each day of a time zone, by state, inbox and user: as analytics.tickets_as_of tells for that midnight, without spam, trash, closed and archived ones. Under state null: tickets that were there, and of which nobody can tell what they were. uncertain: the true number may differ by so many; of so many tickets the change that brought them in or took them out may have happened on either side of that midnight, since it lies between change_after and valid_from, or change_by, or nothing is known. So it may be more than tickets. What was changed and changed back between two readings is in neither; a deletion of which deleted_after is not known counts as of valid_to. A day that is not over shows what is known so far.';
+
+create or replace view analytics.shelf_events with (security_barrier) as
+select h.account_id, h.owner_id, h.shelf_id, h.volume_id,
+  case
+    when h.position is null then 'removed'
+    when h.was_on_shelf then 'moved'
+    when h.change_after is null then 'found'
+    else 'added' end as event,
+  h.position, h.valid_from as at, h.change_after
+from (
+  select s.*, lag(s.position) over (partition by s.account_id, s.owner_id, s.shelf_id, s.volume_id order by s.valid_from) is not null as was_on_shelf
+  from books.shelf_volume_history s
+  where s.account_id = any (array(select account_id from sync.readable_accounts))) h
+-- That something was not there is no event.
+where h.position is not null or h.was_on_shelf;
+comment on view analytics.shelf_events is
+  'What happened on the shelves. The catalog announces nothing: each event happened after change_after and by "at", and what came and went between two readings is not here.';
+comment on column analytics.shelf_events.account_id is 'The operator''s name for the mirrored account.';
+comment on column analytics.shelf_events.owner_id is 'The owner of the shelf.';
+comment on column analytics.shelf_events.event is
+  'added; moved to another place; removed; or found: it was there when the shelf was first read, since when is not known.';
+comment on column analytics.shelf_events.position is 'Its place from then on, from 0; null when removed.';
+comment on column analytics.shelf_events.at is 'By then it had happened.';
+comment on column analytics.shelf_events.change_after is
+  'It happened after this time; null where nothing is known of the time before.';
+-- Metrics of tickets, kept by triggers.
+
+create table analytics.metric_definitions (
+  relation text,
+  name text,
+  unit text not null,
+  kind text not null,
+  formula text not null,
+  other_vendors text,
+  primary key (relation, name),
+  check (kind = any (array['exact', 'observed']))
+);
+comment on table analytics.metric_definitions is
+  'What each figure of this schema is, word by word, and what others call by that name.';
+comment on column analytics.metric_definitions.relation is 'The view or function of analytics that has it.';
+comment on column analytics.metric_definitions.name is 'Its column there.';
+comment on column analytics.metric_definitions.unit is
+  'seconds, messages, tickets and so on; time, flag or id where it is no figure.';
+comment on column analytics.metric_definitions.kind is
+  'exact: it follows from messages, which carry their time. observed: the source keeps no history, so it follows from what was seen of it, and a column beside it says how wrong it may be.';
+comment on column analytics.metric_definitions.formula is
+  'How it comes about. "Inbound" are replies of customers, "authored" replies that one of the team wrote, "automatic" those that nobody wrote. Messages are in order of created_at, then of position.';
+comment on column analytics.metric_definitions.other_vendors is
+  'How other help desks define what they call so, as their manuals say it; null where none has it, or all mean the same.';
+
+-- What support teams count. The definitions are stated once, in internal.ticket_metrics_defined; analytics.ticket_metrics shows
+-- rows that were stored from it in the transaction that brought the ticket, its messages or its history.
+
+create or replace function analytics.message_kind(type text, direction text, user_id text) returns text
+language sql immutable parallel safe
+begin atomic
+  select case
+    when type = 'reply' and direction = 'in' then 'inbound'
+    when type = 'reply' and direction = 'out' then case when user_id is null then 'automatic' else 'authored' end
+    when type = 'note' then 'note'
+    else 'other' end;
+end;
+comment on function analytics.message_kind is 'What a message counts as: see analytics.message_kinds.kind.';
+
+create or replace view analytics.message_kinds with (security_barrier) as
+select m.account_id, m.id as message_id, m.ticket_id, analytics.message_kind(m.type, m.direction, m.user_id) as kind,
+  m.user_id, m.created_at, m.position
+from helpdesk.messages m
+where m.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view analytics.message_kinds is
+  'Every message and what it counts as. Order those of a ticket by created_at, then by position: what has no time comes last.';
+comment on column analytics.message_kinds.account_id is 'The operator''s name for the mirrored account.';
+comment on column analytics.message_kinds.message_id is 'The message; joins helpdesk.messages.id.';
+comment on column analytics.message_kinds.ticket_id is 'The ticket; joins analytics.ticket_metrics.ticket_id.';
+comment on column analytics.message_kinds.kind is
+  'inbound: a reply of a customer; authored: a reply by one of the team; automatic: a reply that nobody wrote; note; other: anything else.';
+comment on column analytics.message_kinds.user_id is 'Who of the team wrote it; null for customers and automatic replies.';
+comment on column analytics.message_kinds.created_at is 'When the message was created, at the source.';
+comment on column analytics.message_kinds.position is 'Its place within the ticket as the source lists it, from 1.';
+
+-- Turns are stored beside the metrics, by the same call. A join of all turns with anything had to work all of them out first, and
+-- PostgreSQL took them for one row: it knows nothing of what comes out of windows and groups. Of a table it knows.
+
+create or replace view internal.reply_turns_defined with (security_barrier) as
+select g.account_id, g.ticket_id,
+  row_number() over (partition by g.account_id, g.ticket_id order by g.replies_before)::int as turn,
+  g.waiting_since, g.answered_at,
+  date_part('epoch', g.answered_at - g.waiting_since) as wait_seconds,
+  -- As analytics.calendar_of has it, which would ask for each turn which accounts may be read.
+  analytics.business_seconds((
+    select a.calendar from internal.stored_calendar_assignments a
+    where a.account_id = g.account_id and (a.inbox_id = t.inbox_id or a.inbox_id is null)
+    order by a.inbox_id nulls last limit 1), g.waiting_since, g.answered_at)::float8 as wait_business_seconds,
+  g.user_id, g.inbound_messages, g.first_message_id, g.reply_message_id,
+  g.reply_message_id is not null as is_answered,
+  g.reply_message_id is not null and g.replies_before = 0 as is_first_response
+from (
+  select o.account_id, o.ticket_id, o.replies_before,
+    min(o.created_at) filter (where o.kind = 'inbound') as waiting_since,
+    max(o.created_at) filter (where o.kind = 'authored') as answered_at,
+    max(o.user_id) filter (where o.kind = 'authored') as user_id,
+    count(*) filter (where o.kind = 'inbound')::int as inbound_messages,
+    (array_agg(o.message_id order by o.created_at, o.position, o.message_id) filter (where o.kind = 'inbound'))[1] as first_message_id,
+    max(o.message_id) filter (where o.kind = 'authored') as reply_message_id
+  from (
+    select k.account_id, k.ticket_id, k.message_id, k.kind, k.user_id, k.created_at, k.position,
+      count(*) filter (where k.kind = 'authored') over (
+        partition by k.account_id, k.ticket_id order by k.created_at, k.position, k.message_id
+        rows between unbounded preceding and 1 preceding) as replies_before
+    from (
+      select m.account_id, m.ticket_id, m.id as message_id, analytics.message_kind(m.type, m.direction, m.user_id) as kind,
+        m.user_id, m.created_at, m.position
+      from helpdesk.messages m
+      where m.account_id = any (array(select account_id from sync.readable_accounts))
+      order by m.account_id, m.ticket_id, m.position) k
+    where k.kind in ('inbound', 'authored')) o
+  group by o.account_id, o.ticket_id, o.replies_before
+  -- A reply that nobody waited for is no turn.
+  having count(*) filter (where o.kind = 'inbound') > 0) g
+join helpdesk.tickets t on t.account_id = g.account_id and t.id = g.ticket_id;
+comment on view internal.reply_turns_defined is
+  'What a turn is: analytics.reply_turns shows the same, stored. This is worked out anew from the messages; it is here to be read and to be compared with.';
+comment on column internal.reply_turns_defined.ticket_id is 'The ticket; joins analytics.ticket_metrics.ticket_id.';
+comment on column internal.reply_turns_defined.turn is 'Number of the turn within its ticket, from 1.';
+comment on column internal.reply_turns_defined.waiting_since is 'When the first message of the burst was created.';
+comment on column internal.reply_turns_defined.answered_at is 'When the reply was created; null while there is none.';
+comment on column internal.reply_turns_defined.wait_seconds is
+  'From waiting_since to answered_at; null while there is no reply.';
+comment on column internal.reply_turns_defined.wait_business_seconds is
+  'The same in business hours, by the calendar of the inbox that the ticket is in now; null without a calendar.';
+comment on column internal.reply_turns_defined.user_id is 'Who replied; joins helpdesk.users.id. Null while there is no reply.';
+comment on column internal.reply_turns_defined.inbound_messages is 'How many messages of customers the burst has.';
+comment on column internal.reply_turns_defined.first_message_id is 'The first message of the burst; joins helpdesk.messages.id.';
+comment on column internal.reply_turns_defined.reply_message_id is
+  'The reply; joins helpdesk.messages.id. Null while there is none.';
+comment on column internal.reply_turns_defined.is_answered is 'True if there is a reply.';
+comment on column internal.reply_turns_defined.is_first_response is
+  'True if its reply is the first response of the ticket: the team had not written before.';
+
+create table internal.stored_reply_turns (
+  account_id text,
+  ticket_id text,
+  turn integer,
+  waiting_since timestamptz,
+  answered_at timestamptz,
+  wait_seconds double precision,
+  wait_business_seconds double precision,
+  user_id text,
+  inbound_messages integer,
+  first_message_id text,
+  reply_message_id text,
+  is_answered boolean,
+  is_first_response boolean,
+  primary key (account_id, ticket_id, turn)
+);
+comment on table internal.stored_reply_turns is
+  'internal.reply_turns_defined of every ticket, written in the transaction that changes it. Read analytics.reply_turns.';
+comment on column internal.stored_reply_turns.account_id is 'The operator''s name for the mirrored account.';
+comment on column internal.stored_reply_turns.ticket_id is 'The ticket; joins analytics.ticket_metrics.ticket_id.';
+comment on column internal.stored_reply_turns.turn is 'Number of the turn within its ticket, from 1.';
+comment on column internal.stored_reply_turns.waiting_since is 'When the first message of the burst was created.';
+comment on column internal.stored_reply_turns.answered_at is 'When the reply was created; null while there is none.';
+comment on column internal.stored_reply_turns.wait_seconds is 'From waiting_since to answered_at; null while there is no reply.';
+comment on column internal.stored_reply_turns.wait_business_seconds is
+  'The same in business hours, by the calendar of the inbox that the ticket is in now; null without a calendar.';
+comment on column internal.stored_reply_turns.user_id is 'Who replied; joins helpdesk.users.id. Null while there is no reply.';
+comment on column internal.stored_reply_turns.inbound_messages is 'How many messages of customers the burst has.';
+comment on column internal.stored_reply_turns.first_message_id is 'The first message of the burst; joins helpdesk.messages.id.';
+comment on column internal.stored_reply_turns.reply_message_id is
+  'The reply; joins helpdesk.messages.id. Null while there is none.';
+comment on column internal.stored_reply_turns.is_answered is 'True if there is a reply.';
+comment on column internal.stored_reply_turns.is_first_response is
+  'True if its reply is the first response of the ticket: the team had not written before.';
+
+create or replace view analytics.reply_turns with (security_barrier) as
+select s.account_id, s.ticket_id, s.turn, s.waiting_since, s.answered_at, s.wait_seconds, s.wait_business_seconds, s.user_id,
+  s.inbound_messages, s.first_message_id, s.reply_message_id, s.is_answered, s.is_first_response
+from internal.stored_reply_turns s
+where s.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view analytics.reply_turns is
+  'Who waited for whom, as of the last commit that brought something of the ticket: one row for each burst of customers'' messages and the reply by one of the team that ends it. Automatic replies and notes end no wait.';
+
+create or replace view internal.ticket_metrics_defined with (security_barrier) as
+select t.account_id, t.id as ticket_id,
+  m.message_count, m.inbound_count, m.authored_count, m.automatic_count, m.note_count, m.other_count, a.attachment_count,
+  m.agents_involved, m.last_inbound_at, m.last_authored_at,
+  coalesce(m.talk[1] = 'authored', false) as is_outbound_initiated,
+  m.authored_count = 1 and m.talk[1] = 'inbound' and m.talk[cardinality(m.talk)] = 'authored' as is_one_touch,
+  m.inbound_count > 0 and m.authored_count = 0 as is_unreplied,
+  date_part('epoch', w.first_response) as first_response_seconds,
+  w.first_response_business::float8 as first_response_business_seconds,
+  w.first_responder_id,
+  date_part('epoch', r.first_reply_at - t.created_at) as first_reply_seconds,
+  analytics.business_seconds(c.calendar, t.created_at, r.first_reply_at)::float8 as first_reply_business_seconds,
+  w.turns, w.waiting_since,
+  date_part('epoch', w.total_wait) as total_wait_seconds,
+  date_part('epoch', w.total_wait) / w.timed_turns as average_wait_seconds,
+  date_part('epoch', w.longest_wait) as longest_wait_seconds,
+  w.total_wait_business::float8 as total_wait_business_seconds,
+  (w.total_wait_business / w.timed_turns)::float8 as average_wait_business_seconds,
+  w.longest_wait_business::float8 as longest_wait_business_seconds,
+  h.first_closed_at, date_part('epoch', h.first_closed_error) as first_closed_error_seconds,
+  h.last_closed_at, date_part('epoch', h.last_closed_error) as last_closed_error_seconds,
+  date_part('epoch', h.first_closed_at - t.created_at) as first_resolution_seconds,
+  date_part('epoch', h.first_closed_error) as first_resolution_error_seconds,
+  analytics.business_seconds(c.calendar, t.created_at, h.first_closed_at)::float8 as first_resolution_business_seconds,
+  case when h.is_resolved then date_part('epoch', h.last_closed_at - t.created_at) end as full_resolution_seconds,
+  case when h.is_resolved then date_part('epoch', h.last_closed_error) end as full_resolution_error_seconds,
+  case when h.is_resolved then analytics.business_seconds(c.calendar, t.created_at, h.last_closed_at)::float8 end as full_resolution_business_seconds,
+  h.reopen_count, date_part('epoch', u.unseen) as reopen_error_seconds,
+  u.assignment_count, date_part('epoch', u.unseen) as assignment_error_seconds,
+  h.seconds_open, h.open_error_seconds, h.seconds_hold, h.hold_error_seconds, h.seconds_snoozed, h.snoozed_error_seconds,
+  h.seconds_closed, h.closed_error_seconds, h.seconds_archived, h.archived_error_seconds,
+  h.first_closing_seen, h.last_closing_seen
+from (
+  select k.account_id, k.id, k.inbox_id, k.created_at
+  from helpdesk.tickets k
+  where k.account_id = any (array(select account_id from sync.readable_accounts))
+  order by k.account_id, k.id) t
+cross join lateral (
+  select case when exists (select from internal.stored_calendar_assignments)
+    then analytics.calendar_of(t.account_id, t.inbox_id) end as calendar offset 0) c
+cross join lateral (
+  select count(*)::int as message_count,
+    count(*) filter (where k.kind = 'inbound')::int as inbound_count,
+    count(*) filter (where k.kind = 'authored')::int as authored_count,
+    count(*) filter (where k.kind = 'automatic')::int as automatic_count,
+    count(*) filter (where k.kind = 'note')::int as note_count,
+    count(*) filter (where k.kind = 'other')::int as other_count,
+    count(distinct k.user_id) filter (where k.kind in ('authored', 'note'))::int as agents_involved,
+    max(k.created_at) filter (where k.kind = 'inbound') as last_inbound_at,
+    max(k.created_at) filter (where k.kind = 'authored') as last_authored_at,
+    array_agg(k.kind order by k.created_at, k.position, k.message_id) filter (where k.kind in ('inbound', 'authored')) as talk,
+    array_agg(k.created_at order by k.created_at, k.position, k.message_id) filter (where k.kind = 'authored') as authored_at
+  from (
+    select m.id as message_id, analytics.message_kind(m.type, m.direction, m.user_id) as kind, m.user_id, m.created_at, m.position
+    from helpdesk.messages m
+    where m.account_id = t.account_id and m.ticket_id = t.id
+    order by m.position) k) m
+-- A ticket that the team has opened is waited for from its second reply on.
+cross join lateral (select m.authored_at[case when m.talk[1] = 'authored' then 2 else 1 end] as first_reply_at) r
+cross join lateral (
+  select count(*)::int as attachment_count
+  from (
+    select from helpdesk.attachments f
+    where f.account_id = t.account_id and f.ticket_id >= t.id and f.ticket_id <= t.id
+    order by f.ticket_id) f) a
+cross join lateral (
+  select count(*) filter (where q.is_answered)::int as turns,
+    nullif(count(q.wait), 0) as timed_turns,
+    max(q.waiting_since) filter (where not q.is_answered) as waiting_since,
+    sum(q.wait) as total_wait, max(q.wait) as longest_wait,
+    sum(q.business) as total_wait_business, max(q.business) as longest_wait_business,
+    max(q.wait) filter (where q.is_first_response) as first_response,
+    max(q.business) filter (where q.is_first_response) as first_response_business,
+    max(q.user_id) filter (where q.is_first_response) as first_responder_id
+  from (
+    select n.is_answered, n.is_first_response, n.user_id, n.waiting_since, n.answered_at - n.waiting_since as wait,
+      analytics.business_seconds(c.calendar, n.waiting_since, n.answered_at) as business
+    from analytics.reply_turns n
+    where n.account_id = t.account_id and n.ticket_id = t.id
+    offset 0) q) w
+cross join lateral (
+  select min(i.valid_from) filter (where i.resolved) as first_closed_at,
+    (array_agg(i.began_within order by i.valid_from) filter (where i.resolved))[1] as first_closed_error,
+    max(i.valid_from) filter (where i.resolved and not i.was_resolved) as last_closed_at,
+    (array_agg(i.began_within order by i.valid_from desc) filter (where i.resolved and not i.was_resolved))[1] as last_closed_error,
+    coalesce((array_agg(i.resolved order by i.valid_from desc))[1], false) as is_resolved,
+    count(*) filter (where not i.resolved and i.was_resolved)::int as reopen_count,
+    -- A closing is seen if the ticket was seen before it. Only the first time has nothing before it.
+    coalesce(bool_or(i.was_seen) filter (where i.resolved and not i.was_resolved), false)
+      and coalesce(bool_and(i.was_seen or not i.resolved), true) as first_closing_seen,
+    coalesce(bool_or(i.was_seen) filter (where i.resolved and not i.was_resolved), false) as last_closing_seen,
+    date_part('epoch', coalesce(sum(i.lasted) filter (where i.state = 'open'), interval '0')) as seconds_open,
+    date_part('epoch', coalesce(sum(i.lasted) filter (where i.state = 'hold'), interval '0')) as seconds_hold,
+    date_part('epoch', coalesce(sum(i.lasted) filter (where i.state = 'snoozed'), interval '0')) as seconds_snoozed,
+    date_part('epoch', coalesce(sum(i.lasted) filter (where i.state = 'closed'), interval '0')) as seconds_closed,
+    date_part('epoch', coalesce(sum(i.lasted) filter (where i.state = 'archived'), interval '0')) as seconds_archived,
+    -- Each of them is wrong by the ends of its intervals at most; an end of which nothing is known makes all of it unknown.
+    case when bool_and(i.within is not null) filter (where i.state = 'open' and i.lasted is not null) is not false
+      then date_part('epoch', coalesce(sum(i.within) filter (where i.state = 'open'), interval '0')) end as open_error_seconds,
+    case when bool_and(i.within is not null) filter (where i.state = 'hold' and i.lasted is not null) is not false
+      then date_part('epoch', coalesce(sum(i.within) filter (where i.state = 'hold'), interval '0')) end as hold_error_seconds,
+    case when bool_and(i.within is not null) filter (where i.state = 'snoozed' and i.lasted is not null) is not false
+      then date_part('epoch', coalesce(sum(i.within) filter (where i.state = 'snoozed'), interval '0')) end as snoozed_error_seconds,
+    case when bool_and(i.within is not null) filter (where i.state = 'closed' and i.lasted is not null) is not false
+      then date_part('epoch', coalesce(sum(i.within) filter (where i.state = 'closed'), interval '0')) end as closed_error_seconds,
+    case when bool_and(i.within is not null) filter (where i.state = 'archived' and i.lasted is not null) is not false
+      then date_part('epoch', coalesce(sum(i.within) filter (where i.state = 'archived'), interval '0')) end as archived_error_seconds
+  from (
+    select s.state, s.valid_from, s.resolved, coalesce(s.was_resolved, false) as was_resolved,
+      s.was_resolved is not null as was_seen,
+      s.valid_from - s.change_after as began_within, s.valid_to - s.valid_from as lasted,
+      -- Where another one follows at once, it ended with that one's beginning; else with the deletion of the ticket.
+      s.valid_from - s.change_after + case
+        when s.next_from = s.valid_to then s.next_from - s.next_after
+        else s.valid_to - s.deleted_after end as within
+    from (
+      select v.state, v.valid_from, v.valid_to, v.change_after, v.deleted_after, d.resolved,
+        lag(d.resolved) over once as was_resolved,
+        lead(v.valid_from) over once as next_from, lead(v.change_after) over once as next_after
+      from analytics.ticket_state_intervals v
+      cross join lateral (select coalesce(v.state in ('closed', 'archived'), false) as resolved) d
+      where v.account_id = t.account_id and v.ticket_id >= t.id and v.ticket_id <= t.id
+      window once as (partition by v.ticket_id order by v.valid_from)) s) i) h
+cross join lateral (
+  select count(*) filter (where e.user_id is not null and e.user_id is distinct from e.user_before)::int as assignment_count,
+    case when count(e.change_after) = count(*) then sum(e.valid_from - e.change_after) end as unseen
+  from (
+    select x.user_id, x.valid_from, x.change_after, lag(x.user_id) over (partition by x.ticket_id order by x.valid_from) as user_before
+    from helpdesk.ticket_history x
+    where x.account_id = t.account_id and x.ticket_id >= t.id and x.ticket_id <= t.id) e) u;
+comment on view internal.ticket_metrics_defined is
+  'What each metric of a ticket is: analytics.ticket_metrics shows the same, stored. This is worked out anew for each ticket that is asked for; it is here to be read and to be compared with.';
+comment on column internal.ticket_metrics_defined.ticket_id is 'The ticket; joins helpdesk.tickets.id.';
+comment on column internal.ticket_metrics_defined.message_count is 'Messages of any kind.';
+comment on column internal.ticket_metrics_defined.inbound_count is 'Replies of customers.';
+comment on column internal.ticket_metrics_defined.authored_count is 'Replies that one of the team wrote.';
+comment on column internal.ticket_metrics_defined.automatic_count is
+  'Replies to customers that nobody wrote: they have no user.';
+comment on column internal.ticket_metrics_defined.note_count is 'Private notes.';
+comment on column internal.ticket_metrics_defined.other_count is 'Messages of other kinds than those above.';
+comment on column internal.ticket_metrics_defined.attachment_count is 'Files on its messages.';
+comment on column internal.ticket_metrics_defined.agents_involved is 'How many of the team wrote replies or notes.';
+comment on column internal.ticket_metrics_defined.last_inbound_at is 'When a customer last wrote.';
+comment on column internal.ticket_metrics_defined.last_authored_at is 'When one of the team last replied.';
+comment on column internal.ticket_metrics_defined.is_outbound_initiated is
+  'True if the team wrote before any customer did. Notes and automatic replies do not count.';
+comment on column internal.ticket_metrics_defined.is_one_touch is
+  'True if one reply by the team was all it took: a customer wrote first, and not again after it.';
+comment on column internal.ticket_metrics_defined.is_unreplied is
+  'True if a customer wrote and nobody of the team ever replied. A later message that waits: waiting_since.';
+comment on column internal.ticket_metrics_defined.first_response_seconds is
+  'From the first message of a customer to the first reply by one of the team after it. Null while unanswered, and if the team wrote first.';
+comment on column internal.ticket_metrics_defined.first_response_business_seconds is
+  'first_response_seconds in business hours; null without a calendar.';
+comment on column internal.ticket_metrics_defined.first_responder_id is
+  'Who gave the first response; joins helpdesk.users.id. Null where first_response_seconds has none.';
+comment on column internal.ticket_metrics_defined.first_reply_seconds is
+  'From the creation of the ticket to the first reply by one of the team; to the second one if the team wrote first.';
+comment on column internal.ticket_metrics_defined.first_reply_business_seconds is
+  'first_reply_seconds in business hours; null without a calendar.';
+comment on column internal.ticket_metrics_defined.turns is
+  'How many bursts of customers'' messages were answered: see analytics.reply_turns.';
+comment on column internal.ticket_metrics_defined.waiting_since is
+  'Since when a customer waits for a reply: the first message after the last reply by one of the team. Null if nobody waits.';
+comment on column internal.ticket_metrics_defined.total_wait_seconds is
+  'How long customers waited in all answered turns together; null if there are none.';
+comment on column internal.ticket_metrics_defined.average_wait_seconds is 'total_wait_seconds by answered turn.';
+comment on column internal.ticket_metrics_defined.longest_wait_seconds is 'The longest wait of an answered turn.';
+comment on column internal.ticket_metrics_defined.total_wait_business_seconds is
+  'total_wait_seconds in business hours; null without a calendar.';
+comment on column internal.ticket_metrics_defined.average_wait_business_seconds is
+  'average_wait_seconds in business hours; null without a calendar.';
+comment on column internal.ticket_metrics_defined.longest_wait_business_seconds is
+  'The longest wait of an answered turn in business hours; null without a calendar.';
+comment on column internal.ticket_metrics_defined.first_closed_at is
+  'By then it was resolved for the first time: closed or archived. Null if it never was seen so. Where first_closing_seen is false, it is only an upper bound: updated_at when the ticket was first seen here. An earlier closing that was undone before that left no trace.';
+comment on column internal.ticket_metrics_defined.first_closed_error_seconds is
+  'It happened at most so long before first_closed_at; null: how long is not known.';
+comment on column internal.ticket_metrics_defined.last_closed_at is
+  'By then the time began for which it is resolved, or was so last if it was reopened. Null if it never was. Where last_closing_seen is false, it is only an upper bound: updated_at when the ticket was first seen here.';
+comment on column internal.ticket_metrics_defined.last_closed_error_seconds is
+  'It happened at most so long before last_closed_at; null: how long is not known.';
+comment on column internal.ticket_metrics_defined.first_resolution_seconds is
+  'From its creation to first_closed_at; an upper bound where first_closing_seen is false.';
+comment on column internal.ticket_metrics_defined.first_resolution_error_seconds is
+  'It was at most so much shorter; null: how much is not known.';
+comment on column internal.ticket_metrics_defined.first_resolution_business_seconds is
+  'first_resolution_seconds in business hours; null without a calendar. Wrong by first_resolution_error_seconds at most.';
+comment on column internal.ticket_metrics_defined.full_resolution_seconds is
+  'From its creation to last_closed_at, while it is resolved; null otherwise. An upper bound where last_closing_seen is false.';
+comment on column internal.ticket_metrics_defined.full_resolution_error_seconds is
+  'It was at most so much shorter; null: how much is not known, or there is none.';
+comment on column internal.ticket_metrics_defined.full_resolution_business_seconds is
+  'full_resolution_seconds in business hours; null without a calendar. Wrong by full_resolution_error_seconds at most.';
+comment on column internal.ticket_metrics_defined.reopen_count is
+  'How often it was seen to be unresolved again, since it was first seen here.';
+comment on column internal.ticket_metrics_defined.reopen_error_seconds is
+  'For so long in all nobody knows when it changed: what was undone within that time was not counted, nor what was undone between two readings that showed no change. Null: for how long is not known.';
+comment on column internal.ticket_metrics_defined.assignment_count is
+  'How often it was seen to be assigned to one of the team who did not have it before.';
+comment on column internal.ticket_metrics_defined.assignment_error_seconds is
+  'For so long in all nobody knows when it changed: what was undone within that time was not counted, nor what was undone between two readings that showed no change. Null: for how long is not known.';
+comment on column internal.ticket_metrics_defined.seconds_open is
+  'How long it was open since it was first seen here, in all times that have ended. One that goes on is in analytics.ticket_state_intervals. What it was before its first row of history nobody saw.';
+comment on column internal.ticket_metrics_defined.open_error_seconds is
+  'seconds_open is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.ticket_metrics_defined.seconds_hold is
+  'How long it was on hold since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+comment on column internal.ticket_metrics_defined.hold_error_seconds is
+  'seconds_hold is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.ticket_metrics_defined.seconds_snoozed is
+  'How long it was snoozed since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+comment on column internal.ticket_metrics_defined.snoozed_error_seconds is
+  'seconds_snoozed is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.ticket_metrics_defined.seconds_closed is
+  'How long it was closed since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+comment on column internal.ticket_metrics_defined.closed_error_seconds is
+  'seconds_closed is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.ticket_metrics_defined.seconds_archived is
+  'How long it was archived since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+comment on column internal.ticket_metrics_defined.archived_error_seconds is
+  'seconds_archived is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.ticket_metrics_defined.first_closing_seen is
+  'True if the ticket was seen unresolved before first_closed_at. False if it was resolved when it was first seen here: then first_closed_at, first_closed_date and first_resolution_seconds are only upper bounds. False also where first_closed_at is null.';
+comment on column internal.ticket_metrics_defined.last_closing_seen is
+  'True if the ticket was seen unresolved before last_closed_at. False if it was resolved when it was first seen here, and not reopened and resolved again since: then last_closed_at and full_resolution_seconds are only upper bounds. False also where last_closed_at is null.';
+
+create table internal.stored_ticket_metrics (
+  account_id text,
+  ticket_id text,
+  message_count integer,
+  inbound_count integer,
+  authored_count integer,
+  automatic_count integer,
+  note_count integer,
+  other_count integer,
+  attachment_count integer,
+  agents_involved integer,
+  last_inbound_at timestamptz,
+  last_authored_at timestamptz,
+  is_outbound_initiated boolean,
+  is_one_touch boolean,
+  is_unreplied boolean,
+  first_response_seconds double precision,
+  first_response_business_seconds double precision,
+  first_responder_id text,
+  first_reply_seconds double precision,
+  first_reply_business_seconds double precision,
+  turns integer,
+  waiting_since timestamptz,
+  total_wait_seconds double precision,
+  average_wait_seconds double precision,
+  longest_wait_seconds double precision,
+  total_wait_business_seconds double precision,
+  average_wait_business_seconds double precision,
+  longest_wait_business_seconds double precision,
+  first_closed_at timestamptz,
+  first_closed_error_seconds double precision,
+  last_closed_at timestamptz,
+  last_closed_error_seconds double precision,
+  first_resolution_seconds double precision,
+  first_resolution_error_seconds double precision,
+  first_resolution_business_seconds double precision,
+  full_resolution_seconds double precision,
+  full_resolution_error_seconds double precision,
+  full_resolution_business_seconds double precision,
+  reopen_count integer,
+  reopen_error_seconds double precision,
+  assignment_count integer,
+  assignment_error_seconds double precision,
+  seconds_open double precision,
+  open_error_seconds double precision,
+  seconds_hold double precision,
+  hold_error_seconds double precision,
+  seconds_snoozed double precision,
+  snoozed_error_seconds double precision,
+  seconds_closed double precision,
+  closed_error_seconds double precision,
+  seconds_archived double precision,
+  archived_error_seconds double precision,
+  first_closing_seen boolean default false not null,
+  last_closing_seen boolean default false not null,
+  primary key (account_id, ticket_id)
+);
+comment on table internal.stored_ticket_metrics is
+  'internal.ticket_metrics_defined of every ticket, written in the transaction that changes it. Read analytics.ticket_metrics.';
+comment on column internal.stored_ticket_metrics.account_id is 'The operator''s name for the mirrored account.';
+comment on column internal.stored_ticket_metrics.message_count is 'Messages of any kind.';
+comment on column internal.stored_ticket_metrics.inbound_count is 'Replies of customers.';
+comment on column internal.stored_ticket_metrics.authored_count is 'Replies that one of the team wrote.';
+comment on column internal.stored_ticket_metrics.automatic_count is 'Replies to customers that nobody wrote: they have no user.';
+comment on column internal.stored_ticket_metrics.note_count is 'Private notes.';
+comment on column internal.stored_ticket_metrics.other_count is 'Messages of other kinds than those above.';
+comment on column internal.stored_ticket_metrics.attachment_count is 'Files on its messages.';
+comment on column internal.stored_ticket_metrics.agents_involved is 'How many of the team wrote replies or notes.';
+comment on column internal.stored_ticket_metrics.last_inbound_at is 'When a customer last wrote.';
+comment on column internal.stored_ticket_metrics.last_authored_at is 'When one of the team last replied.';
+comment on column internal.stored_ticket_metrics.is_outbound_initiated is
+  'True if the team wrote before any customer did. Notes and automatic replies do not count.';
+comment on column internal.stored_ticket_metrics.is_one_touch is
+  'True if one reply by the team was all it took: a customer wrote first, and not again after it.';
+comment on column internal.stored_ticket_metrics.is_unreplied is
+  'True if a customer wrote and nobody of the team ever replied. A later message that waits: waiting_since.';
+comment on column internal.stored_ticket_metrics.first_response_seconds is
+  'From the first message of a customer to the first reply by one of the team after it. Null while unanswered, and if the team wrote first.';
+comment on column internal.stored_ticket_metrics.first_response_business_seconds is
+  'first_response_seconds in business hours; null without a calendar.';
+comment on column internal.stored_ticket_metrics.first_responder_id is
+  'Who gave the first response; joins helpdesk.users.id. Null where first_response_seconds has none.';
+comment on column internal.stored_ticket_metrics.first_reply_seconds is
+  'From the creation of the ticket to the first reply by one of the team; to the second one if the team wrote first.';
+comment on column internal.stored_ticket_metrics.first_reply_business_seconds is
+  'first_reply_seconds in business hours; null without a calendar.';
+comment on column internal.stored_ticket_metrics.turns is
+  'How many bursts of customers'' messages were answered: see analytics.reply_turns.';
+comment on column internal.stored_ticket_metrics.waiting_since is
+  'Since when a customer waits for a reply: the first message after the last reply by one of the team. Null if nobody waits.';
+comment on column internal.stored_ticket_metrics.total_wait_seconds is
+  'How long customers waited in all answered turns together; null if there are none.';
+comment on column internal.stored_ticket_metrics.average_wait_seconds is 'total_wait_seconds by answered turn.';
+comment on column internal.stored_ticket_metrics.longest_wait_seconds is 'The longest wait of an answered turn.';
+comment on column internal.stored_ticket_metrics.total_wait_business_seconds is
+  'total_wait_seconds in business hours; null without a calendar.';
+comment on column internal.stored_ticket_metrics.average_wait_business_seconds is
+  'average_wait_seconds in business hours; null without a calendar.';
+comment on column internal.stored_ticket_metrics.longest_wait_business_seconds is
+  'The longest wait of an answered turn in business hours; null without a calendar.';
+comment on column internal.stored_ticket_metrics.first_closed_at is
+  'By then it was resolved for the first time: closed or archived. Null if it never was seen so. Where first_closing_seen is false, it is only an upper bound: updated_at when the ticket was first seen here. An earlier closing that was undone before that left no trace.';
+comment on column internal.stored_ticket_metrics.first_closed_error_seconds is
+  'It happened at most so long before first_closed_at; null: how long is not known.';
+comment on column internal.stored_ticket_metrics.last_closed_at is
+  'By then the time began for which it is resolved, or was so last if it was reopened. Null if it never was. Where last_closing_seen is false, it is only an upper bound: updated_at when the ticket was first seen here.';
+comment on column internal.stored_ticket_metrics.last_closed_error_seconds is
+  'It happened at most so long before last_closed_at; null: how long is not known.';
+comment on column internal.stored_ticket_metrics.first_resolution_seconds is
+  'From its creation to first_closed_at; an upper bound where first_closing_seen is false.';
+comment on column internal.stored_ticket_metrics.first_resolution_error_seconds is
+  'It was at most so much shorter; null: how much is not known.';
+comment on column internal.stored_ticket_metrics.first_resolution_business_seconds is
+  'first_resolution_seconds in business hours; null without a calendar. Wrong by first_resolution_error_seconds at most.';
+comment on column internal.stored_ticket_metrics.full_resolution_seconds is
+  'From its creation to last_closed_at, while it is resolved; null otherwise. An upper bound where last_closing_seen is false.';
+comment on column internal.stored_ticket_metrics.full_resolution_error_seconds is
+  'It was at most so much shorter; null: how much is not known, or there is none.';
+comment on column internal.stored_ticket_metrics.full_resolution_business_seconds is
+  'full_resolution_seconds in business hours; null without a calendar. Wrong by full_resolution_error_seconds at most.';
+comment on column internal.stored_ticket_metrics.reopen_count is
+  'How often it was seen to be unresolved again, since it was first seen here.';
+comment on column internal.stored_ticket_metrics.reopen_error_seconds is
+  'For so long in all nobody knows when it changed: what was undone within that time was not counted, nor what was undone between two readings that showed no change. Null: for how long is not known.';
+comment on column internal.stored_ticket_metrics.assignment_count is
+  'How often it was seen to be assigned to one of the team who did not have it before.';
+comment on column internal.stored_ticket_metrics.assignment_error_seconds is
+  'For so long in all nobody knows when it changed: what was undone within that time was not counted, nor what was undone between two readings that showed no change. Null: for how long is not known.';
+comment on column internal.stored_ticket_metrics.seconds_open is
+  'How long it was open since it was first seen here, in all times that have ended. One that goes on is in analytics.ticket_state_intervals. What it was before its first row of history nobody saw.';
+comment on column internal.stored_ticket_metrics.open_error_seconds is
+  'seconds_open is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.stored_ticket_metrics.seconds_hold is
+  'How long it was on hold since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+comment on column internal.stored_ticket_metrics.hold_error_seconds is
+  'seconds_hold is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.stored_ticket_metrics.seconds_snoozed is
+  'How long it was snoozed since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+comment on column internal.stored_ticket_metrics.snoozed_error_seconds is
+  'seconds_snoozed is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.stored_ticket_metrics.seconds_closed is
+  'How long it was closed since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+comment on column internal.stored_ticket_metrics.closed_error_seconds is
+  'seconds_closed is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.stored_ticket_metrics.seconds_archived is
+  'How long it was archived since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+comment on column internal.stored_ticket_metrics.archived_error_seconds is
+  'seconds_archived is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.stored_ticket_metrics.first_closing_seen is
+  'True if the ticket was seen unresolved before first_closed_at. False if it was resolved when it was first seen here: then first_closed_at, first_closed_date and first_resolution_seconds are only upper bounds. False also where first_closed_at is null.';
+comment on column internal.stored_ticket_metrics.last_closing_seen is
+  'True if the ticket was seen unresolved before last_closed_at. False if it was resolved when it was first seen here, and not reopened and resolved again since: then last_closed_at and full_resolution_seconds are only upper bounds. False also where last_closed_at is null.';
+
+create or replace view analytics.ticket_metrics with (security_barrier) as
+select t.account_id, t.id as ticket_id, t.number, t.customer_id, t.inbox_id, t.user_id, t.state, t.type, t.spam, t.trash,
+  t.created_at, t.updated_at, t._deleted_at as deleted_at,
+  coalesce(t._messages_as_of >= t.updated_at, false) and t._deleted_at is null and not exists (
+    select from sync.rejects r
+    where r.account_id = t.account_id and r.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and r.ask_id = t.id and r.cleared_at is null) as messages_complete,
+  s.message_count, s.inbound_count, s.authored_count, s.automatic_count, s.note_count, s.other_count, s.attachment_count,
+  s.agents_involved, s.last_inbound_at, s.last_authored_at,
+  s.is_outbound_initiated, s.is_one_touch, s.is_unreplied,
+  s.first_response_seconds, s.first_response_business_seconds, s.first_responder_id,
+  s.first_reply_seconds, s.first_reply_business_seconds,
+  s.turns, s.waiting_since,
+  s.total_wait_seconds, s.average_wait_seconds, s.longest_wait_seconds,
+  s.total_wait_business_seconds, s.average_wait_business_seconds, s.longest_wait_business_seconds,
+  s.first_closed_at, s.first_closed_error_seconds, s.last_closed_at, s.last_closed_error_seconds,
+  s.first_resolution_seconds, s.first_resolution_error_seconds, s.first_resolution_business_seconds,
+  s.full_resolution_seconds, s.full_resolution_error_seconds, s.full_resolution_business_seconds,
+  s.reopen_count, s.reopen_error_seconds, s.assignment_count, s.assignment_error_seconds,
+  s.seconds_open, s.open_error_seconds, s.seconds_hold, s.hold_error_seconds, s.seconds_snoozed, s.snoozed_error_seconds,
+  s.seconds_closed, s.closed_error_seconds, s.seconds_archived, s.archived_error_seconds,
+  s.first_closing_seen, s.last_closing_seen
+from helpdesk.tickets t
+left join internal.stored_ticket_metrics s on s.account_id = t.account_id and s.ticket_id = t.id
+where t.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view analytics.ticket_metrics is
+  'One row for each ticket, as of the last commit that brought something of it: what it is, and what can be counted of it. analytics.metric_definitions says how. Leave out those that are not messages_complete, spam, trash and deleted ones, where they would be wrong.';
+comment on column analytics.ticket_metrics.number is 'Friendly ticket number.';
+comment on column analytics.ticket_metrics.customer_id is 'The customer; joins analytics.customer_summary.customer_id.';
+comment on column analytics.ticket_metrics.inbox_id is 'The inbox.';
+comment on column analytics.ticket_metrics.user_id is 'The assigned user; null while unassigned.';
+comment on column analytics.ticket_metrics.type is 'Channel: email, chat, web, phone and so on.';
+comment on column analytics.ticket_metrics.updated_at is 'When the ticket was last updated, at the source.';
+comment on column analytics.ticket_metrics.deleted_at is
+  'By then the source had it no more; null while it is there. What was counted of it stays.';
+comment on column analytics.ticket_metrics.messages_complete is
+  'True if its messages are as new as the ticket, and nothing of it was set aside. If not, what is counted from messages counts what is here.';
+
+create or replace function internal.keep_metrics(accounts text[], tickets text[]) returns void
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_sort = off
+set jit = off
+as $$
+begin
+  -- The turns first: the metrics are counted from them. Turns are numbered from 1, so those behind the last one are gone.
+  with defined as materialized (
+    select k.account_id, k.ticket_id, d.turns
+    from (select distinct k.account_id, k.ticket_id from unnest(accounts, tickets) as k (account_id, ticket_id)) k
+    cross join lateral (
+      select array_agg(d) as turns from internal.reply_turns_defined d
+      where d.account_id = k.account_id and d.ticket_id = k.ticket_id) d),
+  gone as (
+    delete from internal.stored_reply_turns s using defined d
+    where s.account_id = d.account_id and s.ticket_id = d.ticket_id and s.turn > coalesce(cardinality(d.turns), 0))
+  insert into internal.stored_reply_turns as s
+  select n.* from defined d cross join lateral unnest(d.turns) n
+  where not exists (
+    select from internal.stored_reply_turns s
+    where s.account_id = d.account_id and s.ticket_id = d.ticket_id and s.turn = n.turn and s is not distinct from n
+    offset 0)
+  on conflict (account_id, ticket_id, turn) do update set (waiting_since, answered_at, wait_seconds, wait_business_seconds,
+    user_id, inbound_messages, first_message_id, reply_message_id, is_answered, is_first_response) = row
+    (excluded.waiting_since, excluded.answered_at, excluded.wait_seconds, excluded.wait_business_seconds, excluded.user_id,
+    excluded.inbound_messages, excluded.first_message_id, excluded.reply_message_id, excluded.is_answered,
+    excluded.is_first_response);
+
+  insert into internal.stored_ticket_metrics as s (account_id, ticket_id, message_count, inbound_count, authored_count,
+    automatic_count, note_count, other_count, attachment_count, agents_involved, last_inbound_at, last_authored_at,
+    is_outbound_initiated, is_one_touch, is_unreplied, first_response_seconds, first_response_business_seconds,
+    first_responder_id, first_reply_seconds, first_reply_business_seconds, turns, waiting_since, total_wait_seconds,
+    average_wait_seconds, longest_wait_seconds, total_wait_business_seconds, average_wait_business_seconds,
+    longest_wait_business_seconds, first_closed_at, first_closed_error_seconds, last_closed_at, last_closed_error_seconds,
+    first_resolution_seconds, first_resolution_error_seconds, first_resolution_business_seconds, full_resolution_seconds,
+    full_resolution_error_seconds, full_resolution_business_seconds, reopen_count, reopen_error_seconds, assignment_count,
+    assignment_error_seconds, seconds_open, open_error_seconds, seconds_hold, hold_error_seconds, seconds_snoozed,
+    snoozed_error_seconds, seconds_closed, closed_error_seconds, seconds_archived, archived_error_seconds, first_closing_seen,
+    last_closing_seen)
+  select d.account_id, d.ticket_id, d.message_count, d.inbound_count, d.authored_count, d.automatic_count, d.note_count,
+    d.other_count, d.attachment_count, d.agents_involved, d.last_inbound_at, d.last_authored_at, d.is_outbound_initiated,
+    d.is_one_touch, d.is_unreplied, d.first_response_seconds, d.first_response_business_seconds, d.first_responder_id,
+    d.first_reply_seconds, d.first_reply_business_seconds, d.turns, d.waiting_since, d.total_wait_seconds,
+    d.average_wait_seconds, d.longest_wait_seconds, d.total_wait_business_seconds, d.average_wait_business_seconds,
+    d.longest_wait_business_seconds, d.first_closed_at, d.first_closed_error_seconds, d.last_closed_at,
+    d.last_closed_error_seconds, d.first_resolution_seconds, d.first_resolution_error_seconds,
+    d.first_resolution_business_seconds, d.full_resolution_seconds, d.full_resolution_error_seconds,
+    d.full_resolution_business_seconds, d.reopen_count, d.reopen_error_seconds, d.assignment_count, d.assignment_error_seconds,
+    d.seconds_open, d.open_error_seconds, d.seconds_hold, d.hold_error_seconds, d.seconds_snoozed, d.snoozed_error_seconds,
+    d.seconds_closed, d.closed_error_seconds, d.seconds_archived, d.archived_error_seconds, d.first_closing_seen,
+    d.last_closing_seen
+  from (select distinct k.account_id, k.ticket_id from unnest(accounts, tickets) as k (account_id, ticket_id)) k
+  cross join lateral (
+    select d.* from internal.ticket_metrics_defined d
+    where d.account_id = k.account_id and d.ticket_id >= k.ticket_id and d.ticket_id <= k.ticket_id
+    offset 0) d
+  where not exists (
+    select from internal.stored_ticket_metrics s
+    where s.account_id = k.account_id and s.ticket_id = k.ticket_id and (s.message_count, s.inbound_count, s.authored_count,
+      s.automatic_count, s.note_count, s.other_count, s.attachment_count, s.agents_involved, s.last_inbound_at,
+      s.last_authored_at, s.is_outbound_initiated, s.is_one_touch, s.is_unreplied, s.first_response_seconds,
+      s.first_response_business_seconds, s.first_responder_id, s.first_reply_seconds, s.first_reply_business_seconds, s.turns,
+      s.waiting_since, s.total_wait_seconds, s.average_wait_seconds, s.longest_wait_seconds, s.total_wait_business_seconds,
+      s.average_wait_business_seconds, s.longest_wait_business_seconds, s.first_closed_at, s.first_closed_error_seconds,
+      s.last_closed_at, s.last_closed_error_seconds, s.first_resolution_seconds, s.first_resolution_error_seconds,
+      s.first_resolution_business_seconds, s.full_resolution_seconds, s.full_resolution_error_seconds,
+      s.full_resolution_business_seconds, s.reopen_count, s.reopen_error_seconds, s.assignment_count,
+      s.assignment_error_seconds, s.seconds_open, s.open_error_seconds, s.seconds_hold, s.hold_error_seconds, s.seconds_snoozed,
+      s.snoozed_error_seconds, s.seconds_closed, s.closed_error_seconds, s.seconds_archived, s.archived_error_seconds,
+      s.first_closing_seen, s.last_closing_seen) is not distinct from (d.message_count, d.inbound_count, d.authored_count,
+      d.automatic_count, d.note_count, d.other_count, d.attachment_count, d.agents_involved, d.last_inbound_at,
+      d.last_authored_at, d.is_outbound_initiated, d.is_one_touch, d.is_unreplied, d.first_response_seconds,
+      d.first_response_business_seconds, d.first_responder_id, d.first_reply_seconds, d.first_reply_business_seconds, d.turns,
+      d.waiting_since, d.total_wait_seconds, d.average_wait_seconds, d.longest_wait_seconds, d.total_wait_business_seconds,
+      d.average_wait_business_seconds, d.longest_wait_business_seconds, d.first_closed_at, d.first_closed_error_seconds,
+      d.last_closed_at, d.last_closed_error_seconds, d.first_resolution_seconds, d.first_resolution_error_seconds,
+      d.first_resolution_business_seconds, d.full_resolution_seconds, d.full_resolution_error_seconds,
+      d.full_resolution_business_seconds, d.reopen_count, d.reopen_error_seconds, d.assignment_count,
+      d.assignment_error_seconds, d.seconds_open, d.open_error_seconds, d.seconds_hold, d.hold_error_seconds, d.seconds_snoozed,
+      d.snoozed_error_seconds, d.seconds_closed, d.closed_error_seconds, d.seconds_archived, d.archived_error_seconds,
+      d.first_closing_seen, d.last_closing_seen)
+    offset 0)
+  order by k.account_id, k.ticket_id
+  on conflict (account_id, ticket_id) do update set (message_count, inbound_count, authored_count, automatic_count, note_count,
+    other_count, attachment_count, agents_involved, last_inbound_at, last_authored_at, is_outbound_initiated, is_one_touch,
+    is_unreplied, first_response_seconds, first_response_business_seconds, first_responder_id, first_reply_seconds,
+    first_reply_business_seconds, turns, waiting_since, total_wait_seconds, average_wait_seconds, longest_wait_seconds,
+    total_wait_business_seconds, average_wait_business_seconds, longest_wait_business_seconds, first_closed_at,
+    first_closed_error_seconds, last_closed_at, last_closed_error_seconds, first_resolution_seconds,
+    first_resolution_error_seconds, first_resolution_business_seconds, full_resolution_seconds, full_resolution_error_seconds,
+    full_resolution_business_seconds, reopen_count, reopen_error_seconds, assignment_count, assignment_error_seconds,
+    seconds_open, open_error_seconds, seconds_hold, hold_error_seconds, seconds_snoozed, snoozed_error_seconds, seconds_closed,
+    closed_error_seconds, seconds_archived, archived_error_seconds, first_closing_seen, last_closing_seen) = row
+    (excluded.message_count, excluded.inbound_count, excluded.authored_count, excluded.automatic_count, excluded.note_count,
+    excluded.other_count, excluded.attachment_count, excluded.agents_involved, excluded.last_inbound_at,
+    excluded.last_authored_at, excluded.is_outbound_initiated, excluded.is_one_touch, excluded.is_unreplied,
+    excluded.first_response_seconds, excluded.first_response_business_seconds, excluded.first_responder_id,
+    excluded.first_reply_seconds, excluded.first_reply_business_seconds, excluded.turns, excluded.waiting_since,
+    excluded.total_wait_seconds, excluded.average_wait_seconds, excluded.longest_wait_seconds,
+    excluded.total_wait_business_seconds, excluded.average_wait_business_seconds, excluded.longest_wait_business_seconds,
+    excluded.first_closed_at, excluded.first_closed_error_seconds, excluded.last_closed_at, excluded.last_closed_error_seconds,
+    excluded.first_resolution_seconds, excluded.first_resolution_error_seconds, excluded.first_resolution_business_seconds,
+    excluded.full_resolution_seconds, excluded.full_resolution_error_seconds, excluded.full_resolution_business_seconds,
+    excluded.reopen_count, excluded.reopen_error_seconds, excluded.assignment_count, excluded.assignment_error_seconds,
+    excluded.seconds_open, excluded.open_error_seconds, excluded.seconds_hold, excluded.hold_error_seconds,
+    excluded.seconds_snoozed, excluded.snoozed_error_seconds, excluded.seconds_closed, excluded.closed_error_seconds,
+    excluded.seconds_archived, excluded.archived_error_seconds, excluded.first_closing_seen, excluded.last_closing_seen);
+end
+$$;
+comment on function internal.keep_metrics is
+  'Stores the turns and the metrics of these tickets as they are defined: account by account, ticket by ticket. Triggers do it; by hand it is analytics.recompute.';
+
+create or replace function internal.keep_metrics_of_history() returns trigger
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_sort = off
+set jit = off
+as $$
+declare
+  accounts text[];
+  tickets text[];
+begin
+  if tg_op = 'INSERT' then
+    if current_setting('shelfdesk.metrics', true) = 'with the ticket' then return null; end if;
+    select array_agg(n.account_id), array_agg(n.ticket_id) into accounts, tickets from news n;
+  elsif tg_op = 'UPDATE' then
+    -- Where another row follows in the same statement, the metrics come with that.
+    select array_agg(n.account_id), array_agg(n.ticket_id) into accounts, tickets
+    from news n
+    where n.valid_to is null or not exists (
+      select from helpdesk.ticket_history h
+      where h.account_id = n.account_id and h.ticket_id >= n.ticket_id and h.ticket_id <= n.ticket_id and h.valid_to is null
+        and h.valid_from >= n.valid_to
+      order by h.ticket_id, h.valid_from offset 0);
+  else
+    select array_agg(o.account_id), array_agg(o.ticket_id) into accounts, tickets from olds o;
+  end if;
+  if accounts is not null then perform internal.keep_metrics(accounts, tickets); end if;
+  return null;
+end
+$$;
+comment on function internal.keep_metrics_of_history is
+  'Brings the metrics of tickets up to date whose history was written; those of a ticket that is new come with it: sync.begin_ticket_history.';
+
+-- Messages and attachments: after the whole statement, so that of one that writes both each one sees all.
+create or replace function internal.keep_metrics_of_members() returns trigger
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_sort = off
+set jit = off
+as $$
+declare
+  accounts text[];
+  tickets text[];
+begin
+  if tg_op = 'INSERT' then
+    select array_agg(c.account_id), array_agg(c.ticket_id) into accounts, tickets
+    from (select distinct n.account_id, n.ticket_id from news n) c;
+  elsif tg_op = 'DELETE' then
+    select array_agg(c.account_id), array_agg(c.ticket_id) into accounts, tickets
+    from (select distinct o.account_id, o.ticket_id from olds o) c;
+  else
+    select array_agg(c.account_id), array_agg(c.ticket_id) into accounts, tickets
+    from (select o.account_id, o.ticket_id from olds o union select n.account_id, n.ticket_id from news n) c;
+  end if;
+  if accounts is null then return null; end if;
+  -- Who writes the messages of a ticket holds its row. Of one that a message was taken from nobody does: whoever reads its messages
+  -- anew at this moment would store, or be stored over by, what was so a moment before.
+  if cardinality(tickets) > 1 then
+    perform from (
+      select k.account_id, k.ticket_id from unnest(accounts, tickets) as k (account_id, ticket_id) order by k.account_id, k.ticket_id) k
+    cross join lateral (
+      select from helpdesk.tickets t
+      where t.account_id = k.account_id and t.id >= k.ticket_id and t.id <= k.ticket_id
+      order by t.id limit 1 for no key update) t;
+  end if;
+  perform internal.keep_metrics(accounts, tickets);
+  return null;
+end
+$$;
+comment on function internal.keep_metrics_of_members is
+  'Brings the metrics of tickets up to date whose messages or attachments were written, changed or removed.';
+
+create or replace function internal.keep_metrics_of_ticket() returns trigger
+language plpgsql
+as $$
+begin
+  if tg_op = 'DELETE' then
+    delete from internal.stored_ticket_metrics s where s.account_id = old.account_id and s.ticket_id = old.id;
+    delete from internal.stored_reply_turns s where s.account_id = old.account_id and s.ticket_id = old.id;
+  else
+    perform internal.keep_metrics(array[new.account_id], array[new.id]);
+  end if;
+  return null;
+end
+$$;
+comment on function internal.keep_metrics_of_ticket is
+  'Brings the metrics of a ticket up to date of which something has changed that history does not tell, and removes metrics and turns of one whose row is removed.';
+
+-- In batches, so that nobody waits for long; under the lock of the tickets, so that what is written meanwhile is not written over.
+create or replace procedure analytics.recompute(account text default null, batch int default 500)
+language plpgsql
+as $$
+declare
+  one text;
+  last text;
+  ids text[];
+  before int;
+begin
+  for one in
+    select k.account_id from (
+      select a.account_id from sync.accounts a union select q.account_id from internal.stored_recomputes q) k
+    where recompute.account is null or k.account_id = recompute.account order by 1
+  loop
+    before := (select q.asked from internal.stored_recomputes q where q.account_id = one);
+    last := '';
+    loop
+      select array_agg(k.id) into ids
+      from (
+        select t.id from helpdesk.tickets t where t.account_id = one and t.id > last
+        order by t.id limit batch for no key update) k;
+      exit when ids is null;
+      perform internal.keep_metrics(array_fill(one, array[cardinality(ids)]), ids);
+      last := ids[cardinality(ids)];
+      commit;
+    end loop;
+    delete from internal.stored_recomputes q where q.account_id = one and q.asked = before;
+    commit;
+  end loop;
+end
+$$;
+comment on procedure analytics.recompute is
+  'Stores the turns and the metrics of every ticket of an account (null: of all of them) anew, as after a change of a calendar. Commits as it goes: call it outside of a transaction.';
+
+-- PostgreSQL looks for no statistics behind a security barrier. It takes an inner join of one account's rows with their zone for one
+-- in 200 of them, and a loop over what is left for cheap. The zone of every account that may be read is there: a left join is the
+-- same, and keeps the number of rows. And a time that is null is one in 200 as long as nothing is analysed, a flag is one in two.
+create or replace view analytics.agent_daily with (security_barrier) as
+select d.account_id, d.day, d.user_id,
+  sum(d.replies)::int as replies, sum(d.notes)::int as notes,
+  sum(d.first_responses)::int as first_responses, sum(d.turns_answered)::int as turns_answered,
+  sum(d.wait_seconds) as wait_seconds, sum(d.wait_business_seconds) as wait_business_seconds,
+  count(distinct d.ticket_id)::int as tickets_touched
+from (
+  select k.account_id, (k.created_at at time zone z.time_zone)::date as day, k.user_id, k.ticket_id,
+    (k.kind = 'authored')::int as replies, (k.kind = 'note')::int as notes,
+    0 as first_responses, 0 as turns_answered, null::float8 as wait_seconds, null::float8 as wait_business_seconds
+  from analytics.message_kinds k left join analytics.account_zones z using (account_id)
+  where k.kind in ('authored', 'note') and k.user_id is not null and k.created_at is not null
+  union all
+  select r.account_id, (r.answered_at at time zone z.time_zone)::date, r.user_id, r.ticket_id,
+    0, 0, r.is_first_response::int, 1, r.wait_seconds, r.wait_business_seconds
+  from analytics.reply_turns r left join analytics.account_zones z using (account_id)
+  where r.answered_at is not null) d
+group by d.account_id, d.day, d.user_id;
+comment on view analytics.agent_daily is
+  'What each of the team did on each day, by the messages that are here: one row for each day on which they wrote.';
+comment on column analytics.agent_daily.day is 'The day, in the zone of analytics.account_zones.';
+comment on column analytics.agent_daily.user_id is 'Who; joins helpdesk.users.id.';
+comment on column analytics.agent_daily.replies is 'Replies to customers.';
+comment on column analytics.agent_daily.notes is 'Private notes.';
+comment on column analytics.agent_daily.first_responses is 'Replies that were the first response of their ticket.';
+comment on column analytics.agent_daily.turns_answered is 'Replies that ended a wait: see analytics.reply_turns.';
+comment on column analytics.agent_daily.wait_seconds is
+  'How long customers had waited for these replies, in all; null if they ended no wait.';
+comment on column analytics.agent_daily.wait_business_seconds is 'wait_seconds in business hours; null without a calendar.';
+comment on column analytics.agent_daily.tickets_touched is 'Tickets in which they wrote a reply or a note.';
+
+create or replace view analytics.arrivals_hourly with (security_barrier) as
+select b.account_id, b.hour,
+  extract(isodow from b.hour at time zone b.time_zone)::int as local_weekday,
+  extract(hour from b.hour at time zone b.time_zone)::int as local_hour,
+  sum(b.tickets)::int as tickets_created, sum(b.messages)::int as inbound_messages
+from (
+  select t.account_id, z.time_zone, date_trunc('hour', t.created_at, z.time_zone) as hour, 1 as tickets, 0 as messages
+  from helpdesk.tickets t left join analytics.account_zones z using (account_id)
+  where t.created_at is not null
+  union all
+  select k.account_id, z.time_zone, date_trunc('hour', k.created_at, z.time_zone), 0, 1
+  from analytics.message_kinds k left join analytics.account_zones z using (account_id)
+  where k.kind = 'inbound' and k.created_at is not null) b
+where b.account_id = any (array(select account_id from sync.readable_accounts))
+group by b.account_id, b.hour, b.time_zone;
+comment on view analytics.arrivals_hourly is
+  'How much came in each hour, spam, trash and deleted tickets included. Hours in which nothing came have no row; an hour that daylight saving repeats has two.';
+comment on column analytics.arrivals_hourly.hour is 'When the hour began: an hour on the clock of analytics.account_zones.';
+comment on column analytics.arrivals_hourly.local_weekday is 'Its day of the week there: 1 Monday to 7 Sunday.';
+comment on column analytics.arrivals_hourly.local_hour is 'Its hour there, from 0.';
+comment on column analytics.arrivals_hourly.tickets_created is 'Tickets that were created in it, whoever wrote first.';
+comment on column analytics.arrivals_hourly.inbound_messages is
+  'Messages that customers wrote in it, as far as messages are here.';
+
+create or replace view analytics.customer_summary with (security_barrier) as
+select coalesce(c.account_id, t.account_id) as account_id, coalesce(c.id, t.customer_id) as customer_id,
+  c.id is not null and c._deleted_at is null as is_mirrored,
+  coalesce(t.tickets, 0)::int as tickets, coalesce(t.open_tickets, 0)::int as open_tickets,
+  coalesce(t.waiting_tickets, 0)::int as waiting_tickets, t.waiting_since,
+  t.first_ticket_at, t.last_ticket_at,
+  coalesce(t.inbound_messages, 0)::int as inbound_messages, coalesce(t.replies, 0)::int as replies,
+  t.last_inbound_at, t.average_first_response_seconds, coalesce(t.reopens, 0)::int as reopens
+from (
+  select * from helpdesk.customers where account_id = any (array(select account_id from sync.readable_accounts))) c
+full join (
+  select m.account_id, m.customer_id,
+    count(*) as tickets,
+    count(*) filter (where analytics.is_backlog(m.state, m.spam, m.trash)) as open_tickets,
+    count(m.waiting_since) filter (where analytics.is_backlog(m.state, m.spam, m.trash)) as waiting_tickets,
+    min(m.waiting_since) filter (where analytics.is_backlog(m.state, m.spam, m.trash)) as waiting_since,
+    min(m.created_at) as first_ticket_at, max(m.created_at) as last_ticket_at,
+    sum(m.inbound_count) as inbound_messages, sum(m.authored_count) as replies, max(m.last_inbound_at) as last_inbound_at,
+    avg(m.first_response_seconds) as average_first_response_seconds, sum(m.reopen_count) as reopens
+  from analytics.ticket_metrics m
+  where m.customer_id is not null and m.deleted_at is null and m.spam is not true and m.trash is not true
+  group by m.account_id, m.customer_id) t on t.account_id = c.account_id and t.customer_id = c.id;
+comment on view analytics.customer_summary is
+  'One row for each customer, also those without tickets, and those of whom only a ticket tells. Spam, trash and deleted tickets do not count.';
+comment on column analytics.customer_summary.customer_id is 'The customer; joins helpdesk.customers.id.';
+comment on column analytics.customer_summary.is_mirrored is
+  'True if the customer is in the mirror, and not deleted at the source.';
+comment on column analytics.customer_summary.tickets is 'Tickets of theirs.';
+comment on column analytics.customer_summary.open_tickets is
+  'Of these, those that are work to be done still: neither closed nor archived, as analytics.is_backlog has it.';
+comment on column analytics.customer_summary.waiting_tickets is 'Of open_tickets, those in which they wait for a reply.';
+comment on column analytics.customer_summary.waiting_since is 'Since when they wait in one of these; null if they do not.';
+comment on column analytics.customer_summary.first_ticket_at is 'When their first ticket was created.';
+comment on column analytics.customer_summary.last_ticket_at is 'When their last ticket was created.';
+comment on column analytics.customer_summary.inbound_messages is 'Messages that customers wrote in their tickets.';
+comment on column analytics.customer_summary.replies is 'Replies by the team in their tickets.';
+comment on column analytics.customer_summary.last_inbound_at is 'When the last of these messages came.';
+comment on column analytics.customer_summary.average_first_response_seconds is
+  'Average of first_response_seconds over their tickets that have one.';
+comment on column analytics.customer_summary.reopens is 'How often their tickets were seen to be reopened.';
+
+create trigger keep_metrics_inserted after insert on helpdesk.messages referencing new table as news for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_updated after update on helpdesk.messages referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_deleted after delete on helpdesk.messages referencing old table as olds for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_inserted after insert on helpdesk.attachments referencing new table as news for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_updated after update on helpdesk.attachments referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_deleted after delete on helpdesk.attachments referencing old table as olds for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_inserted after insert on helpdesk.ticket_history referencing new table as news for each statement execute function internal.keep_metrics_of_history();
+create trigger keep_metrics_updated after update on helpdesk.ticket_history referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_history();
+create trigger keep_metrics_deleted after delete on helpdesk.ticket_history referencing old table as olds for each statement execute function internal.keep_metrics_of_history();
+create trigger keep_metrics after update on helpdesk.tickets for each row when (((old.created_at is distinct from new.created_at) or ((new._deleted_at IS not NULL) and (old.inbox_id is distinct from new.inbox_id)))) execute function internal.keep_metrics_of_ticket();
+create trigger keep_metrics_removed after delete on helpdesk.tickets for each row execute function internal.keep_metrics_of_ticket();
+
+insert into analytics.metric_definitions (relation, name, unit, kind, formula, other_vendors) values
+  ('ticket_metrics', 'first_response_seconds', 'seconds', 'exact', 'First authored message after the first inbound one − the first inbound one. Null while there is none, and if an authored message came before the first inbound one.', 'Zendesk (first reply time): creation of the ticket to the first public comment of an agent. Freshdesk: creation to the first public reply of an agent. Help Scout: the customer''s first message to the first reply of a user, automatic replies left out. Front: the first inbound message to the first reply of a teammate. Intercom: the customer''s first message, or the hand-over by a bot, to the first reply of a teammate.'),
+  ('ticket_metrics', 'first_response_business_seconds', 'seconds', 'exact', 'business_seconds of the calendar of the ticket''s inbox over the same span as first_response_seconds. Null without a calendar.', 'Zendesk, Freshdesk, Help Scout, Front and Intercom have it as "in business (office) hours", by the schedule of the account, the group or the inbox.'),
+  ('ticket_metrics', 'first_responder_id', 'id', 'exact', 'user_id of the message that first_response_seconds ends with.', 'Most name the assignee instead, who may be somebody else.'),
+  ('ticket_metrics', 'first_reply_seconds', 'seconds', 'exact', 'First authored message − created_at of the ticket. If the team wrote first: second authored message − created_at. Null if there is no such message.', 'Zendesk: this is its first reply time; of tickets that an agent created it counts the second public comment too. Freshdesk: as this, of tickets that customers created.'),
+  ('ticket_metrics', 'first_reply_business_seconds', 'seconds', 'exact', 'business_seconds over the same span as first_reply_seconds. Null without a calendar.', null),
+  ('ticket_metrics', 'turns', 'turns', 'exact', 'How many bursts of inbound messages were followed by an authored one. Inbound messages without an authored one between them are one burst.', 'Help Scout (replies to resolve), Front (reply time) and Intercom count each reply that answers a customer; Zendesk counts public agent comments (replies), answered or not.'),
+  ('ticket_metrics', 'waiting_since', 'time', 'exact', 'First inbound message after the last authored one; null if there is none. It says nothing of the state: a closed ticket may wait.', 'Intercom (waiting since) and Front (awaiting reply) as here. Zendesk has requester wait time, which goes by states.'),
+  ('ticket_metrics', 'total_wait_seconds', 'seconds', 'exact', 'Sum over answered turns: authored message − first inbound message of the burst.', 'Zendesk (requester wait time): time in the states new, open and on hold, whoever wrote last.'),
+  ('ticket_metrics', 'average_wait_seconds', 'seconds', 'exact', 'total_wait_seconds / answered turns.', 'Help Scout (response time), Front (reply time), Intercom (time to reply), Freshdesk (average response time): as here, over replies instead of tickets.'),
+  ('ticket_metrics', 'longest_wait_seconds', 'seconds', 'exact', 'The greatest of the waits that total_wait_seconds adds up.', null),
+  ('ticket_metrics', 'total_wait_business_seconds', 'seconds', 'exact', 'The waits of total_wait_seconds, each in business_seconds. Null without a calendar.', null),
+  ('ticket_metrics', 'average_wait_business_seconds', 'seconds', 'exact', 'total_wait_business_seconds / answered turns. Null without a calendar.', null),
+  ('ticket_metrics', 'longest_wait_business_seconds', 'seconds', 'exact', 'The greatest of the waits of total_wait_business_seconds. Null without a calendar.', null),
+  ('ticket_metrics', 'is_outbound_initiated', 'flag', 'exact', 'The first message that is inbound or authored is authored. Notes and automatic replies are passed over.', 'Front (outbound conversation) and Intercom (admin initiated) as here. Zendesk: the submitter of the ticket was an agent.'),
+  ('ticket_metrics', 'is_one_touch', 'flag', 'exact', 'Exactly one authored message, an inbound one before it, and none after it.', 'Zendesk (one-touch ticket): solved, and at most one public comment of an agent. Help Scout (resolved on first reply) and Freshdesk (first contact resolution): resolved after one reply. Here the state does not matter: take is_one_touch together with first_closed_at.'),
+  ('ticket_metrics', 'is_unreplied', 'flag', 'exact', 'At least one inbound message, and no authored one at all.', 'Zendesk (unreplied tickets): no public comment of an agent yet.'),
+  ('ticket_metrics', 'message_count', 'messages', 'exact', 'Messages of the ticket of any kind. One that the source no longer shows does not count.', null),
+  ('ticket_metrics', 'inbound_count', 'messages', 'exact', 'Messages of type reply and direction in.', null),
+  ('ticket_metrics', 'authored_count', 'messages', 'exact', 'Messages of type reply and direction out with a user_id.', 'Zendesk (replies): public comments of agents.'),
+  ('ticket_metrics', 'automatic_count', 'messages', 'exact', 'Messages of type reply and direction out without a user_id.', null),
+  ('ticket_metrics', 'note_count', 'messages', 'exact', 'Messages of type note, with or without a user_id.', 'Zendesk: internal comments.'),
+  ('ticket_metrics', 'other_count', 'messages', 'exact', 'Messages that are none of inbound, authored, automatic or note.', null),
+  ('ticket_metrics', 'attachment_count', 'files', 'exact', 'Attachments of all messages of the ticket.', null),
+  ('ticket_metrics', 'agents_involved', 'users', 'exact', 'Different user_ids of authored messages and notes.', 'Zendesk counts assignees (assignee stations) instead.'),
+  ('ticket_metrics', 'last_inbound_at', 'time', 'exact', 'Time of the last inbound message.', 'Zendesk: requester updated at.'),
+  ('ticket_metrics', 'last_authored_at', 'time', 'exact', 'Time of the last authored message.', 'Zendesk: assignee updated at, which counts other changes too.'),
+  ('ticket_metrics', 'last_closed_error_seconds', 'seconds', 'observed', 'valid_from − change_after of the row that last_closed_at comes from.', null),
+  ('ticket_metrics', 'first_resolution_error_seconds', 'seconds', 'observed', 'first_closed_error_seconds.', null),
+  ('ticket_metrics', 'first_resolution_business_seconds', 'seconds', 'observed', 'business_seconds from created_at to first_closed_at. Null without a calendar.', null),
+  ('ticket_metrics', 'full_resolution_error_seconds', 'seconds', 'observed', 'last_closed_error_seconds while the state is closed or archived; null otherwise.', null),
+  ('ticket_metrics', 'full_resolution_business_seconds', 'seconds', 'observed', 'business_seconds from created_at to last_closed_at, while resolved. Null without a calendar.', null),
+  ('ticket_metrics', 'reopen_error_seconds', 'seconds', 'observed', 'Sum of valid_from − change_after over all rows of the ticket''s history: for so long it was not looked at when it changed, and what changed back within that time was not seen. Only times that ended with a change count: what changed, and changed back, between two other readings left no trace.', null),
+  ('ticket_metrics', 'assignment_count', 'times', 'observed', 'How often user_id became a user who was not there in the row before. The first row counts if it has a user.', 'Zendesk (assignee stations): changes of the assignee, told by the event.'),
+  ('ticket_metrics', 'assignment_error_seconds', 'seconds', 'observed', 'As reopen_error_seconds.', null),
+  ('ticket_metrics', 'hold_error_seconds', 'seconds', 'observed', 'As open_error_seconds, of seconds_hold.', null),
+  ('ticket_metrics', 'snoozed_error_seconds', 'seconds', 'observed', 'As open_error_seconds, of seconds_snoozed.', null),
+  ('ticket_metrics', 'closed_error_seconds', 'seconds', 'observed', 'As open_error_seconds, of seconds_closed.', null),
+  ('ticket_metrics', 'archived_error_seconds', 'seconds', 'observed', 'As open_error_seconds, of seconds_archived.', null),
+  ('ticket_metrics', 'messages_complete', 'flag', 'exact', 'The messages were read when the ticket was as new as it is here (_messages_as_of ≥ updated_at), nothing of it is in sync.rejects, and it is not deleted.', null),
+  ('reply_turns', 'wait_seconds', 'seconds', 'exact', 'answered_at − waiting_since.', 'Help Scout (response time), Front (reply time), Intercom (time to reply).'),
+  ('reply_turns', 'wait_business_seconds', 'seconds', 'exact', 'business_seconds from waiting_since to answered_at. Null without a calendar.', null),
+  ('reply_turns', 'inbound_messages', 'messages', 'exact', 'Inbound messages of the burst.', null),
+  ('agent_daily', 'replies', 'messages', 'exact', 'Authored messages of the day.', 'Help Scout (replies sent), Front (messages sent), Zendesk (public comments).'),
+  ('agent_daily', 'notes', 'messages', 'exact', 'Notes of the day that have a user_id.', null),
+  ('agent_daily', 'first_responses', 'messages', 'exact', 'Authored messages of the day that were the first response of their ticket.', null),
+  ('agent_daily', 'turns_answered', 'messages', 'exact', 'Authored messages of the day that ended a turn.', null),
+  ('agent_daily', 'wait_seconds', 'seconds', 'exact', 'Sum of wait_seconds of these turns.', null),
+  ('agent_daily', 'wait_business_seconds', 'seconds', 'exact', 'Sum of wait_business_seconds of these turns. Null without a calendar.', null),
+  ('agent_daily', 'tickets_touched', 'tickets', 'exact', 'Different tickets with an authored message or a note of that day.', 'Help Scout: conversations helped, customers helped. Handle time is not known to the source.'),
+  ('arrivals_hourly', 'tickets_created', 'tickets', 'exact', 'Tickets whose created_at lies in the hour.', null),
+  ('arrivals_hourly', 'inbound_messages', 'messages', 'exact', 'Inbound messages whose created_at lies in the hour.', null),
+  ('customer_summary', 'tickets', 'tickets', 'exact', 'Tickets of the customer that are not deleted, spam or trash.', null),
+  ('customer_summary', 'open_tickets', 'tickets', 'exact', 'Of these, those that are neither closed nor archived now: open, on hold, snoozed, or in a state that is new. As backlog_daily counts.', null),
+  ('customer_summary', 'waiting_tickets', 'tickets', 'exact', 'Of open_tickets, those with a waiting_since.', null),
+  ('customer_summary', 'inbound_messages', 'messages', 'exact', 'Sum of inbound_count of the tickets.', null),
+  ('customer_summary', 'replies', 'messages', 'exact', 'Sum of authored_count of the tickets.', null),
+  ('customer_summary', 'average_first_response_seconds', 'seconds', 'exact', 'Average of first_response_seconds of the tickets that have one.', null),
+  ('customer_summary', 'reopens', 'times', 'observed', 'Sum of reopen_count of the tickets; each has its reopen_error_seconds.', null),
+  ('backlog_daily', 'tickets', 'tickets', 'observed', 'At the end of each local day: tickets that were neither closed nor archived, neither spam nor trash, and not deleted. Under state null also those that were there, and of which nobody can tell what they were: those may have been closed.', 'Zendesk (backlog, unsolved tickets): the same, of states new, open, pending and on hold.'),
+  ('shelf_events', 'event', 'kind', 'observed', 'From one row of books.shelf_volume_history to the next: no place to a place is added, place to place moved, place to none removed; a first row that has a place and no change_after is found.', null),
+  ('shelf_events', 'at', 'time', 'observed', 'valid_from of that row: by then it had happened. What came and went between two readings is not here.', null),
+  ('shelf_events', 'change_after', 'time', 'observed', 'It happened after this time; null where nothing is known of the time before.', null),
+  ('reply_turns', 'is_answered', 'flag', 'exact', 'There is an authored message after the burst.', null),
+  ('reply_turns', 'is_first_response', 'flag', 'exact', 'It is answered, and no authored message came before the burst.', null),
+  ('ticket_metrics', 'reopen_count', 'times', 'observed', 'How often closed or archived was followed by another state, since the ticket was first seen.', 'Zendesk (reopens) and Freshdesk: solved back to open, told by the event. Help Scout: closed conversations that a customer answers.'),
+  ('ticket_metrics', 'seconds_open', 'seconds', 'observed', 'Sum of valid_to − valid_from over times in the state open that have ended. Times before valid_from of the first row are not in it: reopen_error_seconds has how long they were.', 'Zendesk (agent wait time, new and open minutes): by states as well, exactly.'),
+  ('ticket_metrics', 'seconds_hold', 'seconds', 'observed', 'Sum of valid_to − valid_from over times in the state hold that have ended. Times before valid_from of the first row are not in it: reopen_error_seconds has how long they were.', 'Zendesk: on-hold time.'),
+  ('customer_summary', 'is_mirrored', 'flag', 'exact', 'The customer has a row in helpdesk.customers, and is not deleted there.', null),
+  ('customer_summary', 'waiting_since', 'time', 'exact', 'The earliest waiting_since of waiting_tickets.', 'Intercom (waiting since), of a conversation.'),
+  ('ticket_metrics', 'first_closed_error_seconds', 'seconds', 'observed', 'valid_from − change_after of the row that first_closed_at comes from. Where change_by of that row is set, it may have happened as late as that.', null),
+  ('ticket_state_intervals', 'error_seconds', 'seconds', 'observed', 'valid_from − change_after. Where change_by is set, the change may have happened as late as that.', null),
+  ('backlog_daily', 'uncertain', 'tickets', 'observed', 'By how many the true number may differ: changes, into this group or out of it, that may have happened on either side of that midnight, since it lies between change_after and valid_from, or change_by where that is later (of a deletion between deleted_after and valid_to); and tickets of which nothing is known. Tickets that are not among "tickets" count too, so it may be more than these. What was changed and changed back between two readings does not count.', null),
+  ('tickets_as_of', 'certain', 'flag', 'observed', 'True if the time lies at or after valid_from, and at or after change_by where that is set, and before change_after of the row that follows, before deleted_after of a deletion, or in a row that has not ended. False also where the ticket was there, and its history begins later. As far as changes were seen: what was changed and changed back between two readings left no trace.', null),
+  ('ticket_metrics', 'first_closed_at', 'time', 'observed', 'valid_from of the first time in which the state was closed or archived. It happened at most first_closed_error_seconds before. If that is the first row of the ticket (first_closing_seen is false), valid_from is updated_at when the ticket was first seen: only an upper bound. A closing that was undone before the ticket was first seen, or between two readings, left no trace.', 'Zendesk (initially solved at), Freshdesk (resolved at): told by the event itself, exactly.'),
+  ('ticket_metrics', 'last_closed_at', 'time', 'observed', 'valid_from of the last time at which a state other than closed or archived turned into one of them, or at which the ticket was first seen in one of them (last_closing_seen is false): then valid_from is updated_at when it was first seen, only an upper bound. archived after closed is one such time, that of closed.', 'Zendesk (solved at), Help Scout (closed at).'),
+  ('ticket_metrics', 'first_resolution_seconds', 'seconds', 'observed', 'first_closed_at − created_at of the ticket. An upper bound where first_closing_seen is false.', 'Zendesk (first resolution time): creation to the first solved. Intercom (time to first close): from the first message.'),
+  ('ticket_metrics', 'full_resolution_seconds', 'seconds', 'observed', 'last_closed_at − created_at while the state is closed or archived; null otherwise. An upper bound where last_closing_seen is false.', 'Zendesk (full resolution time): creation to the last solved. Freshdesk (resolution time): the same without times in which its clock stands. Help Scout (resolution time): the customer''s first message to the last close. Front (resolution time): the first inbound message to the last archiving.'),
+  ('ticket_metrics', 'seconds_snoozed', 'seconds', 'observed', 'Sum of valid_to − valid_from over times in the state snoozed that have ended. Times before valid_from of the first row are not in it: reopen_error_seconds has how long they were.', null),
+  ('ticket_metrics', 'seconds_closed', 'seconds', 'observed', 'Sum of valid_to − valid_from over times in the state closed that have ended. Times before valid_from of the first row are not in it: reopen_error_seconds has how long they were.', null),
+  ('ticket_metrics', 'seconds_archived', 'seconds', 'observed', 'Sum of valid_to − valid_from over times in the state archived that have ended. Times before valid_from of the first row are not in it: reopen_error_seconds has how long they were.', null),
+  ('ticket_metrics', 'open_error_seconds', 'seconds', 'observed', 'Over the times that seconds_open adds up, the sum of valid_from − change_after of their begins and of their ends. Other times before the first row of the ticket are not in it.', null),
+  ('ticket_metrics', 'first_closing_seen', 'flag', 'exact', 'The time of first_closed_at is not the first one of the ticket: it was seen in another state before.', null),
+  ('ticket_metrics', 'last_closing_seen', 'flag', 'exact', 'The time of last_closed_at is not the first one of the ticket: it was seen in another state before.', null);
+-- Completeness for reports, and integrity checks.
+
+create or replace function internal.stream_completeness()
+returns table (account_id text, stream text, complete_through timestamptz, gaps bigint, waiting bigint, open_rejects bigint,
+  deletes_checked_at timestamptz, state text, source text)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select s.account_id, s.stream, s.complete_through, s.gaps, s.waiting, s.open_rejects, s.deletes_checked_at, s.state, s.source
+  from (select case current_setting('role') when 'none' then session_user else current_setting('role')::name end as name) asks
+  cross join sync.status s
+  where has_table_privilege(asks.name, 'sync.readers', 'select') or exists (
+    select from sync.readers r
+    where r.role_name = asks.name and (r.accounts is null or s.account_id = any (r.accounts)))
+$$;
+comment on function internal.stream_completeness is 'For analytics.completeness, which shows the same.';
+
+create or replace view analytics.completeness with (security_barrier) as
+select c.account_id, c.stream, c.complete_through, c.gaps, c.waiting, c.open_rejects, c.deletes_checked_at, c.state,
+  c.source
+from internal.stream_completeness() c
+where c.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view analytics.completeness is
+  'What a report may rely on: for every account and stream how far it is complete. A part of sync.status.';
+comment on column analytics.completeness.account_id is 'The operator''s name for the mirrored account.';
+comment on column analytics.completeness.complete_through is
+  'Up to this time the table is complete, but for its open rejects; null if it was never read.';
+comment on column analytics.completeness.gaps is 'Ranges below the top that have not been read; see sync.gaps.';
+comment on column analytics.completeness.waiting is 'Tickets that wait for their messages, volumes that wait to be read in full.';
+comment on column analytics.completeness.open_rejects is 'Records that could not be stored; see sync.rejects.';
+comment on column analytics.completeness.deletes_checked_at is
+  'Nothing that is shown here had been deleted at the source before this time; null where that was never checked whole. Of messages nobody can tell: see sync.ticket_completeness.';
+comment on column analytics.completeness.state is
+  'fresh; catching_up (within its target, but history or what waits is still missing, or its first load is under way, or the requests of the day are spent); stale (behind its target); failing (the last run that has ended failed); never_synced; paused (by people, or what it follows is).';
+
+create or replace view analytics.integrity with (security_barrier) as
+select c.check_name, a.account_id, c.found, c.means
+from sync.readable_accounts a
+cross join lateral (values
+  ('messages without their ticket',
+    (select count(*) from helpdesk.messages m where m.account_id = a.account_id
+      and not exists (select from helpdesk.tickets t where t.account_id = a.account_id and t.id = m.ticket_id)),
+    'Messages come with their ticket: there should be none.'),
+  ('attachments without their message',
+    (select count(*) from helpdesk.attachments f where f.account_id = a.account_id
+      and not exists (select from helpdesk.messages m where m.account_id = a.account_id and m.id = f.message_id)),
+    'Attachments come with their message: there should be none.'),
+  ('tickets without their customer',
+    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id and t.customer_id is not null
+      and not exists (select from helpdesk.customers c where c.account_id = a.account_id and c.id = t.customer_id)),
+    'The customer has not been read yet, or the source had already deleted it.'),
+  ('contacts without their customer',
+    (select count(*) from helpdesk.contacts k where k.account_id = a.account_id
+      and not exists (select from helpdesk.customers c where c.account_id = a.account_id and c.id = k.customer_id)),
+    'Contacts come with their customer: there should be none.'),
+  ('tickets of a user who is not here',
+    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id and t.user_id is not null
+      and not exists (select from helpdesk.users u where u.account_id = a.account_id and u.id = t.user_id)),
+    'The list of users does not show who has left before the mirror began, or they have not been read yet.'),
+  ('messages of a user who is not here',
+    (select count(*) from helpdesk.messages m where m.account_id = a.account_id and m.user_id is not null
+      and not exists (select from helpdesk.users u where u.account_id = a.account_id and u.id = m.user_id)),
+    'The list of users does not show who has left before the mirror began, or they have not been read yet.'),
+  ('tickets of an inbox that is not here',
+    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id and t.inbox_id is not null
+      and not exists (select from helpdesk.inboxes i where i.account_id = a.account_id and i.id = t.inbox_id)),
+    'Inboxes are written with the first ticket that mentions them: there should be none.'),
+  ('labels of tickets that are not here',
+    (select count(*) from helpdesk.ticket_labels l where l.account_id = a.account_id
+      and not exists (select from helpdesk.tickets t where t.account_id = a.account_id and t.id = l.ticket_id)),
+    'They are written with the ticket: there should be none.'),
+  ('labels of tickets without the label',
+    (select count(*) from helpdesk.ticket_labels l where l.account_id = a.account_id
+      and not exists (select from helpdesk.labels n where n.account_id = a.account_id and n.id = l.label_id)),
+    'Labels are written with the first ticket that mentions them: there should be none.'),
+  ('labels that tickets and ticket_labels tell differently',
+    (select count(*) from (
+      (select t.id, l.label_id from helpdesk.tickets t cross join unnest(t.label_ids) as l (label_id)
+       where t.account_id = a.account_id and t._deleted_at is null
+       except select l.ticket_id, l.label_id from helpdesk.ticket_labels l where l.account_id = a.account_id)
+      union all
+      (select l.ticket_id, l.label_id from helpdesk.ticket_labels l where l.account_id = a.account_id
+       except select t.id, l.label_id from helpdesk.tickets t cross join unnest(t.label_ids) as l (label_id)
+       where t.account_id = a.account_id and t._deleted_at is null)) d),
+    'Both are written in one transaction: there should be none.'),
+  ('tickets without history',
+    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id
+      and not exists (select from helpdesk.ticket_history h where h.account_id = a.account_id and h.ticket_id = t.id)),
+    'Every ticket has a row of history from its first commit on: there should be none.'),
+  ('tickets whose history tells otherwise',
+    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id and t._deleted_at is null
+      and not exists (
+        select from helpdesk.ticket_history h
+        where h.account_id = a.account_id and h.ticket_id = t.id and h.valid_to is null
+          and (h.state, h.user_id, h.inbox_id, h.spam, h.trash) is not distinct from (t.state, t.user_id, t.inbox_id, t.spam, t.trash)
+          and sync.same_set(h.label_ids, t.label_ids))),
+    'The open row of its history is what the ticket is now: there should be none.'),
+  ('history of tickets that are not here',
+    (select count(*) from helpdesk.ticket_history h where h.account_id = a.account_id
+      and not exists (select from helpdesk.tickets t where t.account_id = a.account_id and t.id = h.ticket_id)),
+    'History goes with the row of its ticket: there should be none.'),
+  ('history that overlaps',
+    (select count(*) from (
+      select h.valid_from < lag(coalesce(h.valid_to, 'infinity')) over (partition by h.ticket_id order by h.valid_from) as overlaps
+      from helpdesk.ticket_history h where h.account_id = a.account_id) o
+     where o.overlaps),
+    'A ticket is one thing at a time: there should be none.'),
+  ('tickets without metrics',
+    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id
+      and not exists (select from internal.stored_ticket_metrics s where s.account_id = a.account_id and s.ticket_id = t.id)),
+    'Metrics are written with the ticket: there should be none. If there are, call analytics.recompute.'),
+  ('business times that are not worked out anew',
+    (select count(*) from internal.stored_recomputes q where q.account_id = a.account_id),
+    'A calendar has changed, and analytics.recompute has not gone through since: business times of some tickets are those of before. Call it, or run npx shelfdesk calendar set again.'),
+  ('metrics of tickets that are not here',
+    (select count(*) from internal.stored_ticket_metrics s where s.account_id = a.account_id
+      and not exists (select from helpdesk.tickets t where t.account_id = a.account_id and t.id = s.ticket_id)),
+    'Metrics go with the row of their ticket: there should be none.'),
+  ('tickets whose messages are not complete',
+    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id and t._deleted_at is null
+      and (t._messages_as_of is null or t._messages_as_of < t.updated_at or exists (
+        select from sync.rejects r
+        where r.account_id = a.account_id and r.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and r.ask_id = t.id and r.cleared_at is null))),
+    'They wait for their messages, or something of them was set aside: ticket_metrics.messages_complete is false.'),
+  ('volumes on a shelf that are not here',
+    (select count(*) from books.shelf_volumes v where v.account_id = a.account_id
+      and not exists (select from books.volumes b where b.account_id = a.account_id and b.id = v.volume_id)),
+    'Volumes are written with their shelf: there should be none.'),
+  ('volumes on a shelf that is not here',
+    (select count(*) from books.shelf_volumes v where v.account_id = a.account_id
+      and not exists (select from books.shelves s where s.account_id = a.account_id and s.owner_id = v.owner_id and s.id = v.shelf_id)),
+    'A shelf is written before what is on it: there should be none.')
+) c (check_name, found, means);
+comment on view analytics.integrity is
+  'Whether what is here fits together: each check counts what does not, account by account. It reads everything.';
+comment on column analytics.integrity.check_name is 'What is counted.';
+comment on column analytics.integrity.account_id is 'The operator''s name for the mirrored account.';
+comment on column analytics.integrity.found is 'How many there are.';
+comment on column analytics.integrity.means is 'What it means, and whether there may be any.';
+-- Search in messages, subjects and addresses.
+
+create or replace function helpdesk.search_query(query text) returns tsquery
+language sql immutable parallel safe
+begin atomic
+  select websearch_to_tsquery('simple', regexp_replace(
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(query, '_', ' '), '.', ' '), '/', ' '), ':', ' '), '@', ' '), '&', ' '), '<', ' '), '~', ' '), '+', ' '), '#', ' '), '%', ' '), '?', ' '), '=', ' '), '([^\s"])-+', '\1 ', 'g'));
+end;
+comment on function helpdesk.search_query is
+  'What people write into a search box, for helpdesk.search_words: all words, "words in this order", one or the other, -without this one.';
+
+create or replace function helpdesk.search_messages(query text, at_most int default 20)
+returns table (
+  account_id text, message_id text, ticket_id text, number bigint, subject text, created_at timestamptz, type text, direction text, excerpt text)
+language plpgsql stable security definer rows 20
+set search_path = pg_catalog, pg_temp
+-- Tables that were never analysed tell nothing of how rare a word is, nor that an index has the newest first.
+set enable_seqscan = off
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+  asked constant tsquery := helpdesk.search_query(query);
+  -- To show where it stands: the first of the words.
+  word constant text := lower((regexp_match(asked::text, '''((?:[^'']|'''')+)'''))[1]);
+  wanted constant int := greatest(coalesce(at_most, 20), 0);
+  accounts constant text[] := sync.searched_accounts('helpdesk.messages');
+  account text;
+  newest timestamptz;
+  older timestamptz;
+  since timestamp;
+  step interval;
+  found text[];
+  found_accounts text[] := '{}';
+  found_ids text[] := '{}';
+begin
+  if asked is null or numnode(asked) = 0 or wanted = 0 then return; end if;
+  foreach account in array accounts loop
+    -- A word that is everywhere is found among the newest messages; a rare one by the index alone. What is between is looked for
+    -- in eight times as much each time. A hundred messages of the future are no reason to go wrong.
+    found := null;
+    select m.created_at into newest from helpdesk.messages m
+    where m.account_id = account and m.created_at is not null order by m.created_at desc offset 100 limit 1;
+    select m.created_at into older from helpdesk.messages m
+    where m.account_id = account and m.created_at is not null order by m.created_at desc offset 200 limit 1;
+    if older is not null then
+      step := greatest(newest - older, interval '1 hour');
+      since := date_trunc('hour', newest at time zone 'UTC');
+      for round in 1..4 loop
+        found := array(
+          select f.id from (
+            -- Apart from the order: an index that has the one, but not the words, would have all texts looked at.
+            select m.id, m.created_at from helpdesk.messages m
+            where m.account_id = account and date_trunc('hour', m.created_at at time zone 'UTC') >= since
+              and helpdesk.search_words(m.body_text) @@ asked
+            offset 0) f
+          order by f.created_at desc, f.id limit wanted);
+        exit when cardinality(found) = wanted;
+        found := null;
+        -- Where few messages come, eight times as much four times is before time began.
+        step := least(step * 8, interval '500 years');
+        since := since - step;
+      end loop;
+    end if;
+    if found is null then
+      found := array(
+        select f.id from (
+          select m.id, m.created_at from helpdesk.messages m
+          where m.account_id = account and helpdesk.search_words(m.body_text) @@ asked
+          offset 0) f
+        order by f.created_at desc nulls last, f.id limit wanted);
+    end if;
+    found_ids := found_ids || found;
+    found_accounts := found_accounts || array_fill(account, array[cardinality(found)]);
+  end loop;
+  return query
+    select m.account_id, m.id, m.ticket_id, t.number, t.subject, m.created_at, m.type, m.direction,
+      btrim(regexp_replace(substr(left(m.body_text, 100000), greatest(position(word in lower(left(m.body_text, 100000))) - 60, 1), 160), '\s+', ' ', 'g'))
+    from unnest(found_accounts, found_ids) f (account_id, id)
+    join helpdesk.messages m on m.account_id = f.account_id and m.id = f.id
+    left join helpdesk.tickets t on t.account_id = m.account_id and t.id = m.ticket_id
+    order by m.created_at desc nulls last, m.account_id, m.id
+    limit wanted;
+end
+$$;
+comment on function helpdesk.search_messages is
+  'Messages with these words, the newest first: what helpdesk.search_query takes, in all accounts that whoever asks may read. Messages of removed tickets are among them.';
+
+-- To compare with everything takes seconds. What two slips of the pen leave untouched is one third of a text at least: so it is
+-- enough to compare with what has one of its thirds, for which the index needs letters that stand together.
+create or replace function sync.thirds(value text) returns text[]
+language sql immutable parallel safe
+begin atomic
+  select coalesce(array_agg('%' || regexp_replace(t.piece, '([\\%_])', '\\\1', 'g') || '%'), '{}')
+  from (
+    select distinct case when length(value) < 9 then value
+      else substr(value, 1 + (i * length(value)) / 3, ((i + 1) * length(value)) / 3 - (i * length(value)) / 3) end as piece
+    from generate_series(0, 2) i) t
+  where t.piece ~ '[[:alnum:]]{3}';
+end;
+comment on function sync.thirds is
+  'The thirds of a text as patterns for LIKE: what has one of them may be nearly alike. Of short texts the whole. Only such as have three letters or digits in a row: the index knows no others.';
+
+create or replace function helpdesk.similar_subjects(like_this text, at_most int default 20)
+returns table (account_id text, ticket_id text, number bigint, subject text, state text, created_at timestamptz, similarity real)
+language plpgsql stable security definer rows 20
+set search_path = pg_catalog, pg_temp
+set client_min_messages = error
+-- Only the index that has both, the account and the letters, is to be used.
+set enable_seqscan = off
+set enable_indexscan = off
+set enable_bitmapscan = on
+as $$
+#variable_conflict use_column
+declare
+  accounts constant text[] := sync.searched_accounts('helpdesk.tickets');
+  -- Without what answering and forwarding have put before it.
+  meant constant text := lower(btrim(regexp_replace(left(like_this, 500), '^(\s*(re|fw|fwd|aw|wg|sv|tr|rv)\s*:)+', '', 'i')));
+begin
+  return query
+    select t.account_id, t.id, t.number, t.subject, t.state, t.created_at, c.alike
+    from (
+      select distinct on (f.account_id, f.id) f.account_id, f.id, sync.similarity(lower(f.subject), meant) as alike
+      from unnest(accounts) a (account) cross join unnest(sync.thirds(meant)) p (pattern)
+      cross join lateral (
+        select x.account_id, x.id, x.subject from helpdesk.tickets x
+        where lower(x.subject) like p.pattern and x.account_id = a.account and x._deleted_at is null
+        -- Of what is written a thousand times some are enough.
+        limit 300) f) c
+    join helpdesk.tickets t on t.account_id = c.account_id and t.id = c.id
+    where c.alike >= 0.3
+    order by c.alike desc, t.created_at desc nulls last, t.account_id, t.id
+    limit greatest(coalesce(at_most, 20), 0);
+end
+$$;
+comment on function helpdesk.similar_subjects is
+  'Tickets whose subject is written nearly like this, the most similar first: similarity is the share of groups of three letters that both have. Found is what has at least one third of it unchanged; of what very many have, 300 of each account.';
+
+create or replace function helpdesk.similar_contacts(address text, at_most int default 20)
+returns table (account_id text, contact_id text, customer_id text, type text, value text, similarity real)
+language plpgsql stable security definer rows 20
+set search_path = pg_catalog, pg_temp
+set client_min_messages = error
+-- Only the index that has both, the account and the letters, is to be used.
+set enable_seqscan = off
+set enable_indexscan = off
+set enable_bitmapscan = on
+as $$
+#variable_conflict use_column
+declare
+  accounts constant text[] := sync.searched_accounts('helpdesk.contacts');
+  meant constant text := lower(btrim(left(address, 500)));
+  -- Of addresses what stands before the @: half of all people are at the same few hosts.
+  own constant text := coalesce(nullif(split_part(meant, '@', 1), ''), meant);
+begin
+  return query
+    select k.account_id, k.id, k.customer_id, k.type, k.value, c.alike
+    from (
+      select distinct on (f.account_id, f.id) f.account_id, f.id, sync.similarity(lower(f.value_normalized), meant) as alike
+      from unnest(accounts) a (account) cross join unnest(sync.thirds(own)) p (pattern)
+      cross join lateral (
+        select x.account_id, x.id, x.value_normalized from helpdesk.contacts x
+        where lower(x.value_normalized) like p.pattern and x.account_id = a.account
+        limit 300) f) c
+    join helpdesk.contacts k on k.account_id = c.account_id and k.id = c.id
+    where c.alike >= 0.3
+    order by c.alike desc, k.account_id, k.id
+    limit greatest(coalesce(at_most, 20), 0);
+end
+$$;
+comment on function helpdesk.similar_contacts is
+  'Addresses of customers that are written nearly like this, the most similar first: similarity is the share of groups of three letters that both have. Found is what has at least one third of what stands before the @ unchanged.';
+
+alter function helpdesk.search_messages(text, int) set client_min_messages = error;
+alter function helpdesk.search_messages(text, int) set enable_bitmapscan = on;
+-- The star schema for BI tools.
+
+-- A star for BI tools: facts and dimensions of one grain each, whose first column names the row, whose keys are one column each
+-- and are called alike wherever they stand, and which have neither JSON nor arrays. Days are those of analytics.account_zones.
+
+create or replace view analytics.dim_date with (security_barrier) as
+select d.day as date_key, extract(year from d.day)::int as year, extract(quarter from d.day)::int as quarter,
+  extract(month from d.day)::int as month, to_char(d.day, 'FMMonth') as month_name, date_trunc('month', d.day)::date as month_start,
+  extract(isoyear from d.day)::int as iso_year, extract(week from d.day)::int as iso_week, date_trunc('week', d.day)::date as week_start,
+  extract(day from d.day)::int as day_of_month, extract(isodow from d.day)::int as iso_weekday, to_char(d.day, 'FMDay') as weekday_name,
+  extract(isodow from d.day) >= 6 as is_weekend
+from (select date '1970-01-01' + n as day from generate_series(0, date '2100-12-31' - date '1970-01-01') n) d;
+comment on view analytics.dim_date is 'One row for each day from 1970 to 2100.';
+comment on column analytics.dim_date.date_key is 'The day.';
+comment on column analytics.dim_date.year is 'Year.';
+comment on column analytics.dim_date.quarter is 'Quarter, 1 to 4.';
+comment on column analytics.dim_date.month is 'Month, 1 to 12.';
+comment on column analytics.dim_date.month_name is 'Name of the month, in English.';
+comment on column analytics.dim_date.month_start is 'First day of the month.';
+comment on column analytics.dim_date.iso_year is 'Year that the week belongs to.';
+comment on column analytics.dim_date.iso_week is 'Week of that year, 1 to 53.';
+comment on column analytics.dim_date.week_start is 'Monday of the week.';
+comment on column analytics.dim_date.day_of_month is 'Day of the month, 1 to 31.';
+comment on column analytics.dim_date.iso_weekday is '1 Monday to 7 Sunday.';
+comment on column analytics.dim_date.weekday_name is 'Name of the weekday, in English.';
+comment on column analytics.dim_date.is_weekend is 'True on Saturdays and Sundays.';
+
+create or replace view analytics.dim_account with (security_barrier) as
+select a.account_id as account_key, a.account_id, z.time_zone, nullif(a.since, timestamptz '1970-01-01T00:00:00Z') as mirrored_since
+from sync.accounts a
+join analytics.account_zones z on z.account_id = a.account_id
+where a.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view analytics.dim_account is 'One row for each mirrored account.';
+comment on column analytics.dim_account.account_key is 'Names the account in every fact and dimension.';
+comment on column analytics.dim_account.account_id is 'The operator''s name for the account.';
+comment on column analytics.dim_account.time_zone is 'The zone that days and hours of the account are told in.';
+comment on column analytics.dim_account.mirrored_since is 'The mirror wants everything from here on; null: everything.';
+
+create or replace view analytics.dim_inbox with (security_barrier) as
+select i.account_id || '/' || i.id as inbox_key, i.account_id as account_key, i.id as inbox_id, coalesce(i.name, i.id) as inbox_name
+from safe.inboxes i;
+comment on view analytics.dim_inbox is 'One row for each inbox.';
+comment on column analytics.dim_inbox.inbox_key is 'Names the inbox: account and inbox_id.';
+comment on column analytics.dim_inbox.account_key is 'The account; joins analytics.dim_account.account_key.';
+comment on column analytics.dim_inbox.inbox_id is 'Id at the source.';
+comment on column analytics.dim_inbox.inbox_name is 'Name; the id until a reply has shown one.';
+
+-- Who has left before the mirror began is in no list, and has still answered. Each is looked for by the index: a step for each
+-- member of the team, however many messages there are.
+create or replace view analytics.dim_agent with (security_barrier) as
+select a.account_id || '/' || k.user_id as agent_key, a.account_id as account_key, k.user_id, u._deleted_at is not null as is_deleted,
+  u.id is not null as is_mirrored
+from sync.readable_accounts a
+cross join lateral (
+  select u.id as user_id from helpdesk.users u where u.account_id = a.account_id
+  union
+  select w.user_id from (
+    with recursive wrote (user_id) as (
+      select min(m.user_id) from helpdesk.messages m where m.account_id = a.account_id
+      union all
+      select (select min(m.user_id) from helpdesk.messages m where m.account_id = a.account_id and m.user_id > w.user_id)
+      from wrote w where w.user_id is not null)
+    select w.user_id from wrote w where w.user_id is not null) w
+  union
+  select h.user_id from (
+    with recursive has (user_id) as (
+      select min(t.user_id) from helpdesk.tickets t where t.account_id = a.account_id
+      union all
+      select (select min(t.user_id) from helpdesk.tickets t where t.account_id = a.account_id and t.user_id > h.user_id)
+      from has h where h.user_id is not null)
+    select h.user_id from has h where h.user_id is not null) h
+  union
+  -- The backlog of days past is theirs as well; for these there is no index, and the history is small beside the messages.
+  select h.user_id from helpdesk.ticket_history h where h.account_id = a.account_id and h.user_id is not null) k
+left join helpdesk.users u on u.account_id = a.account_id and u.id = k.user_id;
+comment on view analytics.dim_agent is
+  'One row for each member of the team, without the name: who may see names joins helpdesk.users, who may not sees their keyed hashes in safe.users. Also those of whom only a message, a ticket or its history tells.';
+comment on column analytics.dim_agent.agent_key is 'Names the member of the team: account and user_id.';
+comment on column analytics.dim_agent.account_key is 'The account; joins analytics.dim_account.account_key.';
+comment on column analytics.dim_agent.user_id is 'Id at the source; joins safe.users.id.';
+comment on column analytics.dim_agent.is_deleted is 'True if the source was found to have it no more.';
+comment on column analytics.dim_agent.is_mirrored is
+  'False if it is only mentioned: the source had it no more before it could be read, or it has not been read yet.';
+
+create or replace view analytics.dim_customer with (security_barrier) as
+select c.account_id || '/' || c.id as customer_key, c.account_id as account_key, c.id as customer_id,
+  nullif(c._created_after, timestamptz '1970-01-01T00:00:00Z') as created_after, c._created_before as created_before,
+  c._deleted_at is not null as is_deleted, true as is_mirrored
+from helpdesk.customers c
+where c.account_id = any (array(select account_id from sync.readable_accounts))
+union all
+select distinct t.account_id || '/' || t.customer_id, t.account_id, t.customer_id, null::timestamptz, null::timestamptz, false, false
+from helpdesk.tickets t
+where t.account_id = any (array(select account_id from sync.readable_accounts)) and t.customer_id is not null
+  and not exists (select from helpdesk.customers c where c.account_id = t.account_id and c.id = t.customer_id);
+comment on view analytics.dim_customer is
+  'One row for each customer, without what identifies a person. Also those of whom only a ticket tells.';
+comment on column analytics.dim_customer.customer_key is 'Names the customer: account and customer_id.';
+comment on column analytics.dim_customer.account_key is 'The account; joins analytics.dim_account.account_key.';
+comment on column analytics.dim_customer.customer_id is 'Id at the source; joins safe.customers.id.';
+comment on column analytics.dim_customer.created_after is 'Created at or after this time: the source does not say when.';
+comment on column analytics.dim_customer.created_before is 'Created before this time.';
+comment on column analytics.dim_customer.is_deleted is 'True if the source was found to have it no more.';
+comment on column analytics.dim_customer.is_mirrored is
+  'False if it is only mentioned: the source had it no more before it could be read, or it has not been read yet.';
+
+create or replace view analytics.dim_label with (security_barrier) as
+select l.account_id || '/' || l.id as label_key, l.account_id as account_key, l.id as label_id, coalesce(l.name, l.id) as label_name
+from safe.labels l;
+comment on view analytics.dim_label is 'One row for each label.';
+comment on column analytics.dim_label.label_key is 'Names the label: account and label_id.';
+comment on column analytics.dim_label.account_key is 'The account; joins analytics.dim_account.account_key.';
+comment on column analytics.dim_label.label_id is 'Id at the source.';
+comment on column analytics.dim_label.label_name is 'Name; the id until a reply has shown one.';
+
+create or replace view analytics.dim_shelf with (security_barrier) as
+select s.account_id || '/' || s.owner_id || '/' || s.id as shelf_key, s.account_id as account_key, s.owner_id, s.id as shelf_id,
+  s.title as shelf_title, s.access, s.created_at, s._deleted_at is not null as is_deleted
+from books.shelves s
+where s.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view analytics.dim_shelf is 'One row for each shelf.';
+comment on column analytics.dim_shelf.shelf_key is 'Names the shelf: account, owner_id and shelf_id.';
+comment on column analytics.dim_shelf.account_key is 'The account; joins analytics.dim_account.account_key.';
+comment on column analytics.dim_shelf.owner_id is 'The user whose shelf it is, or mylibrary.';
+comment on column analytics.dim_shelf.shelf_id is 'Id at the source; only together with owner_id it names one shelf.';
+comment on column analytics.dim_shelf.shelf_title is 'Title.';
+comment on column analytics.dim_shelf.is_deleted is 'True if the source was found to have it no more.';
+
+create or replace view analytics.dim_volume with (security_barrier) as
+select v.account_id || '/' || v.id as volume_key, v.account_id as account_key, v.id as volume_id, v.title, v.subtitle,
+  array_to_string(v.authors, ', ') as authors, array_to_string(v.categories, ', ') as categories, v.publisher, v.published_year,
+  v.isbn_13, v.page_count, v.print_type, v.language, v.average_rating, v.ratings_count,
+  v.list_price, v.list_price_currency, v.retail_price, v.retail_price_currency, v.saleability, v._deleted_at is not null as is_deleted
+from books.volumes v
+where v.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view analytics.dim_volume is 'One row for each volume.';
+comment on column analytics.dim_volume.volume_key is 'Names the volume: account and volume_id.';
+comment on column analytics.dim_volume.account_key is 'The account; joins analytics.dim_account.account_key.';
+comment on column analytics.dim_volume.volume_id is 'Id at the source.';
+comment on column analytics.dim_volume.authors is 'Authors in their order, with commas; null where the source names none.';
+comment on column analytics.dim_volume.categories is 'Subjects in their order, with commas.';
+comment on column analytics.dim_volume.is_deleted is 'True if the source was found to have it no more.';
+
+create or replace view analytics.fact_tickets with (security_barrier) as
+select m.account_id || '/' || m.ticket_id as ticket_key, m.account_id as account_key,
+  m.account_id || '/' || m.customer_id as customer_key, m.account_id || '/' || m.inbox_id as inbox_key,
+  m.account_id || '/' || m.user_id as agent_key, m.account_id || '/' || m.first_responder_id as first_responder_key,
+  (m.created_at at time zone z.time_zone)::date as created_date,
+  (m.first_closed_at at time zone z.time_zone)::date as first_closed_date,
+  m.ticket_id, m.number, m.state, m.type as channel,
+  m.spam is true as is_spam, m.trash is true as is_trash, coalesce(isfinite(m.deleted_at), false) as is_deleted, m.messages_complete,
+  m.created_at, m.updated_at, m.first_closed_at, m.last_closed_at, m.waiting_since,
+  m.message_count, m.inbound_count, m.authored_count, m.automatic_count, m.note_count, m.attachment_count, m.agents_involved,
+  m.turns, m.is_outbound_initiated, m.is_one_touch, m.is_unreplied,
+  m.first_response_seconds, m.first_response_business_seconds, m.first_reply_seconds, m.first_reply_business_seconds,
+  m.average_wait_seconds, m.longest_wait_seconds,
+  m.first_resolution_seconds, m.first_resolution_error_seconds, m.first_resolution_business_seconds,
+  m.full_resolution_seconds, m.full_resolution_error_seconds, m.full_resolution_business_seconds,
+  m.reopen_count, m.assignment_count, m.first_closing_seen, m.last_closing_seen
+from analytics.ticket_metrics m
+left join analytics.account_zones z on z.account_id = m.account_id;
+comment on view analytics.fact_tickets is
+  'One row for each ticket: analytics.ticket_metrics for BI tools. Spam, trash, deleted and half-mirrored tickets are in it: leave them out where they would be wrong.';
+comment on column analytics.fact_tickets.ticket_key is 'Names the ticket: account and ticket_id.';
+comment on column analytics.fact_tickets.account_key is 'The account; joins analytics.dim_account.account_key.';
+comment on column analytics.fact_tickets.customer_key is
+  'The customer, null where there is none; joins analytics.dim_customer.customer_key.';
+comment on column analytics.fact_tickets.inbox_key is 'The inbox, null where there is none; joins analytics.dim_inbox.inbox_key.';
+comment on column analytics.fact_tickets.agent_key is
+  'Who it is assigned to, null while nobody; joins analytics.dim_agent.agent_key.';
+comment on column analytics.fact_tickets.first_responder_key is
+  'Who gave the first response; joins analytics.dim_agent.agent_key.';
+comment on column analytics.fact_tickets.created_date is 'The day on which it was created; joins analytics.dim_date.date_key.';
+comment on column analytics.fact_tickets.first_closed_date is
+  'The day of first_closed_at; an upper bound where first_closing_seen is false. Joins analytics.dim_date.date_key.';
+comment on column analytics.fact_tickets.ticket_id is 'Id at the source; joins safe.tickets.id.';
+comment on column analytics.fact_tickets.channel is 'email, chat, web, phone and so on.';
+comment on column analytics.fact_tickets.is_spam is 'True if it is marked as spam.';
+comment on column analytics.fact_tickets.is_trash is 'True if it is in the trash.';
+comment on column analytics.fact_tickets.is_deleted is 'True if the source was found to have it no more.';
+
+create or replace view analytics.fact_messages with (security_barrier) as
+select k.account_id || '/' || k.message_id as message_key, k.account_id || '/' || k.ticket_id as ticket_key, k.account_id as account_key,
+  k.account_id || '/' || t.customer_id as customer_key, k.account_id || '/' || t.inbox_id as inbox_key,
+  k.account_id || '/' || k.user_id as agent_key, l.at::date as created_date, extract(hour from l.at)::int as created_hour,
+  k.created_at, k.kind, t.type as channel, k.position
+from analytics.message_kinds k
+left join analytics.account_zones z on z.account_id = k.account_id
+left join helpdesk.tickets t on t.account_id = k.account_id and t.id = k.ticket_id
+cross join lateral (select k.created_at at time zone z.time_zone as at) l;
+comment on view analytics.fact_messages is 'One row for each message, without its text.';
+comment on column analytics.fact_messages.message_key is 'Names the message: account and id.';
+comment on column analytics.fact_messages.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
+comment on column analytics.fact_messages.account_key is 'The account; joins analytics.dim_account.account_key.';
+comment on column analytics.fact_messages.customer_key is
+  'The customer, null where there is none; joins analytics.dim_customer.customer_key.';
+comment on column analytics.fact_messages.inbox_key is
+  'The inbox, null where there is none; joins analytics.dim_inbox.inbox_key.';
+comment on column analytics.fact_messages.agent_key is
+  'Who of the team wrote it, null if a customer or nobody; joins analytics.dim_agent.agent_key.';
+comment on column analytics.fact_messages.created_date is 'The day on which it was created; joins analytics.dim_date.date_key.';
+comment on column analytics.fact_messages.created_hour is 'Hour of its day, 0 to 23.';
+comment on column analytics.fact_messages.created_at is 'When it was created, at the source.';
+comment on column analytics.fact_messages.kind is 'inbound, authored, automatic, note or other, as analytics.message_kinds says.';
+comment on column analytics.fact_messages.channel is 'Channel of its ticket.';
+comment on column analytics.fact_messages.position is 'Place within its ticket, from 1.';
+
+create or replace view analytics.fact_turns with (security_barrier) as
+select r.account_id || '/' || r.ticket_id || '/' || r.turn as turn_key, r.account_id || '/' || r.ticket_id as ticket_key,
+  r.account_id as account_key, r.account_id || '/' || t.customer_id as customer_key, r.account_id || '/' || t.inbox_id as inbox_key,
+  r.account_id || '/' || r.user_id as agent_key,
+  (r.waiting_since at time zone z.time_zone)::date as waiting_date, (r.answered_at at time zone z.time_zone)::date as answered_date,
+  r.waiting_since, r.answered_at, r.wait_seconds, r.wait_business_seconds, r.inbound_messages, r.is_answered, r.is_first_response
+from analytics.reply_turns r
+left join analytics.account_zones z on z.account_id = r.account_id
+left join helpdesk.tickets t on t.account_id = r.account_id and t.id = r.ticket_id;
+comment on view analytics.fact_turns is
+  'One row for each wait of a customer: a burst of messages and the reply that ended it, if there is one.';
+comment on column analytics.fact_turns.turn_key is 'Names the turn: account, ticket and number.';
+comment on column analytics.fact_turns.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
+comment on column analytics.fact_turns.account_key is 'The account; joins analytics.dim_account.account_key.';
+comment on column analytics.fact_turns.customer_key is
+  'The customer, null where there is none; joins analytics.dim_customer.customer_key.';
+comment on column analytics.fact_turns.inbox_key is 'The inbox, null where there is none; joins analytics.dim_inbox.inbox_key.';
+comment on column analytics.fact_turns.agent_key is 'Who replied, null while nobody has; joins analytics.dim_agent.agent_key.';
+comment on column analytics.fact_turns.waiting_date is 'The day of waiting_since; joins analytics.dim_date.date_key.';
+comment on column analytics.fact_turns.answered_date is 'The day of answered_at; joins analytics.dim_date.date_key.';
+
+create or replace view analytics.fact_ticket_labels with (security_barrier) as
+select l.account_id || '/' || l.ticket_id || '/' || l.label_id as ticket_label_key,
+  l.account_id || '/' || l.ticket_id as ticket_key, l.account_id || '/' || l.label_id as label_key, l.account_id as account_key
+from helpdesk.ticket_labels l
+where l.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view analytics.fact_ticket_labels is 'One row for each label on a ticket: a ticket with two labels counts under both.';
+comment on column analytics.fact_ticket_labels.ticket_label_key is 'Names the row: ticket and label.';
+comment on column analytics.fact_ticket_labels.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
+comment on column analytics.fact_ticket_labels.label_key is 'The label; joins analytics.dim_label.label_key.';
+comment on column analytics.fact_ticket_labels.account_key is 'The account; joins analytics.dim_account.account_key.';
+
+create or replace view analytics.fact_backlog with (security_barrier) as
+select concat_ws('/', b.account_id, b.day, coalesce(b.state, '?'), coalesce(b.inbox_id, '?'), coalesce(b.user_id, '?')) as backlog_key,
+  b.day as date_key, b.account_id as account_key, b.account_id || '/' || b.inbox_id as inbox_key, b.account_id || '/' || b.user_id as agent_key,
+  b.state, b.tickets, b.uncertain
+from (
+  select z.time_zone, (max(c.complete_through) at time zone z.time_zone)::date - 1 as last_day
+  from analytics.account_zones z
+  join analytics.completeness c on c.account_id = z.account_id and c.source = 'helpdesk' and c.stream = 'tickets'
+  where c.complete_through is not null
+  group by z.time_zone) d
+cross join lateral analytics.backlog_daily(d.last_day - 89, d.last_day, d.time_zone) b
+join analytics.account_zones z on z.account_id = b.account_id and z.time_zone = d.time_zone;
+comment on view analytics.fact_backlog is
+  'One row for each day, state, inbox and member of the team: unresolved tickets at the end of the day, over the last 90 days that are here. analytics.backlog_daily answers for any days.';
+comment on column analytics.fact_backlog.backlog_key is 'Names the row: account, day, state, inbox and user.';
+comment on column analytics.fact_backlog.date_key is 'The day; joins analytics.dim_date.date_key.';
+comment on column analytics.fact_backlog.account_key is 'The account; joins analytics.dim_account.account_key.';
+comment on column analytics.fact_backlog.inbox_key is 'The inbox, null where there is none; joins analytics.dim_inbox.inbox_key.';
+comment on column analytics.fact_backlog.agent_key is
+  'Who they were assigned to then, null if nobody; joins analytics.dim_agent.agent_key.';
+comment on column analytics.fact_backlog.state is 'Their state at the end of the day; null where it is not known.';
+comment on column analytics.fact_backlog.tickets is 'How many, spam and trash left out.';
+comment on column analytics.fact_backlog.uncertain is
+  'How many of them, or beside them, may have been otherwise: see analytics.backlog_daily.';
+
+create or replace view analytics.fact_shelf_volumes with (security_barrier) as
+select s.account_id || '/' || s.owner_id || '/' || s.shelf_id || '/' || s.volume_id as shelf_volume_key,
+  s.account_id || '/' || s.owner_id || '/' || s.shelf_id as shelf_key, s.account_id || '/' || s.volume_id as volume_key,
+  s.account_id as account_key, s.position, s._removed_at is null as is_on_shelf,
+  (s._first_seen_at at time zone z.time_zone)::date as first_seen_date, (s._removed_at at time zone z.time_zone)::date as removed_date
+from books.shelf_volumes s
+left join analytics.account_zones z on z.account_id = s.account_id;
+comment on view analytics.fact_shelf_volumes is 'One row for each volume that is, or was, on a shelf.';
+comment on column analytics.fact_shelf_volumes.shelf_volume_key is 'Names the row: shelf and volume.';
+comment on column analytics.fact_shelf_volumes.shelf_key is 'The shelf; joins analytics.dim_shelf.shelf_key.';
+comment on column analytics.fact_shelf_volumes.volume_key is 'The volume; joins analytics.dim_volume.volume_key.';
+comment on column analytics.fact_shelf_volumes.account_key is 'The account; joins analytics.dim_account.account_key.';
+comment on column analytics.fact_shelf_volumes.position is
+  'Its place on the shelf, from 0; the last one that it had, once it is removed.';
+comment on column analytics.fact_shelf_volumes.is_on_shelf is 'False if it was on the shelf and is not any more.';
+comment on column analytics.fact_shelf_volumes.first_seen_date is
+  'The day on which it was first seen there; joins analytics.dim_date.date_key.';
+comment on column analytics.fact_shelf_volumes.removed_date is 'The day by which it was gone; joins analytics.dim_date.date_key.';
+
+-- As the other views of the star, it joins the zone by a left join: see 0043_turns.sql.
+create or replace view analytics.fact_credits with (security_barrier) as
+select m.account_id || '/' || m.source || '/' || to_char(m.hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24') as credit_key,
+  (m.hour at time zone z.time_zone)::date as date_key, m.account_id as account_key, m.source, m.hour,
+  m.interactive, m.fresh, m.backfill, m.sweep, m.others, m.refused, m.waited_seconds, m.hours
+from (
+  select c.account_id, c.source, date_trunc('hour', c.minute, 'UTC') as hour,
+    sum(c.interactive)::bigint as interactive, sum(c.fresh)::bigint as fresh, sum(c.backfill)::bigint as backfill,
+    sum(c.sweep)::bigint as sweep, sum(c.others)::bigint as others, sum(c.refused)::bigint as refused,
+    (sum(c.waited_ms) / 1000)::float8 as waited_seconds, case when max(c.minutes) > 60 then 24 else 1 end as hours
+  from sync.credit_minutes c
+  where c.account_id = any (array(select account_id from sync.readable_accounts))
+  group by c.account_id, c.source, date_trunc('hour', c.minute, 'UTC')) m
+left join analytics.account_zones z on z.account_id = m.account_id;
+comment on view analytics.fact_credits is
+  'One row for each hour and source in which requests were sent: what they cost, and what for. Of what is more than a year ago one row for each day.';
+comment on column analytics.fact_credits.credit_key is 'Names the row: account, source and hour.';
+comment on column analytics.fact_credits.date_key is 'The day of that hour; joins analytics.dim_date.date_key.';
+comment on column analytics.fact_credits.account_key is 'The account; joins analytics.dim_account.account_key.';
+comment on column analytics.fact_credits.source is 'helpdesk or books; a credit of the catalog is a request.';
+comment on column analytics.fact_credits.hour is 'When the hour began; of a day the first hour with a request.';
+comment on column analytics.fact_credits.interactive is 'Credits used for something that a person waits for.';
+comment on column analytics.fact_credits.fresh is 'Credits used to keep up with what has just changed.';
+comment on column analytics.fact_credits.backfill is 'Credits used to read history.';
+comment on column analytics.fact_credits.sweep is 'Credits used to read everything again, for what nothing announces.';
+comment on column analytics.fact_credits.others is
+  'The most credits that other clients of the account were seen to use, summed over minutes.';
+comment on column analytics.fact_credits.refused is 'Requests that the source refused for want of credits.';
+comment on column analytics.fact_credits.waited_seconds is 'How long its requests had waited for credits, all together.';
+comment on column analytics.fact_credits.hours is
+  'How many hours the row stands for: 1, or a day (24) of what is more than a year ago.';
+-- The data dictionary.
+
+-- The comments are the manual; here they can be asked for with SQL, by readers as well, who see of it what they may read.
+
+create or replace view analytics.data_dictionary with (security_barrier) as
+with ours as (
+  select n.oid, n.nspname::text as schema
+  from pg_catalog.pg_namespace n
+  where n.nspname in ('analytics', 'safe', 'helpdesk', 'books', 'sync') and has_schema_privilege(n.oid, 'usage')
+),
+relations as (
+  select ours.schema, c.oid, c.relname::text as relation,
+    case when c.relkind in ('v', 'm') then 'view' else 'table' end as kind
+  from ours join pg_catalog.pg_class c on c.relnamespace = ours.oid
+  where c.relkind in ('r', 'p', 'v', 'm') and has_any_column_privilege(c.oid, 'select')
+)
+select schema, relation, kind, 0 as position, null as column_name, null as type, null::boolean as nullable,
+  pg_catalog.obj_description(oid, 'pg_class') as comment
+from relations
+union all
+select r.schema, r.relation, r.kind, (row_number() over (partition by r.oid order by a.attnum))::int, a.attname::text,
+  pg_catalog.format_type(a.atttypid, a.atttypmod),
+  -- Nobody tells PostgreSQL which columns of a view may be null.
+  case when r.kind = 'table' then not a.attnotnull end,
+  pg_catalog.col_description(r.oid, a.attnum)
+from relations r
+join pg_catalog.pg_attribute a on a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
+where has_column_privilege(r.oid, a.attnum, 'select')
+union all
+select ours.schema, p.proname || '(' || pg_catalog.pg_get_function_arguments(p.oid) || ')', 'function', 0, null,
+  pg_catalog.pg_get_function_result(p.oid), null, pg_catalog.obj_description(p.oid, 'pg_proc')
+from ours
+join pg_catalog.pg_proc p on p.pronamespace = ours.oid
+where has_function_privilege(p.oid, 'execute') and p.prorettype <> 'pg_catalog.trigger'::pg_catalog.regtype
+  -- What an extension brings has a manual of its own.
+  and not exists (select from pg_catalog.pg_depend d
+    where d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass and d.objid = p.oid and d.deptype = 'e');
+comment on view analytics.data_dictionary is
+  'Every table, view and function that whoever asks may read, and every column of them, with what it means.';
+comment on column analytics.data_dictionary.schema is 'The schema: analytics, safe, helpdesk, books or sync.';
+comment on column analytics.data_dictionary.relation is 'The table or view; a function with its arguments.';
+comment on column analytics.data_dictionary.kind is 'table, view or function.';
+comment on column analytics.data_dictionary.position is
+  'Place of the column, from 1; 0 in the row that tells of the relation itself.';
+comment on column analytics.data_dictionary.column_name is 'The column; null in the row that tells of the relation itself.';
+comment on column analytics.data_dictionary.type is 'Type of the column; what a function gives.';
+comment on column analytics.data_dictionary.nullable is
+  'False if it is never null; null for columns of views, of which PostgreSQL does not know.';
+comment on column analytics.data_dictionary.comment is 'What it means.';
+-- Comments of columns that no file above comments, and the rights of the roles.
+
+-- A column of a view gets the comment of the column of that name in the first relation that the view reads and that has one.
+-- Any other column gets the comment that its name has everywhere.
+create or replace function sync.settle_comments() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  one record;
+  said text;
+  everywhere constant jsonb := $said${
+  "account_id": "The operator's name for the mirrored account; part of every key.",
+  "id": "Id at the source: opaque text.",
+  "customer_id": "The customer; joins helpdesk.customers.id.",
+  "_first_seen_at": "When this row was first written here.",
+  "_synced_at": "When the content of this row last changed here.",
+  "_observed_at": "The content is as the source showed it at this time, by the source's clock; null where nothing has shown it yet.",
+  "_payload": "The record as it came, unknown fields included; without records of other tables and without long texts that have a column of their own.",
+  "ticket_id": "The ticket; joins helpdesk.tickets.id.",
+  "_deleted_at": "When the source was found to have it no more; null while it is there.",
+  "source": "The source of the stream: helpdesk or books.",
+  "stream_key": "The key of the stream: source.stream, as helpdesk.tickets.",
+  "stream": "The stream.",
+  "list": "The list of the stream.",
+  "run_id": "The run.",
+  "calendar": "The calendar; joins analytics.calendars.name."
+}$said$;
+begin
+  -- In the order in which they were made: a view may read a view.
+  for one in
+    select c.oid, a.attnum, format('%s.%I', c.oid::regclass, a.attname) as name, a.attname, c.relkind
+    from pg_class c
+    join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+    where c.relnamespace::regnamespace::text in ('sync', 'helpdesk', 'books', 'analytics', 'internal', 'safe')
+      and c.relkind in ('r', 'v') and col_description(c.oid, a.attnum) is null
+    order by c.relkind = 'v', c.oid
+  loop
+    said := (
+      select col_description(s.attrelid, s.attnum)
+      from pg_rewrite r
+      join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid and d.refclassid = 'pg_class'::regclass
+      join pg_attribute s on s.attrelid = d.refobjid and s.attname = one.attname
+      where r.ev_class = one.oid and d.refobjid <> one.oid and col_description(s.attrelid, s.attnum) is not null
+      order by d.refobjid::regclass::text collate "C"
+      limit 1);
+    execute format('comment on column %s is %L', one.name, coalesce(said, everywhere ->> one.attname));
+  end loop;
+end
+$$;
+comment on function sync.settle_comments is 'Gives a comment to each column of Shelfdesk that has none.';
+revoke execute on function sync.settle_comments() from public;
+
+select sync.settle_comments();
+select sync.settle_roles();

@@ -1,0 +1,153 @@
+-- What every mirrored table has in common: changes of its rows, and how late they came.
+
+create table sync.changes (
+  id bigint generated always as identity primary key,
+  account_id text not null,
+  table_name text not null,
+  record_id text not null,
+  parent_id text,
+  seen_at timestamptz not null,
+  as_of timestamptz not null,
+  run_id bigint,
+  changes jsonb not null
+);
+create index changes_record on sync.changes (account_id, table_name, record_id, id);
+create index changes_parent on sync.changes (account_id, table_name, parent_id, id) where (parent_id is not null);
+create index changes_seen on sync.changes (account_id, seen_at);
+create index changes_given on sync.changes (account_id, record_id) where ((table_name = 'tickets') and (changes ? 'customer_id'));
+comment on table sync.changes is
+  'Old and new values of every row of the mirrors that changed here, one row each time. What came new is not here: see _first_seen_at. What is a relation only has its own: helpdesk.ticket_history, books.shelf_volume_history.';
+comment on column sync.changes.id is 'Number of the change, in the order in which they were seen.';
+comment on column sync.changes.table_name is
+  'tickets, messages, attachments, customers, contacts, users, labels, inboxes, shelves, volumes or shelf_volumes.';
+comment on column sync.changes.record_id is 'The row; joins the id of that table, of shelf_volumes volume_id.';
+comment on column sync.changes.parent_id is
+  'The ticket of a message or an attachment, the customer of a contact, the owner of a shelf; of shelf_volumes owner/shelf. Null otherwise.';
+comment on column sync.changes.seen_at is
+  'When it was written here, by the worker''s clock. When it happened at the source, only updated_at can tell.';
+comment on column sync.changes.as_of is
+  'The new values are as the source showed them at this time, by its clock; of a tombstone, by then it was gone.';
+comment on column sync.changes.run_id is 'The run that wrote it; null if a reject was replayed by hand.';
+comment on column sync.changes.changes is
+  'Field by field [old, new]: columns by their names, and fields of _payload that have none. {} if only the spelling differs; with "id", the row was removed; with "_messages_as_of", the messages of the ticket were read again.';
+
+create or replace function sync.kept_of(payload jsonb, kept text[]) returns jsonb
+language sql immutable parallel safe
+begin atomic
+  select coalesce(jsonb_object_agg(p.key, p.value), '{}')
+  from jsonb_each(case when jsonb_typeof(payload) = 'object' then payload else '{}' end) p
+  where p.key = any (kept);
+end;
+comment on function sync.kept_of is 'Of an object the fields of these names.';
+
+-- sync.changes has every other table: of what ticket_history and shelf_volume_history tell nothing twice.
+create or replace function sync.keep_change() returns trigger
+language plpgsql
+-- The worker has plans made anew for each page; here that would be for each row.
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  -- Under these names in the table: what is another one's, or follows from others; and in _payload: what is a column.
+  besides constant text[] := tg_argv[1]::text[];
+  merge constant text := current_setting('shelfdesk.merge', true);
+  parent constant text[] := string_to_array(tg_argv[0], ',');
+  before constant jsonb := to_jsonb(old);
+  after constant jsonb := case when tg_op = 'UPDATE' then to_jsonb(new) else '{}' end;
+  changes jsonb;
+begin
+  if merge is null or merge = '' then return null; end if;
+  select coalesce(jsonb_object_agg(d.field, jsonb_build_array(d.old, d.new)), '{}') into changes
+  from (
+    select b.key as field, b.value as old, after -> b.key as new
+    from jsonb_each(before) b
+    where b.value <> coalesce(after -> b.key, 'null') and b.key <> all (besides)
+      and (b.key not like '\_%' or b.key like any ('{\\_deleted%,\\_messages%}'))
+    union all
+    select coalesce(b.key, a.key), b.value, a.value
+    from jsonb_each(before -> '_payload') b full join jsonb_each(after -> '_payload') a on a.key = b.key
+    where b.value is distinct from a.value and not before ? coalesce(b.key, a.key)
+      and coalesce(b.key, a.key) <> all (besides)) d;
+  if changes = '{}' and before -> '_payload' = after -> '_payload' then return null; end if;
+  insert into sync.changes (account_id, table_name, record_id, parent_id, seen_at, as_of, run_id, changes)
+  values (old.account_id, tg_table_name, before ->> coalesce(tg_argv[2], 'id'),
+    (select string_agg(before ->> p.name, '/' order by p.place) from unnest(parent) with ordinality p (name, place)),
+    (merge::jsonb ->> 'seen_at')::timestamptz, coalesce(merge::jsonb ->> 'as_of', after ->> '_deleted_at')::timestamptz, (merge::jsonb ->> 'run')::bigint, changes);
+  return null;
+end
+$$;
+comment on function sync.keep_change is
+  'Writes old and new values of a row that a merge changes, buries or removes to sync.changes. Arguments: the columns of its parent, names that are passed over, and the column of its id where that has another name.';
+
+create or replace function sync.add_mirror(mirrored regclass) returns void
+language plpgsql
+as $$
+begin
+  execute format('alter table %s
+    add column _first_seen_at timestamptz not null,
+    add column _synced_at timestamptz not null,
+    add column _observed_at timestamptz not null,
+    add column _deleted_at timestamptz,
+    add column _payload jsonb not null', mirrored);
+  execute format('comment on column %s._first_seen_at is %L', mirrored, 'When the mirror first stored the record, by the clock of the worker.');
+  execute format('comment on column %s._synced_at is %L', mirrored, 'When the mirror last changed the row, by the clock of the worker.');
+  execute format('comment on column %s._observed_at is %L', mirrored, 'The reply that the row comes from holds all changes up to this time, by the clock of the source.');
+  execute format('comment on column %s._deleted_at is %L', mirrored, 'When the record was found to be deleted at the source; null while it exists.');
+  execute format('comment on column %s._payload is %L', mirrored, 'The record as the source sent it.');
+  execute format('create trigger keep_change after update or delete on %s
+    for each row execute function sync.keep_change(%L, %L)', mirrored, '', '{account_id}');
+end
+$$;
+comment on function sync.add_mirror is
+  'Makes a table with account_id and id a mirrored one: adds the columns that every mirrored table has, and keeps its changes in sync.changes.';
+
+create or replace function sync.true_by(true_by timestamptz, observed_at timestamptz) returns timestamptz
+language sql immutable
+begin atomic
+  select coalesce(true_by, observed_at + interval '1 minute');
+end;
+comment on function sync.true_by is 'The time by which a reply was true, also of a row in which it was not noted.';
+
+create or replace function sync.dated(updated_at timestamptz, observed_at timestamptz) returns timestamptz
+language sql stable
+begin atomic
+  select case when updated_at > observed_at + interval '1 hour' then observed_at else updated_at end;
+end;
+comment on function sync.dated is
+  'The time that a version of a ticket is dated; of one that is dated later than the reading that showed it, a slip of the source''s clock, that reading.';
+
+create table sync.change_latencies (
+  account_id text,
+  stream text not null,
+  minute timestamptz,
+  latency_seconds integer,
+  changes bigint not null,
+  source text not null,
+  stream_key text generated always as (source || '.' || stream) stored,
+  primary key (account_id, stream_key, minute, latency_seconds)
+);
+comment on table sync.change_latencies is
+  'How old changes were when they were here: counted by the second, for each minute in which they came. Only what changed after the mirror began.';
+comment on column sync.change_latencies.stream is 'The stream. A change of messages is here when all messages of its ticket are.';
+comment on column sync.change_latencies.minute is 'The minute in which they were written here, by the source''s clock.';
+comment on column sync.change_latencies.latency_seconds is 'From the change at the source to its row here, by the source''s clock.';
+comment on column sync.change_latencies.changes is 'How many.';
+
+create or replace function sync.change_latency(account text, stream text, percent numeric, since timestamptz default now() - interval '1 hour')
+returns interval
+language sql stable
+begin atomic
+  select make_interval(secs => min(c.latency_seconds)) from (
+    select a.latency_seconds, sum(a.changes) over (order by a.latency_seconds) as upto, sum(a.changes) over () as total
+    from (
+      select g.latency_seconds, sum(g.changes) as changes from sync.change_latencies g
+      where g.account_id = account and g.stream_key = sync.key_of(change_latency.stream) and g.minute >= since + coalesce((
+        select (b.state #>> '{clock,offsetMs}')::float8 * interval '1 millisecond'
+        from sync.streams k join sync.budget b on (b.account_id, b.source) = (account, k.source)
+        where k.stream_key = sync.key_of(change_latency.stream)), interval '0')
+      group by 1) a) c
+  where c.upto >= c.total * percent / 100;
+end;
+comment on function sync.change_latency is
+  'So many percent of the changes that came since then (by default: within the last hour) were at most so old when they were here; null if none came. change_age(account, stream, 95) is the p95.';
+
+revoke execute on function sync.add_mirror(regclass) from public;

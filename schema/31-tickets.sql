@@ -1,0 +1,312 @@
+-- Tickets, their labels, and their history.
+
+create table helpdesk.tickets (
+  account_id text,
+  id text,
+  number bigint,
+  customer_id text,
+  user_id text,
+  inbox_id text,
+  label_ids text[],
+  state text,
+  type text,
+  subject text,
+  summary text,
+  spam boolean,
+  trash boolean,
+  snoozed_until timestamptz,
+  reply_to text,
+  reply_cc text,
+  created_at timestamptz,
+  updated_at timestamptz not null,
+  _messages_as_of timestamptz,
+  _first_seen_at timestamptz not null,
+  _synced_at timestamptz not null,
+  _observed_at timestamptz not null,
+  _deleted_at timestamptz,
+  _payload jsonb not null,
+  _deleted_after timestamptz,
+  _listed_by bigint,
+  _messages_by bigint,
+  _true_by timestamptz,
+  primary key (account_id, id)
+);
+create index tickets_waiting on helpdesk.tickets (account_id, updated_at desc) where (((_messages_as_of is null) or (_messages_as_of < updated_at)) and (_deleted_at is null));
+create index tickets_updated_at on helpdesk.tickets (account_id, updated_at);
+create index tickets_created_at on helpdesk.tickets (account_id, created_at);
+create index tickets_customer on helpdesk.tickets (account_id, customer_id);
+create index tickets_user on helpdesk.tickets (account_id, user_id);
+create index tickets_inbox on helpdesk.tickets (account_id, inbox_id);
+create index tickets_waiting_open on helpdesk.tickets (account_id, updated_at desc) where (((_messages_as_of is null) or (_messages_as_of < updated_at)) and (_deleted_at is null) and (state = any (array['open', 'hold'])));
+create index tickets_subject_alike on helpdesk.tickets using gin (account_id, lower(subject) sync.gin_trgm_ops) with (gin_pending_list_limit='512');
+comment on table helpdesk.tickets is 'Conversations with customers, one row each, as the source last showed them.';
+comment on column helpdesk.tickets.number is 'Friendly ticket number, unique across the help desk.';
+comment on column helpdesk.tickets.user_id is 'The assigned user; null while unassigned. Joins helpdesk.users.id.';
+comment on column helpdesk.tickets.inbox_id is 'The inbox; joins helpdesk.inboxes.id.';
+comment on column helpdesk.tickets.label_ids is 'Labels on the ticket, as in helpdesk.ticket_labels.';
+comment on column helpdesk.tickets.state is 'open, hold, closed, snoozed or archived; other values pass as they come.';
+comment on column helpdesk.tickets.type is
+  'Channel: email, twitter, twitter_dm, phone, chat, web, sms, whatsapp, fb_messenger, instagram_dm or call; other values pass as they come.';
+comment on column helpdesk.tickets.subject is 'Subject; '''' and null are different things at the source and stay so.';
+comment on column helpdesk.tickets.summary is 'Short summary of the conversation that the source writes.';
+comment on column helpdesk.tickets.spam is 'True if the ticket is marked as spam.';
+comment on column helpdesk.tickets.trash is 'True if the ticket is in the trash.';
+comment on column helpdesk.tickets.snoozed_until is 'When a snoozed ticket comes back.';
+comment on column helpdesk.tickets.reply_to is 'Default To of a new reply (deprecated at the source).';
+comment on column helpdesk.tickets.reply_cc is 'Default Cc of a new reply (deprecated at the source).';
+comment on column helpdesk.tickets.created_at is 'When the ticket was created, at the source.';
+comment on column helpdesk.tickets.updated_at is 'When the ticket was last updated, at the source, in whole seconds.';
+comment on column helpdesk.tickets._messages_as_of is
+  'The messages of this ticket are as the source showed them at this time. While it is null or earlier than updated_at, the ticket waits for its messages.';
+comment on column helpdesk.tickets._deleted_at is
+  'By then the source had it no more: it said so when asked by id; null while it is there.';
+comment on column helpdesk.tickets._deleted_after is
+  'It was deleted after this time, and by _deleted_at; null while it is there.';
+comment on column helpdesk.tickets._listed_by is
+  'The run that first wrote this ticket, at _first_seen_at; null if that was before runs were noted. Joins sync.runs.id, where that is still kept.';
+comment on column helpdesk.tickets._messages_by is
+  'The run that read its messages, as of _messages_as_of; null like _listed_by. Earlier readings are in sync.changes.';
+comment on column helpdesk.tickets._true_by is
+  'The source had shown the content by this time, by its own clock: the Date of the reply and the second of its grain. _observed_at is early on purpose, and is the time up to which the reply was complete. Null where nobody noted it (rows from before this column, and rejects that were replayed): then within a minute after _observed_at.';
+
+create table helpdesk.ticket_labels (
+  account_id text,
+  ticket_id text,
+  label_id text,
+  primary key (account_id, ticket_id, label_id)
+);
+create index ticket_labels_label on helpdesk.ticket_labels (account_id, label_id);
+comment on table helpdesk.ticket_labels is
+  'Which ticket carries which label: tickets.label_ids, one row each, changed in the same transaction.';
+comment on column helpdesk.ticket_labels.ticket_id is 'Joins helpdesk.tickets.id.';
+comment on column helpdesk.ticket_labels.label_id is 'Joins helpdesk.labels.id.';
+
+create or replace function analytics.is_backlog(state text, spam boolean, trash boolean) returns boolean
+language sql immutable
+begin atomic
+  -- Nothing but what counts as tight: so it is asked of an index, through the views of readers as well.
+  select (state is null or state not in ('closed', 'archived')) and spam is not true and trash is not true;
+end;
+comment on function analytics.is_backlog is
+  'Whether a ticket in this state is work that is still to be done: not closed or archived, not spam, not in the trash.';
+
+create table helpdesk.ticket_history (
+  account_id text,
+  ticket_id text,
+  state text,
+  user_id text,
+  inbox_id text,
+  label_ids text[],
+  spam boolean,
+  trash boolean,
+  valid_from timestamptz,
+  valid_to timestamptz,
+  change_after timestamptz,
+  deleted_after timestamptz,
+  is_first boolean default false not null,
+  change_by timestamptz,
+  constraint ticket_history_no_overlap exclude using gist (hashtextextended(ticket_id, (0)::bigint) with =, (((account_id || '/') || ticket_id)) with =, tstzrange(valid_from, valid_to) with &&) where ((valid_to is not null)),
+  primary key (account_id, ticket_id, valid_from),
+  constraint ticket_history_check check (valid_from < valid_to),
+  constraint ticket_history_check1 check (change_after < valid_from)
+);
+create unique index ticket_history_open on helpdesk.ticket_history (account_id, ticket_id) where (valid_to is null);
+create index ticket_history_valid_from on helpdesk.ticket_history (account_id, valid_from);
+create index ticket_history_backlog on helpdesk.ticket_history (account_id, valid_to) where analytics.is_backlog(state, spam, trash);
+comment on table helpdesk.ticket_history is
+  'What each ticket was, from when to when: a row for each change of state, user_id, inbox_id, label_ids (their order is none), spam or trash. Rows of a ticket do not overlap; there is a gap only while it was gone. Neighbours may be alike: two changes within one second are one row, with the values after both.';
+comment on column helpdesk.ticket_history.state is 'open, hold, closed, snoozed or archived; other values pass as they come.';
+comment on column helpdesk.ticket_history.user_id is 'The assigned user; null while unassigned. Joins helpdesk.users.id.';
+comment on column helpdesk.ticket_history.inbox_id is 'The inbox; joins helpdesk.inboxes.id.';
+comment on column helpdesk.ticket_history.label_ids is 'Labels on the ticket; each joins helpdesk.labels.id.';
+comment on column helpdesk.ticket_history.spam is 'True while the ticket was marked as spam.';
+comment on column helpdesk.ticket_history.trash is 'True while the ticket was in the trash.';
+comment on column helpdesk.ticket_history.valid_from is
+  'From then on: updated_at, if that has moved; else the time by which the reply that showed the change was true. Of the first row: updated_at as it was when the ticket was first seen here; what it was before that nobody can tell. updated_at is that of the version which showed the change: where something else had moved it, and the change itself did not, it happened later, by change_by.';
+comment on column helpdesk.ticket_history.valid_to is
+  'Up to then, without; null if it is so still. Where the ticket was deleted, tickets._deleted_at: by then it was gone.';
+comment on column helpdesk.ticket_history.change_after is
+  'The change happened after this time, in the seconds of the source: it was seen to have the values before still at this time; of a first row, a second before it was created. Null where that is not known. It happened by valid_from, or by change_by where that is set. What was changed and changed back since is not known.';
+comment on column helpdesk.ticket_history.deleted_after is
+  'Where the row ended because the ticket was deleted: after this time, and by valid_to. Null otherwise, and where that is not known.';
+comment on column helpdesk.ticket_history.is_first is
+  'True for the first row of a ticket: what it was before valid_from nobody can tell.';
+comment on column helpdesk.ticket_history.change_by is
+  'The change happened by this time, if that is later than valid_from: the reply that showed it was true by then. Between valid_from and this time it is not certain that it had happened. Null where it happened by valid_from; of a first row, where updated_at is taken at its word, since the ticket was last updated before the mirror began.';
+
+create or replace function sync.same_set(one text[], other text[]) returns boolean
+language sql immutable
+begin atomic
+  select one is not distinct from other or coalesce(one @> other and one <@ other, false);
+end;
+comment on function sync.same_set is
+  'Whether both hold the same values, in whatever order. Null, for not known, is not the empty set.';
+
+create or replace function sync.begin_ticket_history() returns trigger
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_sort = off
+set jit = off
+as $$
+declare
+  begun int;
+begin
+  -- The ticket comes with its messages, and most of the time as it is here: then there is nothing to begin.
+  if not exists (select from after) then return null; end if;
+  perform set_config('shelfdesk.metrics', 'with the ticket', true);
+  insert into helpdesk.ticket_history
+    (account_id, ticket_id, state, user_id, inbox_id, label_ids, spam, trash, valid_from, valid_to, change_after, change_by, deleted_after, is_first)
+  select t.account_id, t.id, t.state, t.user_id, t.inbox_id, t.label_ids, t.spam, t.trash, f.valid_from,
+    case when t._deleted_at is not null then greatest(t._deleted_at, f.valid_from + interval '1 second') end,
+    case when t.created_at <= f.valid_from then t.created_at - interval '1 second' end,
+    -- A ticket that came while the mirror was there was seen soon after; the source is taken at its word for older ones.
+    case when t.updated_at >= k.mirrored_since and y.by > f.valid_from then y.by end,
+    t._deleted_after, true
+  from after t
+  left join sync.accounts k on k.account_id = t.account_id
+  cross join lateral (select sync.true_by(t._true_by, t._observed_at) as by) y
+  cross join lateral (select least(t.updated_at, y.by) as valid_from) f
+  on conflict do nothing;
+  perform set_config('shelfdesk.metrics', '', true);
+
+  insert into internal.stored_ticket_metrics (
+    account_id, ticket_id, message_count, inbound_count, authored_count, automatic_count, note_count, other_count, attachment_count,
+    agents_involved, is_outbound_initiated, is_one_touch, is_unreplied, turns,
+    first_closed_at, first_closed_error_seconds, last_closed_at, last_closed_error_seconds,
+    first_resolution_seconds, first_resolution_error_seconds, first_resolution_business_seconds,
+    full_resolution_seconds, full_resolution_error_seconds, full_resolution_business_seconds,
+    reopen_count, reopen_error_seconds, assignment_count, assignment_error_seconds,
+    seconds_open, open_error_seconds, seconds_hold, hold_error_seconds, seconds_snoozed, snoozed_error_seconds,
+    seconds_closed, closed_error_seconds, seconds_archived, archived_error_seconds)
+  select n.account_id, n.id, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, 0,
+    r.closed_at, r.closed_within, r.closed_at, r.closed_within, r.took, r.closed_within, r.took_business, r.took, r.closed_within, r.took_business,
+    0, n.within, (n.user_id is not null)::int, n.within, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+  from (
+    select t.account_id, t.id, t.user_id, t.inbox_id, t.created_at, f.valid_from, t.state in ('closed', 'archived') as resolved,
+      case when t.created_at <= f.valid_from then date_part('epoch', f.valid_from - (t.created_at - interval '1 second')) end as within
+    from after t
+    cross join lateral (select sync.true_by(t._true_by, t._observed_at) as by) y
+    cross join lateral (select least(t.updated_at, y.by) as valid_from) f
+    where t._deleted_at is null
+      and t.account_id = any (array(select account_id from sync.readable_accounts))
+      and (
+        -- In the order of the one index that serves, as in internal.keep_metrics.
+        select true from helpdesk.messages m where m.account_id = t.account_id and m.ticket_id = t.id
+        order by m.position limit 1) is null
+    offset 0) n
+  left join lateral (
+    select n.valid_from as closed_at, n.within as closed_within, date_part('epoch', n.valid_from - n.created_at) as took,
+      case when exists (select from internal.stored_calendar_assignments)
+        then analytics.business_seconds(analytics.calendar_of(n.account_id, n.inbox_id), n.created_at, n.valid_from)::float8 end as took_business
+    where n.resolved) r on true
+  on conflict do nothing;
+  get diagnostics begun = row_count;
+  if begun < (select count(*) from after) then
+    perform internal.keep_metrics(array_agg(t.account_id), array_agg(t.id)) from after t;
+  end if;
+  return null;
+end
+$$;
+comment on function sync.begin_ticket_history is
+  'Writes the first row of helpdesk.ticket_history of tickets that are new here, and their first metrics.';
+
+create or replace function sync.keep_ticket_history() returns trigger
+language plpgsql
+-- A plan that is kept was made for the rows of another statement: one ticket, or an empty warehouse.
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  -- The source's times are in whole seconds. As a parameter it has plans made anew.
+  second constant interval := '1 second';
+begin
+  -- Most updates change nothing of it. A full join is never a nested loop, whatever it was planned for.
+  if not exists (
+    select from before b full join after a using (account_id, id)
+    where (b._deleted_at is null) <> (a._deleted_at is null)
+      or a.state is distinct from b.state or a.user_id is distinct from b.user_id or a.inbox_id is distinct from b.inbox_id
+      or a.spam is distinct from b.spam or a.trash is distinct from b.trash or not sync.same_set(a.label_ids, b.label_ids)) then
+    return null;
+  end if;
+  with changed as materialized (
+    select a.account_id, a.id, a.state, a.user_id, a.inbox_id, a.label_ids, a.spam, a.trash,
+      a._deleted_at is null as alive,
+      case
+        when a._deleted_at is not null then greatest(a._deleted_at, last.valid_from + second)
+        else greatest(last.valid_from, last.valid_to, case
+          -- It was gone at its tombstone: a version of before that does not say when it came back.
+          when a.updated_at <> b.updated_at and (b._deleted_at is null or a.updated_at > b._deleted_at)
+            then least(a.updated_at, y.by)
+          else y.by end)
+      end as at,
+      y.by,
+      last.valid_from as last_from, last.valid_from is not null and last.valid_to is null as is_open,
+      case
+        when last.valid_from is null then a.created_at - second
+        -- It came back after it was deleted. How long before its tombstone the source had looked for it is not known.
+        when b._deleted_at is not null then greatest(b._observed_at - k.lookback, b._deleted_after)
+        -- A version holds what had happened by the second that it is dated, unless that is a slip: it is dated later than its reply
+        -- was true, or than the version after it. A reading holds all up to a lookback before it.
+        else greatest(
+          case when b.updated_at <= least(a.updated_at, sync.true_by(b._true_by, b._observed_at)) then b.updated_at - second end,
+          b._observed_at - k.lookback, w.as_of, last.change_after)
+      end as before_at,
+      a._deleted_after
+    from before b
+    join after a using (account_id, id)
+    cross join lateral (select sync.true_by(a._true_by, a._observed_at) as by) y
+    left join lateral (
+      select h.valid_from, h.valid_to, h.change_after from helpdesk.ticket_history h
+      where h.account_id = a.account_id and h.ticket_id = a.id
+      order by h.valid_from desc limit 1) last on true
+    left join sync.accounts k on k.account_id = b.account_id
+    left join sync.separate_lists apart on apart.account_id = b.account_id
+    left join lateral sync.swept_at(b.account_id, b.created_at, b.state, b.spam, b.trash, apart.spam, apart.trash) w on true
+    where (b._deleted_at is null) <> (a._deleted_at is null)
+      or a._deleted_at is null and (
+        a.state is distinct from b.state or a.user_id is distinct from b.user_id or a.inbox_id is distinct from b.inbox_id
+        or a.spam is distinct from b.spam or a.trash is distinct from b.trash or not sync.same_set(a.label_ids, b.label_ids))),
+  -- The open row is named as such, and not by its time: a thousand tickets may have been changed within one second.
+  -- Two changes at one time are one row: it takes on the later values, and happened after what it came after.
+  replaced as (
+    update helpdesk.ticket_history h
+    set state = c.state, user_id = c.user_id, inbox_id = c.inbox_id, label_ids = c.label_ids, spam = c.spam, trash = c.trash,
+      change_by = case when c.by > c.at then c.by end
+    from changed c
+    where c.is_open and c.alive and c.at = c.last_from
+      and h.account_id = c.account_id and h.ticket_id = c.id and h.valid_to is null),
+  ended as (
+    update helpdesk.ticket_history h set valid_to = c.at, deleted_after = c._deleted_after
+    from changed c
+    where c.is_open and (c.at > c.last_from or not c.alive)
+      and h.account_id = c.account_id and h.ticket_id = c.id and h.valid_to is null
+    returning h.account_id, h.ticket_id)
+  -- What has ended is asked for, so that it has before the next row begins: one row of a ticket is open.
+  insert into helpdesk.ticket_history
+    (account_id, ticket_id, state, user_id, inbox_id, label_ids, spam, trash, valid_from, change_after, change_by, is_first)
+  select c.account_id, c.id, c.state, c.user_id, c.inbox_id, c.label_ids, c.spam, c.trash, c.at,
+    case when c.before_at is not null then least(c.before_at, c.at - second) end,
+    case when c.by > c.at then c.by end, c.last_from is null
+  from changed c left join ended e on e.account_id = c.account_id and e.ticket_id = c.id
+  where c.alive and (e.ticket_id is not null or not c.is_open);
+  return null;
+end
+$$;
+comment on function sync.keep_ticket_history is
+  'Writes to helpdesk.ticket_history what has changed of tickets, or ends it with their tombstones.';
+
+create or replace function sync.end_ticket_history() returns trigger
+language plpgsql
+as $$
+begin
+  delete from helpdesk.ticket_history h where (h.account_id, h.ticket_id) in (select b.account_id, b.id from before b);
+  return null;
+end
+$$;
+comment on function sync.end_ticket_history is
+  'Removes the history of tickets whose rows are removed: by a hand, or with their account. What is deleted at the source gets a tombstone.';
+
+create trigger keep_change after update on helpdesk.tickets for each row when (((old._messages_as_of IS not NULL) or (new._messages_as_of is null))) execute function sync.keep_change('', '{account_id}');
+create trigger begin_ticket_history after insert on helpdesk.tickets referencing new table as after for each statement execute function sync.begin_ticket_history();
+create trigger keep_ticket_history after update on helpdesk.tickets referencing old table as before new table as after for each statement execute function sync.keep_ticket_history();
+create trigger end_ticket_history after delete on helpdesk.tickets referencing old table as before for each statement execute function sync.end_ticket_history();

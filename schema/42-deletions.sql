@@ -1,0 +1,174 @@
+-- Sweeps and deletion candidates.
+
+create table sync.swept (
+  account_id text not null,
+  stream text not null,
+  list text not null,
+  created tstzrange not null,
+  as_of timestamptz not null,
+  run_id bigint not null,
+  source text not null,
+  stream_key text generated always as (source || '.' || stream) stored not null,
+  constraint swept_no_overlap exclude using gist (account_id with =, stream_key with =, list with =, created with &&),
+  check (not isempty(created))
+);
+create index swept_from on sync.swept (account_id, stream_key, list, coalesce(lower(created), '-infinity'));
+comment on table sync.swept is
+  'What sweeps have read: everything that a list shows of what was created in a range, the newest reading of each range.';
+comment on column sync.swept.stream is 'tickets or customers.';
+comment on column sync.swept.list is
+  'default, spam, trash, or open: open and held tickets, which are looked at daily. undated: tickets that show no created_at, asked for by id.';
+comment on column sync.swept.created is 'Everything that was created in this range was read; of undated, everything.';
+comment on column sync.swept.as_of is
+  'What had happened up to here was in what was read: a lookback before the replies, since a source may show things so late; of customers a minute more, since a reply may be slower than the first one of the walk.';
+comment on column sync.swept.run_id is 'The run that read it.';
+
+create or replace function sync.swept_at(account text, created_at timestamptz, state text, spam boolean, trash boolean, spam_apart boolean, trash_apart boolean)
+returns table (as_of timestamptz)
+language sql stable
+begin atomic
+  select max(w.as_of)
+  from (values
+    ('undated', swept_at.created_at is null),
+    ('spam', swept_at.spam),
+    ('trash', swept_at.trash),
+    ('open', swept_at.state in ('open', 'hold') and not coalesce(swept_at.spam, false) and not coalesce(swept_at.trash, false)),
+    ('default', not coalesce(spam_apart and swept_at.spam or trash_apart and swept_at.trash, false))) l (list, speaks)
+  cross join lateral (
+    -- Ranges of a list do not overlap: only the last one that begins by then can hold it.
+    select w.created, w.as_of
+    from sync.swept w
+    where w.account_id = account and w.stream_key = 'helpdesk.tickets' and w.list = l.list
+      and coalesce(lower(w.created), '-infinity') <= coalesce(swept_at.created_at, '-infinity')
+    order by coalesce(lower(w.created), '-infinity') desc
+    limit 1) w
+  where l.speaks and w.created @> coalesce(swept_at.created_at, '-infinity');
+end;
+comment on function sync.swept_at is
+  'When a sweep last read a list that shows such a ticket: of this time of creation, in this state; spam and trash are read apart from the default list, or not.';
+
+create table sync.deletion_candidates (
+  account_id text,
+  stream text not null,
+  record_id text,
+  missing_since timestamptz not null,
+  alive_at timestamptz not null,
+  gone_at timestamptz,
+  gone_since timestamptz,
+  attempts integer default 0 not null,
+  error text,
+  run_id bigint,
+  source text not null,
+  stream_key text generated always as (source || '.' || stream) stored,
+  primary key (account_id, stream_key, record_id)
+);
+create index deletion_candidates_gone on sync.deletion_candidates (account_id, stream_key) where (gone_at is not null);
+comment on table sync.deletion_candidates is
+  'Rows that a list of the source lacked where it should have shown them: each is asked for by its id, and only what the source does not have (404) gets a tombstone.';
+comment on column sync.deletion_candidates.stream is 'tickets or customers.';
+comment on column sync.deletion_candidates.record_id is 'The row; joins the id of that table.';
+comment on column sync.deletion_candidates.missing_since is
+  'As-of time of the reading that lacked it. A row that was observed since is no suspect any more.';
+comment on column sync.deletion_candidates.alive_at is 'The source had it then: the last proof of that.';
+comment on column sync.deletion_candidates.gone_at is
+  'By then, by its own clock, the source had it no more: it said so when asked by id (404). Null while it has not said so.';
+comment on column sync.deletion_candidates.gone_since is
+  'When it said so for the first time, if it has said nothing else since; null with gone_at.';
+comment on column sync.deletion_candidates.attempts is 'How often it was asked for by id in vain, for other reasons.';
+comment on column sync.deletion_candidates.error is 'What came of it the last time.';
+comment on column sync.deletion_candidates.run_id is
+  'The run that last asked for it by id; null while none has, or when it is to be asked for again.';
+
+create or replace function sync.is_settled(deleted_at timestamptz, observed_at timestamptz, missing_since timestamptz) returns boolean
+language sql immutable
+begin atomic
+  select deleted_at is not null or observed_at >= missing_since;
+end;
+comment on function sync.is_settled is
+  'True if a row is no deletion candidate any more: it has its tombstone, or was observed after the list lacked it.';
+
+create or replace view sync.open_deletion_candidates as
+select s.account_id, s.stream, s.record_id, s.missing_since, s.alive_at, s.gone_at, s.gone_since, s.attempts, s.error, s.run_id,
+  s.source, s.stream_key
+from sync.deletion_candidates s
+where case s.stream_key
+  when 'helpdesk.tickets' then exists (
+    select from helpdesk.tickets t
+    where t.account_id = s.account_id and t.id = s.record_id
+      and not sync.is_settled(t._deleted_at, greatest(t._observed_at, t._messages_as_of), s.missing_since))
+  when 'helpdesk.customers' then exists (
+    select from helpdesk.customers c
+    where c.account_id = s.account_id and c.id = s.record_id
+      and not sync.is_settled(c._deleted_at, greatest(c._observed_at, c._checked_at), s.missing_since))
+  end;
+comment on view sync.open_deletion_candidates is
+  'Suspects that are still to be asked for by their id, or still to get their tombstone. The rest of sync.deletion_candidates was observed since.';
+
+create or replace view sync.checked_tickets as
+select t.account_id, t.id as ticket_id,
+  case
+    when exists (
+      select from sync.rejects r
+      where r.account_id = t.account_id and r.stream_key = 'helpdesk.tickets' and r.ask_id = t.id and r.cleared_at is null)
+      then least(t._observed_at, s.alive_at)
+    when s.alive_at is not null then s.alive_at
+    else greatest(t._observed_at, w.as_of)
+  end as checked_at
+from helpdesk.tickets t
+left join sync.open_deletion_candidates s on s.account_id = t.account_id and s.stream_key = 'helpdesk.tickets' and s.record_id = t.id
+left join sync.separate_lists apart on apart.account_id = t.account_id
+left join lateral sync.swept_at(t.account_id, t.created_at, t.state, t.spam, t.trash, apart.spam, apart.trash) w on true
+where t._deleted_at is null;
+comment on view sync.checked_tickets is
+  'For every ticket that is here: when the source was last seen to have it as it is here, in what a list shows of it.';
+comment on column sync.checked_tickets.account_id is 'The account.';
+comment on column sync.checked_tickets.checked_at is
+  'When the source was last seen to have this ticket as it is here, in what a list shows of it. While a later version of it is set aside (sync.rejects), no sweep counts.';
+
+create or replace function sync.ticket_checked_at(account text, id text) returns timestamptz
+language sql stable
+begin atomic
+  select c.checked_at from sync.checked_tickets c where c.account_id = account and c.ticket_id = ticket_checked_at.id;
+end;
+comment on function sync.ticket_checked_at is
+  'When the source was last seen to have this ticket as it is here, in what a list shows of it; null for one that is not here any more.';
+
+create or replace function sync.deletes_checked_at(account text, stream text) returns timestamptz
+language sql stable
+begin atomic
+  with asked as materialized (
+    select sync.key_of(deletes_checked_at.stream) as stream_key),
+  swept as (
+    select s.list, s.created, s.as_of
+    from sync.coverage c
+    join sync.swept s using (account_id, stream_key, list)
+    where c.account_id = account and c.stream_key = (select a.stream_key from asked a) and not c.redundant),
+  reach as (
+    select c.list, (
+        select upper(part)
+        from (select range_agg(s.created) as parts from swept s where s.list = c.list) one, unnest(one.parts) part
+        where part @> '1970-01-01T00:00:00Z'::timestamptz) as top
+    from sync.coverage c
+    where c.account_id = account and c.stream_key = (select a.stream_key from asked a) and not c.redundant)
+  select case
+    when not exists (select from sync.streams k join asked a using (stream_key) where k.swept) then null
+    when (select count(*) = 0 or bool_or(r.top is null) from reach r) then null
+    when (select a.stream_key from asked a) = 'helpdesk.tickets'
+      and exists (
+        select from helpdesk.tickets t where t.account_id = account and t.created_at is null and t._deleted_at is null)
+      and not exists (
+        select from sync.swept s where s.account_id = account and s.stream_key = 'helpdesk.tickets' and s.list = 'undated') then null
+    else least(
+      (select min(r.top) from reach r),
+      (select min(s.as_of) from swept s join reach r using (list) where lower(s.created) < r.top),
+      (select min(s.as_of) from sync.swept s
+       where s.account_id = account and s.stream_key = (select a.stream_key from asked a) and s.list = 'undated'
+         and s.stream_key = 'helpdesk.tickets' and exists (
+           select from helpdesk.tickets t
+           where t.account_id = account and t.created_at is null and t._deleted_at is null)),
+      (select min(o.alive_at) from sync.open_deletion_candidates o
+       where o.account_id = account and o.stream_key = (select a.stream_key from asked a)))
+  end;
+end;
+comment on function sync.deletes_checked_at is
+  'Before this time the source had deleted no record that the stream shows here; null if the stream was never swept from beginning to end. The stream is named by its key, or by a short name that only one source has.';

@@ -1,0 +1,280 @@
+-- Readers, their accounts, and the rights of each role.
+
+create table sync.readers (
+  role_name name primary key,
+  accounts text[],
+  pii boolean not null,
+  created_at timestamptz not null,
+  created_by text not null
+);
+comment on table sync.readers is
+  'Roles that read what is mirrored (npx shelfdesk reader create), and the accounts that each of them sees. A role that is not here and does not own the tables sees none.';
+comment on column sync.readers.role_name is 'The role, as it logs in.';
+comment on column sync.readers.accounts is 'The accounts that it sees; null: all, also those to come.';
+comment on column sync.readers.pii is 'True if it sees names, addresses and texts as well.';
+comment on column sync.readers.created_at is 'When it was let in.';
+comment on column sync.readers.created_by is 'Who did that.';
+
+-- A session can narrow what it reads to one account: set shelfdesk.account = 'acme'. What it may not read it does not see by that.
+create or replace view sync.readable_accounts with (security_barrier) as
+select a.account_id
+from sync.accounts a
+-- Whoever may read the grants is the owner or the worker.
+where (
+    has_table_privilege(current_user, 'sync.readers'::regclass, 'select')
+    or exists (
+      select from sync.readers r
+      where r.role_name = current_user and (r.accounts is null or a.account_id = any (r.accounts))))
+  and a.account_id = coalesce(nullif(current_setting('shelfdesk.account', true), ''), a.account_id);
+comment on view sync.readable_accounts is
+  'The accounts that whoever asks may read. Every view of analytics and safe shows only these.';
+comment on column sync.readable_accounts.account_id is 'The account.';
+
+create table sync.secret_salt (
+  is_one boolean default true primary key,
+  inner_key bytea not null,
+  outer_key bytea not null,
+  check (is_one)
+);
+comment on table sync.secret_salt is
+  'The key of the hashes in schema safe: one row, made by chance, which nobody but the owner reads. Whoever has it can guess names and addresses from their hashes. A dump of the database holds it.';
+comment on column sync.secret_salt.is_one is 'True: there is one row at most.';
+comment on column sync.secret_salt.inner_key is
+  'The key, filled up with zeros to 64 bytes, each of them XOR 0x36: what the inner hash of HMAC begins with.';
+comment on column sync.secret_salt.outer_key is 'The same, each byte XOR 0x5C: what the outer hash begins with.';
+
+create or replace function sync.hand_over(heir name) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  one record;
+  -- Read first: a table cannot change hands while a query of this session reads it.
+  schemas constant name[] := '{sync,analytics,internal,safe,bullmq}'::name[] || array(select s.name from sync.source_schemas s);
+begin
+  for one in
+    select format('schema %I', n.nspname) as thing from pg_namespace n
+    where n.nspname = any (schemas) and n.nspowner = current_user::regrole
+    union all
+    -- Sequences of columns, indexes and types of rows go with their tables.
+    select format('%s %s', case c.relkind when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' else 'table' end, c.oid::regclass)
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = any (schemas) and c.relkind in ('r', 'p', 'v', 'm', 'S')
+      and c.relowner = current_user::regrole and not (c.relkind = 'S' and exists (
+        select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype in ('a', 'i')))
+    union all
+    select format('routine %s', p.oid::regprocedure)
+    from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+    where n.nspname = any (schemas) and p.proowner = current_user::regrole
+      and not exists (
+        select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
+  loop
+    if one.thing like 'schema %' then execute format('grant create, usage on %s to %I', one.thing, heir); end if;
+    execute format('alter %s owner to %I', one.thing, heir);
+  end loop;
+end
+$$;
+comment on function sync.hand_over is 'Makes a role the owner of what the asker owns of Shelfdesk in this database.';
+
+create or replace function sync.wanted_rights() returns table (role name, relation regclass, kind "char", right_name text)
+language sql stable
+begin atomic
+  with ours as (
+    select c.oid, n.nspname, c.relname, c.relkind, c.reloptions,
+      -- Of these the worker writes none.
+      n.nspname = 'sync' and c.relname in ('readers', 'migrations') as to_be_read,
+      n.nspname = 'sync' and (c.relname = 'readers' or starts_with(c.relname, 'secret_'))
+        -- analytics.tickets_as_of reads this view with the rights of its caller.
+        or n.nspname = 'internal' and c.relname <> 'ticket_basics' as hidden,
+      -- A view that somebody was let read by hand goes on as it was, with its owner's rights: so it shows every account.
+      (n.nspname = 'sync' or n.nspname in (select s.name from sync.source_schemas s)) and c.relkind = 'v' and c.oid <> 'sync.readable_accounts'::regclass
+        and not coalesce('security_invoker=true' = any (c.reloptions), false) as unfiltered
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where (n.nspname in ('sync', 'analytics', 'internal', 'safe', 'bullmq') or n.nspname in (select s.name from sync.source_schemas s)) and c.relkind in ('r', 'p', 'v', 'm', 'S')
+      and not exists (
+        select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e'))
+  select 'shelfdesk_reader'::name, o.oid::regclass, o.relkind, 'select' from ours o
+  where o.relkind <> 'S' and not o.hidden and not o.unfiltered
+    and (o.nspname in ('analytics', 'internal', 'safe') or o.nspname in (select s.name from sync.source_schemas s where not s.personal) or o.oid = 'sync.readable_accounts'::regclass)
+  union all
+  select 'shelfdesk_reader_pii', o.oid, o.relkind, 'select' from ours o
+  where o.relkind <> 'S' and not o.hidden and not o.unfiltered and o.nspname <> 'bullmq'
+  union all
+  -- As the owner reads them: all accounts, who the readers are, the queue. But for keys.
+  select 'shelfdesk_sql', o.oid, o.relkind, 'select' from ours o
+  where o.relkind <> 'S' and not (o.nspname = 'sync' and starts_with(o.relname, 'secret_'))
+  union all
+  select 'shelfdesk_writer', o.oid, o.relkind, p.name from ours o
+  cross join unnest(case
+    when o.relkind = 'S' then '{usage,select}'
+    when o.relkind in ('v', 'm') or o.to_be_read then '{select}'
+    else '{select,insert,update,delete}' end::text[]) p (name)
+  where o.oid <> 'sync.secret_salt'::regclass;
+end;
+comment on function sync.wanted_rights is
+  'What each role of Shelfdesk may do with each table, view and sequence. Readers do not see the schema internal, sync.readers, or the tables of sync whose name begins with secret_.';
+
+create or replace function sync.settle_roles() returns text[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  one record;
+  groups name[];
+  all_groups constant text[] := '{shelfdesk_owner,shelfdesk_writer,shelfdesk_reader,shelfdesk_reader_pii,shelfdesk_sql}';
+  missing text[] := '{}';
+  key bytea;
+  inner_key bytea := decode(repeat('36', 64), 'hex');
+  outer_key bytea := decode(repeat('5c', 64), 'hex');
+begin
+  if not exists (select from sync.secret_salt) then
+    -- Three times 122 bits of the server's strong chance.
+    key := sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
+    for i in 0..31 loop
+      inner_key := set_byte(inner_key, i, get_byte(inner_key, i) # get_byte(key, i));
+      outer_key := set_byte(outer_key, i, get_byte(outer_key, i) # get_byte(key, i));
+    end loop;
+    insert into sync.secret_salt (inner_key, outer_key) values (inner_key, outer_key) on conflict do nothing;
+  end if;
+
+  for one in
+    select g.name, r.rolcanlogin from unnest(all_groups) g (name) left join pg_roles r on r.rolname = g.name
+  loop
+    -- A login of this name is somebody's own: it is not given what it did not have.
+    if one.rolcanlogin then
+      missing := missing || format('%s can log in, so it is not the role of that name that Shelfdesk means', one.name);
+    elsif one.rolcanlogin is null then
+      begin
+        execute format('create role %I nologin', one.name);
+        groups := groups || one.name::name;
+      exception
+        -- In another database of this server at the same time.
+        when duplicate_object or unique_violation then groups := groups || one.name::name;
+        when insufficient_privilege then
+          missing := missing || format('there is no role %s, and %s may not make one', one.name, current_user);
+      end;
+    else
+      groups := groups || one.name::name;
+    end if;
+  end loop;
+
+  -- Several who migrate: who was let into shelfdesk_owner by an administrator hands over what is its own.
+  if 'shelfdesk_owner' = any (groups) and exists (
+    select from pg_auth_members m
+    where m.roleid = 'shelfdesk_owner'::regrole and m.member = current_user::regrole
+      -- PostgreSQL 16 makes whoever has made a role its administrator, but not one who has its rights.
+      and coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, true)) then
+    perform sync.hand_over('shelfdesk_owner');
+  end if;
+
+  -- As a reader sees them, views of tables with row-level security have the rights of whoever asks.
+  if groups @> '{shelfdesk_reader,shelfdesk_reader_pii}' then
+    for one in
+      select c.oid::regclass as relation from pg_class c
+      where c.relnamespace in (select n.oid from pg_namespace n where n.nspname = 'sync' or n.nspname in (select s.name from sync.source_schemas s)) and c.relkind = 'v'
+        and c.oid <> 'sync.readable_accounts'::regclass and pg_has_role(c.relowner, 'usage')
+        and not coalesce('security_invoker=true' = any (c.reloptions), false)
+        and not exists (
+          select from aclexplode(c.relacl) a left join pg_roles r on r.oid = a.grantee
+          where a.grantee <> c.relowner and not coalesce(r.rolname = any (groups), false))
+    loop
+      execute format('alter view %s set (security_invoker = true)', one.relation);
+    end loop;
+    for one in
+      select c.oid::regclass as relation, c.relrowsecurity,
+        exists (select from pg_policy p where p.polrelid = c.oid and p.polname = 'as_before') as open,
+        exists (select from pg_policy p where p.polrelid = c.oid and p.polname = 'readers') as filtered
+      from pg_class c
+      join pg_attribute a on a.attrelid = c.oid and a.attname = 'account_id' and not a.attisdropped
+      where c.relnamespace in (select n.oid from pg_namespace n where n.nspname in ('sync', 'analytics') or n.nspname in (select s.name from sync.source_schemas s))
+        and c.relkind in ('r', 'p') and pg_has_role(c.relowner, 'usage')
+      order by c.oid
+    loop
+      -- Who could read and write before goes on as before; of readers each sees its accounts.
+      if not one.open then
+        execute format('create policy as_before on %s using (true) with check (true)', one.relation);
+      end if;
+      if not one.filtered then
+        execute format('create policy readers on %s as restrictive to shelfdesk_reader, shelfdesk_reader_pii '
+          'using (account_id = any (array(select account_id from sync.readable_accounts)))', one.relation);
+      end if;
+      if not one.relrowsecurity then execute format('alter table %s enable row level security', one.relation); end if;
+    end loop;
+  end if;
+
+  -- Default privileges of a database may have given these to those who read its other tables: keys, and who may see what.
+  for one in
+    select distinct c.oid::regclass as relation, a.grantee, case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end as name
+    from pg_class c cross join aclexplode(c.relacl) a
+    where c.relnamespace = 'sync'::regnamespace and c.relkind in ('r', 'p') and (c.relname = 'readers' or starts_with(c.relname, 'secret_'))
+      and pg_has_role(c.relowner, 'usage') and a.grantee <> c.relowner
+      and a.grantee <> all (array(
+        select r.oid from pg_roles r
+        where r.rolname = any (groups) and (r.rolname = 'shelfdesk_writer' or r.rolname = 'shelfdesk_sql' and c.relname = 'readers')))
+  loop
+    execute format('revoke all on table %s from %s cascade', one.relation, one.name);
+  end loop;
+
+  for one in
+    select n.nspname as schema, g.name as role
+    from pg_namespace n
+    cross join (values ('shelfdesk_writer', '{sync,analytics,internal,safe,bullmq}'::name[], true),
+      ('shelfdesk_sql', '{sync,analytics,internal,safe,bullmq}', true),
+      ('shelfdesk_reader', '{analytics,safe}', false),
+      ('shelfdesk_reader_pii', '{sync,analytics,safe}', true)) g (name, schemas, personal)
+    where (n.nspname = any (g.schemas) or exists (
+        select from sync.source_schemas s where s.name = n.nspname and (g.personal or not s.personal)))
+      and g.name = any (groups) and pg_has_role(n.nspowner, 'usage') and not has_schema_privilege(g.name, n.oid, 'usage')
+  loop
+    execute format('grant usage on schema %I to %I', one.schema, one.role);
+  end loop;
+  for one in
+    select w.role, w.relation, w.kind, string_agg(w.right_name, ', ') as rights
+    from sync.wanted_rights() w join pg_class c on c.oid = w.relation
+    where w.role = any (groups) and pg_has_role(c.relowner, 'usage') and not case
+      when w.kind = 'S' then has_sequence_privilege(w.role, w.relation, w.right_name)
+      else has_table_privilege(w.role, w.relation, w.right_name) end
+    group by 1, 2, 3
+  loop
+    execute format('grant %s on %s %s to %I', one.rights, case one.kind when 'S' then 'sequence' else 'table' end, one.relation, one.role);
+  end loop;
+  -- Everybody may call functions, unless the database was told otherwise.
+  for one in
+    select p.oid::regprocedure as routine, g.name as role
+    from pg_proc p cross join unnest(groups) g (name)
+    where p.pronamespace in (select n.oid from pg_namespace n where n.nspname in ('sync', 'analytics', 'internal', 'safe') or n.nspname in (select s.name from sync.source_schemas s))
+      and g.name <> 'shelfdesk_owner' and not p.prosecdef and p.proname not in ('settle_roles', 'settle_comments', 'hand_over')
+      and pg_has_role(p.proowner, 'usage') and not has_function_privilege(g.name, p.oid, 'execute')
+  loop
+    execute format('grant execute on routine %s to %I', one.routine, one.role);
+  end loop;
+  return missing;
+end
+$$;
+comment on function sync.settle_roles is
+  'Makes the roles of Shelfdesk where that is allowed, and gives each what it lacks. Changes nothing where nothing is missing. Returns what stands in the way.';
+
+-- What a row-level policy lets a reader see is looked at before an index that could tell more: a search would read every message.
+-- So these functions have the rights of their owner, and ask themselves which accounts whoever calls them may read.
+create or replace function sync.searched_accounts(relation text) returns text[]
+language plpgsql stable
+as $$
+declare
+  -- Who asks, also where a function has its owner's rights: the role that was set, or who has logged in.
+  asker constant name := coalesce(nullif(current_setting('role'), 'none'), session_user);
+begin
+  if not has_table_privilege(asker, relation, 'select') then
+    raise insufficient_privilege using message = format('permission denied for table %s', relation),
+      hint = 'A reader with --pii may search (npx shelfdesk reader create).';
+  end if;
+  return array(
+    select a.account_id from sync.accounts a
+    where has_table_privilege(asker, 'sync.readers', 'select')
+      or exists (select from sync.readers r where r.role_name = asker and (r.accounts is null or a.account_id = any (r.accounts)))
+    order by 1);
+end
+$$;
+comment on function sync.searched_accounts is
+  'The accounts in which whoever asks may search, as sync.readable_accounts has it; for functions with the rights of their owner. An error if the table may not be read.';
+
+revoke execute on function sync.settle_roles(), sync.hand_over(name) from public;

@@ -1,0 +1,318 @@
+-- How complete each stream is.
+
+create or replace function sync.complete_through(account text, stream text) returns timestamptz
+language sql stable
+begin atomic
+  select case
+    when sync.key_of(complete_through.stream) = 'helpdesk.messages' then case
+      -- least() passes over null, and what was never read is complete through nothing.
+      when sync.lists_complete_through(account, 'helpdesk.tickets') is not null then least(
+        sync.lists_complete_through(account, 'helpdesk.tickets'),
+        (select t.updated_at
+         from helpdesk.tickets t
+         where t.account_id = account
+           and (t._messages_as_of is null or t._messages_as_of < t.updated_at)
+           and t._deleted_at is null
+         order by t.updated_at
+         limit 1)) end
+    when sync.key_of(complete_through.stream) = 'books.volumes' then case
+      when sync.lists_complete_through(account, 'books.shelves') is not null then least(
+        sync.lists_complete_through(account, 'books.shelves'),
+        (select min(w.waits_since) from sync.waiting_volumes w where w.account_id = account and not w.rejected)) end
+    else sync.lists_complete_through(account, sync.key_of(complete_through.stream))
+  end;
+end;
+comment on function sync.complete_through is
+  'The stream is complete in the mirror up to this time, except for its open rejects; null if it was never read. Messages: up to the first ticket that waits for its messages. Volumes: up to the first volume that waits to be read in full. The stream is named by its key, or by a short name that only one source has.';
+
+create or replace function sync.void_since(account text, source text, since timestamptz) returns void
+language sql
+begin atomic
+  update sync.coverage c set covered = c.covered * tstzmultirange(tstzrange(null, since))
+  from sync.streams k
+  where k.source = void_since.source and c.stream_key = k.stream_key and c.account_id = account
+    and c.covered && tstzrange(since, null);
+  delete from sync.walks w using sync.streams k
+  where k.source = void_since.source and w.stream_key = k.stream_key and w.account_id = account and w.as_of > since;
+  delete from sync.swept s using sync.streams k
+  where k.source = void_since.source and s.stream_key = k.stream_key and s.account_id = account and s.as_of > since;
+  -- Rows from after that time give way to each reply that is later, also to a version that is dated earlier.
+  update helpdesk.tickets t set
+    _observed_at = least(t._observed_at, since),
+    -- `since` is early by the tolerance of the clock.
+    _true_by = least(coalesce(t._true_by, t._observed_at + interval '1 minute'),
+      since + (select greatest(a.lookback, interval '5 seconds') from sync.accounts a where a.account_id = t.account_id)),
+    _messages_as_of = case when t._messages_as_of > since then since else t._messages_as_of end
+  where void_since.source = 'helpdesk' and t.account_id = account
+    and (t.updated_at > since or t._observed_at > since or t._messages_as_of > since);
+  update helpdesk.customers c set
+    _observed_at = least(c._observed_at, since),
+    _checked_at = case when c._checked_at > since then since else c._checked_at end
+  where void_since.source = 'helpdesk' and c.account_id = account and (c._observed_at > since or c._checked_at > since);
+  update helpdesk.users u set _observed_at = since
+  where void_since.source = 'helpdesk' and u.account_id = account and u._observed_at > since;
+  delete from helpdesk.ticket_history h
+  where void_since.source = 'helpdesk' and h.account_id = account and h.valid_from > since and exists (
+    select from helpdesk.ticket_history l
+    where l.account_id = h.account_id and l.ticket_id = h.ticket_id and l.valid_from > h.valid_from);
+  update helpdesk.ticket_history h set
+    valid_to = greatest(since, h.valid_from + interval '1 second'),
+    deleted_after = case when h.deleted_after < since then h.deleted_after end
+  where void_since.source = 'helpdesk' and h.account_id = account and h.valid_from <= since and h.valid_to > since;
+  update helpdesk.ticket_history h set
+    valid_from = p.at,
+    valid_to = case when h.valid_to is not null then greatest(h.valid_to, p.at + interval '1 second') end,
+    change_after = case
+      when p.last_from is not null then least(h.change_after, p.last_from - interval '1 second')
+      when p.created_at <= p.at then p.created_at - interval '1 second' end,
+    is_first = p.last_from is null
+  from (
+    select l.account_id, l.ticket_id, l.valid_from, b.valid_from as last_from, greatest(since, b.valid_to) as at, t.created_at
+    from helpdesk.ticket_history l
+    join helpdesk.tickets t on t.account_id = l.account_id and t.id = l.ticket_id
+    left join lateral (
+      select e.valid_from, e.valid_to from helpdesk.ticket_history e
+      where e.account_id = l.account_id and e.ticket_id = l.ticket_id and e.valid_from < l.valid_from
+      order by e.valid_from desc limit 1) b on true
+    where l.account_id = account and l.valid_from > since) p
+  where void_since.source = 'helpdesk' and h.account_id = p.account_id and h.ticket_id = p.ticket_id and h.valid_from = p.valid_from;
+end;
+comment on function sync.void_since is
+  'The clock of the source was set back to this time: claims of complete, swept and checked end there, rows of a later time give way to what is read next, and the history of tickets has none of a later time.';
+
+create table sync.targets (
+  account_id text,
+  subject text,
+  target interval not null,
+  primary key (account_id, subject)
+);
+comment on table sync.targets is
+  'What was promised: how far each stream may be behind, and how long a night may take. From the settings, at each start.';
+comment on column sync.targets.subject is 'The key of a stream, source.stream, or nightly.';
+comment on column sync.targets.target is 'So far behind, or so long, at most.';
+
+create or replace function sync.behind(account text, stream text, at timestamptz default now()) returns interval
+language sql stable
+begin atomic
+  with known as (
+    select k.stream_key, a.mirrored_since,
+      behind.at + coalesce((
+        select (b.state #>> '{clock,offsetMs}')::float8 * interval '1 millisecond'
+        from sync.budget b where (b.account_id, b.source) = (behind.account, k.source)), interval '0') as source_at,
+      (select case when not bool_or(isempty(c.covered)) then min(upper(c.covered)) end
+       from sync.coverage c
+       where c.account_id = behind.account and c.stream_key = coalesce(k.source || '.' || k.follows, k.stream_key) and not c.redundant) as top
+    from sync.accounts a cross join sync.streams k
+    where a.account_id = behind.account and k.stream_key = sync.key_of(behind.stream))
+  select greatest(interval '0', n.source_at - least(n.top, case n.stream_key
+    when 'helpdesk.messages' then (
+      select t.updated_at from helpdesk.tickets t
+      where t.account_id = behind.account and (t._messages_as_of is null or t._messages_as_of < t.updated_at)
+        and t._deleted_at is null and t.updated_at > n.mirrored_since
+        and not exists (
+          select from sync.rejects r
+          where r.account_id = t.account_id and r.stream_key = 'helpdesk.messages' and r.ask_id = t.id and r.cleared_at is null
+          offset 0)
+      order by t.updated_at limit 1)
+    when 'books.volumes' then (
+      select min(w.waits_since) from sync.waiting_volumes w join books.volumes v using (account_id, id)
+      where w.account_id = behind.account and not w.rejected and (v._checked_at is not null or exists (
+        select from books.shelf_volume_history h
+        where h.account_id = w.account_id and h.volume_id = w.id and h.position is not null and h.change_after is not null)))
+    end))
+  from known n
+  where n.top > n.mirrored_since - interval '1 hour';
+end;
+comment on function sync.behind is
+  'How far the newest part of the stream is behind: all that changed longer ago than this, and after the mirror began, is here, but for open rejects. History that is still missing does not count. Null until its first load has come to where the mirror began, and where a list of it was never read. The lookback (HELPDESK_LOOKBACK_SECONDS) is part of it: so much is never certain.';
+
+create or replace view sync.status as
+select s.account_id, k.stream,
+  e.complete_through,
+  now() - e.complete_through as lag,
+  h.gaps,
+  w.waiting,
+  (select count(*) from sync.rejects r
+   where r.account_id = s.account_id and r.stream_key = s.stream_key and r.cleared_at is null) as open_rejects,
+  l.run_id as last_run,
+  l.state as last_state,
+  l.finished_at as last_finished_at,
+  (select g.finished_at from sync.stored_run_streams g
+   where g.account_id = s.account_id and g.stream_key = s.stream_key and g.state = 'completed'
+     and (select o.kind from sync.stored_runs o where o.id = g.run_id) not in ('audit', 'verify')
+   order by g.finished_at desc limit 1) as last_success_at,
+  case when l.state = 'interrupted' and l.finished_at is null then 'its process is gone' else l.error end as last_error,
+  case when l.state = 'interrupted' and l.finished_at is null
+    then 'Nothing to do while a worker runs: it goes on there. Else run `npx shelfdesk start`, or the same command again.' else l.remedy end as remedy,
+  k.source,
+  l.sleeps_until,
+  sync.deletes_checked_at(s.account_id, s.stream_key) as deletes_checked_at,
+  -- As sync.audit_confidence has it for any field; here by stream, and not at all where nobody asks for it.
+  (select case when count(*) > 0 then
+      sync.at_most(count(distinct u.record_id) filter (where u.differences is not null), count(distinct u.record_id) filter (where not u.unread)) end
+   from sync.audit u
+   where u.account_id = s.account_id and u.stream_key = s.stream_key and u.random and u.checked_at > now() - interval '7 days') as differ_at_most_percent,
+  (select min(u.checked_at) from sync.audit u
+   where u.account_id = s.account_id and u.stream_key = s.stream_key and u.random and u.checked_at > now() - interval '7 days') as differ_as_of,
+  b.behind,
+  t.target,
+  case
+    when sync.is_paused(s.account_id, s.stream_key) or sync.is_paused(s.account_id, k.source || '.' || k.follows) then 'paused'
+    when l.run_id is null then 'never_synced'
+    when d.state = 'failed' then 'failing'
+    when b.behind is null then 'catching_up'
+    when b.behind > t.target and not coalesce(d.sleeps_until > now(), false) then 'stale'
+    when (w.waiting > 0 or h.gaps > 0)
+      and not coalesce(e.complete_through > now() - greatest(t.target, b.behind), false) then 'catching_up'
+    when d.sleeps_until > now() and w.waiting > 0 then 'catching_up'
+    else 'fresh' end as state,
+  sync.change_latency(s.account_id, s.stream_key, 50) as age_p50,
+  sync.change_latency(s.account_id, s.stream_key, 95) as age_p95,
+  s.stream_key
+from (
+  select distinct c.account_id, k.stream_key
+  from sync.coverage c join sync.streams k on c.source = k.source and c.stream in (k.stream, k.follows)
+) s
+join sync.streams k using (stream_key)
+cross join lateral (select sync.complete_through(s.account_id, s.stream_key) as complete_through offset 0) e
+cross join lateral (
+  select count(*) as gaps from sync.gaps h where h.account_id = s.account_id and h.stream_key = s.stream_key) h
+cross join lateral (
+  select case s.stream_key
+    when 'helpdesk.messages' then (
+      select count(*) from helpdesk.tickets t
+      where t.account_id = s.account_id
+        and (t._messages_as_of is null or t._messages_as_of < t.updated_at)
+        and t._deleted_at is null)
+    when 'books.volumes' then (select count(*) from sync.waiting_volumes w where w.account_id = s.account_id)
+    else 0 end as waiting) w
+cross join lateral (select sync.behind(s.account_id, s.stream_key) as behind offset 0) b
+left join sync.targets t on (t.account_id, t.subject) = (s.account_id, s.stream_key)
+left join lateral (
+  select r.run_id,
+    case when r.state = 'waiting' and (select u.state from sync.runs u where u.id = r.run_id) = 'interrupted'
+      then 'interrupted' else r.state end as state,
+    r.finished_at, r.error, r.remedy, r.sleeps_until
+  from sync.run_streams r
+  -- Audits and verifications compare what others have read: they say nothing of how far that is.
+  where r.account_id = s.account_id and r.stream_key = s.stream_key
+    and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('audit', 'verify')
+  order by r.run_id desc
+  limit 1
+) l on true
+-- One that is at work says nothing yet of how it ends.
+left join lateral (
+  select r.state, r.sleeps_until
+  from sync.stored_run_streams r
+  where r.account_id = s.account_id and r.stream_key = s.stream_key and r.state not in ('waiting', 'running')
+    and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('audit', 'verify', 'sweep', 'backfill')
+  order by r.run_id desc
+  limit 1
+) d on true;
+comment on view sync.status is 'For every account and stream: how far it is complete, and what is missing.';
+comment on column sync.status.account_id is 'The account.';
+comment on column sync.status.stream is 'The stream.';
+comment on column sync.status.complete_through is
+  'Up to this time the table is complete, but for its open rejects; null if it was never read.';
+comment on column sync.status.lag is 'How long ago that was.';
+comment on column sync.status.gaps is 'Ranges below the top that have not been read; see sync.gaps.';
+comment on column sync.status.waiting is 'Tickets that wait for their messages, volumes that wait to be read in full.';
+comment on column sync.status.open_rejects is 'Records that could not be stored; see sync.rejects.';
+comment on column sync.status.last_run is 'The last run that read the stream: not one that only compared (audit, verify).';
+comment on column sync.status.last_state is 'How that run stands.';
+comment on column sync.status.last_finished_at is 'When that run ended; null while it is at work.';
+comment on column sync.status.last_success_at is 'When a run that read the stream last completed.';
+comment on column sync.status.last_error is 'What went wrong in the last run.';
+comment on column sync.status.source is 'helpdesk or books.';
+comment on column sync.status.deletes_checked_at is
+  'Nothing that is shown here had been deleted at the source before this time; null where that was never checked whole. Of messages nobody can tell: see sync.ticket_completeness.';
+comment on column sync.status.differ_at_most_percent is
+  'Of its records that are here at most so many percent differ from the source, with a confidence of 95 %: what random checks of the last seven days prove; of messages, tickets whose messages are complete. Null if there were none. By field, and how many could not be read: sync.audit_confidence.';
+comment on column sync.status.differ_as_of is 'The oldest check that this is drawn from, by the source''s clock.';
+comment on column sync.status.behind is
+  'How far its newest part is behind: what changed longer ago, and after the mirror began, is here. Unlike lag it leaves out history that is still missing. See sync.behind.';
+comment on column sync.status.target is 'How far it may be behind: what the settings promise. See sync.targets.';
+comment on column sync.status.state is
+  'fresh; catching_up (within its target, but history or what waits is still missing, or its first load is under way, or the requests of the day are spent); stale (behind its target); failing (the last run that has ended failed); never_synced; paused (by people, or what it follows is).';
+comment on column sync.status.age_p50 is
+  'Half of the changes of the last hour were at most so old when they were here; null if none came.';
+comment on column sync.status.age_p95 is
+  '95 % of the changes of the last hour were at most so old when they were here; null if none came.';
+
+create or replace view sync.ticket_completeness as
+select t.account_id, t.id as ticket_id,
+  t._messages_as_of is not null and t._messages_as_of >= t.updated_at and r.open_rejects = 0 as messages_complete,
+  t._messages_as_of as messages_as_of,
+  k.checked_at,
+  r.open_rejects
+from helpdesk.tickets t
+join sync.checked_tickets k on (k.account_id, k.ticket_id) = (t.account_id, t.id)
+cross join lateral (
+  select count(*) as open_rejects from sync.rejects r
+  where r.account_id = t.account_id and r.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and r.ask_id = t.id and r.cleared_at is null) r
+where t._deleted_at is null;
+comment on view sync.ticket_completeness is
+  'For every ticket that is here: whether all its messages are here as well, and when the source was last seen to have it as it is here.';
+comment on column sync.ticket_completeness.account_id is 'The account.';
+comment on column sync.ticket_completeness.messages_complete is
+  'True if its messages were read when it was as it is here, and nothing of it was set aside. A message that changes without the ticket is not announced: see messages_as_of.';
+comment on column sync.ticket_completeness.messages_as_of is
+  'Its messages are as the source showed them at this time; null if they were never read.';
+comment on column sync.ticket_completeness.checked_at is
+  'When the source was last seen to have this ticket as it is here, in what a list shows of it: sync.ticket_checked_at.';
+comment on column sync.ticket_completeness.open_rejects is 'What of it could not be stored, or read; see sync.rejects.';
+
+create or replace function sync.require_complete(account text, stream text, through timestamptz, rejects_allowed bigint default 0)
+returns timestamptz
+language plpgsql stable
+as $$
+declare
+  asked_key constant text := sync.key_of(stream);
+  complete constant timestamptz := sync.complete_through(account, asked_key);
+  gap record;
+  open_rejects bigint;
+  waiting bigint;
+begin
+  if account is null or stream is null or through is null then
+    raise exception 'sync.require_complete(account, stream, through) was asked about nothing: one of them is null'
+      using errcode = 'null_value_not_allowed';
+  end if;
+  if asked_key is null and exists (select from sync.streams k where k.stream = require_complete.stream) then
+    raise exception 'more than one source has a stream %', stream
+      using errcode = 'ambiguous_parameter', hint = (
+        select 'Name one of: ' || string_agg(k.stream_key, ', ' order by k.place) || '.' from sync.streams k where k.stream = require_complete.stream);
+  end if;
+  if not exists (
+    select from sync.coverage c join sync.streams k on c.source = k.source and c.stream in (k.stream, k.follows)
+    where c.account_id = account and k.stream_key = asked_key) then
+    raise exception 'nothing is mirrored of the stream % for the account %', stream, account
+      using errcode = 'no_data_found', hint = 'sync.status lists accounts and streams.';
+  end if;
+  if complete is null or complete < through then
+    select h.list, h.gap_from, h.gap_to, h.reason into gap
+    from sync.gaps h join sync.streams k on h.source = k.source and h.stream in (k.stream, k.follows)
+    where h.account_id = account and k.stream_key = asked_key and h.gap_from < through
+    order by h.gap_from limit 1;
+    select s.waiting into waiting from sync.status s where s.account_id = account and s.stream_key = asked_key;
+    raise exception '% of the account % % complete through %, not through %', stream, account,
+      case when complete is null then 'was never read:' else 'is' end, coalesce(complete::text, 'nothing'), through
+      using errcode = 'object_not_in_prerequisite_state', hint = case
+        when gap.gap_from is not null then format('There is a gap from %s to %s%s. Run `npx shelfdesk backfill %s`.',
+          gap.gap_from, gap.gap_to, coalesce(' (' || gap.reason || ')', ''), stream)
+        when waiting > 0 then format('%s to be read by id: `npx shelfdesk start` reads while it runs, and so does `npx shelfdesk sync`.',
+          sync.counted(waiting, 'record waits', 'records wait'))
+        else 'Run `npx shelfdesk sync`, or wait for the next slot of the schedule.' end;
+  end if;
+  select count(*) into open_rejects
+  from sync.rejects r join sync.streams k on r.source = k.source and r.stream in (k.stream, k.follows)
+  where r.account_id = account and k.stream_key = asked_key and r.cleared_at is null;
+  if open_rejects > rejects_allowed then
+    raise exception '% of % of the account % could not be stored', sync.counted(open_rejects, 'record'), stream, account
+      using errcode = 'object_not_in_prerequisite_state',
+        hint = 'See `npx shelfdesk rejects list`. A report that can do without them says how many, as fourth argument.';
+  end if;
+  return complete;
+end
+$$;
+comment on function sync.require_complete is
+  'For the beginning of a report: up to when the stream is complete, if that is as far as the report goes; else it raises, and says what is missing. Records that were set aside raise as well, if there are more than rejects_allowed.';

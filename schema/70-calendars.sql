@@ -1,0 +1,306 @@
+-- Business hours, and seconds of business time.
+
+create table analytics.calendars (
+  name text primary key,
+  time_zone text not null,
+  check (name <> '')
+);
+comment on table analytics.calendars is
+  'Business hours by name: weekly hours and holidays, in a time zone. Made with npx shelfdesk calendar set.';
+comment on column analytics.calendars.name is 'Name of the calendar.';
+comment on column analytics.calendars.time_zone is 'The zone in which its hours and holidays are meant, such as Europe/Berlin.';
+
+create table analytics.calendar_hours (
+  calendar text,
+  weekday integer,
+  opens time(0) without time zone,
+  closes time(0) without time zone not null,
+  primary key (calendar, weekday, opens),
+  foreign key (calendar) references analytics.calendars(name) on update cascade on delete cascade,
+  constraint calendar_hours_check check (opens < closes),
+  check ((weekday >= 1) and (weekday <= 7))
+);
+comment on table analytics.calendar_hours is
+  'Weekly hours of a calendar: several spans a day are fine, and what two of them share counts once. A day without a row is closed.';
+comment on column analytics.calendar_hours.weekday is 'Day of the week: 1 Monday to 7 Sunday.';
+comment on column analytics.calendar_hours.opens is 'From this local time on.';
+comment on column analytics.calendar_hours.closes is
+  'Up to this local time, without; 24:00 is the end of the day. Hours that go on after midnight are two rows.';
+
+create table analytics.calendar_holidays (
+  calendar text,
+  day date,
+  name text,
+  primary key (calendar, day),
+  foreign key (calendar) references analytics.calendars(name) on update cascade on delete cascade
+);
+comment on table analytics.calendar_holidays is 'Local days on which a calendar is closed, whatever its weekly hours say.';
+comment on column analytics.calendar_holidays.day is 'The day, from midnight to midnight in the zone of the calendar.';
+comment on column analytics.calendar_holidays.name is 'What day it is; null if nobody said.';
+
+create table internal.stored_calendar_assignments (
+  account_id text not null,
+  inbox_id text,
+  calendar text not null,
+  unique nulls not distinct (account_id, inbox_id),
+  foreign key (calendar) references analytics.calendars(name) on update cascade
+);
+create index stored_calendar_assignments_calendar on internal.stored_calendar_assignments (calendar);
+comment on table internal.stored_calendar_assignments is 'What analytics.calendar_assignments shows, of all accounts.';
+comment on column internal.stored_calendar_assignments.account_id is 'The operator''s name for the mirrored account.';
+comment on column internal.stored_calendar_assignments.inbox_id is 'The inbox; null for all others of the account.';
+
+create or replace view analytics.calendar_assignments with (security_barrier) as
+select a.account_id, a.inbox_id, a.calendar
+from internal.stored_calendar_assignments a
+where a.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view analytics.calendar_assignments is
+  'Which calendar holds for which inbox. Where there is none, business time is null. Made with npx shelfdesk calendar assign.';
+comment on column analytics.calendar_assignments.inbox_id is
+  'The inbox; joins helpdesk.inboxes.id. Null: for tickets of all inboxes that have none of their own, and those without an inbox.';
+
+create table analytics.calendar_spans (
+  calendar text,
+  opens_at timestamptz,
+  closes_at timestamptz not null,
+  seconds_before bigint not null,
+  primary key (calendar, opens_at) with (fillfactor = 20),
+  foreign key (calendar) references analytics.calendars(name) on update cascade on delete cascade,
+  constraint calendar_spans_check check (opens_at < closes_at)
+);
+comment on table analytics.calendar_spans is
+  'When each calendar is open, from 2000 to the end of 2059, as instants. Kept by triggers on the calendars; do not write here.';
+comment on column analytics.calendar_spans.opens_at is 'Business hours begin.';
+comment on column analytics.calendar_spans.closes_at is 'Business hours end.';
+comment on column analytics.calendar_spans.seconds_before is 'Seconds of business time in all spans before this one.';
+
+create or replace function analytics.calendar_of(account text, inbox text) returns text
+language plpgsql stable parallel safe
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return (
+    select a.calendar from analytics.calendar_assignments a
+    where a.account_id = account and (a.inbox_id = inbox or a.inbox_id is null)
+    order by a.inbox_id nulls last limit 1);
+end
+$$;
+comment on function analytics.calendar_of is
+  'The calendar that holds for tickets of an inbox: its own one, else that of the account; null if there is neither.';
+
+-- A zone that PostgreSQL does not know is refused where it is said.
+create or replace function internal.check_time_zone() returns trigger
+language plpgsql
+as $$
+begin
+  perform 'epoch'::timestamptz at time zone new.time_zone;
+  return new;
+end
+$$;
+comment on function internal.check_time_zone is 'Refuses a calendar in a time zone that PostgreSQL does not know.';
+
+create or replace function analytics.zone_offsets(time_zone text, since timestamptz, until timestamptz)
+returns table (starts timestamptz, ends timestamptz, utc_offset interval)
+language plpgsql stable strict parallel safe rows 300
+as $$
+declare
+  -- Whole seconds: no clock is ever changed between two of them.
+  low bigint := floor(extract(epoch from since));
+  last constant bigint := ceil(extract(epoch from until));
+  high bigint;
+  middle bigint;
+  next_offset interval;
+begin
+  starts := to_timestamp(low);
+  utc_offset := (starts at time zone time_zone) - (starts at time zone 'UTC');
+  while low < last loop
+    high := least(low + 86400, last);
+    ends := to_timestamp(high);
+    next_offset := (ends at time zone time_zone) - (ends at time zone 'UTC');
+    if next_offset = utc_offset then
+      low := high;
+      continue;
+    end if;
+    -- Somewhere on this day: halve it until one second is left.
+    while high - low > 1 loop
+      middle := (low + high) / 2;
+      if (to_timestamp(middle) at time zone time_zone) - (to_timestamp(middle) at time zone 'UTC') = utc_offset then
+        low := middle;
+      else
+        high := middle;
+      end if;
+    end loop;
+    ends := to_timestamp(high);
+    return next;
+    starts := ends;
+    utc_offset := (starts at time zone time_zone) - (starts at time zone 'UTC');
+    low := high;
+  end loop;
+  ends := to_timestamp(last);
+  if starts < ends then return next; end if;
+end
+$$;
+comment on function analytics.zone_offsets is
+  'How far the clocks of a time zone are from UTC between two instants: one row for as long as nobody changes them.';
+
+create or replace function analytics.open_spans(calendar text, since timestamptz, until timestamptz)
+returns table (opens_at timestamptz, closes_at timestamptz)
+language sql stable strict parallel safe rows 10000
+as $$
+  select lower(open.span), upper(open.span)
+  from unnest((
+    select range_agg(tstzrange(s.opens_at, s.closes_at))
+    from analytics.calendars c
+    cross join lateral analytics.zone_offsets(c.time_zone, $2, $3) z
+    -- The local days that this offset has a part of.
+    cross join lateral generate_series(
+      date_trunc('day', (z.starts at time zone 'UTC') + z.utc_offset), (z.ends at time zone 'UTC') + z.utc_offset, interval '1 day') d (day)
+    join analytics.calendar_hours h on h.calendar = c.name and h.weekday = extract(isodow from d.day)
+    cross join lateral (
+      select greatest((d.day::date + h.opens - z.utc_offset) at time zone 'UTC', z.starts, $2) as opens_at,
+        least((d.day::date + h.closes - z.utc_offset) at time zone 'UTC', z.ends, $3) as closes_at) s
+    where c.name = $1 and s.opens_at < s.closes_at
+      and not exists (select from analytics.calendar_holidays f where f.calendar = c.name and f.day = d.day::date))) open (span)
+$$;
+comment on function analytics.open_spans is
+  'When a calendar is open between two instants, from its hours and holidays, in order. analytics.calendar_spans holds the answer for 2000 to 2059.';
+
+create or replace function analytics.business_seconds(calendar text, since timestamptz, until timestamptz) returns float8
+language plpgsql stable strict parallel safe
+-- The worker has plans made anew for each statement; here that would be for each call.
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  first_stored constant timestamptz := '2000-01-01T00:00:00Z';
+  last_stored constant timestamptz := '2060-01-01T00:00:00Z';
+  before_since bigint;
+  before_until bigint;
+  of_since float8;
+  of_until float8;
+  seconds float8;
+begin
+  -- Two small statements: a third less than one that joins them.
+  select s.seconds_before, date_part('epoch', least($2, s.closes_at) - s.opens_at) into before_since, of_since
+  from analytics.calendar_spans s where s.calendar = $1 and s.opens_at <= $2 order by s.opens_at desc limit 1;
+  select s.seconds_before, date_part('epoch', least($3, s.closes_at) - s.opens_at) into before_until, of_until
+  from analytics.calendar_spans s where s.calendar = $1 and s.opens_at <= $3 order by s.opens_at desc limit 1;
+  seconds := coalesce(before_until, 0) - coalesce(before_since, 0) + (coalesce(of_until, 0) - coalesce(of_since, 0));
+  if $2 >= first_stored and $2 <= last_stored and $3 >= first_stored and $3 <= last_stored then
+    if before_since is null and before_until is null and not exists (select from analytics.calendars c where c.name = $1) then return null; end if;
+    return seconds;
+  end if;
+
+  -- Beyond what is stored it is worked out.
+  if not isfinite($2) or not isfinite($3) or not exists (select from analytics.calendars c where c.name = $1) then return null; end if;
+  return seconds + case when $3 < $2 then -1 else 1 end * (
+    select coalesce(sum(extract(epoch from o.closes_at - o.opens_at)), 0)
+    from (values
+      (least($2, $3), least(greatest($2, $3), first_stored)),
+      (greatest(least($2, $3), last_stored), greatest($2, $3))) beyond (since, until)
+    cross join lateral analytics.open_spans($1, beyond.since, beyond.until) o
+    where beyond.since < beyond.until);
+end
+$$;
+comment on function analytics.business_seconds is
+  'Seconds of business time from one instant to another, by a calendar: real ones, also where clocks are changed. Below zero if the second instant is the earlier one. Null if there is no such calendar, or an instant is null or infinite.';
+
+create or replace function internal.rebuild_calendar(calendar text) returns void
+language plpgsql
+as $$
+begin
+  -- One at a time: who waits sees what the other one has written.
+  perform from analytics.calendars c where c.name = rebuild_calendar.calendar for no key update;
+  delete from analytics.calendar_spans s where s.calendar = rebuild_calendar.calendar;
+  insert into analytics.calendar_spans (calendar, opens_at, closes_at, seconds_before)
+  select rebuild_calendar.calendar, o.opens_at, o.closes_at,
+    coalesce(sum(extract(epoch from o.closes_at - o.opens_at)) over (order by o.opens_at rows between unbounded preceding and 1 preceding), 0)
+  from analytics.open_spans(rebuild_calendar.calendar, '2000-01-01T00:00:00Z', '2060-01-01T00:00:00Z') o;
+end
+$$;
+comment on function internal.rebuild_calendar is
+  'Works out analytics.calendar_spans of a calendar anew. Triggers do it on every change; by hand only when PostgreSQL has learned new rules of a time zone.';
+
+create or replace function internal.keep_calendar_spans() returns trigger
+language plpgsql
+as $$
+declare
+  changed text;
+begin
+  if tg_table_name = 'calendars' then
+    -- A new one has no hours yet, and with an old one they go.
+    for changed in select n.name from news n join olds o on o.name = n.name and o.time_zone <> n.time_zone loop
+      perform internal.rebuild_calendar(changed);
+    end loop;
+  elsif tg_op = 'INSERT' then
+    for changed in select distinct n.calendar from news n loop
+      perform internal.rebuild_calendar(changed);
+    end loop;
+  elsif tg_op = 'DELETE' then
+    -- Of those that are still there.
+    for changed in select c.name from analytics.calendars c where c.name in (select o.calendar from olds o) loop
+      perform internal.rebuild_calendar(changed);
+    end loop;
+  else
+    for changed in
+      select c.name from analytics.calendars c where c.name in (select o.calendar from olds o union all select n.calendar from news n)
+    loop
+      perform internal.rebuild_calendar(changed);
+    end loop;
+  end if;
+  return null;
+end
+$$;
+comment on function internal.keep_calendar_spans is
+  'Brings analytics.calendar_spans up to date with what has changed in a calendar.';
+
+create table internal.stored_recomputes (
+  account_id text primary key,
+  asked integer default 1 not null
+);
+comment on table internal.stored_recomputes is
+  'Accounts whose calendars have changed since analytics.recompute last went through: see analytics.integrity.';
+comment on column internal.stored_recomputes.account_id is 'The account.';
+comment on column internal.stored_recomputes.asked is
+  'How often they have changed since: so that what changes while it is at work is not forgotten.';
+
+create or replace function internal.ask_for_recompute() returns trigger
+language plpgsql
+as $$
+begin
+  if tg_table_name = 'stored_calendar_assignments' then
+    insert into internal.stored_recomputes (account_id)
+    select case tg_op when 'DELETE' then old.account_id else new.account_id end
+    on conflict (account_id) do update set asked = stored_recomputes.asked + 1;
+  else
+    insert into internal.stored_recomputes (account_id)
+    select distinct a.account_id from internal.stored_calendar_assignments a
+    where a.calendar in (select s.calendar from changed s) order by 1
+    on conflict (account_id) do update set asked = stored_recomputes.asked + 1;
+  end if;
+  return null;
+end
+$$;
+comment on function internal.ask_for_recompute is
+  'Notes in internal.stored_recomputes whose business times are those of before.';
+
+-- What days and hours are told in.
+create or replace view analytics.account_zones with (security_barrier) as
+select r.account_id, coalesce(c.time_zone, 'UTC') as time_zone
+from sync.readable_accounts r
+left join internal.stored_calendar_assignments z on z.account_id = r.account_id and z.inbox_id is null
+left join analytics.calendars c on c.name = z.calendar;
+comment on view analytics.account_zones is
+  'The time zone in which days and hours of an account are told: that of its calendar, or UTC.';
+comment on column analytics.account_zones.time_zone is 'The zone.';
+
+create trigger keep_spans after update on analytics.calendars referencing old table as olds new table as news for each statement execute function internal.keep_calendar_spans();
+create trigger keep_spans_inserted after insert on analytics.calendar_hours referencing new table as news for each statement execute function internal.keep_calendar_spans();
+create trigger keep_spans_updated after update on analytics.calendar_hours referencing old table as olds new table as news for each statement execute function internal.keep_calendar_spans();
+create trigger keep_spans_deleted after delete on analytics.calendar_hours referencing old table as olds for each statement execute function internal.keep_calendar_spans();
+create trigger keep_spans_inserted after insert on analytics.calendar_holidays referencing new table as news for each statement execute function internal.keep_calendar_spans();
+create trigger keep_spans_updated after update on analytics.calendar_holidays referencing old table as olds new table as news for each statement execute function internal.keep_calendar_spans();
+create trigger keep_spans_deleted after delete on analytics.calendar_holidays referencing old table as olds for each statement execute function internal.keep_calendar_spans();
+create trigger check_time_zone before insert or update on analytics.calendars for each row execute function internal.check_time_zone();
+create trigger ask_for_recompute after insert or delete or update on internal.stored_calendar_assignments for each row execute function internal.ask_for_recompute();
+create trigger ask_for_recompute_written after insert on analytics.calendar_spans referencing new table as changed for each statement execute function internal.ask_for_recompute();
+create trigger ask_for_recompute_removed after delete on analytics.calendar_spans referencing old table as changed for each statement execute function internal.ask_for_recompute();

@@ -1,0 +1,199 @@
+-- Tickets at any time in the past, and the backlog of each day.
+
+create or replace view analytics.ticket_history with (security_barrier) as
+select h.account_id, h.ticket_id, h.state, h.user_id, h.inbox_id, h.label_ids, h.spam, h.trash, h.valid_from, h.valid_to, h.change_after,
+  h.deleted_after, h.is_first, h.change_by
+from helpdesk.ticket_history h
+where h.account_id = any (array(select r.account_id from sync.readable_accounts r));
+comment on view analytics.ticket_history is
+  'What each ticket was, from when to when: a row for each change of state, user_id, inbox_id, label_ids (their order is none), spam or trash. Rows of a ticket do not overlap; there is a gap only while it was gone. Neighbours may be alike: two changes within one second are one row, with the values after both.';
+
+create or replace view analytics.ticket_state_intervals with (security_barrier) as
+select i.account_id, i.ticket_id, i.state, i.valid_from,
+  case when i.ends then i.valid_to else i.next_valid_to end as valid_to,
+  i.change_after,
+  extract(epoch from i.valid_from - i.change_after)::float8 as error_seconds,
+  case when i.ends then i.deleted_after else i.next_deleted_after end as deleted_after,
+  i.change_by
+from (
+  -- Of each run of rows the first and the last are left: the one has its begin, the other its end.
+  select b.*, lead(b.valid_to) over once as next_valid_to, lead(b.deleted_after) over once as next_deleted_after
+  from (
+    select h.account_id, h.ticket_id, h.state, h.valid_from, h.valid_to, h.change_after, h.change_by, h.deleted_after,
+      lag(h.valid_to) over w is distinct from h.valid_from or lag(h.state) over w is distinct from h.state as begins,
+      lead(h.valid_from) over w is distinct from h.valid_to or lead(h.state) over w is distinct from h.state as ends
+    from helpdesk.ticket_history h
+    where h.account_id = any (array(select r.account_id from sync.readable_accounts r))
+    window w as (partition by h.account_id, h.ticket_id order by h.valid_from)) b
+  where b.begins or b.ends
+  window once as (partition by b.account_id, b.ticket_id order by b.valid_from)) i
+where i.begins;
+comment on view analytics.ticket_state_intervals is
+  'In which state each ticket was, from when to when: helpdesk.ticket_history, a row for each change of state.';
+comment on column analytics.ticket_state_intervals.account_id is 'The account.';
+comment on column analytics.ticket_state_intervals.state is 'The state; null where the source showed none.';
+comment on column analytics.ticket_state_intervals.valid_from is
+  'In this state from then on. Of the first time of a ticket it is only an upper bound: updated_at when it was first seen here.';
+comment on column analytics.ticket_state_intervals.valid_to is 'Up to then, without; null if it is in this state still.';
+comment on column analytics.ticket_state_intervals.change_after is
+  'It came into this state after this time, and by valid_from, or by change_by where that is set; null where that is not known.';
+comment on column analytics.ticket_state_intervals.error_seconds is
+  'By how much too late valid_from may be, in seconds: valid_from − change_after.';
+comment on column analytics.ticket_state_intervals.deleted_after is
+  'Where it ended because the ticket was deleted: after this time, and by valid_to. Null otherwise, and where that is not known.';
+comment on column analytics.ticket_state_intervals.change_by is
+  'It came into this state by this time, if that is later than valid_from: see helpdesk.ticket_history.change_by.';
+
+create or replace view internal.ticket_basics with (security_barrier) as
+select t.account_id, t.id as ticket_id, t.number, t.customer_id, t.type, t.created_at, t.updated_at, t._first_seen_at as first_seen_at,
+  t._deleted_after as deleted_after, t._deleted_at as deleted_at
+from helpdesk.tickets t
+where t.account_id = any (array(select r.account_id from sync.readable_accounts r));
+comment on view internal.ticket_basics is
+  'Of every ticket what its history does not tell: number, customer, channel, and when it was created and deleted.';
+comment on column internal.ticket_basics.account_id is 'The account.';
+comment on column internal.ticket_basics.ticket_id is 'The ticket.';
+comment on column internal.ticket_basics.customer_id is 'The customer.';
+comment on column internal.ticket_basics.type is 'Channel: email, chat, phone and so on.';
+comment on column internal.ticket_basics.first_seen_at is 'When the ticket was first written here.';
+comment on column internal.ticket_basics.deleted_after is
+  'It was deleted after this time, and by deleted_at; null while it is there.';
+comment on column internal.ticket_basics.deleted_at is 'By then the source had it no more; null while it is there.';
+
+create or replace function analytics.tickets_as_of(at timestamptz)
+returns table (account_id text, ticket_id text, number bigint, customer_id text, inbox_id text, user_id text, state text, type text,
+  label_ids text[], spam boolean, trash boolean, created_at timestamptz, valid_from timestamptz, valid_to timestamptz, certain boolean)
+language sql stable
+begin atomic
+  select t.account_id, t.ticket_id, t.number, t.customer_id, h.inbox_id, h.user_id, h.state, t.type, h.label_ids, h.spam, h.trash,
+    t.created_at, h.valid_from, h.valid_to,
+    h.valid_from is not null and coalesce(h.change_by <= tickets_as_of.at, true) and case
+      when h.valid_to is null then true
+      when n.ticket_id is null then coalesce(h.deleted_after >= tickets_as_of.at, false)
+      else coalesce(n.change_after >= tickets_as_of.at, false) and coalesce(h.deleted_after >= tickets_as_of.at, true) end
+  from internal.ticket_basics t
+  left join analytics.ticket_history h
+    on h.account_id = t.account_id and h.ticket_id = t.ticket_id
+      and h.valid_from <= tickets_as_of.at and (h.valid_to is null or h.valid_to > tickets_as_of.at)
+  -- The row that follows on it at once; where there is none, the ticket was deleted.
+  left join analytics.ticket_history n
+    on n.account_id = h.account_id and n.ticket_id = h.ticket_id and n.valid_from = h.valid_to
+  where coalesce(t.created_at <= tickets_as_of.at, h.valid_from is not null) and (h.valid_from is not null or exists (
+    select from analytics.ticket_history f
+    where f.account_id = t.account_id and f.ticket_id = t.ticket_id and f.is_first and f.valid_from > tickets_as_of.at));
+end;
+comment on function analytics.tickets_as_of is
+  'Every ticket that was there at a time, as it was then. certain is false where it may have been otherwise: where the change that ended the row may have happened by then; where the one that began it may have happened later; and where nobody can tell what it was, since it was first seen, or had changed, later: then its values are null. Certain is so as far as changes were seen: what was changed and changed back between two readings left no trace. Times after analytics.completeness says are as far as the mirror knows.';
+
+create or replace function analytics.backlog_daily(from_day date, to_day date, time_zone text default 'UTC')
+returns table (account_id text, day date, state text, inbox_id text, user_id text, tickets bigint, uncertain bigint)
+language sql stable
+begin atomic
+  with days as materialized (
+    select g.n::int as n, from_day + g.n::int - 1 as day
+    from generate_series(1, to_day - from_day + 1) g (n)),
+  -- When they end, a microsecond later: so the number of a time is how many days have ended before it. Where clocks go back to
+  -- midnight there are two, of which PostgreSQL takes the later one: the day ends with the first.
+  ends as materialized (
+    select array_agg(m.at - case
+      when (m.at - interval '1 hour') at time zone time_zone >= (d.day + 1)::timestamp then interval '1 hour'
+      else interval '0' end + interval '1 microsecond' order by d.n) as at
+    from days d cross join lateral (select (d.day + 1)::timestamp at time zone time_zone as at) m),
+  -- The ends of days after the first number, up to the second one.
+  span as (
+    select h.account_id, h.state, h.inbox_id, h.user_id, width_bucket(h.valid_from, (select e.at from ends e)) as after,
+      coalesce(width_bucket(h.valid_to, (select e.at from ends e)), (select cardinality(e.at) from ends e)) as through,
+      count(*) as tickets, 0 as uncertain
+    from analytics.ticket_history h
+    where analytics.is_backlog(h.state, h.spam, h.trash) and (h.valid_to is null or h.valid_to >= (select e.at[1] from ends e))
+    group by 1, 2, 3, 4, 5, 6
+    union all
+    -- What it was before its first row.
+    select h.account_id, null, null, null, width_bucket(h.change_after + interval '1 second', (select e.at from ends e)),
+      width_bucket(h.valid_from, (select e.at from ends e)), 1, 1
+    from analytics.ticket_history h
+    where h.is_first and h.valid_from >= (select e.at[1] from ends e) and h.change_after < (select e.at[cardinality(e.at)] from ends e)
+    union all
+    -- What it was between its first row and the reply that showed it.
+    select h.account_id, null, null, null, width_bucket(h.valid_from, (select e.at from ends e)),
+      width_bucket(h.change_by, (select e.at from ends e)), 0, 1
+    from analytics.ticket_history h
+    where h.is_first and h.change_by >= (select e.at[1] from ends e) and h.valid_from < (select e.at[cardinality(e.at)] from ends e)
+    union all
+    -- A change that may have happened before the end of a day as well as after it, of what it was before and after.
+    select n.account_id, d.state, d.inbox_id, d.user_id, greatest(n.after, o.after), n.through, 0, 1
+    from (
+      select h.*,
+        case
+          when h.is_first then width_bucket(h.valid_from, (select e.at from ends e))
+          else coalesce(width_bucket(h.change_after + interval '1 microsecond', (select e.at from ends e)), 0) end as after,
+        width_bucket(greatest(h.valid_from, h.change_by), (select e.at from ends e)) as through
+      from analytics.ticket_history h
+      where (not h.is_first and h.valid_from >= (select e.at[1] from ends e) or h.change_by >= (select e.at[1] from ends e))
+        and coalesce(h.change_after < (select e.at[cardinality(e.at)] from ends e), true)) n
+    left join lateral (
+      select h.state, h.inbox_id, h.user_id, h.valid_to, analytics.is_backlog(h.state, h.spam, h.trash) as counts,
+        width_bucket(h.valid_from, (select e.at from ends e)) as after
+      from analytics.ticket_history h
+      -- By the primary key.
+      where h.account_id = n.account_id and h.ticket_id = n.ticket_id and h.valid_from < n.valid_from
+      order by h.valid_from desc
+      limit 1) o on o.valid_to = n.valid_from
+    cross join lateral (
+      select o.state, o.inbox_id, o.user_id where o.counts
+      union all
+      select n.state, n.inbox_id, n.user_id where analytics.is_backlog(n.state, n.spam, n.trash)) d
+    where n.after < n.through and not (coalesce(o.counts, false) and analytics.is_backlog(n.state, n.spam, n.trash)
+      and n.state is not distinct from o.state and n.inbox_id is not distinct from o.inbox_id and n.user_id is not distinct from o.user_id)
+    union all
+    -- As well a deletion.
+    select h.account_id, h.state, h.inbox_id, h.user_id,
+      greatest(width_bucket(h.valid_from, (select e.at from ends e)), width_bucket(h.deleted_after + interval '1 microsecond', (select e.at from ends e))),
+      width_bucket(h.valid_to, (select e.at from ends e)), 0, 1
+    from analytics.ticket_history h
+    where analytics.is_backlog(h.state, h.spam, h.trash) and h.deleted_after is not null and h.valid_to >= (select e.at[1] from ends e)),
+  event as (
+    select s.account_id, s.state, s.inbox_id, s.user_id, e.n, sum(e.sign * s.tickets) as tickets, sum(e.sign * s.uncertain) as uncertain
+    from span s cross join lateral (values (s.after + 1, 1), (s.through + 1, -1)) e (n, sign)
+    where s.after < s.through
+    group by 1, 2, 3, 4, 5),
+  total as (
+    select b.account_id, b.state, b.inbox_id, b.user_id, b.n, sum(sum(b.tickets)) over w as tickets, sum(sum(b.uncertain)) over w as uncertain
+    from (
+      select e.account_id, e.state, e.inbox_id, e.user_id, e.n, e.tickets, e.uncertain from event e
+      union all
+      select k.account_id, k.state, k.inbox_id, k.user_id, d.n, 0, 0
+      from (select distinct e.account_id, e.state, e.inbox_id, e.user_id from event e) k cross join days d) b
+    group by 1, 2, 3, 4, 5
+    window w as (partition by b.account_id, b.state, b.inbox_id, b.user_id order by b.n))
+  select t.account_id, d.day, t.state, t.inbox_id, t.user_id, t.tickets::bigint, t.uncertain::bigint
+  from total t join days d on d.n = t.n
+  where t.tickets > 0 or t.uncertain > 0;
+end;
+comment on function analytics.backlog_daily is
+  'How many tickets were open work at the end of each day of a time zone, by state, inbox and user: as analytics.tickets_as_of tells for that midnight, without spam, trash, closed and archived ones. Under state null: tickets that were there, and of which nobody can tell what they were. uncertain: the true number may differ by so many; of so many tickets the change that brought them in or took them out may have happened on either side of that midnight, since it lies between change_after and valid_from, or change_by, or nothing is known. So it may be more than tickets. What was changed and changed back between two readings is in neither; a deletion of which deleted_after is not known counts as of valid_to. A day that is not over shows what is known so far.';
+
+create or replace view analytics.shelf_events with (security_barrier) as
+select h.account_id, h.owner_id, h.shelf_id, h.volume_id,
+  case
+    when h.position is null then 'removed'
+    when h.was_on_shelf then 'moved'
+    when h.change_after is null then 'found'
+    else 'added' end as event,
+  h.position, h.valid_from as at, h.change_after
+from (
+  select s.*, lag(s.position) over (partition by s.account_id, s.owner_id, s.shelf_id, s.volume_id order by s.valid_from) is not null as was_on_shelf
+  from books.shelf_volume_history s
+  where s.account_id = any (array(select account_id from sync.readable_accounts))) h
+-- That something was not there is no event.
+where h.position is not null or h.was_on_shelf;
+comment on view analytics.shelf_events is
+  'What happened on the shelves. The catalog announces nothing: each event happened after change_after and by "at", and what came and went between two readings is not here.';
+comment on column analytics.shelf_events.account_id is 'The operator''s name for the mirrored account.';
+comment on column analytics.shelf_events.owner_id is 'The owner of the shelf.';
+comment on column analytics.shelf_events.event is
+  'added; moved to another place; removed; or found: it was there when the shelf was first read, since when is not known.';
+comment on column analytics.shelf_events.position is 'Its place from then on, from 0; null when removed.';
+comment on column analytics.shelf_events.at is 'By then it had happened.';
+comment on column analytics.shelf_events.change_after is
+  'It happened after this time; null where nothing is known of the time before.';

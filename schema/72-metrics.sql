@@ -1,0 +1,1007 @@
+-- Metrics of tickets, kept by triggers.
+
+create table analytics.metric_definitions (
+  relation text,
+  name text,
+  unit text not null,
+  kind text not null,
+  formula text not null,
+  other_vendors text,
+  primary key (relation, name),
+  check (kind = any (array['exact', 'observed']))
+);
+comment on table analytics.metric_definitions is
+  'What each figure of this schema is, word by word, and what others call by that name.';
+comment on column analytics.metric_definitions.relation is 'The view or function of analytics that has it.';
+comment on column analytics.metric_definitions.name is 'Its column there.';
+comment on column analytics.metric_definitions.unit is
+  'seconds, messages, tickets and so on; time, flag or id where it is no figure.';
+comment on column analytics.metric_definitions.kind is
+  'exact: it follows from messages, which carry their time. observed: the source keeps no history, so it follows from what was seen of it, and a column beside it says how wrong it may be.';
+comment on column analytics.metric_definitions.formula is
+  'How it comes about. "Inbound" are replies of customers, "authored" replies that one of the team wrote, "automatic" those that nobody wrote. Messages are in order of created_at, then of position.';
+comment on column analytics.metric_definitions.other_vendors is
+  'How other help desks define what they call so, as their manuals say it; null where none has it, or all mean the same.';
+
+-- What support teams count. The definitions are stated once, in internal.ticket_metrics_defined; analytics.ticket_metrics shows
+-- rows that were stored from it in the transaction that brought the ticket, its messages or its history.
+
+create or replace function analytics.message_kind(type text, direction text, user_id text) returns text
+language sql immutable parallel safe
+begin atomic
+  select case
+    when type = 'reply' and direction = 'in' then 'inbound'
+    when type = 'reply' and direction = 'out' then case when user_id is null then 'automatic' else 'authored' end
+    when type = 'note' then 'note'
+    else 'other' end;
+end;
+comment on function analytics.message_kind is 'What a message counts as: see analytics.message_kinds.kind.';
+
+create or replace view analytics.message_kinds with (security_barrier) as
+select m.account_id, m.id as message_id, m.ticket_id, analytics.message_kind(m.type, m.direction, m.user_id) as kind,
+  m.user_id, m.created_at, m.position
+from helpdesk.messages m
+where m.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view analytics.message_kinds is
+  'Every message and what it counts as. Order those of a ticket by created_at, then by position: what has no time comes last.';
+comment on column analytics.message_kinds.account_id is 'The operator''s name for the mirrored account.';
+comment on column analytics.message_kinds.message_id is 'The message; joins helpdesk.messages.id.';
+comment on column analytics.message_kinds.ticket_id is 'The ticket; joins analytics.ticket_metrics.ticket_id.';
+comment on column analytics.message_kinds.kind is
+  'inbound: a reply of a customer; authored: a reply by one of the team; automatic: a reply that nobody wrote; note; other: anything else.';
+comment on column analytics.message_kinds.user_id is 'Who of the team wrote it; null for customers and automatic replies.';
+comment on column analytics.message_kinds.created_at is 'When the message was created, at the source.';
+comment on column analytics.message_kinds.position is 'Its place within the ticket as the source lists it, from 1.';
+
+-- Turns are stored beside the metrics, by the same call. A join of all turns with anything had to work all of them out first, and
+-- PostgreSQL took them for one row: it knows nothing of what comes out of windows and groups. Of a table it knows.
+
+create or replace view internal.reply_turns_defined with (security_barrier) as
+select g.account_id, g.ticket_id,
+  row_number() over (partition by g.account_id, g.ticket_id order by g.replies_before)::int as turn,
+  g.waiting_since, g.answered_at,
+  date_part('epoch', g.answered_at - g.waiting_since) as wait_seconds,
+  -- As analytics.calendar_of has it, which would ask for each turn which accounts may be read.
+  analytics.business_seconds((
+    select a.calendar from internal.stored_calendar_assignments a
+    where a.account_id = g.account_id and (a.inbox_id = t.inbox_id or a.inbox_id is null)
+    order by a.inbox_id nulls last limit 1), g.waiting_since, g.answered_at)::float8 as wait_business_seconds,
+  g.user_id, g.inbound_messages, g.first_message_id, g.reply_message_id,
+  g.reply_message_id is not null as is_answered,
+  g.reply_message_id is not null and g.replies_before = 0 as is_first_response
+from (
+  select o.account_id, o.ticket_id, o.replies_before,
+    min(o.created_at) filter (where o.kind = 'inbound') as waiting_since,
+    max(o.created_at) filter (where o.kind = 'authored') as answered_at,
+    max(o.user_id) filter (where o.kind = 'authored') as user_id,
+    count(*) filter (where o.kind = 'inbound')::int as inbound_messages,
+    (array_agg(o.message_id order by o.created_at, o.position, o.message_id) filter (where o.kind = 'inbound'))[1] as first_message_id,
+    max(o.message_id) filter (where o.kind = 'authored') as reply_message_id
+  from (
+    select k.account_id, k.ticket_id, k.message_id, k.kind, k.user_id, k.created_at, k.position,
+      count(*) filter (where k.kind = 'authored') over (
+        partition by k.account_id, k.ticket_id order by k.created_at, k.position, k.message_id
+        rows between unbounded preceding and 1 preceding) as replies_before
+    from (
+      select m.account_id, m.ticket_id, m.id as message_id, analytics.message_kind(m.type, m.direction, m.user_id) as kind,
+        m.user_id, m.created_at, m.position
+      from helpdesk.messages m
+      where m.account_id = any (array(select account_id from sync.readable_accounts))
+      order by m.account_id, m.ticket_id, m.position) k
+    where k.kind in ('inbound', 'authored')) o
+  group by o.account_id, o.ticket_id, o.replies_before
+  -- A reply that nobody waited for is no turn.
+  having count(*) filter (where o.kind = 'inbound') > 0) g
+join helpdesk.tickets t on t.account_id = g.account_id and t.id = g.ticket_id;
+comment on view internal.reply_turns_defined is
+  'What a turn is: analytics.reply_turns shows the same, stored. This is worked out anew from the messages; it is here to be read and to be compared with.';
+comment on column internal.reply_turns_defined.ticket_id is 'The ticket; joins analytics.ticket_metrics.ticket_id.';
+comment on column internal.reply_turns_defined.turn is 'Number of the turn within its ticket, from 1.';
+comment on column internal.reply_turns_defined.waiting_since is 'When the first message of the burst was created.';
+comment on column internal.reply_turns_defined.answered_at is 'When the reply was created; null while there is none.';
+comment on column internal.reply_turns_defined.wait_seconds is
+  'From waiting_since to answered_at; null while there is no reply.';
+comment on column internal.reply_turns_defined.wait_business_seconds is
+  'The same in business hours, by the calendar of the inbox that the ticket is in now; null without a calendar.';
+comment on column internal.reply_turns_defined.user_id is 'Who replied; joins helpdesk.users.id. Null while there is no reply.';
+comment on column internal.reply_turns_defined.inbound_messages is 'How many messages of customers the burst has.';
+comment on column internal.reply_turns_defined.first_message_id is 'The first message of the burst; joins helpdesk.messages.id.';
+comment on column internal.reply_turns_defined.reply_message_id is
+  'The reply; joins helpdesk.messages.id. Null while there is none.';
+comment on column internal.reply_turns_defined.is_answered is 'True if there is a reply.';
+comment on column internal.reply_turns_defined.is_first_response is
+  'True if its reply is the first response of the ticket: the team had not written before.';
+
+create table internal.stored_reply_turns (
+  account_id text,
+  ticket_id text,
+  turn integer,
+  waiting_since timestamptz,
+  answered_at timestamptz,
+  wait_seconds double precision,
+  wait_business_seconds double precision,
+  user_id text,
+  inbound_messages integer,
+  first_message_id text,
+  reply_message_id text,
+  is_answered boolean,
+  is_first_response boolean,
+  primary key (account_id, ticket_id, turn)
+);
+comment on table internal.stored_reply_turns is
+  'internal.reply_turns_defined of every ticket, written in the transaction that changes it. Read analytics.reply_turns.';
+comment on column internal.stored_reply_turns.account_id is 'The operator''s name for the mirrored account.';
+comment on column internal.stored_reply_turns.ticket_id is 'The ticket; joins analytics.ticket_metrics.ticket_id.';
+comment on column internal.stored_reply_turns.turn is 'Number of the turn within its ticket, from 1.';
+comment on column internal.stored_reply_turns.waiting_since is 'When the first message of the burst was created.';
+comment on column internal.stored_reply_turns.answered_at is 'When the reply was created; null while there is none.';
+comment on column internal.stored_reply_turns.wait_seconds is 'From waiting_since to answered_at; null while there is no reply.';
+comment on column internal.stored_reply_turns.wait_business_seconds is
+  'The same in business hours, by the calendar of the inbox that the ticket is in now; null without a calendar.';
+comment on column internal.stored_reply_turns.user_id is 'Who replied; joins helpdesk.users.id. Null while there is no reply.';
+comment on column internal.stored_reply_turns.inbound_messages is 'How many messages of customers the burst has.';
+comment on column internal.stored_reply_turns.first_message_id is 'The first message of the burst; joins helpdesk.messages.id.';
+comment on column internal.stored_reply_turns.reply_message_id is
+  'The reply; joins helpdesk.messages.id. Null while there is none.';
+comment on column internal.stored_reply_turns.is_answered is 'True if there is a reply.';
+comment on column internal.stored_reply_turns.is_first_response is
+  'True if its reply is the first response of the ticket: the team had not written before.';
+
+create or replace view analytics.reply_turns with (security_barrier) as
+select s.account_id, s.ticket_id, s.turn, s.waiting_since, s.answered_at, s.wait_seconds, s.wait_business_seconds, s.user_id,
+  s.inbound_messages, s.first_message_id, s.reply_message_id, s.is_answered, s.is_first_response
+from internal.stored_reply_turns s
+where s.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view analytics.reply_turns is
+  'Who waited for whom, as of the last commit that brought something of the ticket: one row for each burst of customers'' messages and the reply by one of the team that ends it. Automatic replies and notes end no wait.';
+
+create or replace view internal.ticket_metrics_defined with (security_barrier) as
+select t.account_id, t.id as ticket_id,
+  m.message_count, m.inbound_count, m.authored_count, m.automatic_count, m.note_count, m.other_count, a.attachment_count,
+  m.agents_involved, m.last_inbound_at, m.last_authored_at,
+  coalesce(m.talk[1] = 'authored', false) as is_outbound_initiated,
+  m.authored_count = 1 and m.talk[1] = 'inbound' and m.talk[cardinality(m.talk)] = 'authored' as is_one_touch,
+  m.inbound_count > 0 and m.authored_count = 0 as is_unreplied,
+  date_part('epoch', w.first_response) as first_response_seconds,
+  w.first_response_business::float8 as first_response_business_seconds,
+  w.first_responder_id,
+  date_part('epoch', r.first_reply_at - t.created_at) as first_reply_seconds,
+  analytics.business_seconds(c.calendar, t.created_at, r.first_reply_at)::float8 as first_reply_business_seconds,
+  w.turns, w.waiting_since,
+  date_part('epoch', w.total_wait) as total_wait_seconds,
+  date_part('epoch', w.total_wait) / w.timed_turns as average_wait_seconds,
+  date_part('epoch', w.longest_wait) as longest_wait_seconds,
+  w.total_wait_business::float8 as total_wait_business_seconds,
+  (w.total_wait_business / w.timed_turns)::float8 as average_wait_business_seconds,
+  w.longest_wait_business::float8 as longest_wait_business_seconds,
+  h.first_closed_at, date_part('epoch', h.first_closed_error) as first_closed_error_seconds,
+  h.last_closed_at, date_part('epoch', h.last_closed_error) as last_closed_error_seconds,
+  date_part('epoch', h.first_closed_at - t.created_at) as first_resolution_seconds,
+  date_part('epoch', h.first_closed_error) as first_resolution_error_seconds,
+  analytics.business_seconds(c.calendar, t.created_at, h.first_closed_at)::float8 as first_resolution_business_seconds,
+  case when h.is_resolved then date_part('epoch', h.last_closed_at - t.created_at) end as full_resolution_seconds,
+  case when h.is_resolved then date_part('epoch', h.last_closed_error) end as full_resolution_error_seconds,
+  case when h.is_resolved then analytics.business_seconds(c.calendar, t.created_at, h.last_closed_at)::float8 end as full_resolution_business_seconds,
+  h.reopen_count, date_part('epoch', u.unseen) as reopen_error_seconds,
+  u.assignment_count, date_part('epoch', u.unseen) as assignment_error_seconds,
+  h.seconds_open, h.open_error_seconds, h.seconds_hold, h.hold_error_seconds, h.seconds_snoozed, h.snoozed_error_seconds,
+  h.seconds_closed, h.closed_error_seconds, h.seconds_archived, h.archived_error_seconds,
+  h.first_closing_seen, h.last_closing_seen
+from (
+  select k.account_id, k.id, k.inbox_id, k.created_at
+  from helpdesk.tickets k
+  where k.account_id = any (array(select account_id from sync.readable_accounts))
+  order by k.account_id, k.id) t
+cross join lateral (
+  select case when exists (select from internal.stored_calendar_assignments)
+    then analytics.calendar_of(t.account_id, t.inbox_id) end as calendar offset 0) c
+cross join lateral (
+  select count(*)::int as message_count,
+    count(*) filter (where k.kind = 'inbound')::int as inbound_count,
+    count(*) filter (where k.kind = 'authored')::int as authored_count,
+    count(*) filter (where k.kind = 'automatic')::int as automatic_count,
+    count(*) filter (where k.kind = 'note')::int as note_count,
+    count(*) filter (where k.kind = 'other')::int as other_count,
+    count(distinct k.user_id) filter (where k.kind in ('authored', 'note'))::int as agents_involved,
+    max(k.created_at) filter (where k.kind = 'inbound') as last_inbound_at,
+    max(k.created_at) filter (where k.kind = 'authored') as last_authored_at,
+    array_agg(k.kind order by k.created_at, k.position, k.message_id) filter (where k.kind in ('inbound', 'authored')) as talk,
+    array_agg(k.created_at order by k.created_at, k.position, k.message_id) filter (where k.kind = 'authored') as authored_at
+  from (
+    select m.id as message_id, analytics.message_kind(m.type, m.direction, m.user_id) as kind, m.user_id, m.created_at, m.position
+    from helpdesk.messages m
+    where m.account_id = t.account_id and m.ticket_id = t.id
+    order by m.position) k) m
+-- A ticket that the team has opened is waited for from its second reply on.
+cross join lateral (select m.authored_at[case when m.talk[1] = 'authored' then 2 else 1 end] as first_reply_at) r
+cross join lateral (
+  select count(*)::int as attachment_count
+  from (
+    select from helpdesk.attachments f
+    where f.account_id = t.account_id and f.ticket_id >= t.id and f.ticket_id <= t.id
+    order by f.ticket_id) f) a
+cross join lateral (
+  select count(*) filter (where q.is_answered)::int as turns,
+    nullif(count(q.wait), 0) as timed_turns,
+    max(q.waiting_since) filter (where not q.is_answered) as waiting_since,
+    sum(q.wait) as total_wait, max(q.wait) as longest_wait,
+    sum(q.business) as total_wait_business, max(q.business) as longest_wait_business,
+    max(q.wait) filter (where q.is_first_response) as first_response,
+    max(q.business) filter (where q.is_first_response) as first_response_business,
+    max(q.user_id) filter (where q.is_first_response) as first_responder_id
+  from (
+    select n.is_answered, n.is_first_response, n.user_id, n.waiting_since, n.answered_at - n.waiting_since as wait,
+      analytics.business_seconds(c.calendar, n.waiting_since, n.answered_at) as business
+    from analytics.reply_turns n
+    where n.account_id = t.account_id and n.ticket_id = t.id
+    offset 0) q) w
+cross join lateral (
+  select min(i.valid_from) filter (where i.resolved) as first_closed_at,
+    (array_agg(i.began_within order by i.valid_from) filter (where i.resolved))[1] as first_closed_error,
+    max(i.valid_from) filter (where i.resolved and not i.was_resolved) as last_closed_at,
+    (array_agg(i.began_within order by i.valid_from desc) filter (where i.resolved and not i.was_resolved))[1] as last_closed_error,
+    coalesce((array_agg(i.resolved order by i.valid_from desc))[1], false) as is_resolved,
+    count(*) filter (where not i.resolved and i.was_resolved)::int as reopen_count,
+    -- A closing is seen if the ticket was seen before it. Only the first time has nothing before it.
+    coalesce(bool_or(i.was_seen) filter (where i.resolved and not i.was_resolved), false)
+      and coalesce(bool_and(i.was_seen or not i.resolved), true) as first_closing_seen,
+    coalesce(bool_or(i.was_seen) filter (where i.resolved and not i.was_resolved), false) as last_closing_seen,
+    date_part('epoch', coalesce(sum(i.lasted) filter (where i.state = 'open'), interval '0')) as seconds_open,
+    date_part('epoch', coalesce(sum(i.lasted) filter (where i.state = 'hold'), interval '0')) as seconds_hold,
+    date_part('epoch', coalesce(sum(i.lasted) filter (where i.state = 'snoozed'), interval '0')) as seconds_snoozed,
+    date_part('epoch', coalesce(sum(i.lasted) filter (where i.state = 'closed'), interval '0')) as seconds_closed,
+    date_part('epoch', coalesce(sum(i.lasted) filter (where i.state = 'archived'), interval '0')) as seconds_archived,
+    -- Each of them is wrong by the ends of its intervals at most; an end of which nothing is known makes all of it unknown.
+    case when bool_and(i.within is not null) filter (where i.state = 'open' and i.lasted is not null) is not false
+      then date_part('epoch', coalesce(sum(i.within) filter (where i.state = 'open'), interval '0')) end as open_error_seconds,
+    case when bool_and(i.within is not null) filter (where i.state = 'hold' and i.lasted is not null) is not false
+      then date_part('epoch', coalesce(sum(i.within) filter (where i.state = 'hold'), interval '0')) end as hold_error_seconds,
+    case when bool_and(i.within is not null) filter (where i.state = 'snoozed' and i.lasted is not null) is not false
+      then date_part('epoch', coalesce(sum(i.within) filter (where i.state = 'snoozed'), interval '0')) end as snoozed_error_seconds,
+    case when bool_and(i.within is not null) filter (where i.state = 'closed' and i.lasted is not null) is not false
+      then date_part('epoch', coalesce(sum(i.within) filter (where i.state = 'closed'), interval '0')) end as closed_error_seconds,
+    case when bool_and(i.within is not null) filter (where i.state = 'archived' and i.lasted is not null) is not false
+      then date_part('epoch', coalesce(sum(i.within) filter (where i.state = 'archived'), interval '0')) end as archived_error_seconds
+  from (
+    select s.state, s.valid_from, s.resolved, coalesce(s.was_resolved, false) as was_resolved,
+      s.was_resolved is not null as was_seen,
+      s.valid_from - s.change_after as began_within, s.valid_to - s.valid_from as lasted,
+      -- Where another one follows at once, it ended with that one's beginning; else with the deletion of the ticket.
+      s.valid_from - s.change_after + case
+        when s.next_from = s.valid_to then s.next_from - s.next_after
+        else s.valid_to - s.deleted_after end as within
+    from (
+      select v.state, v.valid_from, v.valid_to, v.change_after, v.deleted_after, d.resolved,
+        lag(d.resolved) over once as was_resolved,
+        lead(v.valid_from) over once as next_from, lead(v.change_after) over once as next_after
+      from analytics.ticket_state_intervals v
+      cross join lateral (select coalesce(v.state in ('closed', 'archived'), false) as resolved) d
+      where v.account_id = t.account_id and v.ticket_id >= t.id and v.ticket_id <= t.id
+      window once as (partition by v.ticket_id order by v.valid_from)) s) i) h
+cross join lateral (
+  select count(*) filter (where e.user_id is not null and e.user_id is distinct from e.user_before)::int as assignment_count,
+    case when count(e.change_after) = count(*) then sum(e.valid_from - e.change_after) end as unseen
+  from (
+    select x.user_id, x.valid_from, x.change_after, lag(x.user_id) over (partition by x.ticket_id order by x.valid_from) as user_before
+    from helpdesk.ticket_history x
+    where x.account_id = t.account_id and x.ticket_id >= t.id and x.ticket_id <= t.id) e) u;
+comment on view internal.ticket_metrics_defined is
+  'What each metric of a ticket is: analytics.ticket_metrics shows the same, stored. This is worked out anew for each ticket that is asked for; it is here to be read and to be compared with.';
+comment on column internal.ticket_metrics_defined.ticket_id is 'The ticket; joins helpdesk.tickets.id.';
+comment on column internal.ticket_metrics_defined.message_count is 'Messages of any kind.';
+comment on column internal.ticket_metrics_defined.inbound_count is 'Replies of customers.';
+comment on column internal.ticket_metrics_defined.authored_count is 'Replies that one of the team wrote.';
+comment on column internal.ticket_metrics_defined.automatic_count is
+  'Replies to customers that nobody wrote: they have no user.';
+comment on column internal.ticket_metrics_defined.note_count is 'Private notes.';
+comment on column internal.ticket_metrics_defined.other_count is 'Messages of other kinds than those above.';
+comment on column internal.ticket_metrics_defined.attachment_count is 'Files on its messages.';
+comment on column internal.ticket_metrics_defined.agents_involved is 'How many of the team wrote replies or notes.';
+comment on column internal.ticket_metrics_defined.last_inbound_at is 'When a customer last wrote.';
+comment on column internal.ticket_metrics_defined.last_authored_at is 'When one of the team last replied.';
+comment on column internal.ticket_metrics_defined.is_outbound_initiated is
+  'True if the team wrote before any customer did. Notes and automatic replies do not count.';
+comment on column internal.ticket_metrics_defined.is_one_touch is
+  'True if one reply by the team was all it took: a customer wrote first, and not again after it.';
+comment on column internal.ticket_metrics_defined.is_unreplied is
+  'True if a customer wrote and nobody of the team ever replied. A later message that waits: waiting_since.';
+comment on column internal.ticket_metrics_defined.first_response_seconds is
+  'From the first message of a customer to the first reply by one of the team after it. Null while unanswered, and if the team wrote first.';
+comment on column internal.ticket_metrics_defined.first_response_business_seconds is
+  'first_response_seconds in business hours; null without a calendar.';
+comment on column internal.ticket_metrics_defined.first_responder_id is
+  'Who gave the first response; joins helpdesk.users.id. Null where first_response_seconds has none.';
+comment on column internal.ticket_metrics_defined.first_reply_seconds is
+  'From the creation of the ticket to the first reply by one of the team; to the second one if the team wrote first.';
+comment on column internal.ticket_metrics_defined.first_reply_business_seconds is
+  'first_reply_seconds in business hours; null without a calendar.';
+comment on column internal.ticket_metrics_defined.turns is
+  'How many bursts of customers'' messages were answered: see analytics.reply_turns.';
+comment on column internal.ticket_metrics_defined.waiting_since is
+  'Since when a customer waits for a reply: the first message after the last reply by one of the team. Null if nobody waits.';
+comment on column internal.ticket_metrics_defined.total_wait_seconds is
+  'How long customers waited in all answered turns together; null if there are none.';
+comment on column internal.ticket_metrics_defined.average_wait_seconds is 'total_wait_seconds by answered turn.';
+comment on column internal.ticket_metrics_defined.longest_wait_seconds is 'The longest wait of an answered turn.';
+comment on column internal.ticket_metrics_defined.total_wait_business_seconds is
+  'total_wait_seconds in business hours; null without a calendar.';
+comment on column internal.ticket_metrics_defined.average_wait_business_seconds is
+  'average_wait_seconds in business hours; null without a calendar.';
+comment on column internal.ticket_metrics_defined.longest_wait_business_seconds is
+  'The longest wait of an answered turn in business hours; null without a calendar.';
+comment on column internal.ticket_metrics_defined.first_closed_at is
+  'By then it was resolved for the first time: closed or archived. Null if it never was seen so. Where first_closing_seen is false, it is only an upper bound: updated_at when the ticket was first seen here. An earlier closing that was undone before that left no trace.';
+comment on column internal.ticket_metrics_defined.first_closed_error_seconds is
+  'It happened at most so long before first_closed_at; null: how long is not known.';
+comment on column internal.ticket_metrics_defined.last_closed_at is
+  'By then the time began for which it is resolved, or was so last if it was reopened. Null if it never was. Where last_closing_seen is false, it is only an upper bound: updated_at when the ticket was first seen here.';
+comment on column internal.ticket_metrics_defined.last_closed_error_seconds is
+  'It happened at most so long before last_closed_at; null: how long is not known.';
+comment on column internal.ticket_metrics_defined.first_resolution_seconds is
+  'From its creation to first_closed_at; an upper bound where first_closing_seen is false.';
+comment on column internal.ticket_metrics_defined.first_resolution_error_seconds is
+  'It was at most so much shorter; null: how much is not known.';
+comment on column internal.ticket_metrics_defined.first_resolution_business_seconds is
+  'first_resolution_seconds in business hours; null without a calendar. Wrong by first_resolution_error_seconds at most.';
+comment on column internal.ticket_metrics_defined.full_resolution_seconds is
+  'From its creation to last_closed_at, while it is resolved; null otherwise. An upper bound where last_closing_seen is false.';
+comment on column internal.ticket_metrics_defined.full_resolution_error_seconds is
+  'It was at most so much shorter; null: how much is not known, or there is none.';
+comment on column internal.ticket_metrics_defined.full_resolution_business_seconds is
+  'full_resolution_seconds in business hours; null without a calendar. Wrong by full_resolution_error_seconds at most.';
+comment on column internal.ticket_metrics_defined.reopen_count is
+  'How often it was seen to be unresolved again, since it was first seen here.';
+comment on column internal.ticket_metrics_defined.reopen_error_seconds is
+  'For so long in all nobody knows when it changed: what was undone within that time was not counted, nor what was undone between two readings that showed no change. Null: for how long is not known.';
+comment on column internal.ticket_metrics_defined.assignment_count is
+  'How often it was seen to be assigned to one of the team who did not have it before.';
+comment on column internal.ticket_metrics_defined.assignment_error_seconds is
+  'For so long in all nobody knows when it changed: what was undone within that time was not counted, nor what was undone between two readings that showed no change. Null: for how long is not known.';
+comment on column internal.ticket_metrics_defined.seconds_open is
+  'How long it was open since it was first seen here, in all times that have ended. One that goes on is in analytics.ticket_state_intervals. What it was before its first row of history nobody saw.';
+comment on column internal.ticket_metrics_defined.open_error_seconds is
+  'seconds_open is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.ticket_metrics_defined.seconds_hold is
+  'How long it was on hold since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+comment on column internal.ticket_metrics_defined.hold_error_seconds is
+  'seconds_hold is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.ticket_metrics_defined.seconds_snoozed is
+  'How long it was snoozed since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+comment on column internal.ticket_metrics_defined.snoozed_error_seconds is
+  'seconds_snoozed is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.ticket_metrics_defined.seconds_closed is
+  'How long it was closed since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+comment on column internal.ticket_metrics_defined.closed_error_seconds is
+  'seconds_closed is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.ticket_metrics_defined.seconds_archived is
+  'How long it was archived since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+comment on column internal.ticket_metrics_defined.archived_error_seconds is
+  'seconds_archived is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.ticket_metrics_defined.first_closing_seen is
+  'True if the ticket was seen unresolved before first_closed_at. False if it was resolved when it was first seen here: then first_closed_at, first_closed_date and first_resolution_seconds are only upper bounds. False also where first_closed_at is null.';
+comment on column internal.ticket_metrics_defined.last_closing_seen is
+  'True if the ticket was seen unresolved before last_closed_at. False if it was resolved when it was first seen here, and not reopened and resolved again since: then last_closed_at and full_resolution_seconds are only upper bounds. False also where last_closed_at is null.';
+
+create table internal.stored_ticket_metrics (
+  account_id text,
+  ticket_id text,
+  message_count integer,
+  inbound_count integer,
+  authored_count integer,
+  automatic_count integer,
+  note_count integer,
+  other_count integer,
+  attachment_count integer,
+  agents_involved integer,
+  last_inbound_at timestamptz,
+  last_authored_at timestamptz,
+  is_outbound_initiated boolean,
+  is_one_touch boolean,
+  is_unreplied boolean,
+  first_response_seconds double precision,
+  first_response_business_seconds double precision,
+  first_responder_id text,
+  first_reply_seconds double precision,
+  first_reply_business_seconds double precision,
+  turns integer,
+  waiting_since timestamptz,
+  total_wait_seconds double precision,
+  average_wait_seconds double precision,
+  longest_wait_seconds double precision,
+  total_wait_business_seconds double precision,
+  average_wait_business_seconds double precision,
+  longest_wait_business_seconds double precision,
+  first_closed_at timestamptz,
+  first_closed_error_seconds double precision,
+  last_closed_at timestamptz,
+  last_closed_error_seconds double precision,
+  first_resolution_seconds double precision,
+  first_resolution_error_seconds double precision,
+  first_resolution_business_seconds double precision,
+  full_resolution_seconds double precision,
+  full_resolution_error_seconds double precision,
+  full_resolution_business_seconds double precision,
+  reopen_count integer,
+  reopen_error_seconds double precision,
+  assignment_count integer,
+  assignment_error_seconds double precision,
+  seconds_open double precision,
+  open_error_seconds double precision,
+  seconds_hold double precision,
+  hold_error_seconds double precision,
+  seconds_snoozed double precision,
+  snoozed_error_seconds double precision,
+  seconds_closed double precision,
+  closed_error_seconds double precision,
+  seconds_archived double precision,
+  archived_error_seconds double precision,
+  first_closing_seen boolean default false not null,
+  last_closing_seen boolean default false not null,
+  primary key (account_id, ticket_id)
+);
+comment on table internal.stored_ticket_metrics is
+  'internal.ticket_metrics_defined of every ticket, written in the transaction that changes it. Read analytics.ticket_metrics.';
+comment on column internal.stored_ticket_metrics.account_id is 'The operator''s name for the mirrored account.';
+comment on column internal.stored_ticket_metrics.message_count is 'Messages of any kind.';
+comment on column internal.stored_ticket_metrics.inbound_count is 'Replies of customers.';
+comment on column internal.stored_ticket_metrics.authored_count is 'Replies that one of the team wrote.';
+comment on column internal.stored_ticket_metrics.automatic_count is 'Replies to customers that nobody wrote: they have no user.';
+comment on column internal.stored_ticket_metrics.note_count is 'Private notes.';
+comment on column internal.stored_ticket_metrics.other_count is 'Messages of other kinds than those above.';
+comment on column internal.stored_ticket_metrics.attachment_count is 'Files on its messages.';
+comment on column internal.stored_ticket_metrics.agents_involved is 'How many of the team wrote replies or notes.';
+comment on column internal.stored_ticket_metrics.last_inbound_at is 'When a customer last wrote.';
+comment on column internal.stored_ticket_metrics.last_authored_at is 'When one of the team last replied.';
+comment on column internal.stored_ticket_metrics.is_outbound_initiated is
+  'True if the team wrote before any customer did. Notes and automatic replies do not count.';
+comment on column internal.stored_ticket_metrics.is_one_touch is
+  'True if one reply by the team was all it took: a customer wrote first, and not again after it.';
+comment on column internal.stored_ticket_metrics.is_unreplied is
+  'True if a customer wrote and nobody of the team ever replied. A later message that waits: waiting_since.';
+comment on column internal.stored_ticket_metrics.first_response_seconds is
+  'From the first message of a customer to the first reply by one of the team after it. Null while unanswered, and if the team wrote first.';
+comment on column internal.stored_ticket_metrics.first_response_business_seconds is
+  'first_response_seconds in business hours; null without a calendar.';
+comment on column internal.stored_ticket_metrics.first_responder_id is
+  'Who gave the first response; joins helpdesk.users.id. Null where first_response_seconds has none.';
+comment on column internal.stored_ticket_metrics.first_reply_seconds is
+  'From the creation of the ticket to the first reply by one of the team; to the second one if the team wrote first.';
+comment on column internal.stored_ticket_metrics.first_reply_business_seconds is
+  'first_reply_seconds in business hours; null without a calendar.';
+comment on column internal.stored_ticket_metrics.turns is
+  'How many bursts of customers'' messages were answered: see analytics.reply_turns.';
+comment on column internal.stored_ticket_metrics.waiting_since is
+  'Since when a customer waits for a reply: the first message after the last reply by one of the team. Null if nobody waits.';
+comment on column internal.stored_ticket_metrics.total_wait_seconds is
+  'How long customers waited in all answered turns together; null if there are none.';
+comment on column internal.stored_ticket_metrics.average_wait_seconds is 'total_wait_seconds by answered turn.';
+comment on column internal.stored_ticket_metrics.longest_wait_seconds is 'The longest wait of an answered turn.';
+comment on column internal.stored_ticket_metrics.total_wait_business_seconds is
+  'total_wait_seconds in business hours; null without a calendar.';
+comment on column internal.stored_ticket_metrics.average_wait_business_seconds is
+  'average_wait_seconds in business hours; null without a calendar.';
+comment on column internal.stored_ticket_metrics.longest_wait_business_seconds is
+  'The longest wait of an answered turn in business hours; null without a calendar.';
+comment on column internal.stored_ticket_metrics.first_closed_at is
+  'By then it was resolved for the first time: closed or archived. Null if it never was seen so. Where first_closing_seen is false, it is only an upper bound: updated_at when the ticket was first seen here. An earlier closing that was undone before that left no trace.';
+comment on column internal.stored_ticket_metrics.first_closed_error_seconds is
+  'It happened at most so long before first_closed_at; null: how long is not known.';
+comment on column internal.stored_ticket_metrics.last_closed_at is
+  'By then the time began for which it is resolved, or was so last if it was reopened. Null if it never was. Where last_closing_seen is false, it is only an upper bound: updated_at when the ticket was first seen here.';
+comment on column internal.stored_ticket_metrics.last_closed_error_seconds is
+  'It happened at most so long before last_closed_at; null: how long is not known.';
+comment on column internal.stored_ticket_metrics.first_resolution_seconds is
+  'From its creation to first_closed_at; an upper bound where first_closing_seen is false.';
+comment on column internal.stored_ticket_metrics.first_resolution_error_seconds is
+  'It was at most so much shorter; null: how much is not known.';
+comment on column internal.stored_ticket_metrics.first_resolution_business_seconds is
+  'first_resolution_seconds in business hours; null without a calendar. Wrong by first_resolution_error_seconds at most.';
+comment on column internal.stored_ticket_metrics.full_resolution_seconds is
+  'From its creation to last_closed_at, while it is resolved; null otherwise. An upper bound where last_closing_seen is false.';
+comment on column internal.stored_ticket_metrics.full_resolution_error_seconds is
+  'It was at most so much shorter; null: how much is not known, or there is none.';
+comment on column internal.stored_ticket_metrics.full_resolution_business_seconds is
+  'full_resolution_seconds in business hours; null without a calendar. Wrong by full_resolution_error_seconds at most.';
+comment on column internal.stored_ticket_metrics.reopen_count is
+  'How often it was seen to be unresolved again, since it was first seen here.';
+comment on column internal.stored_ticket_metrics.reopen_error_seconds is
+  'For so long in all nobody knows when it changed: what was undone within that time was not counted, nor what was undone between two readings that showed no change. Null: for how long is not known.';
+comment on column internal.stored_ticket_metrics.assignment_count is
+  'How often it was seen to be assigned to one of the team who did not have it before.';
+comment on column internal.stored_ticket_metrics.assignment_error_seconds is
+  'For so long in all nobody knows when it changed: what was undone within that time was not counted, nor what was undone between two readings that showed no change. Null: for how long is not known.';
+comment on column internal.stored_ticket_metrics.seconds_open is
+  'How long it was open since it was first seen here, in all times that have ended. One that goes on is in analytics.ticket_state_intervals. What it was before its first row of history nobody saw.';
+comment on column internal.stored_ticket_metrics.open_error_seconds is
+  'seconds_open is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.stored_ticket_metrics.seconds_hold is
+  'How long it was on hold since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+comment on column internal.stored_ticket_metrics.hold_error_seconds is
+  'seconds_hold is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.stored_ticket_metrics.seconds_snoozed is
+  'How long it was snoozed since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+comment on column internal.stored_ticket_metrics.snoozed_error_seconds is
+  'seconds_snoozed is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.stored_ticket_metrics.seconds_closed is
+  'How long it was closed since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+comment on column internal.stored_ticket_metrics.closed_error_seconds is
+  'seconds_closed is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.stored_ticket_metrics.seconds_archived is
+  'How long it was archived since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+comment on column internal.stored_ticket_metrics.archived_error_seconds is
+  'seconds_archived is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+comment on column internal.stored_ticket_metrics.first_closing_seen is
+  'True if the ticket was seen unresolved before first_closed_at. False if it was resolved when it was first seen here: then first_closed_at, first_closed_date and first_resolution_seconds are only upper bounds. False also where first_closed_at is null.';
+comment on column internal.stored_ticket_metrics.last_closing_seen is
+  'True if the ticket was seen unresolved before last_closed_at. False if it was resolved when it was first seen here, and not reopened and resolved again since: then last_closed_at and full_resolution_seconds are only upper bounds. False also where last_closed_at is null.';
+
+create or replace view analytics.ticket_metrics with (security_barrier) as
+select t.account_id, t.id as ticket_id, t.number, t.customer_id, t.inbox_id, t.user_id, t.state, t.type, t.spam, t.trash,
+  t.created_at, t.updated_at, t._deleted_at as deleted_at,
+  coalesce(t._messages_as_of >= t.updated_at, false) and t._deleted_at is null and not exists (
+    select from sync.rejects r
+    where r.account_id = t.account_id and r.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and r.ask_id = t.id and r.cleared_at is null) as messages_complete,
+  s.message_count, s.inbound_count, s.authored_count, s.automatic_count, s.note_count, s.other_count, s.attachment_count,
+  s.agents_involved, s.last_inbound_at, s.last_authored_at,
+  s.is_outbound_initiated, s.is_one_touch, s.is_unreplied,
+  s.first_response_seconds, s.first_response_business_seconds, s.first_responder_id,
+  s.first_reply_seconds, s.first_reply_business_seconds,
+  s.turns, s.waiting_since,
+  s.total_wait_seconds, s.average_wait_seconds, s.longest_wait_seconds,
+  s.total_wait_business_seconds, s.average_wait_business_seconds, s.longest_wait_business_seconds,
+  s.first_closed_at, s.first_closed_error_seconds, s.last_closed_at, s.last_closed_error_seconds,
+  s.first_resolution_seconds, s.first_resolution_error_seconds, s.first_resolution_business_seconds,
+  s.full_resolution_seconds, s.full_resolution_error_seconds, s.full_resolution_business_seconds,
+  s.reopen_count, s.reopen_error_seconds, s.assignment_count, s.assignment_error_seconds,
+  s.seconds_open, s.open_error_seconds, s.seconds_hold, s.hold_error_seconds, s.seconds_snoozed, s.snoozed_error_seconds,
+  s.seconds_closed, s.closed_error_seconds, s.seconds_archived, s.archived_error_seconds,
+  s.first_closing_seen, s.last_closing_seen
+from helpdesk.tickets t
+left join internal.stored_ticket_metrics s on s.account_id = t.account_id and s.ticket_id = t.id
+where t.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view analytics.ticket_metrics is
+  'One row for each ticket, as of the last commit that brought something of it: what it is, and what can be counted of it. analytics.metric_definitions says how. Leave out those that are not messages_complete, spam, trash and deleted ones, where they would be wrong.';
+comment on column analytics.ticket_metrics.number is 'Friendly ticket number.';
+comment on column analytics.ticket_metrics.customer_id is 'The customer; joins analytics.customer_summary.customer_id.';
+comment on column analytics.ticket_metrics.inbox_id is 'The inbox.';
+comment on column analytics.ticket_metrics.user_id is 'The assigned user; null while unassigned.';
+comment on column analytics.ticket_metrics.type is 'Channel: email, chat, web, phone and so on.';
+comment on column analytics.ticket_metrics.updated_at is 'When the ticket was last updated, at the source.';
+comment on column analytics.ticket_metrics.deleted_at is
+  'By then the source had it no more; null while it is there. What was counted of it stays.';
+comment on column analytics.ticket_metrics.messages_complete is
+  'True if its messages are as new as the ticket, and nothing of it was set aside. If not, what is counted from messages counts what is here.';
+
+create or replace function internal.keep_metrics(accounts text[], tickets text[]) returns void
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_sort = off
+set jit = off
+as $$
+begin
+  -- The turns first: the metrics are counted from them. Turns are numbered from 1, so those behind the last one are gone.
+  with defined as materialized (
+    select k.account_id, k.ticket_id, d.turns
+    from (select distinct k.account_id, k.ticket_id from unnest(accounts, tickets) as k (account_id, ticket_id)) k
+    cross join lateral (
+      select array_agg(d) as turns from internal.reply_turns_defined d
+      where d.account_id = k.account_id and d.ticket_id = k.ticket_id) d),
+  gone as (
+    delete from internal.stored_reply_turns s using defined d
+    where s.account_id = d.account_id and s.ticket_id = d.ticket_id and s.turn > coalesce(cardinality(d.turns), 0))
+  insert into internal.stored_reply_turns as s
+  select n.* from defined d cross join lateral unnest(d.turns) n
+  where not exists (
+    select from internal.stored_reply_turns s
+    where s.account_id = d.account_id and s.ticket_id = d.ticket_id and s.turn = n.turn and s is not distinct from n
+    offset 0)
+  on conflict (account_id, ticket_id, turn) do update set (waiting_since, answered_at, wait_seconds, wait_business_seconds,
+    user_id, inbound_messages, first_message_id, reply_message_id, is_answered, is_first_response) = row
+    (excluded.waiting_since, excluded.answered_at, excluded.wait_seconds, excluded.wait_business_seconds, excluded.user_id,
+    excluded.inbound_messages, excluded.first_message_id, excluded.reply_message_id, excluded.is_answered,
+    excluded.is_first_response);
+
+  insert into internal.stored_ticket_metrics as s (account_id, ticket_id, message_count, inbound_count, authored_count,
+    automatic_count, note_count, other_count, attachment_count, agents_involved, last_inbound_at, last_authored_at,
+    is_outbound_initiated, is_one_touch, is_unreplied, first_response_seconds, first_response_business_seconds,
+    first_responder_id, first_reply_seconds, first_reply_business_seconds, turns, waiting_since, total_wait_seconds,
+    average_wait_seconds, longest_wait_seconds, total_wait_business_seconds, average_wait_business_seconds,
+    longest_wait_business_seconds, first_closed_at, first_closed_error_seconds, last_closed_at, last_closed_error_seconds,
+    first_resolution_seconds, first_resolution_error_seconds, first_resolution_business_seconds, full_resolution_seconds,
+    full_resolution_error_seconds, full_resolution_business_seconds, reopen_count, reopen_error_seconds, assignment_count,
+    assignment_error_seconds, seconds_open, open_error_seconds, seconds_hold, hold_error_seconds, seconds_snoozed,
+    snoozed_error_seconds, seconds_closed, closed_error_seconds, seconds_archived, archived_error_seconds, first_closing_seen,
+    last_closing_seen)
+  select d.account_id, d.ticket_id, d.message_count, d.inbound_count, d.authored_count, d.automatic_count, d.note_count,
+    d.other_count, d.attachment_count, d.agents_involved, d.last_inbound_at, d.last_authored_at, d.is_outbound_initiated,
+    d.is_one_touch, d.is_unreplied, d.first_response_seconds, d.first_response_business_seconds, d.first_responder_id,
+    d.first_reply_seconds, d.first_reply_business_seconds, d.turns, d.waiting_since, d.total_wait_seconds,
+    d.average_wait_seconds, d.longest_wait_seconds, d.total_wait_business_seconds, d.average_wait_business_seconds,
+    d.longest_wait_business_seconds, d.first_closed_at, d.first_closed_error_seconds, d.last_closed_at,
+    d.last_closed_error_seconds, d.first_resolution_seconds, d.first_resolution_error_seconds,
+    d.first_resolution_business_seconds, d.full_resolution_seconds, d.full_resolution_error_seconds,
+    d.full_resolution_business_seconds, d.reopen_count, d.reopen_error_seconds, d.assignment_count, d.assignment_error_seconds,
+    d.seconds_open, d.open_error_seconds, d.seconds_hold, d.hold_error_seconds, d.seconds_snoozed, d.snoozed_error_seconds,
+    d.seconds_closed, d.closed_error_seconds, d.seconds_archived, d.archived_error_seconds, d.first_closing_seen,
+    d.last_closing_seen
+  from (select distinct k.account_id, k.ticket_id from unnest(accounts, tickets) as k (account_id, ticket_id)) k
+  cross join lateral (
+    select d.* from internal.ticket_metrics_defined d
+    where d.account_id = k.account_id and d.ticket_id >= k.ticket_id and d.ticket_id <= k.ticket_id
+    offset 0) d
+  where not exists (
+    select from internal.stored_ticket_metrics s
+    where s.account_id = k.account_id and s.ticket_id = k.ticket_id and (s.message_count, s.inbound_count, s.authored_count,
+      s.automatic_count, s.note_count, s.other_count, s.attachment_count, s.agents_involved, s.last_inbound_at,
+      s.last_authored_at, s.is_outbound_initiated, s.is_one_touch, s.is_unreplied, s.first_response_seconds,
+      s.first_response_business_seconds, s.first_responder_id, s.first_reply_seconds, s.first_reply_business_seconds, s.turns,
+      s.waiting_since, s.total_wait_seconds, s.average_wait_seconds, s.longest_wait_seconds, s.total_wait_business_seconds,
+      s.average_wait_business_seconds, s.longest_wait_business_seconds, s.first_closed_at, s.first_closed_error_seconds,
+      s.last_closed_at, s.last_closed_error_seconds, s.first_resolution_seconds, s.first_resolution_error_seconds,
+      s.first_resolution_business_seconds, s.full_resolution_seconds, s.full_resolution_error_seconds,
+      s.full_resolution_business_seconds, s.reopen_count, s.reopen_error_seconds, s.assignment_count,
+      s.assignment_error_seconds, s.seconds_open, s.open_error_seconds, s.seconds_hold, s.hold_error_seconds, s.seconds_snoozed,
+      s.snoozed_error_seconds, s.seconds_closed, s.closed_error_seconds, s.seconds_archived, s.archived_error_seconds,
+      s.first_closing_seen, s.last_closing_seen) is not distinct from (d.message_count, d.inbound_count, d.authored_count,
+      d.automatic_count, d.note_count, d.other_count, d.attachment_count, d.agents_involved, d.last_inbound_at,
+      d.last_authored_at, d.is_outbound_initiated, d.is_one_touch, d.is_unreplied, d.first_response_seconds,
+      d.first_response_business_seconds, d.first_responder_id, d.first_reply_seconds, d.first_reply_business_seconds, d.turns,
+      d.waiting_since, d.total_wait_seconds, d.average_wait_seconds, d.longest_wait_seconds, d.total_wait_business_seconds,
+      d.average_wait_business_seconds, d.longest_wait_business_seconds, d.first_closed_at, d.first_closed_error_seconds,
+      d.last_closed_at, d.last_closed_error_seconds, d.first_resolution_seconds, d.first_resolution_error_seconds,
+      d.first_resolution_business_seconds, d.full_resolution_seconds, d.full_resolution_error_seconds,
+      d.full_resolution_business_seconds, d.reopen_count, d.reopen_error_seconds, d.assignment_count,
+      d.assignment_error_seconds, d.seconds_open, d.open_error_seconds, d.seconds_hold, d.hold_error_seconds, d.seconds_snoozed,
+      d.snoozed_error_seconds, d.seconds_closed, d.closed_error_seconds, d.seconds_archived, d.archived_error_seconds,
+      d.first_closing_seen, d.last_closing_seen)
+    offset 0)
+  order by k.account_id, k.ticket_id
+  on conflict (account_id, ticket_id) do update set (message_count, inbound_count, authored_count, automatic_count, note_count,
+    other_count, attachment_count, agents_involved, last_inbound_at, last_authored_at, is_outbound_initiated, is_one_touch,
+    is_unreplied, first_response_seconds, first_response_business_seconds, first_responder_id, first_reply_seconds,
+    first_reply_business_seconds, turns, waiting_since, total_wait_seconds, average_wait_seconds, longest_wait_seconds,
+    total_wait_business_seconds, average_wait_business_seconds, longest_wait_business_seconds, first_closed_at,
+    first_closed_error_seconds, last_closed_at, last_closed_error_seconds, first_resolution_seconds,
+    first_resolution_error_seconds, first_resolution_business_seconds, full_resolution_seconds, full_resolution_error_seconds,
+    full_resolution_business_seconds, reopen_count, reopen_error_seconds, assignment_count, assignment_error_seconds,
+    seconds_open, open_error_seconds, seconds_hold, hold_error_seconds, seconds_snoozed, snoozed_error_seconds, seconds_closed,
+    closed_error_seconds, seconds_archived, archived_error_seconds, first_closing_seen, last_closing_seen) = row
+    (excluded.message_count, excluded.inbound_count, excluded.authored_count, excluded.automatic_count, excluded.note_count,
+    excluded.other_count, excluded.attachment_count, excluded.agents_involved, excluded.last_inbound_at,
+    excluded.last_authored_at, excluded.is_outbound_initiated, excluded.is_one_touch, excluded.is_unreplied,
+    excluded.first_response_seconds, excluded.first_response_business_seconds, excluded.first_responder_id,
+    excluded.first_reply_seconds, excluded.first_reply_business_seconds, excluded.turns, excluded.waiting_since,
+    excluded.total_wait_seconds, excluded.average_wait_seconds, excluded.longest_wait_seconds,
+    excluded.total_wait_business_seconds, excluded.average_wait_business_seconds, excluded.longest_wait_business_seconds,
+    excluded.first_closed_at, excluded.first_closed_error_seconds, excluded.last_closed_at, excluded.last_closed_error_seconds,
+    excluded.first_resolution_seconds, excluded.first_resolution_error_seconds, excluded.first_resolution_business_seconds,
+    excluded.full_resolution_seconds, excluded.full_resolution_error_seconds, excluded.full_resolution_business_seconds,
+    excluded.reopen_count, excluded.reopen_error_seconds, excluded.assignment_count, excluded.assignment_error_seconds,
+    excluded.seconds_open, excluded.open_error_seconds, excluded.seconds_hold, excluded.hold_error_seconds,
+    excluded.seconds_snoozed, excluded.snoozed_error_seconds, excluded.seconds_closed, excluded.closed_error_seconds,
+    excluded.seconds_archived, excluded.archived_error_seconds, excluded.first_closing_seen, excluded.last_closing_seen);
+end
+$$;
+comment on function internal.keep_metrics is
+  'Stores the turns and the metrics of these tickets as they are defined: account by account, ticket by ticket. Triggers do it; by hand it is analytics.recompute.';
+
+create or replace function internal.keep_metrics_of_history() returns trigger
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_sort = off
+set jit = off
+as $$
+declare
+  accounts text[];
+  tickets text[];
+begin
+  if tg_op = 'INSERT' then
+    if current_setting('shelfdesk.metrics', true) = 'with the ticket' then return null; end if;
+    select array_agg(n.account_id), array_agg(n.ticket_id) into accounts, tickets from news n;
+  elsif tg_op = 'UPDATE' then
+    -- Where another row follows in the same statement, the metrics come with that.
+    select array_agg(n.account_id), array_agg(n.ticket_id) into accounts, tickets
+    from news n
+    where n.valid_to is null or not exists (
+      select from helpdesk.ticket_history h
+      where h.account_id = n.account_id and h.ticket_id >= n.ticket_id and h.ticket_id <= n.ticket_id and h.valid_to is null
+        and h.valid_from >= n.valid_to
+      order by h.ticket_id, h.valid_from offset 0);
+  else
+    select array_agg(o.account_id), array_agg(o.ticket_id) into accounts, tickets from olds o;
+  end if;
+  if accounts is not null then perform internal.keep_metrics(accounts, tickets); end if;
+  return null;
+end
+$$;
+comment on function internal.keep_metrics_of_history is
+  'Brings the metrics of tickets up to date whose history was written; those of a ticket that is new come with it: sync.begin_ticket_history.';
+
+-- Messages and attachments: after the whole statement, so that of one that writes both each one sees all.
+create or replace function internal.keep_metrics_of_members() returns trigger
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_sort = off
+set jit = off
+as $$
+declare
+  accounts text[];
+  tickets text[];
+begin
+  if tg_op = 'INSERT' then
+    select array_agg(c.account_id), array_agg(c.ticket_id) into accounts, tickets
+    from (select distinct n.account_id, n.ticket_id from news n) c;
+  elsif tg_op = 'DELETE' then
+    select array_agg(c.account_id), array_agg(c.ticket_id) into accounts, tickets
+    from (select distinct o.account_id, o.ticket_id from olds o) c;
+  else
+    select array_agg(c.account_id), array_agg(c.ticket_id) into accounts, tickets
+    from (select o.account_id, o.ticket_id from olds o union select n.account_id, n.ticket_id from news n) c;
+  end if;
+  if accounts is null then return null; end if;
+  -- Who writes the messages of a ticket holds its row. Of one that a message was taken from nobody does: whoever reads its messages
+  -- anew at this moment would store, or be stored over by, what was so a moment before.
+  if cardinality(tickets) > 1 then
+    perform from (
+      select k.account_id, k.ticket_id from unnest(accounts, tickets) as k (account_id, ticket_id) order by k.account_id, k.ticket_id) k
+    cross join lateral (
+      select from helpdesk.tickets t
+      where t.account_id = k.account_id and t.id >= k.ticket_id and t.id <= k.ticket_id
+      order by t.id limit 1 for no key update) t;
+  end if;
+  perform internal.keep_metrics(accounts, tickets);
+  return null;
+end
+$$;
+comment on function internal.keep_metrics_of_members is
+  'Brings the metrics of tickets up to date whose messages or attachments were written, changed or removed.';
+
+create or replace function internal.keep_metrics_of_ticket() returns trigger
+language plpgsql
+as $$
+begin
+  if tg_op = 'DELETE' then
+    delete from internal.stored_ticket_metrics s where s.account_id = old.account_id and s.ticket_id = old.id;
+    delete from internal.stored_reply_turns s where s.account_id = old.account_id and s.ticket_id = old.id;
+  else
+    perform internal.keep_metrics(array[new.account_id], array[new.id]);
+  end if;
+  return null;
+end
+$$;
+comment on function internal.keep_metrics_of_ticket is
+  'Brings the metrics of a ticket up to date of which something has changed that history does not tell, and removes metrics and turns of one whose row is removed.';
+
+-- In batches, so that nobody waits for long; under the lock of the tickets, so that what is written meanwhile is not written over.
+create or replace procedure analytics.recompute(account text default null, batch int default 500)
+language plpgsql
+as $$
+declare
+  one text;
+  last text;
+  ids text[];
+  before int;
+begin
+  for one in
+    select k.account_id from (
+      select a.account_id from sync.accounts a union select q.account_id from internal.stored_recomputes q) k
+    where recompute.account is null or k.account_id = recompute.account order by 1
+  loop
+    before := (select q.asked from internal.stored_recomputes q where q.account_id = one);
+    last := '';
+    loop
+      select array_agg(k.id) into ids
+      from (
+        select t.id from helpdesk.tickets t where t.account_id = one and t.id > last
+        order by t.id limit batch for no key update) k;
+      exit when ids is null;
+      perform internal.keep_metrics(array_fill(one, array[cardinality(ids)]), ids);
+      last := ids[cardinality(ids)];
+      commit;
+    end loop;
+    delete from internal.stored_recomputes q where q.account_id = one and q.asked = before;
+    commit;
+  end loop;
+end
+$$;
+comment on procedure analytics.recompute is
+  'Stores the turns and the metrics of every ticket of an account (null: of all of them) anew, as after a change of a calendar. Commits as it goes: call it outside of a transaction.';
+
+-- PostgreSQL looks for no statistics behind a security barrier. It takes an inner join of one account's rows with their zone for one
+-- in 200 of them, and a loop over what is left for cheap. The zone of every account that may be read is there: a left join is the
+-- same, and keeps the number of rows. And a time that is null is one in 200 as long as nothing is analysed, a flag is one in two.
+create or replace view analytics.agent_daily with (security_barrier) as
+select d.account_id, d.day, d.user_id,
+  sum(d.replies)::int as replies, sum(d.notes)::int as notes,
+  sum(d.first_responses)::int as first_responses, sum(d.turns_answered)::int as turns_answered,
+  sum(d.wait_seconds) as wait_seconds, sum(d.wait_business_seconds) as wait_business_seconds,
+  count(distinct d.ticket_id)::int as tickets_touched
+from (
+  select k.account_id, (k.created_at at time zone z.time_zone)::date as day, k.user_id, k.ticket_id,
+    (k.kind = 'authored')::int as replies, (k.kind = 'note')::int as notes,
+    0 as first_responses, 0 as turns_answered, null::float8 as wait_seconds, null::float8 as wait_business_seconds
+  from analytics.message_kinds k left join analytics.account_zones z using (account_id)
+  where k.kind in ('authored', 'note') and k.user_id is not null and k.created_at is not null
+  union all
+  select r.account_id, (r.answered_at at time zone z.time_zone)::date, r.user_id, r.ticket_id,
+    0, 0, r.is_first_response::int, 1, r.wait_seconds, r.wait_business_seconds
+  from analytics.reply_turns r left join analytics.account_zones z using (account_id)
+  where r.answered_at is not null) d
+group by d.account_id, d.day, d.user_id;
+comment on view analytics.agent_daily is
+  'What each of the team did on each day, by the messages that are here: one row for each day on which they wrote.';
+comment on column analytics.agent_daily.day is 'The day, in the zone of analytics.account_zones.';
+comment on column analytics.agent_daily.user_id is 'Who; joins helpdesk.users.id.';
+comment on column analytics.agent_daily.replies is 'Replies to customers.';
+comment on column analytics.agent_daily.notes is 'Private notes.';
+comment on column analytics.agent_daily.first_responses is 'Replies that were the first response of their ticket.';
+comment on column analytics.agent_daily.turns_answered is 'Replies that ended a wait: see analytics.reply_turns.';
+comment on column analytics.agent_daily.wait_seconds is
+  'How long customers had waited for these replies, in all; null if they ended no wait.';
+comment on column analytics.agent_daily.wait_business_seconds is 'wait_seconds in business hours; null without a calendar.';
+comment on column analytics.agent_daily.tickets_touched is 'Tickets in which they wrote a reply or a note.';
+
+create or replace view analytics.arrivals_hourly with (security_barrier) as
+select b.account_id, b.hour,
+  extract(isodow from b.hour at time zone b.time_zone)::int as local_weekday,
+  extract(hour from b.hour at time zone b.time_zone)::int as local_hour,
+  sum(b.tickets)::int as tickets_created, sum(b.messages)::int as inbound_messages
+from (
+  select t.account_id, z.time_zone, date_trunc('hour', t.created_at, z.time_zone) as hour, 1 as tickets, 0 as messages
+  from helpdesk.tickets t left join analytics.account_zones z using (account_id)
+  where t.created_at is not null
+  union all
+  select k.account_id, z.time_zone, date_trunc('hour', k.created_at, z.time_zone), 0, 1
+  from analytics.message_kinds k left join analytics.account_zones z using (account_id)
+  where k.kind = 'inbound' and k.created_at is not null) b
+where b.account_id = any (array(select account_id from sync.readable_accounts))
+group by b.account_id, b.hour, b.time_zone;
+comment on view analytics.arrivals_hourly is
+  'How much came in each hour, spam, trash and deleted tickets included. Hours in which nothing came have no row; an hour that daylight saving repeats has two.';
+comment on column analytics.arrivals_hourly.hour is 'When the hour began: an hour on the clock of analytics.account_zones.';
+comment on column analytics.arrivals_hourly.local_weekday is 'Its day of the week there: 1 Monday to 7 Sunday.';
+comment on column analytics.arrivals_hourly.local_hour is 'Its hour there, from 0.';
+comment on column analytics.arrivals_hourly.tickets_created is 'Tickets that were created in it, whoever wrote first.';
+comment on column analytics.arrivals_hourly.inbound_messages is
+  'Messages that customers wrote in it, as far as messages are here.';
+
+create or replace view analytics.customer_summary with (security_barrier) as
+select coalesce(c.account_id, t.account_id) as account_id, coalesce(c.id, t.customer_id) as customer_id,
+  c.id is not null and c._deleted_at is null as is_mirrored,
+  coalesce(t.tickets, 0)::int as tickets, coalesce(t.open_tickets, 0)::int as open_tickets,
+  coalesce(t.waiting_tickets, 0)::int as waiting_tickets, t.waiting_since,
+  t.first_ticket_at, t.last_ticket_at,
+  coalesce(t.inbound_messages, 0)::int as inbound_messages, coalesce(t.replies, 0)::int as replies,
+  t.last_inbound_at, t.average_first_response_seconds, coalesce(t.reopens, 0)::int as reopens
+from (
+  select * from helpdesk.customers where account_id = any (array(select account_id from sync.readable_accounts))) c
+full join (
+  select m.account_id, m.customer_id,
+    count(*) as tickets,
+    count(*) filter (where analytics.is_backlog(m.state, m.spam, m.trash)) as open_tickets,
+    count(m.waiting_since) filter (where analytics.is_backlog(m.state, m.spam, m.trash)) as waiting_tickets,
+    min(m.waiting_since) filter (where analytics.is_backlog(m.state, m.spam, m.trash)) as waiting_since,
+    min(m.created_at) as first_ticket_at, max(m.created_at) as last_ticket_at,
+    sum(m.inbound_count) as inbound_messages, sum(m.authored_count) as replies, max(m.last_inbound_at) as last_inbound_at,
+    avg(m.first_response_seconds) as average_first_response_seconds, sum(m.reopen_count) as reopens
+  from analytics.ticket_metrics m
+  where m.customer_id is not null and m.deleted_at is null and m.spam is not true and m.trash is not true
+  group by m.account_id, m.customer_id) t on t.account_id = c.account_id and t.customer_id = c.id;
+comment on view analytics.customer_summary is
+  'One row for each customer, also those without tickets, and those of whom only a ticket tells. Spam, trash and deleted tickets do not count.';
+comment on column analytics.customer_summary.customer_id is 'The customer; joins helpdesk.customers.id.';
+comment on column analytics.customer_summary.is_mirrored is
+  'True if the customer is in the mirror, and not deleted at the source.';
+comment on column analytics.customer_summary.tickets is 'Tickets of theirs.';
+comment on column analytics.customer_summary.open_tickets is
+  'Of these, those that are work to be done still: neither closed nor archived, as analytics.is_backlog has it.';
+comment on column analytics.customer_summary.waiting_tickets is 'Of open_tickets, those in which they wait for a reply.';
+comment on column analytics.customer_summary.waiting_since is 'Since when they wait in one of these; null if they do not.';
+comment on column analytics.customer_summary.first_ticket_at is 'When their first ticket was created.';
+comment on column analytics.customer_summary.last_ticket_at is 'When their last ticket was created.';
+comment on column analytics.customer_summary.inbound_messages is 'Messages that customers wrote in their tickets.';
+comment on column analytics.customer_summary.replies is 'Replies by the team in their tickets.';
+comment on column analytics.customer_summary.last_inbound_at is 'When the last of these messages came.';
+comment on column analytics.customer_summary.average_first_response_seconds is
+  'Average of first_response_seconds over their tickets that have one.';
+comment on column analytics.customer_summary.reopens is 'How often their tickets were seen to be reopened.';
+
+create trigger keep_metrics_inserted after insert on helpdesk.messages referencing new table as news for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_updated after update on helpdesk.messages referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_deleted after delete on helpdesk.messages referencing old table as olds for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_inserted after insert on helpdesk.attachments referencing new table as news for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_updated after update on helpdesk.attachments referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_deleted after delete on helpdesk.attachments referencing old table as olds for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_inserted after insert on helpdesk.ticket_history referencing new table as news for each statement execute function internal.keep_metrics_of_history();
+create trigger keep_metrics_updated after update on helpdesk.ticket_history referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_history();
+create trigger keep_metrics_deleted after delete on helpdesk.ticket_history referencing old table as olds for each statement execute function internal.keep_metrics_of_history();
+create trigger keep_metrics after update on helpdesk.tickets for each row when (((old.created_at is distinct from new.created_at) or ((new._deleted_at IS not NULL) and (old.inbox_id is distinct from new.inbox_id)))) execute function internal.keep_metrics_of_ticket();
+create trigger keep_metrics_removed after delete on helpdesk.tickets for each row execute function internal.keep_metrics_of_ticket();
+
+insert into analytics.metric_definitions (relation, name, unit, kind, formula, other_vendors) values
+  ('ticket_metrics', 'first_response_seconds', 'seconds', 'exact', 'First authored message after the first inbound one − the first inbound one. Null while there is none, and if an authored message came before the first inbound one.', 'Zendesk (first reply time): creation of the ticket to the first public comment of an agent. Freshdesk: creation to the first public reply of an agent. Help Scout: the customer''s first message to the first reply of a user, automatic replies left out. Front: the first inbound message to the first reply of a teammate. Intercom: the customer''s first message, or the hand-over by a bot, to the first reply of a teammate.'),
+  ('ticket_metrics', 'first_response_business_seconds', 'seconds', 'exact', 'business_seconds of the calendar of the ticket''s inbox over the same span as first_response_seconds. Null without a calendar.', 'Zendesk, Freshdesk, Help Scout, Front and Intercom have it as "in business (office) hours", by the schedule of the account, the group or the inbox.'),
+  ('ticket_metrics', 'first_responder_id', 'id', 'exact', 'user_id of the message that first_response_seconds ends with.', 'Most name the assignee instead, who may be somebody else.'),
+  ('ticket_metrics', 'first_reply_seconds', 'seconds', 'exact', 'First authored message − created_at of the ticket. If the team wrote first: second authored message − created_at. Null if there is no such message.', 'Zendesk: this is its first reply time; of tickets that an agent created it counts the second public comment too. Freshdesk: as this, of tickets that customers created.'),
+  ('ticket_metrics', 'first_reply_business_seconds', 'seconds', 'exact', 'business_seconds over the same span as first_reply_seconds. Null without a calendar.', null),
+  ('ticket_metrics', 'turns', 'turns', 'exact', 'How many bursts of inbound messages were followed by an authored one. Inbound messages without an authored one between them are one burst.', 'Help Scout (replies to resolve), Front (reply time) and Intercom count each reply that answers a customer; Zendesk counts public agent comments (replies), answered or not.'),
+  ('ticket_metrics', 'waiting_since', 'time', 'exact', 'First inbound message after the last authored one; null if there is none. It says nothing of the state: a closed ticket may wait.', 'Intercom (waiting since) and Front (awaiting reply) as here. Zendesk has requester wait time, which goes by states.'),
+  ('ticket_metrics', 'total_wait_seconds', 'seconds', 'exact', 'Sum over answered turns: authored message − first inbound message of the burst.', 'Zendesk (requester wait time): time in the states new, open and on hold, whoever wrote last.'),
+  ('ticket_metrics', 'average_wait_seconds', 'seconds', 'exact', 'total_wait_seconds / answered turns.', 'Help Scout (response time), Front (reply time), Intercom (time to reply), Freshdesk (average response time): as here, over replies instead of tickets.'),
+  ('ticket_metrics', 'longest_wait_seconds', 'seconds', 'exact', 'The greatest of the waits that total_wait_seconds adds up.', null),
+  ('ticket_metrics', 'total_wait_business_seconds', 'seconds', 'exact', 'The waits of total_wait_seconds, each in business_seconds. Null without a calendar.', null),
+  ('ticket_metrics', 'average_wait_business_seconds', 'seconds', 'exact', 'total_wait_business_seconds / answered turns. Null without a calendar.', null),
+  ('ticket_metrics', 'longest_wait_business_seconds', 'seconds', 'exact', 'The greatest of the waits of total_wait_business_seconds. Null without a calendar.', null),
+  ('ticket_metrics', 'is_outbound_initiated', 'flag', 'exact', 'The first message that is inbound or authored is authored. Notes and automatic replies are passed over.', 'Front (outbound conversation) and Intercom (admin initiated) as here. Zendesk: the submitter of the ticket was an agent.'),
+  ('ticket_metrics', 'is_one_touch', 'flag', 'exact', 'Exactly one authored message, an inbound one before it, and none after it.', 'Zendesk (one-touch ticket): solved, and at most one public comment of an agent. Help Scout (resolved on first reply) and Freshdesk (first contact resolution): resolved after one reply. Here the state does not matter: take is_one_touch together with first_closed_at.'),
+  ('ticket_metrics', 'is_unreplied', 'flag', 'exact', 'At least one inbound message, and no authored one at all.', 'Zendesk (unreplied tickets): no public comment of an agent yet.'),
+  ('ticket_metrics', 'message_count', 'messages', 'exact', 'Messages of the ticket of any kind. One that the source no longer shows does not count.', null),
+  ('ticket_metrics', 'inbound_count', 'messages', 'exact', 'Messages of type reply and direction in.', null),
+  ('ticket_metrics', 'authored_count', 'messages', 'exact', 'Messages of type reply and direction out with a user_id.', 'Zendesk (replies): public comments of agents.'),
+  ('ticket_metrics', 'automatic_count', 'messages', 'exact', 'Messages of type reply and direction out without a user_id.', null),
+  ('ticket_metrics', 'note_count', 'messages', 'exact', 'Messages of type note, with or without a user_id.', 'Zendesk: internal comments.'),
+  ('ticket_metrics', 'other_count', 'messages', 'exact', 'Messages that are none of inbound, authored, automatic or note.', null),
+  ('ticket_metrics', 'attachment_count', 'files', 'exact', 'Attachments of all messages of the ticket.', null),
+  ('ticket_metrics', 'agents_involved', 'users', 'exact', 'Different user_ids of authored messages and notes.', 'Zendesk counts assignees (assignee stations) instead.'),
+  ('ticket_metrics', 'last_inbound_at', 'time', 'exact', 'Time of the last inbound message.', 'Zendesk: requester updated at.'),
+  ('ticket_metrics', 'last_authored_at', 'time', 'exact', 'Time of the last authored message.', 'Zendesk: assignee updated at, which counts other changes too.'),
+  ('ticket_metrics', 'last_closed_error_seconds', 'seconds', 'observed', 'valid_from − change_after of the row that last_closed_at comes from.', null),
+  ('ticket_metrics', 'first_resolution_error_seconds', 'seconds', 'observed', 'first_closed_error_seconds.', null),
+  ('ticket_metrics', 'first_resolution_business_seconds', 'seconds', 'observed', 'business_seconds from created_at to first_closed_at. Null without a calendar.', null),
+  ('ticket_metrics', 'full_resolution_error_seconds', 'seconds', 'observed', 'last_closed_error_seconds while the state is closed or archived; null otherwise.', null),
+  ('ticket_metrics', 'full_resolution_business_seconds', 'seconds', 'observed', 'business_seconds from created_at to last_closed_at, while resolved. Null without a calendar.', null),
+  ('ticket_metrics', 'reopen_error_seconds', 'seconds', 'observed', 'Sum of valid_from − change_after over all rows of the ticket''s history: for so long it was not looked at when it changed, and what changed back within that time was not seen. Only times that ended with a change count: what changed, and changed back, between two other readings left no trace.', null),
+  ('ticket_metrics', 'assignment_count', 'times', 'observed', 'How often user_id became a user who was not there in the row before. The first row counts if it has a user.', 'Zendesk (assignee stations): changes of the assignee, told by the event.'),
+  ('ticket_metrics', 'assignment_error_seconds', 'seconds', 'observed', 'As reopen_error_seconds.', null),
+  ('ticket_metrics', 'hold_error_seconds', 'seconds', 'observed', 'As open_error_seconds, of seconds_hold.', null),
+  ('ticket_metrics', 'snoozed_error_seconds', 'seconds', 'observed', 'As open_error_seconds, of seconds_snoozed.', null),
+  ('ticket_metrics', 'closed_error_seconds', 'seconds', 'observed', 'As open_error_seconds, of seconds_closed.', null),
+  ('ticket_metrics', 'archived_error_seconds', 'seconds', 'observed', 'As open_error_seconds, of seconds_archived.', null),
+  ('ticket_metrics', 'messages_complete', 'flag', 'exact', 'The messages were read when the ticket was as new as it is here (_messages_as_of ≥ updated_at), nothing of it is in sync.rejects, and it is not deleted.', null),
+  ('reply_turns', 'wait_seconds', 'seconds', 'exact', 'answered_at − waiting_since.', 'Help Scout (response time), Front (reply time), Intercom (time to reply).'),
+  ('reply_turns', 'wait_business_seconds', 'seconds', 'exact', 'business_seconds from waiting_since to answered_at. Null without a calendar.', null),
+  ('reply_turns', 'inbound_messages', 'messages', 'exact', 'Inbound messages of the burst.', null),
+  ('agent_daily', 'replies', 'messages', 'exact', 'Authored messages of the day.', 'Help Scout (replies sent), Front (messages sent), Zendesk (public comments).'),
+  ('agent_daily', 'notes', 'messages', 'exact', 'Notes of the day that have a user_id.', null),
+  ('agent_daily', 'first_responses', 'messages', 'exact', 'Authored messages of the day that were the first response of their ticket.', null),
+  ('agent_daily', 'turns_answered', 'messages', 'exact', 'Authored messages of the day that ended a turn.', null),
+  ('agent_daily', 'wait_seconds', 'seconds', 'exact', 'Sum of wait_seconds of these turns.', null),
+  ('agent_daily', 'wait_business_seconds', 'seconds', 'exact', 'Sum of wait_business_seconds of these turns. Null without a calendar.', null),
+  ('agent_daily', 'tickets_touched', 'tickets', 'exact', 'Different tickets with an authored message or a note of that day.', 'Help Scout: conversations helped, customers helped. Handle time is not known to the source.'),
+  ('arrivals_hourly', 'tickets_created', 'tickets', 'exact', 'Tickets whose created_at lies in the hour.', null),
+  ('arrivals_hourly', 'inbound_messages', 'messages', 'exact', 'Inbound messages whose created_at lies in the hour.', null),
+  ('customer_summary', 'tickets', 'tickets', 'exact', 'Tickets of the customer that are not deleted, spam or trash.', null),
+  ('customer_summary', 'open_tickets', 'tickets', 'exact', 'Of these, those that are neither closed nor archived now: open, on hold, snoozed, or in a state that is new. As backlog_daily counts.', null),
+  ('customer_summary', 'waiting_tickets', 'tickets', 'exact', 'Of open_tickets, those with a waiting_since.', null),
+  ('customer_summary', 'inbound_messages', 'messages', 'exact', 'Sum of inbound_count of the tickets.', null),
+  ('customer_summary', 'replies', 'messages', 'exact', 'Sum of authored_count of the tickets.', null),
+  ('customer_summary', 'average_first_response_seconds', 'seconds', 'exact', 'Average of first_response_seconds of the tickets that have one.', null),
+  ('customer_summary', 'reopens', 'times', 'observed', 'Sum of reopen_count of the tickets; each has its reopen_error_seconds.', null),
+  ('backlog_daily', 'tickets', 'tickets', 'observed', 'At the end of each local day: tickets that were neither closed nor archived, neither spam nor trash, and not deleted. Under state null also those that were there, and of which nobody can tell what they were: those may have been closed.', 'Zendesk (backlog, unsolved tickets): the same, of states new, open, pending and on hold.'),
+  ('shelf_events', 'event', 'kind', 'observed', 'From one row of books.shelf_volume_history to the next: no place to a place is added, place to place moved, place to none removed; a first row that has a place and no change_after is found.', null),
+  ('shelf_events', 'at', 'time', 'observed', 'valid_from of that row: by then it had happened. What came and went between two readings is not here.', null),
+  ('shelf_events', 'change_after', 'time', 'observed', 'It happened after this time; null where nothing is known of the time before.', null),
+  ('reply_turns', 'is_answered', 'flag', 'exact', 'There is an authored message after the burst.', null),
+  ('reply_turns', 'is_first_response', 'flag', 'exact', 'It is answered, and no authored message came before the burst.', null),
+  ('ticket_metrics', 'reopen_count', 'times', 'observed', 'How often closed or archived was followed by another state, since the ticket was first seen.', 'Zendesk (reopens) and Freshdesk: solved back to open, told by the event. Help Scout: closed conversations that a customer answers.'),
+  ('ticket_metrics', 'seconds_open', 'seconds', 'observed', 'Sum of valid_to − valid_from over times in the state open that have ended. Times before valid_from of the first row are not in it: reopen_error_seconds has how long they were.', 'Zendesk (agent wait time, new and open minutes): by states as well, exactly.'),
+  ('ticket_metrics', 'seconds_hold', 'seconds', 'observed', 'Sum of valid_to − valid_from over times in the state hold that have ended. Times before valid_from of the first row are not in it: reopen_error_seconds has how long they were.', 'Zendesk: on-hold time.'),
+  ('customer_summary', 'is_mirrored', 'flag', 'exact', 'The customer has a row in helpdesk.customers, and is not deleted there.', null),
+  ('customer_summary', 'waiting_since', 'time', 'exact', 'The earliest waiting_since of waiting_tickets.', 'Intercom (waiting since), of a conversation.'),
+  ('ticket_metrics', 'first_closed_error_seconds', 'seconds', 'observed', 'valid_from − change_after of the row that first_closed_at comes from. Where change_by of that row is set, it may have happened as late as that.', null),
+  ('ticket_state_intervals', 'error_seconds', 'seconds', 'observed', 'valid_from − change_after. Where change_by is set, the change may have happened as late as that.', null),
+  ('backlog_daily', 'uncertain', 'tickets', 'observed', 'By how many the true number may differ: changes, into this group or out of it, that may have happened on either side of that midnight, since it lies between change_after and valid_from, or change_by where that is later (of a deletion between deleted_after and valid_to); and tickets of which nothing is known. Tickets that are not among "tickets" count too, so it may be more than these. What was changed and changed back between two readings does not count.', null),
+  ('tickets_as_of', 'certain', 'flag', 'observed', 'True if the time lies at or after valid_from, and at or after change_by where that is set, and before change_after of the row that follows, before deleted_after of a deletion, or in a row that has not ended. False also where the ticket was there, and its history begins later. As far as changes were seen: what was changed and changed back between two readings left no trace.', null),
+  ('ticket_metrics', 'first_closed_at', 'time', 'observed', 'valid_from of the first time in which the state was closed or archived. It happened at most first_closed_error_seconds before. If that is the first row of the ticket (first_closing_seen is false), valid_from is updated_at when the ticket was first seen: only an upper bound. A closing that was undone before the ticket was first seen, or between two readings, left no trace.', 'Zendesk (initially solved at), Freshdesk (resolved at): told by the event itself, exactly.'),
+  ('ticket_metrics', 'last_closed_at', 'time', 'observed', 'valid_from of the last time at which a state other than closed or archived turned into one of them, or at which the ticket was first seen in one of them (last_closing_seen is false): then valid_from is updated_at when it was first seen, only an upper bound. archived after closed is one such time, that of closed.', 'Zendesk (solved at), Help Scout (closed at).'),
+  ('ticket_metrics', 'first_resolution_seconds', 'seconds', 'observed', 'first_closed_at − created_at of the ticket. An upper bound where first_closing_seen is false.', 'Zendesk (first resolution time): creation to the first solved. Intercom (time to first close): from the first message.'),
+  ('ticket_metrics', 'full_resolution_seconds', 'seconds', 'observed', 'last_closed_at − created_at while the state is closed or archived; null otherwise. An upper bound where last_closing_seen is false.', 'Zendesk (full resolution time): creation to the last solved. Freshdesk (resolution time): the same without times in which its clock stands. Help Scout (resolution time): the customer''s first message to the last close. Front (resolution time): the first inbound message to the last archiving.'),
+  ('ticket_metrics', 'seconds_snoozed', 'seconds', 'observed', 'Sum of valid_to − valid_from over times in the state snoozed that have ended. Times before valid_from of the first row are not in it: reopen_error_seconds has how long they were.', null),
+  ('ticket_metrics', 'seconds_closed', 'seconds', 'observed', 'Sum of valid_to − valid_from over times in the state closed that have ended. Times before valid_from of the first row are not in it: reopen_error_seconds has how long they were.', null),
+  ('ticket_metrics', 'seconds_archived', 'seconds', 'observed', 'Sum of valid_to − valid_from over times in the state archived that have ended. Times before valid_from of the first row are not in it: reopen_error_seconds has how long they were.', null),
+  ('ticket_metrics', 'open_error_seconds', 'seconds', 'observed', 'Over the times that seconds_open adds up, the sum of valid_from − change_after of their begins and of their ends. Other times before the first row of the ticket are not in it.', null),
+  ('ticket_metrics', 'first_closing_seen', 'flag', 'exact', 'The time of first_closed_at is not the first one of the ticket: it was seen in another state before.', null),
+  ('ticket_metrics', 'last_closing_seen', 'flag', 'exact', 'The time of last_closed_at is not the first one of the ticket: it was seen in another state before.', null);

@@ -1,0 +1,139 @@
+-- Completeness for reports, and integrity checks.
+
+create or replace function internal.stream_completeness()
+returns table (account_id text, stream text, complete_through timestamptz, gaps bigint, waiting bigint, open_rejects bigint,
+  deletes_checked_at timestamptz, state text, source text)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select s.account_id, s.stream, s.complete_through, s.gaps, s.waiting, s.open_rejects, s.deletes_checked_at, s.state, s.source
+  from (select case current_setting('role') when 'none' then session_user else current_setting('role')::name end as name) asks
+  cross join sync.status s
+  where has_table_privilege(asks.name, 'sync.readers', 'select') or exists (
+    select from sync.readers r
+    where r.role_name = asks.name and (r.accounts is null or s.account_id = any (r.accounts)))
+$$;
+comment on function internal.stream_completeness is 'For analytics.completeness, which shows the same.';
+
+create or replace view analytics.completeness with (security_barrier) as
+select c.account_id, c.stream, c.complete_through, c.gaps, c.waiting, c.open_rejects, c.deletes_checked_at, c.state,
+  c.source
+from internal.stream_completeness() c
+where c.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view analytics.completeness is
+  'What a report may rely on: for every account and stream how far it is complete. A part of sync.status.';
+comment on column analytics.completeness.account_id is 'The operator''s name for the mirrored account.';
+comment on column analytics.completeness.complete_through is
+  'Up to this time the table is complete, but for its open rejects; null if it was never read.';
+comment on column analytics.completeness.gaps is 'Ranges below the top that have not been read; see sync.gaps.';
+comment on column analytics.completeness.waiting is 'Tickets that wait for their messages, volumes that wait to be read in full.';
+comment on column analytics.completeness.open_rejects is 'Records that could not be stored; see sync.rejects.';
+comment on column analytics.completeness.deletes_checked_at is
+  'Nothing that is shown here had been deleted at the source before this time; null where that was never checked whole. Of messages nobody can tell: see sync.ticket_completeness.';
+comment on column analytics.completeness.state is
+  'fresh; catching_up (within its target, but history or what waits is still missing, or its first load is under way, or the requests of the day are spent); stale (behind its target); failing (the last run that has ended failed); never_synced; paused (by people, or what it follows is).';
+
+create or replace view analytics.integrity with (security_barrier) as
+select c.check_name, a.account_id, c.found, c.means
+from sync.readable_accounts a
+cross join lateral (values
+  ('messages without their ticket',
+    (select count(*) from helpdesk.messages m where m.account_id = a.account_id
+      and not exists (select from helpdesk.tickets t where t.account_id = a.account_id and t.id = m.ticket_id)),
+    'Messages come with their ticket: there should be none.'),
+  ('attachments without their message',
+    (select count(*) from helpdesk.attachments f where f.account_id = a.account_id
+      and not exists (select from helpdesk.messages m where m.account_id = a.account_id and m.id = f.message_id)),
+    'Attachments come with their message: there should be none.'),
+  ('tickets without their customer',
+    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id and t.customer_id is not null
+      and not exists (select from helpdesk.customers c where c.account_id = a.account_id and c.id = t.customer_id)),
+    'The customer has not been read yet, or the source had already deleted it.'),
+  ('contacts without their customer',
+    (select count(*) from helpdesk.contacts k where k.account_id = a.account_id
+      and not exists (select from helpdesk.customers c where c.account_id = a.account_id and c.id = k.customer_id)),
+    'Contacts come with their customer: there should be none.'),
+  ('tickets of a user who is not here',
+    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id and t.user_id is not null
+      and not exists (select from helpdesk.users u where u.account_id = a.account_id and u.id = t.user_id)),
+    'The list of users does not show who has left before the mirror began, or they have not been read yet.'),
+  ('messages of a user who is not here',
+    (select count(*) from helpdesk.messages m where m.account_id = a.account_id and m.user_id is not null
+      and not exists (select from helpdesk.users u where u.account_id = a.account_id and u.id = m.user_id)),
+    'The list of users does not show who has left before the mirror began, or they have not been read yet.'),
+  ('tickets of an inbox that is not here',
+    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id and t.inbox_id is not null
+      and not exists (select from helpdesk.inboxes i where i.account_id = a.account_id and i.id = t.inbox_id)),
+    'Inboxes are written with the first ticket that mentions them: there should be none.'),
+  ('labels of tickets that are not here',
+    (select count(*) from helpdesk.ticket_labels l where l.account_id = a.account_id
+      and not exists (select from helpdesk.tickets t where t.account_id = a.account_id and t.id = l.ticket_id)),
+    'They are written with the ticket: there should be none.'),
+  ('labels of tickets without the label',
+    (select count(*) from helpdesk.ticket_labels l where l.account_id = a.account_id
+      and not exists (select from helpdesk.labels n where n.account_id = a.account_id and n.id = l.label_id)),
+    'Labels are written with the first ticket that mentions them: there should be none.'),
+  ('labels that tickets and ticket_labels tell differently',
+    (select count(*) from (
+      (select t.id, l.label_id from helpdesk.tickets t cross join unnest(t.label_ids) as l (label_id)
+       where t.account_id = a.account_id and t._deleted_at is null
+       except select l.ticket_id, l.label_id from helpdesk.ticket_labels l where l.account_id = a.account_id)
+      union all
+      (select l.ticket_id, l.label_id from helpdesk.ticket_labels l where l.account_id = a.account_id
+       except select t.id, l.label_id from helpdesk.tickets t cross join unnest(t.label_ids) as l (label_id)
+       where t.account_id = a.account_id and t._deleted_at is null)) d),
+    'Both are written in one transaction: there should be none.'),
+  ('tickets without history',
+    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id
+      and not exists (select from helpdesk.ticket_history h where h.account_id = a.account_id and h.ticket_id = t.id)),
+    'Every ticket has a row of history from its first commit on: there should be none.'),
+  ('tickets whose history tells otherwise',
+    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id and t._deleted_at is null
+      and not exists (
+        select from helpdesk.ticket_history h
+        where h.account_id = a.account_id and h.ticket_id = t.id and h.valid_to is null
+          and (h.state, h.user_id, h.inbox_id, h.spam, h.trash) is not distinct from (t.state, t.user_id, t.inbox_id, t.spam, t.trash)
+          and sync.same_set(h.label_ids, t.label_ids))),
+    'The open row of its history is what the ticket is now: there should be none.'),
+  ('history of tickets that are not here',
+    (select count(*) from helpdesk.ticket_history h where h.account_id = a.account_id
+      and not exists (select from helpdesk.tickets t where t.account_id = a.account_id and t.id = h.ticket_id)),
+    'History goes with the row of its ticket: there should be none.'),
+  ('history that overlaps',
+    (select count(*) from (
+      select h.valid_from < lag(coalesce(h.valid_to, 'infinity')) over (partition by h.ticket_id order by h.valid_from) as overlaps
+      from helpdesk.ticket_history h where h.account_id = a.account_id) o
+     where o.overlaps),
+    'A ticket is one thing at a time: there should be none.'),
+  ('tickets without metrics',
+    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id
+      and not exists (select from internal.stored_ticket_metrics s where s.account_id = a.account_id and s.ticket_id = t.id)),
+    'Metrics are written with the ticket: there should be none. If there are, call analytics.recompute.'),
+  ('business times that are not worked out anew',
+    (select count(*) from internal.stored_recomputes q where q.account_id = a.account_id),
+    'A calendar has changed, and analytics.recompute has not gone through since: business times of some tickets are those of before. Call it, or run npx shelfdesk calendar set again.'),
+  ('metrics of tickets that are not here',
+    (select count(*) from internal.stored_ticket_metrics s where s.account_id = a.account_id
+      and not exists (select from helpdesk.tickets t where t.account_id = a.account_id and t.id = s.ticket_id)),
+    'Metrics go with the row of their ticket: there should be none.'),
+  ('tickets whose messages are not complete',
+    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id and t._deleted_at is null
+      and (t._messages_as_of is null or t._messages_as_of < t.updated_at or exists (
+        select from sync.rejects r
+        where r.account_id = a.account_id and r.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and r.ask_id = t.id and r.cleared_at is null))),
+    'They wait for their messages, or something of them was set aside: ticket_metrics.messages_complete is false.'),
+  ('volumes on a shelf that are not here',
+    (select count(*) from books.shelf_volumes v where v.account_id = a.account_id
+      and not exists (select from books.volumes b where b.account_id = a.account_id and b.id = v.volume_id)),
+    'Volumes are written with their shelf: there should be none.'),
+  ('volumes on a shelf that is not here',
+    (select count(*) from books.shelf_volumes v where v.account_id = a.account_id
+      and not exists (select from books.shelves s where s.account_id = a.account_id and s.owner_id = v.owner_id and s.id = v.shelf_id)),
+    'A shelf is written before what is on it: there should be none.')
+) c (check_name, found, means);
+comment on view analytics.integrity is
+  'Whether what is here fits together: each check counts what does not, account by account. It reads everything.';
+comment on column analytics.integrity.check_name is 'What is counted.';
+comment on column analytics.integrity.account_id is 'The operator''s name for the mirrored account.';
+comment on column analytics.integrity.found is 'How many there are.';
+comment on column analytics.integrity.means is 'What it means, and whether there may be any.';

@@ -1,0 +1,175 @@
+-- Search in messages, subjects and addresses.
+
+create or replace function helpdesk.search_query(query text) returns tsquery
+language sql immutable parallel safe
+begin atomic
+  select websearch_to_tsquery('simple', regexp_replace(
+    replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(query, '_', ' '), '.', ' '), '/', ' '), ':', ' '), '@', ' '), '&', ' '), '<', ' '), '~', ' '), '+', ' '), '#', ' '), '%', ' '), '?', ' '), '=', ' '), '([^\s"])-+', '\1 ', 'g'));
+end;
+comment on function helpdesk.search_query is
+  'What people write into a search box, for helpdesk.search_words: all words, "words in this order", one or the other, -without this one.';
+
+create or replace function helpdesk.search_messages(query text, at_most int default 20)
+returns table (
+  account_id text, message_id text, ticket_id text, number bigint, subject text, created_at timestamptz, type text, direction text, excerpt text)
+language plpgsql stable security definer rows 20
+set search_path = pg_catalog, pg_temp
+-- Tables that were never analysed tell nothing of how rare a word is, nor that an index has the newest first.
+set enable_seqscan = off
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+  asked constant tsquery := helpdesk.search_query(query);
+  -- To show where it stands: the first of the words.
+  word constant text := lower((regexp_match(asked::text, '''((?:[^'']|'''')+)'''))[1]);
+  wanted constant int := greatest(coalesce(at_most, 20), 0);
+  accounts constant text[] := sync.searched_accounts('helpdesk.messages');
+  account text;
+  newest timestamptz;
+  older timestamptz;
+  since timestamp;
+  step interval;
+  found text[];
+  found_accounts text[] := '{}';
+  found_ids text[] := '{}';
+begin
+  if asked is null or numnode(asked) = 0 or wanted = 0 then return; end if;
+  foreach account in array accounts loop
+    -- A word that is everywhere is found among the newest messages; a rare one by the index alone. What is between is looked for
+    -- in eight times as much each time. A hundred messages of the future are no reason to go wrong.
+    found := null;
+    select m.created_at into newest from helpdesk.messages m
+    where m.account_id = account and m.created_at is not null order by m.created_at desc offset 100 limit 1;
+    select m.created_at into older from helpdesk.messages m
+    where m.account_id = account and m.created_at is not null order by m.created_at desc offset 200 limit 1;
+    if older is not null then
+      step := greatest(newest - older, interval '1 hour');
+      since := date_trunc('hour', newest at time zone 'UTC');
+      for round in 1..4 loop
+        found := array(
+          select f.id from (
+            -- Apart from the order: an index that has the one, but not the words, would have all texts looked at.
+            select m.id, m.created_at from helpdesk.messages m
+            where m.account_id = account and date_trunc('hour', m.created_at at time zone 'UTC') >= since
+              and helpdesk.search_words(m.body_text) @@ asked
+            offset 0) f
+          order by f.created_at desc, f.id limit wanted);
+        exit when cardinality(found) = wanted;
+        found := null;
+        -- Where few messages come, eight times as much four times is before time began.
+        step := least(step * 8, interval '500 years');
+        since := since - step;
+      end loop;
+    end if;
+    if found is null then
+      found := array(
+        select f.id from (
+          select m.id, m.created_at from helpdesk.messages m
+          where m.account_id = account and helpdesk.search_words(m.body_text) @@ asked
+          offset 0) f
+        order by f.created_at desc nulls last, f.id limit wanted);
+    end if;
+    found_ids := found_ids || found;
+    found_accounts := found_accounts || array_fill(account, array[cardinality(found)]);
+  end loop;
+  return query
+    select m.account_id, m.id, m.ticket_id, t.number, t.subject, m.created_at, m.type, m.direction,
+      btrim(regexp_replace(substr(left(m.body_text, 100000), greatest(position(word in lower(left(m.body_text, 100000))) - 60, 1), 160), '\s+', ' ', 'g'))
+    from unnest(found_accounts, found_ids) f (account_id, id)
+    join helpdesk.messages m on m.account_id = f.account_id and m.id = f.id
+    left join helpdesk.tickets t on t.account_id = m.account_id and t.id = m.ticket_id
+    order by m.created_at desc nulls last, m.account_id, m.id
+    limit wanted;
+end
+$$;
+comment on function helpdesk.search_messages is
+  'Messages with these words, the newest first: what helpdesk.search_query takes, in all accounts that whoever asks may read. Messages of removed tickets are among them.';
+
+-- To compare with everything takes seconds. What two slips of the pen leave untouched is one third of a text at least: so it is
+-- enough to compare with what has one of its thirds, for which the index needs letters that stand together.
+create or replace function sync.thirds(value text) returns text[]
+language sql immutable parallel safe
+begin atomic
+  select coalesce(array_agg('%' || regexp_replace(t.piece, '([\\%_])', '\\\1', 'g') || '%'), '{}')
+  from (
+    select distinct case when length(value) < 9 then value
+      else substr(value, 1 + (i * length(value)) / 3, ((i + 1) * length(value)) / 3 - (i * length(value)) / 3) end as piece
+    from generate_series(0, 2) i) t
+  where t.piece ~ '[[:alnum:]]{3}';
+end;
+comment on function sync.thirds is
+  'The thirds of a text as patterns for LIKE: what has one of them may be nearly alike. Of short texts the whole. Only such as have three letters or digits in a row: the index knows no others.';
+
+create or replace function helpdesk.similar_subjects(like_this text, at_most int default 20)
+returns table (account_id text, ticket_id text, number bigint, subject text, state text, created_at timestamptz, similarity real)
+language plpgsql stable security definer rows 20
+set search_path = pg_catalog, pg_temp
+set client_min_messages = error
+-- Only the index that has both, the account and the letters, is to be used.
+set enable_seqscan = off
+set enable_indexscan = off
+set enable_bitmapscan = on
+as $$
+#variable_conflict use_column
+declare
+  accounts constant text[] := sync.searched_accounts('helpdesk.tickets');
+  -- Without what answering and forwarding have put before it.
+  meant constant text := lower(btrim(regexp_replace(left(like_this, 500), '^(\s*(re|fw|fwd|aw|wg|sv|tr|rv)\s*:)+', '', 'i')));
+begin
+  return query
+    select t.account_id, t.id, t.number, t.subject, t.state, t.created_at, c.alike
+    from (
+      select distinct on (f.account_id, f.id) f.account_id, f.id, sync.similarity(lower(f.subject), meant) as alike
+      from unnest(accounts) a (account) cross join unnest(sync.thirds(meant)) p (pattern)
+      cross join lateral (
+        select x.account_id, x.id, x.subject from helpdesk.tickets x
+        where lower(x.subject) like p.pattern and x.account_id = a.account and x._deleted_at is null
+        -- Of what is written a thousand times some are enough.
+        limit 300) f) c
+    join helpdesk.tickets t on t.account_id = c.account_id and t.id = c.id
+    where c.alike >= 0.3
+    order by c.alike desc, t.created_at desc nulls last, t.account_id, t.id
+    limit greatest(coalesce(at_most, 20), 0);
+end
+$$;
+comment on function helpdesk.similar_subjects is
+  'Tickets whose subject is written nearly like this, the most similar first: similarity is the share of groups of three letters that both have. Found is what has at least one third of it unchanged; of what very many have, 300 of each account.';
+
+create or replace function helpdesk.similar_contacts(address text, at_most int default 20)
+returns table (account_id text, contact_id text, customer_id text, type text, value text, similarity real)
+language plpgsql stable security definer rows 20
+set search_path = pg_catalog, pg_temp
+set client_min_messages = error
+-- Only the index that has both, the account and the letters, is to be used.
+set enable_seqscan = off
+set enable_indexscan = off
+set enable_bitmapscan = on
+as $$
+#variable_conflict use_column
+declare
+  accounts constant text[] := sync.searched_accounts('helpdesk.contacts');
+  meant constant text := lower(btrim(left(address, 500)));
+  -- Of addresses what stands before the @: half of all people are at the same few hosts.
+  own constant text := coalesce(nullif(split_part(meant, '@', 1), ''), meant);
+begin
+  return query
+    select k.account_id, k.id, k.customer_id, k.type, k.value, c.alike
+    from (
+      select distinct on (f.account_id, f.id) f.account_id, f.id, sync.similarity(lower(f.value_normalized), meant) as alike
+      from unnest(accounts) a (account) cross join unnest(sync.thirds(own)) p (pattern)
+      cross join lateral (
+        select x.account_id, x.id, x.value_normalized from helpdesk.contacts x
+        where lower(x.value_normalized) like p.pattern and x.account_id = a.account
+        limit 300) f) c
+    join helpdesk.contacts k on k.account_id = c.account_id and k.id = c.id
+    where c.alike >= 0.3
+    order by c.alike desc, k.account_id, k.id
+    limit greatest(coalesce(at_most, 20), 0);
+end
+$$;
+comment on function helpdesk.similar_contacts is
+  'Addresses of customers that are written nearly like this, the most similar first: similarity is the share of groups of three letters that both have. Found is what has at least one third of what stands before the @ unchanged.';
+
+alter function helpdesk.search_messages(text, int) set client_min_messages = error;
+alter function helpdesk.search_messages(text, int) set enable_bitmapscan = on;
