@@ -638,21 +638,18 @@ describe('the work', () => {
     });
   });
 
-  test('stuck runs, lost jobs, rejects, and all else that the view of problems knows', async () => {
+  test('stuck runs, lost jobs, replayable rejects, and every row of sync.problems', async () => {
     await using db = await freshDatabase();
     await using sandbox = await sandboxOf();
     const settings = settingsFor(db.url, sandbox);
     const run = (sql: string, ...values: unknown[]) => db.pool.query(sql, values);
     await run(`insert into sync.accounts (account_id, mirrored_since) values ('default', now() - interval '30 days')`);
-    const names = [
-      ...['runs', 'jobs', 'rejects', 'last runs', 'drift', 'pauses', 'versions', 'holes', 'workers', 'freshness'],
-      ...['nights', 'deletions', 'audits', 'proposals', 'alarms'],
-    ];
+    const names = ['runs', 'jobs', 'drift', 'versions', 'replayable rejects', 'open problems'];
     expect((await look(settings, names)).states()).toEqual({ ok: expect.arrayContaining(names) });
 
-    expect((await look(settings, ['alarms'])).of('alarms').says).toContain('ALARM_WEBHOOK_URL');
-    const told = { ...settings, ALARM_WEBHOOK_URL: 'https://hooks.example/a-secret-path' };
-    expect((await look(told, ['alarms'])).of('alarms').says).toBe('none waits for the webhook');
+    expect((await look(settings, ['open problems'])).of('open problems').says).toContain('ALARM_WEBHOOK_URL');
+    const withWebhook = { ...settings, ALARM_WEBHOOK_URL: 'https://hooks.example/a-secret-path' };
+    expect((await look(withWebhook, ['open problems'])).of('open problems').says).toBe('none');
 
     await run(`insert into sync.workers (account_id, works, host, pid, version, started_at)
       values ('default', false, 'old-host', 7, '0.0.9', now())`);
@@ -690,17 +687,37 @@ describe('the work', () => {
       [expect.stringContaining('npx shelfdesk start'), 'write down that it was interrupted'],
     ]);
     expect(broken.of('jobs')).toMatchObject({ state: 'warn', fix: 'add them again' });
-    expect(broken.of('rejects')).toMatchObject({ state: 'warn', fix: expect.stringContaining('store 1 record') });
-    expect(broken.of('pauses')).toMatchObject({
+    expect(broken.of('replayable rejects')).toMatchObject({
       state: 'warn',
-      remedy: expect.stringContaining('npx shelfdesk resume'),
+      fix: 'replay 1 rejected record without a request',
     });
     expect(broken.of('drift')).toMatchObject({ state: 'warn', says: expect.stringContaining('mood') });
     expect(broken.of('versions')).toMatchObject({ state: 'warn', says: expect.stringContaining('0.0.9 on old-host') });
-    expect(broken.of('freshness')).toMatchObject({ state: 'warn', remedy: expect.stringContaining('npx shelfdesk') });
+    const problems = (report: Examined) =>
+      report.results
+        .filter(({ name }) => name === 'open problems')
+        .map(({ state, says, remedy }) => ({ state, says, remedy }));
+    expect(problems(broken)).toEqual([
+      {
+        state: 'warn',
+        says: expect.stringMatching(/^users is \S+ \S+ behind; /),
+        remedy: expect.stringContaining('npx shelfdesk status'),
+      },
+      {
+        state: 'warn',
+        says: expect.stringMatching(/^1 record of users could not be stored/),
+        remedy: expect.stringContaining('npx shelfdesk rejects list'),
+      },
+      {
+        state: 'warn',
+        says: 'customers was told to wait by somebody',
+        remedy: 'Run `npx shelfdesk resume customers`.',
+      },
+    ]);
 
     const mended = await look(settings, names, { fix: true });
-    expect(mended.of('rejects')).toMatchObject({ state: 'ok', fixed: 'stored 1 of 1 record' });
+    expect(mended.of('replayable rejects')).toMatchObject({ state: 'ok', fixed: 'stored 1 of 1 rejected record' });
+    expect(problems(mended)).toHaveLength(2);
     expect((await run('select first_name from helpdesk.users')).rows).toEqual([{ first_name: 'Ada' }]);
     expect(mended.of('jobs').fixed).toBe('added the jobs of 1 stream');
     expect(mended.results.filter(({ name }) => name === 'runs').map(({ fixed }) => fixed)).toEqual([
@@ -709,6 +726,22 @@ describe('the work', () => {
     expect((await run('select state from sync.stored_runs order by id')).rows).toEqual([
       { state: 'interrupted' },
       { state: 'running' },
+    ]);
+  });
+
+  test('a critical problem fails the check and comes first', async () => {
+    await using db = await freshDatabase();
+    await db.pool.query(`insert into sync.accounts (account_id) values ('default')`);
+    await db.pool.query(`insert into sync.paused (account_id, source, stream, paused_at, paused_by)
+      values ('default', 'helpdesk', 'customers', now() - interval '1 day', 'somebody')`);
+    await db.pool.query(`insert into sync.targets values ('default', 'helpdesk.users', interval '1 minute')`);
+    await db.pool.query(`insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by)
+      values ('default', 'fresh', now() - interval '1 hour', now() - interval '1 hour', 0)`);
+    const report = await look({ ...desk, DATABASE_URL: db.url }, ['open problems']);
+    const problems = report.results.filter(({ name }) => name === 'open problems');
+    expect(problems.map(({ state, remedy }) => [state, remedy])).toEqual([
+      ['fail', expect.stringContaining('npx shelfdesk start')],
+      ['warn', expect.stringContaining('npx shelfdesk resume customers')],
     ]);
   });
 });

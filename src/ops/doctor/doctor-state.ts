@@ -1,4 +1,4 @@
-/** What the doctor asks the warehouse of an account. What sync.problems says is not asked for a second time here. */
+/** Queries of the doctor's checks. */
 import type pg from 'pg';
 
 /** The name of the account's job queue; undefined before the first run. */
@@ -18,22 +18,18 @@ export async function hasQueueTables(db: pg.Pool): Promise<boolean> {
 }
 
 export interface Problem {
-  readonly stream: string | null;
-  readonly problem: string;
   readonly severity: 'critical' | 'warning' | 'info';
   readonly says: string;
   readonly remedy: string;
 }
 
-export async function readProblems(
-  db: pg.Pool,
-  account: string,
-  problems: readonly string[],
-): Promise<readonly Problem[]> {
+/** The account's rows of sync.problems, most severe first, then oldest first. */
+export async function openProblems(db: pg.Pool, account: string): Promise<readonly Problem[]> {
   const { rows } = await db.query<Problem>(
-    `select stream, problem, severity, says, remedy from sync.problems
-     where account_id = $1 and problem = any($2) order by since, stream`,
-    [account, problems],
+    `select severity, says, remedy from sync.problems
+     where account_id = $1
+     order by array_position(array['critical', 'warning', 'info'], severity), since, problem, stream_key`,
+    [account],
   );
   return rows;
 }

@@ -1,6 +1,6 @@
 /**
- * Whether the work goes on, and what it leaves behind. What sync.problems knows is read there, as the page and the alarms
- * do: such a check names its problems, and says what is so without them.
+ * Checks of runs and processes. One check prints the open problems of the view sync.problems, which the page and the alarms read
+ * as well. The other checks find what the view cannot know.
  */
 
 import { listRejects } from '../../../engine/commit/rejects.ts';
@@ -9,39 +9,14 @@ import { command } from '../../../engine/runs/pauses.ts';
 import { buryRuns } from '../../../engine/runs/runs.ts';
 import { streams } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';
-import type { AccountGiven } from '../doctor-context.ts';
-import { knownAccounts, liveProcesses, newDrift, openRuns, readProblems } from '../doctor-state.ts';
-import { type Check, type Fix, fail, ok, warn } from './check.ts';
+import { knownAccounts, liveProcesses, newDrift, openProblems, openRuns } from '../doctor-state.ts';
+import { type Check, fail, ok, warn } from './check.ts';
 
 const area = 'the work' as const;
 const hourMs = 3_600_000;
 /** A first load takes 37 hours for 100,000 tickets. */
 const longMs = 72 * hourMs;
 const newMs = 7 * 24 * hourMs;
-
-interface OfProblems {
-  name: string;
-  looks: string;
-  problems: readonly string[];
-  without: string | ((given: AccountGiven) => string);
-  fix?(given: AccountGiven): Promise<Fix | undefined>;
-}
-
-function ofProblems({ name, looks, problems, without, fix }: OfProblems): Check {
-  return {
-    name,
-    area,
-    of: 'account',
-    looks,
-    needs: ['tables'],
-    async run(given) {
-      const found = await readProblems((await given.warehouse()).pg, given.account, problems);
-      if (found.length === 0) return ok(typeof without === 'string' ? without : without(given));
-      const mend = await fix?.(given);
-      return found.map(({ severity, says, remedy }) => (severity === 'critical' ? fail : warn)(says, remedy, mend));
-    },
-  };
-}
 
 export const workChecks: readonly Check[] = [
   {
@@ -62,12 +37,6 @@ export const workChecks: readonly Check[] = [
       );
     },
   },
-  ofProblems({
-    name: 'workers',
-    looks: 'that somebody is at work on the account, if its schedule was ever kept',
-    problems: ['no_worker'],
-    without: 'somebody is at work, or nobody was ever asked to be',
-  }),
   {
     name: 'versions',
     area,
@@ -122,55 +91,6 @@ export const workChecks: readonly Check[] = [
       return found.length > 0 ? found : ok(`${open.length} open, none stuck`);
     },
   },
-  ofProblems({
-    name: 'last runs',
-    looks: 'streams whose last run failed, also because the token was refused then',
-    problems: ['token_refused', 'run_failed'],
-    without: 'none failed',
-  }),
-  ofProblems({
-    name: 'nights',
-    looks: 'a nightly run that failed, or does not end',
-    problems: ['nightly_failed', 'nightly_late'],
-    without: 'the last one did not fail',
-  }),
-  ofProblems({
-    name: 'freshness',
-    looks: 'streams that are further behind than FRESHNESS_TARGETS promises',
-    problems: ['past_target'],
-    without: 'no stream is past its target',
-  }),
-  ofProblems({
-    name: 'holes',
-    looks: 'ranges that could not be read',
-    problems: ['gap'],
-    without: 'there are none that could not be read',
-  }),
-  ofProblems({
-    name: 'rejects',
-    looks: 'records that could not be stored, or read',
-    problems: ['rejects_open'],
-    without: 'none are open',
-    fix: replayable,
-  }),
-  ofProblems({
-    name: 'deletions',
-    looks: 'so many records that seem to be deleted that a sweep stopped and asks',
-    problems: ['mass_deletion_stopped'],
-    without: 'nothing waits for a decision',
-  }),
-  ofProblems({
-    name: 'audits',
-    looks: 'records that were found to differ from the source within a day',
-    problems: ['audit_found_drift'],
-    without: 'no difference was found within a day',
-  }),
-  ofProblems({
-    name: 'proposals',
-    looks: 'differences that come again and again, and the setting that cures them',
-    problems: ['recommendation'],
-    without: 'there are none',
-  }),
   {
     name: 'drift',
     area,
@@ -189,36 +109,44 @@ export const workChecks: readonly Check[] = [
       );
     },
   },
-  ofProblems({
-    name: 'alarms',
-    looks: 'alarms that the webhook does not take',
-    problems: ['alarms_undelivered'],
-    without: ({ config }) =>
-      config.alarm === undefined
-        ? 'no webhook is set (ALARM_WEBHOOK_URL): nobody is told'
-        : 'none waits for the webhook',
-  }),
-  ofProblems({
-    name: 'pauses',
-    looks: 'what people told to wait',
-    problems: ['paused'],
-    without: 'nothing was told to wait',
-  }),
-];
-
-/** Those of which something came that can be stored anew, now that this version or the database is another one. */
-async function replayable(given: AccountGiven): Promise<Fix | undefined> {
-  const { pg } = await given.warehouse();
-  const { account, clock, config } = given;
-  const found = (await listRejects(pg, account)).filter(({ payload, as_of }) => payload !== null && as_of !== null);
-  if (found.length === 0) return undefined;
-  return {
-    says: `store ${count(found.length, 'record')} from what came then, without a request`,
-    async do() {
-      const deps = { pg, account, clock, lookbackMs: config.lookbackMs };
-      let stored = 0;
-      for (const { id } of found) if ((await replay(deps, streams, id)) === undefined) stored++;
-      return `stored ${stored} of ${count(found.length, 'record')}`;
+  {
+    name: 'replayable rejects',
+    area,
+    of: 'account',
+    looks: 'rejected records whose stored payload can be processed again without a request',
+    needs: ['tables'],
+    async run(given) {
+      const { pg } = await given.warehouse();
+      const { account, clock, config } = given;
+      const found = (await listRejects(pg, account)).filter(({ payload, as_of }) => payload !== null && as_of !== null);
+      if (found.length === 0) return ok('none');
+      return warn(
+        `${count(found.length, 'rejected record')} can be replayed from the stored payload`,
+        'Run `npx shelfdesk doctor --fix`. A record that is rejected again stays in the list of rejects.',
+        {
+          says: `replay ${count(found.length, 'rejected record')} without a request`,
+          async do() {
+            const deps = { pg, account, clock, lookbackMs: config.lookbackMs };
+            let stored = 0;
+            for (const { id } of found) if ((await replay(deps, streams, id)) === undefined) stored++;
+            return `stored ${stored} of ${count(found.length, 'rejected record')}`;
+          },
+        },
+      );
     },
-  };
-}
+  },
+  {
+    name: 'open problems',
+    area,
+    of: 'account',
+    looks: 'every row of the view sync.problems, with its remedy',
+    needs: ['tables'],
+    async run({ warehouse, account, config }) {
+      const found = await openProblems((await warehouse()).pg, account);
+      if (found.length > 0)
+        return found.map(({ severity, says, remedy }) => (severity === 'critical' ? fail : warn)(says, remedy));
+      if (config.alarm !== undefined) return ok('none');
+      return ok('none; ALARM_WEBHOOK_URL is not set, so Shelfdesk sends no alarms');
+    },
+  },
+];
