@@ -31,7 +31,7 @@ export interface Calendar {
 }
 
 /** What is not named stays as it is. */
-export interface CalendarChange {
+interface CalendarChange {
   readonly timeZone?: string | undefined;
   readonly hours?: readonly Hours[] | undefined;
   readonly holidays?: readonly Holiday[] | undefined;

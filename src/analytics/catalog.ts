@@ -31,7 +31,7 @@ export interface Join {
   readonly fields: readonly string[];
 }
 
-export interface Routine {
+interface Routine {
   /** With its arguments. */
   readonly name: string;
   readonly gives: string;

@@ -9,7 +9,7 @@ export const diagrams = {
 
 export type Diagram = keyof typeof diagrams;
 
-export interface Edge {
+interface Edge {
   readonly from: Relation;
   readonly to: Relation;
   readonly join: Join;

@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import type { JobContext } from '../context.ts';
 
-export interface JobDefinition<T> {
+interface JobDefinition<T> {
   readonly name: string;
   readonly payload: z.ZodType<T>;
   readonly run: (ctx: JobContext, payload: T) => Promise<void>;

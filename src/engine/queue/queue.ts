@@ -74,7 +74,7 @@ export interface Queues extends AsyncDisposable {
 }
 
 /** Where queues live. */
-export interface QueueServer {
+interface QueueServer {
   redisUrl: string | undefined;
   databaseUrl: string;
 }

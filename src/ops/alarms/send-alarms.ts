@@ -12,7 +12,7 @@ import { isAway } from '../../errors.ts';
 import { type Alarm, compareProblems, noteTold, noteUntold, takeAlarm } from './open-alarms.ts';
 
 /** Of sync.problems those that a person is told of. */
-export const alarming = [
+const alarming = [
   'token_refused',
   'nightly_failed',
   'nightly_late',
@@ -184,7 +184,7 @@ export function jsonOf({ id, account, problem, stream, state, severity, says, re
   return { alarm: id, account, problem, stream, state, severity, says, remedy, ...times };
 }
 
-export function slackOf(alarm: Alarm): { text: string } {
+function slackOf(alarm: Alarm): { text: string } {
   const { account, problem, stream, state, severity, says, remedy, since, ended } = alarm;
   const what = `${account}${stream === null ? '' : `, ${stream}`}: ${problem.replaceAll('_', ' ')}`;
   const time = (at: Date) => `${at.toISOString().slice(0, 16).replace('T', ' ')} UTC`;

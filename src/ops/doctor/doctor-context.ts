@@ -1,6 +1,6 @@
 /**
- * What the doctor's checks are given: everything is opened when the first check asks for it, once, and a check that finds
- * it closed says so. Closed last in, first out.
+ * What the doctor's checks work with. A connection opens when the first check asks for it; later checks share the connection
+ * or the error. Everything closes in reverse order.
  */
 
 import type { Config, Fleet, SettingsLook } from '../../app/config.ts';
@@ -16,8 +16,8 @@ import { helpdeskOf } from '../../sources/helpdesk/open.ts';
 import type { Ticket } from '../../sources/helpdesk/records.ts';
 import { queueName } from './doctor-state.ts';
 
-/** Of this process, which may be another one in a test. */
-export interface Around {
+/** The process that the doctor runs in. Tests pass their own values. */
+export interface DoctorEnvironment {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   /** The working folder: of `.env`, and of the embedded server. */
@@ -25,17 +25,17 @@ export interface Around {
   readonly look: SettingsLook;
   /** Throws UsageError where the settings of all accounts are wrong. */
   readonly fleet: () => Fleet;
-  /** Finds out again what is remembered of how the help desk reads its specification. */
+  /** Measures again how the help desk behaves, and replaces the stored results. */
   readonly again: boolean;
   /** `24.21.0` */
   readonly node: string;
-  /** Of Shelfdesk. */
+  /** Version of Shelfdesk. */
   readonly version: string;
   readonly host: string;
   readonly uid: number | undefined;
 }
 
-export interface Given extends Around {
+export interface DoctorContext extends DoctorEnvironment {
   /** The settings of the process, if they can be read. */
   readonly fleetIfAny: Fleet | undefined;
   warehouse(): Promise<Warehouse>;
@@ -46,7 +46,7 @@ export interface Given extends Around {
   queues(): Promise<Queues>;
 }
 
-export interface AccountGiven extends Given {
+export interface AccountContext extends DoctorContext {
   readonly account: string;
   readonly config: Config;
   ctx(): Promise<Context>;
@@ -57,18 +57,18 @@ export interface AccountGiven extends Given {
   used(): { helpdesk: number; books: number };
 }
 
-/** Opens nothing yet. */
-export function giveProcess(around: Around, stack: AsyncDisposableStack): Given {
+/** Creates the context without opening a connection. */
+export function createDoctorContext(around: DoctorEnvironment, stack: AsyncDisposableStack): DoctorContext {
   const { clock, signal } = around;
   let fleetIfAny: Fleet | undefined;
   try {
     fleetIfAny = around.fleet();
   } catch {
-    // The check of the settings says what is wrong with them.
+    // The check `settings` reports the error.
   }
   const warehouse = once(async () => {
     const { databaseUrl } = around.look.servers!;
-    // One that does not answer would be waited for for minutes.
+    // reach() gives up after 5 s. The pool would wait minutes for a server that does not answer.
     if (databaseUrl !== undefined) await reach(databaseUrl);
     return stack.use(await openWarehouse({ databaseUrl }, { folder: around.folder, signal }));
   });
@@ -85,8 +85,12 @@ export function giveProcess(around: Around, stack: AsyncDisposableStack): Given 
   };
 }
 
-export function giveAccount(given: Given, config: Config, stack: AsyncDisposableStack): AccountGiven {
-  const { signal, warehouse } = given;
+export function createAccountContext(
+  context: DoctorContext,
+  config: Config,
+  stack: AsyncDisposableStack,
+): AccountContext {
+  const { signal, warehouse } = context;
   const { account } = config;
   const used = { helpdesk: 0, books: 0 };
   let opened: Context | undefined;
@@ -95,13 +99,13 @@ export function giveAccount(given: Given, config: Config, stack: AsyncDisposable
     return opened;
   });
   return {
-    ...given,
+    ...context,
     account,
     config,
     ctx,
     queue: once(async () => {
       const name = await queueName((await warehouse()).pg, account);
-      return stack.use((await given.queues()).open(name ?? account));
+      return stack.use((await context.queues()).open(name ?? account));
     }),
     oldest: once(async () => {
       const { send } = helpdeskOf(await ctx());
@@ -116,7 +120,7 @@ export function giveAccount(given: Given, config: Config, stack: AsyncDisposable
   };
 }
 
-/** The first call does it, and all get what came of it, also where that is a failure. */
+/** Calls `open` once. Every caller gets the same result, or the same error. */
 function once<T>(open: () => Promise<T>): () => Promise<T> {
   let opening: Promise<T> | undefined;
   return () => {

@@ -34,7 +34,7 @@ export async function openProblems(db: pg.Pool, account: string): Promise<readon
   return rows;
 }
 
-export interface LimitsTold {
+interface LimitsTold {
   /** Rate-Limit-Limit as last seen. */
   readonly limit: number | null;
   /** Nobody sends before this, by the database's clock. */

@@ -6,7 +6,13 @@ import type { Config } from '../../app/config.ts';
 import { ShelfdeskError } from '../../errors.ts';
 import { type Answer, type Area, type Check, type Finding, fail, type State, skipped } from './checks/check.ts';
 import { allSecrets } from './checks/settings.ts';
-import { type AccountGiven, type Around, type Given, giveAccount, giveProcess } from './doctor-context.ts';
+import {
+  type AccountContext,
+  createAccountContext,
+  createDoctorContext,
+  type DoctorContext,
+  type DoctorEnvironment,
+} from './doctor-context.ts';
 
 export interface Result {
   readonly area: Area;
@@ -37,7 +43,7 @@ const patienceMs = 75_000;
 const leastSecret = 4;
 
 export async function examine(
-  around: Around,
+  around: DoctorEnvironment,
   checks: readonly Check[],
   { fix = false, onResult = () => {} }: { fix?: boolean; onResult?: (result: Result) => void } = {},
 ): Promise<Report> {
@@ -46,12 +52,13 @@ export async function examine(
   await using stack = new AsyncDisposableStack();
   // What was given up waits no more, so that everything can be closed.
   stack.defer(() => over.abort(new Error('the examination is over')));
-  const given = giveProcess({ ...around, signal }, stack);
-  const accounts = new Map<Config, AccountGiven>();
-  for (const config of given.fleetIfAny?.accounts ?? []) accounts.set(config, giveAccount(given, config, stack));
+  const context = createDoctorContext({ ...around, signal }, stack);
+  const accounts = new Map<Config, AccountContext>();
+  for (const config of context.fleetIfAny?.accounts ?? [])
+    accounts.set(config, createAccountContext(context, config, stack));
   const results: Result[] = [];
   const worst = new Map<string, State>();
-  const clean = cleaner(given);
+  const clean = cleaner(context);
 
   /** Why it cannot be looked at: the first of what it needs that is not well, and what that one needed. */
   const roots = new Map<string, string>();
@@ -119,7 +126,7 @@ export async function examine(
     around.signal.throwIfAborted();
     const made =
       check.of === 'process'
-        ? await make(check, null, () => check.run(given))
+        ? await make(check, null, () => check.run(context))
         : await Promise.all([...accounts.values()].map(one => make(check, one.account, () => check.run(one))));
     // Settings that cannot be read name no account.
     const all = check.of === 'account' && accounts.size === 0 ? [leaveOut(check, null, 'settings')] : made.flat();
@@ -149,8 +156,8 @@ async function attempt(work: () => Promise<string>): Promise<string> {
   }
 }
 
-function cleaner(given: Given): (text: string) => string {
-  const secrets = allSecrets(given)
+function cleaner(context: DoctorContext): (text: string) => string {
+  const secrets = allSecrets(context)
     .filter(({ length }) => length >= leastSecret)
     .sort((a, b) => b.length - a.length);
   return text => secrets.reduce((shown, secret) => shown.replaceAll(secret, '…'), text);

@@ -11,7 +11,7 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { exposed } from './bullmq-metrics.ts';
 import { answer, type Watched } from './health.ts';
 
-export interface Family {
+interface Family {
   readonly labels: readonly string[];
   /** A row gives the labels and the values by the names of its columns; a value that is null is left out. */
   readonly sql: string;

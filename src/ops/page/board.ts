@@ -5,7 +5,7 @@ import { FastifyAdapter } from '@bull-board/fastify';
 import type { Queue } from 'bullmq';
 import type { FastifyPluginCallback } from 'fastify';
 
-export interface Board {
+interface Board {
   readonly plugin: FastifyPluginCallback<{ prefix: string }>;
   /** Also those that have come since. */
   show(): void;

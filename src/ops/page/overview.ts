@@ -8,7 +8,7 @@ import type { SourceName } from '../../engine/http/request.ts';
 import { type Bucket, creditBuckets, type Range } from './credits.ts';
 
 export type State = 'fresh' | 'catching_up' | 'stale' | 'failing' | 'never_synced' | 'paused';
-export type Severity = 'critical' | 'warning' | 'info';
+type Severity = 'critical' | 'warning' | 'info';
 
 export interface StreamFigures {
   readonly account: string;

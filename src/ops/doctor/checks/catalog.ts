@@ -20,14 +20,14 @@ export const catalogChecks: readonly Check[] = [
     of: 'account',
     looks: 'that the address answers as a catalog does, and takes the key or token (401, 403); one request',
     needs: ['tables', 'sources of the account'],
-    async run(given) {
-      if (given.config.books === undefined) return skipped(none);
-      const books = booksOf(await given.ctx());
+    async run(context) {
+      if (context.config.books === undefined) return skipped(none);
+      const books = booksOf(await context.ctx());
       const [owner] = books.owners;
       try {
         const { arrived } = await books.send(listShelves(owner!), {
           lane: 'interactive',
-          signal: given.signal,
+          signal: context.signal,
           tries: 1,
         });
         return ok(
@@ -76,15 +76,15 @@ export const catalogChecks: readonly Check[] = [
     of: 'account',
     looks: 'whether the catalog wants to know the country (BOOKS_COUNTRY); one request, where none is set',
     needs: ['catalog'],
-    async run(given) {
-      const { books } = given.config;
+    async run(context) {
+      const { books } = context.config;
       if (books?.country !== undefined) return ok(books.country);
-      const id = await someVolume((await given.warehouse()).pg, given.account);
+      const id = await someVolume((await context.warehouse()).pg, context.account);
       if (id === undefined)
         return skipped('BOOKS_COUNTRY is not set; a volume would tell whether it is needed, and none is here');
       try {
-        const source = booksOf(await given.ctx());
-        await source.send(getVolume(id), { lane: 'interactive', signal: given.signal, tries: 1 });
+        const source = booksOf(await context.ctx());
+        await source.send(getVolume(id), { lane: 'interactive', signal: context.signal, tries: 1 });
         return ok('BOOKS_COUNTRY is not set, and not asked for; prices are those of the country where this machine is');
       } catch (error) {
         if (!(error instanceof ShelfdeskError)) throw error;

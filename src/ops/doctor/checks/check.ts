@@ -1,8 +1,8 @@
 /**
- * A check is one small object: what it looks at, what it says of it, and what to do. It is listed in index.ts, and
- * examine.ts runs it. Nothing that a check needs is taken for granted: it says which checks have to be well before it.
+ * One check of the doctor: its name, what it checks, and the checks that it depends on. index.ts lists the checks;
+ * run-checks.ts runs them.
  */
-import type { AccountGiven, Given } from '../doctor-context.ts';
+import type { AccountContext, DoctorContext } from '../doctor-context.ts';
 
 /** `skipped`: it could not be looked at, or nothing here could tell; `says` is why. */
 export type State = 'ok' | 'warn' | 'fail' | 'skipped';
@@ -31,7 +31,7 @@ export interface Finding {
 }
 
 /** What `--fix` may do by itself: it is safe, and can be done again. */
-export interface Fix {
+interface Fix {
   /** What it will do: `make the tables`. */
   readonly says: string;
   /** Answers what was done. */
@@ -49,15 +49,15 @@ interface Common {
 }
 
 /** Once for a process, whatever accounts it has. */
-export interface ProcessCheck extends Common {
+interface ProcessCheck extends Common {
   readonly of: 'process';
-  run(given: Given): Promise<Answer> | Answer;
+  run(context: DoctorContext): Promise<Answer> | Answer;
 }
 
 /** Once for each account. */
-export interface AccountCheck extends Common {
+interface AccountCheck extends Common {
   readonly of: 'account';
-  run(given: AccountGiven): Promise<Answer> | Answer;
+  run(context: AccountContext): Promise<Answer> | Answer;
 }
 
 export type Check = ProcessCheck | AccountCheck;

@@ -8,7 +8,7 @@ import { connectionsOf, lookersMost } from '../../../engine/database/pool.ts';
 import { queueConnections } from '../../../engine/queue/queue.ts';
 import { addressesOf, boundElsewhere } from '../../../engine/runs/accounts.ts';
 import { count } from '../../../words.ts';
-import type { Given } from '../doctor-context.ts';
+import type { DoctorContext } from '../doctor-context.ts';
 import { liveProcesses } from '../doctor-state.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
@@ -26,14 +26,14 @@ export const databaseChecks: readonly Check[] = [
     of: 'process',
     looks: 'whether PostgreSQL answers and lets us in',
     needs: ['servers'],
-    async run(given) {
+    async run(context) {
       try {
-        const { folder } = await given.warehouse();
-        const { version, database, role } = await given.server();
+        const { folder } = await context.warehouse();
+        const { version, database, role } = await context.server();
         const where = folder === undefined ? `database ${database}, as role ${role}` : `embedded, in ${folder}`;
         return ok(`PostgreSQL ${version}, ${where}`);
       } catch (error) {
-        return fail(`PostgreSQL does not answer: ${(error as Error).message}`, remedyOf(error, given));
+        return fail(`PostgreSQL does not answer: ${(error as Error).message}`, remedyOf(error, context));
       }
     },
   },
@@ -276,7 +276,7 @@ const gigabytes = (bytes: number) =>
 const some = (names: readonly string[]) =>
   names.length > 3 ? `${names.slice(0, 3).join(', ')} and ${names.length - 3} more` : names.join(', ');
 
-function remedyOf(error: unknown, { look }: Given): string {
+function remedyOf(error: unknown, { look }: DoctorContext): string {
   if (look.servers!.databaseUrl === undefined)
     return (error as { remedy?: string }).remedy ?? 'Set DATABASE_URL to a PostgreSQL server that is already there.';
   const { code } = error as { code?: string };

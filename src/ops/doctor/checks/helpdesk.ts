@@ -4,7 +4,7 @@ import { command } from '../../../engine/runs/pauses.ts';
 import { ShelfdeskError } from '../../../errors.ts';
 import { helpdeskOf } from '../../../sources/helpdesk/open.ts';
 import { count } from '../../../words.ts';
-import type { AccountGiven } from '../doctor-context.ts';
+import type { AccountContext } from '../doctor-context.ts';
 import { limitsTold } from '../doctor-state.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
 import { judgeClocks } from './database.ts';
@@ -20,10 +20,10 @@ export const helpdeskChecks: readonly Check[] = [
     of: 'account',
     looks: 'how many credits the checks below will use at most',
     needs: ['tables'],
-    async run(given) {
-      const { helpdesk, limits } = given.config;
+    async run(context) {
+      const { helpdesk, limits } = context.config;
       if (helpdesk === undefined) return skipped('the help desk is not configured');
-      const most = 1 + (await creditsDue(given));
+      const most = 1 + (await creditsDue(context));
       return ok(`${most} at most, of ${limits.credits} every ${limits.periodMs / 1000} s`);
     },
   },
@@ -34,20 +34,20 @@ export const helpdeskChecks: readonly Check[] = [
     looks: 'that the address answers as a help desk does, and takes the token (401), which may read tickets (403)',
     // With the credits of one desk, and into what is known of it, no other one is asked.
     needs: ['credits of this examination', 'sources of the account'],
-    async run(given) {
-      const told = await limits(given);
-      const frozenMs = told ? told.frozen_until.getTime() - (await databaseNow(given)) : 0;
+    async run(context) {
+      const told = await limits(context);
+      const frozenMs = told ? told.frozen_until.getTime() - (await databaseNow(context)) : 0;
       if (frozenMs > 0)
         return fail(
           `it refuses everybody's requests for another ${Math.ceil(frozenMs / 1000)} s (429), so nothing was asked`,
           'Wait, and run `npx shelfdesk doctor` again. If it happens often, look at HELPDESK_RESERVE and the other tools of the account.',
         );
       try {
-        const { arrived, unreadable } = await given.oldest();
+        const { arrived, unreadable } = await context.oldest();
         if (unreadable.length > 0)
           return warn(
             `it answers, and ${unreadable.length} of ${count(arrived, 'ticket')} ${unreadable.length === 1 ? 'is' : 'are'} not as documented: ${unreadable[0]!.reason}`,
-            `See ${command(given.account, 'drift list')} and ${command(given.account, 'rejects list')} after the next run.`,
+            `See ${command(context.account, 'drift list')} and ${command(context.account, 'rejects list')} after the next run.`,
           );
         return ok(`it answers, and takes the token; ${count(arrived, 'ticket')} came`);
       } catch (error) {
@@ -62,11 +62,11 @@ export const helpdeskChecks: readonly Check[] = [
     of: 'account',
     looks: "this machine's clock against the Date of the reply",
     needs: ['help desk'],
-    async run(given) {
-      await given.oldest();
-      const { send } = helpdeskOf(await given.ctx());
+    async run(context) {
+      await context.oldest();
+      const { send } = helpdeskOf(await context.ctx());
       // Its header has a grain of a second.
-      const aheadMs = (send.sourceNow() ?? 0) - given.clock.now();
+      const aheadMs = (send.sourceNow() ?? 0) - context.clock.now();
       return judgeClocks(Math.abs(aheadMs) < 2000 + send.latencyMs() ? 0 : aheadMs, 'the help desk');
     },
   },
@@ -76,10 +76,10 @@ export const helpdeskChecks: readonly Check[] = [
     of: 'account',
     looks: 'the limit that the help desk tells against HELPDESK_CREDITS',
     needs: ['help desk'],
-    async run(given) {
-      await given.oldest();
-      const { credits } = given.config.limits;
-      const limit = (await limits(given))?.limit ?? undefined;
+    async run(context) {
+      await context.oldest();
+      const { credits } = context.config.limits;
+      const limit = (await limits(context))?.limit ?? undefined;
       if (limit === undefined) return ok('it does not tell any: the settings hold');
       if (limit < credits)
         return warn(
@@ -97,10 +97,10 @@ export const helpdeskChecks: readonly Check[] = [
     of: 'account',
     looks: 'the most that other tools of the account used in one period of the last day, against HELPDESK_RESERVE',
     needs: ['help desk'],
-    async run(given) {
-      await given.oldest();
-      const { reserve, credits } = given.config.limits;
-      const others = (await limits(given))?.others ?? 0;
+    async run(context) {
+      await context.oldest();
+      const { reserve, credits } = context.config.limits;
+      const others = (await limits(context))?.others ?? 0;
       const says = `other tools used up to ${count(others, 'credit')} in a period, ${reserve} are left to them`;
       if (others <= reserve) return ok(says);
       const enough = Math.min(others, credits - 4);
@@ -116,8 +116,8 @@ export const helpdeskChecks: readonly Check[] = [
     of: 'account',
     looks: 'requests of the last day that were refused (429)',
     needs: ['credits of this examination'],
-    async run(given) {
-      const { refused = 0, used = 0 } = (await limits(given)) ?? {};
+    async run(context) {
+      const { refused = 0, used = 0 } = (await limits(context)) ?? {};
       if (refused === 0) return ok(`none in the last day; ${count(used, 'credit')} used by us`);
       return warn(
         `${count(refused, 'request')} of the last day ${refused === 1 ? 'was' : 'were'} refused (429)`,
@@ -129,12 +129,12 @@ export const helpdeskChecks: readonly Check[] = [
 
 const unreachable = 'Check HELPDESK_BASE_URL, and that this machine reaches it; then the status page of the help desk.';
 
-async function limits(given: AccountGiven) {
-  const since = new Date((await databaseNow(given)) - dayMs);
-  return limitsTold((await given.warehouse()).pg, given.account, 'helpdesk', since);
+async function limits(context: AccountContext) {
+  const since = new Date((await databaseNow(context)) - dayMs);
+  return limitsTold((await context.warehouse()).pg, context.account, 'helpdesk', since);
 }
 
 /** The budget counts by the database's clock. */
-async function databaseNow({ clock, server }: AccountGiven): Promise<number> {
+async function databaseNow({ clock, server }: AccountContext): Promise<number> {
   return clock.now() + (await server()).aheadMs;
 }

@@ -6,7 +6,7 @@ import { noJobs } from '../../../engine/queue/worker.ts';
 import { command } from '../../../engine/runs/pauses.ts';
 import { waitingWork } from '../../../engine/runs/runs.ts';
 import { count } from '../../../words.ts';
-import type { AccountGiven } from '../doctor-context.ts';
+import type { AccountContext } from '../doctor-context.ts';
 import { hasQueueTables, liveProcesses, openRuns } from '../doctor-state.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
 
@@ -135,31 +135,31 @@ export const queueChecks: readonly Check[] = [
     of: 'account',
     looks: 'jobs that failed within a day, and open runs that have none',
     needs: ['tables'],
-    async run(given) {
-      const { pg } = await given.warehouse();
-      const isAway = given.config.redisUrl !== undefined && !(await answers(given));
+    async run(context) {
+      const { pg } = await context.warehouse();
+      const isAway = context.config.redisUrl !== undefined && !(await answers(context));
       if (isAway) return skipped('Redis does not answer, see above');
       // With a run that is stuck nobody goes on, whatever jobs it has.
-      const stuck = (await openRuns(pg, given.account)).filter(run => run.stuck).map(({ id }) => id);
-      const waiting = (await waitingWork(pg, given.account, 0)).filter(({ run }) => !stuck.includes(run));
-      if (given.config.redisUrl === undefined && !(await hasQueueTables(pg)))
-        return waiting.length === 0 ? ok('none yet') : lost(given, waiting.length);
-      const { bull } = await given.queue();
+      const stuck = (await openRuns(pg, context.account)).filter(run => run.stuck).map(({ id }) => id);
+      const waiting = (await waitingWork(pg, context.account, 0)).filter(({ run }) => !stuck.includes(run));
+      if (context.config.redisUrl === undefined && !(await hasQueueTables(pg)))
+        return waiting.length === 0 ? ok('none yet') : lost(context, waiting.length);
+      const { bull } = await context.queue();
       const { wait = 0, active = 0, delayed = 0 } = await bull.getJobCounts('wait', 'active', 'delayed');
-      if (waiting.length > 0 && wait + active + delayed === 0) return lost(given, waiting.length);
+      if (waiting.length > 0 && wait + active + delayed === 0) return lost(context, waiting.length);
       const says = `${wait + delayed} wait, ${active} at work`;
       const last = await bull.getFailed(0, mostFailed - 1);
-      const failed = last.filter(({ finishedOn = 0 }) => finishedOn > given.clock.now() - dayMs).length;
+      const failed = last.filter(({ finishedOn = 0 }) => finishedOn > context.clock.now() - dayMs).length;
       if (failed === 0) return ok(says);
       return warn(
         `${says}, ${failed}${failed === mostFailed ? ' or more' : ''} failed within a day`,
-        `See ${command(given.account, 'runs list')} for what became of their runs. The newest 1,000 are kept; nothing waits for them.`,
+        `See ${command(context.account, 'runs list')} for what became of their runs. The newest 1,000 are kept; nothing waits for them.`,
       );
     },
   },
 ];
 
-const answers = ({ redis }: AccountGiven) =>
+const answers = ({ redis }: AccountContext) =>
   redis().then(
     () => true,
     () => false,
@@ -175,14 +175,14 @@ export function judgeVersion(version: string) {
   return ok(`Redis ${version}`);
 }
 
-function lost(given: AccountGiven, many: number) {
+function lost(context: AccountContext, many: number) {
   return warn(
     `${count(many, 'stream')} of open runs ${many === 1 ? 'has' : 'have'} no job`,
     'Run `npx shelfdesk start`: each worker adds them again within 5 s.',
     {
       says: 'add them again',
       async do() {
-        await tend(await given.ctx(), await given.queue(), { worker: 0, jobs: noJobs });
+        await tend(await context.ctx(), await context.queue(), { worker: 0, jobs: noJobs });
         return `added the jobs of ${count(many, 'stream')}`;
       },
     },

@@ -13,7 +13,7 @@ const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 /** The next 13 months: each change of clocks at least once. */
 const aheadMs = 396 * dayMs;
-/** Around a change. */
+/** DoctorEnvironment a change. */
 const aroundMs = 4 * hourMs;
 /** What comes so often in these hours does not miss one. */
 const often = 8;
@@ -67,12 +67,12 @@ export const scheduleChecks: readonly Check[] = [
 ];
 
 /** From `atMs` on local time is `byMs` later than before. */
-export interface ClockChange {
+interface ClockChange {
   readonly atMs: number;
   readonly byMs: number;
 }
 
-export function clockChanges(timeZone: string, fromMs: number, toMs: number): ClockChange[] {
+function clockChanges(timeZone: string, fromMs: number, toMs: number): ClockChange[] {
   const local = localTime(timeZone);
   const offset = (ms: number) => local(ms) - ms;
   const found: ClockChange[] = [];

@@ -8,7 +8,7 @@ import { UsageError } from '../../../errors.ts';
 import { sources } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';
 import { isLoopback } from '../../page/auth.ts';
-import type { Given } from '../doctor-context.ts';
+import type { DoctorContext } from '../doctor-context.ts';
 import { type Check, type Finding, fail, ok, skipped, warn } from './check.ts';
 
 /** From package.json; npm only warns. */
@@ -119,12 +119,12 @@ export const settingsChecks: readonly Check[] = [
     area: 'settings',
     of: 'process',
     looks: 'whether .env, or a file with a secret that SHELFDESK_CONFIG names, can be read by others',
-    async run(given) {
-      if (given.uid === undefined) return skipped('this system has no file modes');
-      const named = [...(given.look.file ? [given.look.file] : []), ...(given.fleetIfAny?.files.slice(1) ?? [])];
+    async run(context) {
+      if (context.uid === undefined) return skipped('this system has no file modes');
+      const named = [...(context.look.file ? [context.look.file] : []), ...(context.fleetIfAny?.files.slice(1) ?? [])];
       // One that is missing is what `settings` says.
       const secret = named.filter(file => existsSync(file));
-      const found = await Promise.all(secret.map(file => readable(file, given)));
+      const found = await Promise.all(secret.map(file => readable(file, context)));
       const open = found.filter(one => one !== undefined);
       if (open.length > 0) return open;
       return ok(secret.length === 0 ? 'there are none' : `${count(secret.length, 'file')}, for their owner alone`);
@@ -135,10 +135,10 @@ export const settingsChecks: readonly Check[] = [
     area: 'settings',
     of: 'process',
     looks: 'whether others may change the file of SHELFDESK_CONFIG',
-    async run(given) {
-      const [file] = given.fleetIfAny?.files ?? [];
+    async run(context) {
+      const [file] = context.fleetIfAny?.files ?? [];
       if (file === undefined) return ok('none is used');
-      if (given.uid === undefined) return skipped('this system has no file modes');
+      if (context.uid === undefined) return skipped('this system has no file modes');
       const { mode } = await stat(file);
       if ((mode & 0o022) === 0) return ok('only its owner may change it');
       return warn(`others may change ${file}`, `Run \`chmod go-w ${file}\`.`, {
@@ -155,8 +155,8 @@ export const settingsChecks: readonly Check[] = [
     area: 'settings',
     of: 'process',
     looks: 'whether a secret stands in the command line of a process of this machine, where everybody may read it',
-    async run(given) {
-      const secrets = allSecrets(given).filter(({ length }) => length >= leastSecret);
+    async run(context) {
+      const secrets = allSecrets(context).filter(({ length }) => length >= leastSecret);
       const lines = await commandLines();
       if (lines === undefined) return skipped('this system does not show them in /proc');
       const telling = lines.filter(({ text }) => secrets.some(secret => text.includes(secret)));
@@ -170,7 +170,7 @@ export const settingsChecks: readonly Check[] = [
 ];
 
 /** For others that is worse than for the group, which somebody may have chosen. */
-async function readable(file: string, { uid }: Given): Promise<Finding | undefined> {
+async function readable(file: string, { uid }: DoctorContext): Promise<Finding | undefined> {
   const { mode, uid: owner } = await stat(file);
   if ((mode & 0o077) === 0) return undefined;
   const isOurs = uid === 0 || uid === owner;
@@ -187,7 +187,7 @@ async function readable(file: string, { uid }: Given): Promise<Finding | undefin
 }
 
 /** Of all accounts, and the passwords in the URLs. */
-export function allSecrets({ look, fleetIfAny }: Pick<Given, 'look' | 'fleetIfAny'>): string[] {
+export function allSecrets({ look, fleetIfAny }: Pick<DoctorContext, 'look' | 'fleetIfAny'>): string[] {
   const whole = [...look.secrets, ...(fleetIfAny?.accounts ?? []).flatMap(secretsOf)];
   const passwords = whole.flatMap(text => (URL.canParse(text) ? decoded(new URL(text).password) : []));
   return [...new Set([...whole, ...passwords])].filter(text => text !== '');

@@ -9,7 +9,7 @@ import { getTicket, listTickets, paging } from '../../../sources/helpdesk/endpoi
 import { helpdeskOf } from '../../../sources/helpdesk/open.ts';
 import { type Ticket, timeOf } from '../../../sources/helpdesk/records.ts';
 import { count } from '../../../words.ts';
-import type { AccountGiven } from '../doctor-context.ts';
+import type { AccountContext } from '../doctor-context.ts';
 import {
   hasShown,
   type Known,
@@ -41,9 +41,9 @@ interface Question {
   readonly looks: string;
   /** Credits that it takes at most; without any it is looked up each time. */
   readonly most: number;
-  find(given: AccountGiven): Promise<Found>;
+  find(context: AccountContext): Promise<Found>;
   /** Where an answer asks for something. */
-  judge?(found: Found, given: AccountGiven): Finding | undefined;
+  judge?(found: Found, context: AccountContext): Finding | undefined;
 }
 
 type Kind = 'spam' | 'trash' | 'archived' | 'snoozed';
@@ -60,7 +60,7 @@ const listed = (kind: Kind): Question => ({
   name: `${kind} in lists`,
   looks: `whether the list of tickets shows those ${where[kind]} where nobody asked for them`,
   most: kind === 'spam' || kind === 'trash' ? 2 : 3,
-  find: given => findListed(given, kind),
+  find: context => findListed(context, kind),
 });
 
 /** Of several, and of one. */
@@ -104,15 +104,15 @@ export const totalCount = (depth: number): Question => ({
   name: 'Total-Count',
   looks: 'whether it counts on beyond what paging reaches; asked only where so many tickets are here',
   most: 2,
-  async find(given) {
-    const { pg } = await given.warehouse();
-    const here = await listedTickets(pg, given.account);
+  async find(context) {
+    const { pg } = await context.warehouse();
+    const here = await listedTickets(pg, context.account);
     if (here <= depth)
       return {
         answer: 'unknown',
         evidence: `${count(here, 'ticket is', 'tickets are')} here: more than ${depth} would tell`,
       };
-    const { total } = await ask(given, listTickets({ per_page: 0, count: true }));
+    const { total } = await ask(context, listTickets({ per_page: 0, count: true }));
     if (total === undefined) return { answer: 'none', evidence: 'it was asked for, and did not come' };
     const evidence = `it said ${total}, and ${count(here, 'ticket is', 'tickets are')} here`;
     return { answer: total < here * 0.95 ? 'stops' : 'whole', evidence };
@@ -185,60 +185,60 @@ export function asCheck(question: Question): Check {
     of: 'account',
     looks: question.looks,
     needs: ['help desk'],
-    run: given => answer(question, given),
+    run: context => answer(question, context),
   };
 }
 
-async function answer(question: Question, given: AccountGiven): Promise<Finding> {
-  const { pg } = await given.warehouse();
-  const known = (await readReadings(pg, given.account)).find(one => one.question === question.question);
-  const isKnown = known !== undefined && question.most > 0 && !isDue(known, given);
-  const found = isKnown ? known : await findOut(question, given);
+async function answer(question: Question, context: AccountContext): Promise<Finding> {
+  const { pg } = await context.warehouse();
+  const known = (await readReadings(pg, context.account)).find(one => one.question === question.question);
+  const isKnown = known !== undefined && question.most > 0 && !isDue(known, context);
+  const found = isKnown ? known : await findOut(question, context);
   const when = isKnown ? ` (found out on ${known.found_at.toISOString().slice(0, 10)})` : '';
-  const finding = question.judge?.(found, given);
+  const finding = question.judge?.(found, context);
   if (finding !== undefined) return finding;
   if (found.answer === 'unknown') return skipped(`unknown: ${found.evidence}${when}`);
   return ok(`${found.answer}: ${found.evidence}${when}`);
 }
 
-async function findOut(question: Question, given: AccountGiven): Promise<Found> {
-  const before = given.used().helpdesk;
-  const found = await question.find(given);
-  const credits = given.used().helpdesk - before;
-  const reading = { ...found, question: question.question, credits, found_at: new Date(given.clock.now()) };
-  await keepReading((await given.warehouse()).pg, given.account, reading);
+async function findOut(question: Question, context: AccountContext): Promise<Found> {
+  const before = context.used().helpdesk;
+  const found = await question.find(context);
+  const credits = context.used().helpdesk - before;
+  const reading = { ...found, question: question.question, credits, found_at: new Date(context.clock.now()) };
+  await keepReading((await context.warehouse()).pg, context.account, reading);
   return found;
 }
 
 /** What was unknown without a request may be known by now, again without one. */
-function isDue({ answer, found_at, credits }: SourceReading, { again, clock }: AccountGiven): boolean {
+function isDue({ answer, found_at, credits }: SourceReading, { again, clock }: AccountContext): boolean {
   const ageMs = clock.now() - found_at.getTime();
   if (answer === 'unknown' && credits === 0) return true;
   return again || ageMs > (answer === 'unknown' ? unknownMs : rememberedMs) || ageMs < 0;
 }
 
 /** What finding out may cost now, without what is remembered. */
-export async function creditsDue(given: AccountGiven): Promise<number> {
-  const known = await readReadings((await given.warehouse()).pg, given.account);
+export async function creditsDue(context: AccountContext): Promise<number> {
+  const known = await readReadings((await context.warehouse()).pg, context.account);
   const due = questions.filter(({ question }) => {
     const reading = known.find(one => one.question === question);
-    return reading === undefined || isDue(reading, given);
+    return reading === undefined || isDue(reading, context);
   });
   return due.reduce((sum, { most }) => sum + most, 0);
 }
 
-async function ask(given: AccountGiven, request: ReturnType<typeof listTickets>) {
-  return helpdeskOf(await given.ctx()).send(request, { lane: 'interactive', signal: given.signal, tries: 2 });
+async function ask(context: AccountContext, request: ReturnType<typeof listTickets>) {
+  return helpdeskOf(await context.ctx()).send(request, { lane: 'interactive', signal: context.signal, tries: 2 });
 }
 
 /** The ticket that has been quiet for longest, by its own second: it is there, or what comes next is. */
-async function findSince(given: AccountGiven): Promise<Found> {
-  const [first] = (await given.oldest()).records;
+async function findSince(context: AccountContext): Promise<Found> {
+  const [first] = (await context.oldest()).records;
   if (first === undefined) return { answer: 'unknown', evidence: 'a ticket would tell, and there is none' };
   const own = timeOf(first.updated_at);
   const from = async (since: number) => {
     const { records } = await ask(
-      given,
+      context,
       listTickets({ since_updated_at: since, sort: 'updated_at', page: 1, per_page: 1 }),
     );
     return records[0] === undefined ? undefined : timeOf(records[0].updated_at);
@@ -251,27 +251,27 @@ async function findSince(given: AccountGiven): Promise<Found> {
   return { answer: 'unknown', evidence: 'the ticket that was asked for has changed meanwhile; another time will tell' };
 }
 
-async function findListed(given: AccountGiven, kind: Kind): Promise<Found> {
-  const { pg } = await given.warehouse();
-  const { account } = given;
-  const shown = (await given.oldest()).records.find(isOf[kind]);
+async function findListed(context: AccountContext, kind: Kind): Promise<Found> {
+  const { pg } = await context.warehouse();
+  const { account } = context;
+  const shown = (await context.oldest()).records.find(isOf[kind]);
   if (shown !== undefined) return { answer: 'listed', evidence: `the list shows ticket ${shown.id}, ${one[kind]}` };
   if ((kind === 'spam' || kind === 'trash') && (await hasShown(pg, account, kind)))
     return { answer: 'listed', evidence: `the list has shown tickets ${where[kind]} before` };
-  const known = await knownOf(given, kind);
+  const known = await knownOf(context, kind);
   if (known === undefined)
     return {
       answer: 'unknown',
       evidence: `a ticket ${one[kind]} would tell, and none is known`,
     };
-  const place = await placeOf(given, known);
+  const place = await placeOf(context, known);
   if (place === 'there') return { answer: 'listed', evidence: `the list shows ticket ${known.id}, ${one[kind]}` };
   if (place === 'full')
     return { answer: 'unknown', evidence: `too many tickets changed in the same second as ticket ${known.id}` };
   const hidden = { answer: 'hidden', evidence: `the list leaves out ticket ${known.id}, ${one[kind]}` };
   if (known.isNow) return hidden;
   // What is here may be old: how is it now?
-  const { records } = await ask(given, getTicket(known.id));
+  const { records } = await ask(context, getTicket(known.id));
   const [now] = records;
   const changed = {
     answer: 'unknown',
@@ -280,28 +280,28 @@ async function findListed(given: AccountGiven, kind: Kind): Promise<Found> {
   if (now === undefined || !isOf[kind](now)) return changed;
   const again = { id: known.id, updated_at: new Date(timeOf(now.updated_at)) };
   if (again.updated_at.getTime() === known.updated_at.getTime()) return hidden;
-  const later = await placeOf(given, again);
+  const later = await placeOf(context, again);
   if (later === 'there') return { answer: 'listed', evidence: `the list shows ticket ${known.id}, ${one[kind]}` };
   return later === 'full' ? changed : hidden;
 }
 
 /** One of this kind: as the list of its own shows it now, or as it was when it was read. */
-async function knownOf(given: AccountGiven, kind: Kind): Promise<(Known & { isNow: boolean }) | undefined> {
+async function knownOf(context: AccountContext, kind: Kind): Promise<(Known & { isNow: boolean }) | undefined> {
   if (kind !== 'spam' && kind !== 'trash') {
-    const here = await quietTicket((await given.warehouse()).pg, given.account, kind);
+    const here = await quietTicket((await context.warehouse()).pg, context.account, kind);
     return here && { ...here, isNow: false };
   }
   const query = { [kind]: true, sort: 'updated_at', page: 1, per_page: 1 } as const;
-  const [first] = (await ask(given, listTickets(query))).records.filter(isOf[kind]);
+  const [first] = (await ask(context, listTickets(query))).records.filter(isOf[kind]);
   return first && { id: first.id, updated_at: new Date(timeOf(first.updated_at)), isNow: true };
 }
 
 /** Whether the default list has it where it belongs. `full`: its second fills a page. */
-async function placeOf(given: AccountGiven, { id, updated_at }: Known): Promise<'there' | 'not there' | 'full'> {
+async function placeOf(context: AccountContext, { id, updated_at }: Known): Promise<'there' | 'not there' | 'full'> {
   const own = updated_at.getTime();
   const since = Math.floor(own / secondMs) * secondMs - secondMs;
   const query = { since_updated_at: since, sort: 'updated_at', page: 1, per_page: paging.perPage } as const;
-  const { records, arrived } = await ask(given, listTickets(query));
+  const { records, arrived } = await ask(context, listTickets(query));
   if (records.some(one => one.id === id)) return 'there';
   const last = records.at(-1);
   const isPast = arrived < paging.perPage || (last !== undefined && timeOf(last.updated_at) > own);

@@ -61,17 +61,17 @@ export const workChecks: readonly Check[] = [
     of: 'account',
     looks: 'open runs with which nobody alive can go on, or that began days ago',
     needs: ['tables'],
-    async run(given) {
-      const { pg } = await given.warehouse();
-      const open = await openRuns(pg, given.account);
+    async run(context) {
+      const { pg } = await context.warehouse();
+      const open = await openRuns(pg, context.account);
       const stuck = open.filter(run => run.stuck).map(({ id }) => id);
       const long = open.filter(
-        run => !run.stuck && !run.paused && given.clock.now() - run.started_at.getTime() > longMs,
+        run => !run.stuck && !run.paused && context.clock.now() - run.started_at.getTime() > longMs,
       );
       const found = long.map(({ id, kind, started_at }) =>
         warn(
           `run ${id} (${kind}) began at ${started_at.toISOString().slice(0, 16)}Z and is still open`,
-          `See what it does by ${command(given.account, `runs show ${id}`)}; ${command(given.account, `runs cancel ${id}`)} ends it, and loses nothing that it has read.`,
+          `See what it does by ${command(context.account, `runs show ${id}`)}; ${command(context.account, `runs cancel ${id}`)} ends it, and loses nothing that it has read.`,
         ),
       );
       if (stuck.length > 0)
@@ -82,7 +82,7 @@ export const workChecks: readonly Check[] = [
             {
               says: 'write down that it was interrupted',
               async do() {
-                await buryRuns(pg, given.account, new Date(given.clock.now()));
+                await buryRuns(pg, context.account, new Date(context.clock.now()));
                 return `run ${stuck.join(', ')} ended as interrupted; what was read stays`;
               },
             },
@@ -115,9 +115,9 @@ export const workChecks: readonly Check[] = [
     of: 'account',
     looks: 'rejected records whose stored payload can be processed again without a request',
     needs: ['tables'],
-    async run(given) {
-      const { pg } = await given.warehouse();
-      const { account, clock, config } = given;
+    async run(context) {
+      const { pg } = await context.warehouse();
+      const { account, clock, config } = context;
       const found = (await listRejects(pg, account)).filter(({ payload, as_of }) => payload !== null && as_of !== null);
       if (found.length === 0) return ok('none');
       return warn(

@@ -36,7 +36,7 @@ export interface Shown {
 /** A part: the inside of the section of this id. */
 export type Parts = Readonly<Record<string, Html>>;
 
-export const stateNames: Readonly<Record<string, string>> = {
+const stateNames: Readonly<Record<string, string>> = {
   fresh: 'fresh',
   catching_up: 'catching up',
   stale: 'stale',

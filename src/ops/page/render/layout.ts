@@ -43,7 +43,7 @@ ${inside}
 `.html;
 }
 
-export interface Framed {
+interface Framed {
   readonly title: string;
   readonly heading: Html;
   readonly parts: Parts;
