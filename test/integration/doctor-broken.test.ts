@@ -244,7 +244,7 @@ describe('database', () => {
       expect(granted.of('rights').state).toBe('ok');
       expect(granted.of('tables')).toMatchObject({
         state: 'ok',
-        fixed: expect.stringMatching(/^applied \d+ migrations$/),
+        fixed: 'applied 1 migration',
       });
       expect(granted.of('connections')).toMatchObject({
         state: 'fail',
