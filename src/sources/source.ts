@@ -12,13 +12,16 @@ import type { Setting } from '../app/setting-types.ts';
 import type { Limits } from '../engine/budget/budget.ts';
 import type { Merge } from '../engine/commit/merge.ts';
 import type { Context, OpenSource } from '../engine/context.ts';
+import type { Client } from '../engine/database/pool.ts';
 import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
 import type { Planning, Question } from '../engine/forecast/plan.ts';
 import type { Part as Requests } from '../engine/forecast/plan-time.ts';
 import type { Dialect, Token } from '../engine/http/dialect.ts';
 import type { Request, SourceName } from '../engine/http/request.ts';
+import type { Replaying } from '../engine/load/replay.ts';
 import type { Reads } from '../engine/load/run-stream.ts';
 import type { Ask, Ms, Reader } from '../engine/reading/reading.ts';
+import type { Claim } from '../engine/runs/claims.ts';
 import type { UsageError } from '../errors.ts';
 import type { PersonalRules } from '../privacy/redact.ts';
 
@@ -131,6 +134,19 @@ export interface Row {
   id: string;
 }
 
+/** Rows that a list lacked where it should have shown them: sync.deletion_candidates. Each is fetched by id. */
+export interface Candidates {
+  /** The source showed these ids as of this time: they are no candidates any more. */
+  clear(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void>;
+  /** Adds rows of a reply that is older than the sweep of their range: that sweep did not find them here. */
+  addLate(
+    client: Client,
+    claim: Pick<Claim, 'account' | 'stream'>,
+    ids: readonly string[],
+    of: { readonly asOfMs: Ms; readonly lookbackMs: number },
+  ): Promise<void>;
+}
+
 interface Described {
   /** The short name, unique within its source. */
   readonly name: string;
@@ -148,6 +164,13 @@ interface Described {
   isDue?(ctx: Context): Promise<boolean>;
   /** The nightly run fetches the details that are due, though none waits. */
   readonly nightlyDetails?: boolean;
+  /** A sweep looks for deletions by id. */
+  readonly candidates?: Candidates;
+  /**
+   * Stores a reject from its stored payload, without a request. Throws NotStored where that is not possible; undefined: the
+   * record is fetched again.
+   */
+  replay?(replaying: Replaying): Promise<void>;
   /** A verify run compares a random sample of its records. */
   readonly sampled?: boolean;
   readonly merge: Merge;

@@ -14,7 +14,7 @@ import { type Budget, makeBudget } from '../../src/engine/budget/budget.ts';
 import type { JobContext } from '../../src/engine/context.ts';
 import { register } from '../../src/engine/coverage/coverage.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
-import { sweepStream } from '../../src/engine/deletions/sweep.ts';
+import { sweepStream } from '../../src/sources/helpdesk/deletions/sweep.ts';
 import { fixedToken } from '../../src/engine/http/dialect.ts';
 import { makeSend, timeoutMs } from '../../src/engine/http/send.ts';
 import { backfillList, syncList } from '../../src/engine/load/list-loop.ts';

@@ -6,15 +6,12 @@
 import type pg from 'pg';
 import { type Client, transaction } from '../database/pool.ts';
 import { sourceAndStream } from '../database/stream-key.ts';
-import type { Ms, Range, Walk } from '../reading/reading.ts';
+import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { reopen, resumeMs } from '../runs/ranges.ts';
 import { lockAccount, type NewRun, openRun, type RunState } from '../runs/runs.ts';
 
-type Queryable = Pick<pg.ClientBase, 'query'>;
-
-/** The place of a walk of all customers, apart from that of a sync. */
-export const walkName = 'sweep';
+export type Queryable = Pick<pg.ClientBase, 'query'>;
 
 /** What was read longer ago is no answer to somebody who asks for a sweep now. */
 const goOnMs = 3_600_000;
@@ -64,47 +61,6 @@ export async function acceptsDeletions(db: Queryable, run: number): Promise<bool
   return rows[0]!.accepts;
 }
 
-/** What the account wants, by update time, and how many rows of the stream are here. */
-export async function scopeOf(db: Queryable, claim: Claim): Promise<{ sinceMs: Ms; rows: number }> {
-  const { rows } = await db.query<{ since_ms: Ms; rows: number }>(
-    `select extract(epoch from a.since)::float8 * 1000 as since_ms, (
-       select count(*) from ${tableOf(claim)} t where t.account_id = a.account_id and t._deleted_at is null) as rows
-     from sync.accounts a where a.account_id = $1`,
-    [claim.account],
-  );
-  return { sinceMs: rows[0]!.since_ms, rows: rows[0]!.rows };
-}
-
-export function tableOf({ stream }: Pick<Claim, 'stream'>): 'helpdesk.tickets' | 'helpdesk.customers' {
-  if (stream === 'helpdesk.tickets' || stream === 'helpdesk.customers') return stream;
-  throw new Error(`stream ${stream} cannot be swept`);
-}
-
-/**
- * What a sweep has yet to read of a list, by creation time: the oldest part that begins at `afterMs` or later. What was
- * created after `checkedMs` was seen after it.
- */
-export async function nextDue(
-  db: Queryable,
-  claim: Claim,
-  list: string,
-  { afterMs, checkedMs }: { afterMs: Ms; checkedMs: Ms },
-): Promise<{ fromMs: Ms; untilMs: Ms | undefined } | undefined> {
-  const { rows } = await db.query<{ from_ms: Ms; until_ms: Ms | null }>(
-    `select extract(epoch from lower(due))::float8 * 1000 as from_ms,
-       case when not upper_inf(due) then extract(epoch from upper(due))::float8 * 1000 end as until_ms
-     from unnest(tstzmultirange(tstzrange('1970-01-01T00:00:00Z', null)) - coalesce((
-       select range_agg(s.created) from sync.swept s
-       where (s.account_id, s.stream_key, s.list) = ($1, $2, $3) and (s.run_id = $4 or s.as_of >= $5)), '{}')) due
-     where lower(due) >= $6 and ($5::timestamptz is null or lower(due) < $5)
-     order by due limit 1`,
-    // One that somebody has asked for reads all that it has not read itself.
-    [claim.account, claim.stream, list, claim.run, claim.again ? null : new Date(checkedMs), new Date(afterMs)],
-  );
-  const [due] = rows;
-  return due && { fromMs: due.from_ms, untilMs: due.until_ms ?? undefined };
-}
-
 /** The range has been read; whatever was known of it gives way. */
 export async function noteSwept(
   client: Client,
@@ -144,77 +100,3 @@ export async function noteSwept(
 
 /** Everything, where it is not finite. */
 const when = (ms: Ms) => (Number.isFinite(ms) ? new Date(ms) : null);
-
-/** Where the walk of a run stands. One that another run has left behind is begun anew: it speaks of an earlier time. */
-export async function beginWalk(
-  db: Queryable,
-  claim: Claim,
-  now: Date,
-): Promise<{ fromMs: Ms; walk: Walk | undefined }> {
-  const key = [claim.account, claim.stream, walkName];
-  const { rowCount } = await db.query(
-    `insert into sync.run_lists (run_id, account_id, source, stream, list, until) values ($4, $1, ${sourceAndStream('$2')}, $3, $5)
-     on conflict do nothing`,
-    [...key, claim.run, now],
-  );
-  if (rowCount === 1) await db.query('delete from sync.walks where (account_id, stream_key, list) = ($1, $2, $3)', key);
-  const { rows } = await db.query(
-    `select coalesce(extract(epoch from upper(l.covered))::float8 * 1000, 0) as from_ms, w.page, w.deep,
-       extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms
-     from sync.run_lists l left join sync.walks w using (account_id, stream_key, list)
-     where (l.account_id, l.stream_key, l.list, l.run_id) = ($1, $2, $3, $4)`,
-    [...key, claim.run],
-  );
-  const { from_ms, page, deep, since_ms, as_of_ms } = rows[0]!;
-  return { fromMs: from_ms, walk: page === null ? undefined : { since: since_ms, asOf: as_of_ms, page, deep } };
-}
-
-/** A part of the walk is done. */
-export async function coverWalked(client: Client, claim: Claim, { from, to }: Range): Promise<void> {
-  await client.query(
-    `update sync.run_lists set covered = covered + tstzmultirange(tstzrange($5, $6))
-     where (account_id, stream_key, list, run_id) = ($1, $2, $3, $4)`,
-    [claim.account, claim.stream, walkName, claim.run, new Date(from), new Date(to)],
-  );
-}
-
-/** Up to where this run has walked without a hole from the beginning, and when that began. */
-export async function walkedBy(client: Client, claim: Claim): Promise<{ to: Ms; begunMs: Ms } | undefined> {
-  const { rows } = await client.query<{ to_ms: Ms; begun_ms: Ms }>(
-    `select extract(epoch from upper(l.covered))::float8 * 1000 as to_ms, extract(epoch from r.again_before)::float8 * 1000 as begun_ms
-     from sync.run_lists l join sync.stored_runs r on r.id = l.run_id
-     where (l.account_id, l.stream_key, l.list, l.run_id) = ($1, $2, $3, $4)
-       and l.covered @> '1970-01-01T00:00:00Z'::timestamptz and (select count(*) = 1 from unnest(l.covered))`,
-    [claim.account, claim.stream, walkName, claim.run],
-  );
-  const [walked] = rows;
-  return walked && { to: walked.to_ms, begunMs: walked.begun_ms };
-}
-
-/** Whether there are tickets that show no time of creation and were not asked for by their ids since then. */
-export async function isUndated(client: Client, claim: Claim, list: string, checkedMs: Ms): Promise<boolean> {
-  const { rows } = await client.query<{ due: boolean }>(
-    `select exists (
-         select from helpdesk.tickets t where t.account_id = $1 and t.created_at is null and t._deleted_at is null)
-       and not exists (
-         select from sync.swept s
-         where (s.account_id, s.stream_key, s.list) = ($1, $2, $3) and (s.run_id = $4 or s.as_of >= $5)) as due`,
-    [claim.account, claim.stream, list, claim.run, new Date(checkedMs)],
-  );
-  return rows[0]!.due;
-}
-
-/** A list showed these customers. */
-export async function noteChecked(
-  client: Client,
-  { account }: Pick<Claim, 'account'>,
-  ids: readonly string[],
-  asOfMs: Ms,
-): Promise<void> {
-  await client.query({
-    name: 'note checked',
-    text: `update helpdesk.customers set _checked_at = $3
-      where account_id = $1 and id = any($2) and _checked_at < $3 and _deleted_at is null`,
-    values: [account, ids, new Date(asOfMs)],
-  });
-}

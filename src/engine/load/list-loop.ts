@@ -24,7 +24,6 @@ import { nextHole, readPosition } from '../coverage/coverage.ts';
 import { copiesDiffer, hasRipe, settleCrowds, takenBack } from '../coverage/ties.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { settleAbsence, type WholeList } from '../deletions/absence.ts';
-import { clearSuspects, suspectLate } from '../deletions/candidates.ts';
 import { type Reply, trueByOf, type Unreadable } from '../http/request.ts';
 import type { Ask, Ms, Proof, Range, Walk } from '../reading/reading.ts';
 import type { Claim, Work } from '../runs/claims.ts';
@@ -281,9 +280,9 @@ export async function commitRecords<T extends Row>(
     await turn?.();
     const refused = [...unreadable, ...rejects];
     const ids = batch.records.map(({ id }) => id);
-    if (mayClear.suspects) {
+    if (mayClear.suspects && stream.candidates) {
       const shown = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
-      await clearSuspects(client, claim, shown, reply.asOf);
+      await stream.candidates.clear(client, claim, shown, reply.asOf);
     }
     const failed = new Set(rejects.map(({ recordId }) => recordId));
     if (clockMoved === undefined)
@@ -292,7 +291,7 @@ export async function commitRecords<T extends Row>(
         ids.filter(id => !failed.has(id)),
       );
     if (isLate(source, reply))
-      await suspectLate(client, claim, ids, { asOfMs: reply.asOf, lookbackMs: source.lookbackMs });
+      await stream.candidates?.addLate(client, claim, ids, { asOfMs: reply.asOf, lookbackMs: source.lookbackMs });
     await keepBooks(client, claim, at, {
       counts: {
         ...counts,

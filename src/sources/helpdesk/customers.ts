@@ -7,6 +7,7 @@
 import { buildMerge, derived, elements, page, text } from '../../engine/commit/merge.ts';
 import { walkList } from '../../engine/reading/page-walk.ts';
 import { identify, type ListStream } from '../source.ts';
+import { candidates } from './deletions/candidates.ts';
 import { getCustomer, listCustomers, paging } from './endpoints.ts';
 import { personalRules } from './personal/rules.ts';
 import { type Customer, customer, known } from './records.ts';
@@ -15,6 +16,7 @@ export const customers: ListStream<Customer> = {
   kind: 'list',
   ...identify('helpdesk', 'customers'),
   personalRules: personalRules.customers,
+  candidates,
   schedule: ['fresh', 'nightly'],
   target: '5m',
   lists: [{ name: 'default' }],

@@ -1,15 +1,17 @@
 /** The help desk as a source. */
-import { sweepStream } from '../../engine/deletions/sweep.ts';
+
 import { fixedToken } from '../../engine/http/dialect.ts';
 import { listJobs } from '../../engine/load/list-jobs.ts';
 import type { Source, StreamJobs } from '../source.ts';
 import { customers } from './customers.ts';
+import { sweepStream } from './deletions/sweep.ts';
 import { helpdeskDialect } from './dialect.ts';
 import { type Desk, partsOfBackfill, partsOfSync } from './forecast/lists.ts';
 import { partsOfSweep, partsOfVerify } from './forecast/sweep.ts';
 import { hydrate, isDone, messagesAreDue } from './messages/detail-loop.ts';
 import { messages } from './messages/messages.ts';
 import { type AuditSettings, sourceName } from './open.ts';
+import { replay } from './replay.ts';
 import { configureHelpdesk, type HelpdeskPart, helpdeskContradictions, helpdeskSettings } from './settings.ts';
 import { tickets } from './tickets.ts';
 import { users } from './users.ts';
@@ -45,15 +47,17 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
     contradictions: helpdeskContradictions,
     identityOf: ({ helpdesk: access }) => access && JSON.stringify([access.baseUrl.href, access.token]),
     streams: [
-      { ...desk.users, relations: ['users', 'dim_agent'], jobs: { ...listJobs(desk.users), verify } },
+      { ...desk.users, replay, relations: ['users', 'dim_agent'], jobs: { ...listJobs(desk.users), verify } },
       {
         ...desk.customers,
+        replay,
         relations: ['contacts', 'customers', 'customer_summary', 'dim_customer'],
         sampled: true,
         jobs: { ...listJobs(desk.customers), ...swept(desk.customers), verify },
       },
       {
         ...desk.tickets,
+        replay,
         relations: ticketRelations,
         sampled: true,
         jobs: {
@@ -65,6 +69,7 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
       },
       {
         ...desk.messages,
+        replay,
         relations: messageRelations,
         nightlyDetails: true,
         isDue: messagesAreDue,

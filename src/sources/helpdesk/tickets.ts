@@ -7,6 +7,7 @@ import { bigint, boolean, buildMerge, isAhead, page, text, texts, time } from '.
 import { readMovingList } from '../../engine/reading/moving-list.ts';
 import type { Ask } from '../../engine/reading/reading.ts';
 import { identify, type ListStream } from '../source.ts';
+import { candidates } from './deletions/candidates.ts';
 import { getTicket, listTickets, paging, type TicketsQuery } from './endpoints.ts';
 import { personalRules } from './personal/rules.ts';
 import { known, type Ticket, ticket, ticketInDetail, timeOf } from './records.ts';
@@ -18,6 +19,7 @@ export const tickets: ListStream<Ticket> = {
   kind: 'list',
   ...identify('helpdesk', 'tickets'),
   personalRules: personalRules.tickets,
+  candidates,
   schedule: ['fresh', 'nightly'],
   target: '5m',
   lists: [

@@ -8,7 +8,7 @@ import type pg from 'pg';
 import { expect, test } from 'vitest';
 import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
 import { makePool, transaction, withKeptPlans } from '../../../src/engine/database/pool.ts';
-import { forgetKnown } from '../../../src/engine/deletions/candidates.ts';
+import { forgetKnown } from '../../../src/sources/helpdesk/deletions/candidates.ts';
 import type { Claim } from '../../../src/engine/runs/claims.ts';
 import { customers } from '../../../src/sources/helpdesk/customers.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';

@@ -1,7 +1,6 @@
 /** What it takes to look again at what is here: a sweep, a verification. The same readings are made, of our own rows. */
 
 import { isRedundant } from '../../../engine/coverage/coverage.ts';
-import { scopeOf } from '../../../engine/deletions/swept-ranges.ts';
 import { cameBefore, timesOfOurs, toBeAsked } from '../../../engine/forecast/forecast-rows.ts';
 import { evenly, requestsOf } from '../../../engine/forecast/imagined-reading.ts';
 import type { Asked, Part } from '../../../engine/forecast/plan-time.ts';
@@ -10,6 +9,7 @@ import { type Ms, secondMs } from '../../../engine/reading/reading.ts';
 import { completeThrough } from '../../../engine/verify/findings.ts';
 import { countBuried, countLive, countTickets, ticketsForAllNames } from '../../../engine/verify/verifications.ts';
 import type { ListStream, Row } from '../../source.ts';
+import { scopeOf } from '../deletions/walks.ts';
 import { helpdeskOf } from '../open.ts';
 import { inquireTotal, type Planning, partOf, storeMs } from './lists.ts';
 

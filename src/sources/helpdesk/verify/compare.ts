@@ -7,7 +7,6 @@ import { add, type Batch, keepBooks, noCounts, withCare, writeBatch } from '../.
 import { type Reject, settleRejects } from '../../../engine/commit/rejects.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
 import { streamKey } from '../../../engine/database/stream-key.ts';
-import { examineGone, keepPlace, options } from '../../../engine/deletions/confirm-deletion.ts';
 import { behindMs } from '../../../engine/deletions/lag.ts';
 import { check, type Reply, trueByOf } from '../../../engine/http/request.ts';
 import { cleanJson, cleanText } from '../../../engine/json-text.ts';
@@ -39,6 +38,7 @@ import {
 import { knownOf, setAside } from '../../../engine/verify/verifications.ts';
 import { Gone, Retry } from '../../../errors.ts';
 import type { DetailStream, ListStream, Row } from '../../source.ts';
+import { examineGone, keepPlace, options } from '../deletions/confirm-deletion.ts';
 import { commitDetail } from '../messages/detail.ts';
 import { claimMessages, nameThem } from '../messages/waiting.ts';
 import { helpdeskOf } from '../open.ts';

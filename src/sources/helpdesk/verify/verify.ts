@@ -9,8 +9,6 @@ import type { Context } from '../../../engine/context.ts';
 import { isRedundant } from '../../../engine/coverage/coverage.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
 import { nameOfKey, type StreamKey, streamKey } from '../../../engine/database/stream-key.ts';
-import { examineGone, keepPlace, noteGone, options } from '../../../engine/deletions/confirm-deletion.ts';
-import { scopeOf } from '../../../engine/deletions/swept-ranges.ts';
 import { totalOf } from '../../../engine/forecast/imagined-reading.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { listBatch, pageOf, singleBatch } from '../../../engine/load/batch.ts';
@@ -47,6 +45,8 @@ import {
 import { Gone, Retry } from '../../../errors.ts';
 import { count } from '../../../words.ts';
 import type { ListStream, Row } from '../../source.ts';
+import { examineGone, keepPlace, noteGone, options } from '../deletions/confirm-deletion.ts';
+import { scopeOf } from '../deletions/walks.ts';
 import { helpdeskOf } from '../open.ts';
 import { knownCuts } from '../partitions.ts';
 import { type Compared, examineNamesOfNothing, examineRecords, examineTicket } from './compare.ts';

@@ -5,32 +5,23 @@
  * of them a whole walk has to end before any is suspected. What is said of them then, see suspects.ts.
  */
 
-import { knownCuts } from '../../sources/helpdesk/partitions.ts';
-import type { ListStream, Row } from '../../sources/source.ts';
-import { count } from '../../words.ts';
-import { openSince } from '../commit/rejects.ts';
-import { type Context, sourceOf } from '../context.ts';
-import { isRedundant } from '../coverage/coverage.ts';
-import type { Client } from '../database/pool.ts';
-import { listBatch, pageOf } from '../load/batch.ts';
-import { commitRecords, type Outcome, requestPage } from '../load/list-loop.ts';
-import { type CreationOptions, readByCreation } from '../reading/by-creation.ts';
-import type { Ms, Proof, Step } from '../reading/reading.ts';
-import type { Claim } from '../runs/claims.ts';
-import { beginAgain } from '../runs/ranges.ts';
+import { openSince } from '../../../engine/commit/rejects.ts';
+import { type Context, sourceOf } from '../../../engine/context.ts';
+import { isRedundant } from '../../../engine/coverage/coverage.ts';
+import type { Client } from '../../../engine/database/pool.ts';
+import { noteSwept } from '../../../engine/deletions/swept-ranges.ts';
+import { listBatch, pageOf } from '../../../engine/load/batch.ts';
+import { commitRecords, type Outcome, requestPage } from '../../../engine/load/list-loop.ts';
+import { type CreationOptions, readByCreation } from '../../../engine/reading/by-creation.ts';
+import type { Ms, Proof, Step } from '../../../engine/reading/reading.ts';
+import type { Claim } from '../../../engine/runs/claims.ts';
+import { beginAgain } from '../../../engine/runs/ranges.ts';
+import { count } from '../../../words.ts';
+import type { ListStream, Row } from '../../source.ts';
+import { knownCuts } from '../partitions.ts';
 import { suspectCustomers, suspectTickets } from './candidates.ts';
 import { settleSuspects } from './settle-candidates.ts';
-import {
-  beginWalk,
-  coverWalked,
-  isUndated,
-  nextDue,
-  noteChecked,
-  noteSwept,
-  scopeOf,
-  walkedBy,
-  walkName,
-} from './swept-ranges.ts';
+import { beginWalk, coverWalked, isUndated, nextDue, noteChecked, scopeOf, walkedBy, walkName } from './walks.ts';
 
 /** What is to be read every day is due after so long, so that each night finds it so. */
 const dailyMs = 20 * 3_600_000;

@@ -5,16 +5,18 @@
  * that they are no large part of everything: a source that seems to have lost that is not believed before a person is.
  */
 
-import { exitCodes, Fatal, Gone, Retry } from '../../errors.ts';
-import type { ListStream, Row } from '../../sources/source.ts';
-import { type Bookkeeping, keepBooks, noCounts } from '../commit/commit.ts';
-import { type Context, type OpenSource, sourceOf, takeCredits } from '../context.ts';
-import { type Client, transaction } from '../database/pool.ts';
-import { nameOfKey } from '../database/stream-key.ts';
-import { listBatch, singleBatch } from '../load/batch.ts';
-import { commitRecords, laneOf } from '../load/list-loop.ts';
-import type { Claim } from '../runs/claims.ts';
-import { command } from '../runs/pauses.ts';
+import { type Bookkeeping, keepBooks, noCounts } from '../../../engine/commit/commit.ts';
+import { type Context, type OpenSource, sourceOf, takeCredits } from '../../../engine/context.ts';
+import { type Client, transaction } from '../../../engine/database/pool.ts';
+import { nameOfKey } from '../../../engine/database/stream-key.ts';
+import { behindMs, goneBy } from '../../../engine/deletions/lag.ts';
+import { acceptsDeletions } from '../../../engine/deletions/swept-ranges.ts';
+import { listBatch, singleBatch } from '../../../engine/load/batch.ts';
+import { commitRecords, laneOf } from '../../../engine/load/list-loop.ts';
+import type { Claim } from '../../../engine/runs/claims.ts';
+import { command } from '../../../engine/runs/pauses.ts';
+import { exitCodes, Fatal, Gone, Retry } from '../../../errors.ts';
+import type { ListStream, Row } from '../../source.ts';
 import {
   askAnew,
   buriedAfter,
@@ -30,8 +32,7 @@ import {
   suspectsAfter,
   type Which,
 } from './candidates.ts';
-import { behindMs, goneBy } from './lag.ts';
-import { acceptsDeletions, noteChecked, scopeOf } from './swept-ranges.ts';
+import { noteChecked, scopeOf } from './walks.ts';
 
 /** Tries for one of them before the next one gets its turn. */
 const fewTries = 4;

@@ -3,17 +3,17 @@
  * believed at all of what came so short a while ago that a copy of the source which is behind may not have it yet.
  */
 
-import { Gone, Retry } from '../../errors.ts';
-import { wasThere } from '../../sources/helpdesk/messages/detail-loop.ts';
-import type { ListStream, Row } from '../../sources/source.ts';
-import { keepBooks, noCounts } from '../commit/commit.ts';
-import { sourceOf, takeCredits } from '../context.ts';
-import { type Client, transaction } from '../database/pool.ts';
-import { laneOf } from '../load/list-loop.ts';
-import type { Ms } from '../reading/reading.ts';
-import { type Absent, type Look, noteAbsent } from '../verify/compare-reply.ts';
-import { buryRecord, standingOf } from '../verify/findings.ts';
-import { goneBy } from './lag.ts';
+import { keepBooks, noCounts } from '../../../engine/commit/commit.ts';
+import { sourceOf, takeCredits } from '../../../engine/context.ts';
+import { type Client, transaction } from '../../../engine/database/pool.ts';
+import { goneBy } from '../../../engine/deletions/lag.ts';
+import { laneOf } from '../../../engine/load/list-loop.ts';
+import type { Ms } from '../../../engine/reading/reading.ts';
+import { type Absent, type Look, noteAbsent } from '../../../engine/verify/compare-reply.ts';
+import { buryRecord, standingOf } from '../../../engine/verify/findings.ts';
+import { Gone, Retry } from '../../../errors.ts';
+import type { ListStream, Row } from '../../source.ts';
+import { wasThere } from '../messages/detail-loop.ts';
 
 /** Tries for one record before the next one gets its turn. */
 const fewTries = 6;

@@ -5,21 +5,19 @@
  */
 
 import type pg from 'pg';
-import { farFuture } from '../../sources/helpdesk/messages/waiting.ts';
-import { keepChanges } from '../commit/merge.ts';
-import type { Client } from '../database/pool.ts';
-import { sourceAndStream } from '../database/stream-key.ts';
-import { cleanText, storableIds } from '../json-text.ts';
-import type { Ms } from '../reading/reading.ts';
-import type { Claim } from '../runs/claims.ts';
-import { tableOf } from './swept-ranges.ts';
+import { keepChanges } from '../../../engine/commit/merge.ts';
+import type { Client } from '../../../engine/database/pool.ts';
+import { sourceAndStream } from '../../../engine/database/stream-key.ts';
+import { cleanText, storableIds } from '../../../engine/json-text.ts';
+import type { Ms } from '../../../engine/reading/reading.ts';
+import type { Claim } from '../../../engine/runs/claims.ts';
+import type { Candidates } from '../../source.ts';
+import { farFuture } from '../messages/waiting.ts';
+import { tableOf } from './walks.ts';
 
 type Queryable = Pick<pg.ClientBase, 'query'>;
 
 const keyOf = ({ account, stream }: Pick<Claim, 'account' | 'stream'>) => [account, stream];
-
-const canBeSuspected = ({ stream }: Pick<Claim, 'stream'>) =>
-  stream === 'helpdesk.tickets' || stream === 'helpdesk.customers';
 
 /** A list that is hidden in the default one shows them; while it is not redundant, the default list says nothing of them. */
 const hidden = (list: 'spam' | 'trash') => `(coalesce(t.${list}, false) and exists (
@@ -107,13 +105,12 @@ export async function suspectCustomers(
  * Rows that a page brought which was read long ago: a sweep that has read their range since did not find them here, and so
  * suspected none of them.
  */
-export async function suspectLate(
+async function suspectLate(
   client: Client,
   claim: Pick<Claim, 'account' | 'stream'>,
   ids: readonly string[],
   { asOfMs, lookbackMs }: { asOfMs: Ms; lookbackMs: number },
 ): Promise<void> {
-  if (!canBeSuspected(claim)) return;
   const range = claim.stream === 'helpdesk.tickets' ? 'and (w.created @> t.created_at or t.created_at is null)' : '';
   await client.query(
     `insert into sync.deletion_candidates (account_id, source, stream, record_id, missing_since, alive_at)
@@ -128,8 +125,8 @@ export async function suspectLate(
 }
 
 /** They were shown as of this time: whoever was suspected before it is cleared. */
-export async function clearSuspects(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void> {
-  if (!canBeSuspected(claim) || ids.length === 0) return;
+async function clearSuspects(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void> {
+  if (ids.length === 0) return;
   await client.query({
     name: 'clear suspects',
     text: `delete from sync.deletion_candidates
@@ -137,6 +134,9 @@ export async function clearSuspects(client: Client, claim: Claim, ids: readonly 
     values: [...keyOf(claim), storableIds(ids), new Date(asOfMs)],
   });
 }
+
+/** Tickets and customers: a list that lacks a row makes it a candidate. */
+export const candidates: Candidates = { clear: clearSuspects, addLate: suspectLate };
 
 /**
  * Forgets those that some reading has shown since. Each is looked up by its key: a join of thousands that were just written,

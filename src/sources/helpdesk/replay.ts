@@ -1,0 +1,78 @@
+/** Stores rejects of the help desk from their stored payloads. Its merge orders them by when they were true. */
+
+import { type Batch, type Writer, writeBatch } from '../../engine/commit/commit.ts';
+import type { Client } from '../../engine/database/pool.ts';
+import { check, isObject, type Reply } from '../../engine/http/request.ts';
+import { detailBatch, singleBatch } from '../../engine/load/batch.ts';
+import { NotStored, type Replaying } from '../../engine/load/replay.ts';
+import type { Ms } from '../../engine/reading/reading.ts';
+import type { DetailStream, ListStream, Row } from '../source.ts';
+import { membersOf, writeDetail } from './messages/detail.ts';
+import { lockMessages } from './messages/waiting.ts';
+
+/** So much later than its as_of a reply was written at most: a request and its rounding. */
+const longestMs: Ms = 60_000;
+
+type Again = Replaying['reject'];
+
+export async function replay({ client, writer, care, streams, stream, reject }: Replaying): Promise<void> {
+  const write = async (batch: Batch) => {
+    const { rejects } = await writeBatch(client, writer, batch, reject.at, care);
+    if (rejects[0]) throw new NotStored(rejects[0].reason);
+  };
+  if (stream.kind === 'list') return write(singleBatch(stream, replyOf(recordOf(stream), reject)));
+  if (stream.kind !== 'detail') throw new NotStored('it is asked for again');
+
+  const raw: unknown = JSON.parse(reject.payload);
+  if (isObject(raw) && stream.membersField in raw) {
+    const ticket = { id: reject.ask_id ?? '', due: { labels: [], inbox: [] } };
+    const reply = replyOf(stream.request(ticket.id, []).record, reject);
+    const came = { reply, found: await membersOf(stream, reply) };
+    const { refused, current } = await writeDetail(client, writer, stream, came, ticket, reject.at, care);
+    if (refused[0]) throw new NotStored(refused[0].reason);
+    if (!current) throw new NotStored('what is there is newer; it is asked for again');
+    return undefined;
+  }
+  if (reject.record_id !== null && reject.record_id === reject.ask_id) {
+    const of = streams.find(({ key }) => key === stream.of.key);
+    if (of?.kind !== 'list') throw new NotStored('it is asked for again');
+    await write(singleBatch(of, replyOf(recordOf(of), reject)));
+    // The rest of it was read, or was not in what came.
+    const read = await lockMessages(client, writer.account, reject.record_id);
+    if (read === undefined || read.getTime() < reject.at.asOfMs)
+      throw new NotStored(`no ${stream.name} came with it; it is asked for again`);
+    return undefined;
+  }
+  return write(await memberBatch(client, writer, stream, reject, raw));
+}
+
+/** One message: it belongs to the set that was read with it, and to no other. */
+async function memberBatch(
+  client: Client,
+  { account }: Writer,
+  stream: DetailStream<Row, Row>,
+  { ask_id, payload, place, at }: Again,
+  raw: unknown,
+): Promise<Batch> {
+  if (ask_id === null || place === null) throw new NotStored('what it belongs to is not known; it is asked for again');
+  const asOf = await lockMessages(client, account, ask_id);
+  if (asOf?.getTime() !== at.asOfMs)
+    throw new NotStored(`ticket ${ask_id} shows another reading; it is asked for again`);
+  const parent = { id: ask_id, [stream.membersField]: [raw] };
+  const text = `{"id":${JSON.stringify(ask_id)},${JSON.stringify(stream.membersField)}:[${payload}]}`;
+  const { batch, unreadable } = await detailBatch(stream, parent, text);
+  if (unreadable[0]) throw new NotStored(unreadable[0].reason);
+  const [value] = batch.parameters([0]) as [unknown[]];
+  return { ...batch, parents: [], parameters: () => stream.parameters(value, [place - 1]) };
+}
+
+const recordOf = (stream: ListStream<Row>) => stream.request(stream.lists[0].name, { page: 1, perPage: 1 }).record;
+
+/** As it came, if this program can read it. */
+function replyOf(record: Parameters<typeof check<Row>>[0], { payload, at }: Again): Reply<Row> {
+  const checked = check(record, JSON.parse(payload), 0);
+  if (!('readable' in checked)) throw new NotStored(checked.reason);
+  const records = [checked.readable];
+  const date = at.asOfMs + longestMs;
+  return { text: payload, records, unreadable: [], arrived: 1, asOf: at.asOfMs, date, total: undefined };
+}
