@@ -1,9 +1,9 @@
 /** What the warehouse knows of the work that lies ahead, and where forecasts are kept. */
 import type pg from 'pg';
+import { shownIn } from '../../sources/helpdesk/verify/stored.ts';
 import type { Ms, Range as Part } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import type { Range, RunKind } from '../runs/runs.ts';
-import { shownIn } from '../verify/verifications.ts';
 
 type Key = Pick<Claim, 'account' | 'stream'>;
 

@@ -1,7 +1,6 @@
 /** What kind of difference it is: whether the source announced it, whether a hand made it here. Pure. */
 
-import type { Merge, Table } from '../commit/merge.ts';
-import type { StreamKey } from '../database/stream-key.ts';
+import type { Table } from '../commit/merge.ts';
 import { jsonOf } from '../json-text.ts';
 import type { Compared, Differing } from './comparison-sql.ts';
 
@@ -83,46 +82,6 @@ function contradicts(merge: Compared, found: readonly Differing[]): boolean {
     return !differs(column.within ?? column.field ?? column.name, 'payload', one.of, one.id);
   });
 }
-
-const states = new Set(['state', 'snoozed_until']);
-const labels = new Set(['label_ids', 'ticket_labels']);
-
-/** What is here and what came of a ticket, in as far as their versions tell something. */
-export interface Versions {
-  readonly ours: number | null;
-  readonly theirs: number;
-}
-
-export function kindOf(
-  stream: StreamKey,
-  merge: Merge,
-  found: readonly Differing[],
-  { versions, isNote = () => false }: { versions?: Versions; isNote?: (message: string) => boolean } = {},
-): string {
-  const kind = kindOfEdit(
-    merge,
-    found,
-    ({ 'helpdesk.customers': 'customer edited', 'helpdesk.users': 'user edited' } as Record<string, string>)[stream] ??
-      '',
-  );
-  if (kind !== '') return kind;
-  if (versions?.ours != null && versions.theirs > versions.ours) return 'a change was missed';
-  const quiet = (what: string) => `${what} do not move updated_at`;
-  const kinds = new Set(
-    found.map(one => {
-      if (stream === 'helpdesk.messages') {
-        if (isNote(one.id) || typeOf(one) === 'note') return quiet('note edits');
-        return one.at === 'row' ? quiet('messages') : quiet('message edits');
-      }
-      if (labels.has(one.field)) return quiet('label edits');
-      return quiet(states.has(one.field) ? 'state changes' : 'edits');
-    }),
-  );
-  return [...kinds].sort().join('; ');
-}
-
-const typeOf = ({ at, theirs, ours }: Differing): unknown =>
-  at === 'row' ? ((theirs ?? ours) as { type?: unknown } | null)?.type : undefined;
 
 /** Of a record whose source tells no version: nothing says when it was edited. */
 export function kindOfEdit(merge: Compared, found: readonly Differing[], edited: string): string {

@@ -83,7 +83,13 @@ async function verifySample(look: Look, stream: ListStream<Row>, sample: number)
   for (const id of await randomIds(ctx, claim, stream, limit)) {
     if (await verifyById(look, stream, get(id), id, throughMs)) continue;
     unread++;
-    await noteUnread(ctx.pg, claim, id, sourceOf(ctx, stream.source).send.sourceNow() ?? ctx.clock.now());
+    await noteUnread(
+      ctx.pg,
+      claim,
+      [claim.stream],
+      id,
+      sourceOf(ctx, stream.source).send.sourceNow() ?? ctx.clock.now(),
+    );
   }
   return unread;
 }

@@ -21,14 +21,14 @@ import {
 } from '../../engine/verify/compare-reply.ts';
 import { compare } from '../../engine/verify/comparison-sql.ts';
 import { kindOfEdit } from '../../engine/verify/difference-kinds.ts';
-import { completeThrough, isReadBeside, type Standing, standingOf } from '../../engine/verify/findings.ts';
+import { completeThrough, isReadBeside, type Standing } from '../../engine/verify/findings.ts';
 import { Gone, Retry } from '../../errors.ts';
 import { nobody } from '../../privacy/redact.ts';
 import type { Row, ShelfStream, VolumeStream } from '../source.ts';
 import { booksOf } from './open.ts';
 import { doubtOf, fewTries, type Job, latest, readOne, readVolumes, storeShelf, type Told } from './read-shelf.ts';
 import { buryShelf, membersOf, noteReading, type Reading, type ShelfKey, shelve } from './shelf-rows.ts';
-import { lastWritten } from './verify-rows.ts';
+import { lastWritten, standingOf } from './verify-rows.ts';
 import { noteChecked } from './volume-rows.ts';
 
 export interface Catalog {

@@ -4,6 +4,7 @@ import { isAhead, keepChanges } from '../../engine/commit/merge.ts';
 import type { Client } from '../../engine/database/pool.ts';
 import type { Ms } from '../../engine/reading/reading.ts';
 import type { Claim } from '../../engine/runs/claims.ts';
+import { type Rows, type Standing, standingIn } from '../../engine/verify/findings.ts';
 import { isMissing } from '../../engine/verify/verifications.ts';
 import type { ShelfKey } from './shelf-rows.ts';
 
@@ -139,3 +140,20 @@ export async function lastWritten(client: Client, { account, owner, shelf }: She
   );
   return rows[0]!.ms;
 }
+
+const rowsOf: Readonly<Record<string, Rows>> = {
+  'books.shelves': { table: 'books.shelves', record: `t.owner_id || '/' || t.id`, buriedSince: 'null::timestamptz' },
+  'books.volumes': {
+    table: 'books.volumes',
+    buriedSince: 'null::timestamptz',
+    waits: `t._waits_since is not null or (t._detail = 'list' and t._checked_at is null)`,
+  },
+};
+
+/** Our rows of these records. `lock`: they stay as they are until the transaction ends. */
+export const standingOf = (
+  client: Pick<Client, 'query'>,
+  { account, stream }: Pick<Claim, 'account' | 'stream'>,
+  ids: readonly string[],
+  at: { askedMs: Ms; asOfMs: Ms; lock: boolean },
+): Promise<Map<string, Standing>> => standingIn(client, account, rowsOf[stream]!, ids, at);

@@ -80,7 +80,7 @@ export async function verifyAtRandom(
     const isUnread = typeof result === 'string' || unreadOf(result) > 0;
     if (!isUnread) continue;
     unread++;
-    await noteUnread(ctx.pg, claim, record, sourceNow(look));
+    await noteUnread(ctx.pg, claim, [claim.stream], record, sourceNow(look));
   }
   const [partly] = uncompared(unread);
   return { partly };

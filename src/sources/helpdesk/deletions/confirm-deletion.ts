@@ -10,10 +10,10 @@ import { goneBy } from '../../../engine/deletions/lag.ts';
 import { laneOf } from '../../../engine/load/list-loop.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import { type Absent, type Look, noteAbsent } from '../../../engine/verify/compare-reply.ts';
-import { buryRecord, standingOf } from '../../../engine/verify/findings.ts';
 import { Gone, Retry } from '../../../errors.ts';
 import type { ListStream, Row } from '../../source.ts';
 import { wasThere } from '../messages/detail-loop.ts';
+import { buryRecord, standingOf } from '../verify/rows.ts';
 
 /** Tries for one record before the next one gets its turn. */
 const fewTries = 6;

@@ -22,10 +22,10 @@ import type { Asked, Part } from '../../../engine/forecast/plan-time.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { type Ask, type Ms, secondMs } from '../../../engine/reading/reading.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
-import { countLive } from '../../../engine/verify/verifications.ts';
 import type { DetailStream, ListStream, Row } from '../../source.ts';
 import { countWaiting, farFuture, nextWaiting, type Scope, ticketsForNames } from '../messages/waiting.ts';
 import { helpdeskOf } from '../open.ts';
+import { countLive } from '../verify/stored.ts';
 
 export interface Desk {
   readonly users: ListStream<Row>;

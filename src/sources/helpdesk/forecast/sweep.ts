@@ -7,10 +7,10 @@ import type { Asked, Part } from '../../../engine/forecast/plan-time.ts';
 import { readByCreation } from '../../../engine/reading/by-creation.ts';
 import { type Ms, secondMs } from '../../../engine/reading/reading.ts';
 import { completeThrough } from '../../../engine/verify/findings.ts';
-import { countBuried, countLive, countTickets, ticketsForAllNames } from '../../../engine/verify/verifications.ts';
 import type { ListStream, Row } from '../../source.ts';
 import { scopeOf } from '../deletions/walks.ts';
 import { helpdeskOf } from '../open.ts';
+import { countBuried, countLive, countTickets, ticketsForAllNames } from '../verify/stored.ts';
 import { inquireTotal, type Planning, partOf, storeMs } from './lists.ts';
 
 /** Of Total-Count a verification takes three for each list. */

@@ -8,10 +8,11 @@ import type { Context } from '../../../engine/context.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Look } from '../../../engine/verify/compare-reply.ts';
-import { chooseAtRandom, countFindings, noteUnread, oldestMessages } from '../../../engine/verify/findings.ts';
+import { countFindings } from '../../../engine/verify/findings.ts';
 import { isFree } from '../../../engine/verify/is-free.ts';
 import { helpdeskOf } from '../open.ts';
 import { type Compared, examineTicket } from './compare.ts';
+import { chooseAtRandom, noteUnread, oldestMessages } from './rows.ts';
 
 /** Of looking up what is oldest. */
 const batchSize = 100;

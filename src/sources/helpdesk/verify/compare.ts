@@ -23,25 +23,18 @@ import {
   type Verdict,
 } from '../../../engine/verify/compare-reply.ts';
 import type { Differing } from '../../../engine/verify/comparison-sql.ts';
-import { differencesOf, kindOf } from '../../../engine/verify/difference-kinds.ts';
-import {
-  differingNames,
-  type Finding,
-  forgetNames,
-  leftBehind,
-  namesOfNothing,
-  type Standing,
-  standingOf,
-  takeNames,
-  writeFindings,
-} from '../../../engine/verify/findings.ts';
-import { knownOf, setAside } from '../../../engine/verify/verifications.ts';
+import { differencesOf } from '../../../engine/verify/difference-kinds.ts';
+import { type Finding, type Standing, writeFindings } from '../../../engine/verify/findings.ts';
+import { setAside } from '../../../engine/verify/verifications.ts';
 import { Gone, Retry } from '../../../errors.ts';
 import type { DetailStream, ListStream, Row } from '../../source.ts';
 import { examineGone, keepPlace, options } from '../deletions/confirm-deletion.ts';
 import { commitDetail } from '../messages/detail.ts';
 import { claimMessages, nameThem } from '../messages/waiting.ts';
 import { helpdeskOf } from '../open.ts';
+import { kindOf } from './kinds.ts';
+import { differingNames, forgetNames, leftBehind, namesOfNothing, standingOf, takeNames } from './rows.ts';
+import { knownOf } from './stored.ts';
 
 /** The streams that a record may belong to, as the job knows them. */
 export interface Compared {

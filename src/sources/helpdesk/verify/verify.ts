@@ -4,11 +4,10 @@
  * only we have is asked for by its id before it is said to be gone.
  */
 
-import { keepBooks, noCounts } from '../../../engine/commit/commit.ts';
 import type { Context } from '../../../engine/context.ts';
 import { isRedundant } from '../../../engine/coverage/coverage.ts';
-import { type Client, transaction } from '../../../engine/database/pool.ts';
-import { nameOfKey, type StreamKey, streamKey } from '../../../engine/database/stream-key.ts';
+import type { Client } from '../../../engine/database/pool.ts';
+import { nameOfKey, type StreamKey } from '../../../engine/database/stream-key.ts';
 import { totalOf } from '../../../engine/forecast/imagined-reading.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { listBatch, pageOf, singleBatch } from '../../../engine/load/batch.ts';
@@ -17,31 +16,8 @@ import { readByCreation } from '../../../engine/reading/by-creation.ts';
 import { floorSecond, type Ms, type Proof, type Step, secondMs } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Examined, Look } from '../../../engine/verify/compare-reply.ts';
-import {
-  chooseAtRandom,
-  completeThrough,
-  countFindings,
-  noteUnread,
-  standingOf,
-  writeFindings,
-} from '../../../engine/verify/findings.ts';
-import {
-  askedOf,
-  buriedAfter,
-  countLive,
-  countTickets,
-  hangingOn,
-  holesOf,
-  idsAfter,
-  movePlace,
-  noteCounts,
-  parentsLost,
-  placeOf,
-  takeAway,
-  ticketsAfter,
-  ticketsForAllNames,
-  unshownTickets,
-} from '../../../engine/verify/verifications.ts';
+import { completeThrough, countFindings } from '../../../engine/verify/findings.ts';
+import { askedOf, holesOf, movePlace, noteCounts, placeOf } from '../../../engine/verify/verifications.ts';
 import { Gone, Retry } from '../../../errors.ts';
 import { count } from '../../../words.ts';
 import type { ListStream, Row } from '../../source.ts';
@@ -50,17 +26,17 @@ import { scopeOf } from '../deletions/walks.ts';
 import { helpdeskOf } from '../open.ts';
 import { knownCuts } from '../partitions.ts';
 import { type Compared, examineNamesOfNothing, examineRecords, examineTicket } from './compare.ts';
-
-interface Verifying {
-  readonly look: Look;
-  readonly stream: ListStream<Row>;
-  readonly compared: Compared;
-  /** Records that could not be compared. */
-  unread: number;
-  /** Those that were written while they were asked for, and cannot be asked for by their ids. */
-  readonly late: Set<string>;
-  readonly holes: string[];
-}
+import { noteHanging, parentsLost, type Verifying } from './hanging.ts';
+import { chooseAtRandom, noteUnread } from './rows.ts';
+import {
+  buriedAfter,
+  countLive,
+  countTickets,
+  idsAfter,
+  ticketsAfter,
+  ticketsForAllNames,
+  unshownTickets,
+} from './stored.ts';
 
 /** Looked up at once. */
 const batchSize = 100;
@@ -387,41 +363,4 @@ async function verifyHanging(verifying: Verifying, stream: 'customers' | 'messag
     const gone = ({ asOfMs }: { asOfMs: Ms }) => noteHanging(verifying, stream, id, asOfMs);
     await examineById(verifying, id, { gone });
   }
-}
-
-/** The source has it no more: they get its tombstone, or are taken away where there is none. */
-async function noteHanging(
-  { look, stream: parents }: Verifying,
-  stream: 'customers' | 'messages',
-  id: string,
-  asOfMs: Ms,
-): Promise<boolean> {
-  const { ctx, claim, repair, random } = look;
-  const at = { nowMs: ctx.clock.now(), asOfMs };
-  const credits = helpdeskOf(ctx).send.takeCredits();
-  await transaction(ctx.pg, async client => {
-    const key = { account: claim.account, stream: parents.key };
-    const ours = (await standingOf(client, key, [id], { askedMs: at.nowMs, asOfMs, lock: true })).get(id);
-    const isHere = ours !== undefined && !ours.buried;
-    const found = isHere ? [] : await hangingOn(client, claim.account, stream, id);
-    const differences = found.map(({ table, ids }) => [
-      `${table}.row`,
-      [Object.fromEntries(ids.map(one => [one, 'there'])), {}] as const,
-    ]);
-    const finding = {
-      differences: Object.fromEntries(differences),
-      kind: 'only here',
-      oursAsOf: null,
-      repaired: repair,
-    };
-    if (found.length > 0)
-      await writeFindings(client, claim, [{ stream: streamKey('helpdesk', stream), record: id, ...finding }], {
-        ...at,
-        random,
-      });
-    const deleted = repair && !isHere ? await takeAway(client, claim, stream, id, at) : 0;
-    const counts = { ...noCounts(), deleted, credits };
-    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
-  });
-  return true;
 }

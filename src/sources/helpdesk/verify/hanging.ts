@@ -1,0 +1,144 @@
+/** Rows that hang on a record that is gone: contacts, messages, attachments and labels of tickets. */
+
+import { keepBooks, noCounts } from '../../../engine/commit/commit.ts';
+import { keepChanges } from '../../../engine/commit/merge.ts';
+import { type Client, transaction } from '../../../engine/database/pool.ts';
+import { streamKey } from '../../../engine/database/stream-key.ts';
+import type { Ms } from '../../../engine/reading/reading.ts';
+import type { Claim } from '../../../engine/runs/claims.ts';
+import type { Look } from '../../../engine/verify/compare-reply.ts';
+import { writeFindings } from '../../../engine/verify/findings.ts';
+import { isMissing, type Queryable } from '../../../engine/verify/verifications.ts';
+import type { ListStream, Row } from '../../source.ts';
+import { helpdeskOf } from '../open.ts';
+import type { Compared } from './compare.ts';
+import { standingOf } from './rows.ts';
+
+export interface Verifying {
+  readonly look: Look;
+  readonly stream: ListStream<Row>;
+  readonly compared: Compared;
+  /** Records that could not be compared. */
+  unread: number;
+  /** Those that were written while they were asked for, and cannot be asked for by their ids. */
+  readonly late: Set<string>;
+  readonly holes: string[];
+}
+
+/** The source has it no more: they get its tombstone, or are taken away where there is none. */
+export async function noteHanging(
+  { look, stream: parents }: Verifying,
+  stream: 'customers' | 'messages',
+  id: string,
+  asOfMs: Ms,
+): Promise<boolean> {
+  const { ctx, claim, repair, random } = look;
+  const at = { nowMs: ctx.clock.now(), asOfMs };
+  const credits = helpdeskOf(ctx).send.takeCredits();
+  await transaction(ctx.pg, async client => {
+    const key = { account: claim.account, stream: parents.key };
+    const ours = (await standingOf(client, key, [id], { askedMs: at.nowMs, asOfMs, lock: true })).get(id);
+    const isHere = ours !== undefined && !ours.buried;
+    const found = isHere ? [] : await hangingOn(client, claim.account, stream, id);
+    const differences = found.map(({ table, ids }) => [
+      `${table}.row`,
+      [Object.fromEntries(ids.map(one => [one, 'there'])), {}] as const,
+    ]);
+    const finding = {
+      differences: Object.fromEntries(differences),
+      kind: 'only here',
+      oursAsOf: null,
+      repaired: repair,
+    };
+    if (found.length > 0)
+      await writeFindings(client, claim, [{ stream: streamKey('helpdesk', stream), record: id, ...finding }], {
+        ...at,
+        random,
+      });
+    const deleted = repair && !isHere ? await takeAway(client, claim, stream, id, at) : 0;
+    const counts = { ...noCounts(), deleted, credits };
+    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
+  });
+  return true;
+}
+
+const hanging = {
+  customers: [{ table: 'contacts', parent: 'customer_id', of: 'customers' }],
+  messages: [
+    { table: 'messages', parent: 'ticket_id', of: 'tickets' },
+    { table: 'attachments', parent: 'ticket_id', of: 'tickets' },
+    { table: 'ticket_labels', parent: 'ticket_id', of: 'tickets' },
+  ],
+} as const;
+
+/** SQL over `p`, the record, and `o`, what hangs on it and is not gone with it. */
+const lives = (table: string) => (table === 'ticket_labels' ? 'true' : 'o._deleted_at is null');
+
+/** Records that are not here and that this run has not missed, though something hangs on them. */
+export async function parentsLost(
+  db: Queryable,
+  { account, run }: Pick<Claim, 'account' | 'run'>,
+  stream: keyof typeof hanging,
+): Promise<string[]> {
+  const parts = hanging[stream].map(
+    ({ table, parent, of }) => `select o.${parent} as id from helpdesk.${table} o
+      where o.account_id = $1 and ${lives(table)} and not exists (
+        select from helpdesk.${of} p where p.account_id = o.account_id and p.id = o.${parent} and p._deleted_at is null)
+      and not exists (
+        select from sync.audit a
+        where a.account_id = $1 and a.run_id = $2 and a.stream_key = 'helpdesk.${of}' and a.record_id = o.${parent} and ${isMissing('a')})`,
+  );
+  const { rows } = await db.query<{ id: string }>(`${parts.join('\nunion\n')} order by id`, [account, run]);
+  return rows.map(({ id }) => id);
+}
+
+/** What hangs on this record and is not gone. */
+export async function hangingOn(
+  client: Client,
+  account: string,
+  stream: keyof typeof hanging,
+  id: string,
+): Promise<{ table: string; ids: string[] }[]> {
+  const found: { table: string; ids: string[] }[] = [];
+  for (const { table, parent } of hanging[stream]) {
+    const key = table === 'ticket_labels' ? 'label_id' : 'id';
+    const { rows } = await client.query<{ id: string }>(
+      `select o.${key} as id from helpdesk.${table} o
+       where o.account_id = $1 and o.${parent} = $2 and ${lives(table)} order by 1`,
+      [account, id],
+    );
+    if (rows.length > 0) found.push({ table, ids: rows.map(row => row.id) });
+  }
+  return found;
+}
+
+/** What hangs on a record that the source has no more gets its tombstone; where it has none, it goes. Answers how many. */
+export async function takeAway(
+  client: Client,
+  { account, run }: Pick<Claim, 'account' | 'run'>,
+  stream: keyof typeof hanging,
+  id: string,
+  { nowMs, asOfMs }: { nowMs: Ms; asOfMs: Ms },
+): Promise<number> {
+  const now = new Date(nowMs);
+  await client.query(`select ${keepChanges('$1', '$2', '$3')}`, [now, new Date(asOfMs), run]);
+  let taken = 0;
+  for (const { table, parent, of } of hanging[stream]) {
+    const which = `o.account_id = $1 and o.${parent} = $2`;
+    if (table !== 'ticket_labels') {
+      const { rowCount } = await client.query(
+        `update helpdesk.${table} o set _deleted_at = p._deleted_at, _synced_at = $3
+         from helpdesk.${of} p
+         where ${which} and o._deleted_at is null and p.account_id = $1 and p.id = $2 and p._deleted_at is not null`,
+        [account, id, now],
+      );
+      taken += rowCount ?? 0;
+    }
+    const { rowCount } = await client.query(`delete from helpdesk.${table} o where ${which} and ${lives(table)}`, [
+      account,
+      id,
+    ]);
+    taken += rowCount ?? 0;
+  }
+  return taken;
+}
