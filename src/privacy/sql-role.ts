@@ -6,6 +6,7 @@
  */
 import pg from 'pg';
 import { lineFor } from '../engine/database/connection-url.ts';
+import { isMirror } from '../engine/database/mirrors.ts';
 import { type Client, sessionOptions, transaction } from '../engine/database/pool.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { join, newPassword, verifierOf } from './readers.ts';
@@ -28,10 +29,7 @@ interface Role {
   readonly writes: boolean;
 }
 
-/** The schemas of ours; those of sources are known by their mirrored tables, since there may be no table of sources yet. */
-const ours = `n.nspname in ('sync', 'analytics', 'internal', 'bullmq') or n.oid in (
-        select m.relnamespace from pg_class m join pg_attribute a on a.attrelid = m.oid
-        where m.relkind in ('r', 'p') and a.attname = '_payload')`;
+const ours = `n.nspname in ('sync', 'analytics', 'internal', 'bullmq') or ${isMirror('n')}`;
 const rolesSql = `
   select current_user::text as me,
     r.rolsuper or r.rolreplication or exists (

@@ -20,7 +20,7 @@ import type { Dialect, Token } from '../engine/http/dialect.ts';
 import type { Request, SourceName } from '../engine/http/request.ts';
 import type { Replaying } from '../engine/load/replay.ts';
 import type { Reads } from '../engine/load/run-stream.ts';
-import type { Ask, Ms, Reader } from '../engine/reading/reading.ts';
+import type { Ask, Cuts, Ms, Reader } from '../engine/reading/reading.ts';
 import type { Claim } from '../engine/runs/claims.ts';
 import type { UsageError } from '../errors.ts';
 import type { PersonalRules } from '../privacy/redact.ts';
@@ -219,6 +219,8 @@ export interface ListStream<T extends Row> extends Described {
   readonly daily?: string;
   /** Those of so many ids as fit on a page that a list shows; it may hide some of them. */
   among?(ids: readonly string[]): Request<T>;
+  /** Filters that part its records, so that a second with more records than paging reaches is read in parts. */
+  cuts?(db: Pick<Client, 'query'>, claim: Pick<Claim, 'account' | 'stream'>): Promise<Cuts>;
   /** Further parameters of the merge ($7…), from what was asked and when the source answered. */
   parameters?(ask: Pick<Ask, 'since'>, date: Ms): unknown[];
 }

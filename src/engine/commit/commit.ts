@@ -204,7 +204,8 @@ async function mergeOnce(
     const stream = batch.merge.declared.root.name as StreamKey;
     await noteAges(client, { account: claim.account, stream }, changed_ms, at.sourceMs);
   }
-  if (passed_over !== null) await noteHeld(client, claim.account, passed_over, at.asOfMs);
+  if (passed_over !== null)
+    await noteHeld(client, { account: claim.account, table: batch.merge.declared.root }, passed_over, at.asOfMs);
   const deleted = await removeVanished(client, claim, batch, text, batch.parents ?? updated_ids);
   const unchanged = seen - inserted - updated;
   const counts = { seen, inserted, updated, unchanged, deleted, rejected: 0, cleaned };

@@ -6,11 +6,14 @@ import { sourceAndStream } from '../database/stream-key.ts';
 import type pg from 'pg';
 import type { Crowded, Ms, Range } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
-import { rowTrueBy } from '../commit/merge.ts';
+import { rowTrueBy, type Table } from '../commit/merge.ts';
 import type { Client } from '../database/pool.ts';
 
 export const copiesDiffer =
   'a record left this second while its pages were read, or before: they may be of different age';
+
+/** A table whose rows tell when they changed. It is named as the key of its stream. */
+type Versioned = Pick<Table, 'name' | 'version'>;
 
 export async function noteCrowd(client: Client, claim: Claim, list: string, crowd: Crowded): Promise<void> {
   await client.query(
@@ -31,7 +34,7 @@ export async function noteCrowd(client: Client, claim: Claim, list: string, crow
  */
 export async function noteHeld(
   client: Client,
-  account: string,
+  { account, table }: { account: string; table: Versioned },
   passedOver: Readonly<Record<string, string>>,
   asOfMs: Ms,
 ): Promise<void> {
@@ -41,17 +44,17 @@ export async function noteHeld(
      from (
        select date_trunc('second', p.version::timestamptz) as second, max(b.true_by) as told_by, array_agg(t.id) as members
        from jsonb_each_text($2) p (id, version)
-       join helpdesk.tickets t on (t.account_id, t.id) = ($1, p.id)
+       join ${table.name} t on (t.account_id, t.id) = ($1, p.id)
        join sync.accounts a on a.account_id = $1
        cross join lateral (select ${rowTrueBy('t')} as true_by) b
-       where t.updated_at > p.version::timestamptz and t._observed_at < $3 and t._deleted_at is null
-         and t.updated_at > t._observed_at - a.lookback
+       where t.${table.version} > p.version::timestamptz and t._observed_at < $3 and t._deleted_at is null
+         and t.${table.version} > t._observed_at - a.lookback
        group by 1) s
-     join sync.coverage l on (l.account_id, l.stream_key) = ($1, 'helpdesk.tickets') and not l.redundant
+     join sync.coverage l on (l.account_id, l.stream_key) = ($1, $4) and not l.redundant
      on conflict (account_id, stream_key, list, seconds) do update set
        told_by = greatest(c.told_by, excluded.told_by), held = true,
        members = array(select unnest(c.members) union select unnest(excluded.members))`,
-    [account, JSON.stringify(passedOver), new Date(asOfMs)],
+    [account, JSON.stringify(passedOver), new Date(asOfMs), table.name],
   );
 }
 
@@ -68,15 +71,21 @@ export async function hasRipe(db: pg.Pool, { account, stream }: Claim, knownMs: 
  * They are certain, or a member has left, and their coverage is taken back. When it left is not told, if it has changed
  * again: to leave at all is enough.
  */
-export async function settleCrowds(client: Client, { account, stream }: Claim, knownMs: Ms, now: Date): Promise<void> {
+export async function settleCrowds(
+  client: Client,
+  { account, stream }: Claim,
+  table: Versioned,
+  knownMs: Ms,
+  now: Date,
+): Promise<void> {
   await client.query(
     `with ripe as (
        delete from sync.ties where (account_id, stream_key) = ($1, $2) and told_by <= $3 returning *),
      torn as (
        select * from ripe r where exists (
          select from unnest(r.members) m (id)
-         join helpdesk.tickets t on (t.account_id, t.id) = (r.account_id, m.id)
-         where t.updated_at >= upper(r.seconds) or t._deleted_at is not null)),
+         join ${table.name} t on (t.account_id, t.id) = (r.account_id, m.id)
+         where t.${table.version} >= upper(r.seconds) or t._deleted_at is not null)),
      back as (
        update sync.coverage c set covered = c.covered - t.parts
        from (select list, range_agg(seconds) as parts from torn group by list) t

@@ -11,6 +11,11 @@ import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import type { Source, Stream } from '../../sources/source.ts';
 
+/** SQL over `pg_namespace`: a schema of mirrored tables. These have `_payload`; there may be no table of sources yet. */
+export const isMirror = (schema: string): string => `exists (
+  select from pg_class m join pg_attribute a on a.attrelid = m.oid
+  where m.relnamespace = ${schema}.oid and m.relkind in ('r', 'p') and a.attname = '_payload')`;
+
 export type Mirror = Pick<Source, 'name' | 'streams' | 'schemaFiles'>;
 
 /** Answers which files were applied, as `crm/crm.sql`. Throws ShelfdeskError if a file was edited after it was applied. */

@@ -1,6 +1,7 @@
 /** What a PostgreSQL server says of itself, and of the role that we have there: for those who look whether it will do. */
 import pg from 'pg';
 import type { Clock } from '../../clock.ts';
+import { isMirror } from './mirrors.ts';
 
 export interface ServerFacts {
   /** 180004 for 18.4. */
@@ -81,7 +82,7 @@ const factsSql = `
 with ours as (
   select c.oid, format('%I.%I', n.nspname, c.relname) as name, c.relowner
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
-  where n.nspname in ('helpdesk', 'books', 'sync') and c.relkind in ('r', 'p')),
+  where (n.nspname = 'sync' or ${isMirror('n')}) and c.relkind in ('r', 'p')),
 me as (
   select r.*, exists (
       select from pg_roles g where g.rolname = 'shelfdesk_writer' and not g.rolcanlogin and pg_has_role(g.oid, 'usage'))
@@ -96,7 +97,7 @@ select current_setting('server_version_num')::int as version_number, current_set
   exists (select from pg_available_extensions where name = 'btree_gist') as gist_known,
   array(
     select n.nspname::text from pg_namespace n
-    where n.nspname in ('helpdesk', 'books', 'sync', 'bullmq')
+    where (n.nspname in ('sync', 'bullmq') or ${isMirror('n')})
       and not (has_schema_privilege(n.oid, 'usage') and (me.is_writer or has_schema_privilege(n.oid, 'create')))
     order by 1) as closed_schemas,
   array(

@@ -1,11 +1,10 @@
 /** What the warehouse knows of the work that lies ahead, and where forecasts are kept. */
 import type pg from 'pg';
-import { shownIn } from '../../sources/helpdesk/verify/stored.ts';
-import type { Ms, Range as Part } from '../reading/reading.ts';
+import type { Range as Part } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import type { Range, RunKind } from '../runs/runs.ts';
 
-type Key = Pick<Claim, 'account' | 'stream'>;
+export type Key = Pick<Claim, 'account' | 'stream'>;
 
 export interface Foreseen {
   readonly requests: number;
@@ -137,21 +136,6 @@ export async function runsAtWork(db: pg.Pool, account: string): Promise<number[]
 
 // --- what is here ------------------------------------------------------------------------------------------------------
 
-/** Times of our tickets as a list would show them, in their order: for a reading without a request. */
-export async function timesOfOurs(
-  db: Pick<pg.Pool, 'query'>,
-  account: string,
-  list: string,
-  { by, sinceMs, updatedMs = 0 }: { by: 'created_at' | 'updated_at'; sinceMs: Ms; updatedMs?: Ms },
-): Promise<Float64Array> {
-  const { rows } = await db.query<{ times: number[] | null }>(
-    `select array_agg(extract(epoch from t.${by})::float8 * 1000 order by t.${by}) as times from helpdesk.tickets t
-     where t.account_id = $1 and t._deleted_at is null and t.${by} >= $3 and t.updated_at >= $4 and ${shownIn('$2::text')}`,
-    [account, list, new Date(sinceMs), new Date(updatedMs)],
-  );
-  return Float64Array.from(rows[0]!.times ?? []);
-}
-
 /** The holes that a backfill of this range would find in a list, the newest first. */
 export async function holesIn(
   db: pg.Pool,
@@ -173,111 +157,4 @@ export async function holesIn(
     [account, stream, list, since, until, again, fromTheBeginning, now],
   );
   return rows;
-}
-
-/** How many of these tickets, as they were shown, have their messages here: nobody asks for them again. */
-export async function countRead(
-  db: pg.Pool,
-  account: string,
-  tickets: readonly { id: string; updatedMs: Ms }[],
-): Promise<{ read: number; known: number }> {
-  const { rows } = await db.query<{ read: number; known: number }>(
-    `select count(*) filter (where date_trunc('second', t.updated_at) >= date_trunc('second', w.at) and t._messages_as_of >= t.updated_at) as read,
-       count(*) filter (where t._messages_as_of is null or t._messages_as_of < t.updated_at) as known
-     from unnest($2::text[], $3::timestamptz[]) w (id, at) join helpdesk.tickets t on t.account_id = $1 and t.id = w.id`,
-    [account, tickets.map(({ id }) => id), tickets.map(({ updatedMs }) => new Date(updatedMs))],
-  );
-  return rows[0]!;
-}
-
-/** Labels and inboxes whose names are known and not due for another look. */
-export async function namesKnown(
-  db: pg.Pool,
-  account: string,
-  sinceMs: Ms,
-): Promise<{ labels: Set<string>; inbox: Set<string> }> {
-  const { rows } = await db.query<{ labels: string[]; inbox: string[] }>(
-    `select array(select id from helpdesk.labels where account_id = $1 and _observed_at >= $2) as labels,
-       array(select id from helpdesk.inboxes where account_id = $1 and _observed_at >= $2) as inbox`,
-    [account, new Date(sinceMs)],
-  );
-  return { labels: new Set(rows[0]!.labels), inbox: new Set(rows[0]!.inbox) };
-}
-
-/** Tickets that a backfill which reads messages again reads in any case. */
-export async function countAgain(
-  db: pg.Pool,
-  account: string,
-  { since, until }: Pick<Range, 'since' | 'until'>,
-): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
-    `select count(*) as n from helpdesk.tickets t
-     where t.account_id = $1 and t._deleted_at is null and t._messages_as_of >= t.updated_at
-       and t.updated_at >= coalesce($2::timestamptz, '-infinity') and t.updated_at < coalesce($3::timestamptz, 'infinity')`,
-    [account, since, until],
-  );
-  return rows[0]!.n;
-}
-
-/** The same of all that is here since then, where a page does not show them all. */
-export async function countReadSince(
-  db: pg.Pool,
-  account: string,
-  sinceMs: Ms,
-): Promise<{ read: number; known: number }> {
-  const { rows } = await db.query<{ read: number; known: number }>(
-    `select count(*) filter (where t._messages_as_of >= t.updated_at) as read,
-       count(*) filter (where t._messages_as_of is null or t._messages_as_of < t.updated_at) as known
-     from helpdesk.tickets t where t.account_id = $1 and t._deleted_at is null and t.updated_at >= $2`,
-    [account, new Date(sinceMs)],
-  );
-  return rows[0]!;
-}
-
-/** Of customers we know between which times they came; of those of a first load nothing. */
-const cameAt: Record<string, { table: string; at: string; known: string }> = {
-  'helpdesk.customers': {
-    table: 'customers',
-    at: '_created_before',
-    known: `_created_before - _created_after < interval '2 days'`,
-  },
-  'helpdesk.created': { table: 'tickets', at: 'created_at', known: 'true' },
-  'helpdesk.tickets': { table: 'tickets', at: 'updated_at', known: 'true' },
-};
-
-/** How many came in the week before this time: for what came since, where counting costs more than reading. */
-export async function cameBefore(db: pg.Pool, { account, stream }: Key, ms: Ms): Promise<{ perMs: number }> {
-  const { table, at, known } = cameAt[stream]!;
-  const { rows } = await db.query<{ n: number; ms: number }>(
-    `select count(*) as n,
-       extract(epoch from greatest($2::timestamptz - coalesce(min(${at}), $2), interval '1 day'))::float8 * 1000 as ms
-     from helpdesk.${table} t
-     where account_id = $1 and ${at} >= $2::timestamptz - interval '7 days' and ${at} < $2 and ${known}`,
-    [account, new Date(ms)],
-  );
-  const { n, ms: span } = rows[0]!;
-  return { perMs: n / span };
-}
-
-/** What sweeps ask for by id besides what is missing: open suspects, tombstones, tickets without a time of creation. */
-export async function toBeAsked(
-  db: pg.Pool,
-  { account, stream }: Key,
-  { now, ageMs }: { now: Date; ageMs: number },
-): Promise<{ suspects: number; buried: number; undated: number; recent: number; live: number }> {
-  const table = stream === 'helpdesk.customers' ? 'customers' : 'tickets';
-  const undated = table === 'tickets' ? 'count(*) filter (where t._deleted_at is null and t.created_at is null)' : '0';
-  const { rows } = await db.query<{ suspects: number; buried: number; undated: number; recent: number; live: number }>(
-    `select (select count(*) from sync.open_deletion_candidates o where (o.account_id, o.stream_key) = ($1, $2)) as suspects,
-       count(*) filter (where t._deleted_at is not null and t._synced_at >= coalesce((
-         select max(p.started_at) from sync.stored_runs p join sync.stored_run_streams s on s.run_id = p.id
-         where p.account_id = $1 and p.kind = 'sweep' and s.stream_key = $2 and s.state = 'completed'), $3)
-         - $4 * interval '1 millisecond') as buried,
-       ${undated} as undated,
-       count(*) filter (where t._deleted_at is null and t._observed_at > $3::timestamptz - interval '1 hour') as recent,
-       count(*) filter (where t._deleted_at is null) as live
-     from helpdesk.${table} t where t.account_id = $1`,
-    [account, stream, now, ageMs],
-  );
-  return rows[0]!;
 }

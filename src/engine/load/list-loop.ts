@@ -4,8 +4,6 @@
  */
 
 import { ClockMoved, Gone, Retry } from '../../errors.ts';
-import { farFuture } from '../../sources/helpdesk/messages/waiting.ts';
-import { knownCuts } from '../../sources/helpdesk/partitions.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import type { Lane } from '../budget/budget.ts';
@@ -18,6 +16,7 @@ import {
   withCare,
   writeBatch,
 } from '../commit/commit.ts';
+import type { Merge } from '../commit/merge.ts';
 import { dueRejects, openSince } from '../commit/rejects.ts';
 import { type Context, type OpenSource, sourceOf, takeCredits } from '../context.ts';
 import { nextHole, readPosition } from '../coverage/coverage.ts';
@@ -25,7 +24,7 @@ import { copiesDiffer, hasRipe, settleCrowds, takenBack } from '../coverage/ties
 import { type Client, transaction } from '../database/pool.ts';
 import { settleAbsence, type WholeList } from '../deletions/absence.ts';
 import { type Reply, trueByOf, type Unreadable } from '../http/request.ts';
-import type { Ask, Ms, Proof, Range, Walk } from '../reading/reading.ts';
+import { type Ask, farFuture, type Ms, type Proof, type Range, type Walk } from '../reading/reading.ts';
 import type { Claim, Work } from '../runs/claims.ts';
 import { rangeOf } from '../runs/ranges.ts';
 import { batchBehind, driftOf, driftOfTaken, listBatch, pageOf, rejectOf, singleBatch } from './batch.ts';
@@ -126,7 +125,7 @@ async function readTakenBack<T extends Row>(
   asOf: Ms,
 ): Promise<string[]> {
   const knownMs = asOf - sourceOf(ctx, stream.source).lookbackMs;
-  if (await hasRipe(ctx.pg, claim, knownMs)) await takeBack(ctx, claim, knownMs);
+  if (await hasRipe(ctx.pg, claim, knownMs)) await takeBack(ctx, claim, stream.merge, knownMs);
   const holes: string[] = [];
   const parts = await takenBack(ctx.pg, claim);
   for (const { list, from, to } of parts) {
@@ -137,12 +136,12 @@ async function readTakenBack<T extends Row>(
   return [...holes, ...left.map(({ list, from }) => `${list} list, ${new Date(from).toISOString()}: ${copiesDiffer}`)];
 }
 
-async function takeBack(ctx: Context, claim: Claim, knownMs: Ms): Promise<void> {
+async function takeBack(ctx: Context, claim: Claim, { declared }: Merge, knownMs: Ms): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs: knownMs };
   const credits = takeCredits(ctx);
   await transaction(ctx.pg, async client => {
     await keepBooks(client, claim, at, { counts: { ...noCounts(), credits }, rejects: [], stored: [], drift: [] });
-    await settleCrowds(client, claim, knownMs, new Date(at.nowMs));
+    await settleCrowds(client, claim, declared.root, knownMs, new Date(at.nowMs));
   });
 }
 
@@ -155,8 +154,7 @@ export async function readPart<T extends Row>(
   { fromMs, untilMs, firstLoad = false, walk }: Part,
 ): Promise<{ holes: string[]; asOf: Ms; whole: WholeList | undefined }> {
   const { lookbackMs } = sourceOf(ctx, stream.source);
-  const { type: types } = stream.enumerations;
-  const cuts = types && (await knownCuts(ctx.pg, claim, types));
+  const cuts = await stream.cuts?.(ctx.pg, claim);
   const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad, walk, until: untilMs, cuts });
   const holes: string[] = [];
   let seen = 0;

@@ -132,3 +132,6 @@ export const endOf = ({ until = Infinity }: Pick<ReadingOptions, 'until'>): Ms =
 
 /** `covered` from..to, or nothing where that is empty. */
 export const covering = (from: Ms, to: Ms): Proof => (to > from ? { covered: { from, to } } : {});
+
+/** Holds nothing back. */
+export const farFuture = Date.UTC(9999, 0);

@@ -1,6 +1,5 @@
 /** What a run was asked for: its range, and whether it reads again what is covered. */
 import type pg from 'pg';
-import type { Scope } from '../../sources/helpdesk/messages/waiting.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
@@ -108,4 +107,10 @@ export async function beginAgain(client: Client, claim: Claim, asOfMs: Ms): Prom
     claim.run,
     new Date(asOfMs),
   ]);
+}
+
+/** By update time, from (including) to (excluding). */
+export interface Scope {
+  readonly fromMs?: Ms | undefined;
+  readonly toMs?: Ms | undefined;
 }

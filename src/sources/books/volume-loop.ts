@@ -4,7 +4,7 @@
  */
 
 import type { Lane } from '../../engine/budget/budget.ts';
-import { noteAges, volumeChanged } from '../../engine/commit/change-latency.ts';
+import { noteAges } from '../../engine/commit/change-latency.ts';
 import { keepBooks, withCare, writeBatch } from '../../engine/commit/commit.ts';
 import { openSince } from '../../engine/commit/rejects.ts';
 import type { Context } from '../../engine/context.ts';
@@ -20,7 +20,15 @@ import { count } from '../../words.ts';
 import type { Row, VolumeStream } from '../source.ts';
 import { booksOf } from './open.ts';
 import { againBefore } from './shelf-rows.ts';
-import { dueVolumes, knownVolume, lastChecked, nextVolumes, noteChecked, type WaitingVolume } from './volume-rows.ts';
+import {
+  dueVolumes,
+  knownVolume,
+  lastChecked,
+  nextVolumes,
+  noteChecked,
+  volumeChanged,
+  type WaitingVolume,
+} from './volume-rows.ts';
 
 /** Tries for one volume, and again at the end of the run: each is a request of the day. */
 const fewTries = 3;

@@ -122,3 +122,21 @@ export async function noteChecked(
     [account, id, new Date(asOfMs), since],
   );
 }
+
+/**
+ * A volume that is about to be here in full: since when it is on a shelf, or its row there is another. Undefined for what was
+ * on a shelf when that was first read, and for what is only asked for once more.
+ */
+export async function volumeChanged(client: Client, account: string, id: string): Promise<Ms | undefined> {
+  const { rows } = await client.query<{ changed_ms: Ms | null }>({
+    name: 'volume changed',
+    text: `select extract(epoch from case when v._checked_at is null then h.put_at else v._waits_since end)::float8 * 1000 as changed_ms
+      from books.volumes v join sync.accounts a using (account_id)
+      cross join lateral (
+        select min(h.valid_from) as put_at from books.shelf_volume_history h
+        where h.account_id = v.account_id and h.volume_id = v.id and h.position is not null and h.change_after is not null) h
+      where v.account_id = $1 and v.id = $2 and v._waits_since > a.mirrored_since`,
+    values: [account, id],
+  });
+  return rows[0]?.changed_ms ?? undefined;
+}

@@ -9,6 +9,7 @@ import type { Ask } from '../../engine/reading/reading.ts';
 import { identify, type ListStream } from '../source.ts';
 import { candidates } from './deletions/candidates.ts';
 import { getTicket, listTickets, paging, type TicketsQuery } from './endpoints.ts';
+import { knownCuts } from './partitions.ts';
 import { personalRules } from './personal/rules.ts';
 import { known, type Ticket, ticket, ticketInDetail, timeOf } from './records.ts';
 
@@ -43,6 +44,7 @@ export const tickets: ListStream<Ticket> = {
   orderedBy: (record, order) => timeOf((order === 'created' ? record.created_at : record.updated_at) ?? ''),
   get: getTicket,
   daily: open,
+  cuts: (db, claim) => knownCuts(db, claim, known.tickets.type),
   among: ids => listTickets({ id: ids, page: 1, per_page: paging.perPage }),
   merge: buildMerge(
     {

@@ -9,10 +9,9 @@ import { keepChanges } from '../../../engine/commit/merge.ts';
 import type { Client } from '../../../engine/database/pool.ts';
 import { sourceAndStream } from '../../../engine/database/stream-key.ts';
 import { cleanText, storableIds } from '../../../engine/json-text.ts';
-import type { Ms } from '../../../engine/reading/reading.ts';
+import { farFuture, type Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Candidates } from '../../source.ts';
-import { farFuture } from '../messages/waiting.ts';
 import { tableOf } from './walks.ts';
 
 type Queryable = Pick<pg.ClientBase, 'query'>;

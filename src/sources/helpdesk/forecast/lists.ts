@@ -7,25 +7,19 @@
 import { dueRejects } from '../../../engine/commit/rejects.ts';
 import { readPosition } from '../../../engine/coverage/coverage.ts';
 import type { StreamKey } from '../../../engine/database/stream-key.ts';
-import {
-  cameBefore,
-  countAgain,
-  countRead,
-  countReadSince,
-  holesIn,
-  namesKnown,
-  timesOfOurs,
-} from '../../../engine/forecast/forecast-rows.ts';
+import { holesIn } from '../../../engine/forecast/forecast-rows.ts';
 import { evenly, type Imagined, merged, requestsOf, totalOf } from '../../../engine/forecast/imagined-reading.ts';
 import type * as engine from '../../../engine/forecast/plan.ts';
 import type { Asked, Part } from '../../../engine/forecast/plan-time.ts';
 import type { Reply } from '../../../engine/http/request.ts';
-import { type Ask, type Ms, secondMs } from '../../../engine/reading/reading.ts';
+import { type Ask, farFuture, type Ms, secondMs } from '../../../engine/reading/reading.ts';
+import type { Scope } from '../../../engine/runs/ranges.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
 import type { DetailStream, ListStream, Row } from '../../source.ts';
-import { countWaiting, farFuture, nextWaiting, type Scope, ticketsForNames } from '../messages/waiting.ts';
+import { countWaiting, nextWaiting, ticketsForNames } from '../messages/waiting.ts';
 import { helpdeskOf } from '../open.ts';
 import { countLive } from '../verify/stored.ts';
+import { cameBefore, countAgain, countRead, countReadSince, namesKnown, timesOfOurs } from './rows.ts';
 
 export interface Desk {
   readonly users: ListStream<Row>;

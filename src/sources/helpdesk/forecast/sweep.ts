@@ -1,7 +1,6 @@
 /** What it takes to look again at what is here: a sweep, a verification. The same readings are made, of our own rows. */
 
 import { isRedundant } from '../../../engine/coverage/coverage.ts';
-import { cameBefore, timesOfOurs, toBeAsked } from '../../../engine/forecast/forecast-rows.ts';
 import { evenly, requestsOf } from '../../../engine/forecast/imagined-reading.ts';
 import type { Asked, Part } from '../../../engine/forecast/plan-time.ts';
 import { readByCreation } from '../../../engine/reading/by-creation.ts';
@@ -12,6 +11,7 @@ import { scopeOf } from '../deletions/walks.ts';
 import { helpdeskOf } from '../open.ts';
 import { countBuried, countLive, countTickets, ticketsForAllNames } from '../verify/stored.ts';
 import { inquireTotal, type Planning, partOf, storeMs } from './lists.ts';
+import { cameBefore, timesOfOurs, toBeAsked } from './rows.ts';
 
 /** Of Total-Count a verification takes three for each list. */
 const counts = 3;

@@ -13,9 +13,9 @@ import type { Reply } from '../../../engine/http/request.ts';
 import { Commits } from '../../../engine/load/commit-queue.ts';
 import { noteFailure } from '../../../engine/load/failures.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
-import type { Ms } from '../../../engine/reading/reading.ts';
+import { farFuture, type Ms } from '../../../engine/reading/reading.ts';
 import type { Claim, Work } from '../../../engine/runs/claims.ts';
-import { joinAgain, rangeOf } from '../../../engine/runs/ranges.ts';
+import { joinAgain, rangeOf, type Scope } from '../../../engine/runs/ranges.ts';
 import { othersWait } from '../../../engine/runs/runs.ts';
 import { Gone, Retry } from '../../../errors.ts';
 import { count } from '../../../words.ts';
@@ -25,13 +25,11 @@ import { bury, commitDetail, type Detail } from './detail.ts';
 import {
   anyWaiting,
   countWaiting,
-  farFuture,
   firstWaiting,
   isOlder,
   isRipe,
   nextAgain,
   nextWaiting,
-  type Scope,
   ticketsForNames,
   type Waiting,
   type When,

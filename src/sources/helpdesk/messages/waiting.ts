@@ -7,11 +7,9 @@ import { noteAges } from '../../../engine/commit/change-latency.ts';
 import type { Writer } from '../../../engine/commit/commit.ts';
 import { keepChanges } from '../../../engine/commit/merge.ts';
 import type { Client } from '../../../engine/database/pool.ts';
-import type { Ms } from '../../../engine/reading/reading.ts';
+import { farFuture, type Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
-
-/** Holds nothing back. */
-export const farFuture = Date.UTC(9999, 0);
+import type { Scope } from '../../../engine/runs/ranges.ts';
 
 const waits = `t.account_id = $1 and (t._messages_as_of is null or t._messages_as_of < t.updated_at) and t._deleted_at is null`;
 
@@ -38,12 +36,6 @@ const due = `
       where l.account_id = t.account_id and l.id = any(t.label_ids) and (l._observed_at is null or l._observed_at < $6)) as labels,
     array(select i.id from helpdesk.inboxes i
       where i.account_id = t.account_id and i.id = t.inbox_id and (i._observed_at is null or i._observed_at < $6)) as inbox`;
-
-/** By update time, from (including) to (excluding). */
-export interface Scope {
-  readonly fromMs?: Ms | undefined;
-  readonly toMs?: Ms | undefined;
-}
 
 const bounds = ({ fromMs, toMs }: Scope) => [
   fromMs === undefined ? '-infinity' : new Date(fromMs),
