@@ -5,11 +5,11 @@ import { auditStream } from '../../jobs/audit-stream.ts';
 import { openWaiting } from '../../src/engine/queue/reconcile.ts';
 import { readProgress } from '../../src/engine/runs/runs.ts';
 import type { AuditSettings } from '../../src/sources/helpdesk/open.ts';
+import { chooseAtRandom } from '../../src/sources/helpdesk/verify/rows.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { differences } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { withAudit } from '../support/sources.ts';
-import { chooseAtRandom } from '../../src/sources/helpdesk/verify/rows.ts';
 
 test('at_most is the bound of Clopper and Pearson', async () => {
   await using db = await freshDatabase();

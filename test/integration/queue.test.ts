@@ -668,7 +668,7 @@ function conformance(redisUrl: string | undefined): void {
         command.kill('SIGINT');
         const { code, stdout, stderr } = await command.finished;
         expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
-        expect(stderr).toMatch(/error: the warehouse does not answer: .*\nHow far run 1 is, is not known/);
+        expect(stderr).toMatch(/error: the warehouse does not answer: .*\nThe state of run 1 is unknown/);
         expect(stderr).not.toContain('    at ');
       });
     }

@@ -667,7 +667,7 @@ describe('schedule list', () => {
     await using db = await freshDatabase();
     const env = { DATABASE_URL: db.url, SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: '' };
     const said =
-      'Nothing is scheduled: SCHEDULE_FRESH and SCHEDULE_NIGHTLY are empty, or name nothing that is configured.\n';
+      'Nothing is scheduled: SCHEDULE_FRESH and SCHEDULE_NIGHTLY are empty, or no source is configured for them.\n';
     expect(await list(env)).toEqual({ stdout: '', stderr: said });
     expect(await list(env, '--json')).toEqual({ stdout: '[]\n', stderr: said });
   });

@@ -18,7 +18,7 @@ export function startWorker(env: Record<string, string>): WorkerProcess {
     let said = '';
     process.stderr!.on('data', chunk => {
       said += chunk;
-      const number = /^Worker (\d+) is at work/m.exec(said)?.[1];
+      const number = /^Worker (\d+) is running/m.exec(said)?.[1];
       if (number) resolve(Number(number));
     });
     finished.then(({ code, stderr }) => reject(new Error(`start ended with ${code} before it worked: ${stderr}`)));

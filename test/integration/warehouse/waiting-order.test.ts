@@ -1,8 +1,8 @@
 /** Which ticket is asked for next: what was active cachedFleet, then what is open or held, then the rest; and who is told so. */
 import { expect, test } from 'vitest';
+import { farFuture } from '../../../src/engine/reading/reading.ts';
 import { nextWaiting, placeInQueue } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { at, iso, scripted, second, ticket } from '../../support/scripted.ts';
-import { farFuture } from '../../../src/engine/reading/reading.ts';
 
 const dayS = 86_400;
 
