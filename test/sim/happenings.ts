@@ -70,7 +70,7 @@ function addTicket(world: World, rng: Rng, more: { created_at?: string; updated_
 const someCustomer = (world: World, rng: Rng) => someOf(rng, [...world.customers.keys()]);
 const someOf = <T>(rng: Rng, all: readonly T[]): T | undefined => (all.length === 0 ? undefined : pick(rng, all));
 
-/** What was busy cachedFleet is likely to be busy again. */
+/** What was busy recently is likely to be busy again. */
 function someTicket(world: World, rng: Rng): WorldTicket | undefined {
   const { byUpdated } = world;
   const share = rng() < 0.5 ? rng() : 1 - rng() ** 3;

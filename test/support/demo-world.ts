@@ -115,8 +115,8 @@ const most = 3;
 function work({ services, world, nowMs }: InProcess, chance: Rng): void {
   if ([0, 6].includes(new Date(nowMs).getUTCDay())) return;
   services.catchUp();
-  const cachedFleet = Array.from({ length: 60 }, (_, n) => world.byUpdated.at(world.byUpdated.length - 1 - n));
-  const open = cachedFleet.filter(ticket => ticket?.state === 'open').map(ticket => ticket!);
+  const recent = Array.from({ length: 60 }, (_, n) => world.byUpdated.at(world.byUpdated.length - 1 - n));
+  const open = recent.filter(ticket => ticket?.state === 'open').map(ticket => ticket!);
   const lastOf = (ticket: WorldTicket) => ticket.messages.at(-1);
   const isInbound = (message: Message | undefined) => message?.type === 'reply' && message.direction === 'in';
   for (const ticket of open.filter(one => isInbound(lastOf(one))).slice(0, most)) {

@@ -63,7 +63,7 @@ export async function forecastOf(db: pg.Pool, run: number): Promise<Foreseen | u
 
 // --- what the source takes ---------------------------------------------------------------------------------------------
 
-/** How long a request took cachedFleet, and from its reply to the next one, on average; undefined where none was made. */
+/** How long a request took recently, and from its reply to the next one, on average; undefined where none was made. */
 export async function paceOf(
   db: pg.Pool,
   { account, source }: { account: string; source: string },
@@ -73,7 +73,7 @@ export async function paceOf(
     `select sum(took_ms)::float8 / nullif(sum(requests), 0) as took, sum(between_ms)::float8 / nullif(sum(followed), 0) as between
      from (
        select took_ms, requests, followed, between_ms from sync.credit_minutes
-       where account_id = $1 and source = $2 and minute >= $3 and requests > 0 order by minute desc limit 60) cachedFleet`,
+       where account_id = $1 and source = $2 and minute >= $3 and requests > 0 order by minute desc limit 60) recently`,
     [account, source, since],
   );
   return { latencyMs: rows[0]!.took ?? undefined, storeMs: rows[0]!.between ?? undefined };
@@ -91,7 +91,7 @@ export async function budgetOf(
   return rows[0]?.state;
 }
 
-/** How long it took from the end of a stream to the beginning of the next one of its run, cachedFleet, on average. */
+/** How long it took from the end of a stream to the beginning of the next one of its run, recently, on average. */
 export async function betweenStreamsMs(db: pg.Pool, account: string, since: Date): Promise<number | undefined> {
   const { rows } = await db.query<{ ms: number | null }>(
     `select extract(epoch from avg(gap))::float8 * 1000 as ms from (
@@ -106,7 +106,7 @@ export async function betweenStreamsMs(db: pg.Pool, account: string, since: Date
 }
 
 /**
- * What streams of runs that a command has opened took cachedFleet beyond their requests: seen where there were only a few.
+ * What streams of runs that a command has opened took recently beyond their requests: seen where there were only a few.
  * The first one of a process takes longer, so it is not the middle one that counts.
  */
 export async function beginningMs(

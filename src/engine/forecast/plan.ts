@@ -65,7 +65,7 @@ export interface StreamPlanned {
 
 /** Where no request of the last hours tells how long one takes. */
 const assumedLatencyMs = 300;
-const cachedFleet = 6 * 3_600_000;
+const recentMs = 6 * 3_600_000;
 /** From one stream to the next: a job ends, another one is taken up. */
 const assumedBetweenMs = 100;
 const timeoutMs = 30_000;
@@ -108,7 +108,7 @@ async function paceFor({ ctx, nowMs, assumed }: Planning, open: OpenSource) {
   const seenMs = open.send.latencyMs();
   const key = { account: ctx.account, source };
   const state: State = { ...empty, ...(await budgetOf(ctx.pg, key)) };
-  const since = new Date(nowMs - cachedFleet);
+  const since = new Date(nowMs - recentMs);
   const measured = await paceOf(ctx.pg, key, since);
   const latencyMs = Math.round(measured.latencyMs ?? (seenMs || assumedLatencyMs));
   const isMeasured = measured.latencyMs !== undefined || seenMs > 0;

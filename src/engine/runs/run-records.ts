@@ -81,7 +81,7 @@ export interface ShownRun extends Omit<ListedRun, 'streams'> {
   /** The slot of the schedule for which it was opened; null: a command, the page, or by itself. */
   schedule: string | null;
   slot: Date | null;
-  /** The process that opened it; host and pid are known as long as it lives, or died cachedFleet. */
+  /** The process that opened it; host and pid are known as long as it lives, or died recently. */
   opened_by: number | null;
   host: string | null;
   pid: number | null;

@@ -24,7 +24,7 @@ export interface Forecast {
 /** What was compared longer ago than this is compared again. */
 const goesOnMs = 24 * 3_600_000;
 
-/** One of everything that was interrupted, or failed, cachedFleet is gone on with: it may take days. */
+/** One of everything that was interrupted, or failed, recently is gone on with: it may take days. */
 export async function openVerification(
   db: pg.Pool,
   { asked, forecast, ...run }: Omit<NewRun, 'kind'> & { asked: Asked; forecast: Forecast },

@@ -1,4 +1,4 @@
-/** Which ticket is asked for next: what was active cachedFleet, then what is open or held, then the rest; and who is told so. */
+/** Which ticket is asked for next: what was active recently, then what is open or held, then the rest; and who is told so. */
 import { expect, test } from 'vitest';
 import { farFuture } from '../../../src/engine/reading/reading.ts';
 import { nextWaiting, placeInQueue } from '../../../src/sources/helpdesk/messages/waiting.ts';
@@ -19,7 +19,7 @@ test('of what has just changed the oldest comes first, and then the newest of wh
   for (const limit of [1, 2, 4, 9]) expect(await next(limit)).toEqual(order.slice(0, limit));
 });
 
-test('what was active cachedFleet comes first, then what is open or held, then the rest: the newest change first in each', async () => {
+test('what was active recently comes first, then what is open or held, then the rest: the newest change first in each', async () => {
   await using s = await scripted();
   const of = (id: string, updated: number, state: string | null) => ticket(id, { updated_at: iso(updated), state });
   s.lists.tickets = [

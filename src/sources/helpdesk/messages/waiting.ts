@@ -77,7 +77,7 @@ const recentFrom = `coalesce((select a.mirrored_since - interval '1 day' from sy
 const youngMs = 90_000;
 const isOpen = `t.state in ('open', 'hold')`;
 
-/** The next tickets to be asked for: what has just changed, the oldest first; what was active cachedFleet; then what is open or held; then the rest; newest change first. */
+/** The next tickets to be asked for: what has just changed, the oldest first; what was active recently; then what is open or held; then the rest; newest change first. */
 export async function nextWaiting(
   db: pg.Pool,
   claim: Pick<Claim, 'account' | 'stream'>,
