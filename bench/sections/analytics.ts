@@ -8,6 +8,7 @@ import { makePool, transaction } from '../../src/engine/database/pool.ts';
 import { singleBatch } from '../../src/engine/load/batch.ts';
 import { eraseCustomer } from '../../src/engine/runs/operations.ts';
 import { tickets as stream } from '../../src/sources/helpdesk/tickets.ts';
+import { streams } from '../../src/sources/index.ts';
 import { fillBySql } from '../desk-by-sql.ts';
 import { openDatabase } from '../lab.ts';
 import type { Report, Section } from '../report.ts';
@@ -149,7 +150,8 @@ async function erase(pool: pg.Pool, { figure }: Report): Promise<void> {
   figure({ what: 'a question that asks nothing', unit: 'ms', rounds: nothing! });
   figure({ what: 'an unchanged page of 100 tickets, where nobody was erased', unit: 'ms', rounds: await unchanged(1) });
   const took = await timed(
-    round => eraseCustomer(pool, { account: 'default', customer: `c${100 + round}`, who: 'bench' }, new Date(nowMs)),
+    round =>
+      eraseCustomer(pool, { account: 'default', customer: `c${100 + round}`, who: 'bench', streams }, new Date(nowMs)),
     3,
   );
   figure({ what: 'a person is erased', unit: 's', rounds: took.map(ms => ms / 1000), atMost: 10, headline: true });

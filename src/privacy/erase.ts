@@ -4,7 +4,6 @@
  */
 
 import type { Client } from '../engine/database/pool.ts';
-import type { Stream } from '../sources/source.ts';
 import { clearRows } from './clear-rows.ts';
 import { formsIn } from './contact-normalisation.ts';
 import { type Declaring, declarationIn, rulesFrom, rulesOf } from './declared.ts';
@@ -17,9 +16,6 @@ export interface Removed {
   /** Of each kind how many rows were reduced, emptied, or deleted. */
   readonly rows: Readonly<Record<string, number>>;
 }
-
-/** The streams of this version. The sources import this file: so they are loaded here, when they are needed. */
-export const allStreams = async (): Promise<readonly Stream[]> => (await import('../sources/index.ts')).streams;
 
 /** The people of the first source that knows some by id. Every version has one. */
 export const peopleIn = (streams: readonly Declaring[]): People =>
@@ -50,16 +46,15 @@ export async function erase(
   account: string,
   asked: Pick<Clues, 'customers' | 'tickets'>,
   now: Date,
-  streams?: readonly Declaring[],
+  streams: readonly Declaring[],
 ): Promise<Removed> {
-  const all = streams ?? (await allStreams());
-  const people = peopleIn(all);
+  const people = peopleIn(streams);
   await alone(client, account);
   const forms = await formsIn(client, await people.contactsOf(client, account, asked.customers));
   const same = await sharing(client, account, people, forms);
   const customers = [...asked.customers, ...same.filter(id => !asked.customers.includes(id))];
   const kept = await note(client, account, { customers, asked: asked.customers, forms }, now);
-  return remove(client, account, { customers, tickets: asked.tickets, forms, kept, people, streams: all }, now);
+  return remove(client, account, { customers, tickets: asked.tickets, forms, kept, people, streams }, now);
 }
 
 /**
@@ -71,15 +66,14 @@ export async function eraseMore(
   account: string,
   found: Clues,
   now: Date,
-  streams?: readonly Declaring[],
+  streams: readonly Declaring[],
 ): Promise<Removed> {
-  const all = streams ?? (await allStreams());
-  const people = peopleIn(all);
+  const people = peopleIn(streams);
   await alone(client, account);
   const forms = await formsIn(client, found.contacts);
   const customers = [...new Set([...found.customers, ...(await sharing(client, account, people, forms))])];
   const kept = await note(client, account, { customers, asked: [], forms }, now);
-  return remove(client, account, { customers, tickets: found.tickets, forms, kept, people, streams: all }, now);
+  return remove(client, account, { customers, tickets: found.tickets, forms, kept, people, streams }, now);
 }
 
 /** The other side of sync.any_erased. */

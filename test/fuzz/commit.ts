@@ -8,7 +8,7 @@ import type { JobContext } from '../../src/engine/context.ts';
 import { register } from '../../src/engine/coverage/coverage.ts';
 import { makeSend } from '../../src/engine/http/send.ts';
 import { listBatch } from '../../src/engine/load/batch.ts';
-import { commitRecords, requestPage } from '../../src/engine/load/list-loop.ts';
+import { commitRecords, requestPage } from '../../src/engine/load/commit-reply.ts';
 import type { Claim } from '../../src/engine/runs/claims.ts';
 import { booksDialect } from '../../src/sources/books/dialect.ts';
 import { readShelves } from '../../src/sources/books/shelf-loop.ts';

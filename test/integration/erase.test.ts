@@ -367,7 +367,11 @@ test.each(process.env.CI ? [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] : [1, 2])(
     const eraseSomebody = async () => {
       const [known] = await s.rows('select id from helpdesk.customers order by md5(id || $1) limit 1', String(rng()));
       if (known === undefined) return;
-      await eraseCustomer(pool, { account: 'default', customer: known.id as string, who: 'test' }, new Date(s.nowMs));
+      await eraseCustomer(
+        pool,
+        { account: 'default', customer: known.id as string, who: 'test', streams },
+        new Date(s.nowMs),
+      );
       asked.add(known.id as string);
     };
     const steps: readonly (readonly [() => unknown, number])[] = [

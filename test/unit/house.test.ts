@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
 import type { AddCommand } from '../../src/cli/command.ts';
+import { sources, streams } from '../../src/sources/index.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -144,6 +145,56 @@ describe('who may import whom', () => {
   test('every import names its file, and the file is there', () => {
     const paths = new Set(files.map(({ path }) => path));
     expect(imports.filter(one => one.ours && !paths.has(one.to)).map(({ from, to }) => `${from} → ${to}`)).toEqual([]);
+  });
+
+  test('no file imports itself through others, types left out', () => {
+    const to = new Map(
+      files.map(({ path }) => [
+        path,
+        imports.filter(one => one.ours && !one.typeOnly && one.from === path).map(one => one.to),
+      ]),
+    );
+    const reaches = (from: string, seen = new Set<string>()): Set<string> => {
+      for (const next of to.get(from) ?? []) if (!seen.has(next)) reaches(next, seen.add(next));
+      return seen;
+    };
+    expect([...to.keys()].filter(path => reaches(path).has(path))).toEqual([]);
+  });
+
+  /** Files outside `sources/` that name a source or a stream, and why. A file that stops naming one leaves this list. */
+  const namesSources: Readonly<Record<string, string>> = {
+    'src/analytics/calendars.ts': 'calendars belong to inboxes of the help desk',
+    'src/app/freshness-targets.ts': 'a sentence about a backlog of volumes',
+    'src/cli/look/status.ts': 'what a random sample of messages counts',
+    'src/cli/look/why.ts': 'the command is about one ticket',
+    'src/cli/output/progress.ts': 'counts what is left of messages and volumes',
+    'src/cli/setup/demo.ts': 'the demo asks both services of the sandbox',
+    'src/cli/work/runs.ts': 'a backfill that re-reads messages costs more',
+    'src/cli/work/verify.ts': 'ranges of tickets that were not read add to the estimate',
+    'src/engine/database/take-over.ts': 'the schemas of the database that it takes over',
+    'src/engine/forecast/plan.ts': 'keys of --json',
+    'src/ops/doctor/checks/catalog.ts': 'checks of the catalog',
+    'src/ops/doctor/checks/helpdesk.ts': 'checks of the help desk',
+    'src/ops/doctor/checks/source-behaviour.ts': 'checks of the help desk',
+    'src/ops/doctor/doctor-context.ts': 'checks of both sources',
+    'src/ops/doctor/doctor-state.ts': 'checks of the catalog',
+    'src/ops/doctor/source-behaviour.ts': 'checks of the help desk',
+    'src/ops/page/overview.ts': 'credits of the help desk and requests of the catalog, side by side',
+    'src/ops/page/pages.ts': 'credits of the help desk and requests of the catalog, side by side',
+    'src/ops/page/render/account.ts': 'credits of the help desk and requests of the catalog, side by side',
+    'src/ops/page/render/sentence.ts': 'a sentence about volumes',
+    'src/ops/time-left.ts': 'what a message and a volume cost',
+    'src/privacy/erase.ts': 'keys of --json',
+    'src/privacy/redact.ts': 'keys of --json',
+  };
+
+  test('a source or a stream is named in sources/ only', () => {
+    const [ofSource, ofStream] = [sources, streams].map(list => [...new Set(list.map(({ name }) => name))].join('|'));
+    const literal = `(['"\`])(?:(?:${ofSource})(?:\\.\\w+)?|${ofStream})\\1`;
+    const table = `(?<![\\w.])(?:${ofSource})\\.(?:${ofStream}|inboxes|labels|contacts|shelf_\\w+|ticket_\\w+)\\b`;
+    const named = new RegExp(`${literal}|${table}|sources/(?:${ofSource})/`);
+    const found = files.filter(({ path, code }) => !path.startsWith('src/sources/') && named.test(code));
+    expect(found.map(({ path }) => path)).toEqual(Object.keys(namesSources).sort());
   });
 
   test('only main imports jobs', () => {

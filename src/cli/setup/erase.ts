@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { systemClock } from '../../clock.ts';
 import { eraseCustomer, wouldErase } from '../../engine/runs/operations.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
+import { streams } from '../../sources/index.ts';
 import { openChosen } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { operator } from '../operator.ts';
@@ -33,8 +34,8 @@ export function addErase(program: Command, deps: Deps, act: Act): void {
         if (!dryRun && !yes) await confirm(account, customer, deps.signal);
         const now = new Date(systemClock.now());
         const { customers, rows } = dryRun
-          ? await wouldErase(warehouse.pg, account, customer, now)
-          : await eraseCustomer(warehouse.pg, { account, customer, who: operator(), withShared }, now);
+          ? await wouldErase(warehouse.pg, account, customer, now, streams)
+          : await eraseCustomer(warehouse.pg, { account, customer, who: operator(), withShared, streams }, now);
         if (json) printJson({ account, erased: !dryRun, customers, rows });
         else print(table([dryRun ? 'would be erased' : 'erased', 'rows'], Object.entries(rows)));
         const others = customers.filter(id => id !== customer);

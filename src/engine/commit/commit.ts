@@ -7,6 +7,7 @@
 
 import type pg from 'pg';
 import { FencedOff } from '../../errors.ts';
+import type { Declaring } from '../../privacy/declared.ts';
 import { eraseFound } from '../../privacy/re-erase.ts';
 import { type Erased, nobody, type PersonalRules } from '../../privacy/redact.ts';
 import { FoundAgain, screen } from '../../privacy/screen.ts';
@@ -64,11 +65,17 @@ export interface Written {
 }
 export const mayClearAll = { rejects: true, suspects: true };
 
+/** The streams tell how erased people are found in their rows. */
+export interface Store {
+  readonly pg: pg.Pool;
+  readonly streams: readonly Declaring[];
+}
+
 /** Runs the transaction with growing care, until PostgreSQL takes its values. */
-export async function withCare<T>(pool: pg.Pool, work: (client: Client, care: Care) => Promise<T>): Promise<T> {
+export async function withCare<T>(store: Store, work: (client: Client, care: Care) => Promise<T>): Promise<T> {
   for (const care of cares) {
     try {
-      return await withoutErased(pool, client => work(client, care));
+      return await withoutErased(store, client => work(client, care));
     } catch (error) {
       if (care === 'one by one' || !isOfRecord(error)) throw error;
     }
@@ -80,13 +87,13 @@ export async function withCare<T>(pool: pg.Pool, work: (client: Client, care: Ca
 const mostFound = 10;
 
 /** Who is found again under another id is erased by itself, since that takes a lock; what was to be stored is made anew then. */
-async function withoutErased<T>(pool: pg.Pool, work: (client: Client) => Promise<T>): Promise<T> {
+async function withoutErased<T>(store: Store, work: (client: Client) => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
-      return await transaction(pool, work, withKeptPlans);
+      return await transaction(store.pg, work, withKeptPlans);
     } catch (error) {
       if (!(error instanceof FoundAgain) || tries === mostFound) throw error;
-      await eraseFound(pool, error);
+      await eraseFound(store, error);
     }
   }
 }

@@ -12,7 +12,7 @@ import { type Context, sourceOf, takeCredits } from '../context.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { storableIds } from '../json-text.ts';
 import { singleBatch } from '../load/batch.ts';
-import { commitRecords, laneOf } from '../load/list-loop.ts';
+import { commitRecords, laneOf } from '../load/commit-reply.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { command } from '../runs/pauses.ts';

@@ -21,7 +21,7 @@ export async function replay(
 ): Promise<string | undefined> {
   const nowMs = clock.now();
   try {
-    await withCare(pg, async (client, care) => {
+    await withCare({ pg, streams }, async (client, care) => {
       const reject = await lockReject(client, account, id);
       if (reject === undefined) throw new NotStored('it is not open');
       const { payload, as_of } = reject;

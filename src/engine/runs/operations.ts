@@ -6,7 +6,7 @@
 import type pg from 'pg';
 import { exitCodes, UsageError } from '../../errors.ts';
 import type { Declaring } from '../../privacy/declared.ts';
-import { allStreams, erase, hasPeople, isKnown, peopleIn, type Removed } from '../../privacy/erase.ts';
+import { erase, hasPeople, isKnown, peopleIn, type Removed } from '../../privacy/erase.ts';
 import { count } from '../../words.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { nameOfKey, type StreamKey, sourceAndStream } from '../database/stream-key.ts';
@@ -136,7 +136,7 @@ export async function eraseCustomer(
     who,
     withShared = false,
     streams,
-  }: Deed & { customer: string; withShared?: boolean; streams?: readonly Declaring[] },
+  }: Deed & { customer: string; withShared?: boolean; streams: readonly Declaring[] },
   now: Date,
 ): Promise<Removed> {
   const noted = { account, who, action: 'erase', subject: `customer ${customer}` } as const;
@@ -159,7 +159,7 @@ export async function wouldErase(
   account: string,
   customer: string,
   now: Date,
-  streams?: readonly Declaring[],
+  streams: readonly Declaring[],
 ): Promise<Removed> {
   let removed: Removed | undefined;
   class Undone extends Error {}
@@ -179,10 +179,9 @@ async function eraseKnown(
   account: string,
   customer: string,
   now: Date,
-  streams?: readonly Declaring[],
+  streams: readonly Declaring[],
 ): Promise<Removed> {
-  const all = streams ?? (await allStreams());
-  const people = peopleIn(all);
+  const people = peopleIn(streams);
   if (!(await isKnown(client, account, people, customer))) {
     if (!(await hasPeople(client, account, people)))
       throw new UsageError(
@@ -194,7 +193,7 @@ async function eraseKnown(
       `${people.whereIds} What is not here yet, ${command(account, 'sync customers')} brings.`,
     );
   }
-  return erase(client, account, { customers: [customer], tickets: [] }, now, all);
+  return erase(client, account, { customers: [customer], tickets: [] }, now, streams);
 }
 
 /** What was removed, in one line. */

@@ -102,7 +102,7 @@ export async function examine(look: Look, { subject, reply, batch, more, uncount
     ...(reply.trueByMs !== undefined && { trueByMs: reply.trueByMs }),
   };
   const credits = subject.takeCredits();
-  return withCare(ctx.pg, async (client, care) => {
+  return withCare(ctx, async (client, care) => {
     const { found, refused } = await (subject.differing?.(client, care, at) ??
       differingOf(client, claim, batch, care, at));
     const differing = byRoot(found);

@@ -11,7 +11,8 @@ import type { Client } from '../database/pool.ts';
 import { goneBy } from '../deletions/lag.ts';
 import { type Reply, trueByOf } from '../http/request.ts';
 import { listBatch, pageOf, singleBatch } from '../load/batch.ts';
-import { laneOf, type Outcome } from '../load/list-loop.ts';
+import { laneOf } from '../load/commit-reply.ts';
+import type { Outcome } from '../load/list-loop.ts';
 import type { Ms, Proof, Step } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import {

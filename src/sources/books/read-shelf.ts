@@ -19,7 +19,7 @@ import type { Context } from '../../engine/context.ts';
 import { type Client, transaction } from '../../engine/database/pool.ts';
 import type { Reply } from '../../engine/http/request.ts';
 import { bareBatch, driftOf, idsBatch, itemsBatch, rejectOf } from '../../engine/load/batch.ts';
-import { laneOf } from '../../engine/load/list-loop.ts';
+import { laneOf } from '../../engine/load/commit-reply.ts';
 import { isSame, readShelf } from '../../engine/reading/collection.ts';
 import type { Ms } from '../../engine/reading/reading.ts';
 import type { Claim } from '../../engine/runs/claims.ts';
@@ -212,7 +212,7 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
   const credits = booksOf(ctx).send.takeCredits();
   const { batch, unreadable } = itemsBatch(stream.members, found.replies);
   const name = `${key.owner}/${key.shelf}/volumes`;
-  await withCare(ctx.pg, async (client, care) => {
+  await withCare(ctx, async (client, care) => {
     const { listed, shelved } = await storeShelf({ ctx, claim, stream }, key, found, { client, care, at });
     if (found.whole) await noteReading(client, key, { asOfMs: found.asOf, version: found.version });
     // Where the shelf does not say when it changed, only when that was seen is known: that is no age.

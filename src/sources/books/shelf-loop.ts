@@ -103,7 +103,7 @@ async function commitList({ ctx, claim, stream }: Job, owner: string, replies: r
     const batch = { ...rows, parameters: () => [owner] };
     // A shelf id says little without its owner.
     const named = (id: string | undefined) => (id === undefined ? owner : `${owner}/${id}`);
-    await withCare(ctx.pg, async (client, care) => {
+    await withCare(ctx, async (client, care) => {
       const { counts, rejects } = await writeBatch(client, claim, batch, at, care);
       // Of a row that cannot be stored the id is: what is on the shelf hangs on it.
       const left = new Set(rejects.map(({ recordId }) => recordId!));

@@ -114,7 +114,7 @@ async function commitVolume(
   const credits = booksOf(ctx).send.takeCredits();
   const batch = singleBatch(stream, reply);
   const unreadable = reply.unreadable.map(one => rejectOf(one, batch, volume.id));
-  await withCare(ctx.pg, async (client, care) => {
+  await withCare(ctx, async (client, care) => {
     const { counts, rejects } = await writeBatch(client, claim, batch, at, care);
     const refused = [...unreadable, ...rejects];
     if (refused.length === 0) {

@@ -32,7 +32,9 @@ async function mirror() {
       for (const record of records) {
         const of = { records: [record], text: JSON.stringify(record), date: when.nowMs };
         const batch = singleBatch(contacts, of);
-        await withCare(s.pool, (client, care) => writeBatch(client, { account, run: null }, batch, when, care));
+        await withCare({ pg: s.pool, streams: all }, (client, care) =>
+          writeBatch(client, { account, run: null }, batch, when, care),
+        );
       }
     },
     reject: (id: string, payload: unknown) =>

@@ -7,6 +7,7 @@ import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
 import { customers } from '../../../src/sources/helpdesk/customers.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
+import { streams } from '../../../src/sources/index.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 import { message as anyMessage, ticket as anyTicket, at, iso, second } from '../../support/scripted.ts';
 
@@ -23,7 +24,9 @@ async function mirror() {
       text: JSON.stringify(record),
       date: moment.nowMs,
     });
-    return withCare(pool, (client, care) => writeBatch(client, { account: 'default', run: null }, batch, moment, care));
+    return withCare({ pg: pool, streams }, (client, care) =>
+      writeBatch(client, { account: 'default', run: null }, batch, moment, care),
+    );
   };
   return {
     pool,
@@ -45,12 +48,12 @@ async function mirror() {
       const moment = { nowMs: second(++n * 60), asOfMs: second(n * 60) };
       const record = { id, messages: all };
       const { batch } = await detailBatch(messages, record as never, JSON.stringify(record));
-      return withCare(pool, (client, care) =>
+      return withCare({ pg: pool, streams }, (client, care) =>
         writeBatch(client, { account: 'default', run: null }, batch, moment, care),
       );
     },
     erase: (customer: string, more: object = {}) =>
-      eraseCustomer(pool, { account: 'default', customer, who: 'test', ...more }, at(++n * 60)),
+      eraseCustomer(pool, { account: 'default', customer, who: 'test', streams, ...more }, at(++n * 60)),
     /** Tables, and rows in them, that hold this text. */
     holding: async (text: string) => {
       const tables = await rows(

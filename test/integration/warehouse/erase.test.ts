@@ -7,6 +7,7 @@ import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
 import { erase as eraseRows } from '../../../src/privacy/erase.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { users } from '../../../src/sources/helpdesk/users.ts';
+import { streams } from '../../../src/sources/index.ts';
 import { at, iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
 const customer = (id: string, more: object = {}) => ({
@@ -15,7 +16,7 @@ const customer = (id: string, more: object = {}) => ({
   ...more,
 });
 const erase = (s: Scripted, id = 'c1', n = 50) =>
-  eraseCustomer(s.pool, { account: 'default', customer: id, who: 'test' }, at(n));
+  eraseCustomer(s.pool, { account: 'default', customer: id, who: 'test', streams }, at(n));
 const show = (s: Scripted, id: string, messages: unknown[], more: object = {}) => {
   const record = ticket(id, { inbox_id: null, ...more });
   s.details[`/tickets/${id}`] = { ...record, messages, ...more };
@@ -121,7 +122,7 @@ test('an erasure waits for what is being stored, and whoever stores waits for it
   await holder.query('select pg_advisory_lock(1)');
   const erasing = erase(s, 'c2');
   await until(1);
-  const stored = withCare(s.pool, (client, care) =>
+  const stored = withCare({ pg: s.pool, streams }, (client, care) =>
     writeBatch(client, claim, page, { nowMs: second(60), asOfMs: second(60) }, care),
   );
   await until(2);
@@ -192,7 +193,7 @@ test('the worker may ask and erase without being the owner; readers see neither 
   };
   expect(await as('shelfdesk_writer', `select sync.any_erased('default'), sync.contact_hash('x')`)).toBe(1);
   await client.query('begin; set local role shelfdesk_writer');
-  const { customers } = await eraseRows(client, 'default', { customers: ['c1'], tickets: [] }, at(10));
+  const { customers } = await eraseRows(client, 'default', { customers: ['c1'], tickets: [] }, at(10), streams);
   await client.query('commit');
   expect(customers).toEqual(['c1']);
   expect(await secrets(s)).toEqual([]);

@@ -7,7 +7,7 @@ import { keepBooks, noCounts } from '../../../engine/commit/commit.ts';
 import { sourceOf, takeCredits } from '../../../engine/context.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
 import { goneBy } from '../../../engine/deletions/lag.ts';
-import { laneOf } from '../../../engine/load/list-loop.ts';
+import { laneOf } from '../../../engine/load/commit-reply.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import { type Absent, type Look, noteAbsent } from '../../../engine/verify/compare-reply.ts';
 import { Gone, Retry } from '../../../errors.ts';

@@ -12,7 +12,7 @@ import { nameOfKey } from '../../../engine/database/stream-key.ts';
 import { behindMs, goneBy } from '../../../engine/deletions/lag.ts';
 import { acceptsDeletions } from '../../../engine/deletions/swept-ranges.ts';
 import { listBatch, singleBatch } from '../../../engine/load/batch.ts';
-import { commitRecords, laneOf } from '../../../engine/load/list-loop.ts';
+import { commitRecords, laneOf } from '../../../engine/load/commit-reply.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import { command } from '../../../engine/runs/pauses.ts';
 import { exitCodes, Fatal, Gone, Retry } from '../../../errors.ts';

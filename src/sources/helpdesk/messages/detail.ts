@@ -76,7 +76,7 @@ async function commitWhole(
   const sourceMs = reply.clockMovedMs === undefined ? helpdeskOf(ctx).send.sourceNow() : undefined;
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply), sourceMs };
   const found = await membersOf(stream, reply);
-  return withCare(ctx.pg, async (client, care) => {
+  return withCare(ctx, async (client, care) => {
     const written = await writeDetail(client, claim, stream, { reply, found }, ticket, at, care);
     const { current, seen, counts, refused, members, unreadable, takenOver, mayClear } = written;
     const drift = [

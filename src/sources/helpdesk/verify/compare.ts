@@ -193,7 +193,7 @@ async function examineMessages(
   const credits = helpdeskOf(ctx).send.takeCredits();
   const { batch, members, unreadable } = await detailBatch(stream, record, reply.text);
   const notes = new Set(members.filter(member => (member as { type?: unknown }).type === 'note').map(({ id }) => id));
-  return withCare(ctx.pg, async (client, care) => {
+  return withCare(ctx, async (client, care) => {
     const key = { account: claim.account, stream: 'helpdesk.tickets' } as const;
     const ours = (await standingOf(client, key, [record.id], { askedMs, asOfMs: at.asOfMs, lock: true })).get(
       record.id,
@@ -252,7 +252,7 @@ async function examineNames(
   embeds: Embeds,
 ): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply) };
-  await withCare(ctx.pg, async (client, care) => {
+  await withCare(ctx, async (client, care) => {
     for (const embed of embeds) {
       const name = stream.names.find(one => one.embed === embed)!;
       const table = embed === 'labels' ? 'labels' : 'inboxes';

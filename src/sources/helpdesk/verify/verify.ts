@@ -11,7 +11,8 @@ import { nameOfKey, type StreamKey } from '../../../engine/database/stream-key.t
 import { totalOf } from '../../../engine/forecast/imagined-reading.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { listBatch, pageOf, singleBatch } from '../../../engine/load/batch.ts';
-import { laneOf, type Outcome } from '../../../engine/load/list-loop.ts';
+import { laneOf } from '../../../engine/load/commit-reply.ts';
+import type { Outcome } from '../../../engine/load/list-loop.ts';
 import { readByCreation } from '../../../engine/reading/by-creation.ts';
 import { floorSecond, type Ms, type Proof, type Step, secondMs } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';

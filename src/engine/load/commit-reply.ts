@@ -1,0 +1,136 @@
+/** Sends a request of a list again where its reply has unreadable records, and commits a reply with everything that belongs to it. */
+
+import { ClockMoved } from '../../errors.ts';
+import type { ListStream, Row } from '../../sources/source.ts';
+import type { Lane } from '../budget/budget.ts';
+import {
+  type Batch,
+  type Bookkeeping,
+  keepBooks,
+  mayClearAll,
+  noCounts,
+  withCare,
+  writeBatch,
+} from '../commit/commit.ts';
+import { type Context, type OpenSource, sourceOf, takeCredits } from '../context.ts';
+import type { Client } from '../database/pool.ts';
+import { type Reply, trueByOf, type Unreadable } from '../http/request.ts';
+import type { Ask, Ms } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import { driftOf, driftOfTaken, listBatch, rejectOf } from './batch.ts';
+import type { Turn } from './commit-queue.ts';
+
+/** History gives way to what has just changed, and what looks again to both. */
+export function laneOf({ kind }: Claim): Lane {
+  if (kind === 'sweep' || kind === 'audit' || kind === 'verify') return 'sweep';
+  return kind === 'backfill' ? 'backfill' : 'fresh';
+}
+
+/**
+ * The page, read again while a record in it is unreadable and cannot be asked for by its id. Such slips differ from
+ * reading to reading: what each one shows whole is kept.
+ */
+export async function requestPage<T extends Row>(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<T>,
+  list: string,
+  ask: Ask,
+): Promise<Reply<T>> {
+  const { send } = sourceOf(ctx, stream.source);
+  const cannotBeAskedFor = ({ id }: Unreadable) => id === undefined || stream.get === undefined;
+  for (let tries = 1; ; tries++) {
+    const reply = await send(stream.request(list, ask), { lane: laneOf(claim), signal: ctx.signal });
+    if (tries === mostTries || !reply.unreadable.some(cannotBeAskedFor)) return reply;
+    await commitRecords(ctx, claim, stream, reply, listBatch(stream, ask, reply), {}, cannotBeAskedFor);
+  }
+}
+
+/**
+ * The rows of a batch with everything that is written down beside them. Where the source's clock has moved only the rows
+ * count, and it throws when they are there: the stream ends.
+ */
+export async function commitRecords<T extends Row>(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<T>,
+  reply: Reply<T>,
+  batch: Batch,
+  {
+    more,
+    turn,
+    credits = takeCredits(ctx),
+    ...books
+  }: Pick<Bookkeeping, 'list' | 'proof' | 'redundant' | 'expected' | 'until'> & {
+    /** What follows from the rows, in their transaction; done again where that is made again. `stored`: their ids. */
+    more?: (client: Client, stored: readonly string[]) => Promise<void>;
+    turn?: Turn;
+    /** What the reply cost; what was used since anybody last asked unless told. */
+    credits?: number;
+  },
+  passedOver: (unreadable: Unreadable) => boolean = () => false,
+): Promise<void> {
+  const source = sourceOf(ctx, stream.source);
+  const sourceMs = reply.clockMovedMs === undefined ? source.send.sourceNow() : undefined;
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply), sourceMs };
+  const unreadable = reply.unreadable.filter(one => !passedOver(one)).map(one => rejectOf(one, batch));
+  const clockMoved = reply.clockMovedMs === undefined ? undefined : spanOf(reply.clockMovedMs);
+  await withCare(ctx, async (client, care) => {
+    const { counts, rejects, takenOver, mayClear } =
+      batch.records.length > 0
+        ? await writeBatch(client, claim, batch, at, care)
+        : { counts: noCounts(), rejects: [], takenOver: {}, mayClear: mayClearAll };
+    await turn?.();
+    const refused = [...unreadable, ...rejects];
+    const ids = batch.records.map(({ id }) => id);
+    if (mayClear.suspects && stream.candidates) {
+      const shown = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
+      await stream.candidates.clear(client, claim, shown, reply.asOf);
+    }
+    const failed = new Set(rejects.map(({ recordId }) => recordId));
+    if (clockMoved === undefined)
+      await more?.(
+        client,
+        ids.filter(id => !failed.has(id)),
+      );
+    if (isLate(source, reply))
+      await stream.candidates?.addLate(client, claim, ids, { asOfMs: reply.asOf, lookbackMs: source.lookbackMs });
+    await keepBooks(client, claim, at, {
+      counts: {
+        ...counts,
+        seen: reply.arrived,
+        // What the page before shows alike is not stored again.
+        unchanged: counts.unchanged + reply.records.length - batch.records.length,
+        rejected: refused.length,
+        credits,
+      },
+      personal: batch.personal,
+      rejects: refused,
+      stored: mayClear.rejects ? ids : [],
+      drift: [
+        ...driftOf(stream, reply.records, reply.unreadable, counts.cleaned > 0),
+        ...driftOfTaken(stream, takenOver),
+        ...(clockMoved === undefined ? [] : [{ kind: 'clock' as const, path: '', value: clockMoved, seen: 1 }]),
+      ],
+      ...(clockMoved === undefined ? books : {}),
+    });
+  });
+  source.stored.ring();
+  // What a reading has proven is as of one clock, so it ends here.
+  if (clockMoved !== undefined) throw new ClockMoved(clockMoved);
+}
+
+/** +1 h, −10.5 min */
+function spanOf(ms: Ms): string {
+  const size = Math.abs(ms);
+  const [unit, unitMs] = size < 90_000 ? ['s', 1000] : size < 3_570_000 ? ['min', 60_000] : ['h', 3_600_000];
+  return `${ms < 0 ? '−' : '+'}${Math.round((10 * size) / unitMs) / 10} ${unit}`;
+}
+
+/** Whoever was suspended with a page in hand may have missed what became of its rows. */
+const lateMs = 10_000;
+
+const isLate = ({ send }: OpenSource, { asOf }: { asOf: Ms }): boolean => (send.sourceNow() ?? asOf) - asOf > lateMs;
+
+/** A page with a record that is unreadable and cannot be asked for by its id is asked for again this often. */
+export const mostTries = 3;
