@@ -24,7 +24,14 @@ const sharing = [
 const timeouts = { testTimeout: 300_000, hookTimeout: 300_000 };
 const common = {
   ...timeouts,
-  setupFiles: ['test/support/properties.ts'],
+  setupFiles: ['test/support/properties.ts', 'test/support/quiet.ts'],
+};
+
+/** A line for each file. The output of a test is shown where it fails. */
+export const output = {
+  reporters: [['default', { summary: false }] as ['default', object], new NotRun()],
+  silent: 'passed-only' as const,
+  slowTestThreshold: Number.POSITIVE_INFINITY,
 };
 
 export default defineConfig({
@@ -43,7 +50,7 @@ export default defineConfig({
     ],
     globalSetup: ['test/support/global.ts'],
     sequence: { sequencer: LongestFirst },
-    reporters: ['default', new NotRun()],
+    ...output,
     // On two cores: a third one while others wait for their servers; more only make those slower.
     maxWorkers: 3,
   },
