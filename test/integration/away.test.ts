@@ -139,7 +139,7 @@ describe.concurrent('a worker that begins', () => {
       )
       .toEqual(expect.any(Number));
     const { rows: done } = await looker.query('select count(*)::int as n from sync.migrations');
-    expect(done[0].n).toBeGreaterThan(10);
+    expect(done[0].n).toBe(0);
     const { rows } = await looker.query(
       `select pid from pg_stat_activity where application_name = 'shelfdesk: migrates'`,
     );

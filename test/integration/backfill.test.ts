@@ -676,7 +676,7 @@ describe('on the command line', () => {
     });
     const [stopped, finished] = [await first.finished, await second.finished];
     expect(stopped.code, stopped.stderr).toBe(130);
-    expect(stopped.stderr).toContain('It goes on in another process');
+    expect(stopped.stderr).toContain('The run continues in another process');
     expect(finished.code, finished.stderr).toBe(0);
     expect(JSON.parse(finished.stdout)).toMatchObject({ run: JSON.parse(stopped.stdout).run, state: 'completed' });
     const listed = desk.listed();

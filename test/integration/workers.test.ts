@@ -161,7 +161,7 @@ function watching(queue: Env): void {
       at(30, () => sync.process.kill('SIGINT'));
       const { code, stdout, stderr } = await sync.finished;
       expect(code, stderr).toBe(130);
-      expect(stderr).toContain('It goes on in another process');
+      expect(stderr).toContain('The run continues in another process');
       const { run, state } = JSON.parse(stdout);
       expect(state).toBe('running');
       const stateNow = async () => (await pool.query('select state from sync.runs where id = $1', [run])).rows[0].state;
