@@ -157,6 +157,36 @@ test('in a period that is known to be fixed, our use of the one before does not 
   expect(ledger.at(62_000).reply(ledger.ask(1).id, headers)).toMatchObject({ others: 30 });
 });
 
+test.for([
+  { ms: 2001, sliding: false },
+  { ms: 2002, sliding: true },
+  { ms: 57_998, sliding: true },
+  { ms: 57_999, sliding: false },
+])('a reset that is $ms ms later in an equal period slides: $sliding', ({ ms, sliding }) => {
+  const ledger = open(empty, broad);
+  const headers = { limit: 100, remaining: 90, used: 1, resetSeconds: 1 };
+  ledger.reply(ledger.ask(1).id, headers);
+  ledger.at(ms).reply(ledger.ask(1).id, headers);
+  expect(ledger.state.slidingUntilMs > begin).toBe(sliding);
+});
+
+test.for([
+  { ms: 5000, fixed: false },
+  { ms: 5001, fixed: true },
+])('a reset that stands still for five seconds after the first reply, at $ms ms, is fixed: $fixed', ({ ms, fixed }) => {
+  const ledger = open(empty, broad);
+  ledger.reply(ledger.ask(1).id, { limit: 100, remaining: 90, used: 1, resetSeconds: 30 });
+  ledger.at(ms).reply(ledger.ask(1).id, { limit: 100, remaining: 89, used: 1, resetSeconds: 25 });
+  expect(ledger.state.source).toMatchObject({ fixed, remaining: 89 });
+});
+
+test('a Remaining of 0 is believed', () => {
+  const ledger = open(empty, broad);
+  const headers = { limit: 100, remaining: 0, used: 1, resetSeconds: 20 };
+  expect(ledger.reply(ledger.ask(1).id, headers)).toMatchObject({ others: 99 });
+  expect(ledger.state.source).toMatchObject({ remaining: 0 });
+});
+
 test('a lower limit in the headers holds until a header shows another one', () => {
   const ledger = open(empty, broad);
   ledger.reply(ledger.ask(1).id, { limit: 50 });
@@ -190,7 +220,11 @@ test('others are what the limit lacks and we have not used, and our share gives 
 test('the most that others used is forgotten after five periods, though they used less since', () => {
   const ledger = open(empty, broad);
   ledger.reply(ledger.ask(1).id, { limit: 100, remaining: 59, used: 1, resetSeconds: 1 });
-  ledger.at(30_000).reply(ledger.ask(1).id, { limit: 100, remaining: 78, used: 1, resetSeconds: 60 });
+  for (const [ms, remaining] of [
+    [30_000, 78],
+    [31_000, 78],
+  ] as const)
+    ledger.at(ms).reply(ledger.ask(1).id, { limit: 100, remaining, used: 1, resetSeconds: 60 });
   const most = (ms: number) => {
     const later = open(ledger.state, broad).at(ms);
     later.ask(1);

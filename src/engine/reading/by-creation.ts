@@ -106,13 +106,13 @@ function* readAscending(from: Ms, options: ReadingOptions): Generator<Step, Proo
       const isDeep = far.arrived === perPage && look(far, options).last <= second;
       const there = isDeep ? undefined : yield* forwards(since, [page], options);
       if (there === undefined || (there.deep && there.before <= second)) {
-        const { asOf, failed } = yield* readApart(since, second, options);
-        if (failed !== undefined && since < second && startsIn(page, since)) {
+        const apart = yield* readApart(since, second, options);
+        if ('failed' in apart && since < second && startsIn(page, since)) {
           // It includes its own second: without that one it may do.
           since = second;
           continue;
         }
-        proof = failed === undefined ? claim(second + secondMs, asOf) : leave(second + secondMs, failed);
+        proof = 'failed' in apart ? leave(second + secondMs, apart.failed) : claim(second + secondMs, apart.asOf);
         left = second;
         since = second;
       } else {

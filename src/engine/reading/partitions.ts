@@ -26,12 +26,11 @@ const mostCounts = 5;
 
 const fields = ['type', 'user_id', 'inbox_id'] as const;
 
-export interface Apart {
-  /** Everything that stood in the second then has been shown as it was then, or later. */
-  readonly asOf: Ms;
-  /** Why that cannot be said. */
-  readonly failed?: string;
-}
+/**
+ * asOf: everything that stood in the second at this time has been shown as it was at this time, or later. failed: the reason
+ * why the second remains a gap.
+ */
+export type Apart = { readonly asOf: Ms } | { readonly failed: string };
 
 /** From the request `since` to the end of the second; what is of the second `end` itself is met as well, to be counted. */
 interface Wanted {
@@ -50,16 +49,14 @@ export function* readApart(since: Ms, second: Ms, options: ReadingOptions): Gene
   const { depth, cuts } = options;
   const crowd = `more records with this creation time than paging reaches (${depth})`;
   const end = second + secondMs;
-  let asOf = Infinity;
-  const fail = (reason: string): Apart => ({ asOf, failed: `${crowd}, ${reason}` });
-  if (cuts === undefined) return { asOf, failed: crowd };
+  const fail = (reason: string): Apart => ({ failed: `${crowd}, ${reason}` });
+  if (cuts === undefined) return { failed: crowd };
 
   for (let readings = 1; readings <= mostReadings; readings++) {
     const before = yield* countWindow(since, end, options);
     if (before === undefined) return fail('and Total-Count does not tell how many');
     const met: Met = { times: new Map(), asOf: Infinity };
     const reached = yield* readCuts({ since, end }, {}, fields, met, { ...options, cuts });
-    asOf = Math.min(asOf, met.asOf);
     if (!reached) return fail('also of one type, user and inbox');
     const after = yield* countWindow(since, end, options);
     if (after === undefined) return fail('and Total-Count does not tell how many');

@@ -97,6 +97,23 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
     expect(union([...covered, ...holes])).toEqual([{ from: 0, to: start - 121_000 }]);
   });
 
+  test('a count that differs each time is taken ten times, and leaves exactly this second as a gap', () => {
+    const layout = [few, { gap: 1, count: 4 * depth }, few];
+    const list = new ModelList({ ...quiet, ...how, ...values, layout });
+    const answer = list.answer.bind(list);
+    list.answer = ask => {
+      const page = answer(ask);
+      return ask.perPage === 0 ? { ...page, total: 1000 + list.asked.length } : page;
+    };
+    const crowd = list.truth()[2]!.created;
+    const { holes } = sweep(list, { ...options, cuts });
+    expect(holes).toEqual([
+      { from: crowd, to: crowd + 1000, reason: expect.stringMatching(/does not tell how many$/) },
+    ]);
+    const counted = list.asked.filter(ask => ask.perPage === 0);
+    expect(counted.filter(({ since }) => since === counted.at(-1)!.since)).toHaveLength(10);
+  });
+
   test('one that changes its part while it is taken apart makes it read anew', () => {
     const layout = [few, { gap: 1, count: 4 * depth }, few];
     const changes = Array.from(

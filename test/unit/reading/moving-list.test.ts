@@ -271,7 +271,11 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
     });
 
     test('of a walk through less than is wanted, or with another end, no use is made', () => {
-      for (const less of [{ from: from - 5000 }, { options: { lookbackMs: 120_000, perPage, depth, until: start } }]) {
+      for (const less of [
+        { from: from - 5000 },
+        { from: second(given({ ...how, layout }), 2) - 1000 },
+        { options: { lookbackMs: 120_000, perPage, depth, until: start } },
+      ]) {
         const run = given({ ...how, layout });
         const crowd = second(run, 2);
         drive({ ...run, from: crowd, dieAt: 30 });
@@ -307,6 +311,40 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
       run.list.now += 300_000;
       drive(run);
       expect(run.mirror.covers(second(run, 2))).toBe(true);
+    });
+
+    test('a walk that proves nothing beyond the synced range is not resumed', () => {
+      const walk = { since: 0, asOf: from + 120_000, page: 1, deep: true, updatedSince: from - 1000 };
+      const asks = (asOf: Ms) =>
+        readMovingList(from, { lookbackMs: 120_000, perPage, depth, walk: { ...walk, asOf } }).next().value;
+      expect(asks(walk.asOf)).toMatchObject({ ask: { since: from - 1000, page: 1 } });
+      expect(asks(walk.asOf)).not.toHaveProperty('ask.order');
+      expect(asks(walk.asOf + 1000)).toHaveProperty('ask.order', 'created');
+    });
+
+    test('a walk that fails leaves the second as a gap, and its error is the reason', () => {
+      const run = given({ ...how, layout });
+      const answer = run.list.answer.bind(run.list);
+      run.list.answer = ask => {
+        const page = answer(ask);
+        return ask.order === 'created' ? { ...page, rows: page.rows.toReversed() } : page;
+      };
+      drive(run);
+      const crowd = second(run, 2);
+      expect(run.mirror.holes).toEqual([
+        {
+          from: crowd,
+          to: crowd + 1000,
+          reason: expect.stringMatching(/; by creation: the list of .* came out of order, 5 times$/),
+        },
+      ]);
+    });
+
+    test('it is walked although nothing before it can be claimed yet', () => {
+      const run = given({ ...how, layout: layout.slice(0, 2), ageMs: 60_000 });
+      drive({ ...run, from: start - 121_000 });
+      expect(run.mirror.rows.size).toBe(2 + 4 * depth);
+      expect(run.mirror.holes).toEqual([]);
     });
 
     test('what is updated while it is read is claimed by the reading that follows', () => {
@@ -421,18 +459,29 @@ test('a reply that takes long, and is therefore dated early, claims no version t
   checkComplete(run);
 });
 
-test('two readings of a crowd that contradict each other are not enough', () => {
+test.each([
+  {
+    // There, while d and e leave and the order is another for each request; then back: k shows up, l does not.
+    what: 'two readings of a tie that contradict each other are not enough',
+    pages: ['abcde', 'fghij', 'XXXXX', 'kafgh', 'bcija'],
+    asked: [1, 2, 3, 2, 1, 1],
+  },
+  {
+    // The third reading shows page 1 as the second one did, and page 2 in another order than the first one.
+    what: 'the last page of a tie, which only the readings forwards show, is compared as well',
+    pages: ['abcde', 'fghXX', 'baecd', 'baecd', 'hgfXX'],
+    asked: [1, 2, 1, 1, 2, 1],
+  },
+])('$what', ({ pages, asked }) => {
   const time = start - 400_000;
   const page = (ids: string): Page => {
     const rows = ids.split('').map(id => ({ id, time: id === 'X' ? time + 9000 : time }));
     return { arrived: rows.length, rows, asOf: start, date: start };
   };
   const reading = readMovingList(time, { lookbackMs: 0, perPage, depth });
-  // There, while d and e leave and the order is another for each request; then back: k shows up, l does not.
-  const pages = ['abcde', 'fghij', 'XXXXX', 'kafgh', 'bcija'].map(page);
-  const asked = [reading.next(), ...pages.map(arrived => reading.next(arrived))];
-  expect(asked.map(({ value }) => 'ask' in value! && value.ask.page)).toEqual([1, 2, 3, 2, 1, 1]);
-  expect(asked.at(-1)!.value).toMatchObject({ ask: { since: time - 1000 }, proof: {} });
+  const steps = [reading.next(), ...pages.map(ids => reading.next(page(ids)))];
+  expect(steps.map(({ value }) => 'ask' in value! && value.ask.page)).toEqual(asked);
+  expect(steps.at(-1)!.value).toMatchObject({ ask: { since: time - 1000 }, proof: {} });
 });
 
 describe('a source that does not keep to its word', () => {

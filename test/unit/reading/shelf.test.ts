@@ -14,6 +14,7 @@ type Reader = typeof readShelf;
 const perPage = 4;
 /** As in the source. */
 const mostReadings = 5;
+const mostPages = 1000;
 
 interface Change {
   /** Requests to wait after the change before. */
@@ -555,6 +556,7 @@ describe('moving', () => {
         return answer(ask);
       };
       expect(drive(readShelf, shelf).read).toEqual({ found: 'moved' });
+      expect(shelf.asked).toHaveLength(ignoresStart ? shelf.asked.length : mostPages);
     },
   );
 });
