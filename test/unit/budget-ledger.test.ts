@@ -86,10 +86,11 @@ test('a slot of the burst is held until one second after the reply', () => {
   const ledger = open();
   ledger.reply(ledger.ask(1).id);
   const ids = [1, 2, 3, 4, 5].map(() => ledger.ask(1).id);
-  ledger.at(700);
+  ledger.at(700).reply(ids.pop()!);
+  ledger.at(740);
   for (const id of ids) ledger.reply(id);
   expect(ledger.grantedAt(1)).toBe(1001);
-  expect(ledger.grantedAt(1)).toBe(1701);
+  expect(ledger.grantedAt(1)).toBe(1741);
 });
 
 test('what a dead worker held comes back one period after its deadline', () => {
@@ -133,6 +134,11 @@ test('Remaining binds until the reset, less the reserve, what is in flight and w
   flying.ask(5);
   expect(flying.ask(16).waitMs).toBeGreaterThan(0);
   expect(flying.ask(15).waitMs).toBeGreaterThan(0); // The 16 are ahead.
+
+  // What the reset has to bring is not asked for again every 200 ms.
+  const waiting = tight();
+  waiting.ask(5);
+  expect(waiting.ask(26).waitMs).toBe(5000);
 
   const lost = tight();
   lost.reply(lost.ask(5).id);
@@ -180,6 +186,21 @@ test.for([
   expect(ledger.state.source).toMatchObject({ fixed, remaining: 89 });
 });
 
+test('the last credit above the reserve is spread over the time until the reset', () => {
+  const ledger = open(empty, broad);
+  ledger.reply(ledger.ask(80).id);
+  ledger.reply(ledger.ask(1).id, { limit: 100, remaining: 11, used: 1, resetSeconds: 60 });
+  expect(ledger.ask(1, 'fresh', 'next').waitMs).toBe(5000);
+  expect(ledger.at(29_000).ask(1, 'fresh', 'next').waitMs).toBeGreaterThan(0);
+  expect(ledger.at(31_000).ask(1, 'fresh', 'next').waitMs).toBe(0);
+});
+
+test('a refusal shows that others are about, although the headers leave none for them', () => {
+  const ledger = open(empty, broad);
+  const headers = { limit: 100, remaining: 99, used: 1, resetSeconds: 20 };
+  expect(ledger.reply(ledger.ask(1).id, headers, true)).toMatchObject({ others: 1 });
+});
+
 test('a Remaining of 0 is believed', () => {
   const ledger = open(empty, broad);
   const headers = { limit: 100, remaining: 0, used: 1, resetSeconds: 20 };
@@ -220,17 +241,17 @@ test('others are what the limit lacks and we have not used, and our share gives 
 test('the most that others used is forgotten after five periods, though they used less since', () => {
   const ledger = open(empty, broad);
   ledger.reply(ledger.ask(1).id, { limit: 100, remaining: 59, used: 1, resetSeconds: 1 });
-  for (const [ms, remaining] of [
-    [30_000, 78],
-    [31_000, 78],
-  ] as const)
-    ledger.at(ms).reply(ledger.ask(1).id, { limit: 100, remaining, used: 1, resetSeconds: 60 });
+  for (const ms of [30_000, 31_500])
+    ledger.at(ms).reply(ledger.ask(1).id, { limit: 100, remaining: 78, used: 1, resetSeconds: 60 });
   const most = (ms: number) => {
     const later = open(ledger.state, broad).at(ms);
     later.ask(1);
     return Math.max(0, ...later.state.others.map(([, credits]) => credits));
   };
-  expect([most(300_000), most(302_000), most(331_000)]).toEqual([40, 20, 0]);
+  expect([most(300_000), most(302_000), most(332_000)]).toEqual([40, 20, 0]);
+  // Our clock is set back by an hour.
+  ledger.at(-3_600_000).ask(1);
+  expect([most(-3_340_000), most(-3_310_000), most(-3_290_000)]).toEqual([40, 20, 0]);
 });
 
 test('what others use less and less is kept in few numbers', () => {

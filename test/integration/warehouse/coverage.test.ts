@@ -1,17 +1,21 @@
 /** Coverage against a naive set of seconds, and what SQL says of it: positions, holes, complete_through. */
 import fc from 'fast-check';
 import type pg from 'pg';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   addHole,
   cover,
+  forgetLists,
   makeRedundant,
+  nextHole,
   placeWalk,
   readPosition,
   register,
 } from '../../../src/engine/coverage/coverage.ts';
 import { makePool, transaction } from '../../../src/engine/database/pool.ts';
 import type { Claim } from '../../../src/engine/runs/claims.ts';
+import { openRun } from '../../../src/engine/runs/runs.ts';
+import { Fatal } from '../../../src/errors.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 import { at, second } from '../../support/scripted.ts';
 
@@ -206,6 +210,82 @@ test('a list that nobody has registered is an error, not an empty position', () 
       'list default of tickets is not registered',
     );
   }));
+
+test('only the lists of the named streams that are not wanted any more are forgotten', () =>
+  withPool(async pool => {
+    const users = { stream: 'helpdesk.users' as const, list: 'default' };
+    for (const account of ['a', 'b']) await register(pool, account, second(0), [...registered, users], at(0));
+    await forgetLists(pool, 'a', [{ stream: 'helpdesk.tickets', list: 'spam' }]);
+    const { rows } = await pool.query(
+      `select account_id || ': ' || stream || ', ' || list as kept from sync.coverage where account_id = 'a' or list = 'trash'
+       order by account_id, stream, list`,
+    );
+    expect(rows.map(({ kept }) => kept)).toEqual(['a: tickets, spam', 'a: users, default', 'b: tickets, trash']);
+  }));
+
+describe('the gaps of a backfill', () => {
+  /** A backfill of the seconds 0 to 20, and the bounds of its newest gap. */
+  async function backfill(pool: pg.Pool, more: Partial<{ since: Date; again: boolean }> = {}) {
+    const range = { since: at(0), until: at(20), again: false, ...more };
+    const streams = ['helpdesk.tickets'] as const;
+    const run = await transaction(pool, c =>
+      openRun(c, { account: 'a', kind: 'backfill', streams, opener: 0, range }, at(30)),
+    );
+    const claim: Claim = { ...claimOf('a'), run, kind: 'backfill', again: range.again };
+    const gap = async (list: ListName) => {
+      const found = await nextHole(pool, claim, list, false, second(20));
+      return found && [secondOf(new Date(found.from)), secondOf(new Date(found.to))];
+    };
+    return { claim, gap };
+  }
+
+  test('are what the list has not covered; a redundant list has none', () =>
+    withPool(async pool => {
+      await register(pool, 'a', second(0), registered, at(0));
+      const coverAll = (...ranges: [number, number][]) =>
+        transaction(pool, async c => {
+          for (const [from, to] of ranges) await cover(c, claimOf('a'), 'default', range(from, to));
+          await makeRedundant(c, claimOf('a'), 'spam');
+        });
+      await coverAll([2, 5], [8, 25]);
+      const { gap } = await backfill(pool);
+      expect(await gap('default')).toEqual([5, 8]);
+      expect(await gap('spam')).toBeUndefined();
+      expect(await gap('trash')).toEqual([0, 20]);
+      await coverAll([5, 8]);
+      expect(await gap('default')).toEqual([0, 2]);
+      await coverAll([0, 2]);
+      expect(await gap('default')).toBeUndefined();
+    }));
+
+  test('a run that reads again has to read each list itself, and begins its walks anew', () =>
+    withPool(async pool => {
+      await register(pool, 'a', second(0), registered, at(0));
+      await transaction(pool, async c => {
+        for (const list of lists) await cover(c, claimOf('a'), list, range(0, 20));
+        const walk = { since: second(1), asOf: second(9), page: 7, deep: false };
+        for (const until of [second(5), undefined]) await placeWalk(c, claimOf('a'), 'default', walk, until);
+      });
+      const first = await backfill(pool);
+      expect(await first.gap('default')).toBeUndefined();
+      const walks = async () => Number((await pool.query('select count(*) from sync.walks')).rows[0].count);
+      expect(await walks()).toBe(2);
+      const { claim, gap } = await backfill(pool, { again: true });
+      expect(await gap('default')).toEqual([0, 20]);
+      expect(await walks()).toBe(1); // Of the sync.
+      await transaction(pool, c => cover(c, claim, 'default', range(12, 20)));
+      expect(await gap('default')).toEqual([0, 12]);
+      expect(await gap('trash')).toEqual([0, 20]);
+    }));
+
+  test('a range that begins above the synced range is refused', () =>
+    withPool(async pool => {
+      await register(pool, 'a', second(0), registered, at(0));
+      await transaction(pool, c => cover(c, claimOf('a'), 'default', range(0, 10)));
+      await expect((await backfill(pool, { since: at(11) })).gap('default')).rejects.toThrow(Fatal);
+      expect(await (await backfill(pool, { since: at(10) })).gap('default')).toEqual([10, 20]);
+    }));
+});
 
 /** updated, messages as of, gone */
 const waiting: {

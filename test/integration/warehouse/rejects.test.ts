@@ -1,7 +1,8 @@
 /** What one record can break: itself. Everything else is stored, and nothing vanishes in silence. */
 import { expect, test } from 'vitest';
-import { dueRejects, openSince, settleRejects } from '../../../src/engine/commit/rejects.ts';
+import { dueRejects, openSince, saidGone, settleRejects, writeDrift } from '../../../src/engine/commit/rejects.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
+import type { StreamKey } from '../../../src/engine/database/stream-key.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { at, counted, counts, iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
@@ -371,6 +372,43 @@ test('a record without a readable id is kept under a hash, and is the same rejec
     { stream: 'tickets', kind: 'wrong_type', path: '', value: '', seen: 12 },
     { stream: 'tickets', kind: 'wrong_type', path: 'id', value: '', seen: 6 },
   ]);
+});
+
+test('only an open reject of the stream says that the source has it no more; an id of 500 characters is one', async () => {
+  await using s = await scripted();
+  const [longest, over] = ['x'.repeat(500), 'x'.repeat(501)];
+  const key = { account: 'default', stream: 'helpdesk.tickets' } as const;
+  const settle = (n: number, stored: string[], ...rejects: Parameters<typeof settleRejects>[2]['rejects']) =>
+    transaction(s.pool, c =>
+      settleRejects(
+        c,
+        key,
+        { stored, rejects, personal: tickets.personalRules },
+        { nowMs: second(n), asOfMs: second(n) },
+      ),
+    );
+  const says = (id: string, stream: StreamKey = key.stream) => saidGone(s.pool, { ...key, stream }, id);
+  await settle(1, [], { recordId: longest, askId: longest, reason: 'gone', gone: true, place: 4, payload: '{}' });
+  await settle(1, [], { recordId: over, askId: over, reason: 'long', payload: '{"id":1}' });
+  expect(await s.rows('select key, ask_id, place from sync.rejects order by id')).toEqual([
+    { key: longest, ask_id: longest, place: 5 },
+    { key: expect.stringMatching(/^[0-9a-f]{32}$/), ask_id: null, place: null },
+  ]);
+  expect(await Promise.all([says(longest), says('other'), says(longest, 'helpdesk.users')])).toEqual([
+    true,
+    false,
+    false,
+  ]);
+  await settle(2, [longest]);
+  expect(await says(longest)).toBe(false);
+});
+
+test('drift of a stream without personal data keeps its sample', async () => {
+  await using s = await scripted();
+  const found = { kind: 'unknown_field', path: 'more', value: '', seen: 1, sample: '{"more":1}' } as const;
+  const key = { account: 'default', stream: 'helpdesk.users' } as const;
+  await transaction(s.pool, c => writeDrift(c, key, { drift: [found], personal: undefined }, at(1)));
+  expect(await s.rows('select path, sample from sync.drift')).toEqual([{ path: 'more', sample: '{"more":1}' }]);
 });
 
 test('a reject is asked for at once, then after 1, 4, 16 … minutes, at most a day, for ever; success begins anew', async () => {

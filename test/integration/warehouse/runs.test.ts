@@ -18,7 +18,15 @@ import {
   release,
   takeUp,
 } from '../../../src/engine/runs/claims.ts';
-import { buryRuns, endRun, openSync, readProgress } from '../../../src/engine/runs/runs.ts';
+import {
+  buryRuns,
+  endRun,
+  isNext,
+  isResting,
+  openSync,
+  othersWait,
+  readProgress,
+} from '../../../src/engine/runs/runs.ts';
 import { bePresent, liveWorkers, type Presence } from '../../../src/engine/runs/workers.ts';
 import { Fatal, FencedOff, Interrupted, isAway, Retry } from '../../../src/errors.ts';
 import { hydrate } from '../../../src/sources/helpdesk/messages/detail-loop.ts';
@@ -488,6 +496,8 @@ describe('who takes up what', () => {
       expect(await up(s, first, by('a'), stream)).toBe(1);
       expect(await up(s, second, by('b'), stream)).toEqual({ busy: first });
       expect(await waits(second, stream)).toEqual({ state: 'waiting', token: 0, waits_for: first });
+      const wait = (run: number) => othersWait(s.pool, { account: 'default', run, stream: keyOf(stream) });
+      expect(await Promise.all([first, second].map(wait))).toEqual([true, false]);
     }
     // Holes are read beside the top, but not by two.
     expect(await up(s, backfill, by('c'))).toBe(1);
@@ -514,6 +524,33 @@ describe('who takes up what', () => {
     expect(await up(s, third, by('f'))).toBe(1);
     await one[Symbol.asyncDispose]();
     expect(await up(s, second, { worker: 0, job: 'g' }, 'messages')).toBe(1);
+  });
+
+  test('a stream is next when its run has nothing else of the source to read, and rests after it failed', async () => {
+    await using s = await scripted();
+    await s.rows(`insert into sync.accounts (account_id) values ('other') on conflict do nothing`);
+    const ask = async (account = 'default') => [
+      await transaction(s.pool, c => isNext(c, account, 'helpdesk.tickets')),
+      await transaction(s.pool, c => isNext(c, account, 'helpdesk.messages')),
+    ];
+    const rests = (stream: 'tickets' | 'messages', now: number, account = 'default') =>
+      transaction(s.pool, c => isResting(c, { account, stream: keyOf(stream) }, at(now), 10_000));
+    const run = await open(s.pool, ['tickets', 'messages'], at(0), { kind: 'hydrate' });
+    expect(await ask()).toEqual([false, false]);
+    const reader = await claimOf(s, run, 'tickets');
+    expect(await ask()).toEqual([true, false]);
+    await finish(s.pool, reader, at(1), { credits: 0 });
+    expect(await ask()).toEqual([false, true]);
+    expect(await ask('other')).toEqual([false, false]);
+    expect(await rests('messages', 2)).toBe(false);
+    await finish(s.pool, await claimOf(s, run, 'messages'), at(5), { credits: 0, error: new Retry('no reply') });
+    await open(s.pool, ['messages'], at(6));
+    expect(await rests('messages', 14)).toBe(true);
+    expect(await rests('messages', 15)).toBe(false);
+    expect(await rests('messages', 14, 'other')).toBe(false);
+    const another = await open(s.pool, ['tickets'], at(7), { kind: 'hydrate' });
+    await finish(s.pool, await claimOf(s, another, 'tickets'), at(8), { credits: 0 });
+    expect(await rests('messages', 14)).toBe(true);
   });
 
   test('a process takes nothing from itself while nobody sees that it lives, and adds no job for it; others do', async () => {
