@@ -1,8 +1,9 @@
 /**
- * One page, one transaction: its rows, the coverage that it proves, the counts and the rejects, under the run's token.
+ * One page is one transaction: its rows, the coverage that it proves, its counts and its rejects, under the token of
+ * the run.
  *
- * A page that PostgreSQL refuses for a value (SQLSTATE class 22, or 54: too deep, too long) is cleaned and sent again; refused again, it is merged
- * record by record, and the culprit is rejected. So what one record can break is itself.
+ * PostgreSQL may refuse a page for a value (SQLSTATE class 22, or 54: too deep, too long). Then the page is cleaned and
+ * sent again. If that fails too, its records are merged one by one, and the bad one is rejected.
  */
 
 import type pg from 'pg';
@@ -23,32 +24,40 @@ import { noteAges } from './change-latency.ts';
 import type { Merge } from './merge.ts';
 import { type Drift, type Reject, settleRejects, writeDrift } from './rejects.ts';
 
-/** Records that go to the warehouse with one merge. */
+/** Records that one merge writes. */
 export interface Batch {
   /** Names the prepared statements. */
   readonly name: string;
   readonly merge: Merge;
-  /** How erased people are found and redacted in it; undefined: it holds no personal data. */
+  /** How erased people are found and redacted in the records; undefined: the records hold no personal data. */
   readonly personal: PersonalRules | undefined;
   /** Places and ids of the readable records. */
   readonly records: readonly { readonly place: number; readonly id: string }[];
-  /** JSON text that holds exactly the records at these places; but for `as it came`, nothing else that could break. */
+  /**
+   * JSON text of exactly the records at these places. Only with the care `as it came` may it hold something else that
+   * PostgreSQL refuses.
+   */
   readonly text: (places: readonly number[], care: Care) => string;
-  /** JSON text of one record, readable or not, as it came. */
+  /** JSON text of one record as the source sent it, readable or not. */
   readonly record: (place: number) => string;
   /** Further parameters of the merge ($7…) for the records at these places. */
   readonly parameters: (places: readonly number[]) => readonly unknown[];
-  /** Parents whose sets are complete in this batch; undefined where each record brings its own: those that changed. */
+  /**
+   * Parents whose sets are complete in this batch. Undefined: each record brings its own set, and the changed ones
+   * count.
+   */
   readonly parents?: readonly string[];
 }
 
-/** When it came, by our clock and by the source's, in ms. */
+/** When a reply came, by our clock and by the clock of the source, in ms. */
 export interface Moment {
   readonly nowMs: number;
   readonly asOfMs: number;
-  /** The reply was true by this time, by the source's clock; undefined where nobody noted it: then within a minute after `asOfMs`. */
+  /**
+   * The reply was true by this time, by the clock of the source. Undefined: not known, at most a minute after `asOfMs`.
+   */
   readonly trueByMs?: number;
-  /** Now by the source's clock; undefined where the age of a change would say nothing. */
+  /** Now, by the clock of the source; undefined where the latency of a change would mean nothing. */
   readonly sourceMs?: number | undefined;
 }
 
@@ -58,9 +67,9 @@ const cares: readonly Care[] = ['as it came', 'cleaned', 'one by one'];
 export interface Written {
   readonly counts: Omit<Counts, 'credits'>;
   readonly rejects: readonly Reject[];
-  /** By table how many rows another record had before: an id that comes in two of them. */
+  /** By table, the number of rows whose id moved from one parent record to another. */
   readonly takenOver: Readonly<Record<string, number>>;
-  /** Whether the stream may have open rejects and suspects, which what was stored clears. */
+  /** Whether the stream may have open rejects and deletion candidates. Stored records clear them. */
   readonly mayClear: { readonly rejects: boolean; readonly suspects: boolean };
 }
 export const mayClearAll = { rejects: true, suspects: true };
@@ -71,7 +80,7 @@ export interface Store {
   readonly streams: readonly Declaring[];
 }
 
-/** Runs the transaction with growing care, until PostgreSQL takes its values. */
+/** Repeats the transaction with growing care, until PostgreSQL accepts the values. */
 export async function withCare<T>(store: Store, work: (client: Client, care: Care) => Promise<T>): Promise<T> {
   for (const care of cares) {
     try {
@@ -83,10 +92,13 @@ export async function withCare<T>(store: Store, work: (client: Client, care: Car
   throw new Error('unreachable: the last care returns or throws');
 }
 
-/** Of one page all are found at once; more come only where others are erased meanwhile. */
+/** One attempt finds all erased people of a page. More attempts are needed only while other people are being erased. */
 const mostFound = 10;
 
-/** Who is found again under another id is erased by itself, since that takes a lock; what was to be stored is made anew then. */
+/**
+ * An erased person who shows up under another id is erased first, in a transaction of its own with its own lock. Then
+ * the work is repeated.
+ */
 async function withoutErased<T>(store: Store, work: (client: Client) => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
@@ -98,7 +110,7 @@ async function withoutErased<T>(store: Store, work: (client: Client) => Promise<
   }
 }
 
-/** Who writes: the claim of a job, or nobody's run (a reject that is replayed). */
+/** The writer of rows: the claim of a job, or no run at all (a replayed reject). */
 export type Writer = Pick<Claim, 'account'> & { readonly run: number | null };
 
 export async function writeBatch(
@@ -109,7 +121,7 @@ export async function writeBatch(
   care: Care,
 ): Promise<Written> {
   const places = batch.records.map(record => record.place);
-  // Mostly nobody was erased: then the merge has found so itself, and nothing was asked before it.
+  // Usually no one was erased. The merge checks that itself, so no query precedes it.
   const isForced = batch.merge.upsert === batch.merge.forced;
   if (care === 'as it came' && !isForced && batch.personal !== undefined) {
     const unscreened = {
@@ -138,7 +150,7 @@ export async function writeBatch(
   const total = noCounts();
   const takenOver: Record<string, number> = {};
   const rejects: Reject[] = [];
-  // A set is replaced only with all members in hand: a removal for one of them alone would take its siblings away.
+  // A set is replaced only as a whole: a removal for one member would remove its siblings.
   const alone = batch.parents === undefined ? batch : { ...batch, parents: [] };
   for (const record of batch.records) {
     const { place, id } = record;
@@ -163,7 +175,7 @@ export async function writeBatch(
   };
 }
 
-/** What fails for a value is undone alone, and the reason is answered. */
+/** Rolls back to a savepoint if a value fails, and returns the error. */
 export async function attempt(client: Client, work: () => Promise<void>): Promise<Error | undefined> {
   await client.query('savepoint attempt');
   try {
@@ -236,7 +248,7 @@ async function removeVanished(
   return rows[0]!.deleted;
 }
 
-/** Who of the batch was erased: to be asked in the transaction that takes its text. */
+/** Erased people of the batch. The caller asks in the transaction that stores its text. */
 export async function erasedIn(client: Client, account: string, batch: Batch, nowMs: Ms): Promise<Erased> {
   const { personal, records } = batch;
   if (personal === undefined || records.length === 0) return nobody;
@@ -245,8 +257,8 @@ export async function erasedIn(client: Client, account: string, batch: Batch, no
 }
 
 /**
- * The records at these places, and the parameters that go with them, as they go to PostgreSQL: the one way there, so that
- * nothing comes by it of who was erased.
+ * The text and the parameters of the records at these places. Every batch reaches PostgreSQL through here, so no
+ * personal data of erased people gets past.
  */
 export function textOf(
   batch: Batch,
@@ -270,32 +282,35 @@ export function add<T extends object>(total: T, more: T): void {
   }
 }
 
-/** Notes of records that are not stored, or differ. They hold texts of records: erased people are looked for in these. */
+/**
+ * Notes about records that are not stored, or differ. The notes hold text of records, so they are searched for erased
+ * people.
+ */
 type Notes =
   | {
       readonly rejects: readonly Reject[];
       readonly drift: readonly Drift[];
-      /** The rules of the stream that the notes tell of. */
+      /** The rules of the stream of the notes. */
       readonly personal: PersonalRules | undefined;
     }
   | { readonly rejects: readonly []; readonly drift: readonly []; readonly personal?: undefined };
 
-/** What is written down with the rows, in the same transaction. */
+/** Everything that the transaction writes besides the rows. */
 export type Bookkeeping = Notes & {
   readonly counts: Counts;
-  /** Ids that were stored: an open reject of theirs is cleared. */
+  /** Ids of stored records. Their open rejects are cleared. */
   readonly stored: readonly string[];
   readonly list?: string;
   readonly proof?: Proof;
-  /** Where a backfill's hole ends. */
+  /** The end of the gap that a backfill reads. */
   readonly until?: Ms | undefined;
-  /** Lists that the page has shown to be redundant. */
+  /** Lists whose records the page has shown: they need not be read apart. */
   readonly redundant?: readonly string[];
-  /** How many records the source counts for this run. */
+  /** The number of records that the source counts for this run. */
   readonly expected?: number | undefined;
 };
 
-/** Fails unless the claim is still ours: a worker that was taken for dead cannot move any position. */
+/** Throws unless the claim is still ours: a worker that was taken for dead cannot move a position. */
 export async function keepBooks(client: Client, claim: Claim, at: Moment, books: Bookkeeping): Promise<void> {
   await count(client, claim, books);
   const { proof = {}, list = 'default' } = books;

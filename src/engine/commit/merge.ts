@@ -1,74 +1,74 @@
 /**
- * A table's declaration in, the SQL of its merge out. The text of a page goes to Postgres as one parameter and is taken
- * apart there (measured: 50,000 rows/s, twice what unnest or COPY to a stage reach); what is unchanged is left out by a
- * pre-filter, so that a replayed page writes nothing: no lock, no dead row, no WAL.
+ * Builds the SQL of a merge from the declaration of a table. PostgreSQL gets the text of a page as one parameter and
+ * parses it (measured: 50,000 rows/s, twice the rate of unnest or of COPY into a staging table). A pre-filter drops
+ * unchanged records, so a replayed page writes nothing: no lock, no dead row, no WAL.
  *
- * Parameters of every merge: $1 the page as JSON text, $2 account, $3 now, $4 as_of of the reply, $5 the run, $6 the time by
- * which the reply was true (null: not noted), $7… the table's own.
+ * Parameters of every merge: $1 the page as JSON text, $2 account, $3 now, $4 as_of of the reply, $5 the run, $6 the
+ * time by which the reply was true (null: not known), $7… parameters of the table.
  */
 
-/** One column: its name, the SQL that takes it out of `record`, and whether `_payload` lacks it. */
+/** A column: its name, the SQL that reads it from `record`, and whether `_payload` lacks it. */
 export interface Column {
   readonly name: string;
   readonly sql: string;
-  /** True for what `_payload` does not hold: a change of it alone is a change of the row. */
+  /** True if `_payload` does not hold the value: a change of the value alone is a change of the row. */
   readonly apart?: boolean;
-  /** The field that it comes from, where that has another name. */
+  /** The field of the record, if its name differs from the column. */
   readonly field?: string;
-  /** The outermost field that it comes from, where it is a field of a field. */
+  /** The outermost field, if the value is nested. */
   readonly within?: string;
-  /** SQL for the part of a value that does not vary from reply to reply: only this part is compared. */
+  /** SQL for the part of a value that stays the same from reply to reply. Only this part is compared. */
   readonly alike?: (value: string) => string;
 }
 
 export interface Table {
   /** With its schema: `helpdesk.tickets`. */
   readonly name: string;
-  /** The columns that name a row, with the account; `id` unless told. */
+  /** The columns that identify a row within the account; default: `id`. */
   readonly key?: readonly string[];
   /** The SQL `from` that yields `record` (jsonb) and `n` (its place); see `page` and `within`. */
   readonly from: string;
   readonly columns: readonly Column[];
   /**
-   * Fields that do not belong to `_payload`: other tables' records, long texts with a column of their own, what varies
-   * without meaning. `a.b` is the field b of a.
+   * Fields that `_payload` leaves out: records of other tables, long texts with a column of their own, and values that
+   * vary without meaning. `a.b` is the field b of a.
    */
   readonly leftOut?: readonly string[];
   /**
-   * The column that only grows at the source, where there is one: when the record changed there. Such a table has `_true_by` too,
-   * the time by which the reply was true that the row comes from.
+   * The column that grows with each change at the source, if the table has one. Such a table also has `_true_by`, the
+   * time by which the reply was true that wrote the row.
    */
   readonly version?: string;
   /**
-   * Where the order of commits is the order of replies, since one reader at a time holds the token: no reply need be later
-   * than the one before to count.
+   * True if one reader at a time holds the token: commits come in the order of replies, so a reply need not prove that
+   * it is later.
    */
   readonly oneReader?: boolean;
-  /** SQL over `t`, the row that is there: it is left alone. */
+  /** SQL over `t`, the stored row: a matching row is left alone. */
   readonly passOver?: string;
-  /** Written once, never compared or changed: SQL by column. */
+  /** SQL by column: written once, never compared or changed. */
   readonly atFirst?: Readonly<Record<string, string>>;
-  /** Set when a record that is there is written over: SQL by column, over `t`, the row that is there, and `excluded`. */
+  /** SQL by column, over `t` (the stored row) and `excluded`: set when a record overwrites its row. */
   readonly whenChanged?: Readonly<Record<string, string>>;
-  /** Columns that say more of a tombstone, and are null without one. */
+  /** Columns that describe a tombstone. They are null without one. */
   readonly ofTombstone?: readonly string[];
-  /** The column of the tombstone, where it has another name than `_deleted_at`. */
+  /** The column of the tombstone, if it is not `_deleted_at`. */
   readonly tombstone?: string;
   /**
-   * Columns of our own, and what they must hold in a living row: SQL over `t`, $4 (as_of of the reply) and $5 (now). They
-   * are compared like columns of the source.
+   * Columns of our own, and the value that a live row must have: SQL over `t`, $4 (as_of of the reply) and $5 (now).
+   * They are compared like columns of the source.
    */
   readonly ours?: Readonly<Record<string, string>>;
-  /** Members of a set that belongs to a parent: those the parent no longer shows are removed. */
+  /** The parent of a set: members that the parent no longer shows are removed. */
   readonly parent?: string;
 }
 
-/** Rows that are only a relation (`ticket_labels`) or a mere id (`labels` before their name is known). */
+/** Rows that hold only a relation (`ticket_labels`) or an id (`labels` whose name is not known yet). */
 export interface Mention {
   readonly name: string;
-  /** SQL for the rows, of what was written of its table: selects the key columns; `$2` is the account. */
+  /** SQL that selects the key columns from the written rows; `$2` is the account. */
   readonly rows: string;
-  /** The columns that it takes for that. */
+  /** The columns that this SQL reads. */
   readonly of: readonly string[];
   readonly key: readonly string[];
   /** True for tables that carry `_first_seen_at` and `_synced_at`. */
@@ -78,42 +78,48 @@ export interface Mention {
 
 export interface Merge {
   /**
-   * Upserts a page; answers one row: seen, inserted, updated, updated_ids; and changed_ms: when those changed that came in a
-   * newer version, after the mirror began, or null.
+   * Upserts a page. Returns one row: seen, inserted, updated, updated_ids, and changed_ms: the times of changes that
+   * are newer than the mirror, or null.
    */
   readonly upsert: string;
   /**
-   * The same for a text that nobody has looked through for people who were erased: where somebody of the account was, it stores
-   * nothing, and answers `erased`. For a stream, also whether it has `rejects` that are open, and `suspects`.
+   * As `upsert`, for a text that was not searched for erased people. If the account has erased people, it stores
+   * nothing and returns `erased`. For a stream it also returns whether open `rejects` and `suspects` exist.
    */
   readonly unscreened: string;
-  /** The same, written over rows that differ from their own `_payload` too, whatever their version, if no later reply wrote them: for what is repaired. */
+  /**
+   * As `upsert`, for repairs: it also overwrites rows that contradict their own `_payload`, whatever their version,
+   * unless a later reply wrote them.
+   */
   readonly forced: string;
-  /** Removes what vanished from the sets of the parents `$3` (text[]), given the page `$1` and the account `$2`; answers one row: deleted. */
+  /**
+   * Removes members that vanished from the sets of the parents `$3` (text[]), given the page `$1` and the account `$2`.
+   * Returns one row: deleted.
+   */
   readonly removal: string | undefined;
   readonly declared: Declared;
 }
 
-/** What a merge was built from. */
+/** The declaration that a merge was built from. */
 export interface Declared {
   readonly root: Table;
   readonly others: readonly Table[];
   readonly mentions: readonly Mention[];
 }
 
-// --- the vocabulary of declarations ------------------------------------------------------------------------------
+// --- declarations -------------------------------------------------------------------------------------------------
 
 export const text = (field: string, name = field): Column => ({
   name,
   sql: `record ->> '${field}'`,
   ...(name !== field && { field }),
 });
-/** By way of numeric: an integer may be written as 1024.0 or 1e3. */
+/** Casts through numeric: a source may write an integer as 1024.0 or 1e3. */
 export const bigint = (field: string): Column => ({ name: field, sql: `(record ->> '${field}')::numeric::bigint` });
 export const boolean = (field: string): Column => ({ name: field, sql: `(record ->> '${field}')::boolean` });
 export const time = (field: string): Column => ({ name: field, sql: `(record ->> '${field}')::timestamptz` });
 
-// A field of a field, `a.b`, in a column of another name. What has another type than it should is null, and stays in `_payload`.
+// A nested field, `a.b`, in a column of another name. A value of another type becomes null, and stays in `_payload`.
 export const textAt = (path: string, name: string): Column => ({
   name,
   within: outermost(path),
@@ -125,7 +131,7 @@ export const textsAt = (path: string, name: string): Column => ({
   sql: `case when jsonb_typeof(record #> '${deep(path)}') = 'array'
       then array(select jsonb_array_elements_text(record #> '${deep(path)}')) end`,
 });
-/** Of the text of the number: 1.334E7 and 12.10 are what they say, whatever a double would make of them. */
+/** Casts the text of the number: 1.334E7 and 12.10 keep their exact value, which a double would change. */
 export const numericAt = (path: string, name: string): Column => ({
   name,
   within: outermost(path),
@@ -137,7 +143,7 @@ export const bigintAt = (path: string, name: string): Column => ({
   within: outermost(path),
   sql: `case when record #>> '${deep(path)}' ~ '^-?[0-9]{1,18}([.]0+)?$' then (record #>> '${deep(path)}')::numeric::bigint end`,
 });
-/** A time of RFC 3339: what is none (a 30th of February) is null, and stays in `_payload`. */
+/** A time as RFC 3339. An invalid time (30 February) becomes null, and stays in `_payload`. */
 export const timeAt = (path: string, name: string): Column => ({
   name,
   within: outermost(path),
@@ -157,19 +163,19 @@ export const texts = (field: string): Column => ({
 });
 /** A column that `_payload` lacks. */
 export const apart = (column: Column): Column => ({ ...column, apart: true });
-/** A column that does not come from the record itself. */
+/** A column whose value does not come from the record. */
 export const derived = (name: string, sql: string): Column => ({ name, sql, apart: true });
 
 /** Every record of the page, which is a JSON array. */
 export const page = `jsonb_array_elements($1::jsonb) with ordinality as e (record, n)`;
 
-/** An array within `json`, or nothing where it is null or absent. */
+/** The elements of an array within `json`; no rows if the array is null or absent. */
 export const elements = (json: string): string =>
   `jsonb_array_elements(case when jsonb_typeof(${json}) = 'array' then ${json} end)`;
 
 /**
- * SQL: from here on the transaction's changes of rows are kept in sync.changes; with now, as_of (null: of the tombstone) and the run,
- * and the time by which the reply was true, where there is a reply.
+ * SQL: from here on, triggers write the transaction's changes of rows to sync.changes, with now, as_of (null: that of
+ * the tombstone), the run, and the time by which the reply was true, if there was a reply.
  */
 export const keepChanges = (now: string, asOf: string, run: string, trueBy = 'null'): string =>
   `set_config('shelfdesk.merge', jsonb_build_object('seen_at', ${now}::timestamptz, 'as_of', ${asOf}::timestamptz, 'run', ${run}::bigint,
@@ -177,7 +183,7 @@ export const keepChanges = (now: string, asOf: string, run: string, trueBy = 'nu
 
 // --- declaration → SQL -------------------------------------------------------------------------------------------
 
-/** The merge of a page: first its own table, then what hangs on it. */
+/** The merge of a page: first its own table, then the tables of its members. */
 export function buildMerge(root: Table, others: readonly Table[] = [], mentions: readonly Mention[] = []): Merge {
   const short = shortName(root);
   const upsert = (forced: boolean, screened: boolean) => {
@@ -208,12 +214,12 @@ select ${keepChanges('$3', '$4', '$5', '$6')}, (select count(*) from ${short}_ro
   };
 }
 
-/** What there may be to clear: mostly nothing, and then nobody asks for it by ids. */
+/** Whether something may need clearing. Usually not, and then the merge does not look up ids. */
 const standing = (key: string): string => `exists (
     select from sync.rejects j where j.account_id = $2 and j.stream_key = '${key}' and j.cleared_at is null) as rejects,
   exists (select from sync.deletion_candidates s where s.account_id = $2 and s.stream_key = '${key}') as suspects`;
 
-/** By id the version of each record that differs from its row, and was taken for an older one; null for none. */
+/** By id, the version of each record that differs from its row and counted as the older one; null for none. */
 function passedOver(root: Table): string {
   if (root.version === undefined) return 'null::jsonb';
   const short = shortName(root);
@@ -221,7 +227,7 @@ function passedOver(root: Table): string {
     where not p.is_same and not exists (select from ${short}_again w where w.id = p.id))`;
 }
 
-/** By table how many rows were another record's, and are of this one now. */
+/** By table, the number of rows that moved from another parent record to this one. */
 function takenOver(tables: readonly Table[]): string {
   const counts = tables
     .filter(({ parent }) => parent !== undefined)
@@ -229,7 +235,7 @@ function takenOver(tables: readonly Table[]): string {
   return `jsonb_build_object(${counts.join(', ')})`;
 }
 
-/** The statement sees the rows as they were before it: a change that was here already came another time. */
+/** The statement sees the rows as of its start, so a change that is already stored does not count again. */
 function changedMs(root: Table): string {
   if (root.version === undefined) return 'null';
   return `(select array_agg(extract(epoch from w.changed_at)::float8 * 1000) from ${shortName(root)}_written w
@@ -240,17 +246,17 @@ function changedMs(root: Table): string {
 }
 
 /**
- * `tickets_row` (what names and compares the rows of the page, the last of each id), `tickets_there` (with what is here already),
- * `tickets_written`.
+ * Three CTEs: `tickets_row` (keys and compared values of the page, the last record of each id), `tickets_there` (the
+ * same with the stored rows), `tickets_written`.
  *
- * What is new is inserted without asking anew whether it is there. If somebody else stores it at this very moment, the key is
- * refused, and the transaction is made again: see pool.ts.
+ * New records are inserted without a second lookup. If another transaction inserts the same key at that moment,
+ * PostgreSQL refuses the key, and the transaction is repeated (pool.ts).
  */
 function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): string[] {
   const short = shortName(table);
   const names = table.columns.map(column => column.name);
   const first = Object.entries(table.atFirst ?? {});
-  // What is equal to its own `_payload` is so in every column; by force, nothing is taken for granted.
+  // A row that equals its `_payload` equals it in every column. A forced merge does not rely on that.
   const apartEqual = table.columns
     .filter(column => column.apart || forced)
     .map(({ name }) => `\n      and t.${name} is not distinct from r.${name}`)
@@ -259,16 +265,16 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
     ? `\n      and not (${isAhead('t._synced_at', '$3')} or ${isAhead('t._observed_at', '$4')})`
     : '';
   const key = keyOf(table);
-  // What `_payload` tells is taken out of the record only where it is written.
+  // Values that `_payload` holds are parsed only where they are written.
   const compared = table.columns.filter(column => forced || column.apart || key.includes(column.name));
   const values = table.columns.map(column => (compared.includes(column) ? column.name : column.sql));
   const passOver = table.passOver ? ` or ${table.passOver}` : '';
-  // By force also a row that is equal counts as written, if others hang on it: a relation may be what differs.
+  // In a forced merge an equal row counts as written too, if other tables hang on it: a relation may be the difference.
   const unchanged =
     forced && table.parent === undefined
       ? 'false'
       : `(t._payload = r._payload and t._deleted_at is null${apartEqual}${timely}${passOver})`;
-  // An id belongs to one record: another one that shows it takes the row over.
+  // An id belongs to one record. Another record that shows it takes the row over.
   const ofOther =
     table.parent === undefined
       ? ''
@@ -319,9 +325,9 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
 }
 
 /**
- * Rows of `t` with this key, which `row` has (under other names). The last part of it is given as a range, and to be asked for in
- * its order: no other index has both, so that a plan made while the tables are empty, where all indexes look alike, finds rows by
- * their key ever after.
+ * SQL: the row of `t` with the key that `row` holds (under other names). The last key column is compared as a range, in
+ * its order. Only the primary key serves both, so a plan made while the tables are empty, when all indexes look alike,
+ * still finds rows by their key later.
  */
 export const sameKey = (key: readonly string[], row: string, names = key): string =>
   [
@@ -333,29 +339,30 @@ const inKeyOrder = (key: readonly string[]): string => `order by t.${key.at(-1)}
 
 export const keyOf = ({ key = ['id'] }: Table) => key;
 
-/** SQL: no clock goes so wrong that a worker writes such a time; a hand does. */
+/** SQL: the time is so far ahead that no clock of a worker writes it. Only a manual change does. */
 export const isAhead = (time: string, now: string): string => `${time} - interval '1 day' > ${now}`;
 
-/** Whether what came goes before the row that is there. */
+/** SQL: the record overrides the stored row. */
 function isNewer({ version, oneReader, passOver }: Table): string {
   if (oneReader) return passOver ? `not (${passOver})` : 'true';
   const later = version ? `(${laterVersion(version)})` : 't._observed_at < excluded._observed_at';
-  // What is shown after a tombstone is there, in whatever version it came back.
+  // A record that is shown after its tombstone exists again, whatever its version.
   return `(t._deleted_at <= excluded._observed_at or t._deleted_at is null and ${later})`;
 }
 
 /**
  * SQL: whether the record is later than the row, though either may be dated ahead of its change.
  *
- * A row `t` shows the ticket as it was at some time between `t._observed_at` less the lookback (a copy of the source may lag
- * that much) and `t._true_by`. A change after that time is dated later than the first bound, if it is dated right. So:
- *   - a row that is dated at or before the first bound is not ahead of any later change: the greater version is later;
- *   - against any other row, a record is later too if it is dated at or after `_true_by`, or if its reply, less the lookback,
- *     is as of `_true_by` or later;
- *   - a record in between may be from before the row or from after it: noteHeld in crowds.ts has it read again.
+ * A row `t` shows the ticket at some time between `t._observed_at` less the lookback (a copy of the source may lag that
+ * much) and `t._true_by`. A change after that time is dated later than the first bound, if it is dated right. So: - a
+ * row that is dated at or before the first bound is not ahead of any later change: the greater version is later; -
+ * against any other row, a record is also later if it is dated at or after `_true_by`, or if its reply, less the
+ * lookback, is as of `_true_by` or later; - a record in between may precede or follow the row: noteHeld in ties.ts
+ * makes a sync read it again.
  *
- * A record that is dated ahead of its own reply proves nothing by its date. It is later than a row of the past only if its reply,
- * less the lookback, is as of the row's date or later. Until then it stays at the end of the list, unclaimed, and is read again.
+ * A record that is dated ahead of its own reply proves nothing by its date. It is later than a row of the past only if
+ * its reply, less the lookback, is as of the date of the row or later. Until then it stays at the end of the list,
+ * outside the synced range, and is read again.
  */
 export function laterVersion(version: string): string {
   const [trueBy, past] = [rowTrueBy('t'), rowTrueBy('excluded')];
@@ -368,7 +375,7 @@ export function laterVersion(version: string): string {
           or excluded._observed_at - ${lookback} >= ${trueBy})`;
 }
 
-/** SQL: where `_true_by` was not noted, the row was so within a minute after `_observed_at`. A request takes half of that at most. */
+/** SQL: `_true_by`, or one minute after `_observed_at` if it was not noted. A request takes half of that at most. */
 export const rowTrueBy = (row: string): string =>
   `coalesce(${row}._true_by, ${row}._observed_at + interval '1 minute')`;
 
@@ -391,7 +398,7 @@ export function rowCte(table: Table): string {
 )`;
 }
 
-/** No pre-filter: what is there already is passed over by its key, unwritten. */
+/** No pre-filter: a key that exists is skipped, and not written. */
 function mentionCte(mention: Mention): string {
   const dated = mention.dated ? ', _first_seen_at, _synced_at' : '';
   return `${mention.name.replace('.', '_')}_mentioned as (
@@ -402,7 +409,7 @@ function mentionCte(mention: Mention): string {
 )`;
 }
 
-/** Rows of the parents `$3` that the page does not show. Only what the comparison needs is taken out of the page. */
+/** Rows of the parents `$3` that the page does not show. Only the compared columns are parsed from the page. */
 function removal(root: Table, others: readonly Table[], mentions: readonly Mention[]): string | undefined {
   const short = shortName(root);
   const sets = [root, ...others].filter(table => table.parent !== undefined);
@@ -419,7 +426,7 @@ function removal(root: Table, others: readonly Table[], mentions: readonly Menti
   });
   const rows = [
     rowCte(root.parent === undefined ? root : needed(root)),
-    // It is limited to its parents by `$3`, so every row of the page may stand for a written one.
+    // `$3` limits the statement to its parents, so every row of the page may count as written.
     `${short}_written as (select * from ${short}_row)`,
     ...sets.filter(table => table !== root).map(table => rowCte(needed(table))),
   ];
@@ -428,8 +435,8 @@ select (${removed.map((_, i) => `(select count(*) from removed_${i})`).join(' + 
 }
 
 /**
- * Parent by parent, in the order of their index (see sameKey), and then by place: where nothing is known of a table, the
- * planner takes an account for a small part of it, and would read the whole account in search of these parents.
+ * Parent by parent in the order of their index (see sameKey), then by place. For a table without statistics the planner
+ * takes an account for a small part, and would read the whole account to find these parents.
  */
 function deleteBut(table: string, parent: string, key: readonly string[], shown: string): string {
   return `delete from ${table}

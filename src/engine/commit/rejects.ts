@@ -1,4 +1,7 @@
-/** Records that could not be stored, and where the source differs from its documentation: set aside, counted, shown. */
+/**
+ * Rejects and drift: records that could not be stored, and differences between the source and its documentation. They
+ * are counted and shown.
+ */
 
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
@@ -14,14 +17,14 @@ type Key = Pick<Claim, 'account' | 'stream'>;
 
 export interface Reject {
   readonly recordId?: string | undefined;
-  /** By which id the source is asked again. */
+  /** The id that fetches the record again. */
   readonly askId?: string | undefined;
   readonly reason: string;
-  /** The source said that it has it no more. */
+  /** The source answered 404 for it. */
   readonly gone?: boolean | undefined;
-  /** JSON text. Escapes keep whatever PostgreSQL could not store. */
+  /** JSON text. Escapes keep characters that PostgreSQL cannot store. */
   readonly payload?: string | undefined;
-  /** Its place in the reply, from 0. */
+  /** The place of the record in the reply, from 0. */
   readonly place?: number | undefined;
 }
 
@@ -37,33 +40,33 @@ export interface Drift {
   readonly path: string;
   readonly value: string;
   readonly seen: number;
-  /** A record that shows it, as JSON text. */
+  /** A record with the difference, as JSON text. */
   readonly sample?: string;
-  /** The ticket that the record belongs to, where it does not say so itself. */
+  /** The ticket of the record, if the record does not name it. */
   readonly of?: string;
 }
 
-/** As long as an id of the source can be (sources/): far below what an index takes. */
+/** The longest id of a source (sources/): far below the limit of an index. */
 const longestId = 500;
 const isId = (id: string | undefined): id is string =>
   id !== undefined && id.length <= longestId && storable(id) === id;
 
-/** The record's id, else a hash of what came: a record that is read again is the same reject. */
+/** The id of the record, else a hash of its text: a record that is read again is the same reject. */
 const keyOf = ({ recordId, askId, payload = '' }: Reject): string => {
   if (isId(recordId)) return recordId;
   return payload ? createHash('sha256').update(payload).digest('hex').slice(0, 32) : (askId ?? '');
 };
 
-/** What PostgreSQL cannot store is no reason to lose the note of it. */
+/** A note stays storable although its record is not. */
 export const storable = (text: string): string => cleanText(text).text;
 
-/** First due at once (the end of the run asks again), then after 1, 4, 16 … minutes, at most a day. */
+/** The first retry is due immediately (at the end of the run), the next ones after 1, 4, 16 … minutes, at most a day. */
 const nextTry = `$6::timestamptz + least(interval '1 day', interval '1 minute' * 4 ^ least(r.attempts - 1, 6))`;
 
-/** What of erased people was set aside says no more than that. */
+/** A reject of an erased person keeps no more than this. */
 export const ofErased = 'it is of somebody who was erased: what came is not kept';
 
-/** What was stored clears its rejects, but for what was rejected again just now; that is written down. */
+/** Clears the rejects of stored records, except records that were rejected again, and writes the new rejects. */
 export async function settleRejects(
   client: Client,
   claim: Key,
@@ -123,7 +126,7 @@ async function writeRejects(
         claim.stream,
         keyOf(reject),
         reject.recordId === undefined ? null : storable(reject.recordId),
-        // Under another spelling the source would not know it, and it would be taken for gone.
+        // The source would not know another spelling of the id, and would answer 404.
         isId(reject.askId) ? reject.askId : null,
         now,
         storable(reject.reason),
@@ -136,7 +139,7 @@ async function writeRejects(
   }
 }
 
-/** What was asked for by these ids has been stored, but for what was rejected again just now. */
+/** Clears the rejects of stored ids, except those rejected again. */
 async function clearRejects(
   client: Client,
   claim: Key,
@@ -152,7 +155,7 @@ async function clearRejects(
   });
 }
 
-/** Ids to be asked for again now, the longest due first; also those that a clock which was far ahead put off until then. */
+/** Ids that are due for a fetch, the longest due first. A retry that a clock far ahead put off is due too. */
 export async function dueRejects(db: pg.Pool, claim: Key, now: Date): Promise<string[]> {
   const { rows } = await db.query<{ ask_id: string }>(
     `select ask_id from sync.rejects
@@ -164,7 +167,7 @@ export async function dueRejects(db: pg.Pool, claim: Key, now: Date): Promise<st
   return rows.map(row => row.ask_id);
 }
 
-/** Whether the source has said before that it has it no more. */
+/** Whether the source has answered 404 for the id before. */
 export async function saidGone(db: pg.Pool, claim: Key, id: string): Promise<boolean> {
   const { rows } = await db.query<{ said: boolean }>(
     `select exists (
@@ -175,7 +178,7 @@ export async function saidGone(db: pg.Pool, claim: Key, id: string): Promise<boo
   return rows[0]!.said;
 }
 
-/** Rejects that this run has opened or met again, and that are still open. */
+/** Rejects that this run opened or met again, and that are still open. */
 export async function openSince(db: pg.Pool, claim: Key, since: Date): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
     `select count(*) as n from sync.rejects
@@ -233,7 +236,7 @@ export async function writeDrift(client: Client, claim: Key, shown: Shown, now: 
 export interface StoredReject {
   id: number;
   stream: string;
-  /** As the source calls it, or a hash of its text. */
+  /** The id at the source, or a hash of the text. */
   key: string;
   record_id: string | null;
   ask_id: string | null;
@@ -252,7 +255,7 @@ export interface StoredReject {
 const shown = `id, stream, key, record_id, ask_id, reason, payload, as_of, place, attempts, first_seen_at, last_seen_at,
   next_try_at, gone_at, cleared_at`;
 
-/** Those that are open, or all that ever were: the oldest first. */
+/** Open rejects, or all of them, the oldest first. */
 export async function listRejects(db: pg.Pool, account: string, { all = false } = {}): Promise<StoredReject[]> {
   const { rows } = await db.query<StoredReject>(
     `select ${shown} from sync.rejects where account_id = $1 and ($2 or cleared_at is null) order by id`,
@@ -270,11 +273,11 @@ export async function readReject(db: pg.Pool, account: string, id: number): Prom
 }
 
 export interface LockedReject extends StoredReject {
-  /** Of its stream. */
+  /** The key of its stream. */
   stream_key: StreamKey;
 }
 
-/** An open one, that nobody else clears meanwhile. */
+/** Locks an open reject, so that no other process clears it meanwhile. */
 export async function lockReject(client: Client, account: string, id: number): Promise<LockedReject | undefined> {
   const { rows } = await client.query<LockedReject>(
     `select ${shown}, stream_key from sync.rejects where account_id = $1 and id = $2 and cleared_at is null for update`,

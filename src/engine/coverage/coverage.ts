@@ -18,8 +18,8 @@ const isRead = 'exists (select from sync.coverage where account_id = $1 and not 
 const keyOf = (claim: Key, list: string) => [claim.account, claim.stream, list];
 
 /**
- * Makes the account and its lists known, from `now` on while nothing has been read: a stream is not complete while one of its
- * lists was never read. How late the source may show something, what is dated in SQL needs as well.
+ * Registers the account and its lists. A stream is complete only once each of its lists was read. `sync.status` needs
+ * the lookback of the source too.
  */
 export async function register(
   db: Queryable,
@@ -45,8 +45,8 @@ export async function register(
 }
 
 /**
- * Lists of these streams that are not wanted any more (an owner of shelves) are forgotten: of what they brought nothing more
- * is claimed.
+ * Forgets lists of these streams that are no longer configured (an owner of shelves): the mirror claims nothing more
+ * about their rows.
  */
 export async function forgetLists(
   db: Queryable,
@@ -68,7 +68,7 @@ export interface Position {
   walk: Walk | undefined;
 }
 
-/** Where a sync goes on: the top of what is covered; `since` on an empty warehouse. Holes below it are for a backfill. */
+/** Where a sync resumes: the high-water mark, or `since` in an empty warehouse. A backfill reads the gaps below it. */
 export async function readPosition(db: Queryable, key: Key, list: string, fromTheBeginning = false): Promise<Position> {
   const { rows } = await db.query(
     `select extract(epoch from coalesce(upper(c.covered * tstzmultirange(tstzrange(s.since, null))), s.since))::float8 * 1000 as from_ms,
@@ -102,9 +102,9 @@ function walkOf(row: WalkRow): Walk | undefined {
 }
 
 /**
- * How far a backfill reads a list is settled when it first looks, since what it reads then moves the top itself. An empty
- * list has no top; else it does not begin beyond the top, where a gap would stay below what a sync goes on from. One that
- * reads again begins its walks anew: those that are left here nobody goes on with, since there is one such reader.
+ * Settles how far a backfill reads a list, at its first look: its own pages move the high-water mark. An empty list has
+ * no mark. Otherwise the range does not begin above the mark, because a sync would leave a gap between. A backfill with
+ * `--again` starts its walks anew: only one such run exists, so walks of an earlier one are abandoned.
  */
 async function settleList(db: Queryable, claim: Claim, list: string): Promise<void> {
   const { rows } = await db.query<{ since: Date; top: Date | null }>(
@@ -133,9 +133,9 @@ async function settleList(db: Queryable, claim: Claim, list: string): Promise<vo
 }
 
 /**
- * The newest hole of a backfill's range that begins before `beforeMs`, and where a walk that an earlier job began in it
- * stands. Without bounds the range is everything that the account wants, up to what is covered: what is newer is a sync's.
- * With `again` a hole is what this run has not read yet, nor another one beside it.
+ * The newest gap of a backfill that begins before `beforeMs`, and the place of a walk that an earlier job left in it.
+ * Without bounds the range is all that the account wants, up to the high-water mark: a sync reads what is newer. With
+ * `again`, a gap is a range that neither this run nor a concurrent one has read.
  */
 export async function nextHole(
   db: Queryable,
@@ -196,7 +196,7 @@ export async function cover(client: Client, claim: Claim, list: string, { from, 
 }
 
 export async function makeRedundant(client: Client, claim: Claim, list: string): Promise<void> {
-  // A sweep of the default list has not spoken for what this one shows so far: it is begun anew.
+  // The sweep of the default list did not prove anything about this list so far, so it starts anew.
   await client.query(
     `with found as (
        update sync.coverage set redundant = true where (account_id, stream_key, list) = ($1, $2, $3) and not redundant
@@ -214,7 +214,7 @@ export async function isRedundant(db: Queryable, key: Key, list: string): Promis
   return rows[0]?.redundant === true;
 }
 
-/** `until` tells the walk of a backfill, which ends where its hole does, from the one of a sync. */
+/** `until` tells the walk of a backfill, which ends where its gap does, from the walk of a sync. */
 export async function placeWalk(
   client: Client,
   claim: Claim,

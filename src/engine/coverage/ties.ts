@@ -1,6 +1,7 @@
 /**
- * Crowded seconds that were read by pages. Copies of different age may have answered them: a member that one page still
- * shows has left for the next one, and what moved up is on none. No page tells; the member does, once it is shown anew.
+ * Ties that were read by pages. Copies of different age may have answered the pages: a record that one page still shows
+ * has moved on, and the record that took its place is on no page. No page reveals that. The next version of the record
+ * that moved does.
  */
 import { sourceAndStream } from '../database/stream-key.ts';
 import type pg from 'pg';
@@ -12,7 +13,7 @@ import type { Client } from '../database/pool.ts';
 export const copiesDiffer =
   'a record left this second while its pages were read, or before: they may be of different age';
 
-/** A table whose rows tell when they changed. It is named as the key of its stream. */
+/** A table whose rows have a version. It is named as the key of its stream. */
 type Versioned = Pick<Table, 'name' | 'version'>;
 
 export async function noteCrowd(client: Client, claim: Claim, list: string, crowd: Crowded): Promise<void> {
@@ -28,9 +29,10 @@ export async function noteCrowd(client: Client, claim: Claim, list: string, crow
 }
 
 /**
- * Records whose version is earlier than that of their row, though the reply is later and the row may be dated ahead (see
- * merge.ts): the change of either may have come first. `passedOver`: their versions by id. Until a reply is true of a time
- * from the row's `_true_by` on, their seconds are not claimed; then they are read again, unless the row shows the version.
+ * Records whose version is earlier than that of their row, though the reply is later and the row may be dated ahead
+ * (see merge.ts): either change may have come first. `passedOver`: their versions by id. Their seconds stay outside the
+ * synced range until a reply is true of `_true_by` of the row or later. Then they are read again, unless the row shows
+ * the version.
  */
 export async function noteHeld(
   client: Client,
@@ -58,7 +60,7 @@ export async function noteHeld(
   );
 }
 
-/** Whether there are any of which all that had changed before they were read is known, if `knownMs` is known. */
+/** Whether ties exist whose changes before their reading are all known, given everything up to `knownMs` is. */
 export async function hasRipe(db: pg.Pool, { account, stream }: Claim, knownMs: Ms): Promise<boolean> {
   const { rows } = await db.query<{ ripe: boolean }>(
     'select exists (select from sync.ties where (account_id, stream_key) = ($1, $2) and told_by <= $3) as ripe',
@@ -68,8 +70,8 @@ export async function hasRipe(db: pg.Pool, { account, stream }: Claim, knownMs: 
 }
 
 /**
- * They are certain, or a member has left, and their coverage is taken back. When it left is not told, if it has changed
- * again: to leave at all is enough.
+ * A tie is certain now, or a member has moved on; then its range is no longer synced. A member that moved twice does
+ * not tell when it moved first, so any move counts.
  */
 export async function settleCrowds(
   client: Client,
@@ -97,7 +99,7 @@ export async function settleCrowds(
   );
 }
 
-/** What was taken back and has not been read since, unless that failed for a reason of its own. */
+/** Ranges that were taken back and not read since, unless they failed for another reason. */
 export async function takenBack(db: pg.Pool, { account, stream }: Claim): Promise<(Range & { list: string })[]> {
   const { rows } = await db.query<Range & { list: string }>(
     `select r.list, extract(epoch from lower(r.gap))::float8 * 1000 as from, extract(epoch from upper(r.gap))::float8 * 1000 as to

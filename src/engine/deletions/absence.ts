@@ -18,7 +18,7 @@ import type { Claim } from '../runs/claims.ts';
 import { command } from '../runs/pauses.ts';
 import { goneBy } from './lag.ts';
 
-/** So few deletions are no mass deletion, however few rows the table has. */
+/** Up to this number of deletions a sweep needs no confirmation, however few rows the table has. */
 const fewDeleted = 20;
 /** Tries for one record before the next one gets its turn. */
 const fewTries = 4;
@@ -30,7 +30,7 @@ export interface WholeList {
   readonly asOfMs: Ms;
 }
 
-/** Answers what is still unknown, in words. `accepts`: a person has confirmed a mass deletion. */
+/** Returns what is still unknown, in words. `accepts`: a person has confirmed a mass deletion. */
 export async function settleAbsence(
   ctx: Context,
   claim: Claim,
@@ -56,7 +56,7 @@ export async function settleAbsence(
   return unknown > 0 ? `${count(unknown, 'record')} that the list does not show could not be fetched by id` : undefined;
 }
 
-/** Answers whether the fate of the record is known. */
+/** Returns whether the record was proven to exist or to be gone. */
 async function confirm(
   ctx: Context,
   claim: Claim,

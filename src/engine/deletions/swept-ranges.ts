@@ -1,6 +1,6 @@
 /**
- * What has been swept: for each list of a stream the ranges of creation time that a sweep has read, and as of when. The
- * newest reading of a range counts, so the ranges do not overlap; what is due is what is wanted minus what is young enough.
+ * Swept ranges: for each list of a stream, the ranges of creation time that a sweep has read, and the as-of time of
+ * each. The newest reading of a range counts, so ranges do not overlap.
  */
 
 import type pg from 'pg';
@@ -13,16 +13,18 @@ import { lockAccount, type NewRun, openRun, type RunState } from '../runs/runs.t
 
 export type Queryable = Pick<pg.ClientBase, 'query'>;
 
-/** What was read longer ago is no answer to somebody who asks for a sweep now. */
+/** A sweep that ended longer ago than this does not answer a new request. */
 const goOnMs = 3_600_000;
 
-/** Readings of one run that follow each other are one range, unless they are further apart: the range is as old as its oldest. */
+/**
+ * Consecutive readings of one run form one range, dated by its oldest reading, unless they are further apart than this.
+ */
 const apartMs = 3_600_000;
 
 /**
- * A sweep that somebody asks for. Who asks for the same that is being read already follows that; one that was interrupted
- * or failed less than an hour ago is gone on with: what it has read is not read again. So is one of this week that found too
- * much to be gone, by whoever says that it is.
+ * Opens a sweep that a person asks for. If the same sweep is running, the command attaches to it. A sweep that failed
+ * or was interrupted less than an hour ago resumes, and keeps the ranges that it has read. So does a sweep of the last
+ * week that stopped at a mass deletion, once a person confirms it.
  */
 export async function openSweep(
   db: pg.Pool,
@@ -61,7 +63,7 @@ export async function acceptsDeletions(db: Queryable, run: number): Promise<bool
   return rows[0]!.accepts;
 }
 
-/** The range has been read; whatever was known of it gives way. */
+/** Notes that the range was read. Older readings of the range give way. */
 export async function noteSwept(
   client: Client,
   claim: Claim,
@@ -98,5 +100,5 @@ export async function noteSwept(
     });
 }
 
-/** Everything, where it is not finite. */
+/** An infinite bound is null. */
 const when = (ms: Ms) => (Number.isFinite(ms) ? new Date(ms) : null);
