@@ -1,7 +1,7 @@
 /**
- * JSON that PostgreSQL refuses, mended as text: nothing is parsed and written again, so every number keeps its digits,
- * and depth is no matter. What it cannot store in text is NUL and lone surrogates; they become U+FFFD, and are counted.
- * Looking for them in every page would cost more than they are worth: only a page that was refused comes here.
+ * Mends JSON that PostgreSQL refuses, as text: it is not parsed and written again, so every number keeps its digits,
+ * and any depth works. PostgreSQL cannot store NUL and lone surrogates in text. They become U+FFFD, and are counted. To
+ * search every page for them would cost too much: only a refused page comes here.
  */
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what this is about.
@@ -16,13 +16,16 @@ export function cleanText(text: string): { text: string; cleaned: number } {
   return { text: clean, cleaned };
 }
 
-/** Of ids that a reply shows those that a row may have: no table holds another one. */
+/** The ids that a row may have. Other ids are in no table. */
 export const storableIds = (ids: readonly string[]): string[] => ids.filter(id => cleanText(id).cleaned === 0);
 
-/** A surrogate pair, else what must go, else any other escape (so that the u in `\\u0000` is not taken for one). */
+/**
+ * A surrogate pair, else a character to replace, else any other escape (so that the u in `\\u0000` does not count as
+ * one).
+ */
 const escapes = /\\u(d[89ab]..\\ud[c-f]..)|\\u(0000|d[89a-f]..)|\\./gi;
 
-/** JSON text; undefined for what is nested too deep to be written. */
+/** JSON text; undefined if the value is nested too deep to write. */
 export function jsonOf(value: unknown): string | undefined {
   try {
     return JSON.stringify(value);
@@ -32,7 +35,7 @@ export function jsonOf(value: unknown): string | undefined {
   }
 }
 
-/** The same JSON with clean strings and keys. In JSON what must go is written as an escape. */
+/** The same JSON with clean strings and keys. JSON writes the characters to replace as escapes. */
 export function cleanJson(json: string): { text: string; cleaned: number } {
   let cleaned = 0;
   const text = json.replace(escapes, (found, _pair, unfit) => {
@@ -43,19 +46,19 @@ export function cleanJson(json: string): { text: string; cleaned: number } {
   return { text, cleaned };
 }
 
-/** The texts of an array's elements. */
+/** The texts of the elements of an array. */
 export function elementsOf(json: string): string[] {
   return [...slices(json)].map(([from, to]) => json.slice(from, to).trim());
 }
 
-/** An array without its first elements; it is read no further than them. */
+/** An array without its first elements. Only these are parsed. */
 export function withoutFirst(json: string, elements: number): string {
   let left = elements;
   for (const [, to] of slices(json)) if (--left === 0) return json[to] === ',' ? `[${json.slice(to + 1)}` : '[]';
   return json;
 }
 
-/** The fields of an object, and the texts of their values. Of a field that comes twice the last one counts. */
+/** The fields of an object, and the texts of their values. If a field comes twice, the last one counts. */
 export function fieldsOf(json: string): Map<string, string> {
   const fields = new Map<string, string>();
   for (const [from, to] of slices(json)) {
@@ -70,7 +73,7 @@ export function objectOf(fields: Iterable<readonly [string, string]>): string {
   return `{${[...fields].map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`;
 }
 
-/** Where the parts of valid JSON lie that its outermost commas part. Takes any depth and any length. */
+/** The ranges between the outermost commas of valid JSON. Handles any depth and any length. */
 function* slices(json: string): Generator<[from: number, to: number]> {
   const marks = /["[\]{},]/g;
   let depth = 0;
@@ -89,7 +92,10 @@ function* slices(json: string): Generator<[from: number, to: number]> {
   }
 }
 
-/** Behind the closing quote of the string that opens at `start`: one with an even number of backslashes before it. */
+/**
+ * The index behind the closing quote of the string that opens at `start`. An even number of backslashes precedes that
+ * quote.
+ */
 function endOfString(json: string, start: number): number {
   for (let quote = json.indexOf('"', start + 1); ; quote = json.indexOf('"', quote + 1)) {
     let slash = quote;

@@ -1,7 +1,7 @@
-/** Wakes whoever waits for something, within a process: so that nobody has to look for it all the time. */
+/** Notifies waiters within a process, so that they need not poll. */
 export interface Bell {
   ring(): void;
-  /** Aborts at the next ring: to be asked for before looking. */
+  /** Aborts at the next notification. Ask for it before looking. */
   next(): AbortSignal;
 }
 

@@ -1,9 +1,9 @@
-/** The one loop in which something is tried again because the database, Redis or the way to them is away. */
+/** The one loop that retries work while the database, Redis or the network is away. */
 import { isAway } from '../errors.ts';
 
 /**
- * Tries `work` until it is done, or fails for a reason that does not pass. Between two tries `pause` says why, and waits; what
- * it throws ends the trying.
+ * Tries `work` until it succeeds, or fails for a reason that does not pass. Between two tries `pause` reports the
+ * reason and waits. An error of `pause` ends the loop.
  */
 export async function untilBack<T>(
   work: () => Promise<T>,

@@ -1,4 +1,4 @@
-/** From a reply to what goes to the warehouse: pure. */
+/** Turns a reply into a batch for the warehouse. Pure. */
 import { isDeepStrictEqual } from 'node:util';
 import { type Declaring, rulesOf } from '../../privacy/declared.ts';
 import type { Derived, DetailStream, ListStream, Name, Row, Stream } from '../../sources/source.ts';
@@ -10,7 +10,7 @@ import { check, type Reply, type Unreadable } from '../http/request.ts';
 import { cleanText, elementsOf, fieldsOf, jsonOf, objectOf, withoutFirst } from '../json-text.ts';
 import type { Ask, Page } from '../reading/reading.ts';
 
-/** What the reading of a list needs to know of a reply to a request of this order. */
+/** The part of a reply that the reading of a list needs, for a request of this order. */
 export function pageOf<T extends { id: string }>(
   stream: ListStream<T>,
   reply: Reply<T>,
@@ -40,8 +40,8 @@ export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: 
 }
 
 /**
- * The page without its first records, where they are those of the page before, value by value: these are on their way to the
- * tables. Undefined where it shows others of that page, or shows them differently, or where that page had some set aside.
+ * The page without its first records, if they equal those of the page before value by value: these are being stored
+ * already. Undefined if the page shows others of that page, or shows them differently, or if that page had rejects.
  */
 export function batchBehind<T extends { id: string }>(
   before: Reply<T> | undefined,
@@ -62,7 +62,7 @@ export function batchBehind<T extends { id: string }>(
   return { ...batch, records, text };
 }
 
-/** False also of what is nested too deep to be compared. */
+/** Also false for values that are nested too deep to compare. */
 function isEqual(one: unknown, other: unknown): boolean {
   try {
     return isDeepStrictEqual(one, other);
@@ -72,7 +72,7 @@ function isEqual(one: unknown, other: unknown): boolean {
   }
 }
 
-/** One record that was asked for by id: a page of one. */
+/** The batch of one record that was fetched by id. */
 export function singleBatch<T extends { id: string }>(
   stream: Declaring & Pick<ListStream<T>, 'name'> & Partial<Pick<ListStream<T>, 'parameters'>>,
   reply: Pick<Reply<T>, 'records' | 'text' | 'date'>,
@@ -88,7 +88,7 @@ export function singleBatch<T extends { id: string }>(
   };
 }
 
-/** The records that several replies show in `items`, in one row; what cannot be read has its place among them. */
+/** One batch of the records that several replies show in `items`. An unreadable record keeps its place. */
 export function itemsBatch<T extends { id: string }>(
   stream: Declaring & Pick<ListStream<T>, 'name'>,
   replies: readonly Reply<T>[],
@@ -115,20 +115,20 @@ export function itemsBatch<T extends { id: string }>(
   return { batch, unreadable };
 }
 
-/** The same, but of these records nothing but their ids. */
+/** The same batch, reduced to ids for these records. */
 export function bareBatch(batch: Batch, ids: ReadonlySet<string>): Batch {
   const bare = new Map(batch.records.filter(({ id }) => ids.has(id)).map(({ place, id }) => [place, id]));
   const record = (place: number) => (bare.has(place) ? JSON.stringify({ id: bare.get(place) }) : batch.record(place));
   return { ...batch, record, text: places => arrayOf(places.map(record)) };
 }
 
-/** For a row that cannot be stored, and is not there yet: its id is known, and more hangs on it. */
+/** A batch of ids alone, for rows that cannot be stored and do not exist yet, though other rows hang on them. */
 export function idsBatch(stream: { name: string; ifAbsent: Merge }, batch: Batch, ids: ReadonlySet<string>): Batch {
   const records = batch.records.filter(({ id }) => ids.has(id));
   return { ...bareBatch(batch, ids), name: `${stream.name}, ids`, merge: stream.ifAbsent, records };
 }
 
-/** The members of a record in detail, each checked on its own. */
+/** The members of a record that was fetched in detail, each checked by itself. */
 export interface Members {
   readonly batch: Batch;
   readonly members: readonly Row[];
@@ -136,7 +136,7 @@ export interface Members {
   readonly drift: readonly Drift[];
 }
 
-/** Comes before the transaction: what is worked out of the members may take a while. */
+/** Runs before the transaction, because deriving values from members takes time. */
 export async function detailBatch<P extends { id: string }, T extends { id: string }>(
   stream: DetailStream<P, T>,
   parent: P,
@@ -176,7 +176,7 @@ export async function detailBatch<P extends { id: string }, T extends { id: stri
         places.map(place => members.get(place)!.derived.value),
         places,
       ),
-    // With an unreadable member the set is not known, and nothing of it is taken for vanished.
+    // With an unreadable member the set is incomplete, so no member counts as vanished.
     parents: unreadable.length === 0 ? [parent.id] : [],
   };
   const readable = [...members.values()];
@@ -184,7 +184,7 @@ export async function detailBatch<P extends { id: string }, T extends { id: stri
   return { batch, members: readable.map(({ member }) => member), unreadable, drift };
 }
 
-/** A name that cannot be read costs nothing but itself. */
+/** An unreadable name affects nothing else. */
 function driftOfNames<P>({ embed, shown, record }: Name<P>, parent: P): Drift[] {
   const checked = shown(parent).map((one, place) => check(record, one, place));
   const named = checked.flatMap(one => ('readable' in one ? [one.readable] : []));
@@ -197,7 +197,7 @@ function derivedDrift({ member, derived: { drift } }: { member: Row; derived: De
   return drift === undefined ? [] : [{ ...drift, value: '', seen: 1, ...sampleOf(member) }];
 }
 
-/** Readable records keep their places: the unreadable ones are gaps between them. */
+/** Readable records keep their places. Unreadable ones leave gaps. */
 function readable(
   records: readonly { id: string }[],
   unreadable: readonly Unreadable[],
@@ -211,7 +211,7 @@ function readable(
   });
 }
 
-/** A record that does not parse. Under `askId` the source is asked for it again. */
+/** A record that does not parse. `askId` is the id that fetches it again. */
 export function rejectOf({ id, place, reason }: Unreadable, batch: Batch, askId = id): Reject {
   return { recordId: id, askId, reason, payload: batch.record(place), place };
 }
@@ -226,12 +226,12 @@ function once<T>(make: () => T): () => T {
   };
 }
 
-/** So many kinds of difference are told of one reply by their names. The rest is counted as one. */
+/** Kinds of difference that one reply may report by name. All further ones count as one kind. */
 const mostKinds = 100;
 
 /**
- * Where records differ from the specification (fields, values, types), ids that come twice, and characters that could not be stored. `isCleaned`: whether such
- * characters were replaced; else nobody looks for them.
+ * Differences from the specification (fields, values, types), ids that come twice, and characters that could not be
+ * stored. `isCleaned`: whether such characters were replaced; otherwise nothing searches for them.
  */
 export function driftOf(
   stream: Pick<Stream, 'fields' | 'enumerations' | 'expected' | 'sets'>,
@@ -269,7 +269,10 @@ export function driftOf(
   return [...found.values()];
 }
 
-/** Where a record has characters that could not be stored, and how many. Elements of a list have its path. Takes any depth. */
+/**
+ * Yields the path of each text with characters that could not be stored, and their number. Elements of a list have the
+ * path of the list. Handles any depth.
+ */
 function* unstorableIn(record: object): Generator<[path: string, characters: number]> {
   const left: [path: string, value: unknown][] = [['', record]];
   for (let next = left.pop(); next !== undefined; next = left.pop()) {
@@ -278,7 +281,7 @@ function* unstorableIn(record: object): Generator<[path: string, characters: num
     if (Array.isArray(value)) for (const element of value.toReversed()) left.push([path, element]);
     else if (typeof value === 'object' && value !== null)
       for (const [name, part] of Object.entries(value).toReversed()) {
-        // No path is told beyond its beginning.
+        // A long path is cut at its beginning.
         const below = path.length > longestPath ? path : path === '' ? name : `${path}.${name}`;
         if (cleanText(name).cleaned > 0) left.push([below, name]);
         left.push([below, part]);
@@ -290,7 +293,7 @@ function* unstorableIn(record: object): Generator<[path: string, characters: num
   }
 }
 
-/** Rows that another record had before. */
+/** Rows that moved from another parent record. */
 export function driftOfTaken(
   { merge }: { readonly merge: Merge },
   takenOver: Readonly<Record<string, number>>,
@@ -306,7 +309,7 @@ export function driftOfTaken(
     }));
 }
 
-/** Records with an id that came before, at this path: only the last record of an id is stored. */
+/** Records whose id at this path came before in the page. Only the last record of an id is stored. */
 function repeated(records: readonly object[], path: string): object[] {
   const met = new Set<string>();
   const names = path.split('.');
@@ -314,14 +317,14 @@ function repeated(records: readonly object[], path: string): object[] {
     const value = (record as Record<string, unknown>)[path];
     const ids = Array.isArray(value) ? value.filter(one => typeof one === 'string') : valuesAt(record, names);
     const own = new Set(ids);
-    // Labels are of many tickets.
+    // Many tickets share a label.
     const isRepeated = own.size < ids.length || (!Array.isArray(value) && ids.some(id => met.has(id)));
     for (const id of own) met.add(id);
     return isRepeated;
   });
 }
 
-/** None of a record that is nested too deep to be written. */
+/** A record that is nested too deep to be written has no sample. */
 function sampleOf(record: unknown): { sample?: string } {
   const sample = jsonOf(record);
   return sample === undefined ? {} : { sample };
@@ -330,7 +333,7 @@ function sampleOf(record: unknown): { sample?: string } {
 const longestPath = 100;
 const brief = (text: string) => storable(text.slice(0, longestPath));
 
-/** The text at `a`, or at `a.b`, or in every element of `a` at `a.b`. */
+/** The text at `a`, at `a.b`, or at `a.b` of every element of `a`. */
 function valuesAt(record: object, names: readonly string[], at = 0): string[] {
   const value = (record as Record<string, unknown>)[names[at]!];
   if (at === names.length - 1) return typeof value === 'string' ? [value] : [];

@@ -1,23 +1,26 @@
 /**
- * Replies on their way to the tables: two at once, while the next one is asked for. Where their order counts, each has its rows
- * merged, and then waits for its turn: what it proves is written, and it ends, only when the one before has ended well.
+ * Commits replies in order, two at a time, while the next request is in flight. Each reply merges its rows first. Then
+ * it waits for the reply before, writes what the rows prove, and commits only if the reply before committed.
  */
 import { type Clock, systemClock } from '../../clock.ts';
 
-/** To be awaited in the transaction, between the rows and what they prove. */
+/** The transaction awaits this between the rows and their proof. */
 export type Turn = () => Promise<void>;
 
-/** The page before may be waiting for a row of this one, which no server can see: whoever waits for long lets go of its rows. */
+/**
+ * The page before may be waiting for a lock that this page holds. No server detects that, so a page that waits long
+ * rolls back.
+ */
 class GaveWay extends Error {}
 
-/** While so many are on their way, no further one is begun. */
+/** No further reply starts while this many are being committed. */
 const most = 2;
 
-/** The first one that fails ends the reading. */
+/** The first failure ends the reading. */
 export class Commits {
   /**
-   * Wait for the page before. Longer than a busy server needs for a page, and shorter than a session may idle in a
-   * transaction (pool.ts). The simulation shortens the wait: it runs one transaction at a time, so nobody can end one meanwhile.
+   * Longest wait for the page before, in ms: longer than a busy server needs for a page, shorter than the idle timeout
+   * of a session (pool.ts). The simulation shortens it, because it runs one transaction at a time.
    */
   static patienceMs = 4000;
   readonly #clock: Pick<Clock, 'sleep'>;
@@ -25,23 +28,23 @@ export class Commits {
   #last: Promise<void> = Promise.resolve();
   #failed: { error: unknown } | undefined;
 
-  /** Of the machine, whatever time the run has: databases keep no other. */
+  /** The clock of the machine, also in a simulated run: database timeouts use real time. */
   constructor(clock: Pick<Clock, 'sleep'> = systemClock) {
     this.#clock = clock;
   }
 
-  /** Whether all that was begun has ended. */
+  /** Whether all replies have ended. */
   get idle(): boolean {
     return this.#underWay.size === 0;
   }
 
-  /** Waits until there is a place for one more; rejects if an earlier one could not be committed. */
+  /** Waits for a free place. Rejects if an earlier reply could not be committed. */
   async room(): Promise<void> {
     while (this.#underWay.size >= most) await Promise.race(this.#underWay);
     this.#check();
   }
 
-  /** `work` is done once more, behind the one before, if it had to give way in its turn. */
+  /** Runs `work`, and once more behind the reply before if it had to roll back. */
   begin(work: (turn: Turn) => Promise<void>): void {
     const before = this.#last;
     const own = work(() => this.#turn(before)).catch(async error => {
@@ -58,7 +61,7 @@ export class Commits {
     this.#underWay.add(one);
   }
 
-  /** None is on its way any more; rejects if one could not be committed. */
+  /** Waits until all replies have ended. Rejects if one could not be committed. */
   async done(): Promise<void> {
     await Promise.all(this.#underWay);
     this.#check();
@@ -75,7 +78,7 @@ export class Commits {
       () => false,
     );
     try {
-      // Also where it has failed: that is no failure of this transaction's own.
+      // A failure of the reply before is not a failure of this transaction.
       const ended = before.then(
         () => false,
         () => true,

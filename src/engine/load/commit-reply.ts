@@ -1,4 +1,6 @@
-/** Sends a request of a list again where its reply has unreadable records, and commits a reply with everything that belongs to it. */
+/**
+ * Requests a page of a list again if it has unreadable records, and commits a reply with everything that belongs to it.
+ */
 
 import { ClockMoved } from '../../errors.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
@@ -20,15 +22,15 @@ import type { Claim } from '../runs/claims.ts';
 import { driftOf, driftOfTaken, listBatch, rejectOf } from './batch.ts';
 import type { Turn } from './commit-queue.ts';
 
-/** History gives way to what has just changed, and what looks again to both. */
+/** Backfills give way to fresh work. Sweeps, audits and verifications give way to both. */
 export function laneOf({ kind }: Claim): Lane {
   if (kind === 'sweep' || kind === 'audit' || kind === 'verify') return 'sweep';
   return kind === 'backfill' ? 'backfill' : 'fresh';
 }
 
 /**
- * The page, read again while a record in it is unreadable and cannot be asked for by its id. Such slips differ from
- * reading to reading: what each one shows whole is kept.
+ * Reads the page again while it has an unreadable record that cannot be fetched by id. Malformed records vary between
+ * reads, so every record that any of the reads returned intact is kept.
  */
 export async function requestPage<T extends Row>(
   ctx: Context,
@@ -47,8 +49,8 @@ export async function requestPage<T extends Row>(
 }
 
 /**
- * The rows of a batch with everything that is written down beside them. Where the source's clock has moved only the rows
- * count, and it throws when they are there: the stream ends.
+ * Commits the rows of a batch with everything that belongs to them. If the clock of the source has moved, only the rows
+ * are committed, and it throws: the stream ends.
  */
 export async function commitRecords<T extends Row>(
   ctx: Context,
@@ -62,10 +64,10 @@ export async function commitRecords<T extends Row>(
     credits = takeCredits(ctx),
     ...books
   }: Pick<Bookkeeping, 'list' | 'proof' | 'redundant' | 'expected' | 'until'> & {
-    /** What follows from the rows, in their transaction; done again where that is made again. `stored`: their ids. */
+    /** Further work in the same transaction, repeated with it. `stored`: the ids of the stored records. */
     more?: (client: Client, stored: readonly string[]) => Promise<void>;
     turn?: Turn;
-    /** What the reply cost; what was used since anybody last asked unless told. */
+    /** Credits of the reply; by default all credits since the last call of takeCredits. */
     credits?: number;
   },
   passedOver: (unreadable: Unreadable) => boolean = () => false,
@@ -99,7 +101,7 @@ export async function commitRecords<T extends Row>(
       counts: {
         ...counts,
         seen: reply.arrived,
-        // What the page before shows alike is not stored again.
+        // Records that equal the page before are not stored again.
         unchanged: counts.unchanged + reply.records.length - batch.records.length,
         rejected: refused.length,
         credits,
@@ -116,7 +118,7 @@ export async function commitRecords<T extends Row>(
     });
   });
   source.stored.ring();
-  // What a reading has proven is as of one clock, so it ends here.
+  // A reading proves something as of one clock only, so it ends here.
   if (clockMoved !== undefined) throw new ClockMoved(clockMoved);
 }
 
@@ -127,10 +129,12 @@ function spanOf(ms: Ms): string {
   return `${ms < 0 ? '−' : '+'}${Math.round((10 * size) / unitMs) / 10} ${unit}`;
 }
 
-/** Whoever was suspended with a page in hand may have missed what became of its rows. */
+/**
+ * A reply that is older than this may have missed a sweep of its rows: the process was suspended with the page in hand.
+ */
 const lateMs = 10_000;
 
 const isLate = ({ send }: OpenSource, { asOf }: { asOf: Ms }): boolean => (send.sourceNow() ?? asOf) - asOf > lateMs;
 
-/** A page with a record that is unreadable and cannot be asked for by its id is asked for again this often. */
+/** Tries for a page with an unreadable record that cannot be fetched by id. */
 export const mostTries = 3;

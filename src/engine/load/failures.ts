@@ -1,11 +1,11 @@
-/** What is written down of a request by id that failed. */
+/** Notes a request by id that failed. */
 
 import { keepBooks, noCounts } from '../commit/commit.ts';
 import { type Context, takeCredits } from '../context.ts';
 import { transaction } from '../database/pool.ts';
 import type { Claim } from '../runs/claims.ts';
 
-/** A request by id that failed stops nobody: it is due again later. One for what is gone is over. */
+/** A failed request by id stops no other work: a retry is due later. After a 404 no retry is due. */
 export async function noteFailure(
   ctx: Context,
   claim: Claim,
@@ -16,7 +16,7 @@ export async function noteFailure(
   await transaction(ctx.pg, client =>
     keepBooks(client, claim, at, {
       counts: { ...noCounts(), credits },
-      // Nothing came that could tell of a person.
+      // A failed request brings no personal data.
       personal: undefined,
       rejects: 'askId' in what ? [{ recordId: what.askId, ...what }] : [],
       stored: 'stored' in what ? what.stored : [],

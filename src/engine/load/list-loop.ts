@@ -1,6 +1,6 @@
 /**
- * The loop that reads a list stream: ask, read, commit, and what the page proves in the same transaction. How the list
- * is read (which request comes next, what is proven) is the stream's own, pure, in reading/.
+ * The loop that reads a list stream: request a page, read it, commit it together with what it proves. The reader of the
+ * stream decides which request comes next and what is proven. Readers are pure: see reading/.
  */
 
 import { Gone, Retry } from '../../errors.ts';
@@ -23,12 +23,12 @@ import { Commits } from './commit-queue.ts';
 import { commitRecords, laneOf, requestPage } from './commit-reply.ts';
 import { noteFailure } from './failures.ts';
 
-/** What could not be had, in words; undefined if nothing is missing. */
+/** What could not be read, in words; undefined if nothing is missing. */
 export interface Outcome {
   readonly partly?: string | undefined;
 }
 
-/** Extends the top of coverage of every list of the stream to now. */
+/** Moves the high-water mark of every list of the stream to now. */
 export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<Outcome> {
   return readLists(
     ctx,
@@ -42,15 +42,18 @@ export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream
   );
 }
 
-/** A run of every minute that finds another one at the top of the stream leaves it to that one. */
+/** A fresh run that finds another run at the high-water mark of the stream leaves the stream to that run. */
 export async function isLeftToOthers(ctx: Context, work: Work): Promise<Outcome | undefined> {
   return (await rangeOf(ctx.pg, work.run)).kind === 'fresh' ? { partly: undefined } : undefined;
 }
 
-/** Fills the holes of the run's range: the newest first, each one ascending, which is the only safe order. */
+/**
+ * Fills the gaps in the range of the run: the newest gap first, each gap in ascending order. Any other order would lose
+ * records that move.
+ */
 export async function backfillList<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<Outcome> {
   return readLists(ctx, claim, stream, async function* (list) {
-    // One that cannot be filled is left behind, until the next backfill.
+    // A gap that cannot be filled is left for the next backfill.
     for (let beforeMs = farFuture; ; ) {
       const hole = await nextHole(ctx.pg, claim, list, stream.fromTheBeginning === true, beforeMs);
       if (hole === undefined) return;
@@ -62,7 +65,7 @@ export async function backfillList<T extends Row>(ctx: Context, claim: Claim, st
 
 const unlessUndefined = <T>(value: T | undefined): T[] => (value === undefined ? [] : [value]);
 
-/** What is to be read of a list: from here to the end, or to the end of a hole. */
+/** The part of a list to read: from here to the end of the list, or to the end of a gap. */
 interface Part {
   readonly fromMs: Ms;
   readonly untilMs?: Ms;
@@ -70,7 +73,7 @@ interface Part {
   readonly walk: Walk | undefined;
 }
 
-/** Reads the parts of each list, then asks again for what was rejected. */
+/** Reads the parts of each list, then fetches the rejects that are due. */
 async function readLists<T extends Row>(
   ctx: Context,
   claim: Claim,
@@ -98,8 +101,8 @@ async function readLists<T extends Row>(
 }
 
 /**
- * Crowds that are certain now, all their lists having been read to the end as of `asOf`, and those that are not: these are
- * read again, once. Answers which holes stay.
+ * Settles the ties that are certain, now that all lists were read to their end as of `asOf`, and reads the torn ones
+ * again, once. Returns the gaps that remain.
  */
 async function readTakenBack<T extends Row>(
   ctx: Context,
@@ -128,7 +131,7 @@ async function takeBack(ctx: Context, claim: Claim, { declared }: Merge, knownMs
   });
 }
 
-/** Answers which gaps it had to leave, when its last page was true, and the ids that it showed, if it read the whole list. */
+/** Returns the gaps that remain, the time of the last page, and the ids of the list if it was read whole. */
 export async function readPart<T extends Row>(
   ctx: Context,
   claim: Claim,
@@ -163,26 +166,26 @@ export async function readPart<T extends Row>(
       claimed = proven.covered ?? claimed;
       if (step.done && proven.covered === undefined) isWhole = false;
       asOf = reply.asOf;
-      // What a count takes in that is not of the list's own order has partly been seen.
+      // A count covers the list in its own order. For another order it would count records that were seen already.
       const expected = reply.total === undefined || ask.order ? undefined : seen + reply.total;
       const redundant = list === stream.lists[0].name ? shownFirst(stream, reply.records, told) : [];
       const credits = takeCredits(ctx);
       const page = { list, proof, redundant, expected, until: untilMs, credits };
       const batch = commits.idle ? listBatch(stream, ask, reply) : batchBehind(before, stream, ask, reply);
-      // What both show and not alike is stored in its order.
+      // Records that both pages show, but differently, are stored in order.
       if (batch === undefined) await commits.done();
       await commits.room();
       commits.begin(turn =>
         commitRecords(ctx, claim, stream, reply, batch ?? listBatch(stream, ask, reply), { ...page, turn }),
       );
-      // The stream ends here: nothing more is asked for.
+      // The stream ends here, so no further request follows.
       if (reply.clockMovedMs !== undefined) await commits.done();
       before = reply;
       if (proof.hole) holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
       seen += reply.arrived;
     }
   } catch (error) {
-    // That is why the reading ended, whatever becomes of the pages that are on their way.
+    // This error ended the reading. Errors of the pages in flight do not replace it.
     await commits.done().catch(() => {});
     throw error;
   }
@@ -190,21 +193,21 @@ export async function readPart<T extends Row>(
   return { holes, asOf, whole: isWhole && shown ? { shown, asOfMs: begunMs } : undefined };
 }
 
-/** Lists that these records show to be redundant: each is told once. */
+/** Lists that these records show to be redundant, each reported once. */
 function shownFirst<T extends Row>(stream: ListStream<T>, records: readonly T[], told: Set<string>): string[] {
   const shown = stream.lists.filter(({ name, shows }) => shows && !told.has(name) && records.some(shows));
   for (const { name } of shown) told.add(name);
   return shown.map(({ name }) => name);
 }
 
-/** What a proof adds to what was claimed before: what another run has taken back meanwhile is not claimed again. */
+/** The part of a proof that was not claimed before. A range that another run took back meanwhile is not claimed again. */
 function added(proof: Proof, claimed: Range | undefined): Proof {
   const { covered } = proof;
   if (!claimed || covered?.from !== claimed.from) return proof;
   return { ...proof, covered: { from: claimed.to, to: Math.max(claimed.to, covered.to) } };
 }
 
-/** What was rejected, now or earlier, is asked for by id; it may have been a slip of that one reply. */
+/** Fetches due rejects by id: the reply that was rejected may have been malformed once. */
 async function askAgain<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<void> {
   const { get } = stream;
   if (get === undefined) return;

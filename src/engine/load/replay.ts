@@ -10,10 +10,10 @@ import { clearReject, lockReject, type StoredReject } from '../commit/rejects.ts
 import type { Context } from '../context.ts';
 import { type Client, isOfRecord } from '../database/pool.ts';
 
-/** Why a reject stays open: the transaction is undone. */
+/** The reason why a reject stays open. The transaction is rolled back. */
 export class NotStored extends Error {}
 
-/** Answers why it could not be stored; undefined if it was, and is cleared. */
+/** Returns the reason why the reject could not be stored; undefined if it was stored and cleared. */
 export async function replay(
   { pg, account, clock, lookbackMs }: Pick<Context, 'pg' | 'account' | 'clock'> & { readonly lookbackMs: number },
   streams: readonly Stream[],
@@ -49,7 +49,7 @@ export async function replay(
   }
 }
 
-/** A reject as it is stored again: `at` says when its payload was true. */
+/** A reject and its stored payload. `at` says when the payload was true. */
 export interface Replaying {
   readonly client: Client;
   readonly writer: Writer;

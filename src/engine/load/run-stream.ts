@@ -1,4 +1,4 @@
-/** One stream of one run, from taking it up to the last word about it: the body of every job that reads a stream. */
+/** The body of every job that reads a stream: takes up one stream of a run, reads it, and writes how it ended. */
 
 import {
   Busy,
@@ -17,21 +17,24 @@ import { untilBack } from '../outage.ts';
 import { type Claim, finish, finishUntaken, release, takeUp, type Work } from '../runs/claims.ts';
 import type { Outcome } from './list-loop.ts';
 
-/** How often the database is looked for while it is away. */
+/** How often a job checks for the database while it is away. */
 const awayMs = 1000;
-/** Where it answers, and only takes no page (a full disk), each try pays for one: so less and less often. */
+/**
+ * Longest pause. A database that answers but stores nothing (a full disk) costs a credit for each try, so the pauses
+ * grow.
+ */
 const longestAwayMs = 60_000;
 
-/** What a job reads; and, while another one reads the same, whether that one's reading will do for it. */
+/** How a job reads a stream. `isLeftToOthers` says whether a concurrent run makes this one unnecessary. */
 export interface Reads {
   read(ctx: Context, claim: Claim): Promise<Outcome>;
   isDone?(ctx: Context, work: Work): Promise<Outcome | undefined>;
 }
 
 /**
- * Failures are written down with the stream, and thrown. A stream that is over already, or paused, is nothing to do.
- * Interrupted, or paused, it is put back at the next page: rows and position are committed, so whoever takes it up goes on
- * there. While the database is away it is waited for, and the stream taken up again.
+ * Runs one stream of a run. Failures are written to the stream, and thrown. A stream that has ended or is paused needs
+ * no work. If the job is interrupted or paused, it ends after its page: rows and position are committed, so the next
+ * claimant resumes there. While the database is away, the job waits, and then takes up the stream again.
  */
 export async function runStream(ctx: JobContext, work: Work, reads: Reads): Promise<void> {
   let claimed = 0;
@@ -72,7 +75,7 @@ async function once(ctx: JobContext, work: Work, { read, isDone }: Reads): Promi
   } catch (error) {
     if (error instanceof FencedOff || isAway(error)) throw error;
     if (error instanceof Interrupted || error instanceof Paused) {
-      // Canceled meanwhile: nobody is to be handed anything.
+      // The run was canceled meanwhile, so no other worker gets the stream.
       if (!(await release(pg, claim, credits())))
         throw new FencedOff(`stream ${nameOfKey(work.stream)} of run ${work.run}`);
       throw error;
@@ -83,7 +86,7 @@ async function once(ctx: JobContext, work: Work, { read, isDone }: Reads): Promi
   if (outcome.error !== undefined) throw new StreamFailed(nameOfKey(work.stream), outcome.error);
 }
 
-/** Throws if the stream cannot do this: a job of another version. */
+/** Throws if the stream cannot do this: the job comes from another version. */
 export function readsOf({ name, jobs }: Stream, kind: keyof StreamJobs): Reads {
   const reads = jobs[kind];
   if (reads === undefined) throw new Error(`stream ${name} has no ${kind}`);

@@ -1,7 +1,7 @@
 /**
- * Looks after the open runs: the next stream of each, unless somebody alive is at work on it, gets its job. So it does not
- * matter how a job was lost: with its worker, with the queue, or when a stream ended and nobody was left to go on. And
- * whoever is at work on what people have paused or canceled is stopped.
+ * Reconciles open runs with the queue: the next stream of each run gets a job, unless a live worker holds it. So a lost
+ * job does no harm, whether its worker died, the queue was emptied, or a stream ended without a successor. Work on
+ * paused or canceled runs is stopped.
  */
 
 import { describeOutage, FencedOff, Paused } from '../../errors.ts';
@@ -20,11 +20,12 @@ import type { Jobs } from './worker.ts';
 
 export async function tend(ctx: Context, queue: JobQueue, me: { worker: number; jobs: Jobs }): Promise<void> {
   await stopWhatMayNotGoOn(ctx, me.jobs);
-  // What this process lost while the database was away is looked up first, and judged by the jobs that it has then.
+  // Claims that this process lost while the database was away are looked up first, and compared with its jobs of now.
   const held = await heldBy(ctx.pg, me.worker);
   for (const claim of held.filter(({ job }) => !me.jobs.has(job))) await release(ctx.pg, claim, 0);
   for (const { run, stream, kind, token } of await waitingWork(ctx.pg, ctx.account, me.worker)) {
-    // The token makes the name of a job that is delivered anew a new one: a failed one keeps its name in the failed set.
+    // The token is part of the job name: a failed job keeps its name in the failed set, so a new delivery needs another
+    // one.
     const known = ctx.streams.find(({ key }) => key === stream);
     await queue.add(jobFor(known, kind), `run-${run}-${stream}-${token}`, { account: ctx.account, run, stream });
   }
@@ -45,19 +46,19 @@ async function stopWhatMayNotGoOn(ctx: Context, jobs: Jobs): Promise<void> {
   }
 }
 
-/** The job that does the work of a run of this kind on a stream. */
+/** The job that a run of this kind needs for a stream. */
 function jobFor(stream: Stream | undefined, kind: RunKind): string {
   if (kind === 'sweep' || kind === 'verify' || kind === 'audit') return `${kind}-stream`;
   return kind === 'backfill' && stream?.jobs.backfill !== undefined ? 'backfill-stream' : 'sync-stream';
 }
 
-/** After a failure it is not tried at once: the source may be down for hours. */
+/** Pause after a failure, because the source may be down for hours. */
 const restMs = 60_000;
 
 /**
- * Opens what nobody asks for: runs that read by id what waits for it, or failed and is due again; and runs of lists that
- * slept over a day's quota. Not where another run is to read the same. A run by id ends when nothing waits, or after some
- * minutes, and whenever somebody has asked for a run that reads the same.
+ * Opens the runs that no person asks for: detail runs for records that wait or are due again, and deferred runs whose
+ * daily quota has reset. It opens none if another run reads the same. A detail run ends when nothing waits, after some
+ * minutes, or when a person starts a run that reads the same.
  */
 export async function openWaiting(ctx: Context, opener: number): Promise<void> {
   for (const { key: stream, source, isDue } of ctx.streams) {
@@ -77,10 +78,10 @@ export async function openWaiting(ctx: Context, opener: number): Promise<void> {
   if ([...ctx.sources.values()].some(({ longestWaitMs }) => longestWaitMs !== undefined)) await wake(ctx, opener);
 }
 
-/** So often at most an audit is begun. */
+/** Shortest time between the starts of two audits. */
 const auditMs = 3_600_000;
 
-/** Credits that nobody wants buy certainty: not while anything else is to be read of the source. */
+/** Unused credits go to audits, while no other work needs the source. */
 async function openAudit(ctx: Context, source: OpenSource, opener: number): Promise<void> {
   const { audit } = source.declaration;
   if (!audit?.isWanted(source)) return;
@@ -108,23 +109,23 @@ async function wake(ctx: Context, opener: number): Promise<void> {
   });
 }
 
-/** How often it is looked whether jobs were lost, slots are due or messages wait, without anybody's ringing. */
+/** How often the reconciler looks for lost jobs, due slots and waiting messages when no one notifies it. */
 const tendMs = 5000;
 
 export interface Tending {
   /** Something has changed: look now. */
   ring(): void;
   stop(): void;
-  /** Rejects when the looking failed, for a reason that does not pass. */
+  /** Rejects when a look failed for a reason that does not pass. */
   readonly failed: Promise<never>;
 }
 
-/** A process that serves many accounts looks after so many of them in a second at most, without anybody's ringing. */
+/** Most looks a second in a process with many accounts, notifications apart. */
 const looksPerSecond = 10;
 
 /**
- * Calls `look` at once, when it rings, and every few seconds, one call after the other. While the database is away it waits.
- * `beside`: how many accounts the process serves; their looks are spread by chance.
+ * Calls `look` immediately, on each notification, and every few seconds, never twice concurrently. While the database
+ * is away it waits. `beside`: the number of accounts of the process; their looks are spread at random.
  */
 export function keepTending(ctx: Context, look: () => Promise<void>, beside = 1): Tending {
   const everyMs = Math.max(tendMs, (beside * 1000) / looksPerSecond);
@@ -143,7 +144,7 @@ export function keepTending(ctx: Context, look: () => Promise<void>, beside = 1)
     if (!rung) await ctx.clock.sleep(untilNextMs(), AbortSignal.any([signal, waking.signal])).catch(() => {});
   };
   const failed = (async () => {
-    await Promise.resolve(); // `look` may speak of what its caller is still opening.
+    await Promise.resolve(); // `look` may use what its caller is still opening.
     const attempt = () => {
       rung = false;
       return look();
@@ -162,6 +163,6 @@ export function keepTending(ctx: Context, look: () => Promise<void>, beside = 1)
     }
     return new Promise<never>(() => {});
   })();
-  failed.catch(() => {}); // Whoever waits for it hears of it.
+  failed.catch(() => {}); // The caller awaits the failure.
   return { ring, stop: () => stopped.abort(), failed };
 }

@@ -1,4 +1,4 @@
-/** What a Redis says of itself, for those who look whether the queue may rely on it. */
+/** Facts about a Redis server, for the checks that decide whether the queue can rely on it. */
 import { Redis } from 'ioredis';
 
 export interface RedisFacts {
@@ -7,25 +7,25 @@ export interface RedisFacts {
   /** `standalone`, `cluster`, `sentinel`. */
   readonly mode: string;
   readonly role: string;
-  /** What it drops when its memory is full; undefined where it does not tell. */
+  /** The eviction policy for full memory; undefined if the server does not tell. */
   readonly policy: string | undefined;
-  /** Whether each change is written to a file (AOF). */
+  /** Whether the server appends each change to a file (AOF). */
   readonly appends: boolean;
-  /** Whether the last writing to that file, and of the last snapshot, went well. */
+  /** Whether the last write of that file, and of the last snapshot, succeeded. */
   readonly writes: boolean;
-  /** Seconds after which a snapshot is made; empty: never. */
+  /** Snapshot intervals; empty: no snapshots. */
   readonly snapshots: string | undefined;
   readonly usedBytes: number;
-  /** 0: as much as there is. */
+  /** Memory limit; 0: none. */
   readonly mostBytes: number;
   readonly clients: number;
   readonly mostClients: number | undefined;
 }
 
-/** One that does not answer at all is given up after this. */
+/** A server that does not answer within this time is given up. */
 const patienceMs = 5000;
 
-/** BullMQ works from the first one on, and asks for the second one. */
+/** BullMQ works from the first version on, and recommends the second one. */
 export const redisVersions = { least: '5.0.0', advised: '6.2.0' };
 
 /** Throws as ioredis does. */
@@ -66,7 +66,7 @@ export async function lookAtRedis(url: string): Promise<RedisFacts> {
   }
 }
 
-/** Hosted ones do not let everybody ask. */
+/** Hosted servers refuse CONFIG to some users. */
 async function configOf(redis: Redis, name: string): Promise<string | undefined> {
   try {
     const told = await redis.config('GET', name);
@@ -79,7 +79,7 @@ async function configOf(redis: Redis, name: string): Promise<string | undefined>
 const parseInfo = (text: string) =>
   new Map([...text.matchAll(/^([a-z_0-9]+):(.*?)\r?$/gm)].map(([, name, value]) => [name!, value!]));
 
-/** `6.2.0` before `6.10`. */
+/** Compares by number: `6.2.0` is older than `6.10`. */
 export function isOlder(version: string, than: string): boolean {
   const [a, b] = [version, than].map(text => text.split('.').map(Number)) as [number[], number[]];
   for (const [i, part] of b.entries()) if ((a[i] ?? 0) !== part) return (a[i] ?? 0) < part;

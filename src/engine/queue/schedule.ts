@@ -1,7 +1,7 @@
 /**
- * The schedule. Each replica has its own alarm clock (node-cron); which of them opens the run of a slot is decided in
- * Postgres (warehouse/slots.ts). When an alarm rings, and now and then without one, the last slot that was due is looked
- * up and taken, unless it has been: so a night that was missed is caught up, once, by whoever comes first.
+ * The schedule. Each replica has its own timer (node-cron). PostgreSQL decides which replica opens the run of a slot
+ * (runs/slots.ts). When a timer fires, and now and then without one, a replica takes the last due slot if it is still
+ * free. So a missed night is caught up once.
  */
 import { createTask, parse, type ScheduledTask, setLogger } from 'node-cron';
 import type { Times } from '../../app/config.ts';
@@ -11,9 +11,9 @@ import { claimSlot, lastSlot, type Plan } from '../runs/slots.ts';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
-/** So far back a slot is looked for where none is known, and where nobody was there for long. */
+/** How far back a due slot is searched if no earlier slot is known. */
 const longestMs = 32 * 24 * 60 * minuteMs;
-/** By so much clocks are put back anywhere on earth. */
+/** The amounts by which clocks are put back anywhere on earth. */
 const putBackMs = [hourMs, hourMs / 2, 2 * hourMs];
 
 /**
@@ -39,18 +39,18 @@ export function plansFor(streams: readonly Stream[]): (Plan & { schedule: keyof 
 
 const silent = { info() {}, warn() {}, error() {}, debug() {} };
 
-/** A plan with its times: when it is due, by node-cron's own judgement, so that there is one dialect of cron. */
+/** A plan with its times. node-cron decides when it is due, so only one dialect of cron exists. */
 export interface Timetable {
   readonly plan: Plan;
   readonly expression: string;
   readonly task: ScheduledTask;
-  /** The times of this minute at which it is due. */
+  /** The due times within this minute. */
   dueIn(minute: number): number[];
-  /** The last time at or before `nowMs`, and later than `afterMs`, at which it was due. */
+  /** The last due time in (`afterMs`, `nowMs`]. */
   lastDue(nowMs: number, afterMs: number): number | undefined;
 }
 
-/** In the order in which slots of one time are taken: once a nightly run has been opened, a fresh one need not be. */
+/** In the order in which slots of one time are taken: after a nightly run a fresh run is unnecessary. */
 export function timetables(times: Times, streams: readonly Stream[], ring: () => void = () => {}): Timetable[] {
   setLogger(silent);
   return plansFor(streams)
@@ -66,15 +66,15 @@ export function timetables(times: Times, streams: readonly Stream[], ring: () =>
         dateStyle: 'short',
         timeStyle: 'medium',
       });
-      /** Where clocks are put back, an hour comes twice: the night is not read twice for it. */
+      /** When clocks are put back, an hour comes twice. The nightly run happens once. */
       const isRepeated = (slot: number) =>
         !everyHour && putBackMs.some(ms => localTime.format(slot) === localTime.format(slot - ms));
-      // In all seconds of a minute the rest of the local time is the same, so that one of them tells for all.
+      // All seconds of a minute have the same local minute, so one second tells for all.
       const askDueIn = (minute: number) => {
         const slots = seconds.map(second => minute + second * 1000);
         return task.match(new Date(slots[0]!)) && !isRepeated(slots[0]!) ? slots : [];
       };
-      // Each look asks for the minutes of the last hour, and node-cron takes 0.04 ms for one.
+      // Each look needs the minutes of the last hour, and node-cron takes 0.04 ms for one.
       const known = new Map<number, number[]>();
       const dueIn = (minute: number) => {
         const slots = known.get(minute) ?? askDueIn(minute);
@@ -97,19 +97,23 @@ export function timetables(times: Times, streams: readonly Stream[], ring: () =>
     });
 }
 
-/** More than a look asks for. */
+/** More minutes than one look needs. */
 const keptMinutes = 100;
 
 const minuteOf = (ms: number) => Math.floor(ms / minuteMs) * minuteMs;
 
-/** The next `count` slots after `nowMs`, which is now: node-cron has no other. Fewer where they are years apart and the clocks are being put back. */
+/**
+ * The next `count` slots after `nowMs`, which must be now: node-cron knows no other time. Fewer if slots are years
+ * apart and clocks are being put back.
+ */
 export function nextSlots({ task, dueIn, lastDue }: Timetable, count: number, nowMs: number): Date[] {
   const nearMs = minuteOf(nowMs) + 2 * 24 * hourMs;
   const slots: number[] = [];
   for (let minute = minuteOf(nowMs); minute < nearMs && slots.length < count; minute += minuteMs)
     slots.push(...dueIn(minute).filter(slot => slot > nowMs));
   if (slots.length < count) {
-    // Of an hour that comes twice node-cron names either one, and never both: so only what is far away is asked of it.
+    // For an hour that comes twice node-cron names either one, never both. So it is only asked about times that are far
+    // away.
     const far = task.getNextRuns(count + 1).map(run => lastDue(run.getTime(), run.getTime() - 4 * hourMs)!);
     slots.push(...far.filter(slot => slot >= nearMs));
   }
@@ -118,18 +122,18 @@ export function nextSlots({ task, dueIn, lastDue }: Timetable, count: number, no
 }
 
 export interface Schedule extends AsyncDisposable {
-  /** Takes the slots that are due and that nobody has taken. True if a run was opened. */
+  /** Takes the due slots that are free. Returns true if it opened a run. */
   look(): Promise<boolean>;
 }
 
-/** `ring` is called when a slot may be due; `opener` is the number of this process in sync.workers. */
+/** `ring` is called when a slot may be due. `opener` is the number of this process in sync.workers. */
 export function keepSchedule(ctx: Context, times: Times, opener: number, ring: () => void): Schedule {
   const all = timetables(
     times,
     ctx.streams.filter(({ source }) => ctx.sources.has(source)),
     ring,
   );
-  /** Up to when slots have been looked for, so that each time is looked at once. */
+  /** The time up to which each plan was searched, so that each time is looked at once. */
   const lookedMs = new Map<Timetable, number>();
   for (const { task } of all) void task.start();
 

@@ -1,6 +1,6 @@
 /**
- * From a class of failure to what BullMQ does with the job, in this one place. The run in the warehouse has the last word
- * about the work; the queue only has to know whether the job is to be delivered again, and when.
+ * Maps classes of failure to BullMQ, in this one place. The run in the warehouse is the truth about the work. The queue
+ * only needs to know whether to deliver the job again, and when.
  */
 
 import { DelayedError, UnrecoverableError, WaitingError } from 'bullmq';
@@ -26,21 +26,21 @@ import type { Delivery, JobQueue } from './queue.ts';
 
 /** How long a job waits for its turn before it looks again. */
 const busyMs = 1000;
-/** How often the database is looked for while it is away. */
+/** How often a job checks for the database while it is away. */
 const awayMs = 1000;
-/** A queue that is away says so several times a second. */
+/** A queue that is away emits several errors a second. One of them is logged in this time. */
 const quietMs = 60_000;
 
-/** Jobs at work in this process, by their ids. */
+/** The jobs that run in this process, by id. */
 export interface Jobs {
   has(id: string): boolean;
-  /** What they have taken up. */
+  /** Their claims. */
   claims(): { job: string; claim: Claim }[];
-  /** Ends one, with this reason, at its next page, or where it waits for a credit. */
+  /** Stops a job with this reason, at its next page or while it waits for a credit. */
   stop(id: string, why: Error): void;
 }
 
-/** Of who only watches. */
+/** For a process that only watches. */
 export const noJobs: Jobs = { has: () => false, claims: () => [], stop: () => {} };
 
 export interface Working extends AsyncDisposable {
@@ -54,8 +54,9 @@ interface AtWork {
 }
 
 /**
- * Takes jobs until it is disposed of, or the signal of `ctx` aborts: then those at work are handed over at their next page.
- * `worker` is the number of this process in sync.workers; `afterEach` is called when a job has ended, however.
+ * Takes jobs until it is disposed of or the signal of `ctx` aborts. Then running jobs are handed over at their next
+ * page. `worker` is the number of this process in sync.workers. `afterEach` is called when a job has ended,
+ * successfully or not.
  */
 export function work(
   ctx: Context,
@@ -70,7 +71,7 @@ export function work(
 
   async function run(job: Delivery, token: string): Promise<void> {
     const id = job.id!;
-    // One that is delivered anew while it is at work here, since the queue was away for a while, is the same work.
+    // A job that the queue delivers again while it still runs here, because the queue was away, is the same work.
     const begun = atWork.get(id) ?? begin(job, id);
     try {
       await begun.done;
@@ -107,9 +108,9 @@ export function work(
     await definition.run({ ...ctx, ...own, sources: apart(ctx.sources), claimant: { worker, job: id } }, job.data);
   }
 
-  /** Throws what BullMQ understands; where it returns, the job is done. */
+  /** Throws what BullMQ understands. If it returns, the job is done. */
   async function ended(job: Delivery, token: string, error: unknown): Promise<void> {
-    // Somebody else goes on with it, nobody is to, or it gets a new job when it is resumed: nothing failed.
+    // Nothing failed: another worker continues, the work was canceled, or the job comes again when the run is resumed.
     if (error instanceof FencedOff || error instanceof Paused) return;
     if (error instanceof Interrupted) {
       await whenBack(() => job.moveToWait(token));
@@ -119,7 +120,7 @@ export function work(
       await whenBack(() => job.moveToDelayed(ctx.clock.now() + busyMs, token));
       throw new DelayedError();
     }
-    // What people can mend, the run tells in a sentence; a bug is told with its stack.
+    // The run shows a failure that people can fix as one sentence. A bug is logged with its stack.
     const why = error instanceof StreamFailed ? error.cause : error;
     const level = why instanceof ShelfdeskError ? 'debug' : 'error';
     const { run } = job.data;
@@ -130,7 +131,10 @@ export function work(
     throw new UnrecoverableError(error instanceof Error ? error.message : String(error));
   }
 
-  /** Until the database answers. What cannot be told for another reason leaves a failed job, which is added anew: not at once. */
+  /**
+   * Waits until the database answers. If the end cannot be told for another reason, the job fails, and is added again
+   * later.
+   */
   function whenBack<T>(tell: () => Promise<T>): Promise<T> {
     const rest = () => ctx.clock.sleep(awayMs, signal).catch(() => {});
     const pause = async (error: Error) => {
@@ -153,7 +157,7 @@ export function work(
   let closed: Promise<void> | undefined;
   const leave = () => {
     leaving.abort(new Interrupted());
-    // Before a job that is handed over can be taken by this process again.
+    // The worker must close before this process could take the handed-over job again.
     closed ??= taking.close(Promise.allSettled([...atWork.values()].map(({ done }) => done)));
     return closed;
   };
@@ -167,7 +171,7 @@ export function work(
   return { jobs, [Symbol.asyncDispose]: leave };
 }
 
-/** The job is one of a run that another process opened, or this one when it had other settings. */
+/** The job belongs to a run that another process opened, or this process with other settings. */
 const notConfigured = (source: SourceName) =>
   new Fatal(
     `the process that was to read it is not configured for ${source}`,
