@@ -1,4 +1,4 @@
-/** What a job is: a name, the shape of its payload, and what it does. One file each in jobs/. */
+/** A job: a name, the shape of its payload, and its work. Each file in jobs/ holds one. */
 import type { z } from 'zod';
 import type { JobContext } from '../context.ts';
 

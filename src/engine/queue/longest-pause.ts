@@ -1,12 +1,15 @@
-/** How long the schedule leaves something alone: what is read so seldom cannot be promised to be fresher. */
+/**
+ * The longest time between two slots of a schedule. A stream that is read so rarely cannot have a shorter freshness
+ * target.
+ */
 import { parse } from 'node-cron';
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
-/** Every month, and every day of the week on every day of a month that occurs soon. */
+/** Covers every month, and every weekday on every day of a month that occurs soon. */
 const looked = { from: Date.UTC(2026, 0, 1), days: 400 };
 
-/** The longest time between two times at which it is due, but for what daylight saving adds; undefined for an empty one. */
+/** The longest time between two due times, apart from what daylight saving adds; undefined for an empty schedule. */
 export function longestPauseMs(expression: string): number | undefined {
   if (expression === '') return undefined;
   const { minute, hour, dayOfMonth, month, dayOfWeek } = parse(expression);

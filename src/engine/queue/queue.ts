@@ -1,6 +1,6 @@
 /**
- * The queue: BullMQ on Redis where there is one, else on BullMQ's own PostgreSQL backend. It holds jobs only, and losing
- * every job loses nothing: rows, positions and runs are in the warehouse.
+ * The queue: BullMQ on Redis if configured, else on its PostgreSQL backend. It holds only jobs. Losing every job loses
+ * nothing, because rows, positions and runs are in the warehouse.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import {
@@ -22,58 +22,63 @@ import { Away, exitCodes, isAway, ShelfdeskError } from '../../errors.ts';
 import { givesUp } from '../database/pool.ts';
 
 /**
- * The job of a worker that was killed is free after this, and is taken up at one of the next looks: after 5 to 10 s. On
- * Redis BullMQ allows one look in an interval, by a key that lives exactly as long, and so leaves out one in four.
+ * The job of a killed worker is free after this time, and taken up at a following look, after 5 to 10 s. On Redis,
+ * BullMQ allows one look in an interval, by a key that lives exactly as long, so it skips one look in four.
  */
 const lockMs = 5000;
 const lookMs = 2500;
 
-/** Where neither Redis nor PostgreSQL answers, nobody can be told of the departure: the locks of the jobs expire by themselves. */
+/**
+ * If neither Redis nor PostgreSQL answers, the queue cannot learn that the worker leaves. The locks of its jobs expire.
+ */
 const closeMs = 5000;
 
 const workerOptions = {
-  // More than one account can have at work (the top of three lists, the holes of three, one hydrator), so that nothing
-  // that is urgent waits for a place. Credits are what limits the work, not places.
+  // More than one account can use (three high-water marks, three gaps, one detail run), so urgent work never waits for
+  // a place. Credits limit the work, not places.
   concurrency: 8,
   lockDuration: lockMs,
   stalledInterval: lookMs,
-  // How often a job may be taken up is for the run's token to judge, not for the queue.
+  // The token of the run judges how often a job may be taken up, not the queue.
   maxStalledCount: 1_000_000,
-  // A server that refuses connections is asked again after this; by default after 15 s.
+  // Pause before a server that refuses connections is asked again; the default is 15 s.
   runRetryDelay: 1000,
 } satisfies Partial<WorkerOptions>;
 
-/** What failed stays to be looked at; what is done is in the run. */
+/** Failed jobs stay visible. Completed work is in the run. */
 const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: { count: 1000 } };
 
 export type { Delivery };
 
 export interface JobQueue extends AsyncDisposable {
-  /** Adds the job, unless one of this id waits or is at work. One that failed is done anew. */
+  /** Adds the job, unless a job with this id waits or runs. A failed one is added anew. */
   add(name: string, id: string, payload: object): Promise<void>;
-  /** Takes jobs until it is closed, which waits for those at work. */
+  /** Takes jobs until closed. Closing waits for running jobs. */
   work(process: (job: Delivery, token: string) => Promise<void>, onError: (error: Error) => void): Taking;
 }
 
 export interface OpenQueue extends JobQueue {
-  /** BullMQ's own, for those who look at it: the queue's board, metrics. */
+  /** BullMQ's own object, for the queue board and metrics. */
   readonly bull: Queue;
 }
 
 export interface Taking {
-  /** Takes no more jobs from this moment on; resolves when those at work have ended, which `atWork` does before the queue knows. */
+  /**
+   * Takes no more jobs from this moment on. Resolves when the running jobs have ended, which `atWork` does before the
+   * queue knows.
+   */
   close(atWork: Promise<unknown>): Promise<void>;
 }
 
-/** All queues of a process: they share what it is connected by. Of BullMQ's own, each that takes jobs has one connection besides. */
+/** All queues of a process. They share connections. Each queue that takes jobs has one more connection. */
 export interface Queues extends AsyncDisposable {
-  /** One queue for each account of each warehouse: its jobs need its settings. */
+  /** One queue for each account of each warehouse, because jobs need the settings of the account. */
   open(name: string): OpenQueue;
-  /** Fails where the server that they live in is away. One that hangs is waited for. */
+  /** Fails if the server of the queue is away. Waits for one that hangs. */
   ping(): Promise<void>;
 }
 
-/** Where queues live. */
+/** The server of the queues. */
 interface QueueServer {
   redisUrl: string | undefined;
   databaseUrl: string;
@@ -83,7 +88,7 @@ export async function openQueues({ redisUrl, databaseUrl }: QueueServer): Promis
   return redisUrl === undefined ? onPostgres(databaseUrl) : onRedis(redisUrl);
 }
 
-/** One alone, with connections of its own. */
+/** One queue with connections of its own. */
 export async function openQueue({ name, ...at }: QueueServer & { name: string }): Promise<OpenQueue> {
   const queues = await openQueues(at);
   const queue = queues.open(name);
@@ -104,7 +109,7 @@ async function onRedis(url: string): Promise<Queues> {
     lazyConnect: true,
     retryStrategy: tries => Math.min(2000, tries * 100),
   });
-  // Each queue and each worker listens to it: so many are no leak.
+  // Each queue and each worker adds a listener. Many listeners are no leak.
   redis.setMaxListeners(0);
   let trouble: Error | undefined;
   redis.on('error', (error: Error) => {
@@ -123,7 +128,7 @@ async function onRedis(url: string): Promise<Queues> {
   return {
     open(name) {
       const jobs = new Queue(nameOf(name), { connection: redis, defaultJobOptions: jobOptions });
-      jobs.on('error', () => {}); // The command that needs it fails with the same error.
+      jobs.on('error', () => {}); // The command that needs the queue fails with the same error.
       return {
         bull: jobs,
         add: (name, id, payload) => addTo(jobs, name, id, payload),
@@ -136,7 +141,7 @@ async function onRedis(url: string): Promise<Queues> {
       };
     },
     async ping() {
-      // While it is away all that is asked waits until it is back, and would be asked then.
+      // ioredis would hold the ping back until the server is up again.
       if (redis.status !== 'ready') throw new Error(trouble?.message ?? redis.status);
       await redis.ping();
     },
@@ -147,9 +152,9 @@ async function onRedis(url: string): Promise<Queues> {
   };
 }
 
-/** Beside those that wait for jobs, one for each queue. */
+/** Connections apart from those that wait for jobs, one for each queue. */
 const poolMost = 5;
-/** What the queues of a process take in PostgreSQL at most. */
+/** The most connections that the queues of a process use in PostgreSQL. */
 export const queueConnections = (queues: number): number => queues + poolMost;
 
 async function onPostgres(url: string): Promise<Queues> {
@@ -162,14 +167,15 @@ async function onPostgres(url: string): Promise<Queues> {
   });
   pool.setMaxListeners(0);
   pool.on('error', () => {});
-  pool.on('connect', client => client.on('error', () => {})); // While BullMQ has it: see warehouse/pool.ts.
+  pool.on('connect', client => client.on('error', () => {})); // Set for BullMQ's queries: see database/pool.ts.
   try {
     await makeTables(pool);
   } catch (error) {
     await pool.end();
     throw error;
   }
-  // One pool for all of BullMQ's parts. It takes one of node-postgres; only its types describe the methods more narrowly.
+  // One pool for all parts of BullMQ. BullMQ accepts a pool of node-postgres, though its types describe the methods
+  // more narrowly.
   const connection = pool as unknown as PgPool;
   return {
     open(name) {
@@ -215,21 +221,24 @@ async function makeTables(pool: pg.Pool): Promise<void> {
   }
 }
 
-/** A worker that may not make tables finds them made: making what is there would be refused as well. */
+/**
+ * A worker without the right to create tables finds them created. BullMQ would try to create them again, and be
+ * refused.
+ */
 async function isComplete(client: pg.PoolClient): Promise<boolean> {
   try {
     return (await assertSchemaCompatibility(client)) >= LATEST_SCHEMA_VERSION;
   } catch (error) {
     if (error instanceof SchemaMigrationRequiredError) return false;
-    // Schema bullmq without tables, or without the right to use it: making them says what is wrong.
+    // The schema bullmq lacks tables, or this role lacks usage. Creating them reports the error.
     if (error instanceof pg.DatabaseError && error.code === '42501') return false;
     throw error;
   }
 }
 
 /**
- * Whoever asks for a job that failed does so because its run was not told. Where two ask at a time one may remove the job
- * that the other has added, and add it again: never one that is at work.
+ * A failed job is asked for again because its run was not told of the failure. If two processes ask concurrently, one
+ * may remove and re-add the job of the other, but never a running one.
  */
 async function addTo(
   jobs: Pick<Queue, 'getJobState' | 'remove' | 'add'>,
@@ -250,7 +259,7 @@ function taking(
     async close(atWork) {
       const closed = worker.close();
       closed.catch(() => {});
-      // They end by themselves, at their next page. Then the queue has to be told, if it answers.
+      // Running jobs end at their next page. Then the queue is told, if it answers.
       await atWork;
       await inTime(closed);
     },

@@ -1,9 +1,9 @@
-/** One account: the sources that it is bound to, and all rows that the warehouse holds of it. */
+/** An account: the sources that it is bound to, and all rows that the warehouse holds for it. */
 import type pg from 'pg';
 import { UsageError } from '../../errors.ts';
 import { transaction } from '../database/pool.ts';
 
-/** A source of the settings: its address, the setting of that, and how people call it. */
+/** A configured source: its address, the setting that holds the address, and its label. */
 export interface Bound {
   readonly name: string;
   readonly address: URL;
@@ -12,9 +12,9 @@ export interface Bound {
 }
 
 /**
- * Binds the account to its sources: rows of one help desk say nothing about another, and the coverage of both in one account
- * would claim ranges that nobody read. Addresses of this machine are tests, and pass for one another. A source that is not
- * configured stays bound. Answers the name of the job queue of the account. Throws UsageError at another address.
+ * Binds the account to its sources. Rows of one help desk say nothing about another, and shared coverage would claim
+ * ranges that were never read. Addresses of this machine are tests, and may replace each other. A source that is not
+ * configured stays bound. Returns the name of the job queue of the account. Throws UsageError at another address.
  */
 export async function bindAccount(db: pg.Pool, account: string, sources: readonly Bound[]): Promise<{ queue: string }> {
   await db.query('insert into sync.accounts (account_id) values ($1) on conflict do nothing', [account]);
@@ -26,7 +26,7 @@ export async function bindAccount(db: pg.Pool, account: string, sources: readonl
   return boundAccount(db, account, sources);
 }
 
-/** The same for a forecast: the account becomes known, and stays free for any source. */
+/** As bindAccount, for a forecast: the account becomes known, and stays free for any source. */
 export async function nameAccount(db: pg.Pool, account: string, sources: readonly Bound[]): Promise<{ queue: string }> {
   await db.query('insert into sync.accounts (account_id) values ($1) on conflict do nothing', [account]);
   return boundAccount(db, account, sources);
@@ -69,7 +69,7 @@ export function boundElsewhere(
 
 const isLoopback = ({ hostname }: URL) => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 
-/** What the account was read from, and how. */
+/** The sources that an account was read from, and their lists. */
 export interface ReadFrom {
   readonly addresses: ReadonlyMap<string, URL>;
   /** The coverage lists of each stream, by its key. */
@@ -98,7 +98,7 @@ export async function readFrom(db: pg.Pool, account: string): Promise<ReadFrom |
   };
 }
 
-/** Removes all rows of the account, in every table that knows accounts. */
+/** Removes all rows of the account, in every table with accounts. */
 export async function forgetAccount(db: pg.Pool, account: string): Promise<void> {
   await transaction(db, async client => {
     const { rows } = await client.query<{ name: string }>(

@@ -1,6 +1,6 @@
 /**
- * Claims: the right to commit to a stream of a run. Whoever takes the work up raises the token; commits carry it, and fail
- * under an old one. So a worker that was taken for dead, and wakes up, can move nothing.
+ * Claims: the right to commit to a stream of a run. A claimant raises the fencing token. Commits carry the token, and
+ * fail under an old one. So a worker that was taken for dead, and wakes up, can change nothing.
  */
 import type pg from 'pg';
 import { FencedOff } from '../../errors.ts';
@@ -10,19 +10,19 @@ import { closeRun, isApart, lockAccount, outcome, type RunKind, readerClass } fr
 
 export interface Claim {
   readonly account: string;
-  /** Its key, as all work names it. */
+  /** The key of the stream. */
   readonly stream: StreamKey;
   readonly run: number;
   readonly token: number;
   readonly kind: RunKind;
-  /** A backfill reads also what is covered. */
+  /** A backfill that also reads synced ranges. */
   readonly again: boolean;
 }
 
 /** A stream of a run, as its job names it. */
 export type Work = Pick<Claim, 'account' | 'run' | 'stream'>;
 
-/** Who takes up work: a process of sync.workers, under a job of the queue. */
+/** A claimant: a process of sync.workers, and its job in the queue. */
 export interface Claimant {
   readonly worker: number;
   readonly job: string;
@@ -30,24 +30,24 @@ export interface Claimant {
 
 export type TakenUp =
   | { readonly taken: Claim }
-  /** Another run, whose worker lives, reads the same. */
+  /** Another run with a live worker reads the same. */
   | { readonly busy: number }
-  /** The stream is over, in other hands, or paused. */
+  /** The stream has ended, is claimed by another worker, or is paused. */
   | { readonly over: true };
 
 /**
- * Raises the token, unless somebody else is at work. One reader at a time: of the top of a stream, of its holes, and one that
- * sweeps, audits or verifies it; and of what has neither top nor holes (what is asked for by id, shelves) one that reads it.
- * So nothing is paid for twice.
+ * Raises the token, unless another worker is live. At most one reader exists for each part of a stream, so no credit is
+ * spent twice: one at its high-water mark, one for its gaps, one that sweeps, one that audits, one that verifies it.
+ * Streams without mark and gaps (fetched by id, shelves) have one reader.
  *
- * A stream that is said to be running is taken from a worker that died, and under the same job from one that lives: the
- * queue delivers a job again only when its worker has stalled. Of itself a process knows that it lives, also while nobody
- * sees it: under another job it takes nothing from itself.
+ * A running stream is taken from a dead worker. Under the same job it is also taken from a live one: the queue delivers
+ * a job again only when its worker has stalled. A process never treats its own claim as abandoned, even while its
+ * presence lock is being re-acquired: under another job it takes nothing from itself.
  */
 export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => Date): Promise<TakenUp> {
   return transaction(db, async client => {
     await lockAccount(client, key.account);
-    // Whoever had it may have ended while the lock was waited for: what comes after it begins later.
+    // The previous claimant may have ended while this one waited for the lock, so the time is read after it.
     const now = time();
     const { rows } = await client.query(
       `select s.state, r.kind, r.again,
@@ -66,7 +66,7 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
     const found = rows[0];
     if (found === undefined || !['waiting', 'running'].includes(found.state) || found.held) return { over: true };
     if (found.paused || found.busy !== null) {
-      // It may have been in the hands of one who died.
+      // The previous claimant may have died.
       await client.query(
         `update sync.stored_run_streams set state = 'waiting', worker = null, job = null, waits_for = $3
          where run_id = $1 and stream_key = $2`,
@@ -85,7 +85,7 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
   });
 }
 
-/** Puts the stream back: somebody else goes on with it. `credits` as for `finish`. False if it was no longer ours. */
+/** Returns the stream, so that another worker continues. `credits` as for `finish`. False if the claim was lost. */
 export async function release(
   db: pg.Pool,
   claim: Pick<Claim, 'run' | 'stream' | 'token'>,
@@ -99,7 +99,7 @@ export async function release(
   return rowCount === 1;
 }
 
-/** Which of these claims, by their places, nobody may go on with: people have paused the stream, or it is in no hands of theirs. */
+/** Indexes of these claims that must stop: people have paused the stream, or another worker holds it. */
 export async function stopped(
   db: pg.Pool,
   account: string,
@@ -115,7 +115,7 @@ export async function stopped(
   return rows;
 }
 
-/** What this process is said to be at work on. */
+/** The claims that the database has for this process. */
 export async function heldBy(
   db: pg.Pool,
   worker: number,
@@ -127,7 +127,7 @@ export async function heldBy(
   return rows;
 }
 
-/** Another run reads the stream, and this one need not read what is left of it. */
+/** Ends a stream that another run reads, so that this run need not read the rest. */
 export async function finishUntaken(
   db: pg.Pool,
   key: Work,
@@ -147,7 +147,7 @@ export async function finishUntaken(
   });
 }
 
-/** `credits`: those that no page accounts for: requests that failed for good, and probes. */
+/** `credits`: credits that belong to no page, as those of failed requests and probes. */
 export async function finish(
   db: pg.Pool,
   claim: Claim,
@@ -167,7 +167,7 @@ export async function finish(
   });
 }
 
-/** A job that failed where its run has not been told: before it could take its stream up, or in saying so. */
+/** Ends a stream whose job failed before it could claim the stream, or while it told the end. */
 export async function failUntaken(
   db: pg.Pool,
   job: { id?: string | undefined; data: Partial<Work> },

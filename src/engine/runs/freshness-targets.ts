@@ -1,4 +1,4 @@
-/** What was promised, where SQL finds it: from the settings, at each start. */
+/** Freshness targets, stored where SQL finds them: from the settings, at each start. */
 import type pg from 'pg';
 
 /** How far a stream may be behind, or how long a night may take. */

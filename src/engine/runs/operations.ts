@@ -1,6 +1,6 @@
 /**
- * What people do by hand, at a terminal or on the page. Each deed is one transaction, alone on its account, and leaves a
- * row in sync.operations; so does one that was refused, for which UsageError says why and what to do instead.
+ * Manual operations, at a terminal or on the page. Each one is a transaction, alone on its account, and leaves a row in
+ * sync.operations. A refused one leaves a row too, and throws UsageError with the reason and the remedy.
  */
 
 import type pg from 'pg';
@@ -32,7 +32,7 @@ export interface Operation {
   readonly action: Action;
   /** A stream, the number of a run, a customer, a calendar or its inboxes; empty: the whole account. */
   readonly subject: string;
-  /** `done`, perhaps with what came of it, or why it was refused. */
+  /** `done`, with a result if there is one, or the reason of a refusal. */
   readonly outcome: string;
 }
 
@@ -49,7 +49,7 @@ export async function noteOperation(
   );
 }
 
-/** Does it, and writes it down in the same transaction; what was refused is written down all the same. */
+/** Runs the operation and records it in the same transaction. A refusal is recorded in a transaction of its own. */
 async function deed<T>(
   db: pg.Pool,
   noted: Omit<Operation, 'outcome'>,
@@ -76,7 +76,7 @@ async function deed<T>(
   }
 }
 
-/** Nothing of it is read any more: what is at work ends at its next page, within seconds. Without a stream: all of the account. */
+/** Pauses a stream, or without one the account. Running work ends at its next page, within seconds. */
 export async function pause(
   db: pg.Pool,
   { account, stream = '', who, reason }: Deed & { stream?: string | undefined; reason?: string | undefined },
@@ -97,7 +97,7 @@ export async function pause(
   });
 }
 
-/** Undoes a pause: of the stream, or of the whole account; streams that were paused by themselves stay paused. */
+/** Ends a pause of the stream or of the whole account. Streams that were paused separately stay paused. */
 export async function resume(
   db: pg.Pool,
   { account, stream = '', who }: Deed & { stream?: string | undefined },
@@ -124,10 +124,13 @@ export async function resume(
   });
 }
 
-/** More than these are no family, but a value that names nobody. */
+/** If more customers than these share a contact value, the value names no person. */
 const mostSharing = 5;
 
-/** What is here of a person, and keeps it out. Refused where nothing is, or where it would reach many others. */
+/**
+ * Erases the data of a person, and keeps it out. Refused if the warehouse knows no such person, or if it would erase
+ * many others.
+ */
 export async function eraseCustomer(
   db: pg.Pool,
   {
@@ -153,7 +156,7 @@ export async function eraseCustomer(
   return deed(db, noted, now, work, toldOf);
 }
 
-/** The same, undone again: what it would remove. */
+/** Dry run of eraseCustomer: what it would erase, rolled back. */
 export async function wouldErase(
   db: pg.Pool,
   account: string,
@@ -196,7 +199,7 @@ async function eraseKnown(
   return erase(client, account, { customers: [customer], tickets: [] }, now, streams);
 }
 
-/** What was removed, in one line. */
+/** The erased rows in one line. */
 export const toldOf = ({ customers, rows }: Removed): string => {
   const others = customers.length > 1 ? ` with ${customers.slice(1).join(', ')}, of the same contact values` : '';
   return `done${others}: ${Object.entries(rows)
@@ -244,8 +247,8 @@ async function runOf(client: Client, account: string, run: number): Promise<Stor
 }
 
 /**
- * Ends what is left of a run; answers its kind and the streams that were not done. Whoever is at work on it may write no
- * more from this moment, and hears of it within seconds. Also a run of which nobody is alive, and a backfill that sleeps.
+ * Cancels the rest of a run. Returns its kind and the unfinished streams. Running work can commit nothing from this
+ * moment on, and stops within seconds. Also cancels a run without a live process, and a deferred backfill.
  */
 export async function cancelRun(
   db: pg.Pool,
@@ -279,8 +282,8 @@ export async function cancelRun(
 }
 
 /**
- * A new run of the same kind and range, for the streams of a run that failed, ended partly or were interrupted, and are not
- * paused; what was set aside of them is due at once. Answers its number. Without `opener` a worker has to be alive.
+ * Opens a run of the same kind and range, for the streams of a run that failed, ended partially or were interrupted,
+ * and are not paused. Their rejects become due immediately. Returns its number. Without `opener` a worker must be live.
  */
 export async function retryRun(
   db: pg.Pool,
@@ -354,7 +357,7 @@ async function askTheSame(client: Client, old: number, id: number): Promise<void
   );
 }
 
-/** What a backfill has read again it need not read once more, unless that was long ago; and it does not wake up as well. */
+/** A retried backfill keeps what it has re-read, unless that is long ago. The old run is no longer resumed. */
 async function goOnWith(
   client: Client,
   { run, id, streams, finishedAt }: { run: number; id: number; streams: readonly StreamKey[]; finishedAt: Date | null },
@@ -374,8 +377,8 @@ async function goOnWith(
 }
 
 /**
- * Opens a sync, or a sweep of everything, of the streams that are mirrored and not paused. Answers its number. Without
- * `opener` a worker has to be alive. `streams`: those that are configured; by default all that were ever mirrored.
+ * Opens a sync, or a full sweep, of the mirrored streams that are not paused. Returns its number. Without `opener` a
+ * worker must be live. `streams`: the configured ones; by default all that were ever mirrored.
  */
 export async function runNow(
   db: pg.Pool,
@@ -409,7 +412,7 @@ export async function runNow(
   );
 }
 
-/** Those of the streams that a sweep reads. */
+/** The streams that a sweep reads. */
 async function sweptOf(client: Client, streams: readonly StreamKey[]): Promise<StreamKey[]> {
   const { rows } = await client.query<{ key: StreamKey }>(
     'select stream_key as key from sync.streams where swept and stream_key = any ($1) order by place',
@@ -428,7 +431,7 @@ async function mirrored(client: Client, account: string): Promise<StreamKey[]> {
   return rows.map(({ stream }) => stream);
 }
 
-/** Who takes it up: a run of nobody who lives would be taken for one that died. */
+/** The process that opens the run. A run without a live opener would count as abandoned. */
 async function livingWorker(client: Client, account: string): Promise<number> {
   const { rows } = await client.query<{ id: number }>(
     'select id from sync.workers where account_id = $1 and works and sync.is_alive(id) order by id limit 1',

@@ -1,4 +1,4 @@
-/** What people have told to wait: nothing of it is read until they say that it may go on. */
+/** Pauses: a paused stream or account is not read until people resume it. */
 
 import type pg from 'pg';
 import { UsageError } from '../../errors.ts';
@@ -28,13 +28,13 @@ export async function pausedOf(db: Queryable, account: string): Promise<Paused[]
 export const isPaused = (paused: readonly Paused[], key: StreamKey): boolean =>
   paused.some(({ stream }) => stream === null || stream === key);
 
-/** Those of the streams that may be read. */
+/** The streams that are not paused. */
 export async function notPaused(db: Queryable, account: string, streams: readonly StreamKey[]): Promise<StreamKey[]> {
   const paused = await pausedOf(db, account);
   return streams.filter(name => !isPaused(paused, name));
 }
 
-/** Those of the streams that may be read; throws UsageError if all of them are paused. */
+/** The streams that are not paused. Throws UsageError if all of them are. */
 export async function unlessPaused(
   db: Queryable,
   account: string,
@@ -56,10 +56,10 @@ export const since = ({ paused_at, paused_by, reason }: Paused): string =>
 
 export const minute = (time: Date): string => `${time.toISOString().slice(0, 16)}Z`;
 
-/** A stream, or without one the account. */
+/** A stream, or the whole account. */
 export const what = (account: string, stream: string): string =>
   stream === '' ? `account '${account}'` : nameOfKey(stream);
 
-/** A command as this account has to be asked for. */
+/** A command line for this account. */
 export const command = (account: string, words: string): string =>
   `\`npx shelfdesk ${words}${account === 'default' ? '' : ` --account ${account}`}\``;

@@ -1,18 +1,18 @@
-/** What a run was asked for: its range, and whether it reads again what is covered. */
+/** The range that a run was asked for, and whether it re-reads synced ranges. */
 import type pg from 'pg';
 import { type Client, transaction } from '../database/pool.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
 import { lockAccount, type NewRun, openRun, type Range, type RunKind, type RunState, wasBeside } from './runs.ts';
 
-/** A backfill that ended like this, or sleeps over the quota of a day, is gone on with by the same command, */
+/** States in which the same command resumes a backfill, also while it is deferred by the daily quota, */
 const goesOn: readonly RunState[] = ['interrupted', 'failed'];
-/** unless that was longer ago: then it is begun anew. */
+/** unless it ended longer ago than this. Then it starts anew. */
 export const resumeMs = 7 * 24 * 3_600_000;
 
 /**
- * A backfill. Who asks for the same that is being read already, follows that; who asks for the same that was interrupted,
- * failed, or sleeps, goes on with it.
+ * Opens a backfill. If the same backfill is running, the command attaches to it. If it was interrupted, failed, or is
+ * deferred, the command resumes it.
  */
 export async function openBackfill(
   db: pg.Pool,
@@ -54,7 +54,7 @@ export async function reopen(client: Client, run: number, opener: number): Promi
   );
 }
 
-/** Goes on with backfills and verifications that slept over the quota of a day. */
+/** Resumes backfills and verifications that the daily quota deferred. */
 export async function wakeBackfills(client: Client, account: string, opener: number, now: Date): Promise<void> {
   const { rows } = await client.query<{ id: number }>(
     `select id from sync.stored_runs r
@@ -66,7 +66,7 @@ export async function wakeBackfills(client: Client, account: string, opener: num
   for (const { id } of rows) await reopen(client, id, opener);
 }
 
-/** What a run wants of the messages: its range, up to its beginning at the latest. */
+/** The range of messages that a run fetches: its own range, ended at its start at the latest. */
 export async function rangeOf(
   db: pg.Pool,
   run: number,
@@ -87,7 +87,7 @@ export async function rangeOf(
   return { fromMs: from_ms ?? undefined, toMs: to_ms ?? undefined, startedMs: started_ms, kind, again };
 }
 
-/** What another backfill beside this one has read again, is not read for this one as well. */
+/** A range that a concurrent backfill has re-read is not re-read for this one. */
 export async function joinAgain(db: pg.Pool, { account, run, stream }: Claim): Promise<void> {
   await db.query(
     `update sync.stored_runs r set again_before = (
@@ -99,8 +99,8 @@ export async function joinAgain(db: pg.Pool, { account, run, stream }: Claim): P
 }
 
 /**
- * From the first reply of what reads again that is stored: what was read before it is to be read. What such a run has read itself
- * is not, even if its reply proves less than that one: see notAgain in waiting.ts.
+ * The time of the first stored reply of a run that re-reads: older readings are due. Its own readings are not, even if
+ * their replies prove less: see notAgain in waiting.ts.
  */
 export async function beginAgain(client: Client, claim: Claim, asOfMs: Ms): Promise<void> {
   await client.query('update sync.stored_runs set again_before = $2 where id = $1 and again_before is null', [
@@ -109,7 +109,7 @@ export async function beginAgain(client: Client, claim: Claim, asOfMs: Ms): Prom
   ]);
 }
 
-/** By update time, from (including) to (excluding). */
+/** By update time, from inclusive to exclusive. */
 export interface Scope {
   readonly fromMs?: Ms | undefined;
   readonly toMs?: Ms | undefined;

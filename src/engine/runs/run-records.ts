@@ -1,15 +1,15 @@
-/** Runs as people look them up: a line for each, or all that is known of one. */
+/** Runs as people look them up: one line each, or all details of one. */
 import type pg from 'pg';
 import type { RunKind, StreamProgress } from './runs.ts';
 
 export interface ListedRun {
   run: number;
   kind: RunKind;
-  /** As in sync.runs; `paused` where only that keeps it from going on. */
+  /** As in sync.runs; `paused` if only a pause keeps the run from continuing. */
   state: string;
   started_at: Date;
   finished_at: Date | null;
-  /** Up to now, if it is not over. */
+  /** Until now, while the run is open. */
   seconds: number;
   streams: string[];
   seen: number;
@@ -18,9 +18,9 @@ export interface ListedRun {
   deleted: number;
   rejected: number;
   credits: number;
-  /** What it was expected to take; null where nobody asked. */
+  /** The forecast of the run; null if none was made. */
   forecast_credits: number | null;
-  /** The run that this one tries again. */
+  /** The run that this one retries. */
   retries: number | null;
   error: string | null;
   remedy: string | null;
@@ -34,7 +34,7 @@ export interface RunFilter {
 
 const stateOf = `case when r.state in ('running', 'interrupted') and r.finished_at is null and t.all_paused then 'paused' else r.state end`;
 
-/** $1: the account, $2: now. The gravest error of the streams is the run's. */
+/** $1: the account, $2: now. The most severe error of the streams is the error of the run. */
 const listed = `
   select r.id as run, r.kind, ${stateOf} as state, r.started_at, r.finished_at,
     extract(epoch from coalesce(r.finished_at, $2) - r.started_at)::float8 as seconds,
@@ -78,17 +78,17 @@ export interface ShownRun extends Omit<ListedRun, 'streams'> {
   until: Date | null;
   again: boolean;
   forecast: object | null;
-  /** The slot of the schedule for which it was opened; null: a command, the page, or by itself. */
+  /** The slot of the schedule that opened it; null: a command, the page, or the reconciler. */
   schedule: string | null;
   slot: Date | null;
-  /** The process that opened it; host and pid are known as long as it lives, or died recently. */
+  /** The process that opened it. Host and pid are known while it lives, and for a short time after. */
   opened_by: number | null;
   host: string | null;
   pid: number | null;
-  /** Runs that try it again. */
+  /** Runs that retry this one. */
   retried_by: number[];
   streams: ShownStream[];
-  /** What people did with it. */
+  /** Manual operations on the run. */
   operations: { at: string; who: string; action: string; subject: string; outcome: string }[];
 }
 

@@ -1,6 +1,4 @@
-/**
- * Runs: what a command or the schedule started, stream by stream. Who takes up the work on them is in claims.ts.
- */
+/** Runs: work that a command or the schedule started, stream by stream. claims.ts says which worker may do it. */
 import pg from 'pg';
 import { exitCodes, Interrupted, ShelfdeskError, Spent } from '../../errors.ts';
 import { type Client, transaction } from '../database/pool.ts';
@@ -8,16 +6,16 @@ import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { cleanText } from '../json-text.ts';
 
 /**
- * sync, backfill, verify: commands. fresh and nightly: the schedule. sweep: a command, or the night. hydrate: tickets wait for
- * their messages, and no other run would read them. audit: nobody else wants the credits.
+ * sync, backfill, verify: commands. fresh and nightly: the schedule. sweep: a command, or the nightly schedule.
+ * hydrate: tickets wait for their messages, and no other run would fetch them. audit: no other work needs the credits.
  */
 export type RunKind = 'sync' | 'fresh' | 'nightly' | 'hydrate' | 'backfill' | Apart;
 
-/** They look again at what has been read, each beside whatever else is read. */
+/** These runs re-read synced ranges, concurrently with any other run. */
 const apart = ['sweep', 'audit', 'verify'] as const;
 type Apart = (typeof apart)[number];
 
-/** SQL: who reads the same things keeps others of the same class waiting, and nobody else. */
+/** SQL: runs of one class wait for each other. Runs of different classes do not. */
 export const readerClass = (kind: string) =>
   `case when ${kind} in (${[...apart, 'backfill'].map(name => `'${name}'`).join(', ')}) then ${kind} else 'top' end`;
 export const isApart = (kind: string) => `${kind} in (${apart.map(name => `'${name}'`).join(', ')})`;
@@ -40,18 +38,18 @@ export interface StreamProgress extends Counts {
   stream: string;
   state: RunState;
   expected: number | null;
-  /** The run that had read it already. */
+  /** The run that had already read the stream. */
   carried_from: number | null;
-  /** The run whose work on the same stream it waits for. */
+  /** The run on the same stream that this one waits for. */
   waits_for: number | null;
-  /** Why nothing happens just now. */
+  /** Why the stream makes no progress now. */
   note: string | null;
   error: string | null;
   remedy: string | null;
   exit_code: number | null;
 }
 
-/** What a backfill was asked for; a bound that was not given is null. */
+/** The range of a backfill; null for a bound that was not given. */
 export interface Range {
   readonly since: Date | null;
   readonly until: Date | null;
@@ -67,7 +65,7 @@ export interface NewRun {
   readonly range?: Range;
 }
 
-/** A run whose streams wait. In a transaction, after `lockAccount`. */
+/** Opens a run with waiting streams. Call it in a transaction, after `lockAccount`. */
 export async function openRun(
   client: Client,
   { account, kind, streams, opener, range }: NewRun,
@@ -89,21 +87,21 @@ export async function openRun(
 }
 
 /**
- * SQL: what the run `o` has read again need not be read for `r` as well: it was open when `r` was asked for, or was opened since. By the
- * order of runs: clocks of those who open and end them differ. One that tries another run again also has what that one had read, before `r`.
+ * SQL: run `r` need not read what run `o` has re-read, because `o` was open when `r` was opened, or was opened later.
+ * Compares run numbers, because the clocks of processes differ. A retry also keeps what the retried run has read.
  */
 export const wasBeside = (o: string, r: string): string =>
   `(${o}.id > ${r}.id and ${o}.retries is null or ${o}.id = any(${r}.beside))`;
 
-/** Whoever opens runs or takes them up does so one after the other. */
+/** Opening and claiming runs takes this lock, one process after the other. */
 export async function lockAccount(client: Client, account: string): Promise<void> {
   await client.query('select from sync.accounts where account_id = $1 for update', [account]);
 }
 
 /**
- * A sync. If the last one was interrupted or died, this one goes on with it: a stream that it completed no longer ago
- * than `carryMs` is taken over as it is, so that an interruption costs no request that was answered. Its coverage, which is in
- * the source's time, has to say the same: a clock of ours may have been set since.
+ * Opens a sync. It resumes an interrupted one: streams that this one completed no longer than `carryMs` ago are carried
+ * over, so an interruption repeats no answered request. Their coverage, in the time of the source, must agree: our
+ * clock may have been set since.
  */
 export async function openSync(
   db: pg.Pool,
@@ -129,7 +127,7 @@ export async function openSync(
            select from sync.coverage c
            where (c.account_id, c.stream_key) = (s.account_id, s.stream_key) and not c.redundant
              and coalesce(upper(c.covered) < $5, true))`,
-      // One that ended later than now was read by a clock that was ahead: nobody knows when.
+      // An end in the future was written by a clock that was ahead, so its real time is unknown.
       [id, before.id, new Date(now.getTime() - carryMs), now, new Date(now.getTime() - carryMs - lookbackMs)],
     );
     await closeRun(client, id, now);
@@ -137,14 +135,15 @@ export async function openSync(
   });
 }
 
-/** From now on the run lives as long as this process. */
+/** From now on the run is alive while this process is. */
 export async function adoptRun(db: pg.Pool, run: number, opener: number): Promise<void> {
   await db.query(`update sync.stored_runs set opened_by = $2 where id = $1 and state = 'running'`, [run, opener]);
 }
 
 /**
- * The next stream of each open run, for each source, if nobody alive is at work on it: streams of two sources do not wait
- * for each other, and none for one that is paused. `me` is alive, also while nobody sees it: a job for what it is at work on would take it from itself.
+ * The next stream of each open run, for each source, unless a live worker holds it. Streams of two sources do not wait
+ * for each other, and none waits for a paused one. `me` counts as live, even while its presence lock is being
+ * re-acquired.
  */
 export async function waitingWork(
   db: pg.Pool,
@@ -165,7 +164,10 @@ export async function waitingWork(
   return rows;
 }
 
-/** Whether another run waits to read the same by id: one that somebody has asked for goes before what comes by itself. */
+/**
+ * Whether another run waits to fetch the same ids: a run that a person started goes before one that the reconciler
+ * opened.
+ */
 export async function othersWait(
   db: pg.Pool,
   { account, run, stream }: { account: string; run: number; stream: StreamKey },
@@ -180,7 +182,7 @@ export async function othersWait(
   return rows[0]!.wait;
 }
 
-/** An open run of these kinds that has yet to read the last one of these streams, of any source. */
+/** An open run of these kinds that has not yet read the last of these streams, of any source. */
 export async function isOpen(
   client: Client,
   account: string,
@@ -200,7 +202,9 @@ export async function isOpen(
   return rows[0]?.id;
 }
 
-/** Whether a run reads this stream now, or next: not one that has other streams of the same source to read before it. */
+/**
+ * Whether a run reads this stream now or next. A run that reads other streams of the same source first does not count.
+ */
 export async function isNext(client: Client, account: string, stream: StreamKey): Promise<boolean> {
   const { rows } = await client.query<{ next: boolean }>(
     `select exists (
@@ -216,7 +220,7 @@ export async function isNext(client: Client, account: string, stream: StreamKey)
   return rows[0]!.next;
 }
 
-/** Whether the last run that is done with this stream says to leave it alone: it failed just now, or it sleeps. */
+/** Whether the last finished run of this stream says to leave it alone: it failed just now, or is deferred. */
 export async function isResting(
   client: Client,
   key: { account: string; stream: StreamKey },
@@ -234,7 +238,7 @@ export async function isResting(
   return rows[0]!.rests;
 }
 
-/** List streams that slept over a day's quota, and are to go on now: no other run is to read them. */
+/** Deferred list streams whose quota has reset, and that no other run is to read. */
 export async function wokenStreams(client: Client, account: string, now: Date): Promise<StreamKey[]> {
   const { rows } = await client.query<{ stream: StreamKey }>(
     `select k.stream_key as stream from sync.streams k cross join lateral (
@@ -248,8 +252,8 @@ export async function wokenStreams(client: Client, account: string, now: Date): 
 }
 
 /**
- * Writes down that runs of this account died: those that no living process opened or is at work on. Their tokens are
- * raised: were one of them only asleep, it could write no more.
+ * Marks runs as interrupted that no live process opened or works on. Raises their tokens, so that a suspended process
+ * can write nothing more.
  */
 export async function buryRuns(db: pg.Pool, account: string, now: Date): Promise<void> {
   await transaction(db, async client => {
@@ -279,7 +283,7 @@ export interface Ended {
   sleepsUntil?: Date;
 }
 
-/** How it is written down, and the exit code that it gives. */
+/** How an outcome is stored, and its exit code. */
 export function outcome({ partly, error }: { partly?: string | undefined; error?: unknown }): Ended {
   if (error instanceof Spent) {
     const { message, remedy, exitCode, until } = error;
@@ -306,7 +310,7 @@ export function outcome({ partly, error }: { partly?: string | undefined; error?
   return { state: 'completed', error: null, remedy: null, exitCode: exitCodes.ok };
 }
 
-/** What is left of a run when whoever started it leaves: streams that nobody will take up any more. */
+/** Ends the streams that no worker will take up, when the process that started the run leaves. */
 export async function endRun(db: pg.Pool, run: number, now: Date, error: unknown): Promise<void> {
   const end = outcome({ error });
   await transaction(db, async client => {
@@ -320,8 +324,8 @@ export async function endRun(db: pg.Pool, run: number, now: Date, error: unknown
 }
 
 /**
- * A run ends with its last stream, or at once when somebody interrupts; where a source refuses us, its streams that still
- * wait are not begun.
+ * A run ends with its last stream, or immediately when a person interrupts it. If a source refuses the token, its
+ * waiting streams do not start.
  */
 export async function closeRun(client: Client, run: number, now: Date): Promise<void> {
   await client.query(
@@ -369,7 +373,7 @@ export interface Finished extends Counts {
   remedy: string | null;
 }
 
-/** Runs of the account that ended after `since`, and that this process had a part in: with the sums of their streams. */
+/** Runs of the account that ended after `since` and that this process worked on, with the sums of their streams. */
 export async function finishedSince(db: pg.Pool, account: string, worker: number, since: Date): Promise<Finished[]> {
   const { rows } = await db.query<Finished>(
     `select r.id as run, r.kind, r.state, r.finished_at, t.*

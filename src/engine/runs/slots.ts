@@ -1,6 +1,6 @@
 /**
- * The slots of the schedule: one row for each time at which it was due. Whoever writes the row first opens the run, in one
- * transaction; so any number of processes gives one run for a slot, and one that dies leaves either both or nothing.
+ * Slots: one row for each due time of the schedule. The process that inserts the row opens the run, in the same
+ * transaction. So any number of processes gives one run for a slot, and a process that dies leaves both or neither.
  */
 
 import type pg from 'pg';
@@ -17,19 +17,22 @@ export interface Plan {
   readonly schedule: string;
   readonly kind: RunKind;
   readonly streams: readonly StreamKey[];
-  /** No run while one of these kinds has yet to read the last stream of a source. */
+  /** Opens no run while a run of these kinds has yet to read the last stream of a source. */
   readonly unless: readonly RunKind[];
-  /** Streams of which a run of its own looks again at what is due, once they have been read: for what nothing announces. */
+  /** Streams that a sweep of the same run re-reads afterwards, for deletions and silent changes. */
   readonly sweeps?: readonly StreamKey[];
-  /** A stream whose run asks for the names that are due: it is opened also where nothing waits. */
+  /** A stream whose run fetches the names that are due. The run is opened even if no record waits. */
   readonly names?: StreamKey;
 }
 
-/** A slot further ahead than this was taken by a machine with a wrong clock, and stands in nobody's way. */
+/** A slot further ahead than this comes from a machine with a wrong clock, and is ignored. */
 const aheadMs = 3_600_000;
 const latest = (now: Date) => new Date(now.getTime() + aheadMs);
 
-/** The run that was opened, for what is not paused, or why none was; undefined if somebody else has the slot, or a later one. */
+/**
+ * The run that was opened for the unpaused streams, or the reason why none was; undefined if another process has the
+ * slot, or a later one.
+ */
 export async function claimSlot(
   db: pg.Pool,
   account: string,
@@ -74,7 +77,7 @@ export async function claimSlot(
   });
 }
 
-/** Those of the streams that have been read, if only in part. */
+/** The streams that were read, at least in part. */
 async function readOf(client: pg.ClientBase, account: string, streams: readonly StreamKey[]): Promise<StreamKey[]> {
   const { rows } = await client.query<{ stream: StreamKey }>(
     `select k.stream_key as stream from sync.streams k
@@ -102,8 +105,8 @@ export async function lastSlot(
 }
 
 /**
- * Slots, runs that nobody has asked for, and comparisons that found nothing are kept for five weeks: there is one a minute. So is
- * what each minute's credits were spent on; then its hours and days are.
+ * Slots, runs of the reconciler, and comparisons without a finding are kept for five weeks, because one comes each
+ * minute. So are credits by minute; after that by hour and by day.
  */
 export async function forgetOld(db: pg.Pool, account: string, now: Date): Promise<void> {
   const before = new Date(now.getTime() - keptDays * 24 * 3_600_000);

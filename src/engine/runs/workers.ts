@@ -1,34 +1,35 @@
 /**
- * Who is alive: each process holds a lock of a database session as long as it lives. The lock ends with the process,
- * however that ends, so nobody has to write down that he has died, and no clock is asked.
+ * Presence: each process holds an advisory lock in a database session while it lives. The lock ends with the process,
+ * so no one has to record a death, and no clock is compared.
  */
 import pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { isAway } from '../../errors.ts';
 
-/** 'SHSW': the class of these locks; sync.is_alive() in 12-runs.sql and sync.live_workers in 61-problems.sql know it as well. */
+/** 'SHSW': the class of these locks. sync.is_alive() in 12-runs.sql and sync.live_workers in 12-runs.sql use it too. */
 const lockClass = 0x53_48_53_57;
 const againMs = 1000;
 
 /**
- * A machine that was asleep, or cut off, gets no word of it that its session has ended: it has to ask. What is not answered
- * in time is as good as lost.
+ * A machine that was suspended or cut off does not learn that its session has ended, so it asks. No answer in time
+ * counts as lost.
  */
 const beatMs = 5000;
 const patienceMs = 5000;
-/** When the database comes back, everybody has taken his lock again after this. */
+/** After the database comes back, every process has re-acquired its lock within this time. */
 const gatheringMs = 10_000;
 
 /**
- * The connection of a machine that has vanished is given up after 25 s: then its runs are nobody's any more. Where only our
- * side has lost it, the lock is still held until then: it is waited for, a little less than we wait for an answer.
+ * The server gives up the connection of a vanished machine after 25 s, and its runs with it. If only our side lost the
+ * connection, the server holds the lock until then. So a reconnect waits for the lock, a little less than it waits for
+ * an answer.
  */
 const sessionOptions =
   '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c lock_timeout=4000';
 
 export interface Process {
   readonly account: string;
-  /** Whether it takes jobs, or only watches a run. */
+  /** True if it takes jobs; false if it only watches a run. */
   readonly works: boolean;
   readonly host: string;
   readonly pid: number;
@@ -41,18 +42,15 @@ export interface Presence extends AsyncDisposable {
   /** From now on this process takes jobs. */
   works(): Promise<void>;
   /**
-   * Whether those who are not seen are not there. A database that comes back has forgotten all locks, and sees nobody, not
-   * even this process, until each has taken his own again.
+   * Whether an unseen process is really gone. A restarted database has lost all locks, and sees no process until each
+   * has re-acquired its lock.
    */
   seesAll(): boolean;
 }
 
-/** One session for all accounts of a process: it is there for all of them, or for none. */
+/** One session for all accounts of a process: it is up for all of them, or for none. */
 export interface Attendance extends AsyncDisposable {
-  /**
-   * Writes this process down for an account, and holds its lock until it is disposed of. Fails while the connection is
-   * away, as one does that breaks.
-   */
+  /** Registers this process for an account, and holds its lock until disposed of. Fails while the connection is down. */
   enter(me: Process): Promise<Presence>;
 }
 
@@ -79,7 +77,7 @@ interface Entry {
   works: boolean;
 }
 
-/** Keeps the session: a connection that breaks is made again, since the database may have been away. */
+/** Keeps the session: a broken connection is made again, because the database may have been away. */
 export async function attend(url: string, clock: Clock): Promise<Attendance> {
   const gone = new AbortController();
   const entries = new Set<Entry>();
@@ -93,7 +91,7 @@ export async function attend(url: string, clock: Clock): Promise<Attendance> {
       if (session === undefined) await clock.sleep(againMs, gone.signal).catch(() => {});
       else await lossOf(session, clock, gone.signal);
       if (gone.signal.aborted) return;
-      session = undefined; // Nobody enters in between: who is not among these would have no lock.
+      session = undefined; // No process enters in between: it would have no lock.
       const held = [...entries];
       const again = await holdAgain(url, held, clock).catch(() => undefined);
       heldMs = clock.monotonic();
@@ -102,7 +100,7 @@ export async function attend(url: string, clock: Clock): Promise<Attendance> {
       await inTime(again, clock, leave(again.client, left)).catch(() => {});
       await inTime(again, clock, sayWorks(again.client, held)).catch(() => {});
       session = again;
-      // Who left while these were asked found no session to leave by.
+      // An entry that left during these queries found no session to leave by.
       const late = held.filter(entry => !entries.has(entry) && !left.includes(entry));
       await inTime(again, clock, leave(again.client, late)).catch(() => {});
     }
@@ -119,7 +117,7 @@ export async function attend(url: string, clock: Clock): Promise<Attendance> {
         id,
         async works() {
           entry.works = true;
-          // While the connection is away it is said when it is back.
+          // While the connection is down, the change is written after the reconnect.
           if (session) await sayWorks(session.client, [entry]);
         },
         seesAll: () => session !== undefined && !session.lost.aborted && clock.monotonic() - heldMs >= gatheringMs,
@@ -142,7 +140,7 @@ interface Session {
   readonly client: pg.Client;
   /** Aborts when the connection has ended. */
   readonly lost: AbortSignal;
-  /** Ends it without a word to the other side, which may not be there: whatever was asked fails. */
+  /** Ends the connection without notice to the server, which may be gone. Pending queries fail. */
   destroy(): void;
 }
 
@@ -154,12 +152,12 @@ function sessionTo(url: string): Session {
     options: sessionOptions,
   });
   const lost = new AbortController();
-  client.on('error', () => {}); // `end` follows, and is what is waited for.
+  client.on('error', () => {}); // `end` follows, and callers wait for it.
   client.once('end', () => lost.abort());
   return { client, lost: lost.signal, destroy: () => void client.connection.stream.destroy() };
 }
 
-/** What has failed, or is not answered in time, was the last thing that is asked in this session. */
+/** A query that fails or gets no answer in time ends the session. */
 async function inTime<T>(session: Session, clock: Clock, work: Promise<T>): Promise<T> {
   const done = new AbortController();
   clock.sleep(patienceMs, done.signal).then(session.destroy, () => {});
@@ -173,7 +171,7 @@ async function inTime<T>(session: Session, clock: Clock, work: Promise<T>): Prom
   }
 }
 
-/** One statement: nobody sees the row before the lock is held, and takes it for one of the dead, which it removes. */
+/** One statement: otherwise another process could see the row before its lock, and remove it as dead. */
 async function enter(client: pg.Client, me: Process, now: Date): Promise<number> {
   const { rows } = await client.query<{ id: number }>(
     `with dead as (
@@ -188,8 +186,8 @@ async function enter(client: pg.Client, me: Process, now: Date): Promise<number>
 }
 
 /**
- * Under their old numbers, and in the list again: whoever came meanwhile took them for dead. Fails while the old session
- * lives on at the server, and this process is alive there.
+ * Registers the entries again under their old numbers: processes that came meanwhile took them for dead. Fails while
+ * the server still has the old session, in which this process is alive.
  */
 async function holdAgain(url: string, entries: readonly Entry[], clock: Clock): Promise<Session> {
   const session = sessionTo(url);
@@ -265,7 +263,7 @@ export async function workersOf(
   return rows;
 }
 
-/** Whether this process is the only one that lives: nobody takes jobs, and nobody watches a run and would begin to. */
+/** Whether this is the only live process: no other one takes jobs, or watches a run that it would then work on. */
 export async function isAlone(db: pg.Pool, account: string, me: number): Promise<boolean> {
   const { rows } = await db.query<{ alone: boolean }>(
     `select not exists (
