@@ -1,11 +1,12 @@
 /**
- * The account's credits at one source, shared by all processes and machines: one row in Postgres, read and changed by the
- * pure ledger, written back only if nobody else has changed it meanwhile. What was written last is kept, so the common case is one
- * statement; within a process changes queue up, so that it does not compete with itself.
+ * The credits of an account at one source, shared by all processes and machines: one row in PostgreSQL. The pure ledger
+ * computes each change, and a compare-and-set writes it. The last written state is cached, so a change usually costs
+ * one statement. Within a process changes queue up, so that they do not compete.
  *
- * The clock is the database's. Between two statements it is estimated from the last answer and this machine's monotonic
- * clock: a statement sent at s and answered at r with database time d bounds the time at any m by [d + (m − r), d + (m − s)].
- * A statement that finds the estimate wrong (a clock was set, a laptop slept) changes nothing, and all is read anew.
+ * All times are the database's. Between two statements the time is estimated from the last answer and the monotonic
+ * clock of this machine: a statement sent at s and answered at r with database time d bounds the time at any m by [d +
+ * (m − r), d + (m − s)]. A statement that finds the estimate wrong (a clock was set, a laptop was suspended) changes
+ * nothing, and the state is read anew.
  */
 import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
@@ -24,23 +25,24 @@ export interface Grant {
 }
 
 export interface Booked {
-  /** After a refusal: nobody sends before. */
+  /** After a refusal: no request is sent before this time. */
   until?: Date;
-  /** What the reply told of the source's clock. */
+  /** What the reply told about the clock of the source. */
   clock?: ClockTold;
 }
 
 export interface Budget {
   /**
-   * Waits until a request of this cost may be sent. Rejects with the signal's reason as soon as it aborts, and with `Spent`
-   * at once if it would have to wait longer than `longestWaitMs`.
+   * Waits until a request of this cost may be sent. Rejects with the reason of the signal when it aborts. Rejects with
+   * `Spent` immediately if the wait would exceed `longestWaitMs`.
    */
   acquire(cost: number, lane: Lane, signal?: AbortSignal): Promise<Grant>;
   /**
-   * Once for each grant, after the reply (or the time-out or reset, with empty headers). Calling it again is harmless.
+   * Call it once for each grant, after the reply (or after a time-out or reset, with empty headers). A second call does
+   * nothing.
    */
   settle(grant: Grant, reply: Reply): Promise<Booked>;
-  /** Lifts what a refusal froze, because a person asks by hand. What we have used ourselves stays used. */
+  /** Lifts the freeze of a refusal, because a person asks by hand. Our own use still counts. */
   thaw(): Promise<void>;
 }
 
@@ -48,16 +50,16 @@ export interface BudgetDeps {
   pg: pg.Pool;
   clock: Clock;
   account: string;
-  /** `helpdesk` or `books`: each has credits of its own. */
+  /** Each source has its own credits: `helpdesk`. */
   source: string;
   limits: Limits;
-  /** Without it, everybody waits as long as it takes. */
+  /** Without it, every request waits as long as it takes. */
   longestWaitMs?: number;
   /** The source as people call it. */
   label?: string;
-  /** The longest time a request may take; after that its sender is taken for dead. */
+  /** The longest time that a request may take. After that its sender counts as dead. */
   timeoutMs: number;
-  /** The source's clock is watched: it has moved if it has by more than this. */
+  /** Watches the clock of the source: a change beyond this counts as a move. */
   clockToleranceMs?: number;
   random: () => number;
   /** Replaces the database's clock, for a simulation. */
@@ -70,7 +72,7 @@ interface Row {
 }
 interface Change {
   state: State;
-  /** It is as it was, but for the time: nothing is written. */
+  /** The state is unchanged except for the time, so nothing is written. */
   unmarked?: number | undefined;
   settled?: Settled | null;
   betweenMs?: number | undefined;
@@ -83,14 +85,14 @@ const readSql = `select state, version::float8 as version, ${clockMs} as clock_m
 
 const createSql = 'insert into sync.budget (account_id, source, state) values ($1, $2, $3) on conflict do nothing';
 
-/** $5 and $6: the change is right if the database's clock is between them. */
+/** $5 and $6: the change is valid if the time of the database is between them. */
 const changed = `
   update sync.budget set state = $3, version = version + 1
   where account_id = $1 and source = $2 and version = $4 and ${clockMs} between $5 and $6`;
 
 const writeSql = `${changed} returning ${clockMs} as clock_ms`;
 
-/** What the source's clock has made void goes with the word of it. */
+/** If the clock of the source moved back, the same statement voids the claims behind it. */
 const settleSql = `
   with changed as (${changed} returning account_id, source), counted as (
     insert into sync.credit_minutes as m
@@ -118,7 +120,7 @@ const settleSql = `
     case when $17::float8 is not null then sync.void_since(account_id, source, to_timestamp($17 / 1000)) end
   from changed`;
 
-/** How far the estimated clock may lag behind when a reply is stamped. */
+/** How far the estimated clock may lag when a reply is stamped. */
 const lagMs = 1000;
 
 export function makeBudget(deps: BudgetDeps): Budget {
@@ -143,7 +145,7 @@ export function makeBudget(deps: BudgetDeps): Budget {
     }
   }
 
-  /** False if somebody else was faster, or the clock is not what it was taken for. */
+  /** False if another process was faster, or the clock estimate was wrong. */
   async function write(
     version: number,
     { state, settled, betweenMs }: Change,
@@ -179,7 +181,7 @@ export function makeBudget(deps: BudgetDeps): Budget {
         last = { state: done.state, version: row.version + 1 };
         return { done, now };
       }
-      // Lost the race: the more often, the longer the pause, so that many processes get out of step.
+      // The pause grows with each lost race, so that many processes get out of step.
       if (attempt > 0) await clock.sleep(deps.random() * Math.min(attempt, 20) * 2);
     }
   }
@@ -214,7 +216,7 @@ export function makeBudget(deps: BudgetDeps): Budget {
   async function attempt(ask: ledger.Ask, signal: AbortSignal | undefined) {
     signal?.throwIfAborted();
     const result = await change((state, now) => ledger.acquire(state, now, ask, rules));
-    // Nobody will send what was granted after the abort. (If giving back fails, the grant expires by itself.)
+    // A grant after the abort is given back. If that fails, the grant expires.
     if (result.done.granted && signal?.aborted) {
       await change((state, now) => ({ state: ledger.cancel(state, now, ask.id, rules) }));
     }
@@ -237,7 +239,7 @@ export function makeBudget(deps: BudgetDeps): Budget {
   return { acquire, settle, thaw };
 }
 
-/** What is free again within the hour was no quota of a day. */
+/** A quota that is free again within the hour is not a daily quota. */
 function spent(untilMs: number, now: Moment, label: string | undefined): Spent {
   return new Spent(new Date(untilMs), untilMs - now.earliestMs < 3_600_000 - 60_000 ? 'pause' : 'day', label);
 }
@@ -259,10 +261,10 @@ function minuteOf(settled: Settled, betweenMs: number | undefined): (number | nu
   return [atMs, ...minute, clock?.voidFromMs ?? null, ...followed];
 }
 
-/** What took longer was no storing of a reply. */
+/** A longer time was not spent on storing a reply. */
 const longestBetweenMs = 1000;
 
-/** How long it takes from a reply to the next request, where one follows the other. */
+/** Measures the time from a reply to the next request that follows it. */
 function betweenRequests(clock: Clock) {
   const atWork = new Map<string, number | undefined>();
   let repliedMs: number | undefined;
@@ -271,7 +273,7 @@ function betweenRequests(clock: Clock) {
       const ms = atWork.size === 0 && repliedMs !== undefined ? clock.monotonic() - repliedMs : undefined;
       atWork.set(id, ms !== undefined && ms <= longestBetweenMs ? ms : undefined);
     },
-    /** Answered, or given up. */
+    /** The request was answered, or given up. */
     over(id: string): number | undefined {
       const ms = atWork.get(id);
       atWork.delete(id);
@@ -281,12 +283,14 @@ function betweenRequests(clock: Clock) {
   };
 }
 
-/** Unique among the few requests that are in flight at one time. */
+/** Unique among the few requests in flight. */
 function newId(random: () => number): string {
   return [random(), random()].map(n => Math.floor(n * 2 ** 40).toString(36)).join('-');
 }
 
-/** The database's time, as a range, and a way to run a statement that makes it narrow. Such a statement returns clock_ms. */
+/**
+ * The time of the database as a range, and a way to run a statement that narrows it. Such a statement returns clock_ms.
+ */
 function databaseClock({ clock, now: simulated }: Pick<BudgetDeps, 'clock' | 'now'>) {
   let answer: { sentMs: number; receivedMs: number; databaseMs: number } | undefined;
   return {
@@ -307,7 +311,7 @@ function databaseClock({ clock, now: simulated }: Pick<BudgetDeps, 'clock' | 'no
   };
 }
 
-/** Runs what it is given one after the other, whatever becomes of it. */
+/** Runs its tasks one after another, whether they succeed or fail. */
 function queue() {
   let tail: Promise<unknown> = Promise.resolve();
   return <T>(work: () => Promise<T>): Promise<T> => {
@@ -317,7 +321,7 @@ function queue() {
   };
 }
 
-/** Does not wait for `work` once the signal has aborted. */
+/** Stops waiting for `work` when the signal aborts. */
 function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return work;
   return new Promise((resolve, reject) => {

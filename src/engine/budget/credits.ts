@@ -1,4 +1,4 @@
-/** What the credits were spent on is kept by the minute for five weeks, then by the hour, after a year by the day. */
+/** Folds the record of spent credits: by minute for five weeks, then by hour, after a year by day. */
 import type pg from 'pg';
 import { transaction } from '../database/pool.ts';
 
@@ -6,7 +6,7 @@ const dayMs = 24 * 3_600_000;
 const byMinuteDays = 35;
 const byHourDays = 366;
 
-/** What is added up. Of a limit the last one holds. */
+/** Columns to add up. For a limit, the last value counts. */
 const sums = [
   ...['interactive', 'fresh', 'backfill', 'sweep', 'others', 'refused'],
   ...['waited_ms', 'requests', 'took_ms', 'followed', 'between_ms'],
@@ -19,9 +19,9 @@ const stepOf = {
 };
 
 /**
- * The rows of a step, which are all that begin in it, become the first one of them. $2 and $3: from the beginning of which day,
- * and up to the step of which time; $4: its length in minutes; $5: the zone of days. Rows are found again by their key alone:
- * other ways to join are quadratic where nobody has analysed the table.
+ * Folds all rows that begin in a step into the first one of them. $2 and $3: the first day, and the end; $4: the length
+ * of a step in minutes; $5: the time zone of days. Rows are joined by their key alone: other joins are quadratic
+ * without statistics.
  */
 const foldSql = (unit: keyof typeof stepOf) => `
   with rows as materialized (
@@ -42,7 +42,7 @@ const foldSql = (unit: keyof typeof stepOf) => `
   from rows r
   where r.is_first and r.least < $4 and (c.account_id, c.source, c.minute) = ($1, r.source, r.minute)`;
 
-/** Days first: so an hour never meets the row of a day. */
+/** Days first: an hour never meets the row of a day. */
 export async function foldCredits(db: pg.Pool, account: string, now: Date): Promise<void> {
   const before = (days: number) => new Date(now.getTime() - days * dayMs);
   const { rows } = await db.query<{ zone: string }>(

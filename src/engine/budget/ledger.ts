@@ -1,13 +1,13 @@
 /**
- * One account has a limit of credits a period and of requests a second, for everybody who uses it, and the server counts
- * a request at some unknown moment between sending and reply, in windows of unknown kind and phase. So a slot is held
- * from the grant until a full period (a second) after the reply: then no window, fixed or sliding, can hold two of its
- * uses. (Freed after sending, 2,505 refusals in 20 modelled hours; freed after the reply, none, at 99 % use.)
- * What the source says in its headers corrects this downwards, never upwards.
+ * An account has a limit of credits a period and of requests a second, for all its clients together. The server counts
+ * a request at an unknown moment between sending and reply, in windows of unknown kind and phase. So a slot is held
+ * from the grant until a full period (or second) after the reply: then no window, fixed or sliding, can hold two of its
+ * uses. (Freed after sending: 2,505 refusals in 20 modelled hours. Freed after the reply: none, at 99 % use.) The
+ * headers of the source correct this downwards, never upwards.
  *
- * Pure: a state (small JSON, one per account), a moment, and what is asked; out comes the next state. budget.ts does the I/O.
- * Times are whole milliseconds of one clock, the database's, known only as a range: `earliestMs` judges whether something
- * is free, `latestMs` stamps what happened. Every rounding is against us.
+ * Pure: takes a state (small JSON, one per account), a moment and a request, and returns the next state. budget.ts does
+ * the I/O. Times are whole milliseconds of the database's clock, known only as a range: `earliestMs` judges whether
+ * something is free, `latestMs` stamps what happened. Every rounding is to our disadvantage.
  */
 
 import { type ClockTold, hear, type SourceClock, shiftClock } from './source-clock.ts';
@@ -21,22 +21,23 @@ export interface Limits {
   credits: number;
   periodMs: number;
   requestsPerSecond: number;
-  /** Credits of each period that are reserved for the account's other tools. */
+  /** Credits of each period that are reserved for other tools of the account. */
   reserve: number;
   /**
-   * True unless told: backfill and whoever shares the account spread their credits over the period. Over a day nobody can
-   * wait for that: then backfill leaves a tenth to the other lanes, and a refusal says nothing of others.
+   * Default true: backfills, and clients that share the account, spread their credits over the period. False for a
+   * daily quota, over which no one could wait: a backfill then leaves a tenth to the other lanes, and a refusal says
+   * nothing about other clients.
    */
   evenly?: boolean;
-  /** The share of the credits that the sweep gets while others wait; a tenth unless told. */
+  /** Share of credits for sweeps while other work waits; default: a tenth. */
   sweepShare?: number;
 }
 export interface Rules extends Limits {
-  /** The longest time a request may take. */
+  /** The longest time that a request may take. */
   timeoutMs: number;
-  /** Whoever would have to wait longer does not wait, and is told until when. */
+  /** A request that would wait longer does not wait, and learns when the quota resets. */
   longestWaitMs?: number;
-  /** The source's clock has moved if it has by more than this; not looked at unless told. */
+  /** A change of the source's clock beyond this counts as a move; undefined: not watched. */
   clockToleranceMs?: number;
 }
 export interface RateHeaders {
@@ -48,11 +49,11 @@ export interface RateHeaders {
 export interface Reply {
   headers: RateHeaders;
   refused: boolean;
-  /** With a refusal: nobody sends for so long. */
+  /** With a refusal: no request is sent for this time. */
   freezeMs?: number;
-  /** With a refusal: what the source gives for a period is used up. */
+  /** With a refusal: the quota of the period is used up. */
   spent?: boolean;
-  /** The source's clock, where it was the source that answered. */
+  /** The clock of the source, if the source itself answered. */
   dateMs?: number;
 }
 export interface Moment {
@@ -65,58 +66,61 @@ interface Wanted {
   cost: number;
 }
 export interface Ask extends Wanted {
-  /** When it was first asked for, where no mark says so: see `Acquired`. */
+  /** When the credits were first asked for, if no stored wait says so: see `Acquired`. */
   sinceMs?: number;
 }
-/** A request on its way. Its sender may have died: from the deadline on it counts as answered then. */
+/** A request in flight. Its sender may have died: at the deadline it counts as answered. */
 interface Flight extends Wanted {
   grantedMs: number;
   deadlineMs: number;
   waitedMs: number;
 }
-/** Somebody waits. The mark is renewed at each try and expires by itself. */
+/** A waiting request. Each try renews the mark, and the mark expires by itself. */
 interface Wait extends Wanted {
   sinceMs: number;
   untilMs: number;
 }
 /** Answered credits that are free again at `freeMs`, one number for each lane. (An older program wrote no fourth.) */
 type Spent = [freeMs: number, interactive: number, fresh: number, backfill: number, sweep?: number];
-/** What the source's headers said last. */
+/** The last headers of the source. */
 export interface Source {
-  /** The least Remaining of this period of the source: it falls with each counted request, so it is also the newest. */
+  /**
+   * The lowest Remaining in this period of the source. It falls with each counted request, so the lowest one is also
+   * the newest.
+   */
   remaining: number;
   /** `remaining` binds until then. */
   untilMs: number;
-  /** When this reset was first heard of. */
+  /** When this reset was first reported. */
   sinceMs: number;
   /** The reset stood still for so long that the periods are fixed: a sliding one would have moved. */
   fixed: boolean;
-  /** The source's count resets between these two. */
+  /** The count of the source resets between these two times. */
   resetFromMs: number;
   resetToMs: number;
 }
 export interface State {
-  /** The time of the last change, at the earliest. */
+  /** The earliest possible time of the last change. */
   atMs: number;
   flights: Flight[];
   spent: Spent[];
   burst: [freeMs: number, requests: number][];
   waits: Wait[];
-  /** Rate-Limit-Limit as last seen. */
+  /** The last Rate-Limit-Limit. */
   limit: number | null;
   source: Source | null;
   /** Until then the source is taken to count in a sliding window, because its resets came less than a period apart. */
   slidingUntilMs: number;
-  /** The most that others used, period by period; forgotten at `untilMs`. */
+  /** The most credits that other clients used, by period; forgotten at `untilMs`. */
   others: [untilMs: number, credits: number][];
-  /** After a 429 nobody sends before this. */
+  /** After a 429 no request is sent before this time. */
   frozenUntilMs: number;
   lastReplyMs: number;
-  /** The last reply that was no refusal. */
+  /** The last reply that was not a refusal. */
   answeredMs: number;
   lastGrantMs: number;
   lastGrantCost: number;
-  /** Spent evenly, what was granted lasts until then. */
+  /** At an even pace, the granted credits last until then. */
   evenMs: number;
   /** Null until a reply has told. */
   clock: SourceClock | null;
@@ -154,31 +158,37 @@ export const empty: State = {
   clock: null,
 };
 
-/** Answered credits are kept in at most so many sums a period: at 60 s, 0.5 s each; a sum is free when its last part is. */
+/**
+ * Answered credits are kept in at most this many sums a period: at 60 s, 0.5 s each. A sum is free when its last part
+ * is.
+ */
 const sumsPerPeriod = 120;
 const sumsPerSecond = 20;
-/** Waiters look again after this at the latest, so the mark of a dead one does not stand in the way for long. */
+/** Waiting requests look again after this time at the latest, so the mark of a dead one blocks no one for long. */
 const patienceMs = 5000;
 const graceMs = 2000;
-/** Where a reply that may come at any moment is waited for. */
+/** Polling interval while a reply may come at any moment. */
 const pollMs = 200;
-/** Between the decision and the sending lies one statement; it delays the deadline of the request. */
+/** One statement lies between the decision and the sending. It delays the deadline of the request. */
 const sendingMs = 1000;
-/** What was not granted for so long may be made up for at once: replies and resets come late. */
+/** Credits that were not granted for this long may be made up for immediately: replies and resets come late. */
 const catchUpMs = 3500;
 
-/** Backfill and sweep wait for so long without a mark, once for each request: at an even pace they do so before each of them. */
+/**
+ * Backfill and sweep wait this long before they store a mark, once per request: at an even pace each of their requests
+ * waits.
+ */
 const unmarkedMs = 2000;
 
 /**
- * `tooLong`: nobody waits for that, and nothing is kept of who has asked. `unmarked`: the state need not be written, and it
- * is asked again with this as `sinceMs`.
+ * `tooLong`: the wait would be too long, and no mark is kept. `unmarked`: the state need not be written, and the next
+ * call passes this as `sinceMs`.
  */
 export type Acquired =
   | { state: State; granted: true }
   | { state: State; granted: false; waitUntilMs: number; tooLong?: true; unmarked?: number };
 
-/** Grants what is asked, or says when to ask again (with the same id: the place in the queue is kept). */
+/** Grants the credits, or says when to ask again (with the same id, which keeps the place in the queue). */
 export function acquire(before: State, now: Moment, ask: Ask, rules: Rules): Acquired {
   const state = advance(before, now, rules);
   const nowMs = Math.floor(now.earliestMs);
@@ -199,7 +209,8 @@ export function acquire(before: State, now: Moment, ask: Ask, rules: Rules): Acq
     const waitUntilMs = Math.min(freeMs, nowMs + rules.periodMs + rules.timeoutMs);
     return { state: { ...state, waits }, granted: false, waitUntilMs, tooLong: true };
   }
-  // At an even pace all but the last moment would be written twice for each request. Who comes meanwhile goes first, once.
+  // At an even pace nearly every request would write the state twice. Without a mark, a request that comes meanwhile
+  // may go first, once.
   if (isSlow(ask.lane) && sinceMs === nowMs && freeMs - nowMs <= unmarkedMs)
     return { state: before, granted: false, waitUntilMs: freeMs, unmarked: sinceMs };
   const waitUntilMs = Math.min(freeMs, nowMs + patienceMs);
@@ -207,7 +218,7 @@ export function acquire(before: State, now: Moment, ask: Ask, rules: Rules): Acq
   return { state: { ...state, waits: [...waits, mark] }, granted: false, waitUntilMs };
 }
 
-/** Books the reply (or the time-out) of a granted request. An id that is not known was settled before: nothing changes. */
+/** Books the reply (or the time-out) of a granted request. An unknown id was settled before, and changes nothing. */
 export function settle(
   before: State,
   now: Moment,
@@ -234,7 +245,7 @@ export function settle(
     answeredMs: reply.refused ? state.answeredMs : repliedMs,
   };
   const told = believe(landed, headers, flight.grantedMs, repliedMs, cost, rules);
-  // A late reply, of the period before, has changed nothing, and is not judged by the new period.
+  // A late reply of the previous period has changed nothing, so the new period does not judge it.
   const heldAtMs = told === landed ? flight.grantedMs : countedFromMs(told, flight.grantedMs);
   const others = isEven(rules) ? othersSeen(told, { headers, refused: reply.refused }, heldAtMs, rules) : 0;
   const { clockToleranceMs } = rules;
@@ -246,7 +257,7 @@ export function settle(
   const settled: Settled = {
     atMs: Math.floor(now.earliestMs),
     lane: flight.lane,
-    // Whether a refusal costs is not known; it is held as if it did, and shown as if it did not.
+    // Whether a refusal costs credits is unknown. It is held as if it did, and shown as if it did not.
     cost: reply.refused ? (headers.used ?? 0) : cost,
     limit: limitOf(landed, rules),
     others,
@@ -265,25 +276,25 @@ export function cancel(before: State, now: Moment, id: string, rules: Rules): St
   return { ...state, flights: state.flights.filter(flight => flight.id !== id) };
 }
 
-/** A freeze that is no longer than this is a pause that the source asked for, not a day that is spent. */
+/** A shorter freeze is a pause that the source asked for, not a spent daily quota. */
 const briefMs = 60_000;
 
-/** A person asks by hand: nothing is frozen any more, but until the next reply one request goes at a time. */
+/** A person asks by hand: lifts the freeze. Until the next reply, one request goes at a time. */
 export function thaw(before: State, now: Moment, rules: Rules): State {
   const state = advance(before, now, rules);
-  // A brief pause is kept. And where there is none, the request of somebody who died would hold everybody up.
+  // A brief pause stays. Without a freeze, the request of a dead sender would block all others.
   if (state.frozenUntilMs <= now.earliestMs + briefMs) return state;
   return { ...state, frozenUntilMs: 0, lastReplyMs: 0 };
 }
 
-// ---- when may it go ----
+// ---- when a request may go ----
 
-/** The earliest time at which everything that stands in the way may be gone; not later than now: it may go. */
+/** The earliest time at which every limit may allow the request; not later than now: it may go. */
 function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): number {
   const others = othersOf(state);
   const allowed = allowedOf(state, me.cost, rules);
   const held = heldByLane(state, nowMs);
-  // Whoever is ahead in the queue has as good as taken his share.
+  // Requests ahead in the queue count as if they had taken their credits.
   const ahead = aheadOf(state, held, me, allowed, rules);
   const need = Math.min(sum(ahead.map(wait => wait.cost)) + me.cost, allowed);
   const requests = Math.min(ahead.length + 1, rules.requestsPerSecond);
@@ -293,12 +304,12 @@ function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): number {
     sourceFreeAtMs(state, nowMs, need + rules.reserve),
     burstFreeAtMs(state, nowMs, requests - rules.requestsPerSecond),
   ];
-  // Among others, or before the first reply of a period has told about them: one at a time.
+  // With other clients, or before the first reply of a period has told about them: one request at a time.
   const alone = others === 0 && nowMs - state.lastReplyMs < rules.periodMs;
   if (!alone && state.flights.some(flight => flight.deadlineMs > nowMs)) times.push(nowMs + pollMs);
   if (others > 0) times.push(evenlyAtMs(state, nowMs, need - me.cost, allowed, rules));
-  // Backfill keeps to an even pace (but for its tenth), so that credits come back evenly, and soon for whoever comes next.
-  // (Spent greedily, all come back at once, and a fresh change waited for up to 50 s.)
+  // Backfill keeps an even pace (except for its tenth), so that credits come back evenly, and soon for the next
+  // request. (Spent greedily, all come back at once, and a fresh change waited for up to 50 s.)
   else if (!isEven(rules)) {
     if (isSlow(me.lane)) times.push(tenthLeftAtMs(state, nowMs, held, me.cost, allowed));
   } else if (isSlow(me.lane) && slowHeld(held) >= allowed / 10)
@@ -318,14 +329,14 @@ function tenthLeftAtMs(state: State, nowMs: number, held: Held, cost: number, al
   return whenFreed([...answered, ...flying], nowMs, slowHeld(held) + cost - most);
 }
 
-/** Lanes that keep to an even pace, so that the others find credits. */
+/** Lanes that keep an even pace, so that the others find credits. */
 const isSlow = (lane: Lane): boolean => lane === 'backfill' || lane === 'sweep';
 const slowHeld = ([, , backfill, sweep]: Held): number => backfill + sweep;
 
 /**
- * Among others credits are spent evenly: so many of ours in a period, and where periods are fixed, so that those of the
- * source's period last to its end; else what slow replies have held up is made up for. (Spending greedily refused a client
- * at 33 a minute 2,047 of its 5,940 requests.)
+ * With other clients, credits are spent evenly over a period. If periods are fixed, ours last to the end of the
+ * source's period; otherwise credits that slow replies held up are made up for. (Spending greedily refused a client at
+ * 33 a minute 2,047 of its 5,940 requests.)
  */
 function evenlyAtMs(state: State, nowMs: number, ahead: number, allowed: number, rules: Rules): number {
   const { source } = state;
@@ -347,12 +358,15 @@ function burstFreeAtMs(state: State, nowMs: number, missing: number): number {
   return whenFreed(held, nowMs, sum(held.map(one => one[1])) + missing);
 }
 
-/** A living one may be answered at any moment. */
+/** A live sender may get its answer at any moment. */
 function earliestReplyMs(flight: Flight, nowMs: number): number {
   return Math.min(flight.deadlineMs, nowMs);
 }
 
-/** The source's own word: `remaining` credits until it resets, less what is on its way (perhaps counted, perhaps not). */
+/**
+ * The limit by the source's own headers: `remaining` credits until the reset, less the requests in flight, which may be
+ * counted or not.
+ */
 function sourceFreeAtMs(state: State, nowMs: number, need: number): number {
   const { source } = state;
   if (!source || source.untilMs <= nowMs) return nowMs;
@@ -360,11 +374,11 @@ function sourceFreeAtMs(state: State, nowMs: number, need: number): number {
   if (missing <= 0) return nowMs;
   if (source.remaining >= need && state.flights.some(flight => flight.deadlineMs > nowMs)) return nowMs + pollMs;
   if (nowMs >= state.slidingUntilMs) return source.untilMs;
-  // Without this a sliding source whose Reset tells when everything is back would be used at 88 %.
+  // Without this, a sliding source whose Reset tells when everything is back would be used at 88 %.
   return Math.min(source.untilMs, whenFreed(state.spent, nowMs, missing));
 }
 
-/** When `missing` more of these will have become free. */
+/** When `missing` more of these credits become free. */
 function whenFreed(
   sums: (readonly [freeMs: number, ...amounts: (number | undefined)[]])[],
   nowMs: number,
@@ -379,9 +393,9 @@ function whenFreed(
 }
 
 /**
- * The waiters before me: by lane, then by time. But a tenth of the credits belongs to the lowest lane that waits, the same to
- * backfill while the sweep waits below it, and to the sweep its share: while a lane has had less than that in the last
- * period, its first waiters come before everybody.
+ * The waiting requests ahead of this one: by lane, then by time. But a tenth of the credits belongs to the lowest
+ * waiting lane, another tenth to backfill while a sweep waits below it, and to the sweep its share. While a lane has
+ * had less than that in the last period, its first requests go before all others.
  */
 function aheadOf(state: State, held: Held, me: Wait, allowed: number, rules: Rules): Wait[] {
   const queue = state.waits.filter(wait => wait.id !== me.id);
@@ -397,7 +411,7 @@ function aheadOf(state: State, held: Held, me: Wait, allowed: number, rules: Rul
     used[lane]! += queue[n]!.cost;
     return -1;
   });
-  // Within a rank the order of arrival stays.
+  // Within a rank, requests keep their order of arrival.
   const mine = queue.indexOf(me);
   return queue.filter((_, n) => rank[n]! < rank[mine]! || (rank[n] === rank[mine] && n < mine));
 }
@@ -412,7 +426,7 @@ function othersOf(state: State): number {
   return Math.max(0, ...state.others.map(([, credits]) => credits));
 }
 
-/** At least one request a period goes, however busy the others and however low the limit. */
+/** At least one request a period goes, however busy other clients are, and however low the limit is. */
 function allowedOf(state: State, cost: number, rules: Rules): number {
   return Math.max(limitOf(state, rules) - rules.reserve - othersOf(state), cost);
 }
@@ -423,7 +437,7 @@ type Held = readonly [interactive: number, fresh: number, backfill: number, swee
 function heldByLane(state: State, atMs: number): Held {
   const held: [number, number, number, number] = [0, 0, 0, 0];
   for (const flight of state.flights) held[lanes.indexOf(flight.lane)]! += flight.cost;
-  // Place by place: this is asked at every grant, and much of what the ledger costs.
+  // A plain loop: it runs at every grant, and is much of the cost of the ledger.
   for (const one of state.spent) {
     if (one[0] <= atMs) continue;
     held[0] += one[1];
@@ -434,7 +448,10 @@ function heldByLane(state: State, atMs: number): Held {
   return held;
 }
 
-/** A sum is free when its last part is: sums of one cell are joined, so a lone request is exact and a crowd is bounded. */
+/**
+ * A sum is free when its last part is. Sums of one cell are joined, so a single request is exact, and many requests
+ * stay bounded.
+ */
 function addSpent(spent: Spent[], freeMs: number, lane: Lane, cost: number, cellMs: number): Spent[] {
   const index = lanes.indexOf(lane) + 1;
   const added: Spent = [freeMs, 0, 0, 0, 0];
@@ -459,21 +476,21 @@ function addBurst(burst: State['burst'], freeMs: number): State['burst'] {
 const isEven = ({ evenly }: Rules): boolean => evenly !== false;
 
 /**
- * What is used and not by us. The source counted after the grant, so everything of ours that was held at that time may be
- * in its count; what is in flight as well. Alone, this is never more than 0.
+ * Credits used by other clients. The source counted after the grant, so its count may hold all that we held at that
+ * time, and all that is in flight. Without other clients the result is never above 0.
  */
 function othersSeen(state: State, { headers, refused }: Reply, heldAtMs: number, rules: Rules): number {
   if (headers.remaining === undefined && !refused) return 0;
   const ours = sum(heldByLane(state, heldAtMs));
-  // A refusal tells that there are others, even where nothing else does.
+  // A refusal shows that other clients exist, even if nothing else does.
   return Math.max(refused ? 1 : 0, (headers.limit ?? rules.credits) - (headers.remaining ?? 0) - ours);
 }
 
 // ---- time passes ----
 
-/** Forgets what is over. */
+/** Drops expired entries. */
 function advance(before: State, now: Moment, rules: Rules): State {
-  // The clock was set back: what was a minute away stays a minute away.
+  // The clock was set back: a time that was a minute away stays a minute away.
   const state = before.atMs > now.latestMs + secondMs ? shift(before, now.latestMs - before.atMs) : before;
   const nowMs = Math.floor(now.earliestMs);
   const freed = (one: Spent) => one[0] > state.atMs && one[0] <= nowMs;
@@ -481,7 +498,7 @@ function advance(before: State, now: Moment, rules: Rules): State {
     state.source && nowMs < state.slidingUntilMs
       ? sum(state.spent.filter(freed).flatMap(([, ...sums]) => sums.map(one => one ?? 0)))
       : 0;
-  // A request in flight was perhaps counted when it was granted, so its reply is judged by what was held then.
+  // A request in flight may have been counted when it was granted, so its reply is compared with what was held then.
   const flying = state.flights.filter(flight => flight.deadlineMs > nowMs);
   const horizonMs = Math.min(nowMs, ...flying.map(flight => flight.grantedMs));
   return {

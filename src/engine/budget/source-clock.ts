@@ -1,11 +1,11 @@
 /**
- * Whether the source's clock stands still against ours: pure, a part of the ledger. Coverage is in the source's time, so a
- * clock that is set back makes claims untrue: what is updated then gets times that are claimed already.
+ * Detects moves of the source's clock against ours. Pure, a part of the ledger. Coverage is in the time of the source,
+ * so a clock that is set back makes claims untrue: later updates get times that are synced already.
  *
- * A reply bounds the difference of the two clocks: its Date was written between grant and reply, and has a grain of a second.
- * As long as what is known is within the tolerance of that, it follows, and so does a slow drift. Beyond it the clock has
- * moved, and nothing is claimed until it is back, or has stood still for five minutes. Our own clock, when it is set, looks
- * like the source's: that costs five minutes, or what is read again.
+ * A reply bounds the difference of the two clocks: its Date was written between grant and reply, with a grain of one
+ * second. Within the tolerance the known bounds follow, and so a slow drift is followed too. Beyond the tolerance the
+ * clock has moved. Then nothing is claimed until it is back, or has stood still for five minutes. If our own clock is
+ * set, it looks like a move of the source: that costs five minutes, or a second reading.
  */
 
 export interface SourceClock {

@@ -1,7 +1,7 @@
 /**
- * A checksum of each migration, kept when it is applied. A migration that was edited afterwards would leave databases that
- * differ under one name: so it is refused by its name. Databases that were migrated before there were checksums have none.
- * They take those of the files that this program brings, the first time that it sees them.
+ * Checksums of migrations, stored when they are applied. An edited migration would leave databases that differ under
+ * one name, so it is refused. A database that was migrated before checksums existed gets those of this program's files,
+ * once.
  */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { exitCodes, ShelfdeskError } from '../../errors.ts';
 
 type Queryable = Pick<pg.ClientBase, 'query'>;
 
-/** SHA-256 of its text, in hexadecimal. Ends of lines do not count: Git may change them. */
+/** SHA-256 of the text, in hexadecimal. Line ends do not count: Git may change them. */
 export const checksumOf = (text: string): string =>
   createHash('sha256').update(text.replaceAll('\r\n', '\n')).digest('hex');
 
@@ -37,7 +37,7 @@ export async function refuseIfEdited(db: Queryable, folder: string): Promise<voi
   );
 }
 
-/** Writes down what is missing. Answers the names whose checksums were missing; a role that does not own the table leaves it be. */
+/** Stores missing checksums. Returns the names that had none. A role that does not own the table stores nothing. */
 export async function keepChecksums(db: Queryable, folder: string): Promise<string[]> {
   const { rows: owners } = await db.query<{ ours: boolean }>(
     `select pg_has_role(relowner, 'usage') as ours from pg_class where oid = 'sync.migrations'::regclass`,

@@ -1,8 +1,8 @@
-/** The line by which somebody else connects to the warehouse: as its owner does, with another name and password. */
+/** A connection URL for a reader: the URL of the owner, with another name and password. */
 import pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 
-/** What says who connects, as whom it goes on, or what it is called: of the owner none of it is told. */
+/** Parameters that name the owner, or give its rights. A reader's URL leaves them out. */
 const personal = [
   'user',
   'password',
@@ -15,14 +15,14 @@ const personal = [
   'application_name',
 ];
 
-/** As this command itself connects, with another name and password. */
+/** The URL of this command, with another name and password. */
 export function lineFor(owners: string, name: string, password: string): string {
   const url = new URL(owners);
   for (const key of personal) url.searchParams.delete(key);
-  // Some servers are told by it which database is meant (endpoint=…); settings of a session begin with a hyphen.
+  // Some servers take the name of the database from it (endpoint=…). Session settings begin with a hyphen.
   if (/(^|\s)-/.test(url.searchParams.get('options') ?? '')) url.searchParams.delete('options');
   [url.username, url.password] = [name, password];
-  // Of a server that is reached by a socket the line has no place for them but here.
+  // A socket URL holds name and password only in these parameters.
   if (url.username !== name || url.password !== password) {
     url.searchParams.set('user', name);
     url.searchParams.set('password', password);

@@ -1,9 +1,9 @@
 /**
- * Brings a database to the tables that this program knows, forwards only, one transaction per migration.
+ * Migrates a database to the tables of this program, forwards only, one transaction per migration.
  *
- * Several processes start at once after a deployment, so one lock makes them queue up, and all but the first find nothing
- * to do. During a roll-out old programs start too: one that finds a migration it does not know refuses to work, because
- * it cannot know what its statements would mean on tables from the future.
+ * Several processes start at once after a deployment. One lock lines them up, and all but the first find nothing to do.
+ * During a roll-out old programs start too. A program that finds an unknown migration refuses to work, because it
+ * cannot know what its statements mean on tables from the future.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -18,11 +18,11 @@ import { takeOver } from './take-over.ts';
 const ownFolder = fileURLToPath(new URL('../../../migrations/', import.meta.url));
 /** 'SHMI': one migration at a time in a database. */
 const lockKey = 0x53_48_4d_49;
-/** SQLSTATE of who lacks a right. */
+/** SQLSTATE of a missing right. */
 const mayNot = '42501';
-/** SQLSTATE of a name that nothing has. */
+/** SQLSTATE of an undefined object. */
 const isNot = '42704';
-/** For whom the role that migrates may make none. */
+/** For a role that may not create roles. */
 export const makeRoles =
   'create role shelfdesk_owner; create role shelfdesk_writer; create role shelfdesk_reader; create role shelfdesk_reader_pii; create role shelfdesk_sql';
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
@@ -31,11 +31,11 @@ type Queryable = Pick<pg.ClientBase, 'query'>;
 
 export interface Migrated {
   readonly applied: string[];
-  /** Applied before there were checksums: they were taken from this program's files, unseen. Left out where there are none. */
+  /** Migrations that had no checksum: they got those of this program's files, unchecked. Left out if none. */
   readonly trusted?: string[];
 }
 
-/** Applies what is missing, of migrations and of sources. `folder` is another one in tests only. */
+/** Applies the missing migrations, and the tables of the sources. Tests pass another `folder`. */
 export async function migrate(
   url: string,
   folder: string = ownFolder,
@@ -43,20 +43,20 @@ export async function migrate(
 ): Promise<Migrated> {
   const client = await connect(url);
   try {
-    // Limits that the role may have for everyday work: waiting for the others, or an index, may take longer.
+    // Lifts limits that the role may have for everyday work: the lock, or an index, may take longer.
     await client.query('set statement_timeout = 0; set lock_timeout = 0');
     await client.query('select pg_advisory_lock($1)', [lockKey]);
     const takenOver = folder === ownFolder ? await takeOver(client) : [];
     await refuseIfOlder(client, folder);
     await refuseIfEdited(client, folder);
-    // A worker that may not change tables finds nothing to change.
+    // A worker without the right to change tables must find nothing to change.
     if ((await pendingMigrations(client, folder)).missing.length === 0) {
       const files = await addMirrors(client, sources);
       await settleRoles(client);
       await analyzeLoaded(client);
       return withTrusted([...takenOver, ...files], await keepChecksums(client, folder));
     }
-    const { runner } = await import('node-pg-migrate'); // Whoever only asks what is missing does without.
+    const { runner } = await import('node-pg-migrate'); // Loaded only where a migration is missing.
     const done = await runner({
       dbClient: client,
       dir: folder,
@@ -65,10 +65,10 @@ export async function migrate(
       migrationsTable: 'migrations',
       createMigrationsSchema: true,
       singleTransaction: false,
-      noLock: true, // We hold a lock already, from before the check above.
+      noLock: true, // The lock above is held already.
       logger: silent,
     }).catch(async error => {
-      // Of those before the one that failed.
+      // Keeps the checksums of the migrations before the one that failed.
       await client
         .query('rollback')
         .then(() => keepChecksums(client, folder))
@@ -83,17 +83,20 @@ export async function migrate(
     if (error instanceof ShelfdeskError) throw error;
     throw isAway(error) ? new Away(error) : await explain(error as pg.DatabaseError, url, folder);
   } finally {
-    await client.end().catch(() => {}); // Ends an open transaction and the lock with it.
+    await client.end().catch(() => {}); // Ends an open transaction, and the lock with it.
   }
 }
 
-/** Of those whose checksum was missing, what this program has just applied needs no trust. */
+/** Migrations that this program has just applied need no trust. */
 function withTrusted(applied: string[], missing: readonly string[]): Migrated {
   const trusted = missing.filter(name => !applied.includes(name));
   return { applied, ...(trusted.length > 0 && { trusted }) };
 }
 
-/** What the roles lack is given by whoever owns the tables: of new tables, and where the roles were made, or lost, meanwhile. */
+/**
+ * Grants missing rights, if this role owns the tables: for new tables, and for roles that were created or lost
+ * meanwhile.
+ */
 async function settleRoles(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ ours: boolean | null }>(
     `select pg_has_role(p.proowner, 'usage') as ours from pg_proc p where p.oid = to_regprocedure('sync.settle_roles()')`,
@@ -101,13 +104,13 @@ async function settleRoles(client: pg.Client): Promise<void> {
   if (rows[0]?.ours) await client.query('select sync.settle_roles()');
 }
 
-/** A smaller table is read whole, whatever the plan. */
+/** A smaller table is read whole by any plan. */
 const leastBytes = 65_536;
 
 /**
- * Gives statistics to tables that have none: they were just loaded, restored or filled, and autovacuum has not visited them. Without
- * statistics a join of facts and dimensions may be planned as a nested loop over all rows. `reltuples` does not tell: an index
- * that is made after the rows sets it.
+ * Analyses tables without statistics: they were just loaded or restored, and autovacuum has not visited them. Without
+ * statistics a join of facts and dimensions may become a nested loop over all rows. `reltuples` does not tell, because
+ * an index that is built after the rows sets it.
  */
 async function analyzeLoaded(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
@@ -118,12 +121,12 @@ async function analyzeLoaded(client: pg.Client): Promise<void> {
      order by 1`,
     [leastBytes, ['analytics', 'internal', 'sync', ...(await sourceSchemas(client))]],
   );
-  // Autovacuum may be at the table just now, and does the same.
+  // Autovacuum may be analysing the table just now.
   await client.query(`set lock_timeout = '1s'`);
   for (const { name } of rows) await client.query(`analyze ${name}`).catch(() => {});
 }
 
-/** The schemas of mirrored tables; none before the tables are there. */
+/** The schemas of mirrored tables; none before the tables exist. */
 async function sourceSchemas(client: pg.Client): Promise<string[]> {
   const { rows } = await client.query("select to_regclass('sync.streams') is not null as there");
   if (!rows[0].there) return [];
@@ -133,7 +136,7 @@ async function sourceSchemas(client: pg.Client): Promise<string[]> {
 
 async function connect(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url, application_name: 'shelfdesk: migrates', options: ownNames });
-  client.on('error', () => {}); // The query in flight fails with the same loss, and says more.
+  client.on('error', () => {}); // The query in flight fails for the same reason, and reports it.
   try {
     await client.connect();
     return client;
@@ -146,7 +149,7 @@ async function connect(url: string): Promise<pg.Client> {
   }
 }
 
-/** For `status`: what this program would add to the database, and what in it comes from a newer program. */
+/** The migrations that this program would apply, and those in the database that it does not know. */
 export async function pendingMigrations(
   db: Queryable,
   folder: string = ownFolder,
@@ -173,7 +176,10 @@ async function refuseIfOlder(client: pg.Client, folder: string): Promise<void> {
   );
 }
 
-/** Names the migration that failed (the first one missing now, since each is whole or not there) and its line. */
+/**
+ * Names the failed migration and its line. It is the first one missing now, because each migration is applied whole or
+ * not at all.
+ */
 async function explain(error: pg.DatabaseError, url: string, folder: string): Promise<ShelfdeskError> {
   const name = await firstMissing(url, folder).catch(() => undefined);
   const text = name && error.position ? await readFile(join(folder, `${name}.sql`), 'utf8') : '';

@@ -1,7 +1,7 @@
 /**
- * The tables that sources bring. A source of the first migrations is known already; of any other one this applies its schema
- * files, makes its tables mirrored ones, shows them masked, and lists its streams. All of it runs in one transaction, and
- * again at each migration, so that an upgrade may add streams.
+ * The tables that sources bring. The tables of the first sources are part of the migrations. For another source this
+ * applies its schema files, turns its tables into mirrored ones, creates their masked views, and lists its streams. All
+ * of it is one transaction. It runs again at each migration, so an upgrade may add streams.
  */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -11,14 +11,16 @@ import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import type { Source, Stream } from '../../sources/source.ts';
 
-/** SQL over `pg_namespace`: a schema of mirrored tables. These have `_payload`; there may be no table of sources yet. */
+/**
+ * SQL over `pg_namespace`: true for a schema of mirrored tables. These have `_payload`. sync.sources may not exist yet.
+ */
 export const isMirror = (schema: string): string => `exists (
   select from pg_class m join pg_attribute a on a.attrelid = m.oid
   where m.relnamespace = ${schema}.oid and m.relkind in ('r', 'p') and a.attname = '_payload')`;
 
 export type Mirror = Pick<Source, 'name' | 'streams' | 'schemaFiles'>;
 
-/** Answers which files were applied, as `crm/crm.sql`. Throws ShelfdeskError if a file was edited after it was applied. */
+/** Returns the applied files, as `crm/crm.sql`. Throws ShelfdeskError if a file was edited after it was applied. */
 export async function addMirrors(client: pg.Client, sources: readonly Mirror[]): Promise<string[]> {
   const applied: string[] = [];
   await client.query('begin');
@@ -104,7 +106,7 @@ async function addTables(client: pg.Client, stream: Stream): Promise<void> {
   }
 }
 
-/** The masked view of a table: personal values are replaced by a keyed hash, `_payload` is left out. */
+/** Creates the masked view of a table: a keyed hash replaces each personal value, and `_payload` is left out. */
 async function addMask(client: pg.Client, table: string, personal: readonly string[]): Promise<void> {
   const { rows } = await client.query<{ name: string; comment: string | null }>(
     `select attname as name, col_description(attrelid, attnum) as comment from pg_attribute

@@ -2,51 +2,51 @@
 import pg from 'pg';
 import { isAway } from '../../errors.ts';
 
-// bigint as a number: nothing that we count or read back comes near 2^53.
+// bigint as a number: no count of ours comes near 2^53.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
 export type Client = pg.ClientBase;
 
 /**
- * What a session holds is free again when its process can no longer say so: after 25 s when the machine has vanished, and
- * after 10 s when it sleeps in a transaction. No transaction of ours waits for anything but the database; that of a page waits
- * for some seconds at most until the one before is committed.
+ * Frees what a session holds when its process cannot: after 25 s if the machine has vanished, after 10 s if the process
+ * sleeps in a transaction. Our transactions wait for nothing but the database. The transaction of a page waits a few
+ * seconds at most for the page before.
  */
 export const givesUp =
   '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c idle_in_transaction_session_timeout=10s';
 
 /**
- * Names without a schema are PostgreSQL's own, in the bodies of triggers too: what somebody may have made in schema public
- * is never called with our rights. pg_temp comes first unless it is named.
+ * Names without a schema are PostgreSQL's own, in the bodies of triggers too. So an object that someone created in
+ * schema public never runs with our rights. pg_temp would come first unless it is named.
  */
 export const ownNames = '-c search_path=pg_catalog,pg_temp';
 
-/** A process has at most eight jobs of an account at work, and looks after its runs and its schedule beside them. */
+/** A process runs at most eight jobs of an account, besides its reconciler and schedule. */
 const poolLeast = 10;
-/** However many accounts there are: who finds none free waits for one, each in turn. */
+/** The limit for any number of accounts. A query without a free connection waits for one. */
 const poolMost = 20;
 
-/** What the pool of a process takes at most. */
+/** The most connections in the pool of a process. */
 export const connectionsOf = (accounts: number): number => Math.min(poolLeast - 1 + accounts, poolMost);
 
-/** Of those who only look: many browsers at once, each for a moment. */
+/** For pages and probes: many browsers, each for a moment. */
 export const lookersMost = 4;
-/** A server that is silent is as good as away. Longer than any look may take. */
+/** A silent server counts as away. Longer than any look may take. */
 const silentMs = 25_000;
 const connectMs = 5000;
 
 export const makePool = (url: string, accounts = 1): pg.Pool => poolOf(url, { max: connectionsOf(accounts) });
 
-/** Beside the work: it takes no connection from it, nor waits for one of its. A server that says nothing is given up. */
+/** A pool apart from the work: neither takes connections from the other. A silent server is given up. */
 export const makeLookingPool = (url: string): pg.Pool =>
   poolOf(url, { max: lookersMost, query_timeout: silentMs, connectionTimeoutMillis: connectMs });
 
-// Plans are made for each execution: one that is frozen while the tables are empty reads whole tables from then on. Where
-// that costs too much see withKeptPlans.
-// Times without an offset are UTC wherever the server stands. A crash of the server may lose the last half second of
-// commits: rows and the coverage they prove go together, so it is read again, and no position is ahead of its rows.
-// Views of many parts look dear to the planner, who then has them compiled: sync.problems of an empty warehouse took 8.5 s
-// so (PostgreSQL 15 of Debian, on a busy machine), and takes 24 ms without.
+// Plans are made for each execution: a plan that was frozen while the tables were empty would read whole tables from
+// then on. withKeptPlans is for statements where planning costs too much. Times without an offset are UTC, wherever the
+// server stands. A crash of the server may lose the last half second of commits: rows and the coverage that they prove
+// go together, so they are read again, and no position is ahead of its rows. JIT is off: the planner overestimates
+// views with many parts, and sync.problems of an empty warehouse took 8.5 s to compile (PostgreSQL 15 of Debian, on a
+// busy machine), against 24 ms without.
 export const sessionOptions = `-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_custom_plan -c jit=off ${ownNames} ${givesUp}`;
 
 function poolOf(url: string, more: pg.PoolConfig): pg.Pool {
@@ -56,24 +56,24 @@ function poolOf(url: string, more: pg.PoolConfig): pg.Pool {
     options: sessionOptions,
     ...more,
   });
-  // An idle connection that breaks is replaced; the query that needs it next says what is wrong.
+  // A broken idle connection is replaced. The next query that needs one reports the error.
   pool.on('error', () => {});
-  // One that breaks while a transaction has it fails that transaction, and not the whole process.
+  // A connection that breaks within a transaction fails that transaction, not the whole process.
   pool.on('connect', client => client.on('error', () => {}));
   return pool;
 }
 
 /**
- * Two transactions that wait for each other's rows: PostgreSQL ends one. Or another one has stored the same new row first. The
- * transaction is simply made again.
+ * A deadlock, which PostgreSQL ends for one of the two; or another transaction has inserted the same new row. The
+ * transaction is repeated.
  */
 const again = new Set(['40P01', '23505']);
 const mostTries = 10;
 
 /**
- * Begins a transaction whose statements are prepared once and planned once in a session: planning a merge anew for each page can
- * cost nearly as much as the merge of what has not changed. Such a plan may have been made while the tables were empty. So nothing
- * may be read but by an index, and the statements see to it that only one index will do (merge.ts).
+ * Begins a transaction whose statements are prepared and planned once in a session: planning a merge for each page can
+ * cost nearly as much as a merge without changes. The plan may have been made while the tables were empty. So only
+ * index scans are allowed, and the statements are written so that only one index fits (merge.ts).
  */
 export const withKeptPlans = [
   'begin',
@@ -81,7 +81,7 @@ export const withKeptPlans = [
   ...['seqscan', 'bitmapscan', 'sort', 'memoize'].map(way => `set local enable_${way} = off`),
 ].join('; ');
 
-/** `work` may be done again from the beginning: it keeps nothing outside of the transaction. */
+/** `work` may run again from the beginning, so it must keep nothing outside the transaction. */
 export async function transaction<T>(pool: pg.Pool, work: (client: Client) => Promise<T>, begin = 'begin'): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -101,7 +101,7 @@ async function once<T>(pool: pg.Pool, begin: string, work: (client: Client) => P
     await client.query('commit');
     return result;
   } catch (error) {
-    // Also one that lives, of a server that only reads: the next one may be of the server that has taken over.
+    // Also for a live connection to a server that is read-only now: the next connection may reach the new primary.
     if (isAway(error)) broken = error;
     await client.query('rollback').catch((lost: Error) => {
       broken = lost;
@@ -113,15 +113,18 @@ async function once<T>(pool: pg.Pool, begin: string, work: (client: Client) => P
 }
 
 /**
- * PostgreSQL cannot store a value: SQLSTATE class 22 (it is no such value) and 54 (it is too long, for an index at least,
- * or too deep), a row twice in a statement, and rules of a table (23; but for keys, which others may have written). It concerns a
- * record, not the connection or the statement.
+ * PostgreSQL cannot store a value: SQLSTATE class 22 (invalid value), 54 (too long, at least for an index, or too
+ * deep), a row twice in one statement, or a rule of a table (23; except for keys, which another transaction may have
+ * written). The cause is a record, not the connection or the statement.
  */
 const isDataException = (error: unknown): error is pg.DatabaseError =>
   error instanceof pg.DatabaseError &&
   error.code !== undefined &&
   /^(22...|54...|21000|23502|23514|23P01)$/.test(error.code);
 
-/** One record cannot be stored or worked on: PostgreSQL refuses it, or it is too deep, too long or too odd for a function of ours. */
+/**
+ * One record cannot be stored or processed: PostgreSQL refuses it, or it is too deep, too long or too odd for one of
+ * our functions.
+ */
 export const isOfRecord = (error: unknown): error is Error =>
   isDataException(error) || [RangeError, SyntaxError, TypeError, URIError].some(kind => error instanceof kind);

@@ -1,4 +1,4 @@
-/** What a PostgreSQL server says of itself, and of the role that we have there: for those who look whether it will do. */
+/** Facts about a PostgreSQL server and our role there, for the checks of the doctor. */
 import pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { isMirror } from './mirrors.ts';
@@ -11,42 +11,42 @@ export interface ServerFacts {
   readonly database: string;
   readonly encoding: string;
   readonly isSuper: boolean;
-  /** It only takes questions: a standby, or told so. */
+  /** The server is read-only: a standby, or set so. */
   readonly readOnly: boolean;
   readonly mayCreate: boolean;
-  /** Whether btree_gist is there, or can be made by this role. */
+  /** Whether btree_gist exists, or this role may create it. */
   readonly gist: 'there' | 'can be made' | 'not allowed' | 'not installed';
-  /** Schemas of ours that the role may not use, and tables that it does not own or may not write. */
+  /** Schemas that the role may not use, and tables that it does not own or may not write. */
   readonly closedSchemas: readonly string[];
   readonly closedTables: readonly string[];
   readonly foreignTables: readonly string[];
-  /** It has the rights of shelfdesk_writer, and owns no table: all are there, and others migrate. */
+  /** True if the role has the rights of shelfdesk_writer and owns no table: another role migrates. */
   readonly isWriter: boolean;
   readonly connections: {
-    /** For all programs together: of the server, the database or the role, whichever leaves the least room. */
+    /** For all programs together: the lowest limit of the server, the database and the role. */
     readonly most: number;
-    /** That others than Shelfdesk hold of them. */
+    /** Connections of other programs. */
     readonly others: number;
   };
   readonly fsync: boolean;
   readonly fullPageWrites: boolean;
   readonly autovacuum: boolean;
   readonly databaseBytes: number;
-  /** By how much its clock is ahead of this machine's, at least, in ms; 0 where the time of the question hides it. */
+  /** How far its clock is ahead of this machine's, at least, in ms; 0 if the duration of the query hides it. */
   readonly aheadMs: number;
 }
 
-/** A server that does not answer at all is given up after this. */
+/** A server that does not answer within this time is given up. */
 const patienceMs = 5000;
 
-/** Whether it lets us in. Throws as node-postgres does. */
+/** Throws as node-postgres does if the server cannot be reached. */
 export async function reach(url: string): Promise<void> {
   const client = new pg.Client({
     connectionString: url,
     application_name: 'shelfdesk: doctor',
     connectionTimeoutMillis: patienceMs,
   });
-  client.on('error', () => {}); // The attempt fails with the same.
+  client.on('error', () => {}); // The attempt fails with the same error.
   try {
     await client.connect();
   } finally {
@@ -131,7 +131,7 @@ cross join lateral (
   order by most - others limit 1) narrow`;
 
 export async function lookAtServer(db: pg.Pool, clock: Clock): Promise<ServerFacts> {
-  await db.query('select'); // Connects: that must not count as the time of the question.
+  await db.query('select'); // Connects first: connecting must not count as part of the query.
   const sentMs = clock.now();
   const { rows } = await db.query<Row>(factsSql);
   const answeredMs = clock.now();
@@ -159,7 +159,7 @@ export async function lookAtServer(db: pg.Pool, clock: Clock): Promise<ServerFac
   };
 }
 
-/** It is a trusted extension: whoever may make schemas may make it. */
+/** btree_gist is a trusted extension: a role that may create schemas may create it. */
 function gistOf({ gist_there, gist_known, may_create, is_super }: Row): ServerFacts['gist'] {
   if (gist_there) return 'there';
   if (!gist_known) return 'not installed';

@@ -1,7 +1,7 @@
 /**
- * Takes over a database that stands at the last of the first migrations, 0001_schemas to 0059_safe_change_by. 0001_shelfdesk
- * replaces all of these. All of it is one transaction: the changes since 0059, then the functions, views, comments and
- * definitions of 0001_shelfdesk. Rows stay, but for the words that changed. Views of others on ours stay too.
+ * Takes over a database of the first migrations, 0001_schemas to 0059_safe_change_by. 0001_shelfdesk replaces all of
+ * these. One transaction applies the changes since 0059, and then the functions, views, comments and definitions of
+ * 0001_shelfdesk. Rows stay, apart from reworded values. Views that others built on ours stay too.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,10 +13,13 @@ const migrations = fileURLToPath(new URL('../../../migrations/', import.meta.url
 const changesSince = join(migrations, 'before-0001');
 const replacing = '0001_shelfdesk';
 const [first, last] = ['0001_schemas', '0059_safe_change_by'];
-/** The last version that brings a database to `last`, and beyond. */
+/** The last commit whose `migrate` brings a database to `last`, and beyond. */
 const lastCommit = '9f1c5da';
 
-/** Returns the migrations that now stand for the old ones: none if no old database was found. Throws ShelfdeskError if it is older than `last`. */
+/**
+ * Returns the migration that replaces the old ones; nothing if the database is not an old one. Throws ShelfdeskError if
+ * it is older than `last`.
+ */
 export async function takeOver(client: pg.Client): Promise<string[]> {
   const { rows: tables } = await client.query("select to_regclass('sync.migrations') is not null as there");
   if (!tables[0].there) return [];
@@ -44,7 +47,7 @@ export async function takeOver(client: pg.Client): Promise<string[]> {
   return [replacing];
 }
 
-/** The statements of a migration that may run again. Each of its statements begins at the beginning of a line. */
+/** The statements of a migration that may run again. Each statement begins at the beginning of a line. */
 const repeatable = (text: string): string[] =>
   text
     .split(/^(?=(?:create|comment on|alter|insert into|revoke|do|select sync\.) ?)/m)

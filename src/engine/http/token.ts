@@ -1,6 +1,6 @@
 /**
- * A token that expires, and what gets the next one: a refresh token with its client (OAuth 2.0, RFC 6749, 6). A library
- * does it, pointed at the token endpoint that is set; here its failures become ours, and lose what must not be shown.
+ * A token that expires, and the refresh that gets the next one (OAuth 2.0, RFC 6749, 6). A library does the refresh
+ * against the configured token endpoint. This file turns its failures into ours, without secrets.
  */
 import type { OAuth2Client } from 'google-auth-library';
 import { exitCodes, Fatal, Retry, type ShelfdeskError } from '../../errors.ts';
@@ -14,13 +14,13 @@ export interface Refresh {
 }
 
 const timeoutMs = 15_000;
-/** Longer than a request may take: a token must not expire on its way. */
+/** Longer than a request may take: a token must not expire in flight. */
 const eagerRefreshThresholdMillis = 35_000;
 
 export function refreshedToken({ clientId, clientSecret, refreshToken, tokenUrl }: Refresh): Token {
   let opened: Promise<OAuth2Client> | undefined;
   const open = async () => {
-    // Only where a token expires: it takes as long to load as all that is ours.
+    // Loaded only for a token that expires: the library takes as long to load as our whole program.
     const { OAuth2Client } = await import('google-auth-library');
     return new OAuth2Client({
       clientId,
@@ -28,7 +28,7 @@ export function refreshedToken({ clientId, clientSecret, refreshToken, tokenUrl 
       endpoints: { oauth2TokenUrl: tokenUrl.href },
       credentials: { refresh_token: refreshToken },
       eagerRefreshThresholdMillis,
-      // A redirect would carry the secret elsewhere.
+      // A redirect would carry the secret to another host.
       transporterOptions: { timeout: timeoutMs, redirect: 'error' },
     });
   };
@@ -36,7 +36,7 @@ export function refreshedToken({ clientId, clientSecret, refreshToken, tokenUrl 
     opened ??= open();
     return opened;
   };
-  // A reply under way may still echo the token before.
+  // A reply in flight may still echo the previous token.
   const known: string[] = [];
 
   async function get(): Promise<string> {
@@ -56,7 +56,7 @@ export function refreshedToken({ clientId, clientSecret, refreshToken, tokenUrl 
     get,
     async renew(refused) {
       const client = await theClient();
-      // Another request may have got a new one meanwhile.
+      // Another request may have refreshed the token meanwhile.
       if (client.credentials.access_token === refused) client.setCredentials({ refresh_token: refreshToken });
       await get();
     },
@@ -64,7 +64,7 @@ export function refreshedToken({ clientId, clientSecret, refreshToken, tokenUrl 
   };
 }
 
-/** Nothing of what was sent or answered is passed on, but for the status and the error's name: the rest may be secret. */
+/** Passes on only the status and the name of the error: the rest may be secret. */
 function failureOf(error: unknown): ShelfdeskError {
   const { status, data } = (error as { response?: { status?: number; data?: unknown } }).response ?? {};
   const said = (data as { error?: unknown } | undefined)?.error;
