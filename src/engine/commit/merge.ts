@@ -354,15 +354,16 @@ function isNewer({ version, oneReader, passOver }: Table): string {
  * SQL: whether the record is later than the row, though either may be dated ahead of its change.
  *
  * A row `t` shows the ticket at some time between `t._observed_at` less the lookback (a copy of the source may lag that
- * much) and `t._true_by`. A change after that time is dated later than the first bound, if it is dated right. So: - a
- * row that is dated at or before the first bound is not ahead of any later change: the greater version is later; -
- * against any other row, a record is also later if it is dated at or after `_true_by`, or if its reply, less the
- * lookback, is as of `_true_by` or later; - a record in between may precede or follow the row: noteHeld in ties.ts
- * makes a sync read it again.
+ * much) and `t._true_by`. A change after that time is dated later than the first bound, if it is dated right. So:
+ *
+ * - A row that is dated at or before the first bound is not ahead of any later change: the greater version is later.
+ * - Against any other row, a record is also later if it is dated at or after `_true_by`, or if its reply, less the
+ *   lookback, is as of `_true_by` or later.
+ * - A record in between may precede or follow the row: noteHeld in ties.ts makes a sync read it again.
  *
  * A record that is dated ahead of its own reply proves nothing by its date. It is later than a row of the past only if
- * its reply, less the lookback, is as of the date of the row or later. Until then it stays at the end of the list,
- * outside the synced range, and is read again.
+ * its reply, less the lookback, is as of the date of the row or later. Until then it stays at the end of the list, outside
+ * the synced range, and is read again.
  */
 export function laterVersion(version: string): string {
   const [trueBy, past] = [rowTrueBy('t'), rowTrueBy('excluded')];

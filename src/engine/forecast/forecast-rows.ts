@@ -1,4 +1,4 @@
-/** What the warehouse knows of the work that lies ahead, and where forecasts are kept. */
+/** What the warehouse knows about future work, and the stored forecasts. */
 import type pg from 'pg';
 import type { Range as Part } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -11,15 +11,15 @@ export interface Foreseen {
   readonly credits: number;
   readonly seconds: number;
   readonly streams: Readonly<Record<string, { requests: number; credits: number; seconds: number }>>;
-  /** Used beforehand, to count what there is. */
+  /** Credits that the forecast itself used, for counting. */
   readonly counted_with_credits: number;
   readonly assumptions: readonly string[];
 }
 
-/** What was asked for, but for its kind. Keys and streams in one order. */
+/** A question without its kind. Keys and streams are in a fixed order. */
 export type AskedFor = Readonly<Record<string, unknown>>;
 
-/** An answer of `plan` counts for a run of the same question for so long. */
+/** An answer of `plan` counts this long for a run of the same question. */
 const planMs = 3_600_000;
 
 export async function keepPlan(
@@ -48,7 +48,7 @@ export async function freshPlan(
   return rows[0]?.forecast;
 }
 
-/** A run that is gone on with keeps what it was expected to take. */
+/** A resumed run keeps its first forecast. */
 export async function keepForecast(db: pg.Pool, run: number, forecast: Foreseen): Promise<void> {
   await db.query('update sync.stored_runs set forecast = $2 where id = $1 and forecast is null', [run, forecast]);
 }
@@ -61,9 +61,13 @@ export async function forecastOf(db: pg.Pool, run: number): Promise<Foreseen | u
   return rows[0]?.forecast ?? undefined;
 }
 
-// --- what the source takes ---------------------------------------------------------------------------------------------
+// --- time and credits of the source
+// -------------------------------------------------------------------------------------
 
-/** How long a request took recently, and from its reply to the next one, on average; undefined where none was made. */
+/**
+ * The average duration of recent requests, and of the time from a reply to the next request; undefined without
+ * requests.
+ */
 export async function paceOf(
   db: pg.Pool,
   { account, source }: { account: string; source: string },
@@ -79,7 +83,7 @@ export async function paceOf(
   return { latencyMs: rows[0]!.took ?? undefined, storeMs: rows[0]!.between ?? undefined };
 }
 
-/** The ledger as it stands, and the clock that it goes by. */
+/** The ledger, and the clock that it uses. */
 export async function budgetOf(
   db: pg.Pool,
   { account, source }: { account: string; source: string },
@@ -91,7 +95,7 @@ export async function budgetOf(
   return rows[0]?.state;
 }
 
-/** How long it took from the end of a stream to the beginning of the next one of its run, recently, on average. */
+/** The average time from the end of a stream to the beginning of the next one of its run, recently. */
 export async function betweenStreamsMs(db: pg.Pool, account: string, since: Date): Promise<number | undefined> {
   const { rows } = await db.query<{ ms: number | null }>(
     `select extract(epoch from avg(gap))::float8 * 1000 as ms from (
@@ -106,8 +110,8 @@ export async function betweenStreamsMs(db: pg.Pool, account: string, since: Date
 }
 
 /**
- * What streams of runs that a command has opened took recently beyond their requests: seen where there were only a few.
- * The first one of a process takes longer, so it is not the middle one that counts.
+ * The time that streams of recent commands took beyond their requests, from streams with only a few requests. The first
+ * stream of a process takes longer, so the median would mislead.
  */
 export async function beginningMs(
   db: pg.Pool,
@@ -125,7 +129,7 @@ export async function beginningMs(
   return Math.max(0, Math.round(rows[0]!.ms ?? 0));
 }
 
-/** Runs that are at work on the same account: they use credits of their own. */
+/** Open runs on the same account: they use credits too. */
 export async function runsAtWork(db: pg.Pool, account: string): Promise<number[]> {
   const { rows } = await db.query<{ id: number }>(
     `select id from sync.runs where account_id = $1 and state = 'running' order by id`,
@@ -134,9 +138,10 @@ export async function runsAtWork(db: pg.Pool, account: string): Promise<number[]
   return rows.map(({ id }) => id);
 }
 
-// --- what is here ------------------------------------------------------------------------------------------------------
+// --- stored rows
+// --------------------------------------------------------------------------------------------------------
 
-/** The holes that a backfill of this range would find in a list, the newest first. */
+/** The gaps that a backfill of this range would find in a list, the newest first. */
 export async function holesIn(
   db: pg.Pool,
   { account, stream }: Key,

@@ -1,6 +1,6 @@
 /**
- * Readings of lists that are only imagined: the same generators that will read them are driven, each request that they
- * would make is built by its stream, which knows what it costs, and answered from times that are known or taken to be.
+ * Imagined readings: drives the same generators that will read the lists. The stream builds each request, which knows
+ * its cost. Known or assumed times answer the request.
  */
 
 import type { ListStream, Row } from '../../sources/source.ts';
@@ -9,7 +9,7 @@ import { type Context, sourceOf } from '../context.ts';
 import type { Ask, Ms, Page, Proof, Step } from '../reading/reading.ts';
 import type { Asked } from './plan-time.ts';
 
-/** Of its records, in their order: what the list is ordered by. */
+/** The times that order the records of a list, ascending. */
 export type Imagined = ArrayLike<number>;
 
 /** Every request of a reading, answered as of now. */
@@ -36,7 +36,7 @@ function answer(imagined: Imagined, { since, page, perPage }: Ask, nowMs: Ms): P
   return { arrived, rows, asOf: nowMs, date: nowMs, total: imagined.length - first };
 }
 
-/** Of the first that is not earlier. */
+/** The index of the first time that is not earlier. */
 function placeOf(imagined: Imagined, time: Ms): number {
   let [low, high] = [0, imagined.length];
   while (low < high) {
@@ -47,15 +47,15 @@ function placeOf(imagined: Imagined, time: Ms): number {
   return low;
 }
 
-/** So many, at even distances: of a list whose times nobody knows. */
+/** Times at even distances, for a list whose times are unknown. */
 export const evenly = (many: number, fromMs: Ms, toMs: Ms): number[] =>
   Array.from({ length: many }, (_, i) => fromMs + ((i + 0.5) * Math.max(0, toMs - fromMs)) / many);
 
-/** Both lists as one. */
+/** Merges several lists of times. */
 export const merged = (...lists: readonly Imagined[]): Float64Array =>
   Float64Array.from(lists.flatMap(list => Array.from(list))).sort();
 
-/** How many the source counts; undefined where it does not say, or counts no further. */
+/** The count of the source; undefined if the source gives none, or counts no further. */
 export async function totalOf(
   ctx: Context,
   lane: Lane,

@@ -1,28 +1,28 @@
 /**
- * How long requests take, by the very ledger that will grant them, on a clock that is only imagined. Each reader asks, waits
- * for the reply, stores it and asks again, as the loops do; streams of one source follow each other.
+ * Computes how long requests take, with the same ledger that will grant them, on an imagined clock. Each reader sends a
+ * request, waits for the reply, stores it and continues, as the real loops do. Streams of one source follow each other.
  *
- * A long tail of equal requests is regular once the credits of a whole period have gone round: what the ledger granted in
- * some periods it grants in the next ones. So these are measured, and the rest is passed over by whole multiples of them.
+ * A long run of equal requests becomes regular once the credits of a whole period have been used: later periods grant
+ * what earlier ones did. So a few periods are measured, and whole multiples of them are skipped.
  */
 import * as ledger from '../budget/ledger.ts';
 import type { Ms } from '../reading/reading.ts';
 
-/** Requests that follow each other and cost the same. */
+/** Equal requests in a row. */
 export interface Asked {
   readonly cost: number;
   readonly lane: ledger.Lane;
   readonly many: number;
 }
 
-/** What one stream asks for. */
+/** The requests of one stream. */
 export interface Part {
   readonly stream: string;
-  /** Each asks one request after the other, beside the others. */
+  /** Concurrent readers. Each sends its requests one after another. */
   readonly readers: readonly (readonly Asked[])[];
-  /** It waits so long for something else than credits. */
+  /** Time that a request waits for something other than credits. */
   readonly pauseMs?: number;
-  /** To store a reply, and look up what comes next. */
+  /** Time to store a reply and look up the next request. */
   readonly storeMs: number;
 }
 
@@ -32,14 +32,14 @@ export interface Timed {
   readonly credits: number;
   readonly fromMs: Ms;
   readonly untilMs: Ms;
-  /** The first time at which credits come back only after so long that nobody waits for it. */
+  /** The time when the quota resets, if the work is deferred. */
   readonly sleepsUntilMs?: Ms;
 }
 
 export interface Timing {
   readonly parts: readonly Timed[];
   readonly untilMs: Ms;
-  /** How long a fresh request would wait for its credits meanwhile, looked at again and again, in ms, in their order. */
+  /** How long a fresh request would wait for credits during the work, sampled at intervals, in ms, ascending. */
   readonly waits: readonly number[];
 }
 
@@ -49,33 +49,36 @@ export interface Pace {
   readonly latencyMs: number;
   /** Between two streams of a run. */
   readonly betweenMs: number;
-  /** Before a stream makes its first request, and after its last one. */
+  /** Before the first request of a stream, and after its last one. */
   readonly beginMs: number;
 }
 
-/** A tail is measured over so many periods, after so many in which it has become regular. */
+/** Periods before a tail counts as regular, and periods that are measured. */
 const settlingPeriods = 3;
 const measuredPeriods = 4;
-/** Fewer requests than this are not worth it. */
+/** Shorter tails are not worth skipping. */
 const longTail = 1000;
-/** So often it is looked how long a fresh request would wait: no whole part of a period. A slot of the schedule needs two. */
+/**
+ * Sampling interval for fresh requests, in periods: deliberately no whole fraction. A slot of the schedule needs two
+ * requests.
+ */
 const lookPeriods = 0.0731;
 const freshCost = 2;
 
 interface Reader {
   readonly name: string;
   readonly asked: readonly Asked[];
-  /** Which of them, and how many of it are left. */
+  /** The current item, and how many of its requests are left. */
   at: number;
   left: number;
   nextMs: number;
   flight: string | undefined;
-  /** Since when it has asked for what it asks for now; where a tail is measured, what was left then. */
+  /** When its current request was sent; for a measured tail, the requests left at that time. */
   sinceMs: number;
   measured: { readonly fromMs: number; readonly left: number } | undefined;
 }
 
-/** `state` is as of `nowMs` or earlier. Others use the source as they have, for as long as it takes. */
+/** `state` is as of `nowMs` or earlier. Other clients are assumed to continue as before. */
 export function timeOf(parts: readonly Part[], pace: Pace, nowMs: Ms): Timing {
   const { rules, latencyMs, betweenMs, beginMs } = pace;
   const others = Math.max(0, ...pace.state.others.map(([, credits]) => credits));
@@ -130,7 +133,7 @@ export function timeOf(parts: readonly Part[], pace: Pace, nowMs: Ms): Timing {
         reader.nextMs = clockMs + latencyMs;
       } else {
         reader.nextMs = Math.max(clockMs + 1, acquired.waitUntilMs);
-        // The work ends, and goes on then.
+        // The work is deferred, and resumes at this time.
         if (acquired.tooLong) sleepsUntilMs ??= reader.nextMs + skippedMs;
       }
     }
@@ -162,7 +165,10 @@ function goOn(reader: Reader, nowMs: number): void {
   reader.measured = undefined;
 }
 
-/** Whole multiples of what was measured, if the tail is long and regular by now. Its clock stands still meanwhile. */
+/**
+ * Skips whole multiples of the measured periods, if the tail is long and regular. The clock of the reader stands still
+ * meanwhile.
+ */
 function passOver(reader: Reader, nowMs: number, { periodMs }: ledger.Rules): { ms: number; requests: number } {
   const nothing = { ms: 0, requests: 0 };
   if (reader.measured === undefined) {
@@ -175,19 +181,19 @@ function passOver(reader: Reader, nowMs: number, { periodMs }: ledger.Rules): { 
   const done = left - reader.left;
   const times = Math.floor(reader.left / done);
   reader.left -= times * done;
-  // What is left is less than was measured.
+  // The rest is shorter than the measured part.
   reader.sinceMs = Number.POSITIVE_INFINITY;
   reader.measured = undefined;
   if (reader.left > 0) return { ms: times * (nowMs - fromMs), requests: times * done };
-  // The last one is asked for.
+  // The last request of the tail is sent normally.
   reader.left = 1;
   return { ms: times * (nowMs - fromMs), requests: times * done - 1 };
 }
 
-/** What would be granted to it, were it to come now. */
+/** How long a fresh request would wait if it came now. */
 function freshWaitMs(before: ledger.State, nowMs: number, rules: ledger.Rules): number {
   const ask = { id: 'a fresh change', lane: 'fresh', cost: freshCost } as const;
-  // What is on its way is answered meanwhile.
+  // Requests in flight are answered meanwhile.
   const now = { earliestMs: nowMs, latestMs: nowMs };
   const answered = { headers: {}, refused: false };
   let state = before.flights.reduce((one, { id }) => ledger.settle(one, now, id, answered, rules).state, before);

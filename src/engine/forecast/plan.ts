@@ -1,6 +1,7 @@
 /**
- * What a run will take, told before it begins: its requests by the readings that will make them, its time by the ledger that
- * will grant them. Nothing is written but what its own requests cost, and no run is opened; what is not known here is asked of the source, if it may be.
+ * Forecasts a run before it begins: the imagined readings give its requests, and the ledger gives its time. A forecast
+ * writes nothing but the cost of its own requests, and opens no run. Unknown figures are requested from the source, if
+ * allowed.
  */
 
 import { count } from '../../words.ts';
@@ -43,13 +44,13 @@ export interface Planned extends Omit<Foreseen, 'streams'> {
   readonly at: string;
   readonly streams: Readonly<Record<string, StreamPlanned>>;
   readonly done_at: string;
-  /** When everything that tickets, then messages, are read for is here; null where they are not read. */
+  /** When all tickets, and then all messages, are here; null if they are not read. */
   readonly tickets_in_at: string | null;
   readonly messages_in_at: string | null;
-  /** How long a fresh change waits for its credits meanwhile, beyond the next slot of the schedule. */
+  /** How long a fresh change waits for credits during the run, beyond the next slot of the schedule. */
   readonly fresh_waits_seconds: { readonly p50: number; readonly p95: number; readonly most: number } | null;
   readonly counted: readonly { readonly what: string; readonly credits: number }[];
-  /** Something that matters could not be known: the figures are too low. */
+  /** An important figure is unknown, so the others are too low. */
   readonly incomplete: boolean;
 }
 
@@ -59,14 +60,14 @@ export interface StreamPlanned {
   readonly seconds: number;
   readonly from: string;
   readonly until: string;
-  /** The credits of a day are used up before its end: it goes on then. */
+  /** The daily quota is used up before the end; the run resumes at this time. */
   readonly sleeps_until?: string;
 }
 
-/** Where no request of the last hours tells how long one takes. */
+/** Used if no recent request tells the latency. */
 const assumedLatencyMs = 300;
 const recentMs = 6 * 3_600_000;
-/** From one stream to the next: a job ends, another one is taken up. */
+/** From the end of one job to the start of the next one. */
 const assumedBetweenMs = 100;
 const timeoutMs = 30_000;
 
@@ -102,7 +103,7 @@ export async function plan(question: Question, { ctx, counts }: Given): Promise<
   return told(question, planning, { timed, waits, counted });
 }
 
-/** The ledger as it stands, and as fast as the source has been. */
+/** The current ledger, and the recent speed of the source. */
 async function paceFor({ ctx, nowMs, assumed }: Planning, open: OpenSource) {
   const { name: source, limits, longestWaitMs } = open;
   const seenMs = open.send.latencyMs();
@@ -131,7 +132,7 @@ function told(
   { timed, waits, counted }: { timed: readonly Timed[]; waits: readonly number[]; counted: number },
 ): Planned {
   const { nowMs, assumed, unknown } = planning;
-  // What only looks again brings nothing in.
+  // Sweeps and verifications bring no new records.
   const reads = kind === 'sync' || kind === 'backfill';
   const endOf = (name: string) => timed.find(({ stream }) => stream === name)?.untilMs;
   const untilMs = Math.max(nowMs, ...timed.map(one => one.untilMs));
@@ -168,7 +169,7 @@ const streamOf = ({ requests, credits, fromMs, untilMs, sleepsUntilMs }: Timed):
 const secondsOf = (ms: number): number => Math.round(ms / 100) / 10;
 const isoOf = (ms: Ms): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;
 
-/** What is kept with the run. Nothing where it would not be worth a comparison. */
+/** The part of a forecast that is stored with the run. Undefined if a comparison would mean nothing. */
 export function foreseenOf({ incomplete, ...planned }: Planned): Foreseen | undefined {
   if (incomplete) return undefined;
   const { requests, credits, seconds, counted_with_credits, assumptions } = planned;

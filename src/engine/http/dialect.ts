@@ -1,13 +1,14 @@
 /**
- * What one source does in a way of its own: how a request is authorized, how it says that it has had enough, and what a
- * reply means that is no success. One value for each source (sources/<source>/dialect.ts), pure; send.ts does the rest.
+ * A dialect: what a source does in its own way. It says how a request is authorized, how the source refuses requests at
+ * its limits, and what a failed reply means. One value for each source (sources/<source>/dialect.ts), pure. send.ts
+ * does the rest.
  */
 
 import type { ShelfdeskError } from '../../errors.ts';
 import type { RateHeaders } from '../budget/budget.ts';
 import type { Request } from './request.ts';
 
-/** A reply, as a dialect is shown it. */
+/** A reply, as a dialect sees it. */
 export interface Said {
   readonly status: number;
   readonly header: (name: string) => string | undefined;
@@ -16,26 +17,29 @@ export interface Said {
   readonly withToken: boolean;
 }
 
-/** The source sends nothing more for now, to nobody. */
+/** The source refuses all requests for now. */
 export interface Refusal {
-  /** For so long; without it, as its headers or the budget know. */
+  /** The pause in ms; without it, the headers or the budget tell. */
   readonly freezeMs?: number;
-  /** Its quota of a period is spent. */
+  /** The quota of a period is used up. */
   readonly spent?: boolean;
 }
 
 export interface Dialect {
-  /** What the id of a single record may be. */
+  /** The types that the id of a record may have. */
   readonly idTypes: readonly ('string' | 'number')[];
   needsToken(request: Request<unknown>): boolean;
-  /** What this request carries in its query besides its own: a key, a country. Not shown to anybody. */
+  /** Query parameters of every request: a key, a country. They are never shown. */
   query(request: Request<unknown>): Readonly<Record<string, string>>;
-  /** What must not be shown, besides the token: a source may echo it. */
+  /** Values that must not be shown besides the token, because a source may echo them. */
   readonly secrets: readonly string[];
   rate(header: Said['header']): RateHeaders;
-  /** Undefined unless it refuses for its limits. `refusals`: how many there have been of this request, this one included. */
+  /**
+   * Undefined unless the source refuses the request at a limit. `refusals`: the number of refusals of this request,
+   * including this one.
+   */
   refusal(said: Said, refusals: number): Refusal | undefined;
-  /** `shown`: what people may see of the request; `clean` takes secrets out of what the source says. */
+  /** `shown`: the part of the request that people may see. `clean` removes secrets from the text of the source. */
   failure(
     request: Request<unknown>,
     said: Said,
@@ -45,11 +49,11 @@ export interface Dialect {
 
 /** The token of the authenticated user, or of the account. */
 export interface Token {
-  /** Valid now, as far as it can be told. */
+  /** A token that is valid now, as far as is known. */
   get(): Promise<string>;
-  /** Gets another one, because the source has refused this. Missing where there is no other. */
+  /** Gets another token, because the source refused this one. Missing if no other exists. */
   renew?(refused: string): Promise<void>;
-  /** What of it must not be shown. */
+  /** The parts of the token that must not be shown. */
   secrets(): readonly string[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * A request is a value: what to ask, what it costs, and how one record of the reply is checked. Endpoints (sources/)
- * build requests, http/send.ts carries them out; nothing else touches the network.
+ * A request is a value: what to request, what it costs, and how one record of the reply is checked. Endpoints
+ * (sources/) build requests, and http/send.ts sends them. Nothing else uses the network.
  */
 import type { z } from 'zod';
 
@@ -8,71 +8,76 @@ import type { z } from 'zod';
 export type SourceName = string;
 
 export interface Request<T> {
-  /** GET unless told. */
+  /** Default: GET. */
   readonly method?: 'GET' | 'POST';
-  /** Below the account's base address, e.g. `/tickets/ab12`. */
+  /** Relative to the base address of the account, e.g. `/tickets/ab12`. */
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
   /** Credits, known before the request: 1, +1 for each embedded type, +1 for a count (spec, Limits). */
   readonly cost: number;
   /**
-   * A JSON array of records; one JSON object; an object with the records in `items`, which is missing where there are
-   * none; or whatever comes with a success.
+   * A JSON array of records; one JSON object; an object with the records in `items`, which is missing if there are
+   * none; or any body of a success.
    */
   readonly shape: 'list' | 'single' | 'items' | 'nothing';
-  /** Of a list: the field of the body that holds the records, `data` or `data.items`; undefined: the body is the list. */
+  /**
+   * For a list: the field of the body that holds the records, `data` or `data.items`; undefined: the body is the list.
+   */
   readonly within?: string;
-  /** Of a list: what the reply says of the next page; undefined at the end. `header` takes names in small letters. */
+  /** For a list: the cursor of the next page in the reply; undefined at the end. `header` takes lower-case names. */
   next?(body: unknown, header: (name: string) => string | undefined): string | undefined;
-  /** Acts as the authenticated user, so it needs a token of theirs. */
+  /** Acts as the authenticated user, so it needs a token of that user. */
   readonly as?: 'user';
   /** Checks one record. Unknown fields and unknown enumeration values pass. */
   readonly record: z.ZodType<T>;
 }
 
-/** A record that does not parse: it is set aside with its reason, and stops nothing. */
+/** A record that does not parse. It is rejected with its reason, and stops nothing. */
 export interface Unreadable {
   /** Its place in the page, from 0. */
   readonly place: number;
   readonly id: string | undefined;
   readonly raw: unknown;
   readonly reason: string;
-  /** The first field that is wrong; empty for the record as a whole. */
+  /** The first wrong field; empty for the record as a whole. */
   readonly path: string;
 }
 
 export interface Reply<T> {
-  /** The body as it came; the warehouse takes it apart. */
+  /** The body as the source sent it. PostgreSQL parses it. */
   readonly text: string;
-  /** Records that parse, in the order in which they came. */
+  /** Readable records, in their order. */
   readonly records: readonly T[];
   readonly unreadable: readonly Unreadable[];
-  /** How many records arrived, readable or not: the end of a list is judged by this. */
+  /** The number of records, readable or not: it tells where the list ends. */
   readonly arrived: number;
   /**
-   * Everything that had happened up to this time (ms since 1970, the source's clock) is in the reply:
-   * `Date` − duration − 1 s, since the data is read before the header is written and the header has a grain of 1 s.
-   * The duration is rounded up to whole seconds, as the header is: of two replies to requests made one after the other
-   * within a second, the later one must not pass for the older because it came a millisecond faster.
+   * The reply shows everything that happened before this time (ms since 1970, the source's clock): `Date` − duration −
+   * 1 s, because the data is read before the header is written, and the header has a grain of 1 s. The duration is
+   * rounded up to whole seconds, like the header: of two successive requests within a second, the later one must not
+   * seem older because its reply came a millisecond faster.
    */
   readonly asOf: number;
   /** The `Date` header, in ms. */
   readonly date: number;
-  /** The source's clock moved by so much, and this reply, or what it goes on from, proves nothing. */
+  /** The source's clock moved by this much, in ms. This reply, or what it continues, proves nothing. */
   readonly clockMovedMs?: number;
-  /** What the reply says of the next page: see `Request.next`. */
+  /** The cursor of the next page: see `Request.next`. */
   readonly next?: string;
-  /** Total-Count, where it was asked for, or `totalItems`. */
+  /** Total-Count, if it was requested, or `totalItems`. */
   readonly total: number | undefined;
 }
 
 /** The grain of the Date header. */
 const grainMs = 1000;
 
-/** A reply was true by this time, by the source's clock: its data was read before its Date was written, and the Date has a grain. */
+/**
+ * The time by which a reply was true, by the source's clock: the data was read before the Date was written, and the
+ * Date has a grain.
+ */
 export const trueByOf = ({ date }: Pick<Reply<unknown>, 'date'>): number => date + grainMs;
 
-/** The record, or what is wrong with it: the first few reasons. */
+/** The record, or the first few reasons why it is invalid. */
 export function check<T>(schema: z.ZodType<T>, raw: unknown, place: number): { readable: T } | Unreadable {
   const checked = schema.safeParse(raw);
   if (checked.success) return { readable: checked.data };

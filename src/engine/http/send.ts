@@ -1,7 +1,7 @@
 /**
- * The only place that talks to a source: budget → fetch → classify → parse → settle. Retries happen here and nowhere
- * else, each one paid for from the budget, ten in a row at most, with growing, capped delays. A 429 freezes the whole
- * account in the budget, so it needs no delay of its own.
+ * The only place that talks to a source: budget → fetch → classify → parse → settle. Retries happen only here. The
+ * budget pays for each one. At most ten follow each other, with growing, capped delays. A 429 freezes the whole account
+ * in the budget, so it needs no delay here.
  */
 import type { Logger } from 'pino';
 import { type Agent, request as undiciRequest } from 'undici';
@@ -13,15 +13,15 @@ import { fieldsOf } from '../json-text.ts';
 import type { Dialect, Said, Token } from './dialect.ts';
 import { check, isObject, type Reply, type Request, type Unreadable } from './request.ts';
 
-/** Time-out of a request, in all. The budget holds a request's credits at least this long when its process dies. */
+/** Time-out of a request, in all. If a process dies, the budget holds the credits of its request at least this long. */
 export const timeoutMs = 30_000;
 
-/** 0.1 s, 0.3 s, … 30 s between tries: a blip costs nothing, an outage of two minutes is sat out. */
+/** Delays of 0.1 s, 0.3 s, … 30 s: a short failure costs nothing, and an outage of two minutes is survived. */
 const firstDelayMs = 100;
 const longestDelayMs = 30_000;
 const mostTries = 10;
 
-/** What is as short as a word is not taken out of what is stored. */
+/** A shorter secret is not removed from stored texts: it may be a word. */
 const leastSecret = 8;
 
 export interface RawReply {
@@ -30,37 +30,37 @@ export interface RawReply {
   text: string;
 }
 
-/** One request without a body, as the simulation replaces it. Throws on resets and time-outs; follows no redirect. */
+/** Sends one request without a body; the simulation replaces it. Throws on resets and time-outs. Follows no redirect. */
 export type Fetch = (url: URL, headers: Record<string, string>, method: 'GET' | 'POST') => Promise<RawReply>;
 
 export interface SendOptions {
   lane: Lane;
   signal?: AbortSignal;
-  /** Tries before the failure is passed on; ten unless told. */
+  /** Tries before the failure is passed on; default: ten. */
   tries?: number;
 }
 
 export interface Send {
   <T>(request: Request<T>, options: SendOptions): Promise<Reply<T>>;
-  /** The source's clock now, in ms, as its last `Date` told (never ahead of it); undefined before the first reply. */
+  /** The source's clock now, in ms, from its last `Date` (never ahead of it); undefined before the first reply. */
   sourceNow(): number | undefined;
-  /** How long the last reply took; 0 before the first. */
+  /** Duration of the last reply; 0 before the first. */
   latencyMs(): number;
-  /** Credits used since this was last asked, by requests that failed included. */
+  /** Credits used since the last call, including those of failed requests. */
   takeCredits(): number;
-  /** The same source, with a count of credits of its own: several jobs may be at work at a time. */
+  /** The same source, with a count of credits of its own, because several jobs may run concurrently. */
   apart(): Send;
 }
 
 export function undiciFetch(dispatcher: Agent): Fetch {
   return async (url, headers, method) => {
-    // A timer of its own, ended with the request: AbortSignal.timeout() would live on for half a minute after each reply,
-    // thousands of them at a time in a fast first load.
+    // A timer that ends with the request: AbortSignal.timeout() would live on for half a minute after each reply,
+    // thousands of timers in a fast first load.
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(new Error(`time-out after ${timeoutMs / 1000} s`)), timeoutMs);
     try {
       const reply = await undiciRequest(url, { dispatcher, method, headers, signal: deadline.signal });
-      // Text, decoded as UTF-8: an invalid byte becomes U+FFFD here, and nothing that follows can refuse it.
+      // Text decoded as UTF-8: an invalid byte becomes U+FFFD here, so nothing later refuses it.
       return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() };
     } finally {
       clearTimeout(timer);
@@ -68,7 +68,7 @@ export function undiciFetch(dispatcher: Agent): Fetch {
   };
 }
 
-/** What a job has used, and how often the source's clock had moved when it was last answered. */
+/** Credits of a job, and how often the source's clock had moved at its last reply. */
 interface Used {
   credits: number;
   moves?: number;
@@ -77,7 +77,7 @@ interface Used {
 /** One request, over all its tries. */
 interface Call {
   readonly used: Used;
-  /** Refusals for the source's limits so far, and until when the last try was told to wait. */
+  /** Refusals at the limits of the source so far, and the end of the pause that the last try was told. */
   refusals: number;
   pausedUntil: Date | undefined;
   /** A refused token is replaced once. */
@@ -145,7 +145,7 @@ export function makeSend(deps: {
     return { ...parse(request, raw, dialect), asOf, date, ...(clockMovedMs !== undefined && { clockMovedMs }) };
   }
 
-  /** Without our secrets, which a source may echo, as they are or as they stand in a URL or in JSON. */
+  /** Removes our secrets, which a source may echo, also as they stand in a URL or in JSON. */
   function clean(text: string, least = 1): string {
     const secrets = [...dialect.secrets, ...(deps.token?.secrets() ?? [])].filter(({ length }) => length >= least);
     const hidden = [...new Set(secrets.flatMap(spellings))].sort((a, b) => b.length - a.length);
@@ -192,7 +192,7 @@ export function makeSend(deps: {
   return apart();
 }
 
-/** By how much, if it has moved since this job was last answered, or is not believed yet. */
+/** How far the clock has moved, if it moved since the last reply of this job, or is not trusted yet. */
 function movedSince(used: Used, clock: Booked['clock']): number | undefined {
   if (clock === undefined) return undefined;
   const { moves = clock.moves } = used;
@@ -200,7 +200,7 @@ function movedSince(used: Used, clock: Booked['clock']): number | undefined {
   return clock.steady && moves === clock.moves ? undefined : clock.byMs;
 }
 
-/** In place of a source that is not configured: every request fails with this. */
+/** Stands for a source that is not configured: every request fails with this error. */
 export function makeNoSend(refusal: () => ShelfdeskError): Send {
   const send = async () => {
     throw refusal();
@@ -214,7 +214,7 @@ export function makeNoSend(refusal: () => ShelfdeskError): Send {
   return none;
 }
 
-/** Whether a URL writes `%2F` or `%2f`, and whether JSON escapes a slash, is up to who writes it. */
+/** URLs write `%2F` or `%2f`, and JSON may escape a slash. */
 function spellings(secret: string): string[] {
   const encoded = encodeURIComponent(secret);
   const lower = encoded.replace(/%[0-9A-F]{2}/g, hex => hex.toLowerCase());
@@ -227,13 +227,13 @@ function urlOf(baseUrl: URL, path: string, query: Readonly<Record<string, string
   return url;
 }
 
-/** What people are shown of a request. Carries no secret: token and key are not part of the request. */
+/** The part of a request that people see. It carries no secret: token and key are not part of a request. */
 function label(request: Request<unknown>): string {
   const query = new URLSearchParams(request.query).toString();
   return `${request.method ?? 'GET'} ${request.path}${query && `?${decodeURIComponent(query)}`}`;
 }
 
-/** The body must be JSON of the shape that was asked for; a truncated body or a page of HTML is tried again. */
+/** The body must be JSON of the requested shape. A truncated body or an HTML page is retried. */
 function parse<T>(
   request: Request<T>,
   raw: RawReply,
@@ -270,7 +270,7 @@ function valueWithin(body: unknown, path = ''): unknown {
   return names.reduce((value, name) => (isObject(value) ? value[name] : undefined), body);
 }
 
-/** The text of that value as it came: a number keeps its digits. */
+/** The text of that value as the source sent it: a number keeps its digits. */
 function textWithin(text: string, body: unknown, path: string): string {
   if (valueWithin(body, path) === undefined) return text;
   return path.split('.').reduce((outer, name) => fieldsOf(outer).get(name) ?? '[]', text);
@@ -288,7 +288,8 @@ function recordsIn(
   if (!isObject(body)) return undefined;
   if (shape === 'single') return idTypes.some(type => typeof body.id === type) ? [body] : undefined;
   if (Array.isArray(body.items)) return body.items;
-  // An empty list has no `items`; but not every object without them is an empty list: that would remove what is on it.
+  // An empty list has no `items`. But not every object without `items` is an empty list: taking it for one would remove
+  // all records of the list.
   const isList = typeof body.kind === 'string' || totalItems(body) !== undefined || Object.keys(body).length === 0;
   return (body.items ?? undefined) === undefined && isList ? [] : undefined;
 }

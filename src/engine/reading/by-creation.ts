@@ -29,7 +29,7 @@ import {
 import { disagreed, forwards, inOneOrder, inOrder, leaving, look, readCrowd, startsIn } from './tie.ts';
 
 export interface CreationOptions extends ReadingOptions {
-  /** Only what was last updated at this time or later. */
+  /** Only records that were last updated at this time or later. */
   readonly updatedSince?: Ms | undefined;
 }
 
@@ -51,25 +51,25 @@ export function* readByCreation(from: Ms, options: CreationOptions): Generator<S
   return step.value;
 }
 
-/** As `since`: none, with which everything is shown, also what has no time. */
+/** As `since`: no lower bound. All records are shown, also those without a time. */
 const beginning: Ms = -secondMs;
 
-/** The same, of a list that has no other order, no beginning but a negative second, and no future. */
+/** The same for a list that has no other order, begins at a negative second, and has no future. */
 function* readAscending(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
   const { perPage, lookbackMs, depth } = options;
   const until = endOf(options);
-  /** What is claimed next begins here. */
+  /** The next claim begins here. */
   let start = Math.max(0, floorSecond(from));
   let since = start === 0 ? beginning : start - secondMs;
-  /** A second whose crowd is done with: if a page is full of it, `since` includes its own second. */
+  /** A second whose tie is done: if a page is full of it, `since` includes its own second. */
   let left: Ms | undefined;
-  /** Everything before this has been read. */
+  /** Everything before this time has been read. */
   let read = start;
-  /** Where a claim has stopped short of what was read; see moving-list.ts. */
+  /** The point where a claim stopped short of what was read; see moving-list.ts. */
   let most = Infinity;
   let proof: Proof = {};
 
-  /** All before `to` has been read: what of it has not been claimed yet, and may be. */
+  /** Everything before `to` has been read. Returns the part of it that was not claimed yet, and may be. */
   const claim = (to: Ms, asOf: Ms): Proof => {
     const claimed = Math.min(to, most, until, floorSecond(asOf - lookbackMs));
     if (claimed < to) most = claimed;
@@ -97,10 +97,10 @@ function* readAscending(from: Ms, options: ReadingOptions): Generator<Step, Proo
     } else if (left === since && startsIn(page, since)) {
       since += secondMs;
     } else if (Number.isNaN(last)) {
-      // Records without a time come first. Whoever asks for any time is not shown them.
+      // Records without a time come first. A request with any `since` leaves them out.
       since = beginning + 1;
     } else {
-      /** The first that is not done with: the one after `since`, or that itself. */
+      /** The first second that is not done: the one after `since`, or `since` itself. */
       const second = Math.max(start, read);
       const far: Page = yield* inOrder({ since, page: depth / perPage, perPage }, {});
       const isDeep = far.arrived === perPage && look(far, options).last <= second;
@@ -108,7 +108,7 @@ function* readAscending(from: Ms, options: ReadingOptions): Generator<Step, Proo
       if (there === undefined || (there.deep && there.before <= second)) {
         const apart = yield* readApart(since, second, options);
         if ('failed' in apart && since < second && startsIn(page, since)) {
-          // It includes its own second: without that one it may do.
+          // `since` includes its own second, so a request without that second suffices.
           since = second;
           continue;
         }
@@ -128,7 +128,7 @@ function* readAscending(from: Ms, options: ReadingOptions): Generator<Step, Proo
   return proof;
 }
 
-/** In one order, and nothing came in between a reading forwards and the one back that followed it. */
+/** Both readings show one order, and nothing came in between a forward reading and the backward one that followed it. */
 function steady(there: readonly string[], back: readonly string[], backwardsLast: boolean): boolean {
   const shown = new Set(there);
   return backwardsLast && inOneOrder(there, back) && back.every(row => shown.has(row));

@@ -16,7 +16,7 @@ import {
   type Step,
 } from './reading.ts';
 
-/** A list that moves during every one of so many readings is not complete, and the proof says so. */
+/** A list that moves during each of this many readings is incomplete, and the proof says so. */
 const mostReadings = 5;
 
 export function* readByCursor(from: Ms, options: ReadingOptions, overlap = false): Generator<Step, Proof, Page> {
@@ -41,7 +41,8 @@ export function* readByCursor(from: Ms, options: ReadingOptions, overlap = false
       const isNew = rows.some(({ id }) => !met.has(id));
       for (const { id } of rows) met.add(id);
       last = rows.at(-1)?.id ?? last;
-      // A source that repeats a page has no further one, whatever it says. Nobody can tell it from a page of rejects.
+      // A repeated page ends the list, whatever the source says. It may also be a page whose records are all
+      // unreadable.
       if (next === undefined) return covering(floorSecond(from), Math.min(floorSecond(asOf), endOf(options)));
       if (!isNew && arrived > 0) return stuck(from, asOf);
       cursor = next;

@@ -1,43 +1,42 @@
 /**
- * Reading what is on a shelf. Pages are cut out by place, and the shelf may change between two of them: one volume put in
- * front moves all others over the borders of the pages. So it is read until two readings one after the other show the
- * same. Then each place stayed as it was from its first reading to its second, and between the two lies the moment at which
- * the first one found the end of the list: the shelf was like that then. (Of changes that are undone before they are seen
- * again nobody can know.)
+ * Reads the records of a shelf. Pages are cut by place, and the shelf may change between two pages: one volume put in
+ * front moves all others over the borders of the pages. So the shelf is read until two consecutive readings show the
+ * same. Then each place stayed the same from its first reading to its second. The shelf was like that at the moment
+ * between the two when the first reading found the end. (A change that is undone between the readings stays unseen.)
  *
- * The list ends where nothing arrives: pages may be shorter than was asked for, and totals are guesses.
+ * The list ends where a page brings nothing: pages may be shorter than requested, and totals are guesses.
  */
 import type { Ms } from './reading.ts';
 
-/** `startIndex` 0 begins a new reading: what was read before it is not needed any more. */
+/** `startIndex` 0 begins a new reading, and drops the one before. */
 export interface ShelfAsk {
   readonly startIndex: number;
   readonly maxResults: number;
 }
 
-/** In their order; '' stands for a record whose id cannot be read. */
+/** Ids in their order; '' for a record whose id cannot be read. */
 export interface ShelfPage {
   readonly ids: readonly string[];
   readonly asOf: Ms;
 }
 
 /**
- * whole: the pages since the last ask with `startIndex` 0 are what was on the shelf at `asOf`. unchanged: a look at its end
- * showed what is known. moved: it changed faster than it could be read.
+ * whole: the pages since the last request with `startIndex` 0 are the shelf as of `asOf`. unchanged: a look at its end
+ * showed the known records. moved: it changed faster than it could be read.
  */
 export type ShelfRead = { readonly found: 'whole' | 'unchanged'; readonly asOf: Ms } | { readonly found: 'moved' };
 
-/** So often a shelf is read before it is left to the next run, */
+/** Readings of a shelf before it is left to the next run. */
 const mostReadings = 5;
-/** and so far a reading goes: a list that grows as fast as it is read has no end. */
+/** Pages of one reading: a list that grows as fast as it is read has no end. */
 const mostPages = 1000;
 
 /**
- * `known`: what an earlier reading found; it counts as the first of two, once its end has been asked for: behind it something
- * may have come since. `look`: one request is to tell whether it may have changed, by the end of the shelf: what is put on it
- * or taken off moves that (if pages are as long as was asked for; of shorter ones nobody can tell). `count`: how many the
- * catalog says there are. Where a reading ends with as many, its end is believed; else it has to be found twice, since a
- * reply may come without its records once.
+ * `known`: the records of an earlier reading. They count as the first reading, once a request has checked the end of
+ * the shelf, where records may have been added since. `look`: one request tells whether the shelf may have changed, by
+ * its end: adding or removing a record moves that. (Pages must be as long as requested; shorter pages do not tell.)
+ * `count`: the number of records according to the catalog. A reading that ends with that number is believed. Otherwise
+ * the end must be found twice, because a single reply may lack its records.
  */
 export function* readShelf({
   known,
@@ -51,7 +50,7 @@ export function* readShelf({
   count?: number | undefined;
 }): Generator<ShelfAsk, ShelfRead, ShelfPage> {
   if (known && look) {
-    // One fewer than may arrive: one more would show.
+    // One record fewer than a page holds, so that one more record would show.
     const startIndex = Math.max(0, known.length - (perPage - 1));
     const { ids, asOf } = yield { startIndex, maxResults: perPage };
     if (isSame(ids, known.slice(startIndex))) return { found: 'unchanged', asOf };
@@ -69,10 +68,11 @@ export function* readShelf({
     for (let pages = 0; ; pages++) {
       if (pages === mostPages) return { found: 'moved' };
       const { ids: arrived, asOf }: ShelfPage = yield { startIndex: ids.length, maxResults: perPage };
-      // A source that pays no heed to `startIndex` shows the same for ever; so does, once, a shelf that moved by a page.
+      // A source that ignores `startIndex` repeats the same page for ever. A shelf that moved by a page repeats it
+      // once.
       const repeats = ids.length > 0 && isSame(arrived, first) && arrived.some(id => id !== '');
       if (arrived.length === 0 || repeats) {
-        // One reply shows that nothing is there; that nothing is left is believed when it is shown twice.
+        // One empty reply shows an empty shelf. A shelf that had records must be shown empty twice.
         const isEmpty = ids.length === 0 && (before ? before.ids.length === 0 : !known?.length && !count);
         if (isEmpty) return { found: 'whole', asOf };
         const again = agrees && repeats === before!.repeats && ids.length === before!.ids.length;

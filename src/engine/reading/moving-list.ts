@@ -56,23 +56,23 @@ import {
 export function* readMovingList(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
   const { perPage, lookbackMs, walk } = options;
   const until = endOf(options);
-  /** What is claimed begins here; a hole moves it on. */
+  /** The claim begins here. A gap moves it on. */
   let start = floorSecond(from);
   let since = Math.max(0, start - secondMs);
-  /** A second whose crowd is done with: if the next page shows it, `since` includes its own second. */
+  /** A second whose tie is done: if the next page shows it, `since` includes its own second. */
   let left: Ms | undefined;
-  /** Everything before this has been read. */
+  /** Everything before this time has been read. */
   let read = start;
   /**
-   * Once a claim has stopped short of what was read, because that was too young, nothing beyond it is claimed: what
-   * shows up there later is not met any more, since the reading has moved on.
+   * A claim may stop short of what was read, because that was too young. Then nothing beyond is claimed: the reading
+   * has moved on, and would miss records that appear there later.
    */
   let most = Infinity;
-  /** Why a walk by creation did not help against the crowd of this second. */
+  /** The reason why a walk by creation did not help against the tie in this second. */
   let unwalkable: { readonly second: Ms; readonly reason: string } | undefined;
   let proof: Proof = {};
 
-  /** All before `to` has been read: how far it may be claimed. */
+  /** Everything before `to` has been read. Returns how far it may be claimed. */
   const claim = (to: Ms, asOf: Ms): Ms => {
     const claimed = Math.min(to, most, until, floorSecond(asOf - lookbackMs));
     if (claimed < to) most = claimed;
@@ -80,7 +80,7 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
     return claimed;
   };
 
-  /** A walk is over that began at the top of what was claimed; `crowded` is the second that made it necessary. */
+  /** Ends a walk that began at the end of the claim. `crowded` is the second that made the walk necessary. */
   const walked = ({ asOf, failed }: Walked, crowded: Ms): void => {
     proof = { walk: null };
     if (failed !== undefined) {
@@ -95,7 +95,7 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
       most = Infinity;
       since = Math.max(since, start - secondMs);
     } else {
-      // The crowd is too young to be claimed, but it has been read.
+      // The tie is too young to be claimed, but it has been read.
       most = claimed;
       read = crowded + secondMs;
       left = crowded;
@@ -103,13 +103,13 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
     }
   };
 
-  // Of one that began in another place, or that proves nothing more, no use is made.
+  // A walk that began in another place, or proves nothing more, is dropped.
   const isNeeded = walk?.updatedSince !== undefined && walk.updatedSince < start && endOf(walk) === until;
   if (isNeeded && floorSecond(walk.asOf - lookbackMs) > start) walked(yield* walkByCreation(walk, options), start);
 
   for (let requests = 0; Math.max(start, read) < until; requests++) {
-    // The second request tells how much there is, for a true percentage: a list of one page does not pay for it, nor
-    // does a bounded reading, since the count knows no bound.
+    // The second request asks for the count, for a true percentage. A list of one page does not pay for it. A bounded
+    // reading does not either, because the count ignores the bound.
     const count = requests === 1 && until === Infinity && { count: true };
     const page: Page = yield* inOrder({ since, page: 1, perPage, ...count }, proof);
     const { ended, last } = look(page, options);
@@ -126,7 +126,7 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
       const there: Reading = yield* forwards(since, [page], options);
       const top = Math.max(start, Math.min(read, most));
       let over: Proof = {};
-      // Behind a hole above what is claimed, a claim would leave a gap.
+      // A claim behind an unread second would leave a gap.
       if (there.deep && there.before !== unwalkable?.second && start <= most) {
         const begun = { since: 0, asOf: Infinity, updatedSince: top - secondMs };
         walked(yield* walkByCreation(begun, options), there.before);
@@ -145,7 +145,7 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
       if (!crowd.deep) since = crowd.before - secondMs;
       else if (again > since) since = again;
       else {
-        // The hole is exactly this second; what follows is read on.
+        // The gap is exactly this second. The reading continues behind it.
         left = crowd.before;
         const reason = tooDeep(options, unwalkable?.second === left ? unwalkable.reason : undefined);
         proof = { ...proof, ...leaving(Math.max(start, left), left + secondMs, reason) };
@@ -160,7 +160,10 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
 const tooDeep = ({ depth }: ReadingOptions, more: string | undefined) =>
   [`more records with this update time than paging reaches (${depth})`, ...(more ? [more] : [])].join('; ');
 
-/** Copies of different age may have answered its pages: who was there is told, so that a member that had left tells of it. */
+/**
+ * Copies of different age may have answered the pages. The members are noted, so that the next version of a member that
+ * had left reveals it.
+ */
 function crowded(from: Ms, to: Ms, { pages }: Crowd): Proof {
   if (to <= from) return {};
   const ids = pages.flatMap(({ rows }) => rows.filter(({ time }) => time < to).map(({ id }) => id));
@@ -168,13 +171,16 @@ function crowded(from: Ms, to: Ms, { pages }: Crowd): Proof {
 }
 
 interface Walked {
-  /** Everything that had happened up to here has been met. */
+  /** Everything that happened before this time has been met. */
   readonly asOf: Ms;
-  /** What could not be read; then it was given up. */
+  /** The part that could not be read. The walk ended there. */
   readonly failed?: string;
 }
 
-/** What was updated since `updatedSince`, by creation, from `since` on: the beginning, or where it was left. */
+/**
+ * Reads the records that were updated since `updatedSince`, by creation, from `since` on: from the beginning, or from
+ * where an earlier walk stopped.
+ */
 function* walkByCreation(
   { since, asOf: begunAsOf, updatedSince }: Pick<Walk, 'since' | 'asOf' | 'updatedSince'>,
   options: ReadingOptions,
@@ -202,7 +208,7 @@ function* walkByCreation(
   }
 }
 
-/** What follows these pages, where their last one ends the list without being short. */
+/** Reads the pages that follow, if the last page ends the list without being short. */
 function* readFuture(
   since: Ms,
   pages: readonly Page[],

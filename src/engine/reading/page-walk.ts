@@ -38,19 +38,22 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
   const until = endOf(options);
   let start = floorSecond(from);
   let since = Math.max(0, start - secondMs);
-  // One that begins beyond what is covered has a hole before it: where that ends is not known any more.
+  // A walk that begins beyond the claim would leave a gap before it, of unknown end.
   let walk = options.walk && options.walk.since <= start && endOf(options.walk) === until ? options.walk : undefined;
   let resumed = walk !== undefined;
-  /** Behind a hole at the very beginning a walk's place would pass for that of a walk without the hole, and is not kept. */
+  /**
+   * Behind a gap at the very beginning, the place of a walk would look like that of a walk without the gap. It is not
+   * kept.
+   */
   let kept = true;
   let proof: Proof = {};
 
   while (Math.max(start, since) < until) {
-    /** The page that ends what is wanted, where this run has just found it. */
+    /** The page that ends the wanted range, if this run has just found it. */
     let end: Page | undefined;
     if (walk === undefined) {
       since = Math.max(since, start - secondMs);
-      // A first load is long: its first page asks for the count at once. Later the first page is mostly the only one.
+      // A first load is long, so its first page asks for the count. Later the first page is usually the only one.
       const count = options.firstLoad === true && { count: true };
       const first: Page = yield { ask: { since, page: 1, perPage, ...count }, proof };
       /** The first records from `until` on. */
@@ -62,7 +65,7 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
       const ends = ({ arrived, rows }: Page) => arrived < perPage || rows.some(({ id }) => unwanted.has(id));
       if (ends(first)) return { ...covering(start, claim(until, first.asOf, lookbackMs)), walk: null };
       const all: Page = count ? first : yield { ask: { since, page: 1, perPage: 0, count: true }, proof: {} };
-      // Page 1 did not end it. Behind a count of whole pages the page that does is an empty one.
+      // Page 1 did not end the range. If the count is a whole number of pages, the page that ends it is empty.
       const wanted = beyond ? Math.max(perPage, counted(all) - counted(beyond)) : counted(all);
       let page = Math.min(Math.floor(wanted / perPage) + 1, depth / perPage);
       end = yield { ask: { since, page, perPage }, proof: {} };
@@ -73,7 +76,7 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
       walk = { since, asOf: first.asOf, page, deep: !ends(end), ...(bound !== undefined && { until: bound }) };
     }
     since = walk.since;
-    /** Place of each record that this walk has met; after a resumption, of the older part. */
+    /** The place of each record that this walk has met; after a resumption, of the older part. */
     const met = new Map<string, number>();
     for (let page = walk.page; page >= 1; page--) {
       const arrived: Page = end ?? (yield { ask: { since, page, perPage }, proof });
@@ -81,12 +84,12 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
       arrived.rows.forEach((row, i) => {
         met.set(row.id, (page - 1) * perPage + i);
       });
-      // Page 1 stays the walk's place until the walk is over.
+      // Page 1 stays the place of the walk until the walk is over.
       proof = kept ? { walk: { ...walk, page: Math.max(1, page - 1) } } : {};
     }
     const next: Next = walk.deep ? yield* split(walk, met, proof) : { since: Infinity };
     if (next.hole && resumed) {
-      // What was walked before the resumption may lead on: the walk is begun anew.
+      // The part before the resumption may lead on: the walk begins anew.
       proof = { walk: null };
     } else {
       const hole = next.hole && within(next.hole, start, until);
@@ -98,8 +101,8 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
         if (hole) start = hole.to;
         since = next.since;
       } else {
-        // The end; or so near to it that something may still show up before `since`, and a later run goes on there. A
-        // walk from an earlier run ended when that run began.
+        // The end, or so near to it that a record may still appear before `since`. A later run continues there. A walk
+        // of an earlier run ended when that run began.
         if (!resumed) return proof;
         start = Math.max(start, claimed);
         since = Math.max(0, start - secondMs);
@@ -117,12 +120,12 @@ function counted({ total }: Page): number {
 }
 
 interface Next {
-  /** Where the next walk begins. */
+  /** The beginning of the next walk. */
   readonly since: Ms;
   readonly hole?: Range & { readonly reason: string };
 }
 
-/** The latest time, to about a tenth of what was met, whose first record this walk has met. */
+/** The latest time, within about a tenth of the walk, whose first record this walk has met. */
 function* split(walk: Walk, met: ReadonlyMap<string, number>, proof: Proof): Generator<Step, Next, Page> {
   const until = endOf(walk);
   let known = walk.since;
@@ -130,7 +133,7 @@ function* split(walk: Walk, met: ReadonlyMap<string, number>, proof: Proof): Gen
   let place = 0;
   let untold = proof;
   if (until < Infinity) {
-    // It may have missed its end: counts that were wrong, or deletions of all that tells it.
+    // The walk may have missed its end, through wrong counts, or because every record that marks the end was deleted.
     const page: Page = yield { ask: { since: until, page: 1, perPage: 1 }, proof: untold };
     untold = {};
     if (page.rows[0] && met.has(page.rows[0].id)) return { since: until };

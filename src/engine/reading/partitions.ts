@@ -1,11 +1,10 @@
 /**
- * A second of creation with more records than paging reaches is taken apart: by type, then by user, then by inbox, as far
- * as each part needs it, forwards page after page. The values are those that are known. Whether they are all, and whether
- * something moved from a part that was still to come into one that had been read, only a count can tell. There is no
- * request for a single second, so it is the difference of two: the Total-Count of what is listed from before the second
- * on, less that from behind it. It is taken before and after, and the second is believed if both are the number of
- * different records that were met, and not less than paging has shown to be there. A Total-Count that stops at the depth
- * tells nothing.
+ * Takes apart a second of creation with more records than paging reaches: by type, then by user, then by inbox, as far
+ * as each part needs it, page after page forwards. It uses the known values. Whether these are all, and whether a
+ * record moved from an unread part into one that was read, only a count can tell. No request counts a single second, so
+ * the count is a difference: the Total-Count of the list from before the second on, less that from behind it. It is
+ * taken before and after. The second is believed if both equal the number of different records met, and are not below
+ * the number that paging has shown. A Total-Count that stops at the depth proves nothing.
  */
 
 import {
@@ -20,7 +19,7 @@ import {
 } from './reading.ts';
 import { inOrder, look } from './tie.ts';
 
-/** So often it is read again when something came or went meanwhile; so often a count is taken until two are the same. */
+/** Readings of a second that changes meanwhile, and tries for two equal counts. */
 const mostReadings = 3;
 const mostCounts = 5;
 
@@ -32,19 +31,19 @@ const fields = ['type', 'user_id', 'inbox_id'] as const;
  */
 export type Apart = { readonly asOf: Ms } | { readonly failed: string };
 
-/** From the request `since` to the end of the second; what is of the second `end` itself is met as well, to be counted. */
+/** From the request `since` to the end of the second. Records of the second `end` are met too, and counted. */
 interface Wanted {
   readonly since: Ms;
   readonly end: Ms;
 }
 
-/** What was met; and as of when, at the earliest. */
+/** The records met, and the earliest as-of time of their pages. */
 interface Met {
   readonly times: Map<string, Ms>;
   asOf: Ms;
 }
 
-/** Reads this second with the request `since`, which begins before it, or with it if it includes its own second. */
+/** Reads this second with the request `since`, which begins before it, or with it if `since` includes its own second. */
 export function* readApart(since: Ms, second: Ms, options: ReadingOptions): Generator<Step, Apart, Page> {
   const { depth, cuts } = options;
   const crowd = `more records with this creation time than paging reaches (${depth})`;
@@ -69,12 +68,12 @@ export function* readApart(since: Ms, second: Ms, options: ReadingOptions): Gene
   return fail(`and they changed whenever they were read, ${mostReadings} times`);
 }
 
-/** What the request `since` lists, and that from the end of the second on does not. */
+/** Records that the request `since` lists, and that the request from the end of the second does not. */
 interface Window {
   readonly count: number;
-  /** What was met is in it up to this second, */
+  /** The window holds all records up to this second, */
   readonly end: Ms;
-  /** and of this second what the later request did not list. */
+  /** and of this second those that the later request did not list. */
   readonly isListed: (id: string) => boolean;
 }
 
@@ -97,11 +96,14 @@ function* countWindow(
   return undefined;
 }
 
-/** How many of those that were met are in the window. */
+/** How many of the met records are in the window. */
 const metIn = ({ end, isListed }: Window, { times }: Met): number =>
   [...times].filter(([id, time]) => time < end || !isListed(id)).length;
 
-/** Reads all that has these values, cut further where paging does not reach. False where nothing is left to cut by. */
+/**
+ * Reads all records with these values, divided further where paging does not reach. False if no further division
+ * exists.
+ */
 function* readCuts(
   wanted: Wanted,
   only: Only,
@@ -119,7 +121,7 @@ function* readCuts(
   return true;
 }
 
-/** From page 1 to one that ends beyond the window, or the list. False if paging does not reach there. */
+/** Reads from page 1 to a page that ends beyond the window or the list. False if paging does not reach that page. */
 function* readPart(
   { since, end }: Wanted,
   only: Only,
@@ -136,7 +138,7 @@ function* readPart(
   };
   const pages = depth / perPage;
   if (yield* endsWith(1)) return true;
-  // The last page that paging reaches may spare all between.
+  // The last page that paging reaches may make all pages between unnecessary.
   if (!(yield* endsWith(pages))) return false;
   for (let page = 2; page < pages; page++) if (yield* endsWith(page)) return true;
   return true;

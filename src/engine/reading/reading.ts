@@ -1,12 +1,12 @@
 /**
- * How lists are read: pure generators that say what to ask next and what the replies prove. They see no network, no
- * clock and no database, so the same code runs against a modelled server in a test and against the source in a sync.
+ * How lists are read: pure generators that yield the next request, and what the replies prove. They use no network,
+ * clock or database, so the same code runs against a modelled server in a test and against the source in a sync.
  *
  *   step = reading.next()                      the first request
  *   step = reading.next(page)                  what `page` proves, and the next request
  *   …until it is done                          what the last page proves
  *
- * What a page proves is committed together with the rows of that page.
+ * The proof of a page is committed together with the rows of that page.
  */
 
 /** ms since 1970. */
@@ -19,82 +19,85 @@ export interface Range {
   readonly to: Ms;
 }
 
-/** A request of a list, in the terms of reading. */
+/** A request of a list. */
 export interface Ask {
-  /** For `since_…`; undefined where the list has no such filter, or everything from its beginning is wanted. */
+  /** For `since_…`; undefined if the list has no such filter, or everything from its beginning is wanted. */
   readonly since?: Ms;
   readonly page: number;
   readonly perPage: number;
-  /** What the page before said of this one: a cursor. */
+  /** A cursor from the page before. */
   readonly cursor?: string;
-  /** Asks for Total-Count, at one credit more. */
+  /** Asks for Total-Count, which costs one more credit. */
   readonly count?: boolean;
-  /** created: in the order of creation, and `since` is of creation too; undefined: in the order that the list has for its reader. */
+  /** created: in the order of creation, and `since` refers to creation too; undefined: the usual order of the list. */
   readonly order?: 'created' | undefined;
-  /** Beside `since`: nothing that was last updated before this. */
+  /** Together with `since`: no record that was last updated before this time. */
   readonly updatedSince?: Ms | undefined;
-  /** Only what has these values. */
+  /** Only records with these values. */
   readonly only?: Only | undefined;
 }
 
-/** `user_id` null, as a word: what is assigned to nobody. */
+/** `user_id` 'null': records that are assigned to no user. */
 export interface Only {
   readonly type?: string;
   readonly user_id?: string;
   readonly inbox_id?: string;
 }
 
-/** Values that records are known to have, to take a second apart that holds more of them than paging reaches. */
+/** Known values of records, to divide a second with more records than paging reaches. */
 export interface Cuts {
   readonly types: readonly string[];
-  /** `null`, as a word, among them. */
+  /** Includes the word `null`. */
   readonly users: readonly string[];
   readonly inboxes: readonly string[];
 }
 
-/** What arrived. */
+/** A reply to a request of a list. */
 export interface Page {
-  /** Records, readable or not: the end of a list is judged by this. */
+  /** The number of records, readable or not: it tells where the list ends. */
   readonly arrived: number;
-  /** Readable records in their order. `time` is what the request is ordered by; NaN where records do not show it. */
+  /** Readable records in their order. `time` is the value that orders the request; NaN if records do not show it. */
   readonly rows: readonly { readonly id: string; readonly time: Ms }[];
-  /** Everything that had happened up to here is in the reply. */
+  /** The reply shows everything that happened before this time. */
   readonly asOf: Ms;
-  /** The source's clock when it answered. */
+  /** The source's clock at the reply. */
   readonly date: Ms;
   readonly total?: number | undefined;
-  /** What the reply says of the next page; undefined at the end. */
+  /** The cursor of the next page; undefined at the end. */
   readonly next?: string | undefined;
 }
 
-/** The place of a walk by pages (see walk.ts), or of one by creation (see moving-list.ts). */
+/** The place of a walk by pages (see page-walk.ts), or of one by creation (see moving-list.ts). */
 export interface Walk {
   readonly since: Ms;
   readonly asOf: Ms;
-  /** To be read next; goes down to 1. */
+  /** The next page to read; counts down to 1. */
   readonly page: number;
-  /** What is wanted goes on behind what paging reaches. */
+  /** The list continues behind the depth of paging. */
   readonly deep: boolean;
-  /** That of the options it was begun with: with another one it is not used. */
+  /** The `until` of the options that the walk began with. A walk with another one is not resumed. */
   readonly until?: Ms | undefined;
-  /** Of a walk by creation: it reads only what was updated since this time. */
+  /** For a walk by creation: it reads only records that were updated since this time. */
   readonly updatedSince?: Ms | undefined;
 }
 
 export interface Proof {
-  /** Read and complete. */
+  /** The range that was read and is complete. */
   readonly covered?: Range;
-  /** With `covered`: all of it was read as of this time, or later. */
+  /** With `covered`: every part was read as of this time, or later. */
   readonly asOf?: Ms;
-  /** Could not be read, and why. */
+  /** A gap: a range that could not be read, and why. */
   readonly hole?: Range & { readonly reason: string };
-  /** Where a walk stands now; null when it is over. */
+  /** The place of the walk; null when it is over. */
   readonly walk?: Walk | null;
-  /** What of `covered` was read by pages of a moving list. */
+  /** The part of `covered` that was read by pages of a moving list. */
   readonly crowd?: Crowded;
 }
 
-/** Certain only if none of its records turns out to have left before its last page came. */
+/**
+ * A tie that was read by pages. It is certain only if none of its records turns out to have left before its last page
+ * came.
+ */
 export interface Crowded extends Range {
   readonly ids: readonly string[];
   /** When its last page came, by the source's clock. */
@@ -103,7 +106,7 @@ export interface Crowded extends Range {
 
 export interface Step {
   readonly ask: Ask;
-  /** What the page before this request proved. */
+  /** The proof of the page before this request. */
   readonly proof: Proof;
 }
 
@@ -111,13 +114,15 @@ export interface ReadingOptions {
   /** How late a record may appear after its own time. Nothing younger is claimed. */
   readonly lookbackMs: number;
   readonly perPage: number;
-  /** Paging reaches this many records; whole pages. */
+  /** The number of records that paging reaches; whole pages. */
   readonly depth: number;
   /** Nothing of the list has been read before. */
   readonly firstLoad?: boolean;
   /** A walk that an earlier run left unfinished. */
   readonly walk?: Walk | undefined;
-  /** Nothing from here on is wanted, and nothing of it is claimed. A part of a second counts as the whole second. */
+  /**
+   * Exclusive end of the wanted range. Nothing from here on is claimed. A part of a second counts as the whole second.
+   */
   readonly until?: Ms | undefined;
   readonly cuts?: Cuts | undefined;
 }
@@ -126,12 +131,12 @@ export type Reader = (from: Ms, options: ReadingOptions) => Generator<Step, Proo
 
 export const floorSecond = (ms: Ms): Ms => Math.floor(ms / secondMs) * secondMs;
 
-/** `until` in whole seconds; Infinity where everything is wanted. */
+/** `until` in whole seconds; Infinity if everything is wanted. */
 export const endOf = ({ until = Infinity }: Pick<ReadingOptions, 'until'>): Ms =>
   Math.ceil(until / secondMs) * secondMs;
 
-/** `covered` from..to, or nothing where that is empty. */
+/** A proof of `covered` from..to; no proof if the range is empty. */
 export const covering = (from: Ms, to: Ms): Proof => (to > from ? { covered: { from, to } } : {});
 
-/** Holds nothing back. */
+/** A bound that excludes nothing. */
 export const farFuture = Date.UTC(9999, 0);

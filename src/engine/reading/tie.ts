@@ -1,6 +1,6 @@
 /**
- * Where one second, or two neighbouring ones, fill the page, the next request would be the same: then that request is
- * read by pages, forwards to find where the crowd ends, and backwards over the same pages.
+ * Reads a tie that fills a page: one second, or two neighbouring ones. The next request would be the same, so that
+ * request is read by pages, forwards to find the end of the tie, and backwards over the same pages.
  */
 import { Fatal } from '../../errors.ts';
 import {
@@ -15,30 +15,30 @@ import {
   secondMs,
 } from './reading.ts';
 
-/** A page out of order is asked for again this often, and a crowd is read this often until two readings agree. */
+/** Tries for a page that is out of order, and readings of a tie until two agree. */
 export const mostReadings = 5;
 
 export interface Crowd {
-  /** The pages of a reading forwards. */
+  /** The pages of a forward reading. */
   readonly there: readonly Page[];
   /** Everything before this second has been read; Infinity at the end of the list. */
   readonly before: Ms;
   /** Two readings, one of them backwards, showed the same order. */
   readonly agreed: boolean;
-  /** Paging did not reach beyond the crowd. */
+  /** Paging did not reach beyond the tie. */
   readonly deep: boolean;
-  /** `since` was seen to include its own second. */
+  /** `since` turned out to include its own second. */
   readonly inclusive: boolean;
-  /** Of the earliest of its pages. */
+  /** The as-of time of the earliest page. */
   readonly asOf: Ms;
   /** The pages of both readings. */
   readonly pages: readonly Page[];
 }
 
-/** From the readings forwards and backwards, and whether the one backwards was the later one. */
+/** Compares a forward and a backward reading. The flag says whether the backward one was the later one. */
 type Agree = (there: readonly string[], back: readonly string[], backwardsLast: boolean) => boolean;
 
-/** Goes on with a reading of the request `since` that has gone forwards: backwards over the same pages, until two agree. */
+/** Continues a forward reading of the request `since`: backwards over the same pages, until two readings agree. */
 export function* readCrowd(
   since: Ms,
   begun: Reading,
@@ -69,7 +69,7 @@ export interface Reading {
   readonly deep: boolean;
 }
 
-/** Until a page ends beyond the two seconds that may be crowded, or what is wanted ends, or the list, or paging. */
+/** Reads until a page ends beyond the two seconds of the tie, or the wanted range, the list or paging ends. */
 export function* forwards(since: Ms, begun: readonly Page[], options: ReadingOptions): Generator<Step, Reading, Page> {
   const { perPage, depth } = options;
   const until = endOf(options);
@@ -87,7 +87,7 @@ export function* forwards(since: Ms, begun: readonly Page[], options: ReadingOpt
   }
 }
 
-/** The pages that hold records from before `before`, from the last to the first. The last page of all was just read. */
+/** The pages with records from before `before`, from the last to the first. The last page was just read. */
 function* overAgain(since: Ms, there: Reading, { perPage }: ReadingOptions): Generator<Step, readonly Page[], Page> {
   const concerned = there.pages.findLastIndex(page => page.rows.some(row => row.time < there.before));
   const pages = there.pages.slice(0, concerned + 1);
@@ -104,10 +104,10 @@ function rowsBefore(before: Ms, pages: readonly Page[]): string[] {
 }
 
 /**
- * What both readings show stands in one order, and going there no record was met twice: where each page has an order of
- * its own, but always the same, a record that is shown by two pages is all that tells of the one that is shown by none.
- * (Coming back a record may be met again: it has moved on to the page that follows.) A record that left, or that only
- * one reading met, says nothing.
+ * Records in both readings stand in one order, and the forward reading met no record twice. If each page had an order
+ * of its own, always the same, a record on two pages would be the only sign of a record that is on none. (The backward
+ * reading may meet a record again: it has moved on to the following page.) A record that left, or that only one reading
+ * met, proves nothing.
  */
 export function inOneOrder(there: readonly string[], back: readonly string[]): boolean {
   const place = new Map(there.map((row, i) => [row, i]));
@@ -116,8 +116,8 @@ export function inOneOrder(there: readonly string[], back: readonly string[]): b
 }
 
 /**
- * The request, again while its page is out of order, shows what it was not asked for, or nothing that can be read, which
- * only one without a time may (the beginning of an order of creation).
+ * Repeats the request while its page is out of order, shows records that were not requested, or shows none that can be
+ * read. The last is allowed only for a request without a time (the beginning of an order of creation).
  */
 export function* inOrder(ask: Ask & { since: Ms }, proof: Proof): Generator<Step, Page, Page> {
   let unreadable = false;
@@ -141,7 +141,7 @@ export function* inOrder(ask: Ask & { since: Ms }, proof: Proof): Generator<Step
 }
 
 export interface Look {
-  /** Nothing follows this page: it is short, or reaches into the future (a wrong clock moves nothing). */
+  /** No page follows: this one is short, or reaches into the future (a wrong clock moves nothing). */
   readonly ended: boolean;
   /** The second of the last record. */
   readonly last: Ms;
@@ -155,7 +155,7 @@ export function look(page: Page, { perPage, lookbackMs }: ReadingOptions): Look 
 export const startsIn = (page: Page, second: Ms) =>
   page.rows[0] !== undefined && floorSecond(page.rows[0].time) === second;
 
-/** A hole, or nothing where that is empty. */
+/** A gap; no gap if the range is empty. */
 export const leaving = (from: Ms, to: Ms, reason: string): Proof => (to > from ? { hole: { from, to, reason } } : {});
 
 export const disagreed = (time: 'update' | 'creation') =>

@@ -1,7 +1,7 @@
 /**
- * Reading a list that is read whole each time. It may ignore paging, and then every page shows the same records; or it
- * may page by its own default of ten. So pages are asked for until one brings nothing new. An `until` limits what is
- * claimed, and spares nothing.
+ * Reads a list whole each time. The source may ignore paging, so that every page shows the same records, or page by its
+ * own default of ten. So pages are requested until one brings nothing new. An `until` limits the claim, and saves no
+ * request.
  */
 import {
   covering,
@@ -27,7 +27,7 @@ export function* readWhole(from: Ms, options: ReadingOptions): Generator<Step, P
     const fresh = rows.filter(row => !met.has(row.id));
     for (const row of fresh) met.add(row.id);
     const short = arrived < perPage && arrived !== defaultPerPage;
-    // Whether a page that cannot be read is an old one or a new one, nobody can tell.
+    // A page without a readable record may be an old page or a new one.
     if (!short && arrived > 0 && rows.length === 0) return {};
     if (short || fresh.length === 0) return covering(floorSecond(from), Math.min(floorSecond(asOf), endOf(options)));
   }

@@ -1,7 +1,7 @@
 /**
- * The comparison engine: one reply beside what is here, in one transaction. It says which records differ and, where that is
- * asked for, makes them equal. It knows no source: a `Subject` tells how the source's rows stand beside a reply and what a
- * difference of theirs means.
+ * The comparison engine: compares one reply with the stored rows, in one transaction. It notes which records differ,
+ * and repairs them on request. It knows no source: a `Subject` describes the rows of a stream, and what a difference
+ * means.
  */
 
 import type { Row } from '../../sources/source.ts';
@@ -31,56 +31,60 @@ import { byRoot, cameBack, differencesOf, kindOfGone } from './difference-kinds.
 import { type Finding, type Standing, writeFindings } from './findings.ts';
 import { setAside } from './verifications.ts';
 
-/** How a run compares. */
+/** The settings of a comparison. */
 export interface Look {
   readonly ctx: Context;
   readonly claim: Claim;
-  /** What differs is made equal. */
+  /** Repairs differences. */
   readonly repair: boolean;
-  /** The records were chosen at random from all: those that are equal are written down as well. */
+  /** The records are a random sample: equal ones are noted too. */
   readonly random: boolean;
-  /** How many records there are to be compared, for those who watch. */
+  /** The number of records to compare, for progress. */
   readonly expected?: number | undefined;
 }
 
-/** When a reply was asked for, by our clock, and as of when it is true, by the source's. */
+/** When the request was sent, by our clock, and as of when the reply is true, by the source's clock. */
 export interface Asked {
   readonly askedMs: Ms;
   readonly asOfMs: Ms;
 }
 
 /**
- * behind: what changed since the mirror was last complete is merged, and is no difference. undecided, unjudged: see `Examined`.
+ * behind: changes since the last complete sync are merged, and count as no difference. undecided, unjudged: see
+ * `Examined`.
  */
 export type Verdict = 'behind' | 'differs' | 'undecided' | 'unjudged';
 
 type Stored = Pick<Written, 'counts' | 'rejects'>;
 
-/** What a source declares of records that are compared. */
+/** A source's description of the records that are compared. */
 export interface Subject {
-  /** Its key. */
+  /** The key of the stream. */
   readonly stream: StreamKey;
-  /** What the reply has cost. */
+  /** The credits that the reply cost. */
   takeCredits(): number;
-  /** Our rows of these ids. `lock`: they stay as they are until the transaction ends. */
+  /** The stored rows of these ids. `lock`: they stay unchanged until the transaction ends. */
   standing(client: Client, ids: readonly string[], lock: boolean): Promise<Map<string, Standing>>;
   judge(client: Client, ids: readonly string[], standing: ReadonlyMap<string, Standing>): Promise<Map<string, Verdict>>;
   kind(found: readonly Differing[], id: string, standing: Standing | undefined): string;
-  /** What the fields that differ are named by, where that is not the merge of the batch. */
+  /** The declaration that names the fields, if it is not the merge of the batch. */
   readonly declared?: Compared;
-  /** Where rows are not compared, or not written, by the merge of their batch. */
+  /** For rows that the merge of their batch does not compare, or does not write. */
   differing?(client: Client, care: Care, at: Moment): Promise<{ found: Differing[]; refused: number }>;
   write?(client: Client, care: Care, at: Moment): Promise<Stored>;
-  /** Beside the merge of these ids, in its transaction. */
+  /** Runs after the merge of these ids, in its transaction. */
   written?(client: Client, ids: readonly string[], at: Moment): Promise<void>;
 }
 
 export interface Examined {
-  /** Could not be compared: unreadable, or refused by PostgreSQL. */
+  /** Records that could not be compared: unreadable, or refused by PostgreSQL. */
   readonly unread: number;
-  /** Not here, and whether they came since the stream is complete nobody has said: nothing was done about them. */
+  /**
+   * Records that are missing here, and of which it is unknown whether they are newer than the last complete sync.
+   * Nothing was done about them.
+   */
   readonly undecided: readonly string[];
-  /** Written while the reply was on its way, and not like it: to be asked for anew. */
+  /** Rows that were written while the reply was in flight, and differ from it: fetch them again. */
   readonly late: readonly string[];
 }
 
@@ -88,9 +92,9 @@ export interface Given {
   readonly subject: Subject;
   readonly reply: Pick<Reply<Row>, 'arrived' | 'unreadable' | 'asOf'> & { readonly trueByMs?: Ms };
   readonly batch: Batch;
-  /** In the same transaction. */
+  /** Runs in the same transaction. */
   readonly more?: ((client: Client) => Promise<void>) | undefined;
-  /** It is part of something that counts itself. */
+  /** The comparison is part of another one, which counts it. */
   readonly uncounted?: boolean | undefined;
 }
 
@@ -112,7 +116,7 @@ export async function examine(look: Look, { subject, reply, batch, more, uncount
     const verdicts = await subject.judge(client, [...differing.keys()], standing);
     const of = (verdict: Verdict) => [...verdicts].filter(([, one]) => one === verdict).map(([id]) => id);
     const differs = of('differs');
-    // What is set aside is told as such.
+    // Rejects are reported as rejects.
     const aside = await setAside(client, key, differs);
     const counts = noCounts();
     const rejects: Reject[] = [];
@@ -165,7 +169,7 @@ export async function examine(look: Look, { subject, reply, batch, more, uncount
   });
 }
 
-/** What fails for a value cannot be compared. */
+/** A record with a value that fails cannot be compared. */
 export async function differingOf(
   client: Client,
   claim: Claim,
@@ -197,7 +201,7 @@ function subset(batch: Batch, ids: readonly string[]): Batch {
   return { ...batch, records: batch.records.filter(({ id }) => wanted.has(id)) };
 }
 
-/** Written whatever the versions say, with all that hangs on the records. */
+/** A batch that is written whatever the versions are, with all members. */
 export function byForce(batch: Batch): Batch {
   return {
     ...batch,
@@ -207,20 +211,20 @@ export function byForce(batch: Batch): Batch {
   };
 }
 
-/** A record that is here alone, as a source declares it. */
+/** A record that is only here, as its source describes it. */
 export interface Absent {
-  /** Its key. */
+  /** The key of the stream. */
   readonly stream: StreamKey;
   readonly id: string;
   takeCredits(): number;
   standing(client: Client): Promise<Standing | undefined>;
-  /** Whether it is to be believed that the source has it no more. */
+  /** Whether the deletion at the source is believed. */
   isBelieved(client: Client, ours: Standing): Promise<boolean>;
-  /** Its tombstone. Answers how many rows got one. */
+  /** Writes the tombstones. Returns their number. */
   bury(client: Client, at: Moment): Promise<number>;
 }
 
-/** The source says that it has it no more. Answers whether it is known now. */
+/** The source answered 404. Returns whether the state of the record is known now. */
 export async function noteAbsent(
   look: Look,
   absent: Absent,

@@ -1,9 +1,9 @@
 /**
- * A merge's declaration in, the SQL of a comparison out: a page of records beside the rows that are here, column by column,
- * `_payload` field by field, members and relations included. It writes nothing.
+ * Builds the SQL of a comparison from the declaration of a merge: a page of records against the stored rows, column by
+ * column and `_payload` field by field, with members and relations. It writes nothing.
  *
- * Parameters of every comparison: $1 the page as JSON text, $2 account, $3 the parents whose sets are complete in the page,
- * where it holds members, $4 as_of of the reply, $5 now; $7… the table's own.
+ * Parameters of every comparison: $1 the page as JSON text, $2 account, $3 the parents whose sets are complete in the
+ * page, if it holds members, $4 as_of of the reply, $5 now; $7… parameters of the table.
  */
 
 import type { Declared, Mention, Merge, Table } from '../commit/merge.ts';
@@ -11,7 +11,7 @@ import { isAhead, keyOf, rowCte, sameKey, shortName } from '../commit/merge.ts';
 import type { Client } from '../database/pool.ts';
 import type { Ms } from '../reading/reading.ts';
 
-/** One field in which a record and what is here of it differ. */
+/** One field in which a record and its row differ. */
 export interface Differing {
   /** The record of the page, or the parent of its members. */
   readonly root: string;
@@ -25,13 +25,13 @@ export interface Differing {
   readonly theirs: unknown;
 }
 
-/** A merge, or the declaration of rows that are written otherwise. */
+/** A merge, or the declaration of rows that another statement writes. */
 export type Compared = Pick<Merge, 'declared'>;
 
 export interface Asked {
   readonly account: string;
   readonly parents?: readonly string[] | undefined;
-  /** As of when the source answered, and now by our clock. */
+  /** As-of time of the reply by the source's clock; now by ours. */
   readonly asOfMs: Ms;
   readonly nowMs: Ms;
 }
@@ -67,7 +67,7 @@ function build({ declared: { root, others, mentions } }: { declared: Declared })
   const ctes = [
     'given as (select $2::text as account, $3::text[] as parents, $4::timestamptz, $5::timestamptz, $6::text)',
     rowCte(root),
-    // What hangs on the records is asked of those that are written: here, of all.
+    // A merge looks at the members of written records; a comparison looks at all.
     `${short}_written as (select * from ${short}_row)`,
     ...others.map(rowCte),
     ...sets.map(mention => `${nameOf(mention)}_shown as materialized (${mention.rows})`),
@@ -84,7 +84,7 @@ function build({ declared: { root, others, mentions } }: { declared: Declared })
 const tombstoneOf = ({ tombstone = '_deleted_at' }: Table) => tombstone;
 const idOf = (table: Table) => keyOf(table).at(-1)!;
 
-/** SQL: the record that a row of the page or of the table is, or belongs to. */
+/** SQL: the root record of a row of the page or of the table. */
 function rootOf(table: Table, row: string): string {
   const key = keyOf(table);
   if (table.parent !== undefined && !key.includes(table.parent)) return `${row}.${table.parent}`;
@@ -92,7 +92,7 @@ function rootOf(table: Table, row: string): string {
   return names.map(name => `${row}.${name}`).join(` || '/' || `);
 }
 
-/** Columns of our own, and the SQL of what each must be in a living row. */
+/** Columns of our own, and the SQL of the value that a live row must have. */
 const ownColumns = (table: Table): [name: string, sql: string][] => [
   ...(table.ofTombstone ?? []).map((name): [string, string] => [name, 'null::timestamptz']),
   ...Object.entries(table.ours ?? {}),
@@ -100,7 +100,7 @@ const ownColumns = (table: Table): [name: string, sql: string][] => [
   ['_synced_at', `case when not ${isAhead('t._synced_at', '$5::timestamptz')} then t._synced_at end`],
 ];
 
-/** Records of the page beside their rows. */
+/** Joins the records of the page with their rows. */
 function differing(table: Table): string {
   const short = shortName(table);
   const key = keyOf(table);
@@ -134,7 +134,7 @@ cross join lateral (
 function vanished(table: Table, parents: string): string {
   const short = shortName(table);
   const parent = table.parent!;
-  // What names the parent beside its id is the same for the whole page.
+  // The further key columns of the parent are the same for the whole page.
   const outer = keyOf(table)
     .slice(0, Math.max(0, keyOf(table).indexOf(parent)))
     .map(name => ` and t.${name} = ${table.columns.find(column => column.name === name)!.sql}`)

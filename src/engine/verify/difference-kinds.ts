@@ -1,17 +1,17 @@
-/** What kind of difference it is: whether the source announced it, whether a hand made it here. Pure. */
+/** Classifies a difference: announced by the source, silent, or made here by hand. Pure. */
 
 import type { Table } from '../commit/merge.ts';
 import { jsonOf } from '../json-text.ts';
 import type { Compared, Differing } from './comparison-sql.ts';
 
-/** Longer values are cut: they are there to be recognized. */
+/** Longer values are cut. They only need to be recognisable. */
 const longestValue = 1000;
 
 export type Differences = Record<string, [ours: unknown, theirs: unknown]>;
 
 /**
- * By field, [ours, theirs]: columns by their names, fields of `_payload` that are in no column that differs as well, what
- * hangs on the record as `contacts.value`. Of what hangs on it both sides are {id: value}, since several may differ.
+ * [ours, theirs] by field: columns by name, fields of `_payload` that no differing column covers, and members as
+ * `contacts.value`. For members both sides are {id: value}, because several may differ.
  */
 export function differencesOf(merge: Compared, found: readonly Differing[]): Differences {
   const { root } = merge.declared;
@@ -34,7 +34,7 @@ export function differencesOf(merge: Compared, found: readonly Differing[]): Dif
   return differences;
 }
 
-/** Of a row that one side lacks it says which. */
+/** For a row that one side lacks, says which side. */
 function brief(value: unknown, at: Differing['at']): unknown {
   if (at === 'row') return value === null ? null : 'there';
   if (typeof value === 'string') return shortened(value);
@@ -43,7 +43,7 @@ function brief(value: unknown, at: Differing['at']): unknown {
   return text.length > longestValue ? shortened(text) : (value ?? null);
 }
 
-/** A letter of two halves is not cut in the middle: PostgreSQL takes no half of one. */
+/** Does not cut a surrogate pair: PostgreSQL refuses half of one. */
 const shortened = (text: string): string =>
   text.length > longestValue ? `${text.slice(0, longestValue).toWellFormed()}…` : text;
 
@@ -51,7 +51,7 @@ const short = ({ name }: Pick<Table, 'name'>) => name.replace(/^.*\./, '');
 const tableOf = ({ declared: { root, others } }: Compared, { of }: Differing) =>
   [root, ...others].find(table => short(table) === of)!;
 
-/** The column that comes from this field of `_payload`, if it differs too. */
+/** The column of this field of `_payload`, if it differs too. */
 function columnOf(merge: Compared, { of, id, field }: Differing, found: readonly Differing[]): Differing | undefined {
   const sources = tableOf(merge, { of } as Differing).columns;
   const names = sources
@@ -60,7 +60,7 @@ function columnOf(merge: Compared, { of, id, field }: Differing, found: readonly
   return found.find(one => one.at === 'column' && one.of === of && one.id === id && names.includes(one.field));
 }
 
-/** Our row contradicts itself: a column says one thing and `_payload` another, so nobody but a hand has written it. */
+/** The row contradicts itself: a column and `_payload` differ. Only a manual change writes such a row. */
 function contradicts(merge: Compared, found: readonly Differing[]): boolean {
   const { root } = merge.declared;
   const differs = (field: string, at: Differing['at'], of: string, id?: string) =>
@@ -83,7 +83,7 @@ function contradicts(merge: Compared, found: readonly Differing[]): boolean {
   });
 }
 
-/** Of a record whose source tells no version: nothing says when it was edited. */
+/** For a record without a version at its source: nothing tells when it was edited. */
 export function kindOfEdit(merge: Compared, found: readonly Differing[], edited: string): string {
   const { root } = merge.declared;
   if (found.some(({ at, of }) => at === 'row' && of === short(root) && root.parent === undefined))
@@ -91,10 +91,10 @@ export function kindOfEdit(merge: Compared, found: readonly Differing[], edited:
   return contradicts(merge, found) ? 'changed here' : edited;
 }
 
-/** What is here alone: the source had it once, or a hand wrote it. */
+/** The record is only here: the source deleted it, or someone inserted it by hand. */
 export const kindOfGone = (isItself: boolean | null): string => (isItself === true ? 'deleted' : 'only here');
 
-/** Here it has a tombstone, and the source shows it. */
+/** The row has a tombstone, and the source shows the record. */
 export const cameBack = { differences: { row: ['deleted', 'there'] as const }, kind: 'came back' };
 
 export const byRoot = (found: readonly Differing[]): Map<string, Differing[]> => Map.groupBy(found, ({ root }) => root);

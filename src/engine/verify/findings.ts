@@ -1,4 +1,4 @@
-/** Comparisons with the source: what is compared, how our rows stand beside it, and what is written down of it. */
+/** Comparisons with the source: how stored rows stand beside a reply, and the findings. */
 
 import type pg from 'pg';
 import type { Audit } from '../../sources/source.ts';
@@ -12,25 +12,25 @@ import type { Claim } from '../runs/claims.ts';
 export type Queryable = Pick<pg.ClientBase, 'query'>;
 export type Key = Pick<Claim, 'account' | 'run' | 'stream'>;
 
-/** How our row of a record stands beside a reply. */
+/** How the stored row of a record compares with a reply. */
 export interface Standing {
   readonly buried: boolean;
   readonly observedAt: Date;
-  /** Its `_payload` is of the same id. */
+  /** Its `_payload` has the same id. */
   readonly isItself: boolean | null;
-  /** The reply was asked for after the row was written: nothing in the row can be newer than the reply. */
+  /** The request was sent after the row was written, so nothing in the row can be newer than the reply. */
   readonly isOlder: boolean;
-  /** Of tickets. */
+  /** For records with a version. */
   readonly updatedMs: Ms | null;
-  /** Of tickets: its messages are as new as itself, and no newer than the reply. */
+  /** For tickets: the messages are as new as the ticket, and no newer than the reply. */
   readonly hasMessages: boolean | null;
-  /** It waits to be read: it is not claimed to be as the source has it. */
+  /** The row waits for a fetch, so the mirror does not claim that it equals the source. */
   readonly waits: boolean;
 }
 
-/** What came of comparing one record. */
+/** The result of comparing one record. */
 export interface Finding {
-  /** Its key; helpdesk.labels and helpdesk.inboxes for names. */
+  /** The key of its stream; the table for names of labels and inboxes. */
   readonly stream: StreamKey;
   readonly record: string;
   readonly differences: Readonly<Record<string, readonly [ours: unknown, theirs: unknown]>> | null;
@@ -82,7 +82,7 @@ export async function noteUnread(
   );
 }
 
-/** What was found of one record in several places. */
+/** Joins the findings of one record from several places. */
 function joined(one: Finding, other: Finding): Finding {
   const kinds = [one.kind, other.kind].flatMap(kind => kind?.split('; ') ?? []);
   return {
@@ -94,7 +94,7 @@ function joined(one: Finding, other: Finding): Finding {
   };
 }
 
-/** How many records of this stream a run has compared. */
+/** The number of records of this stream that a run has compared. */
 export async function countFindings(db: Queryable, { run, stream }: Pick<Key, 'run' | 'stream'>): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
     'select count(*) as n from sync.audit where run_id = $1 and stream_key = $2 and random',
@@ -121,7 +121,7 @@ export async function othersWant(
   return rows[0]!.want;
 }
 
-/** Whether there is something to audit, nothing else to be done, and no audit has begun since then. */
+/** Whether the source has records to audit, no other work, and no audit that began after `since`. */
 export async function isAuditDue(
   db: Queryable,
   { account, source, audit }: { account: string; source: SourceName; audit: Audit },
@@ -141,21 +141,24 @@ export async function isAuditDue(
   return rows[0]!.due;
 }
 
-/** Where the rows of a stream are that replies are compared with, and what its own columns tell of a row `t`, in SQL. */
+/** The table of a stream for comparisons, and what its own columns tell about a row `t`, in SQL. */
 export interface Rows {
   readonly table: string;
   /** The record as sync.audit names it. */
   readonly record?: string;
   readonly updatedAt?: string;
-  /** Its messages are as new as itself, and no newer than the reply ($4). */
+  /** The messages are as new as the row, and no newer than the reply ($4). */
   readonly hasMessages?: string;
-  /** A tombstone of a worker's has a value here; null: no worker writes while a reply is compared. */
+  /**
+   * A value here marks a tombstone that a worker wrote. Without it, only a manual change writes tombstones during a
+   * comparison.
+   */
   readonly buriedSince?: string;
-  /** It waits to be read: the mirror does not claim that it is as the source has it. */
+  /** The row waits for a fetch, so the mirror does not claim that it equals the source. */
   readonly waits?: string;
 }
 
-/** Our rows of these ids. `lock`: they stay as they are until the transaction ends. */
+/** The stored rows of these ids. `lock`: they stay unchanged until the transaction ends. */
 export async function standingIn(
   client: Queryable,
   account: string,
@@ -177,7 +180,7 @@ export async function standingIn(
   return new Map(rows.map(({ id, ...standing }) => [id, standing]));
 }
 
-/** Whether a run that does not only compare reads this stream now, or has since then. */
+/** Whether a run that does not only compare reads this stream now, or did since then. */
 export async function isReadBeside(
   db: Queryable,
   { account, stream }: Pick<Key, 'account' | 'stream'>,
@@ -193,7 +196,7 @@ export async function isReadBeside(
   return rows[0]!.is;
 }
 
-/** Up to when the stream is complete here, by the source's clock; undefined if it was never read. */
+/** The time through which the stream is complete, by the source's clock; undefined if it was never read. */
 export async function completeThrough(db: Queryable, account: string, stream: StreamKey): Promise<Ms | undefined> {
   const { rows } = await db.query<{ ms: Ms | null }>(
     `select extract(epoch from sync.complete_through($1, $2))::float8 * 1000 as ms`,
@@ -202,7 +205,7 @@ export async function completeThrough(db: Queryable, account: string, stream: St
   return rows[0]!.ms ?? undefined;
 }
 
-/** Whether anything of the stream was ever read. */
+/** Whether the stream was ever read. */
 export async function wasRead(db: Queryable, account: string, stream: StreamKey): Promise<boolean> {
   const { rows } = await db.query<{ was: boolean }>(
     `select exists (

@@ -1,4 +1,4 @@
-/** What `verify` was asked for, how far it has come, and what is here for it to compare. */
+/** Verifications: their requests, their progress, and their findings. */
 
 import type pg from 'pg';
 import { transaction } from '../database/pool.ts';
@@ -10,21 +10,21 @@ import { lockAccount, type NewRun, openRun, type RunState } from '../runs/runs.t
 export type Queryable = Pick<pg.ClientBase, 'query'>;
 
 export interface Asked {
-  /** So many tickets and customers, chosen at random; null: everything. */
+  /** The number of random tickets and customers; null: everything. */
   readonly sample: number | null;
   readonly repair: boolean;
 }
 
-/** What it takes. */
+/** The forecast of a verification. */
 export interface Forecast {
   readonly credits: number;
   readonly seconds: number;
 }
 
-/** What was compared longer ago than this is compared again. */
+/** Records that were compared longer ago than this are compared again. */
 const goesOnMs = 24 * 3_600_000;
 
-/** One of everything that was interrupted, or failed, recently is gone on with: it may take days. */
+/** Opens a verification. A full one that was interrupted or failed recently resumes, because it may take days. */
 export async function openVerification(
   db: pg.Pool,
   { asked, forecast, ...run }: Omit<NewRun, 'kind'> & { asked: Asked; forecast: Forecast },
@@ -65,7 +65,7 @@ export async function askedOf(db: Queryable, run: number): Promise<Asked> {
   return rows[0]!;
 }
 
-/** The place where a list of the run stands; undefined if it has not been counted yet. */
+/** The place of a run in a list; undefined if the list was not counted yet. */
 export async function placeOf(
   db: Queryable,
   { run, stream }: Pick<Claim, 'run' | 'stream'>,
@@ -126,10 +126,10 @@ export interface Found {
   repaired_at: Date | null;
 }
 
-/** SQL over a row of sync.audit: the source shows it, and here it is not, or has a tombstone. */
+/** SQL over a row of sync.audit: the source shows the record, and here it is missing or has a tombstone. */
 export const isMissing = (audit: string) => `${audit}.kind ~ '(missing here|came back)'`;
 
-/** What a run found to differ: the first so many, and how many in all. */
+/** The differences of a run: the first ones, and the total. */
 export async function readFindings(
   db: Queryable,
   run: number,
@@ -153,9 +153,10 @@ export async function readFindings(
   };
 }
 
-// --- what is here ------------------------------------------------------------------------------------------------------
+// --- stored rows
+// --------------------------------------------------------------------------------------------------------
 
-/** Records of these that are open rejects. */
+/** The records that are open rejects. */
 export async function setAside(
   db: Queryable,
   { account, stream }: Pick<Claim, 'account' | 'stream'>,
@@ -170,7 +171,7 @@ export async function setAside(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Ranges of a stream that have not been read, and where the first of them begins. */
+/** The number of gaps of a stream, and the beginning of the first one. */
 export async function holesOf(
   db: Queryable,
   account: string,
