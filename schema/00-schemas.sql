@@ -1,29 +1,27 @@
 -- Schemas and extensions.
 
--- The schema sync and its table of migrations are there before the first migration.
+-- The schema sync and its table of migrations exist before the first migration.
 create schema if not exists sync;
 create schema helpdesk;
 create schema books;
 create schema analytics;
 create schema internal;
 create schema safe;
-comment on schema sync is
-  'What Shelfdesk knows of itself: what has been read, when, at what cost, and where the gaps are.';
+comment on schema sync is 'Records of the sync itself: synced ranges, times of runs, costs in credits, and gaps.';
 comment on schema helpdesk is
   'The mirror of the help desk. Read sync.status to see up to when each table is complete.';
 comment on schema books is
-  'The mirror of the book catalog: shelves, the volumes on them, and where each volume stood when. Read sync.status to see up to when it is complete.';
+  'The mirror of the book catalog: shelves, their volumes, and the history of each volume''s place. Read sync.status to see up to when the mirror is complete.';
 comment on schema analytics is
-  'Facts and metrics for analysts, current within the commit that brought the ticket. Nothing here names a person; every row is of an account that whoever asks may read.';
-comment on schema internal is
-  'How the metrics are computed and stored. Readers have no access: analytics shows the results.';
+  'Facts and metrics for analysts, updated in the same commit as the ticket. No row names a person. Readers see only rows of accounts that they may read.';
+comment on schema internal is 'Computation and storage of the metrics. Readers have no access: analytics shows the results.';
 comment on schema safe is
-  'The mirror of the help desk without what identifies a person: such values are keyed hashes here, equal where the values are equal, or left out.';
+  'The mirror of the help desk without personal data. Identifying values are left out, or replaced by keyed hashes: equal values have equal hashes.';
 
--- Trusted extensions: a role that may create schemas may create them.
+-- Trusted extensions: a role that may create schemas may also create these extensions.
 create extension if not exists btree_gist with schema sync;
 create extension if not exists btree_gin with schema sync;
 create extension if not exists pg_trgm with schema sync;
 
--- Bodies of functions name tables that follow.
+-- Function bodies name tables that later files create.
 set local check_function_bodies = off;

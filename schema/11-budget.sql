@@ -1,4 +1,4 @@
--- Credits: what is in flight, and what was spent.
+-- Credits: requests in flight, and spent credits.
 
 create table sync.budget (
   account_id text,
@@ -8,13 +8,14 @@ create table sync.budget (
   primary key (account_id, source)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 comment on table sync.budget is
-  'The credits of each source of an account at this moment, shared by all processes on all machines. For reports read sync.credit_minutes.';
+  'Current credits of each source of an account, shared by all processes on all machines. For reports read sync.credit_minutes.';
 comment on column sync.budget.account_id is 'The operator''s name for the account.';
 comment on column sync.budget.version is
-  'Grows by one at each change; a change made from an older version is refused and made again.';
-comment on column sync.budget.source is 'helpdesk or books: each has credits of its own. A credit of the catalog is a request.';
+  'Grows by one at each change. A change based on an older version is refused and retried.';
+comment on column sync.budget.source is
+  'helpdesk or books: each source has its own credits. A credit of the catalog is a request.';
 comment on column sync.budget.state is
-  'What is in flight, what was answered within the last period, who waits, and what the source said last. Times are milliseconds since 1970 by the clock of this database.';
+  'Requests in flight, requests answered within the last period, waiting requests, and the last limits that the source sent. Times are milliseconds since 1970 by the clock of this database.';
 
 create table sync.credit_minutes (
   account_id text,
@@ -36,33 +37,31 @@ create table sync.credit_minutes (
   primary key (account_id, source, minute)
 );
 comment on table sync.credit_minutes is
-  'What the credits of an account were spent on: minute by minute, of what is more than five weeks ago hour by hour, of what is more than a year ago day by day. Where no request was sent there is no row.';
+  'Credits that an account spent, by purpose. One row a minute; after five weeks one row an hour; after one year one row a day. Times without requests have no row.';
 comment on column sync.credit_minutes.account_id is 'The operator''s name for the account.';
 comment on column sync.credit_minutes.minute is
-  'The beginning of the minute or the hour, by the clock of this database; of a day the first hour with a request. A request belongs to the minute of its reply.';
+  'Start of the minute or the hour, by the clock of this database. For a day: start of the first hour with a request. A request counts in the minute of its reply.';
 comment on column sync.credit_minutes.credit_limit is
-  'Credits a period that were allowed to all clients of the account together when the last reply came in.';
-comment on column sync.credit_minutes.interactive is 'Credits we used for something that a person waits for.';
-comment on column sync.credit_minutes.fresh is 'Credits we used to keep up with what has just changed.';
-comment on column sync.credit_minutes.backfill is 'Credits we used to read history.';
+  'Credits in a period for all clients of the account together, as of the last reply.';
+comment on column sync.credit_minutes.interactive is 'Credits that Shelfdesk used for requests with a person waiting.';
+comment on column sync.credit_minutes.fresh is 'Credits that Shelfdesk used to keep up with recent changes.';
+comment on column sync.credit_minutes.backfill is 'Credits that Shelfdesk used to read history.';
 comment on column sync.credit_minutes.others is
-  'The most credits of one period that, in this minute, were seen to be used by other clients of the account. Of an hour or a day: the sum of that over its minutes.';
+  'Highest usage by other clients of the account in one period, as seen in this minute. For an hour or a day: the sum over its minutes.';
 comment on column sync.credit_minutes.waited_ms is
-  'Milliseconds that the requests of this row, all together, had waited for credits.';
+  'Total time that the requests of this row waited for credits, in milliseconds.';
 comment on column sync.credit_minutes.refused is
-  'Requests that the source refused for want of credits (429, and of the catalog 403). Credits are counted for them only if it said so.';
+  'Requests that the source refused for lack of credits (429; for the catalog also 403). A refusal counts as credits only if the source said so.';
 comment on column sync.credit_minutes.source is 'helpdesk or books. A credit of the catalog is a request.';
-comment on column sync.credit_minutes.sweep is
-  'Credits we used to look again at what had been read: sweeps, audits, verifications.';
+comment on column sync.credit_minutes.sweep is 'Credits that Shelfdesk used to re-read data: sweeps, audits, verifications.';
 comment on column sync.credit_minutes.requests is
-  'Requests that were answered in this time, refusals and time-outs among them. Nothing before this column was there.';
-comment on column sync.credit_minutes.took_ms is
-  'How long they took together, from the grant of their credits to the reply, in milliseconds.';
+  'Answered requests, including refusals and time-outs. Rows from before this column existed have 0.';
+comment on column sync.credit_minutes.took_ms is 'Total time from the grant of credits to the reply, in milliseconds.';
 comment on column sync.credit_minutes.followed is
-  'Of these requests those that followed another one of the same process at once, where none was on its way beside it.';
+  'Requests of this row that immediately followed another request of the same process, with no other request in flight.';
 comment on column sync.credit_minutes.between_ms is
-  'How long it took together from the reply before to the next request of theirs: to store what came, in milliseconds.';
+  'Total time from the previous reply to the next request, for the requests in `followed`, in milliseconds. The process stores the reply in this time.';
 comment on column sync.credit_minutes.minutes is
-  'How many minutes the row stands for: 1, an hour (60) or a day (1440) of the account''s time zone.';
+  'Length of the row in minutes: 1, an hour (60) or a day (1440) of the account''s time zone.';
 
 alter table sync.budget alter column state set storage main;

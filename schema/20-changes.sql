@@ -1,4 +1,4 @@
--- What every mirrored table has in common: changes of its rows, and how late they came.
+-- Common parts of all mirrored tables: changes of rows, and change latency.
 
 create table sync.changes (
   id bigint generated always as identity primary key,
@@ -16,20 +16,20 @@ create index changes_parent on sync.changes (account_id, table_name, parent_id, 
 create index changes_seen on sync.changes (account_id, seen_at);
 create index changes_given on sync.changes (account_id, record_id) where ((table_name = 'tickets') and (changes ? 'customer_id'));
 comment on table sync.changes is
-  'Old and new values of every row of the mirrors that changed here, one row each time. What came new is not here: see _first_seen_at. What is a relation only has its own: helpdesk.ticket_history, books.shelf_volume_history.';
-comment on column sync.changes.id is 'Number of the change, in the order in which they were seen.';
+  'Old and new values of mirrored rows, one row for each change or removal. New records have no row here: see _first_seen_at. Relations between records have their own history: helpdesk.ticket_history, books.shelf_volume_history.';
+comment on column sync.changes.id is 'Number of the change, in the order in which the mirror saw the changes.';
 comment on column sync.changes.table_name is
   'tickets, messages, attachments, customers, contacts, users, labels, inboxes, shelves, volumes or shelf_volumes.';
-comment on column sync.changes.record_id is 'The row; joins the id of that table, of shelf_volumes volume_id.';
+comment on column sync.changes.record_id is 'Id of the changed row; joins the id of its table. For shelf_volumes: volume_id.';
 comment on column sync.changes.parent_id is
-  'The ticket of a message or an attachment, the customer of a contact, the owner of a shelf; of shelf_volumes owner/shelf. Null otherwise.';
+  'The ticket of a message or an attachment, the customer of a contact, the owner of a shelf. For shelf_volumes: owner/shelf. Null otherwise.';
 comment on column sync.changes.seen_at is
-  'When it was written here, by the worker''s clock. When it happened at the source, only updated_at can tell.';
+  'When the mirror stored the change, by the worker''s clock. Only updated_at shows when the change happened at the source.';
 comment on column sync.changes.as_of is
-  'The new values are as the source showed them at this time, by its clock; of a tombstone, by then it was gone.';
-comment on column sync.changes.run_id is 'The run that wrote it; null if a reject was replayed by hand.';
+  'The source showed the new values at this time, by its own clock. For a tombstone: the record was gone by this time.';
+comment on column sync.changes.run_id is 'The run that stored the change; null if a person replayed a reject.';
 comment on column sync.changes.changes is
-  'Field by field [old, new]: columns by their names, and fields of _payload that have none. {} if only the spelling differs; with "id", the row was removed; with "_messages_as_of", the messages of the ticket were read again.';
+  'Changed fields, each as [old, new]: columns by name, and fields of _payload without a column. {} if only the spelling differs. With "id": the row was removed. With "_messages_as_of": the messages of the ticket were re-read.';
 
 create or replace function sync.kept_of(payload jsonb, kept text[]) returns jsonb
 language sql immutable parallel safe
@@ -38,16 +38,16 @@ begin atomic
   from jsonb_each(case when jsonb_typeof(payload) = 'object' then payload else '{}' end) p
   where p.key = any (kept);
 end;
-comment on function sync.kept_of is 'Of an object the fields of these names.';
+comment on function sync.kept_of is 'The fields of an object that have one of these names.';
 
--- sync.changes has every other table: of what ticket_history and shelf_volume_history tell nothing twice.
+-- Labels of tickets and places of volumes are only in ticket_history and shelf_volume_history; other changes are here.
 create or replace function sync.keep_change() returns trigger
 language plpgsql
--- The worker has plans made anew for each page; here that would be for each row.
+-- The worker forces a new query plan for each page. In this trigger that would mean a new plan for each row.
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  -- Under these names in the table: what is another one's, or follows from others; and in _payload: what is a column.
+  -- Names to skip: table columns that belong to another record or derive from other columns, and _payload fields with a column.
   besides constant text[] := tg_argv[1]::text[];
   merge constant text := current_setting('shelfdesk.merge', true);
   parent constant text[] := string_to_array(tg_argv[0], ',');
@@ -76,7 +76,7 @@ begin
 end
 $$;
 comment on function sync.keep_change is
-  'Writes old and new values of a row that a merge changes, buries or removes to sync.changes. Arguments: the columns of its parent, names that are passed over, and the column of its id where that has another name.';
+  'Records the old and new values in sync.changes when a merge changes a row, marks it as deleted or removes it. Arguments: the columns that name the parent, the names to skip, and the id column if not `id`.';
 
 create or replace function sync.add_mirror(mirrored regclass) returns void
 language plpgsql
@@ -98,14 +98,15 @@ begin
 end
 $$;
 comment on function sync.add_mirror is
-  'Makes a table with account_id and id a mirrored one: adds the columns that every mirrored table has, and keeps its changes in sync.changes.';
+  'Turns a table with account_id and id into a mirrored table: adds the columns of every mirrored table, and records its changes in sync.changes.';
 
 create or replace function sync.true_by(true_by timestamptz, observed_at timestamptz) returns timestamptz
 language sql immutable
 begin atomic
   select coalesce(true_by, observed_at + interval '1 minute');
 end;
-comment on function sync.true_by is 'The time by which a reply was true, also of a row in which it was not noted.';
+comment on function sync.true_by is
+  'Time by which the source had shown the content of a row: true_by, or one minute after observed_at if true_by is null.';
 
 create or replace function sync.dated(updated_at timestamptz, observed_at timestamptz) returns timestamptz
 language sql stable
@@ -113,7 +114,7 @@ begin atomic
   select case when updated_at > observed_at + interval '1 hour' then observed_at else updated_at end;
 end;
 comment on function sync.dated is
-  'The time that a version of a ticket is dated; of one that is dated later than the reading that showed it, a slip of the source''s clock, that reading.';
+  'Date of a ticket version: updated_at, or observed_at if updated_at is more than one hour later. Such a late updated_at is an error of the source''s clock.';
 
 create table sync.change_latencies (
   account_id text,
@@ -126,11 +127,14 @@ create table sync.change_latencies (
   primary key (account_id, stream_key, minute, latency_seconds)
 );
 comment on table sync.change_latencies is
-  'How old changes were when they were here: counted by the second, for each minute in which they came. Only what changed after the mirror began.';
-comment on column sync.change_latencies.stream is 'The stream. A change of messages is here when all messages of its ticket are.';
-comment on column sync.change_latencies.minute is 'The minute in which they were written here, by the source''s clock.';
-comment on column sync.change_latencies.latency_seconds is 'From the change at the source to its row here, by the source''s clock.';
-comment on column sync.change_latencies.changes is 'How many.';
+  'Change latency: time from a change at the source to its row in the mirror. Counts by whole second, for each minute of arrival. Only changes after the start of the mirror count.';
+comment on column sync.change_latencies.stream is
+  'The stream. A change of messages counts once all messages of the ticket are in the mirror.';
+comment on column sync.change_latencies.minute is
+  'Minute in which the changes were stored in the mirror, by the source''s clock.';
+comment on column sync.change_latencies.latency_seconds is
+  'Seconds from the change at the source to its row in the mirror, by the source''s clock.';
+comment on column sync.change_latencies.changes is 'Number of changes.';
 
 create or replace function sync.change_latency(account text, stream text, percent numeric, since timestamptz default now() - interval '1 hour')
 returns interval
@@ -148,6 +152,6 @@ begin atomic
   where c.upto >= c.total * percent / 100;
 end;
 comment on function sync.change_latency is
-  'So many percent of the changes that came since then (by default: within the last hour) were at most so old when they were here; null if none came. change_age(account, stream, 95) is the p95.';
+  'Percentile of the change latency since a given time (default: the last hour); null if no change arrived. Example: change_latency(account, stream, 95) is the p95.';
 
 revoke execute on function sync.add_mirror(regclass) from public;

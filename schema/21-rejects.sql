@@ -26,26 +26,27 @@ create index rejects_ask on sync.rejects (account_id, stream_key, ask_id) where 
 create index rejects_of_record on sync.rejects (record_id, account_id, stream_key) where (length(record_id) <= 500);
 create index rejects_asked on sync.rejects (ask_id, account_id, stream_key);
 comment on table sync.rejects is
-  'Records that could not be stored, and tickets and volumes that could not be read by their id. Nothing else was held up by them.';
+  'Rejects: records that could not be stored, and tickets and volumes that could not be fetched by id. A reject never blocks other records.';
 comment on column sync.rejects.id is 'Number of the reject.';
-comment on column sync.rejects.key is 'The record''s id; where it has none that is readable, a hash of its text.';
-comment on column sync.rejects.record_id is 'The record''s id, where it is readable.';
+comment on column sync.rejects.key is 'Id of the record, or a hash of its text if the id is unreadable.';
+comment on column sync.rejects.record_id is 'Id of the record; null if unreadable.';
 comment on column sync.rejects.ask_id is
-  'The id by which the source is asked again: the record''s own, or its ticket''s. Of shelves: the owner, shelf or volumes of a shelf that it came with.';
-comment on column sync.rejects.reason is 'Why it was rejected.';
-comment on column sync.rejects.payload is 'The record as JSON text; null where nothing came.';
-comment on column sync.rejects.replayable is 'True if the payload can be tried again without a request.';
-comment on column sync.rejects.attempts is 'How often it was tried.';
-comment on column sync.rejects.first_seen_at is 'When it was first rejected.';
-comment on column sync.rejects.last_seen_at is 'When it was last rejected.';
+  'Id for the next fetch: the record''s own id, or that of its ticket. For shelves: the owner, shelf or volumes of the shelf that showed the record.';
+comment on column sync.rejects.reason is 'Reason for the rejection.';
+comment on column sync.rejects.payload is 'The record as JSON text; null if no record arrived.';
+comment on column sync.rejects.replayable is 'True if the stored payload can be retried without a request.';
+comment on column sync.rejects.attempts is 'Number of attempts.';
+comment on column sync.rejects.first_seen_at is 'Time of the first rejection.';
+comment on column sync.rejects.last_seen_at is 'Time of the last rejection.';
 comment on column sync.rejects.next_try_at is
-  'When the source is asked again, by a run that is then at work; null: never by itself. Shelves are not asked for: they are read again when they change, or are old.';
+  'When the next fetch by id is due; the run that is active then makes the request. Null: no automatic retry. Rejects of shelves are never fetched by id: shelves are re-read when they change or reach a set age.';
 comment on column sync.rejects.gone_at is
-  'When the source, asked by id, first said that it has it no more; said again, a ticket gets its tombstone.';
-comment on column sync.rejects.cleared_at is 'When it was cleared by a version that could be stored; null while it is open.';
+  'When the source first answered a fetch by id that the record no longer exists. A second such answer gives a ticket its tombstone.';
+comment on column sync.rejects.cleared_at is
+  'When a version that could be stored cleared the reject; null while the reject is open.';
 comment on column sync.rejects.as_of is
-  'The payload is as the source showed it at this time, by its clock; null where nothing came.';
-comment on column sync.rejects.place is 'Its place in the reply, from 1: the position of a message within its ticket.';
+  'The source showed the payload at this time, by its own clock; null if no record arrived.';
+comment on column sync.rejects.place is 'Position in the reply, from 1. For a message: position within its ticket.';
 
 create table sync.drift (
   account_id text,
@@ -61,17 +62,19 @@ create table sync.drift (
   stream_key text generated always as (source || '.' || stream) stored,
   primary key (account_id, stream_key, kind, path, value)
 );
-comment on table sync.drift is 'Where the source differs from its documentation: counted, never refused.';
+comment on table sync.drift is
+  'Drift: differences between the source and its documentation. Drift is counted and causes no reject.';
 comment on column sync.drift.kind is
-  'unknown_field, unknown_value, wrong_type, unstorable; simplified_html: a body whose markup is too much of it, so that body_text has its words and not its layout; repeated_id: an id that comes twice in a reply, or is of another record already (two tickets with one message), so that one row is kept; or clock: the source''s clock moved by more than the lookback.';
-comment on column sync.drift.path is 'Where in the record. …: kinds beyond the first hundred of a reply.';
+  'unknown_field, unknown_value, wrong_type. unstorable: characters that PostgreSQL cannot store. simplified_html: a body with too much markup; body_text keeps its words without its layout. repeated_id: an id that occurs twice in a reply, or that belongs to another record already (two tickets with one message). Only one row is kept. clock: the source''s clock moved by more than the lookback.';
+comment on column sync.drift.path is
+  'Place of the field in the record. The path … collects all difference kinds after the first hundred of a reply.';
 comment on column sync.drift.value is
-  'The unknown value; of another record, for an id that moved from one record to another; empty otherwise.';
-comment on column sync.drift.seen is 'How often it was seen.';
-comment on column sync.drift.first_seen_at is 'When it was first seen.';
-comment on column sync.drift.last_seen_at is 'When it was last seen.';
+  'The unknown value. For an id that moved from one record to another: "of another record". For clock: the size of the move. Empty otherwise.';
+comment on column sync.drift.seen is 'Number of occurrences.';
+comment on column sync.drift.first_seen_at is 'Time of the first occurrence.';
+comment on column sync.drift.last_seen_at is 'Time of the last occurrence.';
 comment on column sync.drift.sample is
-  'A record that showed it, as JSON text, cut at 2,000 characters; null if it was seen by an older Shelfdesk.';
+  'A record with this drift, as JSON text, cut at 2,000 characters. Null if none is kept: older versions of Shelfdesk stored no samples, and erasures remove samples.';
 
 create table sync.source_behaviour (
   account_id text,
@@ -83,9 +86,9 @@ create table sync.source_behaviour (
   primary key (account_id, question)
 );
 comment on table sync.source_behaviour is
-  'How this source reads what its specification leaves open, as `doctor` has found out. The mirror is right under either reading; this says which one it is.';
-comment on column sync.source_behaviour.question is 'What is open.';
-comment on column sync.source_behaviour.answer is 'What was found; unknown where nothing there could tell.';
-comment on column sync.source_behaviour.evidence is 'By what it was found.';
-comment on column sync.source_behaviour.credits is 'Credits that it took.';
-comment on column sync.source_behaviour.found_at is 'When.';
+  'How this source behaves where its specification is unclear, as found by `doctor`. The mirror is correct under every reading; this table names the actual one.';
+comment on column sync.source_behaviour.question is 'The open question.';
+comment on column sync.source_behaviour.answer is 'The finding; unknown if no data at the source could tell.';
+comment on column sync.source_behaviour.evidence is 'Evidence for the finding.';
+comment on column sync.source_behaviour.credits is 'Credits used for the finding.';
+comment on column sync.source_behaviour.found_at is 'When the finding was made.';
