@@ -10,7 +10,7 @@ const sharing = [
   ...[
     'audit',
     'backfill',
-    'crowds',
+    'ties',
     'hydration',
     'kill',
     'migrate',
@@ -42,7 +42,7 @@ export default defineConfig({
         test: {
           name: 'with servers',
           include: ['test/**/*.test.ts'],
-          exclude: [...inProcess, ...sharing],
+          exclude: [...inProcess, ...sharing, 'test/support/**'],
           ...common,
         },
       },

@@ -133,12 +133,12 @@ async function comeInCrowds({ quick, figure }: Report): Promise<void> {
   const counted = Number(/([\d,]+) credits/.exec(ending)?.[1]?.replaceAll(',', ''));
   const third = memoryMb.length / 3;
   const grown = Math.max(...memoryMb.slice(2 * third)) / Math.max(...memoryMb.slice(third, 2 * third));
-  figure({ what: 'a crowd: requests answered', unit: 'a second', rounds: [counts.requests / took] });
-  figure({ what: 'a crowd: errors', unit: '', rounds: [counts.errors], atMost: 0 });
+  figure({ what: 'a tie: requests answered', unit: 'a second', rounds: [counts.requests / took] });
+  figure({ what: 'a tie: errors', unit: '', rounds: [counts.errors], atMost: 0 });
   const apart = Math.abs(counted - counts.credits);
-  figure({ what: 'a crowd: credits that clients and sandbox count differently', unit: '', rounds: [apart], atMost: 0 });
+  figure({ what: 'a tie: credits that clients and sandbox count differently', unit: '', rounds: [apart], atMost: 0 });
   figure({
-    what: 'a crowd: memory in the last third of the time, of that in the one before',
+    what: 'a tie: memory in the last third of the time, of that in the one before',
     unit: '×',
     rounds: [grown],
     atMost: 1.1,

@@ -283,7 +283,7 @@ describe.concurrent('holes', () => {
   });
 
   test('deeper than paging reaches stay, with their reason; what is around them is filled: partly', long, async () => {
-    const crowded = hour(100);
+    const tied = hour(100);
     await using desk = await openDesk({
       make: world => {
         world.addInbox();
@@ -291,7 +291,7 @@ describe.concurrent('holes', () => {
         const add = (id: string, ms: number) =>
           world.addTicket({ id, customer_id, created_at: new Date(ms).toISOString() });
         for (let n = 0; n < 50; n++) add(`before${n}`, hour(n));
-        for (let n = 0; n < 10_250; n++) add(`crowd${n}`, crowded);
+        for (let n = 0; n < 10_250; n++) add(`tie${n}`, tied);
         for (let n = 0; n < 50; n++) add(`after${n}`, hour(200 + n));
       },
     });
@@ -303,9 +303,9 @@ describe.concurrent('holes', () => {
       [100 + 1 / 3600, 240],
     ]);
     const { rows } = await desk.db.pool.query(
-      `select lower(hole) as from, upper(hole) as to, reason from sync.gap_reasons where list = 'default'`,
+      `select lower(gap) as from, upper(gap) as to, reason from sync.gap_reasons where list = 'default'`,
     );
-    expect(rows).toEqual([{ from: at(100), to: new Date(crowded + 1000), reason: expect.stringContaining('10000') }]);
+    expect(rows).toEqual([{ from: at(100), to: new Date(tied + 1000), reason: expect.stringContaining('10000') }]);
     const ids = await idsOf(desk, 'tickets');
     expect([...upFrom(0, 50, 'before'), ...upFrom(0, 40, 'after')].filter(id => !ids.has(id))).toEqual([]);
   });

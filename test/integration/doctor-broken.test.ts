@@ -489,7 +489,7 @@ describe('the help desk', () => {
     const names = shown.map(kind => `${kind} in lists`);
     const time = (second: number) =>
       `2026-03-01T12:${String(Math.floor(second / 60)).padStart(2, '0')}:${String(second % 60).padStart(2, '0')}Z`;
-    for (const [listed, crowd, answers, credits] of [
+    for (const [listed, tie, answers, credits] of [
       [true, 0, ['listed', 'listed', 'listed', 'listed'], 7],
       [false, 0, ['hidden', 'hidden', 'hidden', 'hidden'], 10],
       [false, 120, ['hidden', 'unknown', 'hidden', 'hidden'], 10],
@@ -502,7 +502,7 @@ describe('the help desk', () => {
       for (let n = 0; n < 110; n++) add(n);
       add(200, { spam: true });
       add(300, { trash: true });
-      for (let n = 0; n < crowd; n++) add(300);
+      for (let n = 0; n < tie; n++) add(300);
       const archived = add(400, { state: 'archived' });
       const snoozed = add(500, { state: 'snoozed', snoozed_until: '2099-01-01T00:00:00Z' });
       for (const [id, state, second] of [

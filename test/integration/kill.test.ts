@@ -44,7 +44,7 @@ async function killAndRerun(seed: number, queue: Record<string, string>): Promis
     expect(JSON.parse(last.stdout)).toMatchObject({ state: 'completed' });
     expect(await differences(db.pool, sandbox.world)).toEqual([]);
 
-    // Asked by one process and again by a later one. (A crowd of equal update times is read twice by the same process.)
+    // Asked by one process and again by a later one. (A tie of equal update times is read twice by the same process.)
     const asked = sandbox.requests.map(({ path, query }) => `${path}?${query}`);
     const twice = asked.filter((one, i) => {
       const first = asked.indexOf(one);

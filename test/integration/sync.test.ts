@@ -20,7 +20,7 @@ const unannounced = [
 ];
 
 /** Some pages of tickets in one second, and in two neighbouring ones, a while ago. */
-function crowd(sandbox: { world: import('../../packages/sandbox/src/helpdesk/world.ts').World }): void {
+function tie(sandbox: { world: import('../../packages/sandbox/src/helpdesk/world.ts').World }): void {
   const ids = [...sandbox.world.tickets.keys()];
   const at = Math.floor(sandbox.world.clock.now() / 1000) * 1000 - 600_000;
   for (const [second, count] of [
@@ -65,7 +65,7 @@ describe.each(readings)('since inclusive: $sinceInclusive, spam and trash listed
       },
     });
     try {
-      crowd(sandbox);
+      tie(sandbox);
       const config = configFor(db.url, sandbox);
       await syncOnce(config);
       lively = false;

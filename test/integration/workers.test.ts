@@ -99,7 +99,7 @@ function onQueue(queue: Env): void {
       expect(found.codes).toEqual([0, 0, 0]);
       expect(found.open).toEqual([]);
       expect(found.failed).toEqual([]);
-      // SPEC I8 lets crowds, and the search for the end of the customers' list, begin anew. A ticket that changes between its
+      // SPEC I8 lets ties, and the search for the end of the customers' list, begin anew. A ticket that changes between its
       // listing and its reading is read before a reply can be later than the change, and has to be read again, killed or not.
       const counted = again.filter(({ kind }) => kind === 'ticket' || kind === 'page');
       expect(counted.filter(({ afterKill }) => !afterKill)).toEqual([]);

@@ -22,7 +22,7 @@ const looks = {
        extract(epoch from upper(r))::float8 * 1000)), '[]')
      from sync.coverage c, unnest(c.covered) r where c.stream = 'tickets') as coverage,
     (select coalesce(json_agg(json_build_array(extract(epoch from lower(seconds))::float8 * 1000,
-       extract(epoch from upper(seconds))::float8 * 1000)), '[]') from sync.ties where stream = 'tickets') as crowds,
+       extract(epoch from upper(seconds))::float8 * 1000)), '[]') from sync.ties where stream = 'tickets') as ties,
     (select coalesce(json_agg(coalesce(record_id, '')), '[]') from sync.rejects
      where stream = 'tickets' and cleared_at is null) as rejected,
     (select coalesce(json_agg(json_build_array(s.run_id, s.stream_key, s.token)), '[]')
@@ -37,7 +37,7 @@ interface Seen {
   customers: [id: string, deletedMs: number][];
   coverage: [list: string, redundant: boolean, fromMs: number, toMs: number][];
   /** Read by pages, and not yet certain: a later sync takes them back, or does not. */
-  crowds: [fromMs: number, toMs: number][];
+  ties: [fromMs: number, toMs: number][];
   /** Ids that could not be stored, and say so; '' for one that shows no id. */
   rejected: string[];
   claims: [run: number, stream: string, token: number][];
@@ -163,7 +163,7 @@ export class Check {
   }
 
   /** I1 and I3: of what is claimed nothing is missing, and nothing is old. */
-  #coverage({ tickets, coverage, crowds, rejected }: Seen): void {
+  #coverage({ tickets, coverage, ties, rejected }: Seen): void {
     if (rejected.includes('')) return;
     const rows = new Map(tickets.map(row => [row[0], row]));
     for (const ticket of this.#world.tickets.values()) {
@@ -171,7 +171,7 @@ export class Check {
       const updatedMs = Date.parse(ticket.updated_at);
       const list = this.#listOf(ticket);
       const claimed = coverage.some(([name, , from, to]) => name === list && from <= updatedMs && updatedMs < to);
-      if (!claimed || crowds.some(([from, to]) => from <= updatedMs && updatedMs < to)) continue;
+      if (!claimed || ties.some(([from, to]) => from <= updatedMs && updatedMs < to)) continue;
       const row = rows.get(ticket.id);
       const what = `ticket ${ticket.id} of ${iso(updatedMs)}, which is covered,`;
       if (row === undefined) this.complain(`I3: ${what} is missing`);

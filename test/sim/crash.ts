@@ -9,7 +9,7 @@ import { simulate } from './simulate.ts';
 
 /** Calm: nothing goes wrong but what is tried. */
 const script: Partial<Plan> = {
-  ...{ tickets: 12, customers: 3, pastSeconds: 600, crowded: 0.3, quietly: [], archiveHours: 0, perPage: 3, depth: 9 },
+  ...{ tickets: 12, customers: 3, pastSeconds: 600, tied: 0.3, quietly: [], archiveHours: 0, perPage: 3, depth: 9 },
   ...{ unannounced: true, deletions: true, changes: 0.01, behindMs: 0, jumpMs: 0, rules: [], slow: 0, foreign: 0 },
   ...{ workers: 1, deaths: 0, troubles: 0, clocksMs: 0, events: 0, turmoilMs: 280_000, turmoilSteps: 3000 },
   limits: { credits: 1_000_000, periodMs: 60_000, requestsPerSecond: 1_000_000, reserve: 0 },
@@ -30,7 +30,7 @@ const events = [
 ] as const;
 
 /** What the script is for. */
-const needed = ['suspects', 'swept', 'tombstones', 'walks'];
+const needed = ['deletion_candidates', 'swept', 'tombstones', 'walks'];
 
 export interface Crashes {
   /** Deaths tried so far. */

@@ -18,14 +18,14 @@ export function makeWorld(plan: Plan, rng: Rng, now: () => number): World {
   const secondsAgo = (most: number) => Math.floor(now() / 1000) - between(rng, 1, most);
   const begun = Array.from({ length: plan.customers }, () => secondsAgo(plan.pastSeconds)).sort((a, b) => a - b);
   for (const second of begun) addCustomer(world, rng, second * 1000);
-  let crowd = secondsAgo(plan.pastSeconds);
+  let tie = secondsAgo(plan.pastSeconds);
   const created = Array.from({ length: plan.tickets }, () => {
-    if (rng() >= plan.crowded) crowd = secondsAgo(plan.pastSeconds);
-    return crowd;
+    if (rng() >= plan.tied) tie = secondsAgo(plan.pastSeconds);
+    return tie;
   }).sort((a, b) => a - b);
   let bulk = Math.floor(now() / 1000) - between(rng, 1, 300);
   for (const second of created) {
-    const updated = rng() < 0.5 ? second : Math.max(second, rng() < plan.crowded ? bulk : secondsAgo(plan.pastSeconds));
+    const updated = rng() < 0.5 ? second : Math.max(second, rng() < plan.tied ? bulk : secondsAgo(plan.pastSeconds));
     if (rng() < 0.1) bulk = Math.floor(now() / 1000) - between(rng, 1, plan.pastSeconds);
     addTicket(world, rng, { created_at: stamp(second * 1000), updated_at: stamp(updated * 1000) });
   }

@@ -11,7 +11,7 @@ export interface Plan {
   /** How long before the beginning its oldest record is. */
   readonly pastSeconds: number;
   /** The share of tickets that come, or change, in a second with others. */
-  readonly crowded: number;
+  readonly tied: number;
   readonly quietly: readonly ('reply' | 'note' | 'labels' | 'state' | 'archive' | 'wake')[];
   readonly archiveHours: number;
   readonly unannounced: boolean;
@@ -100,7 +100,7 @@ export function planOf(seed: number): Plan {
     tickets,
     customers: Math.ceil(tickets * (0.2 + rng() * 0.6)),
     pastSeconds: pick(rng, [60, 600, 7200, 30_000]),
-    crowded: chance(0.4) ? rng() : 0.1,
+    tied: chance(0.4) ? rng() : 0.1,
     quietly,
     archiveHours: chance(0.2) ? 1 : 0,
     unannounced: chance(0.4),

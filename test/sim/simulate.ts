@@ -607,5 +607,5 @@ class Simulation {
 /** Which of the tables that only some runs write to a statement has written to. */
 function wroteBy(text: string): string {
   if (/^\s*(with|update)\b/.test(text) && /_deleted_after = (?!null)/.test(text)) return 'tombstones';
-  return /^\s*(?:insert into|update|delete from) sync\.(suspects|swept|walks)\b/.exec(text)?.[1] ?? '';
+  return /^\s*(?:insert into|update|delete from) sync\.(deletion_candidates|swept|walks)\b/.exec(text)?.[1] ?? '';
 }

@@ -74,8 +74,8 @@ export interface Again {
     /** For the name of a label or an inbox, which ride along with a ticket. */
     | 'name'
     | 'page'
-    /** SPEC I8: a crowd of tickets with one update time is read by pages, there and back, and after a kill anew. */
-    | 'crowd'
+    /** SPEC I8: a tie of tickets with one update time is read by pages, there and back, and after a kill anew. */
+    | 'tie'
     /** SPEC I8: the search for the end of a long list of customers. */
     | 'search';
 }
@@ -90,19 +90,19 @@ const topMs = 180_000;
 export function askedAgain(asked: readonly Asked[], kills: readonly number[]): Again[] {
   const first = new Map<string, Asked>();
   /** Lists of tickets that more than page 1 was asked of. */
-  const crowds = new Set<string>();
+  const ties = new Set<string>();
   const again: Again[] = [];
   for (const one of asked) {
     const since = /since_(?:updated|created)_at=([^&]+)/.exec(one.query)?.[1];
     if (since !== undefined && Date.parse(decodeURIComponent(since)) > one.atMs - topMs) continue;
     const what = one.version === undefined ? `${one.path}?${one.query}` : `${one.path} ${one.version}`;
     const list = one.path === '/tickets' && one.query.replace(/\bpage=\d+/, '');
-    if (list && !/\bpage=1\b/.test(one.query)) crowds.add(list);
+    if (list && !/\bpage=1\b/.test(one.query)) ties.add(list);
     const before = first.get(what);
     if (before !== undefined) {
       // A request may arrive a moment after the death of its sender.
       const afterKill = kills.some(at => before.atMs - 100 <= at && at <= one.atMs);
-      const kind = list && crowds.has(list) ? 'crowd' : kindOf(before, one);
+      const kind = list && ties.has(list) ? 'tie' : kindOf(before, one);
       again.push({ what, firstMs: before.atMs, againMs: one.atMs, afterKill, kind });
     }
     first.set(what, one);

@@ -28,7 +28,7 @@ const steady = () => 300;
 const jittery = (random: () => number) => 50 + 450 * random();
 const wild = (random: () => number) => (random() < 0.02 ? 45_000 * random() : jittery(random));
 
-const crowd = (count: number, cost: number, lane: Lane = 'backfill'): Worker[] =>
+const tie = (count: number, cost: number, lane: Lane = 'backfill'): Worker[] =>
   Array.from({ length: count }, () => ({ lane, cost }));
 
 describe('alone on the account', () => {
@@ -54,7 +54,7 @@ describe('alone on the account', () => {
   test('99 % of what is not reserved is used where work always waits', () => {
     fc.assert(
       fc.property(seed, server, fc.integer({ min: 1, max: 3 }), (seed, server, cost) => {
-        const { utilisation } = play({ seed, hours: 2, server, workers: crowd(6, cost), latencyMs: steady });
+        const { utilisation } = play({ seed, hours: 2, server, workers: tie(6, cost), latencyMs: steady });
         expect(utilisation).toBeGreaterThan(0.99);
         expect(utilisation).toBeLessThanOrEqual(1);
       }),
@@ -63,7 +63,7 @@ describe('alone on the account', () => {
   });
 
   test('dead workers cost only what they held', () => {
-    const scene = { seed: 1, hours: 4, workers: crowd(6, 1), latencyMs: steady };
+    const scene = { seed: 1, hours: 4, workers: tie(6, 1), latencyMs: steady };
     const fixed: ServerOptions = { ...sliding, window: 'fixed' };
     // One request in a hundred is held for 91 s instead of 60.3.
     expect(play({ ...scene, server: fixed, deaths: 0.01 }).utilisation).toBeGreaterThan(0.985);
@@ -127,7 +127,7 @@ describe('with another client, who uses a third', () => {
     fc.assert(
       fc.property(seed, withHeaders, even, (seed, server, perMinute) => {
         const { utilisation, refusedAtMs, otherRefused } = play({
-          ...{ seed, server, hours: 2, workers: crowd(1, 2), latencyMs: sluggish },
+          ...{ seed, server, hours: 2, workers: tie(1, 2), latencyMs: sluggish },
           other: () => ({ afterMs: 60_000 / perMinute, cost: 1 }),
         });
         expect((utilisation * 90) / (90 - perMinute)).toBeGreaterThan(0.98);
@@ -144,7 +144,7 @@ describe('with another client, who uses a third', () => {
         seed: 1,
         hours: 1,
         server,
-        workers: crowd(4, 2),
+        workers: tie(4, 2),
         latencyMs: steady,
         other: greedy,
       });
@@ -160,12 +160,12 @@ describe('lanes', () => {
   test('the lowest lane that waits gets a tenth, the others give way to the higher one', () => {
     fc.assert(
       fc.property(seed, server, (seed, server) => {
-        const both = play({ ...scene, seed, server, workers: [...crowd(4, 1, 'fresh'), ...crowd(4, 2)] });
+        const both = play({ ...scene, seed, server, workers: [...tie(4, 1, 'fresh'), ...tie(4, 2)] });
         const all = both.credits.fresh + both.credits.backfill;
         expect(both.credits.backfill / all).toBeGreaterThan(0.09);
         expect(both.credits.backfill / all).toBeLessThan(0.13);
         // The sweep gets its share, and backfill a tenth above it.
-        const every = lanes.flatMap(lane => crowd(4, 1, lane));
+        const every = lanes.flatMap(lane => tie(4, 1, lane));
         const { credits } = play({ ...scene, seed, server, workers: every });
         const used = credits.interactive + credits.fresh + credits.backfill + credits.sweep;
         expect(credits.interactive / used).toBeGreaterThan(0.75);
@@ -182,7 +182,7 @@ describe('lanes', () => {
     fc.assert(
       fc.property(seed, server, (seed, server) => {
         const nowAndThen: Worker = { lane: 'fresh', cost: 3, pauseMs: random => 20_000 * random() };
-        const { longestWaitMs, credits } = play({ ...scene, seed, server, workers: [nowAndThen, ...crowd(8, 2)] });
+        const { longestWaitMs, credits } = play({ ...scene, seed, server, workers: [nowAndThen, ...tie(8, 2)] });
         expect(credits.fresh).toBeGreaterThan(0);
         expect(longestWaitMs.fresh).toBeLessThan(rules.periodMs);
       }),
@@ -205,7 +205,7 @@ describe('a backlog that never ends', () => {
     seed,
     hours: fc.constant(3),
     server,
-    workers: fc.integer({ min: 1, max: 3 }).map(cost => crowd(6, cost)),
+    workers: fc.integer({ min: 1, max: 3 }).map(cost => tie(6, cost)),
     latencyMs: fc.constantFrom(steady, jittery, sluggish),
     arrivals: fc.integer({ min: 5, max: 10 }).map(changes),
   });
@@ -260,7 +260,7 @@ describe('these servers would notice', () => {
     seed: 7,
     hours: 2,
     server: { ...sliding, headers: false },
-    workers: crowd(8, 1, 'fresh'),
+    workers: tie(8, 1, 'fresh'),
     latencyMs: jittery,
   };
 
@@ -331,7 +331,7 @@ describe('a quota of a day', () => {
       chargesRefused: false,
       headers: false,
     };
-    const one: Scene = { seed: 1, hours: 60, server, workers: crowd(3, 1), latencyMs: steady, rules: daily };
+    const one: Scene = { seed: 1, hours: 60, server, workers: tie(3, 1), latencyMs: steady, rules: daily };
     expect(play({ ...one, broken: { settle: early } }).refusedAtMs).not.toEqual([]);
   });
 });

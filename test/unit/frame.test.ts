@@ -25,13 +25,13 @@ function lines(): Line[] {
   const customers = stream({ stream: 'customers', state: 'failed', seen: 100, inserted: 100, credits: 2 });
   const tickets = stream({ state: 'running', expected: 2000, seen: 1240, inserted: 1240, credits: 14 });
   const start = { atMs: 0, credits: 0, waiting: 0 };
-  const stand = standing(tickets, { waiting: 0, start, elapsedMs: 9300, limits, foreseen: undefined });
-  const foreseen = { requests: 2000, credits: 4000, seconds: 2640 };
+  const stand = standing(tickets, { waiting: 0, start, elapsedMs: 9300, limits, forecast: undefined });
+  const forecast = { requests: 2000, credits: 4000, seconds: 2640 };
   return [
     lineOf(users, undefined, undefined),
     lineOf(customers, undefined, undefined),
     lineOf(tickets, stand, undefined),
-    lineOf(stream({ stream: 'messages' }), undefined, foreseen),
+    lineOf(stream({ stream: 'messages' }), undefined, forecast),
     lineOf(stream({ stream: 'shelves', waits_for: 7 }), undefined, undefined),
   ];
 }
@@ -57,7 +57,7 @@ test('what is not all is not shown as all, and what was counted too low not as m
   expect([0, 0.005, 0.999, 1, 1.2].map(percentOf)).toEqual([0, 0, 99, 100, 100]);
   const more = stream({ state: 'running', expected: 100, seen: 130 });
   const start = { atMs: 0, credits: 0, waiting: 0 };
-  const stand = standing(more, { waiting: 0, start, elapsedMs: 0, limits, foreseen: undefined });
+  const stand = standing(more, { waiting: 0, start, elapsedMs: 0, limits, forecast: undefined });
   expect(stand).toMatchObject({ share: 1, words: expect.arrayContaining(['100 of 100']) });
 });
 
@@ -65,7 +65,7 @@ test('messages: by the tickets that wait; the time that is left never says more 
   const messages = stream({ stream: 'messages', state: 'running', seen: 600, credits: 90 });
   const start = { atMs: 0, credits: 0, waiting: 1000 };
   // The first ninety go at once; from there on it is ninety a minute.
-  const stand = standing(messages, { waiting: 955, start, elapsedMs: 8000, limits, foreseen: undefined });
+  const stand = standing(messages, { waiting: 955, start, elapsedMs: 8000, limits, forecast: undefined });
   expect(stand.share).toBeCloseTo(0.045);
   expect(stand.words).toEqual(['45 of 1,000 tickets', '90 credits', '675 credits/min', '21 min left']);
 });
@@ -73,8 +73,8 @@ test('messages: by the tickets that wait; the time that is left never says more 
 test('where only the forecast tells how much there is, that is the measure', () => {
   const tickets = stream({ state: 'running', seen: 100, credits: 3 });
   const start = { atMs: 0, credits: 0, waiting: 0 };
-  const foreseen = { requests: 12, credits: 12, seconds: 8 };
-  const { share } = standing(tickets, { waiting: 0, start, elapsedMs: 3000, limits, foreseen });
+  const forecast = { requests: 12, credits: 12, seconds: 8 };
+  const { share } = standing(tickets, { waiting: 0, start, elapsedMs: 3000, limits, forecast });
   expect(share).toBe(0.25);
 });
 

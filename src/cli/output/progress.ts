@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import type { Limits } from '../../engine/budget/budget.ts';
-import { type Foreseen, forecastOf } from '../../engine/forecast/forecast-rows.ts';
+import { type ForecastTotals, forecastOf } from '../../engine/forecast/forecast-rows.ts';
 import { readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
 import { countWaitingVolumes } from '../../sources/books/volume-rows.ts';
 import { countLeft } from '../../sources/helpdesk/messages/waiting.ts';
@@ -37,7 +37,7 @@ export function showProgress(db: pg.Pool, run: number, limits: (stream: string) 
   const begun = new Map<string, Begun>();
   const told = new Set<string>();
   let shownAtMs = clock.monotonic();
-  let forecast: Foreseen | null | undefined;
+  let forecast: ForecastTotals | null | undefined;
 
   function once(line: string): void {
     if (told.has(line)) return;
@@ -67,11 +67,11 @@ export function showProgress(db: pg.Pool, run: number, limits: (stream: string) 
       start,
       elapsedMs,
       limits: limits(current.stream),
-      foreseen: foreseenOf(current),
+      forecast: totalsOf(current),
     });
   }
 
-  const foreseenOf = ({ stream }: StreamProgress) => forecast?.streams[stream];
+  const totalsOf = ({ stream }: StreamProgress) => forecast?.streams[stream];
 
   return {
     async look() {
@@ -85,7 +85,7 @@ export function showProgress(db: pg.Pool, run: number, limits: (stream: string) 
         once(`${stream}: ${note}`);
       const stands = new Map<string, Stand>();
       for (const one of streams) if (one.state === 'running') stands.set(one.stream, await standOf(one));
-      if (screen) screen.draw(streams.map(one => lineOf(one, stands.get(one.stream), foreseenOf(one))));
+      if (screen) screen.draw(streams.map(one => lineOf(one, stands.get(one.stream), totalsOf(one))));
       else {
         for (const one of streams.filter(isOver)) once(`${mark(one)} ${one.stream.padEnd(10)} ${summary(one)}`);
         if (stands.size > 0 && clock.monotonic() - shownAtMs >= quietMs) {
@@ -147,9 +147,9 @@ const isOver = ({ state }: StreamProgress) => state !== 'waiting' && state !== '
 const mark = ({ state }: StreamProgress) =>
   state === 'completed' ? style('green', '✓', process.stderr) : style('yellow', '!', process.stderr);
 
-type StreamForecast = Foreseen['streams'][string] | undefined;
+type StreamForecast = ForecastTotals['streams'][string] | undefined;
 
-export function lineOf(stream: StreamProgress, stand: Stand | undefined, foreseen: StreamForecast): Line {
+export function lineOf(stream: StreamProgress, stand: Stand | undefined, forecast: StreamForecast): Line {
   const { stream: name, state, waits_for } = stream;
   if (isOver(stream)) {
     const isDone = state === 'completed';
@@ -159,12 +159,12 @@ export function lineOf(stream: StreamProgress, stand: Stand | undefined, foresee
     const { share, words } = stand;
     return { mark: '▸', name, share, hasBar: true, text: words.join(', '), tone: 'busy' };
   }
-  const expected = foreseen && foreseen.credits > 0;
+  const expected = forecast && forecast.credits > 0;
   const text =
     waits_for !== null
       ? `waits for run ${waits_for}`
       : expected
-        ? `waits: about ${count(foreseen.credits, 'credit')}, ${duration(foreseen.seconds * 1000)}`
+        ? `waits: about ${count(forecast.credits, 'credit')}, ${duration(forecast.seconds * 1000)}`
         : 'waits';
   return { mark: '·', name, hasBar: false, text, tone: 'quiet' };
 }
@@ -197,9 +197,9 @@ function sentence({ share, words: [first, ...rest] }: Stand): string {
 
 export function standing(
   stream: StreamProgress,
-  now: { waiting: number; start: Begun; elapsedMs: number; limits: Limits; foreseen: StreamForecast },
+  now: { waiting: number; start: Begun; elapsedMs: number; limits: Limits; forecast: StreamForecast },
 ): Stand {
-  const { waiting, start, elapsedMs, limits, foreseen } = now;
+  const { waiting, start, elapsedMs, limits, forecast } = now;
   // A re-reading run knows its total in advance.
   const one = stream.expected === null ? byId[stream.stream] : undefined;
   const total = one ? start.waiting : stream.expected;
@@ -207,23 +207,23 @@ export function standing(
   const used = stream.credits - start.credits;
   const share = total
     ? Math.min(1, done / total)
-    : foreseen?.credits
-      ? Math.min(0.99, stream.credits / foreseen.credits)
+    : forecast?.credits
+      ? Math.min(0.99, stream.credits / forecast.credits)
       : undefined;
   const counted = (n: number) => (one ? count(n, one.thing) : amount(n));
   const read = total ? `${amount(Math.min(done, total))} of ${counted(total)}` : counted(done);
   const words = [read, count(stream.credits, 'credit')];
   if (elapsedMs > 2000 && used > 0) words.push(`${count(Math.round((used / elapsedMs) * 60_000), 'credit')}/min`);
-  const left = one ? waiting * one.credits : leftOf(stream, share, foreseen);
+  const left = one ? waiting * one.credits : leftOf(stream, share, forecast);
   const leftMs = left === undefined ? undefined : timeLeftMs(left, used, elapsedMs, limits);
   if (leftMs !== undefined) words.push(`${duration(leftMs)} left`);
   return { share, words };
 }
 
 /** Remaining credits: extrapolated from the use so far; before 2 % are done, taken from the forecast. */
-function leftOf({ credits }: StreamProgress, share: number | undefined, foreseen: StreamForecast): number | undefined {
+function leftOf({ credits }: StreamProgress, share: number | undefined, forecast: StreamForecast): number | undefined {
   if (share !== undefined && share > 0.02 && credits > 0) return (credits * (1 - share)) / share;
-  return foreseen && Math.max(0, foreseen.credits - credits);
+  return forecast && Math.max(0, forecast.credits - credits);
 }
 
 /** Time left at the measured rate, or at the limits before any measurement. Never faster than the limits allow. */

@@ -2,8 +2,8 @@
 
 import type { Context } from '../../engine/context.ts';
 import type { StreamKey } from '../../engine/database/stream-key.ts';
-import { type AskedFor, type Foreseen, freshPlan, keepForecast } from '../../engine/forecast/forecast-rows.ts';
-import { foreseenOf, plan, type Question } from '../../engine/forecast/plan.ts';
+import { type AskedFor, type ForecastTotals, freshPlan, keepForecast } from '../../engine/forecast/forecast-rows.ts';
+import { plan, type Question, totalsOf } from '../../engine/forecast/plan.ts';
 import type { SourceName } from '../../engine/http/request.ts';
 import { wasRead } from '../../engine/verify/findings.ts';
 import { streams } from '../../sources/index.ts';
@@ -14,11 +14,11 @@ export function askedFor({ kind: _, ...question }: Question): AskedFor {
 }
 
 /** Forecast of a run; undefined before a first load without a plan, when nothing is known. */
-export async function forecastFor(ctx: Context, question: Question): Promise<Foreseen | undefined> {
+export async function forecastFor(ctx: Context, question: Question): Promise<ForecastTotals | undefined> {
   const { kind } = question;
   const asked = { kind, question: askedFor(question) };
   const planned = await freshPlan(ctx.pg, ctx.account, asked, new Date(ctx.clock.now()));
-  return planned ?? foreseenOf(await plan(question, { ctx, counts: false }));
+  return planned ?? totalsOf(await plan(question, { ctx, counts: false }));
 }
 
 /** Opens a run and stores its forecast. */

@@ -9,7 +9,7 @@ import type { Context } from '../../engine/context.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
 import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { keepPlan } from '../../engine/forecast/forecast-rows.ts';
-import { foreseenOf, type Planned, plan, type Question } from '../../engine/forecast/plan.ts';
+import { type Planned, plan, type Question, totalsOf } from '../../engine/forecast/plan.ts';
 import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
 import { readFrom } from '../../engine/runs/accounts.ts';
 import { command } from '../../engine/runs/pauses.ts';
@@ -136,7 +136,7 @@ export async function runPlan(
   // The run skips paused streams too.
   const question = { ...asked, streams: await skipPaused(ctx, read) };
   const planned = await plan(question, { ctx, counts: isSet });
-  const forecast = foreseenOf(planned);
+  const forecast = totalsOf(planned);
   if (forecast)
     await keepPlan(ctx.pg, ctx.account, { kind, question: askedFor(question), forecast }, new Date(ctx.clock.now()));
   const assumptions = isSet ? planned.assumptions : [...planned.assumptions, unsetSays(ctx.account)];

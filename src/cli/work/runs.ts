@@ -151,7 +151,7 @@ function list(found: readonly ListedRun[]): string {
     'rejected',
     'credits',
   ];
-  const foreseen = found.some(one => one.forecast_credits !== null);
+  const forecast = found.some(one => one.forecast_credits !== null);
   const rows = found.map(one => [
     one.run,
     one.retries === null ? one.kind : `${one.kind}, retries ${one.retries}`,
@@ -164,10 +164,10 @@ function list(found: readonly ListedRun[]): string {
     one.deleted,
     one.rejected,
     one.credits,
-    ...(foreseen ? [one.forecast_credits] : []),
+    ...(forecast ? [one.forecast_credits] : []),
     one.error,
   ]);
-  return table([...columns, ...(foreseen ? ['forecast'] : []), 'error'], rows, 40);
+  return table([...columns, ...(forecast ? ['forecast'] : []), 'error'], rows, 40);
 }
 
 function show(run: ShownRun, account: string): void {

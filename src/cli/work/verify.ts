@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { Config } from '../../app/config.ts';
 import { requireSource, type Warehouse } from '../../app/context.ts';
 import { freshPlan, keepForecast } from '../../engine/forecast/forecast-rows.ts';
-import { foreseenOf, plan } from '../../engine/forecast/plan.ts';
+import { plan, totalsOf } from '../../engine/forecast/plan.ts';
 import type { Job } from '../../engine/queue/job.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import {
@@ -114,7 +114,7 @@ export async function runVerify(
     const run = { account: ctx.account, streams: wanted, opener, asked, forecast: told };
     const opened = await openVerification(ctx.pg, run, new Date(ctx.clock.now()));
     expected = { credits: opened.forecast.credits, seconds: opened.forecast.seconds };
-    const forecast = planned ?? foreseenOf(reckoned!);
+    const forecast = planned ?? totalsOf(reckoned!);
     if (forecast && !opened.resumed) await keepForecast(ctx.pg, opened.run, forecast);
     if (opened.resumed) say(`Resuming run ${opened.run}. Records already compared are skipped.`);
     const seconds = (expected.seconds * opened.left) / Math.max(1, expected.credits);

@@ -13,7 +13,7 @@ import { eraseFound } from '../../privacy/re-erase.ts';
 import { type Erased, nobody, type PersonalRules } from '../../privacy/redact.ts';
 import { FoundAgain, screen } from '../../privacy/screen.ts';
 import { addHole, cover, makeRedundant, placeWalk } from '../coverage/coverage.ts';
-import { noteCrowd, noteHeld } from '../coverage/ties.ts';
+import { noteHeld, noteTie } from '../coverage/ties.ts';
 import { type Client, isOfRecord, transaction, withKeptPlans } from '../database/pool.ts';
 import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
 import { cleanJson, cleanText } from '../json-text.ts';
@@ -70,9 +70,9 @@ export interface Written {
   /** By table, the number of rows whose id moved from one parent record to another. */
   readonly takenOver: Readonly<Record<string, number>>;
   /** Whether the stream may have open rejects and deletion candidates. Stored records clear them. */
-  readonly mayClear: { readonly rejects: boolean; readonly suspects: boolean };
+  readonly mayClear: { readonly rejects: boolean; readonly candidates: boolean };
 }
-export const mayClearAll = { rejects: true, suspects: true };
+export const mayClearAll = { rejects: true, candidates: true };
 
 /** The streams tell how erased people are found in their rows. */
 export interface Store {
@@ -208,15 +208,15 @@ async function mergeOnce(
     passed_over: Record<string, string> | null;
     erased?: boolean;
     rejects?: boolean;
-    suspects?: boolean;
+    candidates?: boolean;
   }>({
     name: `merge ${batch.merge.declared.root.name}, ${batch.name}`,
     text: batch.merge.upsert,
     values: [text, claim.account, new Date(at.nowMs), new Date(at.asOfMs), claim.run, trueBy(at), ...parameters],
   });
   const { seen, inserted, updated, updated_ids, changed_ms, taken_over: takenOver, passed_over, ...asked } = rows[0]!;
-  const { rejects = true, suspects = true } = asked;
-  const mayClear = { rejects, suspects };
+  const { rejects = true, candidates = true } = asked;
+  const mayClear = { rejects, candidates };
   if (asked.erased) return { counts: noCounts(), takenOver, mayClear, erased: true };
   if (changed_ms !== null && at.sourceMs !== undefined) {
     // The table of a stream is named as its key.
@@ -316,7 +316,7 @@ export async function keepBooks(client: Client, claim: Claim, at: Moment, books:
   const { proof = {}, list = 'default' } = books;
   const now = new Date(at.nowMs);
   if (proof.covered) await cover(client, claim, list, proof.covered);
-  if (proof.crowd) await noteCrowd(client, claim, list, proof.crowd);
+  if (proof.tie) await noteTie(client, claim, list, proof.tie);
   if (proof.walk !== undefined) await placeWalk(client, claim, list, proof.walk, books.until);
   if (proof.hole) await addHole(client, claim, list, proof.hole, now);
   for (const name of books.redundant ?? []) await makeRedundant(client, claim, name);

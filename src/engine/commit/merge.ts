@@ -84,7 +84,7 @@ export interface Merge {
   readonly upsert: string;
   /**
    * As `upsert`, for a text that was not searched for erased people. If the account has erased people, it stores
-   * nothing and returns `erased`. For a stream it also returns whether open `rejects` and `suspects` exist.
+   * nothing and returns `erased`. For a stream it also returns whether open `rejects` and `candidates` exist.
    */
   readonly unscreened: string;
   /**
@@ -217,7 +217,7 @@ select ${keepChanges('$3', '$4', '$5', '$6')}, (select count(*) from ${short}_ro
 /** Whether something may need clearing. Usually not, and then the merge does not look up ids. */
 const standing = (key: string): string => `exists (
     select from sync.rejects j where j.account_id = $2 and j.stream_key = '${key}' and j.cleared_at is null) as rejects,
-  exists (select from sync.deletion_candidates s where s.account_id = $2 and s.stream_key = '${key}') as suspects`;
+  exists (select from sync.deletion_candidates s where s.account_id = $2 and s.stream_key = '${key}') as candidates`;
 
 /** By id, the version of each record that differs from its row and counted as the older one; null for none. */
 function passedOver(root: Table): string {

@@ -5,7 +5,7 @@
  */
 import { sourceAndStream } from '../database/stream-key.ts';
 import type pg from 'pg';
-import type { Crowded, Ms, Range } from '../reading/reading.ts';
+import type { Tie, Ms, Range } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { rowTrueBy, type Table } from '../commit/merge.ts';
 import type { Client } from '../database/pool.ts';
@@ -16,7 +16,7 @@ export const copiesDiffer =
 /** A table whose rows have a version. It is named as the key of its stream. */
 type Versioned = Pick<Table, 'name' | 'version'>;
 
-export async function noteCrowd(client: Client, claim: Claim, list: string, crowd: Crowded): Promise<void> {
+export async function noteTie(client: Client, claim: Claim, list: string, tie: Tie): Promise<void> {
   await client.query(
     `insert into sync.ties (account_id, source, stream, list, seconds, told_by, members)
      values ($1, ${sourceAndStream('$2')}, $3, tstzrange($4, $5), $6, $7)
@@ -24,7 +24,7 @@ export async function noteCrowd(client: Client, claim: Claim, list: string, crow
        told_by = case when ties.held then greatest(ties.told_by, excluded.told_by) else excluded.told_by end,
        members = case when ties.held then array(select unnest(ties.members) union select unnest(excluded.members))
          else excluded.members end`,
-    [claim.account, claim.stream, list, new Date(crowd.from), new Date(crowd.to), new Date(crowd.toldBy), crowd.ids],
+    [claim.account, claim.stream, list, new Date(tie.from), new Date(tie.to), new Date(tie.toldBy), tie.ids],
   );
 }
 
@@ -73,7 +73,7 @@ export async function hasRipe(db: pg.Pool, { account, stream }: Claim, knownMs: 
  * A tie is certain now, or a member has moved on; then its range is no longer synced. A member that moved twice does
  * not tell when it moved first, so any move counts.
  */
-export async function settleCrowds(
+export async function settleTies(
   client: Client,
   { account, stream }: Claim,
   table: Versioned,

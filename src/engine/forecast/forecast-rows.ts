@@ -6,7 +6,7 @@ import type { Range, RunKind } from '../runs/runs.ts';
 
 export type Key = Pick<Claim, 'account' | 'stream'>;
 
-export interface Foreseen {
+export interface ForecastTotals {
   readonly requests: number;
   readonly credits: number;
   readonly seconds: number;
@@ -25,7 +25,7 @@ const planMs = 3_600_000;
 export async function keepPlan(
   db: pg.Pool,
   account: string,
-  { kind, question, forecast }: { kind: RunKind; question: AskedFor; forecast: Foreseen },
+  { kind, question, forecast }: { kind: RunKind; question: AskedFor; forecast: ForecastTotals },
   now: Date,
 ): Promise<void> {
   await db.query(
@@ -40,8 +40,8 @@ export async function freshPlan(
   account: string,
   { kind, question }: { kind: RunKind; question: AskedFor },
   now: Date,
-): Promise<Foreseen | undefined> {
-  const { rows } = await db.query<{ forecast: Foreseen }>(
+): Promise<ForecastTotals | undefined> {
+  const { rows } = await db.query<{ forecast: ForecastTotals }>(
     'delete from sync.plans where account_id = $1 and kind = $2 and question = $3 and made_at > $4 returning forecast',
     [account, kind, question, new Date(now.getTime() - planMs)],
   );
@@ -49,12 +49,12 @@ export async function freshPlan(
 }
 
 /** A resumed run keeps its first forecast. */
-export async function keepForecast(db: pg.Pool, run: number, forecast: Foreseen): Promise<void> {
+export async function keepForecast(db: pg.Pool, run: number, forecast: ForecastTotals): Promise<void> {
   await db.query('update sync.stored_runs set forecast = $2 where id = $1 and forecast is null', [run, forecast]);
 }
 
-export async function forecastOf(db: pg.Pool, run: number): Promise<Foreseen | undefined> {
-  const { rows } = await db.query<{ forecast: Foreseen | null }>(
+export async function forecastOf(db: pg.Pool, run: number): Promise<ForecastTotals | undefined> {
+  const { rows } = await db.query<{ forecast: ForecastTotals | null }>(
     'select forecast from sync.stored_runs where id = $1',
     [run],
   );

@@ -10,7 +10,7 @@ import { type Context, type OpenSource, takeCredits } from '../context.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Range } from '../runs/runs.ts';
-import { beginningMs, betweenStreamsMs, budgetOf, type Foreseen, paceOf, runsAtWork } from './forecast-rows.ts';
+import { beginningMs, betweenStreamsMs, budgetOf, type ForecastTotals, paceOf, runsAtWork } from './forecast-rows.ts';
 import { type Part, type Timed, timeOf } from './plan-time.ts';
 
 export type Question =
@@ -39,7 +39,7 @@ export interface Planning {
   latencyMs: number | undefined;
 }
 
-export interface Planned extends Omit<Foreseen, 'streams'> {
+export interface Planned extends Omit<ForecastTotals, 'streams'> {
   readonly kind: Question['kind'];
   readonly at: string;
   readonly streams: Readonly<Record<string, StreamPlanned>>;
@@ -170,7 +170,7 @@ const secondsOf = (ms: number): number => Math.round(ms / 100) / 10;
 const isoOf = (ms: Ms): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;
 
 /** The part of a forecast that is stored with the run. Undefined if a comparison would mean nothing. */
-export function foreseenOf({ incomplete, ...planned }: Planned): Foreseen | undefined {
+export function totalsOf({ incomplete, ...planned }: Planned): ForecastTotals | undefined {
   if (incomplete) return undefined;
   const { requests, credits, seconds, counted_with_credits, assumptions } = planned;
   const streams = Object.fromEntries(

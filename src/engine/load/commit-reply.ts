@@ -85,7 +85,7 @@ export async function commitRecords<T extends Row>(
     await turn?.();
     const refused = [...unreadable, ...rejects];
     const ids = batch.records.map(({ id }) => id);
-    if (mayClear.suspects && stream.candidates) {
+    if (mayClear.candidates && stream.candidates) {
       const shown = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
       await stream.candidates.clear(client, claim, shown, reply.asOf);
     }

@@ -11,7 +11,7 @@ import type { Merge } from '../commit/merge.ts';
 import { dueRejects, openSince } from '../commit/rejects.ts';
 import { type Context, sourceOf, takeCredits } from '../context.ts';
 import { nextHole, readPosition } from '../coverage/coverage.ts';
-import { copiesDiffer, hasRipe, settleCrowds, takenBack } from '../coverage/ties.ts';
+import { copiesDiffer, hasRipe, settleTies, takenBack } from '../coverage/ties.ts';
 import { transaction } from '../database/pool.ts';
 import { settleAbsence, type WholeList } from '../deletions/absence.ts';
 import type { Reply } from '../http/request.ts';
@@ -127,7 +127,7 @@ async function takeBack(ctx: Context, claim: Claim, { declared }: Merge, knownMs
   const credits = takeCredits(ctx);
   await transaction(ctx.pg, async client => {
     await keepBooks(client, claim, at, { counts: { ...noCounts(), credits }, rejects: [], stored: [], drift: [] });
-    await settleCrowds(client, claim, declared.root, knownMs, new Date(at.nowMs));
+    await settleTies(client, claim, declared.root, knownMs, new Date(at.nowMs));
   });
 }
 

@@ -6,11 +6,11 @@
  * Each proof covers just what its pages have shown, as of the earliest of them: [from, to) of creation, and everything
  * that stood there then. Nothing younger than `as_of − lookback` is claimed. A time in the future is read like any other.
  *
- * A crowd of one second is read by pages, there and back, and here both readings must show the very same records, but
+ * A tie of one second is read by pages, there and back, and here both readings must show the very same records, but
  * for those that left between them. There something may be lost to one that left, back to one that came in: the first
  * is in the one reading and not in the other, which is right; the second is the other way round, which is not.
  *
- * A crowd beyond paging is taken apart (apart.ts). Where that does not help, exactly this second is left as a hole.
+ * A tie beyond paging is taken apart (apart.ts). Where that does not help, exactly this second is left as a hole.
  *
  * From the very beginning (`from` 0) the first request has no `since`, and whatever was created before 1970 counts as of
  * 1970. Records that do not show when they were created are left out of the rows.
@@ -26,7 +26,7 @@ import {
   type Step,
   secondMs,
 } from './reading.ts';
-import { disagreed, forwards, inOneOrder, inOrder, leaving, look, readCrowd, startsIn } from './tie.ts';
+import { disagreed, forwards, inOneOrder, inOrder, leaving, look, readTie, startsIn } from './tie.ts';
 
 export interface CreationOptions extends ReadingOptions {
   /** Only records that were last updated at this time or later. */
@@ -116,7 +116,7 @@ function* readAscending(from: Ms, options: ReadingOptions): Generator<Step, Proo
         left = second;
         since = second;
       } else {
-        const { before, agreed, asOf } = yield* readCrowd(since, there, options, steady);
+        const { before, agreed, asOf } = yield* readTie(since, there, options, steady);
         proof = agreed
           ? claim(before, asOf)
           : leave(before === Infinity ? floorSecond(asOf - lookbackMs) : before, disagreed('creation'));

@@ -11,15 +11,15 @@
  * future (a wrong clock moves nothing): what follows it is read by pages, proves nothing, and is read by each run anew.
  *
  * Where one second, or two neighbouring ones, fill the page, the next request would be the same: then that request is
- * read by pages, forwards to find where the crowd ends, and backwards over the same pages. Records leave the crowd (an
+ * read by pages, forwards to find where the tie ends, and backwards over the same pages. Records leave the tie (an
  * update takes them to the end of the list), and then what lies behind moves towards page 1: a backward reading meets
  * it, so it loses nothing in an order that stands still. That the order does stand still is checked: both readings must
  * show what they share in the same order.
  *
- * Where paging does not reach the end of the crowd, everything that was updated since then is read in the order of
+ * Where paging does not reach the end of the tie, everything that was updated since then is read in the order of
  * creation, which cannot change. Begun at as_of S, that meets all that stood there at S, wherever later updates take it,
  * and proves every update before S, less the lookback; from there the reading goes on. Its place is kept, so that a run
- * that died goes on at the same second of creation. If that cannot be read either, exactly the crowded second of update
+ * that died goes on at the same second of creation. If that cannot be read either, exactly the tied second of update
  * is left as a hole.
  *
  * With `until` the reading is over with the first page that ends at `until` or later: it proves everything before. The
@@ -41,7 +41,6 @@ import {
   type Walk,
 } from './reading.ts';
 import {
-  type Crowd,
   disagreed,
   forwards,
   inOneOrder,
@@ -49,8 +48,9 @@ import {
   leaving,
   look,
   type Reading,
-  readCrowd,
+  readTie,
   startsIn,
+  type TieReading,
 } from './tie.ts';
 
 export function* readMovingList(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
@@ -80,16 +80,16 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
     return claimed;
   };
 
-  /** Ends a walk that began at the end of the claim. `crowded` is the second that made the walk necessary. */
-  const walked = ({ asOf, failed }: Walked, crowded: Ms): void => {
+  /** Ends a walk that began at the end of the claim. `tied` is the second that made the walk necessary. */
+  const walked = ({ asOf, failed }: Walked, tied: Ms): void => {
     proof = { walk: null };
     if (failed !== undefined) {
-      unwalkable = { second: crowded, reason: failed };
+      unwalkable = { second: tied, reason: failed };
       return;
     }
     const claimed = Math.min(until, floorSecond(asOf - lookbackMs));
     proof = { ...covering(start, claimed), ...proof };
-    if (claimed > crowded) {
+    if (claimed > tied) {
       start = Math.max(start, claimed);
       read = start;
       most = Infinity;
@@ -97,9 +97,9 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
     } else {
       // The tie is too young to be claimed, but it has been read.
       most = claimed;
-      read = crowded + secondMs;
-      left = crowded;
-      since = crowded;
+      read = tied + secondMs;
+      left = tied;
+      since = tied;
     }
   };
 
@@ -133,20 +133,20 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
         if (there.before !== unwalkable?.second) continue;
         over = proof;
       }
-      const crowd: Crowd = yield* readCrowd(since, there, options, inOneOrder);
+      const tie: TieReading = yield* readTie(since, there, options, inOneOrder);
       const unread = Math.max(start, read);
-      const to = claim(crowd.before, crowd.asOf);
-      proof = crowd.agreed
-        ? { ...over, ...covering(start, to), ...crowded(Math.max(start, since), to, crowd) }
-        : { ...over, ...leaving(unread, crowd.before === Infinity ? to : crowd.before, disagreed('update')) };
-      if (crowd.before === Infinity) return yield* readFuture(since, crowd.there, proof, options);
-      if (!crowd.agreed) start = crowd.before;
-      const again = crowd.inclusive ? crowd.before : crowd.before - secondMs;
-      if (!crowd.deep) since = crowd.before - secondMs;
+      const to = claim(tie.before, tie.asOf);
+      proof = tie.agreed
+        ? { ...over, ...covering(start, to), ...tied(Math.max(start, since), to, tie) }
+        : { ...over, ...leaving(unread, tie.before === Infinity ? to : tie.before, disagreed('update')) };
+      if (tie.before === Infinity) return yield* readFuture(since, tie.there, proof, options);
+      if (!tie.agreed) start = tie.before;
+      const again = tie.inclusive ? tie.before : tie.before - secondMs;
+      if (!tie.deep) since = tie.before - secondMs;
       else if (again > since) since = again;
       else {
         // The gap is exactly this second. The reading continues behind it.
-        left = crowd.before;
+        left = tie.before;
         const reason = tooDeep(options, unwalkable?.second === left ? unwalkable.reason : undefined);
         proof = { ...proof, ...leaving(Math.max(start, left), left + secondMs, reason) };
         start = left + secondMs;
@@ -164,10 +164,10 @@ const tooDeep = ({ depth }: ReadingOptions, more: string | undefined) =>
  * Copies of different age may have answered the pages. The members are noted, so that the next version of a member that
  * had left reveals it.
  */
-function crowded(from: Ms, to: Ms, { pages }: Crowd): Proof {
+function tied(from: Ms, to: Ms, { pages }: TieReading): Proof {
   if (to <= from) return {};
   const ids = pages.flatMap(({ rows }) => rows.filter(({ time }) => time < to).map(({ id }) => id));
-  return { crowd: { from, to, ids: [...new Set(ids)], toldBy: Math.max(...pages.map(({ date }) => date)) } };
+  return { tie: { from, to, ids: [...new Set(ids)], toldBy: Math.max(...pages.map(({ date }) => date)) } };
 }
 
 interface Walked {

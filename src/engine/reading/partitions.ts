@@ -46,10 +46,10 @@ interface Met {
 /** Reads this second with the request `since`, which begins before it, or with it if `since` includes its own second. */
 export function* readApart(since: Ms, second: Ms, options: ReadingOptions): Generator<Step, Apart, Page> {
   const { depth, cuts } = options;
-  const crowd = `more records with this creation time than paging reaches (${depth})`;
+  const tie = `more records with this creation time than paging reaches (${depth})`;
   const end = second + secondMs;
-  const fail = (reason: string): Apart => ({ failed: `${crowd}, ${reason}` });
-  if (cuts === undefined) return { failed: crowd };
+  const fail = (reason: string): Apart => ({ failed: `${tie}, ${reason}` });
+  if (cuts === undefined) return { failed: tie };
 
   for (let readings = 1; readings <= mostReadings; readings++) {
     const before = yield* countWindow(since, end, options);

@@ -91,14 +91,14 @@ export interface Proof {
   /** The place of the walk; null when it is over. */
   readonly walk?: Walk | null;
   /** The part of `covered` that was read by pages of a moving list. */
-  readonly crowd?: Crowded;
+  readonly tie?: Tie;
 }
 
 /**
  * A tie that was read by pages. It is certain only if none of its records turns out to have left before its last page
  * came.
  */
-export interface Crowded extends Range {
+export interface Tie extends Range {
   readonly ids: readonly string[];
   /** When its last page came, by the source's clock. */
   readonly toldBy: Ms;

@@ -18,7 +18,7 @@ import {
 /** Tries for a page that is out of order, and readings of a tie until two agree. */
 export const mostReadings = 5;
 
-export interface Crowd {
+export interface TieReading {
   /** The pages of a forward reading. */
   readonly there: readonly Page[];
   /** Everything before this second has been read; Infinity at the end of the list. */
@@ -39,12 +39,12 @@ export interface Crowd {
 type Agree = (there: readonly string[], back: readonly string[], backwardsLast: boolean) => boolean;
 
 /** Continues a forward reading of the request `since`: backwards over the same pages, until two readings agree. */
-export function* readCrowd(
+export function* readTie(
   since: Ms,
   begun: Reading,
   options: ReadingOptions,
   agree: Agree,
-): Generator<Step, Crowd, Page> {
+): Generator<Step, TieReading, Page> {
   let one = begun;
   for (let readings = 2; ; readings++) {
     const backwards = readings % 2 === 0;

@@ -36,7 +36,7 @@ export interface Operation {
   readonly outcome: string;
 }
 
-type Deed = Pick<Operation, 'account' | 'who'>;
+type By = Pick<Operation, 'account' | 'who'>;
 
 export async function noteOperation(
   db: Pick<pg.ClientBase, 'query'>,
@@ -50,7 +50,7 @@ export async function noteOperation(
 }
 
 /** Runs the operation and records it in the same transaction. A refusal is recorded in a transaction of its own. */
-async function deed<T>(
+async function operate<T>(
   db: pg.Pool,
   noted: Omit<Operation, 'outcome'>,
   now: Date,
@@ -79,10 +79,10 @@ async function deed<T>(
 /** Pauses a stream, or without one the account. Running work ends at its next page, within seconds. */
 export async function pause(
   db: pg.Pool,
-  { account, stream = '', who, reason }: Deed & { stream?: string | undefined; reason?: string | undefined },
+  { account, stream = '', who, reason }: By & { stream?: string | undefined; reason?: string | undefined },
   now: Date,
 ): Promise<void> {
-  await deed(db, { account, who, action: 'pause', subject: stream }, now, async client => {
+  await operate(db, { account, who, action: 'pause', subject: stream }, now, async client => {
     const key = stream === '' ? '' : await mirroredKey(client, account, stream);
     const before = (await pausedOf(client, account)).find(one => (one.stream ?? '') === key);
     if (before !== undefined)
@@ -100,10 +100,10 @@ export async function pause(
 /** Ends a pause of the stream or of the whole account. Streams that were paused separately stay paused. */
 export async function resume(
   db: pg.Pool,
-  { account, stream = '', who }: Deed & { stream?: string | undefined },
+  { account, stream = '', who }: By & { stream?: string | undefined },
   now: Date,
 ): Promise<void> {
-  await deed(db, { account, who, action: 'resume', subject: stream }, now, async client => {
+  await operate(db, { account, who, action: 'resume', subject: stream }, now, async client => {
     const { rowCount } = await client.query(
       `delete from sync.paused where account_id = $1 and stream_key = case $2 when '' then '' else sync.key_of($2) end`,
       [account, stream],
@@ -139,7 +139,7 @@ export async function eraseCustomer(
     who,
     withShared = false,
     streams,
-  }: Deed & { customer: string; withShared?: boolean; streams: readonly Declaring[] },
+  }: By & { customer: string; withShared?: boolean; streams: readonly Declaring[] },
   now: Date,
 ): Promise<Removed> {
   const noted = { account, who, action: 'erase', subject: `customer ${customer}` } as const;
@@ -153,7 +153,7 @@ export async function eraseCustomer(
       );
     return removed;
   };
-  return deed(db, noted, now, work, toldOf);
+  return operate(db, noted, now, work, toldOf);
 }
 
 /** Dry run of eraseCustomer: what it would erase, rolled back. */
@@ -252,10 +252,10 @@ async function runOf(client: Client, account: string, run: number): Promise<Stor
  */
 export async function cancelRun(
   db: pg.Pool,
-  { account, run, who }: Deed & { run: number },
+  { account, run, who }: By & { run: number },
   now: Date,
 ): Promise<{ kind: RunKind; streams: string[] }> {
-  return deed(db, { account, who, action: 'cancel', subject: String(run) }, now, async client => {
+  return operate(db, { account, who, action: 'cancel', subject: String(run) }, now, async client => {
     const { kind, state } = await runOf(client, account, run);
     const { rows } = await client.query<{ stream: string }>(
       `update sync.stored_run_streams s set state = 'interrupted', token = token + 1, finished_at = $2, sleeps_until = null,
@@ -287,10 +287,10 @@ export async function cancelRun(
  */
 export async function retryRun(
   db: pg.Pool,
-  { account, run, who, opener }: Deed & { run: number; opener?: number | undefined },
+  { account, run, who, opener }: By & { run: number; opener?: number | undefined },
   now: Date,
 ): Promise<number> {
-  return deed(
+  return operate(
     db,
     { account, who, action: 'retry', subject: String(run) },
     now,
@@ -388,10 +388,10 @@ export async function runNow(
     who,
     opener,
     streams,
-  }: Deed & { kind: 'sync' | 'sweep'; opener?: number | undefined; streams?: readonly StreamKey[] },
+  }: By & { kind: 'sync' | 'sweep'; opener?: number | undefined; streams?: readonly StreamKey[] },
   now: Date,
 ): Promise<number> {
-  return deed(
+  return operate(
     db,
     { account, who, action: 'run', subject: kind },
     now,

@@ -1,4 +1,4 @@
-/** What tickets are known to have, to take a crowd apart by: their types, users and inboxes. */
+/** What tickets are known to have, to take a tie apart by: their types, users and inboxes. */
 import type pg from 'pg';
 import type { Cuts } from '../../engine/reading/reading.ts';
 import type { Claim } from '../../engine/runs/claims.ts';

@@ -107,7 +107,7 @@ const busy = (plan: Plan): Partial<Plan> => ({ ...small(plan), changes: 0.3 });
 
 /** Transactions that break off in the middle. */
 const breaking = (plan: Plan): Partial<Plan> => ({
-  ...{ ...small(plan), troubles: 120, changes: 0.005, crowded: 0, pastSeconds: 7200, tickets: 25, turmoilSteps: 400 },
+  ...{ ...small(plan), troubles: 120, changes: 0.005, tied: 0, pastSeconds: 7200, tickets: 25, turmoilSteps: 400 },
   ...{ events: 0, workers: 1 },
 });
 

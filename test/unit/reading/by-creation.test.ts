@@ -1,4 +1,4 @@
-/** Reading by creation: what it claims, and as of when; and the crowds that only this reading reaches. */
+/** Reading by creation: what it claims, and as of when; and the ties that only this reading reaches. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readByCreation } from '../../../src/engine/reading/by-creation.ts';
@@ -17,7 +17,7 @@ describe('properties', () => {
     fc.assert(holdsByCreation(readByCreation, ['request', 'page'], false), runs(300));
   });
 
-  test('a list that stands still is claimed whole, but for crowds that nothing takes apart', () => {
+  test('a list that stands still is claimed whole, but for ties that nothing takes apart', () => {
     fc.assert(
       fc.property(scenario(['change', 'id']), ({ model, options }) => {
         const list = new ModelList({ ...model, changes: [], ageMs: 400_000 });
@@ -65,7 +65,7 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
     ]);
   });
 
-  test('a crowd beyond paging is taken apart, and what is beside it is read on', () => {
+  test('a tie beyond paging is taken apart, and what is beside it is read on', () => {
     const layout = [few, { gap: 1, count: 4 * depth }, { gap: 1, count: 7 }, few];
     const list = new ModelList({ ...quiet, ...how, ...values, layout });
     const { holes, covered } = sweep(list, { ...options, cuts });
@@ -73,7 +73,7 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
     expect(union(covered)).toEqual([{ from: 0, to: start - 121_000 }]);
   });
 
-  test('two such crowds side by side as well', () => {
+  test('two such ties side by side as well', () => {
     const layout = [few, { gap: 1, count: 2 * depth }, { gap: 1, count: 2 * depth }, few];
     const list = new ModelList({ ...quiet, ...how, ...values, users: 5, inboxes: 4, layout });
     const { holes } = sweep(list, { ...options, cuts: { ...cuts, users: upTo(5), inboxes: upTo(4) } });
@@ -91,9 +91,9 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
   ])('$what leaves exactly this second as a hole', ({ model, reason }) => {
     const layout = [few, { gap: 1, count: 4 * depth }, { gap: 1, count: 7 }, few];
     const list = new ModelList({ ...quiet, ...how, ...values, ...model, layout });
-    const crowd = list.truth()[2]!.created;
+    const tie = list.truth()[2]!.created;
     const { holes, covered } = sweep(list, { ...options, cuts });
-    expect(holes).toEqual([{ from: crowd, to: crowd + 1000, reason: expect.stringMatching(reason) }]);
+    expect(holes).toEqual([{ from: tie, to: tie + 1000, reason: expect.stringMatching(reason) }]);
     expect(union([...covered, ...holes])).toEqual([{ from: 0, to: start - 121_000 }]);
   });
 
@@ -105,11 +105,9 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
       const page = answer(ask);
       return ask.perPage === 0 ? { ...page, total: 1000 + list.asked.length } : page;
     };
-    const crowd = list.truth()[2]!.created;
+    const tie = list.truth()[2]!.created;
     const { holes } = sweep(list, { ...options, cuts });
-    expect(holes).toEqual([
-      { from: crowd, to: crowd + 1000, reason: expect.stringMatching(/does not tell how many$/) },
-    ]);
+    expect(holes).toEqual([{ from: tie, to: tie + 1000, reason: expect.stringMatching(/does not tell how many$/) }]);
     const counted = list.asked.filter(ask => ask.perPage === 0);
     expect(counted.filter(({ since }) => since === counted.at(-1)!.since)).toHaveLength(10);
   });
@@ -148,7 +146,7 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
   });
 });
 
-test('of a crowd, what comes in on the way back may push away what one that left hid on the way there: it is read again', () => {
+test('of a tie, what comes in on the way back may push away what one that left hid on the way there: it is read again', () => {
   const time = start - 400_000;
   const page = (ids: string) => {
     const rows = ids.split('').map(id => ({ id, time: id === 'X' ? time + 9000 : time }));

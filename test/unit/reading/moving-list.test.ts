@@ -61,7 +61,7 @@ describe('properties', () => {
     );
   });
 
-  test('a crowd costs its pages twice', () => {
+  test('a tie costs its pages twice', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: depth - 1 }), fc.boolean(), (count, inclusive) => {
         const run = given({ layout: [few, { gap: 3, count }, { gap: 3, count: 4 }], inclusive });
@@ -149,7 +149,7 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
     expect(run.list.asked.map(({ page }) => page).join(' ')).toMatch(/1 2 3 4 (5 )?.*3 2 1/);
   });
 
-  test('what moves up while a crowd leaves is met on the way back', () => {
+  test('what moves up while a tie leaves is met on the way back', () => {
     const leaving = Array.from({ length: 6 }, (_, pick) => update(pick + 2, { skip: pick === 0 ? 14 : 1 }));
     const run = given({ ...how, layout: [few, { gap: 5, count: 28 }, few], changes: leaving });
     drive(run);
@@ -163,19 +163,19 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
     const run = given({ ...how, layout: [few, { gap: 1, count: depth + 1 }, { gap: 1, count: 20 }, few] });
     drive(run);
     checkComplete(run);
-    const crowd = second(run, 2);
+    const tie = second(run, 2);
     expect(run.mirror.holes).toEqual([
       {
-        from: crowd,
-        to: crowd + 1000,
+        from: tie,
+        to: tie + 1000,
         reason: expect.stringMatching(
           /^more records with this update time than paging reaches \(50\); by creation, .*: more records with this creation time than paging reaches \(50\)$/,
         ),
       },
     ]);
     expect(run.mirror.covered).toEqual([
-      { from, to: crowd },
-      { from: crowd + 1000, to: expect.any(Number) },
+      { from, to: tie },
+      { from: tie + 1000, to: expect.any(Number) },
     ]);
   });
 
@@ -238,7 +238,7 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
     expect(run.mirror.covered).toEqual([{ from, to: start - 121_000 }]);
   });
 
-  describe('a crowd that paging does not reach, made at other times', () => {
+  describe('a tie that paging does not reach, made at other times', () => {
     const layout = [few, { gap: 5, count: 4 * depth, made: 3 }, { gap: 1, count: 7 }, few];
     const walked = ({ list }: Drive) => list.asked.filter(({ order }) => order === 'created');
 
@@ -249,8 +249,8 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
       expect(run.mirror.holes).toEqual([]);
       expect(run.mirror.covered).toEqual([{ from, to: start - 121_000 }]);
       expect(run.mirror.walk).toBeUndefined();
-      const crowd = second(run, 2);
-      expect(walked(run)[0]).toEqual({ page: 1, perPage, order: 'created', updatedSince: crowd - 1000 });
+      const tie = second(run, 2);
+      expect(walked(run)[0]).toEqual({ page: 1, perPage, order: 'created', updatedSince: tie - 1000 });
       expect(run.list.asked.findLast(({ order }) => order === undefined)!.since).toBe(start - 122_000);
     });
 
@@ -277,29 +277,29 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
         { options: { lookbackMs: 120_000, perPage, depth, until: start } },
       ]) {
         const run = given({ ...how, layout });
-        const crowd = second(run, 2);
-        drive({ ...run, from: crowd, dieAt: 30 });
-        expect(run.mirror.walk).toMatchObject({ updatedSince: crowd - 1000 });
+        const tie = second(run, 2);
+        drive({ ...run, from: tie, dieAt: 30 });
+        expect(run.mirror.walk).toMatchObject({ updatedSince: tie - 1000 });
         run.list.asked.length = 0;
-        drive({ ...run, from: crowd, ...less });
+        drive({ ...run, from: tie, ...less });
         expect(run.list.asked[0]!.order).toBeUndefined();
-        checkComplete(run, crowd);
+        checkComplete(run, tie);
       }
     });
 
     test('a part that ends with it ends there', () => {
       const run = given({ ...how, layout });
-      const crowd = second(run, 2);
-      drive({ ...run, from: crowd, options: { ...run.options, until: crowd + 1000 } });
-      expect(run.mirror.covered).toEqual([{ from: crowd, to: crowd + 1000 }]);
+      const tie = second(run, 2);
+      drive({ ...run, from: tie, options: { ...run.options, until: tie + 1000 } });
+      expect(run.mirror.covered).toEqual([{ from: tie, to: tie + 1000 }]);
       expect(run.mirror.holes).toEqual([]);
     });
 
     test('a part that ends before it does not read it', () => {
       const run = given({ ...how, layout });
-      const crowd = second(run, 2);
-      expect(drive({ ...run, options: { ...run.options, until: crowd } }).requests).toBe(1);
-      expect(run.mirror.covered).toEqual([{ from, to: crowd }]);
+      const tie = second(run, 2);
+      expect(drive({ ...run, options: { ...run.options, until: tie } }).requests).toBe(1);
+      expect(run.mirror.covered).toEqual([{ from, to: tie }]);
     });
 
     test('while it is too young to be claimed it is read all the same, and is no hole', () => {
@@ -330,11 +330,11 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
         return ask.order === 'created' ? { ...page, rows: page.rows.toReversed() } : page;
       };
       drive(run);
-      const crowd = second(run, 2);
+      const tie = second(run, 2);
       expect(run.mirror.holes).toEqual([
         {
-          from: crowd,
-          to: crowd + 1000,
+          from: tie,
+          to: tie + 1000,
           reason: expect.stringMatching(/; by creation: the list of .* came out of order, 5 times$/),
         },
       ]);
@@ -399,14 +399,14 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
     expect(run.mirror.covered).toEqual([{ from, to: start - 121_000 }]);
   });
 
-  test('of a crowd that begins where the part ends no more is read than the page that shows it', () => {
+  test('of a tie that begins where the part ends no more is read than the page that shows it', () => {
     const layout = [few, few, { gap: 1, count: 40 }, few];
     const run = part(given({ ...how, layout }), 0, 4);
     expect(drive(run).requests).toBe(1);
     expect(run.mirror.covered).toEqual([{ from: run.from, to: run.options.until }]);
   });
 
-  test('a crowd before the end is read there and back, and the crowd behind it is not', () => {
+  test('a tie before the end is read there and back, and the tie behind it is not', () => {
     const layout = [few, { gap: 5, count: 12 }, { gap: 1, count: depth + 5 }, few];
     const run = part(given({ ...how, layout }), 2, 14);
     expect(drive(run).requests).toBeLessThanOrEqual(5);
@@ -545,11 +545,11 @@ describe('a source that does not keep to its word', () => {
   test.each(['request', 'page'] as const)('an order within a second that is another for each %s is a hole', ties => {
     const run = given({ ties, layout: [few, { gap: 5, count: 30 }, few, few, few] });
     drive(run);
-    const crowd = second(run, 2);
+    const tie = second(run, 2);
     expect(run.mirror.holes).toEqual([
-      { from: crowd, to: expect.any(Number), reason: expect.stringContaining('different orders') },
+      { from: tie, to: expect.any(Number), reason: expect.stringContaining('different orders') },
     ]);
-    expect(run.mirror.covers(crowd)).toBe(false);
+    expect(run.mirror.covers(tie)).toBe(false);
     expect(run.mirror.covered.at(-1)!.to).toBe(start - 121_000);
     expect(run.mirror.rows.has('r38')).toBe(true);
   });

@@ -59,7 +59,7 @@ const altered = (
     return alter(step.value);
   };
 
-/** Over a crowd the way back is spared: it is shown the pages of the way there. */
+/** Over a tie the way back is spared: it is shown the pages of the way there. */
 const onlyThere = (read: Reader): Reader =>
   function* (from, options) {
     const reading = read(from, options);
@@ -97,7 +97,7 @@ const asOfItsEnd: Reader = function* (from, options) {
   return step.value;
 };
 
-/** A walk by creation that skips what was updated in the second of the crowd itself. */
+/** A walk by creation that skips what was updated in the second of the tie itself. */
 const walksFromTheCrowd: Reader = function* (from, options) {
   const reading = readMovingList(from, options);
   let step = reading.next();
@@ -110,7 +110,7 @@ const walksFromTheCrowd: Reader = function* (from, options) {
   return step.value;
 };
 
-/** Each page claims what its own as_of allows, though the pages before were read earlier. Crowds are left aside. */
+/** Each page claims what its own as_of allows, though the pages before were read earlier. Ties are left aside. */
 const eachByItself: Reader = function* (from, { perPage, lookbackMs }) {
   let since = from - 1000;
   let proof: Proof = {};
@@ -118,8 +118,8 @@ const eachByItself: Reader = function* (from, { perPage, lookbackMs }) {
     const reply: Page = yield { ask: { since, page: 1, perPage }, proof };
     const last = floorSecond(reply.rows.at(-1)?.time ?? 0);
     const ended = reply.arrived < perPage || last - 1000 <= since;
-    const crowded = ended && reply.arrived === perPage;
-    if (crowded) return proof;
+    const tied = ended && reply.arrived === perPage;
+    if (tied) return proof;
     proof = covering(from, Math.min(ended ? Number.POSITIVE_INFINITY : last, floorSecond(reply.asOf - lookbackMs)));
     if (ended) return proof;
     since = last - 1000;
@@ -230,7 +230,7 @@ const planted: Planted[] = [
     check: () => check(moving(altered(readMovingList, { since: time => time + 1000 }))),
     as: loss,
   },
-  { what: 'a crowd that is read only forwards', check: () => check(moving(onlyThere(readMovingList))), as: loss },
+  { what: 'a tie that is read only forwards', check: () => check(moving(onlyThere(readMovingList))), as: loss },
   {
     what: 'a walk by creation that claims as of its end',
     check: () => check(moving(asOfItsEnd)),
@@ -238,7 +238,7 @@ const planted: Planted[] = [
   },
   { what: 'a walk by creation of what was updated later', check: () => check(moving(walksFromTheCrowd)), as: loss },
   {
-    what: 'a crowd by creation that is read only forwards',
+    what: 'a tie by creation that is read only forwards',
     check: () => check(holdsByCreation(onlyThere(readByCreation), ['change', 'id'])),
     as: loss,
   },

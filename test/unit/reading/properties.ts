@@ -176,11 +176,11 @@ function checkHoles({ list, mirror, from: begin, options }: Drive, depth: number
   const isWalkable = [...creations].every(([second, size]) => size + (creations.get(second - 1000) ?? 0) < depth);
   for (const { from: second, to } of holes) {
     if (to - second !== 1000 || (updates.get(second) ?? 0) <= depth)
-      throw new Wrong(`holes: no crowd at ${second}+${to - second}`);
-    if (isWalkable) throw new Wrong(`holes: ${second}, though no second of creation is crowded`);
+      throw new Wrong(`holes: no tie at ${second}+${to - second}`);
+    if (isWalkable) throw new Wrong(`holes: ${second}, though no second of creation is tied`);
   }
-  const crowded = [...updates].filter(([time, size]) => size > depth && time >= begin && time < endOf(options));
-  for (const [time] of crowded) {
+  const tied = [...updates].filter(([time, size]) => size > depth && time >= begin && time < endOf(options));
+  for (const [time] of tied) {
     if (mirror.covers(time) === mirror.inHole(time)) throw new Wrong(`holes: ${time} is neither read nor one, or both`);
   }
 }

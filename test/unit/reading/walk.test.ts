@@ -41,13 +41,13 @@ describe('properties', () => {
           for (const dieAt of at) drive({ ...begun, dieAt });
           drive({ ...begun, most: 1000 });
           checkComplete(run);
-          const crowds = [...Map.groupBy(run.list.truth(), ({ time }) => time)].filter(
+          const ties = [...Map.groupBy(run.list.truth(), ({ time }) => time)].filter(
             ([, { length }]) => length > depth,
           );
-          for (const [time] of crowds) expect(run.mirror.covers(time)).toBe(false);
+          for (const [time] of ties) expect(run.mirror.covers(time)).toBe(false);
           for (const hole of run.mirror.holes) {
             expect(hole.to - hole.from).toBeLessThanOrEqual(2000);
-            expect(crowds.some(([time]) => hole.from - 1000 <= time && time < hole.to)).toBe(true);
+            expect(ties.some(([time]) => hole.from - 1000 <= time && time < hole.to)).toBe(true);
           }
         },
       ),
@@ -73,14 +73,14 @@ describe('properties', () => {
           for (const dieAt of at) drive({ ...run, dieAt });
           drive({ ...run, most: 1000 });
           checkFilled(filled, run.list.now);
-          const crowds = [...Map.groupBy(run.list.truth(), ({ time }) => time)].filter(
+          const ties = [...Map.groupBy(run.list.truth(), ({ time }) => time)].filter(
             ([, { length }]) => length > depth,
           );
-          for (const [time] of crowds) expect(run.mirror.covers(time)).toBe(false);
+          for (const [time] of ties) expect(run.mirror.covers(time)).toBe(false);
           for (const hole of run.mirror.holes) {
             expect(hole.to - hole.from).toBeLessThanOrEqual(2000);
-            // A crowd in the second of the end may take the second before it along.
-            expect(crowds.some(([time]) => hole.from - 1000 <= time && time <= hole.to)).toBe(true);
+            // A tie in the second of the end may take the second before it along.
+            expect(ties.some(([time]) => hole.from - 1000 <= time && time <= hole.to)).toBe(true);
           }
         },
       ),
@@ -193,7 +193,7 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
     expect(run.list.asked.some(({ page }) => page * perPage === depth)).toBe(true);
   });
 
-  test('a crowd that paging reaches is no hole, not even for a walk that died on its last page', () => {
+  test('a tie that paging reaches is no hole, not even for a walk that died on its last page', () => {
     const all = given({ ...how, layout: [{ gap: 1, count: 30 }, ...many(40)] });
     const run = { ...all, from: all.list.truth()[0]!.time };
     drive({ ...run, dieAt: 13 }); // The first probe: page 1 was committed.
@@ -207,18 +207,18 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
     const run = given({ ...how, layout: [one(), { gap: 5, count: depth + 1 }, one(), one()] });
     drive(run);
     checkComplete(run);
-    const crowd = run.list.truth()[1]!.time;
+    const tie = run.list.truth()[1]!.time;
     expect(run.mirror.holes).toHaveLength(1);
-    expect(run.mirror.inHole(crowd)).toBe(true);
-    expect(run.mirror.covers(crowd)).toBe(false);
+    expect(run.mirror.inHole(tie)).toBe(true);
+    expect(run.mirror.covers(tie)).toBe(false);
     expect(run.mirror.covered.at(-1)!.to).toBe(start - 121_000);
   });
 
-  test('a crowd at the very beginning is not claimed either', () => {
+  test('a tie at the very beginning is not claimed either', () => {
     const run = given({ ...how, layout: [{ gap: 5, count: depth + 1 }, one()] });
-    const crowd = run.list.truth()[0]!.time;
-    drive({ ...run, from: crowd });
-    expect(run.mirror.covers(crowd)).toBe(false);
+    const tie = run.list.truth()[0]!.time;
+    drive({ ...run, from: tie });
+    expect(run.mirror.covers(tie)).toBe(false);
   });
 
   /** From the n-th record to before the m-th. */
@@ -247,7 +247,7 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
     expect(run.mirror.covered).toEqual([{ from: run.from, to: run.options.until }]);
   });
 
-  test('what is beyond the end is asked for by the end itself: one second early, the part would end in its crowd', () => {
+  test('what is beyond the end is asked for by the end itself: one second early, the part would end in its tie', () => {
     // The second before the end begins on page 1 and goes on on page 2.
     const run = part(given({ ...how, layout: [one(), one(), { gap: 5, count: 6 }, { gap: 1, count: 9 }] }), 0, 8);
     drive(run); // Throws where one is claimed that was not read.
@@ -323,8 +323,8 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
   });
 
   test('a second deeper than paging, which is all that is wanted, is the hole that it was', () => {
-    const crowd = { gap: 1, count: depth + 1 };
-    const run = part(given({ ...how, layout: [one(), crowd, one(1), one(), ...many(9)] }), 1, 1 + depth + 1);
+    const tie = { gap: 1, count: depth + 1 };
+    const run = part(given({ ...how, layout: [one(), tie, one(1), one(), ...many(9)] }), 1, 1 + depth + 1);
     drive(run);
     expect(run.mirror.holes).toEqual([{ from: run.from, to: run.options.until, reason: expect.any(String) }]);
     expect(run.mirror.covered).toEqual([]);
@@ -363,9 +363,9 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
 });
 
 test('wherever it dies between two holes, neither is claimed', () => {
-  const crowd = { gap: 1, count: depth + 1 };
+  const tie = { gap: 1, count: depth + 1 };
   for (let dieAt = 1; dieAt < 80; dieAt++) {
-    const run = given({ layout: [crowd, { gap: 1, count: 4 }, crowd, one(), one()] });
+    const run = given({ layout: [tie, { gap: 1, count: 4 }, tie, one(), one()] });
     drive({ ...run, dieAt });
     drive(run); // Throws on a claim to what is not there, and on a gap.
     checkComplete(run);
@@ -379,13 +379,13 @@ test('wherever it dies behind a hole with which it began, the hole is not claime
   for (const bound of [2000, 9000, undefined]) {
     for (let dieAt = 1; dieAt < 40; dieAt++) {
       const all = given({ layout });
-      const crowd = all.list.truth()[0]!.time;
-      const until = bound && crowd + bound;
-      const run = { ...all, from: crowd, options: { ...options, until } };
+      const tie = all.list.truth()[0]!.time;
+      const until = bound && tie + bound;
+      const run = { ...all, from: tie, options: { ...options, until } };
       drive({ ...run, dieAt });
       drive(run);
-      expect(run.mirror.covers(crowd)).toBe(false);
-      expect(run.mirror.covers(crowd + 1000)).toBe(true);
+      expect(run.mirror.covers(tie)).toBe(false);
+      expect(run.mirror.covers(tie + 1000)).toBe(true);
     }
   }
 });

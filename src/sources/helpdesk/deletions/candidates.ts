@@ -48,7 +48,7 @@ interface Proven {
  * Tickets that the list should have shown and did not: also what was last updated before anything is wanted, of which no
  * list was asked. Comes before `noteSwept`, which forgets when they were last shown.
  */
-export async function suspectTickets(client: Client, claim: Claim, proven: Proven): Promise<number> {
+export async function addTicketCandidates(client: Client, claim: Claim, proven: Proven): Promise<number> {
   const { list, created, asOfMs, lookbackMs, shown } = proven;
   const range = created
     ? 't.created_at >= $6 and t.created_at < $7'
@@ -81,7 +81,7 @@ export async function suspectTickets(client: Client, claim: Claim, proven: Prove
 }
 
 /** Customers that no page of a whole walk has shown, since it began. */
-export async function suspectCustomers(
+export async function addCustomerCandidates(
   client: Client,
   claim: Claim,
   { begunMs, lookbackMs }: { begunMs: Ms; lookbackMs: number },
@@ -104,7 +104,7 @@ export async function suspectCustomers(
  * Rows that a page brought which was read long ago: a sweep that has read their range since did not find them here, and so
  * suspected none of them.
  */
-async function suspectLate(
+async function addLateCandidates(
   client: Client,
   claim: Pick<Claim, 'account' | 'stream'>,
   ids: readonly string[],
@@ -124,7 +124,7 @@ async function suspectLate(
 }
 
 /** They were shown as of this time: whoever was suspected before it is cleared. */
-async function clearSuspects(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void> {
+async function clearCandidates(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void> {
   if (ids.length === 0) return;
   await client.query({
     name: 'clear suspects',
@@ -135,7 +135,7 @@ async function clearSuspects(client: Client, claim: Claim, ids: readonly string[
 }
 
 /** Tickets and customers: a list that lacks a row makes it a candidate. */
-export const candidates: Candidates = { clear: clearSuspects, addLate: suspectLate };
+export const candidates: Candidates = { clear: clearCandidates, addLate: addLateCandidates };
 
 /**
  * Forgets those that some reading has shown since. Each is looked up by its key: a join of thousands that were just written,
@@ -167,7 +167,7 @@ export interface Place {
 }
 
 /** Suspects in their order: those that the source has not yet told this run to be gone, or those that it has. */
-export async function suspectsAfter(
+export async function candidatesAfter(
   db: Queryable,
   claim: Claim,
   { gone, recent, recentMs, behindMs }: Which,
@@ -197,7 +197,7 @@ export async function suspectsAfter(
 }
 
 /** How many of the suspects the source has told this run to be gone, and how many are still to be asked for. */
-export async function countSuspects(db: Queryable, claim: Claim): Promise<{ gone: number; left: number }> {
+export async function countCandidates(db: Queryable, claim: Claim): Promise<{ gone: number; left: number }> {
   const { rows } = await db.query<{ gone: number; left: number }>(
     `select count(*) filter (where o.gone_at is not null and o.run_id is not distinct from $3) as gone,
        count(*) filter (where o.gone_at is null or o.run_id is distinct from $3) as left

@@ -1,6 +1,6 @@
 /**
  * Whether what a list lacked is gone. A list may hide what exists, so asking for a hundred ids at once only narrows the
- * suspects; each one that is left is asked for by its id, and only a 404 counts. Whatever else comes is no deletion. What
+ * candidates; each one that is left is asked for by its id, and only a 404 counts. Whatever else comes is no deletion. What
  * the source had a moment ago is asked for twice, since a copy of it may be behind. No tombstone comes before it is certain
  * that they are no large part of everything: a source that seems to have lost that is not believed before a person is.
  */
@@ -22,14 +22,14 @@ import {
   buriedAfter,
   buriedWhen,
   bury,
-  countSuspects,
+  candidatesAfter,
+  countCandidates,
   forgetKnown,
   goneSince,
   noteAnswer,
   noteWait,
   type Place,
   stillBuried,
-  suspectsAfter,
   type Which,
 } from './candidates.ts';
 import { noteChecked, scopeOf } from './walks.ts';
@@ -65,21 +65,25 @@ interface Stage {
 }
 
 /** Answers what could not be told. */
-export async function settleSuspects(ctx: Context, claim: Claim, stream: ListStream<Row>): Promise<string | undefined> {
+export async function settleCandidates(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<Row>,
+): Promise<string | undefined> {
   await forgetKnown(ctx.pg, claim);
   const source = sourceOf(ctx, stream.source);
   await askAnew(ctx.pg, claim, staleBefore(ctx, source));
   const { rows } = await scopeOf(ctx.pg, claim);
   const accepts = await acceptsDeletions(ctx.pg, claim.run);
   const most = accepts ? Infinity : Math.max(fewDeleted, Math.floor(rows * ctx.sweep.mostDeleted));
-  const { gone } = await countSuspects(ctx.pg, claim);
+  const { gone } = await countCandidates(ctx.pg, claim);
   const stage: Stage = { ctx, source, claim, stream, most, rows, gone, buried: 0, failures: 0 };
   await narrow(stage);
   await stopAtMass(stage);
   const told = (await askEach(stage)) && (await askStale(stage)) && (await askAgain(stage));
   // What was there a moment ago and was asked for only once is not believed.
   if (await areFew(stage, told)) await buryAll(stage, told ? {} : { recent: false });
-  const { left } = await countSuspects(ctx.pg, claim);
+  const { left } = await countCandidates(ctx.pg, claim);
   const unknown = left + (await askForBuried(stage));
   return unknown > 0 ? `${unknown} ${stream.name} that no list shows could not be asked for` : undefined;
 }
@@ -91,7 +95,7 @@ const staleBefore = ({ clock }: Context, { send }: OpenSource) => (send.sourceNo
 
 /** Whether no more can turn out to be gone than are believed. Without `told`, any of those that are left. */
 async function areFew({ ctx, claim, most, buried }: Stage, told: boolean): Promise<boolean> {
-  const { gone, left } = await countSuspects(ctx.pg, claim);
+  const { gone, left } = await countCandidates(ctx.pg, claim);
   return buried + gone + (told ? 0 : left) <= most;
 }
 
@@ -99,7 +103,7 @@ async function* inBatches(stage: Stage, which: Pick<Which, 'gone' | 'recent'>): 
   const { ctx, source, claim } = stage;
   const recent = { recentMs: recentMs + source.lookbackMs, behindMs: longestWaitMs(source) };
   for (let after: Place | undefined; ; ) {
-    const found = await suspectsAfter(ctx.pg, claim, { ...which, ...recent }, after, batchSize);
+    const found = await candidatesAfter(ctx.pg, claim, { ...which, ...recent }, after, batchSize);
     if (found.length === 0) return;
     yield found.map(({ id }) => id);
     after = found.at(-1);

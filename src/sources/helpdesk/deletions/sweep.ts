@@ -1,8 +1,8 @@
 /**
  * Reads everything again, for what nothing announces: edits that move no time, records that no list has shown before, and
  * deletions. A page of tickets in the order of creation shows all that there is of a range of time: our rows of it that it
- * lacks become suspects, in the transaction that notes the range as swept. Customers do not show when they were created:
- * of them a whole walk has to end before any is suspected. What is said of them then, see suspects.ts.
+ * lacks become candidates, in the transaction that notes the range as swept. Customers do not show when they were created:
+ * of them a whole walk has to end before any row becomes one. See settle-candidates.ts.
  */
 
 import { openSince } from '../../../engine/commit/rejects.ts';
@@ -20,8 +20,8 @@ import { beginAgain } from '../../../engine/runs/ranges.ts';
 import { count } from '../../../words.ts';
 import type { ListStream, Row } from '../../source.ts';
 import { knownCuts } from '../partitions.ts';
-import { suspectCustomers, suspectTickets } from './candidates.ts';
-import { settleSuspects } from './settle-candidates.ts';
+import { addCustomerCandidates, addTicketCandidates } from './candidates.ts';
+import { settleCandidates } from './settle-candidates.ts';
 import { beginWalk, coverWalked, isUndated, nextDue, noteChecked, scopeOf, walkedBy, walkName } from './walks.ts';
 
 /** What is to be read every day is due after so long, so that each night finds it so. */
@@ -45,7 +45,7 @@ export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream
   const started = new Date(ctx.clock.now());
   const sweep: Sweep = { ctx, claim, stream, ...(await scopeOf(ctx.pg, claim)) };
   const holes = stream.key === 'helpdesk.customers' ? await sweepWhole(sweep) : await sweepLists(sweep);
-  const unknown = await settleSuspects(ctx, claim, stream);
+  const unknown = await settleCandidates(ctx, claim, stream);
   const rejects = await openSince(ctx.pg, claim, started);
   const missing = [
     ...holes,
@@ -152,7 +152,7 @@ async function noteProof(
   if (covered === undefined || asOf === undefined) return;
   const { lookbackMs } = sourceOf(ctx, stream.source);
   const ids = [...shown].filter(([, one]) => one.asOf >= asOf).map(([id]) => id);
-  await suspectTickets(client, claim, { list, created: covered, asOfMs: asOf, lookbackMs, shown: ids });
+  await addTicketCandidates(client, claim, { list, created: covered, asOfMs: asOf, lookbackMs, shown: ids });
   await noteSwept(client, claim, list, covered, asOf - lookbackMs);
 }
 
@@ -161,7 +161,7 @@ async function noteUndated(client: Client, { ctx, claim, stream }: Sweep, asOfMs
   const checkedMs = claim.again ? asOfMs : asOfMs - ctx.sweep.ageMs;
   if (!(await isUndated(client, claim, undated, checkedMs))) return;
   const { lookbackMs } = sourceOf(ctx, stream.source);
-  await suspectTickets(client, claim, { list: undated, asOfMs, lookbackMs, shown: [] });
+  await addTicketCandidates(client, claim, { list: undated, asOfMs, lookbackMs, shown: [] });
   await noteSwept(client, claim, undated, { from: -Infinity, to: Infinity }, asOfMs - lookbackMs);
 }
 
@@ -197,7 +197,7 @@ async function sweepWhole(sweep: Sweep): Promise<string[]> {
         if (proof.covered) await coverWalked(client, claim, proof.covered);
         const walked = done && holes.length === 0 ? await walkedBy(client, claim) : undefined;
         if (walked === undefined) return;
-        await suspectCustomers(client, claim, { begunMs: walked.begunMs, lookbackMs });
+        await addCustomerCandidates(client, claim, { begunMs: walked.begunMs, lookbackMs });
         await noteSwept(client, claim, list, { from: 0, to: walked.to }, walked.begunMs - lookbackMs);
       },
     });

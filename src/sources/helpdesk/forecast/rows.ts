@@ -105,16 +105,16 @@ export async function cameBefore(db: pg.Pool, { account, stream }: Key, ms: Ms):
   return { perMs: n / span };
 }
 
-/** What sweeps ask for by id besides what is missing: open suspects, tombstones, tickets without a time of creation. */
+/** What sweeps ask for by id besides what is missing: open candidates, tombstones, tickets without a time of creation. */
 export async function toBeAsked(
   db: pg.Pool,
   { account, stream }: Key,
   { now, ageMs }: { now: Date; ageMs: number },
-): Promise<{ suspects: number; buried: number; undated: number; recent: number; live: number }> {
+): Promise<{ candidates: number; buried: number; undated: number; recent: number; live: number }> {
   const table = stream === 'helpdesk.customers' ? 'customers' : 'tickets';
   const undated = table === 'tickets' ? 'count(*) filter (where t._deleted_at is null and t.created_at is null)' : '0';
-  const { rows } = await db.query<{ suspects: number; buried: number; undated: number; recent: number; live: number }>(
-    `select (select count(*) from sync.open_deletion_candidates o where (o.account_id, o.stream_key) = ($1, $2)) as suspects,
+  const { rows } = await db.query<{ candidates: number; buried: number; undated: number; recent: number; live: number }>(
+    `select (select count(*) from sync.open_deletion_candidates o where (o.account_id, o.stream_key) = ($1, $2)) as candidates,
        count(*) filter (where t._deleted_at is not null and t._synced_at >= coalesce((
          select max(p.started_at) from sync.stored_runs p join sync.stored_run_streams s on s.run_id = p.id
          where p.account_id = $1 and p.kind = 'sweep' and s.stream_key = $2 and s.state = 'completed'), $3)

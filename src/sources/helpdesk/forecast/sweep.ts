@@ -80,13 +80,13 @@ async function sweepPart(planning: Planning, stream: ListStream<Row>, reading: r
   const key = { account: ctx.account, stream: stream.key };
   const known = await toBeAsked(ctx.pg, key, { now: new Date(nowMs), ageMs: ctx.sweep.ageMs });
   const lacking = await lackingThere(planning, stream, known.live);
-  const suspects = known.suspects + lacking;
+  const candidates = known.candidates + lacking;
   const together = stream.among
-    ? Math.ceil((suspects + known.undated) / batchSize) + Math.ceil(known.buried / batchSize)
+    ? Math.ceil((candidates + known.undated) / batchSize) + Math.ceil(known.buried / batchSize)
     : 0;
-  const recent = known.live > 0 ? Math.round((suspects * known.recent) / known.live) : 0;
+  const recent = known.live > 0 ? Math.round((candidates * known.recent) / known.live) : 0;
   if (lacking > 0 && recent > 0) planning.assumed.add('what is lacking at the source was there as long as the rest');
-  const asked = [...reading, times(together, 1), times(suspects + known.buried, 1), times(recent, 1)];
+  const asked = [...reading, times(together, 1), times(candidates + known.buried, 1), times(recent, 1)];
   // Before they are asked for a second time no copy of the source may be behind.
   const pauseMs = recent > 0 ? Math.min(helpdeskOf(ctx).lookbackMs, 600_000) + 3000 : 0;
   return partOf(stream.name, asked, pauseMs);

@@ -1,7 +1,7 @@
 /**
  * More tickets in one second than paging reaches: of one update, made at other times; and of one import, which gave them
  * one time of creation as well. A sync has them all, through an interruption, and a backfill what is only such a second. And
- * a crowd whose pages copies of different age have answered.
+ * a tie whose pages copies of different age have answered.
  */
 import { expect, test } from 'vitest';
 import { Interrupted } from '../../src/errors.ts';
@@ -30,7 +30,7 @@ test('more than ten thousand of one second of update, and as many of one second 
   for (let i = 0; i < size; i++) add(i, imported, imported);
   await s.run('sync', ['users']);
 
-  // The pages of the crowd that paging reaches, and some of the walk; then it is stopped.
+  // The pages of the tie that paging reaches, and some of the walk; then it is stopped.
   const stopped = new AbortController();
   let walked = 0;
   s.before = (_path, query) => {
@@ -50,7 +50,7 @@ test('more than ten thousand of one second of update, and as many of one second 
   expect(again.get('since_created_at')).toBe(at((walk!.since as Date).getTime() - 1000));
   expect(again.get('since_updated_at')).toBe(at(updated - 1000));
   expect(await s.rows('select count(*)::int as rows from helpdesk.tickets')).toEqual([{ rows: world.tickets.size }]);
-  expect(await s.rows('select hole from sync.gap_reasons union all select null from sync.walks')).toEqual([]);
+  expect(await s.rows('select gap from sync.gap_reasons union all select null from sync.walks')).toEqual([]);
 
   // One of them is all that is missing.
   await s.rows('delete from helpdesk.tickets where created_at = $1', new Date(imported));
@@ -72,14 +72,14 @@ test('more than ten thousand of one second of update, and as many of one second 
 test('what copies of different age lost between two pages is told and found, once a ticket shows that it had left', async () => {
   await using s = await inProcess({ tickets: 0, customers: 3, seed: 22, paging: { perPage: 3, depth: 30 } });
   const { world } = s;
-  const crowd = s.nowMs - 3_600_000;
+  const tie = s.nowMs - 3_600_000;
   const add = (id: string, moved: number) =>
-    world.addTicket({ id, created_at: at(crowd - 86_400_000), updated_at: at(moved) });
-  for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) add(id, crowd);
-  for (let i = 1; i <= 8; i++) add(`z${i}`, crowd + i * 60_000);
+    world.addTicket({ id, created_at: at(tie - 86_400_000), updated_at: at(moved) });
+  for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) add(id, tie);
+  for (let i = 1; i <= 8; i++) add(`z${i}`, tie + i * 60_000);
   const have = async () =>
     (await s.rows('select id from helpdesk.tickets where id < $1 order by id', 'z')).map(r => r.id);
-  const crowds = () => s.rows('select members from sync.ties');
+  const ties = () => s.rows('select members from sync.ties');
   const holes = () => s.rows('select gap_from, gap_to, reason from sync.gaps');
   const sync = () => s.run('sync', ['tickets']);
   const lag = { kind: 'lag', seconds: 60 } as const;
@@ -88,7 +88,7 @@ test('what copies of different age lost between two pages is told and found, onc
   s.rules.set([{ path: '/nowhere', fault: lag }]);
   let moved = false;
   s.before = (_path, query) => {
-    const isCrowd = query.get('since_updated_at') === at(crowd - 1000);
+    const isCrowd = query.get('since_updated_at') === at(tie - 1000);
     s.rules.set([{ path: isCrowd && moved ? '/tickets' : '/nowhere', fault: lag }]);
     if (!isCrowd || moved || query.get('page') !== '2') return undefined;
     s.rules.set([{ path: '/nowhere', fault: lag }]);
@@ -99,28 +99,28 @@ test('what copies of different age lost between two pages is told and found, onc
   };
   expect(await sync()).toMatchObject({ state: 'completed', error: null });
   expect(await have()).toEqual(['a', 'b', 'c', 'e', 'f']);
-  expect(await crowds()).toEqual([{ members: expect.arrayContaining(['a', 'b', 'c', 'e', 'f']) }]);
+  expect(await ties()).toEqual([{ members: expect.arrayContaining(['a', 'b', 'c', 'e', 'f']) }]);
 
   // The next sync knows that it had left, and is stopped before it can read the second again: that is told.
   s.nowMs += 600_000;
-  s.before = (_path, query) => (query.get('since_updated_at') === at(crowd - 2000) ? 401 : undefined);
+  s.before = (_path, query) => (query.get('since_updated_at') === at(tie - 2000) ? 401 : undefined);
   expect((await sync()).state).toBe('failed');
-  expect(await crowds()).toEqual([]);
+  expect(await ties()).toEqual([]);
   const reason = expect.stringMatching(/a record left this second/);
-  expect(await holes()).toEqual([{ gap_from: new Date(crowd - 1000), gap_to: expect.any(Date), reason }]);
+  expect(await holes()).toEqual([{ gap_from: new Date(tie - 1000), gap_to: expect.any(Date), reason }]);
 
   s.before = () => undefined;
   expect(await sync()).toMatchObject({ state: 'completed', error: null, inserted: 1 });
   expect(await have()).toEqual(['a', 'b', 'c', 'd', 'e', 'f']);
   expect(await holes()).toEqual([]);
-  expect(await crowds()).toHaveLength(1);
+  expect(await ties()).toHaveLength(1);
 
   // Nobody has left since: from now on it is certain, and not read again.
   s.nowMs += 600_000;
   const asked = s.asked.length;
   expect(await sync()).toMatchObject({ state: 'completed', error: null });
-  expect(await crowds()).toEqual([]);
-  expect(s.asked.slice(asked).map(({ query }) => query.get('since_updated_at')! > at(crowd + 600_000))).not.toContain(
+  expect(await ties()).toEqual([]);
+  expect(s.asked.slice(asked).map(({ query }) => query.get('since_updated_at')! > at(tie + 600_000))).not.toContain(
     false,
   );
 });
