@@ -2,41 +2,39 @@
 
 -- Schemas and extensions.
 
--- The schema sync and its table of migrations are there before the first migration.
+-- The schema sync and its table of migrations exist before the first migration.
 create schema if not exists sync;
 create schema helpdesk;
 create schema books;
 create schema analytics;
 create schema internal;
 create schema safe;
-comment on schema sync is
-  'What Shelfdesk knows of itself: what has been read, when, at what cost, and where the gaps are.';
+comment on schema sync is 'Records of the sync itself: synced ranges, times of runs, costs in credits, and gaps.';
 comment on schema helpdesk is
   'The mirror of the help desk. Read sync.status to see up to when each table is complete.';
 comment on schema books is
-  'The mirror of the book catalog: shelves, the volumes on them, and where each volume stood when. Read sync.status to see up to when it is complete.';
+  'The mirror of the book catalog: shelves, their volumes, and the history of each volume''s place. Read sync.status to see up to when the mirror is complete.';
 comment on schema analytics is
-  'Facts and metrics for analysts, current within the commit that brought the ticket. Nothing here names a person; every row is of an account that whoever asks may read.';
-comment on schema internal is
-  'How the metrics are computed and stored. Readers have no access: analytics shows the results.';
+  'Facts and metrics for analysts, updated in the same commit as the ticket. No row names a person. Readers see only rows of accounts that they may read.';
+comment on schema internal is 'Computation and storage of the metrics. Readers have no access: analytics shows the results.';
 comment on schema safe is
-  'The mirror of the help desk without what identifies a person: such values are keyed hashes here, equal where the values are equal, or left out.';
+  'The mirror of the help desk without personal data. Identifying values are left out, or replaced by keyed hashes: equal values have equal hashes.';
 
--- Trusted extensions: a role that may create schemas may create them.
+-- Trusted extensions: a role that may create schemas may also create these extensions.
 create extension if not exists btree_gist with schema sync;
 create extension if not exists btree_gin with schema sync;
 create extension if not exists pg_trgm with schema sync;
 
--- Bodies of functions name tables that follow.
+-- Function bodies name tables that later files create.
 set local check_function_bodies = off;
 -- Accounts, their sources, and the streams of each source.
 
--- A time without a zone would depend on the settings of the role that migrates.
+-- A time without a zone would depend on the settings of the role that runs the migration.
 alter table sync.migrations alter column run_on type timestamptz;
-comment on table sync.migrations is 'One row for each change of the tables that has been applied to this database.';
-comment on column sync.migrations.id is 'The order in which they were applied.';
-comment on column sync.migrations.name is 'The file in migrations/, without .sql.';
-comment on column sync.migrations.run_on is 'When it was applied.';
+comment on table sync.migrations is 'Migrations that were applied to this database, one row each.';
+comment on column sync.migrations.id is 'Order in which the migrations were applied.';
+comment on column sync.migrations.name is 'Name of the file in migrations/, without .sql.';
+comment on column sync.migrations.run_on is 'When the migration was applied.';
 
 create table sync.accounts (
   account_id text primary key,
@@ -48,12 +46,13 @@ create table sync.accounts (
 comment on table sync.accounts is 'One row for each mirrored account.';
 comment on column sync.accounts.account_id is 'The operator''s name for the account; part of every key.';
 comment on column sync.accounts.since is
-  'The mirror wants everything from here on (HELPDESK_SINCE); 1970-01-01 means everything.';
-comment on column sync.accounts.queue is 'Names the account''s job queue, so that warehouses that share a Redis stay apart.';
+  'Start of the range that the mirror reads (HELPDESK_SINCE); 1970-01-01 means everything.';
+comment on column sync.accounts.queue is
+  'Id of the account''s job queue. A separate id keeps warehouses apart that share one Redis.';
 comment on column sync.accounts.mirrored_since is
-  'Changes later than this are new ones, and not history that a first load has to catch up.';
+  'Start of the mirror. Later changes are new; earlier changes are history that the first load reads.';
 comment on column sync.accounts.lookback is
-  'How late the source may show what happened, as it was last set (HELPDESK_LOOKBACK_SECONDS): what was not seen then may have happened so long before.';
+  'Lookback window: the longest delay until the source shows a change, as last set (HELPDESK_LOOKBACK_SECONDS). A reply may miss changes that happened less than this long before it.';
 
 create table sync.sources (
   account_id text,
@@ -61,11 +60,10 @@ create table sync.sources (
   address text not null,
   primary key (account_id, source)
 );
-comment on table sync.sources is
-  'The sources of each account, one row for each: its rows come from this address and from no other.';
+comment on table sync.sources is 'The sources of each account, one row each. All rows of a source come from this one address.';
 comment on column sync.sources.account_id is 'The account.';
-comment on column sync.sources.source is 'The source, which is also the schema of its tables: helpdesk, books.';
-comment on column sync.sources.address is 'The base address that the account was bound to when it was first synced.';
+comment on column sync.sources.source is 'The source, which is also the schema of its tables: helpdesk or books.';
+comment on column sync.sources.address is 'Base address of the source. The first sync binds the account to this address.';
 
 create table sync.streams (
   stream text,
@@ -81,27 +79,28 @@ create table sync.streams (
   unique (stream_key),
   primary key (source, stream)
 );
-comment on table sync.streams is 'What is mirrored, one row for each stream.';
-comment on column sync.streams.stream is 'The short name of the stream, unique within its source.';
+comment on table sync.streams is 'Mirrored streams, one row each.';
+comment on column sync.streams.stream is 'Short name of the stream, unique within its source.';
 comment on column sync.streams.source is
-  'Where it is read from: helpdesk or books. Streams of two sources do not wait for each other.';
-comment on column sync.streams.place is 'Its place in a run: streams of one source are read one after the other.';
+  'The source of the stream: helpdesk or books. Streams of two sources do not wait for each other.';
+comment on column sync.streams.place is
+  'Position of the stream in a run. A run reads the streams of one source one after the other.';
 comment on column sync.streams.follows is
-  'The stream of the same source whose records name the ids to fetch for this one; null where lists are read.';
+  'The stream of the same source whose records name the ids to fetch; null for streams that are read as lists.';
 comment on column sync.streams.one_reader is
-  'True if one run at a time reads it; false if a backfill of its gaps may be at work beside another run.';
+  'True if only one run at a time reads the stream. False if a backfill may read gaps of the stream concurrently with another run.';
 comment on column sync.streams.stream_key is
-  'The key of the stream, unique among all sources: source.stream, as helpdesk.tickets.';
+  'Key of the stream, unique across all sources: source.stream, for example helpdesk.tickets.';
 comment on column sync.streams.personal is
-  'True if its tables hold personal data. Readers without the right to see it read masked views in the schema safe.';
-comment on column sync.streams.deletions is 'Why deletions of the stream are unknown; null if the mirror finds them.';
-comment on column sync.streams.swept is 'True if a sweep re-reads it, for deletions and silent changes.';
+  'True if tables of the stream hold personal data. Readers without the right to personal data read masked views in the schema safe.';
+comment on column sync.streams.deletions is 'Why deletions in the stream are unknown; null if the mirror finds deletions.';
+comment on column sync.streams.swept is 'True if a sweep re-reads the stream to find deletions and silent changes.';
 
 create or replace view sync.source_schemas as
 select source::name as name, bool_or(personal) as personal from sync.streams group by source;
-comment on view sync.source_schemas is 'The schemas of mirrored tables, one for each source.';
-comment on column sync.source_schemas.name is 'The schema, which has the name of its source.';
-comment on column sync.source_schemas.personal is 'True if one of its streams holds personal data.';
+comment on view sync.source_schemas is 'Schemas of mirrored tables, one for each source.';
+comment on column sync.source_schemas.name is 'The schema, named after its source.';
+comment on column sync.source_schemas.personal is 'True if at least one stream of the source holds personal data.';
 
 create table sync.source_files (
   source text,
@@ -111,11 +110,11 @@ create table sync.source_files (
   primary key (source, name)
 );
 comment on table sync.source_files is
-  'Schema files of sources that were applied to this database. A later edit of such a file is refused.';
-comment on column sync.source_files.source is 'The source that brings the file.';
-comment on column sync.source_files.name is 'The name of the file.';
-comment on column sync.source_files.checksum is 'SHA-256 of the file as it was applied.';
-comment on column sync.source_files.run_on is 'When it was applied.';
+  'Schema files of sources that were applied to this database. Shelfdesk refuses later edits of an applied file.';
+comment on column sync.source_files.source is 'The source that owns the file.';
+comment on column sync.source_files.name is 'Name of the file.';
+comment on column sync.source_files.checksum is 'SHA-256 of the file when it was applied.';
+comment on column sync.source_files.run_on is 'When the file was applied.';
 
 create or replace function sync.key_of(stream text) returns text
 language sql stable
@@ -124,14 +123,14 @@ begin atomic
     select min(k.stream_key) from sync.streams k where k.stream = key_of.stream having count(*) = 1) end;
 end;
 comment on function sync.key_of is
-  'The key of a stream, source.stream, from its key or from a short name that only one source has; null for any other short name.';
+  'Key of a stream (source.stream), from the key itself or from a short name that only one source has. Any other short name gives null.';
 
 create or replace function sync.option_of(account text) returns text
 language sql immutable
 begin atomic
   select case when account = 'default' then '' else ' --account ' || account end;
 end;
-comment on function sync.option_of is 'What a command needs to mean this account: nothing for the one that is called default.';
+comment on function sync.option_of is 'Command-line option that selects this account; empty for the account named default.';
 
 create table sync.paused (
   account_id text,
@@ -149,14 +148,14 @@ end) stored,
   constraint paused_source_and_stream check ((source = '') = (stream = ''))
 );
 comment on table sync.paused is
-  'What people have told to wait: nothing of it is read until they resume it. Runs and slots of the schedule that come meanwhile wait, or are skipped.';
-comment on column sync.paused.stream is 'The stream; empty: the whole account.';
-comment on column sync.paused.paused_at is 'Since when.';
-comment on column sync.paused.paused_by is 'Who did it: see sync.operations.who.';
-comment on column sync.paused.reason is 'Why, in their words.';
-comment on column sync.paused.source is 'The source of the stream: helpdesk or books. Empty for the whole account.';
+  'Streams and accounts that people paused. No run reads a paused stream until people resume it. Meanwhile open runs wait, and the schedule skips paused streams.';
+comment on column sync.paused.stream is 'The paused stream; empty for the whole account.';
+comment on column sync.paused.paused_at is 'Start of the pause.';
+comment on column sync.paused.paused_by is 'The person who paused the stream or account: see sync.operations.who.';
+comment on column sync.paused.reason is 'Reason for the pause, in the person''s own words.';
+comment on column sync.paused.source is 'Source of the paused stream: helpdesk or books. Empty for the whole account.';
 comment on column sync.paused.stream_key is
-  'The key of the stream: source.stream, as helpdesk.tickets. Empty for the whole account.';
+  'Key of the paused stream: source.stream, for example helpdesk.tickets. Empty for the whole account.';
 
 create or replace function sync.is_paused(account text, stream text) returns boolean
 language sql stable
@@ -177,16 +176,17 @@ create table sync.operations (
 );
 create index operations_at on sync.operations (account_id, at desc);
 comment on table sync.operations is
-  'What people did to the work, at a terminal or on the page: pauses and their end, runs that they canceled, tried again or started there, customers that they erased, readers that they let in or revoked. One row for each time and account, also where it was refused. What a command reads by itself is in sync.runs.';
-comment on column sync.operations.id is 'Its number.';
-comment on column sync.operations.at is 'When.';
+  'Actions of people at a terminal or on the page, one row for each action and account, refused actions included. Actions: pause and resume; start of a run on the page; cancel and retry of a run; erasure of a customer; access of readers; calendars. Runs that a command starts are in sync.runs.';
+comment on column sync.operations.id is 'Number of the action.';
+comment on column sync.operations.at is 'When the action happened.';
 comment on column sync.operations.account_id is 'The operator''s name for the mirrored account.';
 comment on column sync.operations.who is
-  'Who: user and machine of a terminal, or the role and the address of a browser; the worker, where it erases by itself who was erased before and comes again.';
+  'The person: user and machine of a terminal, or role and address of a browser. The worker, when a customer comes back after an erasure and the worker erases the customer again.';
 comment on column sync.operations.action is
-  'What: run, pause, resume, retry, cancel, erase, let a reader in, revoke a reader, calendar.';
-comment on column sync.operations.subject is 'To what: a stream, a run, a customer, a reader; empty: the whole account.';
-comment on column sync.operations.outcome is 'What came of it: done, or why it was refused.';
+  'The action: run, pause, resume, retry, cancel, erase, let a reader in, revoke a reader, calendar.';
+comment on column sync.operations.subject is
+  'Object of the action: a stream, a run, a kind of run, a customer, a reader or a calendar; empty for the whole account.';
+comment on column sync.operations.outcome is 'Result of the action, or the reason for the refusal.';
 
 create or replace function sync.in_words(span interval) returns text
 language sql immutable
@@ -196,14 +196,14 @@ begin atomic
     when s < 48 * 3600 then round(s / 3600) || ' h' else round(s / 86400) || ' d' end
   from (select greatest(0, extract(epoch from span)) as s) seconds;
 end;
-comment on function sync.in_words is 'A span of time as people say it, in two digits: 3 s, 4 min, 33 h, 9 d.';
+comment on function sync.in_words is 'A time span in short form, rounded to one unit: 3 s, 4 min, 33 h, 9 d.';
 
 create or replace function sync.counted(n bigint, one text, many text default null) returns text
 language sql immutable
 begin atomic
   select n || ' ' || case n when 1 then one else coalesce(many, one || 's') end;
 end;
-comment on function sync.counted is 'A number with its noun: 1 record, 2 records. Without many the plural has an s.';
+comment on function sync.counted is 'A number with its noun: 1 record, 2 records. Without `many`, the plural adds an s.';
 
 insert into sync.streams (stream, source, place, follows, one_reader, personal, swept) values
   ('users', 'helpdesk', 1, null, false, true, false),
@@ -212,7 +212,7 @@ insert into sync.streams (stream, source, place, follows, one_reader, personal, 
   ('messages', 'helpdesk', 4, 'tickets', true, true, false),
   ('shelves', 'books', 5, null, true, false, false),
   ('volumes', 'books', 6, 'shelves', true, false, false);
--- Credits: what is in flight, and what was spent.
+-- Credits: requests in flight, and spent credits.
 
 create table sync.budget (
   account_id text,
@@ -222,13 +222,14 @@ create table sync.budget (
   primary key (account_id, source)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 comment on table sync.budget is
-  'The credits of each source of an account at this moment, shared by all processes on all machines. For reports read sync.credit_minutes.';
+  'Current credits of each source of an account, shared by all processes on all machines. For reports read sync.credit_minutes.';
 comment on column sync.budget.account_id is 'The operator''s name for the account.';
 comment on column sync.budget.version is
-  'Grows by one at each change; a change made from an older version is refused and made again.';
-comment on column sync.budget.source is 'helpdesk or books: each has credits of its own. A credit of the catalog is a request.';
+  'Grows by one at each change. A change based on an older version is refused and retried.';
+comment on column sync.budget.source is
+  'helpdesk or books: each source has its own credits. A credit of the catalog is a request.';
 comment on column sync.budget.state is
-  'What is in flight, what was answered within the last period, who waits, and what the source said last. Times are milliseconds since 1970 by the clock of this database.';
+  'Requests in flight, requests answered within the last period, waiting requests, and the last limits that the source sent. Times are milliseconds since 1970 by the clock of this database.';
 
 create table sync.credit_minutes (
   account_id text,
@@ -250,34 +251,32 @@ create table sync.credit_minutes (
   primary key (account_id, source, minute)
 );
 comment on table sync.credit_minutes is
-  'What the credits of an account were spent on: minute by minute, of what is more than five weeks ago hour by hour, of what is more than a year ago day by day. Where no request was sent there is no row.';
+  'Credits that an account spent, by purpose. One row a minute; after five weeks one row an hour; after one year one row a day. Times without requests have no row.';
 comment on column sync.credit_minutes.account_id is 'The operator''s name for the account.';
 comment on column sync.credit_minutes.minute is
-  'The beginning of the minute or the hour, by the clock of this database; of a day the first hour with a request. A request belongs to the minute of its reply.';
+  'Start of the minute or the hour, by the clock of this database. For a day: start of the first hour with a request. A request counts in the minute of its reply.';
 comment on column sync.credit_minutes.credit_limit is
-  'Credits a period that were allowed to all clients of the account together when the last reply came in.';
-comment on column sync.credit_minutes.interactive is 'Credits we used for something that a person waits for.';
-comment on column sync.credit_minutes.fresh is 'Credits we used to keep up with what has just changed.';
-comment on column sync.credit_minutes.backfill is 'Credits we used to read history.';
+  'Credits in a period for all clients of the account together, as of the last reply.';
+comment on column sync.credit_minutes.interactive is 'Credits that Shelfdesk used for requests with a person waiting.';
+comment on column sync.credit_minutes.fresh is 'Credits that Shelfdesk used to keep up with recent changes.';
+comment on column sync.credit_minutes.backfill is 'Credits that Shelfdesk used to read history.';
 comment on column sync.credit_minutes.others is
-  'The most credits of one period that, in this minute, were seen to be used by other clients of the account. Of an hour or a day: the sum of that over its minutes.';
+  'Highest usage by other clients of the account in one period, as seen in this minute. For an hour or a day: the sum over its minutes.';
 comment on column sync.credit_minutes.waited_ms is
-  'Milliseconds that the requests of this row, all together, had waited for credits.';
+  'Total time that the requests of this row waited for credits, in milliseconds.';
 comment on column sync.credit_minutes.refused is
-  'Requests that the source refused for want of credits (429, and of the catalog 403). Credits are counted for them only if it said so.';
+  'Requests that the source refused for lack of credits (429; for the catalog also 403). A refusal counts as credits only if the source said so.';
 comment on column sync.credit_minutes.source is 'helpdesk or books. A credit of the catalog is a request.';
-comment on column sync.credit_minutes.sweep is
-  'Credits we used to look again at what had been read: sweeps, audits, verifications.';
+comment on column sync.credit_minutes.sweep is 'Credits that Shelfdesk used to re-read data: sweeps, audits, verifications.';
 comment on column sync.credit_minutes.requests is
-  'Requests that were answered in this time, refusals and time-outs among them. Nothing before this column was there.';
-comment on column sync.credit_minutes.took_ms is
-  'How long they took together, from the grant of their credits to the reply, in milliseconds.';
+  'Answered requests, including refusals and time-outs. Rows from before this column existed have 0.';
+comment on column sync.credit_minutes.took_ms is 'Total time from the grant of credits to the reply, in milliseconds.';
 comment on column sync.credit_minutes.followed is
-  'Of these requests those that followed another one of the same process at once, where none was on its way beside it.';
+  'Requests of this row that immediately followed another request of the same process, with no other request in flight.';
 comment on column sync.credit_minutes.between_ms is
-  'How long it took together from the reply before to the next request of theirs: to store what came, in milliseconds.';
+  'Total time from the previous reply to the next request, for the requests in `followed`, in milliseconds. The process stores the reply in this time.';
 comment on column sync.credit_minutes.minutes is
-  'How many minutes the row stands for: 1, an hour (60) or a day (1440) of the account''s time zone.';
+  'Length of the row in minutes: 1, an hour (60) or a day (1440) of the account''s time zone.';
 
 alter table sync.budget alter column state set storage main;
 -- Runs, their streams, the schedule, and the worker processes.
@@ -292,25 +291,25 @@ create table sync.workers (
   started_at timestamptz not null
 );
 comment on table sync.workers is
-  'Processes that are at work on an account, or watch a run of it. A row may outlive its process: sync.is_alive(id) tells.';
-comment on column sync.workers.id is 'Number of the process, and of the lock that it holds as long as it lives.';
+  'Processes that work for an account, or that watch a run of the account. A row may outlive its process: sync.is_alive(id) shows whether the process is alive.';
+comment on column sync.workers.id is 'Number of the process, and of the lock that the process holds while alive.';
 comment on column sync.workers.account_id is 'The operator''s name for the account.';
-comment on column sync.workers.works is 'True if it takes jobs; false for a command that only watches its run.';
-comment on column sync.workers.host is 'The machine, or the container.';
-comment on column sync.workers.pid is 'Its number there.';
-comment on column sync.workers.version is 'The version of Shelfdesk.';
-comment on column sync.workers.started_at is 'When it was started, by its own clock.';
+comment on column sync.workers.works is 'True if the process takes jobs; false for a command that only watches its run.';
+comment on column sync.workers.host is 'The machine or the container.';
+comment on column sync.workers.pid is 'Process id on that machine.';
+comment on column sync.workers.version is 'Version of Shelfdesk.';
+comment on column sync.workers.started_at is 'Start of the process, by its own clock.';
 
 create or replace function sync.is_alive(worker int) returns boolean
 language sql stable
 begin atomic
-  -- 'SHSW'; see src/warehouse/workers.ts.
+  -- Lock class 'SHSW'; see src/engine/runs/workers.ts.
   select exists (
     select from pg_locks l
     where l.locktype = 'advisory' and l.classid = 1397248855 and l.objid = worker::oid and l.objsubid = 2 and l.granted
       and l.database = (select d.oid from pg_database d where d.datname = current_database()));
 end;
-comment on function sync.is_alive is 'Whether this process of sync.workers is alive: it holds its lock.';
+comment on function sync.is_alive is 'True if this process of sync.workers is alive, that is, if the process holds its lock.';
 
 create or replace view sync.live_workers as
 select w.id, w.account_id, w.works, w.host, w.pid, w.version, w.started_at
@@ -320,7 +319,7 @@ where w.id in (
   where l.locktype = 'advisory' and l.classid = 1397248855 and l.objsubid = 2 and l.granted
     and l.database = (select d.oid from pg_database d where d.datname = current_database()));
 comment on view sync.live_workers is
-  'The processes of sync.workers that are alive, found by one look at the locks: for whoever asks for more than one of them. Not to be joined row by row.';
+  'Live processes of sync.workers, found in one scan of the locks. Use this view for several processes at a time, and sync.is_alive for a single one. Do not join this view row by row.';
 
 create table sync.stored_runs (
   id bigint generated always as identity (sequence name sync.runs_id_seq),
@@ -344,42 +343,42 @@ create index runs_account on sync.stored_runs (account_id, id desc);
 create index stored_runs_finished on sync.stored_runs (finished_at);
 create index stored_runs_kind on sync.stored_runs (account_id, kind, id desc);
 create index stored_runs_open on sync.stored_runs (account_id) where (state = 'running');
-comment on table sync.stored_runs is
-  'Runs as they were written down: one whose process died is still called running here. Read sync.runs.';
+comment on table sync.stored_runs is 'Runs as stored. A run whose process died is still `running` here; read sync.runs instead.';
 comment on column sync.stored_runs.id is 'Number of the run.';
 comment on column sync.stored_runs.kind is
-  'sync, backfill, verify: commands; fresh and nightly: the schedule, and fresh also what slept over a spent day; sweep: a command, or the night; hydrate: tickets or volumes wait to be asked for by id; audit: nobody else wants the credits.';
+  'sync, backfill, verify: a command. fresh, nightly: the schedule. fresh also resumes streams that the daily quota deferred. sweep: a command or the nightly schedule. hydrate: fetches waiting tickets or volumes by id. audit: checks the mirror with credits that no other work needs.';
 comment on column sync.stored_runs.state is
-  'running, completed, partial (it ended, but something could not be had), failed, or interrupted (the next run goes on).';
-comment on column sync.stored_runs.started_at is 'When it was started.';
-comment on column sync.stored_runs.finished_at is 'When it ended.';
-comment on column sync.stored_runs.opened_by is 'The process of sync.workers that opened it.';
-comment on column sync.stored_runs.since is 'A backfill reads from here on; null: from the beginning.';
-comment on column sync.stored_runs.until is 'A backfill reads up to here.';
+  'running, completed, partial (ended, but some data could not be read), failed, or interrupted (the next run resumes the work).';
+comment on column sync.stored_runs.started_at is 'Start of the run.';
+comment on column sync.stored_runs.finished_at is 'End of the run.';
+comment on column sync.stored_runs.opened_by is 'The process of sync.workers that opened the run.';
+comment on column sync.stored_runs.since is 'Start of the range of a backfill; null: from the beginning.';
+comment on column sync.stored_runs.until is 'End of the range of a backfill.';
 comment on column sync.stored_runs.again is
-  'True if a backfill reads also what is covered, and a sweep also what was checked lately.';
+  'True if a backfill also re-reads synced ranges, or if a sweep also re-reads recently checked records.';
 comment on column sync.stored_runs.again_before is
-  'Messages that were read before this time of the source are read again by this backfill, and customers that were checked before it are suspects of this sweep; null until its first reply.';
+  'Time limit of a re-read, by the source''s clock; null until the first reply of the run. A backfill re-reads messages that were read before this time. In a sweep, customers last checked before this time become deletion candidates.';
 comment on column sync.stored_runs.accept_deletions is
-  'True for a sweep that may bury more than SWEEP_MOST_DELETED_PERCENT of a stream: somebody has said so.';
+  'True for a sweep that may mark more than SWEEP_MOST_DELETED_PERCENT of a stream as deleted, after confirmation by a person.';
 comment on column sync.stored_runs.forecast is
-  'What it was expected to take, reckoned before it began: requests, credits and seconds, in all and by stream; null where nobody asked.';
-comment on column sync.stored_runs.retries is 'The run that this one tries again, because somebody asked for it; else null.';
+  'Forecast made before the run began: requests, credits and seconds, in total and by stream. Null if no forecast was made.';
+comment on column sync.stored_runs.retries is
+  'The run that this run retries at the request of a person; null for all other runs.';
 comment on column sync.stored_runs.beside is
-  'Of a run that reads again: the runs of the account that were open when it was opened.';
+  'For a run that re-reads: the runs of the account that were open when this run opened.';
 
 create or replace view sync.runs as
 select r.id, r.account_id, r.kind,
   case when r.state = 'running' and not sync.is_alive(r.opened_by)
-      -- Whoever works goes on with every open run; who opened one begins to work where nobody else does.
+      -- Any worker resumes every open run. The process that opened a run starts to work if no worker is live.
       and not exists (
         select from sync.workers w where w.account_id = r.account_id and w.works and sync.is_alive(w.id))
     then 'interrupted' else r.state end as state,
   r.started_at, r.finished_at, r.opened_by, r.since, r.until, r.again, r.again_before
 from sync.stored_runs r;
-comment on view sync.runs is 'What people or the schedule started: one row for each run.';
+comment on view sync.runs is 'Runs that people, the schedule or a worker started, one row each.';
 comment on column sync.runs.state is
-  'running (or about to be, by a process that lives), completed, partial (it ended, but something could not be had), failed, or interrupted; interrupted without finished_at: nobody is alive to go on with it, until the next worker starts.';
+  'running (or about to run, in a live process), completed, partial (ended, but some data could not be read), failed, or interrupted. interrupted without finished_at: no live process can resume the run until the next worker starts.';
 
 create table sync.stored_run_streams (
   run_id bigint,
@@ -416,34 +415,36 @@ create index stored_run_streams_held on sync.stored_run_streams (worker) where (
 create index run_streams_latest on sync.stored_run_streams (account_id, stream_key, run_id desc);
 create index stored_run_streams_done on sync.stored_run_streams (account_id, stream_key, finished_at) where (state = 'completed');
 comment on table sync.stored_run_streams is
-  'Streams of runs as they were written down: one whose process died is still called running here. Read sync.run_streams.';
+  'Streams of runs as stored. A stream whose process died is still `running` here; read sync.run_streams instead.';
 comment on column sync.stored_run_streams.token is
-  'Fencing token: whoever takes the work up raises it, and a commit under an older one fails.';
+  'Fencing token. A process that takes up the stream raises the token; a commit with an older token fails.';
 comment on column sync.stored_run_streams.state is 'waiting, running, completed, partial, failed or interrupted.';
-comment on column sync.stored_run_streams.expected is 'How many records the source counted for this run, where it was asked.';
+comment on column sync.stored_run_streams.expected is
+  'Number of records that the source counted for this run; null if the run did not ask for a count.';
 comment on column sync.stored_run_streams.seen is 'Records that arrived.';
-comment on column sync.stored_run_streams.inserted is 'Rows that are new here.';
+comment on column sync.stored_run_streams.inserted is 'New rows in the mirror.';
 comment on column sync.stored_run_streams.updated is 'Rows whose content changed.';
-comment on column sync.stored_run_streams.unchanged is 'Records that were here already, as they are, or in a newer version.';
+comment on column sync.stored_run_streams.unchanged is
+  'Records that the mirror already holds, in the same version or a newer one.';
 comment on column sync.stored_run_streams.deleted is 'Rows that got a tombstone, and members of sets that were removed.';
 comment on column sync.stored_run_streams.rejected is 'Records that went to sync.rejects.';
 comment on column sync.stored_run_streams.cleaned is
-  'Characters that PostgreSQL cannot store (NUL, lone surrogates) and that were replaced by U+FFFD.';
+  'Characters that PostgreSQL cannot store (NUL, lone surrogates), replaced by U+FFFD.';
 comment on column sync.stored_run_streams.credits is 'Credits used.';
 comment on column sync.stored_run_streams.carried_from is
-  'The interrupted run that had completed the stream moments before, so that this run did not have to; null if this run read it.';
+  'The run that read the stream instead of this run, for example an interrupted run that completed the stream moments before. Null if this run read the stream.';
 comment on column sync.stored_run_streams.started_at is 'When work on the stream began.';
 comment on column sync.stored_run_streams.finished_at is 'When work on the stream ended.';
-comment on column sync.stored_run_streams.error is 'What went wrong.';
-comment on column sync.stored_run_streams.remedy is 'What to do about it.';
-comment on column sync.stored_run_streams.exit_code is 'The exit code that the command line gives for it.';
-comment on column sync.stored_run_streams.worker is 'The process of sync.workers that is, or was, at work on it.';
-comment on column sync.stored_run_streams.job is 'The job of the queue under which it is, or was, at work.';
-comment on column sync.stored_run_streams.waits_for is 'The run whose work on the same stream it waits for.';
+comment on column sync.stored_run_streams.error is 'Problem with the stream in this run; null if none.';
+comment on column sync.stored_run_streams.remedy is 'Recommended action for the problem.';
+comment on column sync.stored_run_streams.exit_code is 'Exit code that the command line returns for this result.';
+comment on column sync.stored_run_streams.worker is 'The process of sync.workers that works on the stream, or worked on it last.';
+comment on column sync.stored_run_streams.job is 'The queue job that works on the stream, or worked on it last.';
+comment on column sync.stored_run_streams.waits_for is 'The run that must first end its work on the same stream.';
 comment on column sync.stored_run_streams.sleeps_until is
-  'The requests of the day were spent: a worker goes on with the stream at this time. Null otherwise.';
+  'Time at which a worker resumes the stream after the daily quota deferred it; null if not deferred.';
 comment on column sync.stored_run_streams.note is
-  'Why nothing happens just now, in words for who watches; null while something does.';
+  'Reason for a pause in the work, in words for people who watch the run; null while work proceeds.';
 
 create or replace view sync.run_streams as
 select s.run_id, s.account_id, s.stream, s.token,
@@ -453,11 +454,11 @@ select s.run_id, s.account_id, s.stream, s.token,
   s.worker, s.job, s.started_at, s.finished_at, s.error, s.remedy, s.exit_code, s.sleeps_until,
   s.source, s.stream_key
 from sync.stored_run_streams s;
-comment on view sync.run_streams is 'What a run did, stream by stream.';
+comment on view sync.run_streams is 'Progress and result of each run, stream by stream.';
 comment on column sync.run_streams.state is
-  'waiting, running, completed, partial, failed or interrupted; interrupted without finished_at: its process died, and the next one that works takes it up.';
+  'waiting, running, completed, partial, failed or interrupted. interrupted without finished_at: the process died, and the next live worker takes up the stream.';
 comment on column sync.run_streams.carried_from is
-  'The run that had read the stream already, so that this one did not have to; null if this run read it.';
+  'The run that already read the stream, so that this run did not; null if this run read the stream.';
 
 create table sync.run_lists (
   run_id bigint,
@@ -473,10 +474,10 @@ create table sync.run_lists (
 );
 create index run_lists_list on sync.run_lists (account_id, stream_key, list);
 comment on table sync.run_lists is
-  'How far a backfill reads each list, from its first look on; what one that reads again (--again) has read so far; and what a sweep has walked of the customers.';
+  'Progress of runs in each list. For a backfill: the end of its range in the list, and with --again the ranges read so far. For a sweep: the ranges of customers walked so far.';
 comment on column sync.run_lists.until is
-  'Up to here: as the run was told, else up to the top of what was covered when it first looked. Of shelves and volumes: what was read before this time is read again.';
-comment on column sync.run_lists.covered is 'With --again, and of a sweep: ranges that this run has read.';
+  'End of the range of a backfill: the run''s own `until`, else the high-water mark when the run first read the list. Without a mark, or with --again, the default is the start of the run. For shelves and volumes, --again re-reads records that were read before this time. For a sweep: the start of its walk.';
+comment on column sync.run_lists.covered is 'Ranges that this run has read; recorded for --again and for sweeps.';
 
 create table sync.schedule_slots (
   account_id text,
@@ -489,14 +490,14 @@ create table sync.schedule_slots (
   primary key (account_id, schedule, slot)
 );
 comment on table sync.schedule_slots is
-  'One row for each time at which the schedule was due: whichever process writes it first opens the run. Kept for 35 days.';
-comment on column sync.schedule_slots.schedule is 'fresh or nightly.';
-comment on column sync.schedule_slots.slot is 'When it was due.';
+  'One row for each due time of the schedule. The first process that writes the row opens the run. Rows are kept for 35 days.';
+comment on column sync.schedule_slots.schedule is 'The schedule: fresh or nightly.';
+comment on column sync.schedule_slots.slot is 'Time when the run was due.';
 comment on column sync.schedule_slots.claimed_at is
-  'When a process took it: later than the slot if nobody was there at the time. Of several missed slots only the last one is taken.';
-comment on column sync.schedule_slots.claimed_by is 'The process of sync.workers that took it.';
-comment on column sync.schedule_slots.run_id is 'The run that it opened; null if it opened none.';
-comment on column sync.schedule_slots.skipped is 'Why it opened no run: another one was open.';
+  'When a process claimed the slot; later than the slot if no process was live then. Of several missed slots, a process claims only the last one.';
+comment on column sync.schedule_slots.claimed_by is 'The process of sync.workers that claimed the slot.';
+comment on column sync.schedule_slots.run_id is 'The run that the slot opened; null if none.';
+comment on column sync.schedule_slots.skipped is 'Why the slot opened no run: another run was open, or the streams were paused.';
 
 create table sync.plans (
   account_id text,
@@ -507,11 +508,11 @@ create table sync.plans (
   primary key (account_id, kind, question)
 );
 comment on table sync.plans is
-  'What `plan` has answered last to each question. A run that is asked for the same within the hour is compared with it.';
+  'Latest forecast of `plan` for each question. A run of the same question within one hour is compared with this forecast.';
 comment on column sync.plans.kind is 'The kind of run: sync, backfill, sweep or verify.';
-comment on column sync.plans.question is 'What of it was asked for: streams, range, sample.';
-comment on column sync.plans.made_at is 'When it was answered.';
-comment on column sync.plans.forecast is 'The answer: see sync.stored_runs.forecast.';
+comment on column sync.plans.question is 'Scope of the forecast: streams, range, sample.';
+comment on column sync.plans.made_at is 'When the forecast was made.';
+comment on column sync.plans.forecast is 'The forecast: see sync.stored_runs.forecast.';
 
 create or replace view sync.forecasts as
 select r.account_id, r.id as run, r.kind, r.state, r.started_at,
@@ -528,23 +529,23 @@ cross join lateral (
   select sum(s.credits)::bigint as credits from sync.stored_run_streams s where s.run_id = r.id) t
 where r.forecast is not null;
 comment on view sync.forecasts is
-  'What runs were expected to take beside what they took: one row for each run that was reckoned before it began. A ratio above 1: it took more.';
+  'Forecast and actual cost of runs, one row for each run with a forecast. A ratio above 1 means that the run took more than its forecast.';
 comment on column sync.forecasts.run is 'The run.';
-comment on column sync.forecasts.kind is 'Its kind: sync, backfill, sweep or verify.';
+comment on column sync.forecasts.kind is 'Kind of the run: sync, backfill, sweep or verify.';
 comment on column sync.forecasts.state is
-  'How it stands, as it was written down; see sync.runs. Ratios say something of runs that are over.';
-comment on column sync.forecasts.started_at is 'When it began.';
-comment on column sync.forecasts.forecast_requests is 'Requests that were expected.';
+  'State of the run as stored; see sync.runs. Ratios are meaningful only for finished runs.';
+comment on column sync.forecasts.started_at is 'Start of the run.';
+comment on column sync.forecasts.forecast_requests is 'Forecast number of requests.';
 comment on column sync.forecasts.forecast_credits is
-  'Credits that were expected. Those of the catalog, a request each, are among them.';
-comment on column sync.forecasts.credits is 'Credits that it has used so far, or did.';
-comment on column sync.forecasts.credits_ratio is 'Used, divided by expected.';
-comment on column sync.forecasts.forecast_seconds is 'How long it was expected to take.';
+  'Forecast number of credits, including those of the catalog at one credit a request.';
+comment on column sync.forecasts.credits is 'Credits that the run has used so far, or in total after its end.';
+comment on column sync.forecasts.credits_ratio is 'Used credits divided by forecast credits.';
+comment on column sync.forecasts.forecast_seconds is 'Forecast duration in seconds.';
 comment on column sync.forecasts.seconds is
-  'How long it took; null while it runs. One that was interrupted and gone on with: with the time between.';
-comment on column sync.forecasts.seconds_ratio is 'Taken, divided by expected.';
-comment on column sync.forecasts.counted_with_credits is 'Credits that were used beforehand, to count what there is.';
--- What every mirrored table has in common: changes of its rows, and how late they came.
+  'Actual duration in seconds; null while the run is running. For an interrupted run that resumed, the duration includes the time between.';
+comment on column sync.forecasts.seconds_ratio is 'Actual duration divided by forecast duration.';
+comment on column sync.forecasts.counted_with_credits is 'Credits used before the run to count the records at the source.';
+-- Common parts of all mirrored tables: changes of rows, and change latency.
 
 create table sync.changes (
   id bigint generated always as identity primary key,
@@ -562,20 +563,20 @@ create index changes_parent on sync.changes (account_id, table_name, parent_id, 
 create index changes_seen on sync.changes (account_id, seen_at);
 create index changes_given on sync.changes (account_id, record_id) where ((table_name = 'tickets') and (changes ? 'customer_id'));
 comment on table sync.changes is
-  'Old and new values of every row of the mirrors that changed here, one row each time. What came new is not here: see _first_seen_at. What is a relation only has its own: helpdesk.ticket_history, books.shelf_volume_history.';
-comment on column sync.changes.id is 'Number of the change, in the order in which they were seen.';
+  'Old and new values of mirrored rows, one row for each change or removal. New records have no row here: see _first_seen_at. Relations between records have their own history: helpdesk.ticket_history, books.shelf_volume_history.';
+comment on column sync.changes.id is 'Number of the change, in the order in which the mirror saw the changes.';
 comment on column sync.changes.table_name is
   'tickets, messages, attachments, customers, contacts, users, labels, inboxes, shelves, volumes or shelf_volumes.';
-comment on column sync.changes.record_id is 'The row; joins the id of that table, of shelf_volumes volume_id.';
+comment on column sync.changes.record_id is 'Id of the changed row; joins the id of its table. For shelf_volumes: volume_id.';
 comment on column sync.changes.parent_id is
-  'The ticket of a message or an attachment, the customer of a contact, the owner of a shelf; of shelf_volumes owner/shelf. Null otherwise.';
+  'The ticket of a message or an attachment, the customer of a contact, the owner of a shelf. For shelf_volumes: owner/shelf. Null otherwise.';
 comment on column sync.changes.seen_at is
-  'When it was written here, by the worker''s clock. When it happened at the source, only updated_at can tell.';
+  'When the mirror stored the change, by the worker''s clock. Only updated_at shows when the change happened at the source.';
 comment on column sync.changes.as_of is
-  'The new values are as the source showed them at this time, by its clock; of a tombstone, by then it was gone.';
-comment on column sync.changes.run_id is 'The run that wrote it; null if a reject was replayed by hand.';
+  'The source showed the new values at this time, by its own clock. For a tombstone: the record was gone by this time.';
+comment on column sync.changes.run_id is 'The run that stored the change; null if a person replayed a reject.';
 comment on column sync.changes.changes is
-  'Field by field [old, new]: columns by their names, and fields of _payload that have none. {} if only the spelling differs; with "id", the row was removed; with "_messages_as_of", the messages of the ticket were read again.';
+  'Changed fields, each as [old, new]: columns by name, and fields of _payload without a column. {} if only the spelling differs. With "id": the row was removed. With "_messages_as_of": the messages of the ticket were re-read.';
 
 create or replace function sync.kept_of(payload jsonb, kept text[]) returns jsonb
 language sql immutable parallel safe
@@ -584,16 +585,16 @@ begin atomic
   from jsonb_each(case when jsonb_typeof(payload) = 'object' then payload else '{}' end) p
   where p.key = any (kept);
 end;
-comment on function sync.kept_of is 'Of an object the fields of these names.';
+comment on function sync.kept_of is 'The fields of an object that have one of these names.';
 
--- sync.changes has every other table: of what ticket_history and shelf_volume_history tell nothing twice.
+-- Labels of tickets and places of volumes are only in ticket_history and shelf_volume_history; other changes are here.
 create or replace function sync.keep_change() returns trigger
 language plpgsql
--- The worker has plans made anew for each page; here that would be for each row.
+-- The worker forces a new query plan for each page. In this trigger that would mean a new plan for each row.
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  -- Under these names in the table: what is another one's, or follows from others; and in _payload: what is a column.
+  -- Names to skip: table columns that belong to another record or derive from other columns, and _payload fields with a column.
   besides constant text[] := tg_argv[1]::text[];
   merge constant text := current_setting('shelfdesk.merge', true);
   parent constant text[] := string_to_array(tg_argv[0], ',');
@@ -622,7 +623,7 @@ begin
 end
 $$;
 comment on function sync.keep_change is
-  'Writes old and new values of a row that a merge changes, buries or removes to sync.changes. Arguments: the columns of its parent, names that are passed over, and the column of its id where that has another name.';
+  'Records the old and new values in sync.changes when a merge changes a row, marks it as deleted or removes it. Arguments: the columns that name the parent, the names to skip, and the id column if not `id`.';
 
 create or replace function sync.add_mirror(mirrored regclass) returns void
 language plpgsql
@@ -644,14 +645,15 @@ begin
 end
 $$;
 comment on function sync.add_mirror is
-  'Makes a table with account_id and id a mirrored one: adds the columns that every mirrored table has, and keeps its changes in sync.changes.';
+  'Turns a table with account_id and id into a mirrored table: adds the columns of every mirrored table, and records its changes in sync.changes.';
 
 create or replace function sync.true_by(true_by timestamptz, observed_at timestamptz) returns timestamptz
 language sql immutable
 begin atomic
   select coalesce(true_by, observed_at + interval '1 minute');
 end;
-comment on function sync.true_by is 'The time by which a reply was true, also of a row in which it was not noted.';
+comment on function sync.true_by is
+  'Time by which the source had shown the content of a row: true_by, or one minute after observed_at if true_by is null.';
 
 create or replace function sync.dated(updated_at timestamptz, observed_at timestamptz) returns timestamptz
 language sql stable
@@ -659,7 +661,7 @@ begin atomic
   select case when updated_at > observed_at + interval '1 hour' then observed_at else updated_at end;
 end;
 comment on function sync.dated is
-  'The time that a version of a ticket is dated; of one that is dated later than the reading that showed it, a slip of the source''s clock, that reading.';
+  'Date of a ticket version: updated_at, or observed_at if updated_at is more than one hour later. Such a late updated_at is an error of the source''s clock.';
 
 create table sync.change_latencies (
   account_id text,
@@ -672,11 +674,14 @@ create table sync.change_latencies (
   primary key (account_id, stream_key, minute, latency_seconds)
 );
 comment on table sync.change_latencies is
-  'How old changes were when they were here: counted by the second, for each minute in which they came. Only what changed after the mirror began.';
-comment on column sync.change_latencies.stream is 'The stream. A change of messages is here when all messages of its ticket are.';
-comment on column sync.change_latencies.minute is 'The minute in which they were written here, by the source''s clock.';
-comment on column sync.change_latencies.latency_seconds is 'From the change at the source to its row here, by the source''s clock.';
-comment on column sync.change_latencies.changes is 'How many.';
+  'Change latency: time from a change at the source to its row in the mirror. Counts by whole second, for each minute of arrival. Only changes after the start of the mirror count.';
+comment on column sync.change_latencies.stream is
+  'The stream. A change of messages counts once all messages of the ticket are in the mirror.';
+comment on column sync.change_latencies.minute is
+  'Minute in which the changes were stored in the mirror, by the source''s clock.';
+comment on column sync.change_latencies.latency_seconds is
+  'Seconds from the change at the source to its row in the mirror, by the source''s clock.';
+comment on column sync.change_latencies.changes is 'Number of changes.';
 
 create or replace function sync.change_latency(account text, stream text, percent numeric, since timestamptz default now() - interval '1 hour')
 returns interval
@@ -694,7 +699,7 @@ begin atomic
   where c.upto >= c.total * percent / 100;
 end;
 comment on function sync.change_latency is
-  'So many percent of the changes that came since then (by default: within the last hour) were at most so old when they were here; null if none came. change_age(account, stream, 95) is the p95.';
+  'Percentile of the change latency since a given time (default: the last hour); null if no change arrived. Example: change_latency(account, stream, 95) is the p95.';
 
 revoke execute on function sync.add_mirror(regclass) from public;
 -- Records that could not be stored, and differences between a source and its documentation.
@@ -725,26 +730,27 @@ create index rejects_ask on sync.rejects (account_id, stream_key, ask_id) where 
 create index rejects_of_record on sync.rejects (record_id, account_id, stream_key) where (length(record_id) <= 500);
 create index rejects_asked on sync.rejects (ask_id, account_id, stream_key);
 comment on table sync.rejects is
-  'Records that could not be stored, and tickets and volumes that could not be read by their id. Nothing else was held up by them.';
+  'Rejects: records that could not be stored, and tickets and volumes that could not be fetched by id. A reject never blocks other records.';
 comment on column sync.rejects.id is 'Number of the reject.';
-comment on column sync.rejects.key is 'The record''s id; where it has none that is readable, a hash of its text.';
-comment on column sync.rejects.record_id is 'The record''s id, where it is readable.';
+comment on column sync.rejects.key is 'Id of the record, or a hash of its text if the id is unreadable.';
+comment on column sync.rejects.record_id is 'Id of the record; null if unreadable.';
 comment on column sync.rejects.ask_id is
-  'The id by which the source is asked again: the record''s own, or its ticket''s. Of shelves: the owner, shelf or volumes of a shelf that it came with.';
-comment on column sync.rejects.reason is 'Why it was rejected.';
-comment on column sync.rejects.payload is 'The record as JSON text; null where nothing came.';
-comment on column sync.rejects.replayable is 'True if the payload can be tried again without a request.';
-comment on column sync.rejects.attempts is 'How often it was tried.';
-comment on column sync.rejects.first_seen_at is 'When it was first rejected.';
-comment on column sync.rejects.last_seen_at is 'When it was last rejected.';
+  'Id for the next fetch: the record''s own id, or that of its ticket. For shelves: the owner, shelf or volumes of the shelf that showed the record.';
+comment on column sync.rejects.reason is 'Reason for the rejection.';
+comment on column sync.rejects.payload is 'The record as JSON text; null if no record arrived.';
+comment on column sync.rejects.replayable is 'True if the stored payload can be retried without a request.';
+comment on column sync.rejects.attempts is 'Number of attempts.';
+comment on column sync.rejects.first_seen_at is 'Time of the first rejection.';
+comment on column sync.rejects.last_seen_at is 'Time of the last rejection.';
 comment on column sync.rejects.next_try_at is
-  'When the source is asked again, by a run that is then at work; null: never by itself. Shelves are not asked for: they are read again when they change, or are old.';
+  'When the next fetch by id is due; the run that is active then makes the request. Null: no automatic retry. Rejects of shelves are never fetched by id: shelves are re-read when they change or reach a set age.';
 comment on column sync.rejects.gone_at is
-  'When the source, asked by id, first said that it has it no more; said again, a ticket gets its tombstone.';
-comment on column sync.rejects.cleared_at is 'When it was cleared by a version that could be stored; null while it is open.';
+  'When the source first answered a fetch by id that the record no longer exists. A second such answer gives a ticket its tombstone.';
+comment on column sync.rejects.cleared_at is
+  'When a version that could be stored cleared the reject; null while the reject is open.';
 comment on column sync.rejects.as_of is
-  'The payload is as the source showed it at this time, by its clock; null where nothing came.';
-comment on column sync.rejects.place is 'Its place in the reply, from 1: the position of a message within its ticket.';
+  'The source showed the payload at this time, by its own clock; null if no record arrived.';
+comment on column sync.rejects.place is 'Position in the reply, from 1. For a message: position within its ticket.';
 
 create table sync.drift (
   account_id text,
@@ -760,17 +766,19 @@ create table sync.drift (
   stream_key text generated always as (source || '.' || stream) stored,
   primary key (account_id, stream_key, kind, path, value)
 );
-comment on table sync.drift is 'Where the source differs from its documentation: counted, never refused.';
+comment on table sync.drift is
+  'Drift: differences between the source and its documentation. Drift is counted and causes no reject.';
 comment on column sync.drift.kind is
-  'unknown_field, unknown_value, wrong_type, unstorable; simplified_html: a body whose markup is too much of it, so that body_text has its words and not its layout; repeated_id: an id that comes twice in a reply, or is of another record already (two tickets with one message), so that one row is kept; or clock: the source''s clock moved by more than the lookback.';
-comment on column sync.drift.path is 'Where in the record. …: kinds beyond the first hundred of a reply.';
+  'unknown_field, unknown_value, wrong_type. unstorable: characters that PostgreSQL cannot store. simplified_html: a body with too much markup; body_text keeps its words without its layout. repeated_id: an id that occurs twice in a reply, or that belongs to another record already (two tickets with one message). Only one row is kept. clock: the source''s clock moved by more than the lookback.';
+comment on column sync.drift.path is
+  'Place of the field in the record. The path … collects all difference kinds after the first hundred of a reply.';
 comment on column sync.drift.value is
-  'The unknown value; of another record, for an id that moved from one record to another; empty otherwise.';
-comment on column sync.drift.seen is 'How often it was seen.';
-comment on column sync.drift.first_seen_at is 'When it was first seen.';
-comment on column sync.drift.last_seen_at is 'When it was last seen.';
+  'The unknown value. For an id that moved from one record to another: "of another record". For clock: the size of the move. Empty otherwise.';
+comment on column sync.drift.seen is 'Number of occurrences.';
+comment on column sync.drift.first_seen_at is 'Time of the first occurrence.';
+comment on column sync.drift.last_seen_at is 'Time of the last occurrence.';
 comment on column sync.drift.sample is
-  'A record that showed it, as JSON text, cut at 2,000 characters; null if it was seen by an older Shelfdesk.';
+  'A record with this drift, as JSON text, cut at 2,000 characters. Null if none is kept: older versions of Shelfdesk stored no samples, and erasures remove samples.';
 
 create table sync.source_behaviour (
   account_id text,
@@ -782,13 +790,13 @@ create table sync.source_behaviour (
   primary key (account_id, question)
 );
 comment on table sync.source_behaviour is
-  'How this source reads what its specification leaves open, as `doctor` has found out. The mirror is right under either reading; this says which one it is.';
-comment on column sync.source_behaviour.question is 'What is open.';
-comment on column sync.source_behaviour.answer is 'What was found; unknown where nothing there could tell.';
-comment on column sync.source_behaviour.evidence is 'By what it was found.';
-comment on column sync.source_behaviour.credits is 'Credits that it took.';
-comment on column sync.source_behaviour.found_at is 'When.';
--- Coverage: the ranges that have been read, and the gaps between them.
+  'How this source behaves where its specification is unclear, as found by `doctor`. The mirror is correct under every reading; this table names the actual one.';
+comment on column sync.source_behaviour.question is 'The open question.';
+comment on column sync.source_behaviour.answer is 'The finding; unknown if no data at the source could tell.';
+comment on column sync.source_behaviour.evidence is 'Evidence for the finding.';
+comment on column sync.source_behaviour.credits is 'Credits used for the finding.';
+comment on column sync.source_behaviour.found_at is 'When the finding was made.';
+-- Coverage: synced ranges, and the gaps between them.
 
 create table sync.coverage (
   account_id text,
@@ -801,25 +809,26 @@ create table sync.coverage (
   primary key (account_id, stream_key, list)
 );
 comment on table sync.coverage is
-  'What has been read: for each list of a stream the time ranges in which the mirror has all that the source showed.';
+  'Synced ranges: for each list of a stream, the time ranges in which the mirror holds all records that the source showed.';
 comment on column sync.coverage.stream is
-  'users, customers, tickets or shelves (what messages and volumes lack follows from tickets and shelves).';
+  'users, customers, tickets or shelves. Gaps in messages and volumes follow from tickets and shelves.';
 comment on column sync.coverage.list is
-  'default, or a list of its own that the source may hide from the default one (spam, trash); of shelves: their owner.';
+  'default, or a separate list that the source may hide from the default one (spam, trash). For shelves: their owner.';
 comment on column sync.coverage.covered is
-  'Ranges read and committed: of update time for tickets, of creation time for customers, of knowledge for users and shelves.';
+  'Synced ranges, read and committed. Tickets: ranges of update time. Customers: ranges of creation time. Users and shelves: the range up to the last full read.';
 comment on column sync.coverage.redundant is
-  'True once the default list has shown such records itself, so that this list need not be read.';
+  'True once the default list showed records of this list, so that no run needs to read this list.';
 
 create or replace view sync.separate_lists as
 select c.account_id, bool_or(c.list = 'spam') as spam, bool_or(c.list = 'trash') as trash
 from sync.coverage c
 where c.stream_key = 'helpdesk.tickets' and not c.redundant
 group by c.account_id;
-comment on view sync.separate_lists is 'Which tickets the default list of an account may hide, so that lists of their own are read.';
+comment on view sync.separate_lists is
+  'Tickets that the default list of an account may hide, so that runs read them in separate lists.';
 comment on column sync.separate_lists.account_id is 'The account.';
-comment on column sync.separate_lists.spam is 'True if spam is read in a list of its own.';
-comment on column sync.separate_lists.trash is 'True if what is in the trash is read in a list of its own.';
+comment on column sync.separate_lists.spam is 'True if spam is read in a separate list.';
+comment on column sync.separate_lists.trash is 'True if the trash is read in a separate list.';
 
 create table sync.gap_reasons (
   account_id text,
@@ -832,10 +841,10 @@ create table sync.gap_reasons (
   stream_key text generated always as (source || '.' || stream) stored,
   primary key (account_id, stream_key, list, gap)
 );
-comment on table sync.gap_reasons is 'Why a range could not be read. Whether it still is a gap, sync.gaps tells.';
+comment on table sync.gap_reasons is 'Reasons why ranges could not be read. sync.gaps shows whether a range is still a gap.';
 comment on column sync.gap_reasons.gap is 'The range that could not be read.';
-comment on column sync.gap_reasons.reason is 'What stood in the way.';
-comment on column sync.gap_reasons.found_at is 'When it was found.';
+comment on column sync.gap_reasons.reason is 'Reason for the failure.';
+comment on column sync.gap_reasons.found_at is 'When the failure was found.';
 
 create or replace view sync.gaps as
 select c.account_id, c.stream, c.list, lower(h.gap) as gap_from, upper(h.gap) as gap_to,
@@ -850,13 +859,13 @@ cross join unnest(
     else tstzmultirange(tstzrange(a.since, greatest(a.since, upper(c.covered)))) - c.covered
   end) as h (gap)
 where not c.redundant;
-comment on view sync.gaps is 'Ranges below the top of coverage that have not been read, with the reason where one is known.';
+comment on view sync.gaps is 'Gaps: unread ranges below the high-water mark, with the reason where known.';
 comment on column sync.gaps.account_id is 'The account.';
 comment on column sync.gaps.stream is 'The stream.';
 comment on column sync.gaps.list is 'The list of the stream.';
-comment on column sync.gaps.gap_from is 'The gap begins here.';
-comment on column sync.gaps.gap_to is 'The gap ends before this time.';
-comment on column sync.gaps.reason is 'Why it could not be read; null if it simply has not been read.';
+comment on column sync.gaps.gap_from is 'Start of the gap.';
+comment on column sync.gaps.gap_to is 'End of the gap, exclusive.';
+comment on column sync.gaps.reason is 'Why the gap could not be read; null if the range is merely unread.';
 
 create table sync.walks (
   account_id text,
@@ -873,14 +882,14 @@ create table sync.walks (
   primary key (account_id, stream_key, list, until)
 );
 comment on table sync.walks is
-  'The place of a walk: by pages, from the last page to the first, or by creation. It proves nothing before its end, and then becomes coverage.';
+  'Positions of unfinished walks through a list: by pages, from the last page to the first, or by creation time. A walk proves nothing before its end, and then becomes coverage.';
 comment on column sync.walks.since is 'The walk reads everything created since this time.';
-comment on column sync.walks.as_of is 'The walk proves what existed at this time.';
-comment on column sync.walks.page is 'The page to be read next; it goes down to 1.';
-comment on column sync.walks.deep is 'True if the list is longer than paging reaches, so that another walk has to follow.';
-comment on column sync.walks.until is 'The walk reads what was created before this time; infinity: everything.';
+comment on column sync.walks.as_of is 'The walk proves which records existed at this time.';
+comment on column sync.walks.page is 'Next page to read; counts down to 1.';
+comment on column sync.walks.deep is 'True if the list is longer than paging reaches, so that another walk must follow.';
+comment on column sync.walks.until is 'The walk reads records created before this time; infinity: all records.';
 comment on column sync.walks.updated_since is
-  'The walk reads only what was updated since this time, by creation, from `since` on; null: a walk by pages.';
+  'The walk reads only records updated since this time, in order of creation, from `since` on. Null: a walk by pages.';
 
 create table sync.ties (
   account_id text,
@@ -895,13 +904,13 @@ create table sync.ties (
   primary key (account_id, stream_key, list, seconds)
 );
 comment on table sync.ties is
-  'Crowded seconds that were read by pages, and are covered, while it may still show that a member had left when they were read. Then they are taken back, and read again.';
-comment on column sync.ties.seconds is 'What the pages proved.';
+  'Ties: seconds shared by many records, read by pages. A record may have left its second before the last page arrived, so that pages missed other records. Until a sync rules this out, the second counts as synced, unless `held`. If a record did leave, the second becomes a gap and is re-read.';
+comment on column sync.ties.seconds is 'Range that the pages proved.';
 comment on column sync.ties.told_by is
-  'When the last of its pages came, by the source''s clock: once a sync has read all that had changed by then, it is certain.';
-comment on column sync.ties.members is 'The records that its pages showed; each joins the id of its table.';
+  'When the last page arrived, by the source''s clock. The tie is certain once a sync has read all changes up to this time.';
+comment on column sync.ties.members is 'Records on the pages of the tie; each joins the id of its table.';
 comment on column sync.ties.held is
-  'True where a reply showed a ticket in this second, in an earlier version than its row, and it is not known which of the two is newer: the second is not claimed until it has been read again after told_by and the lookback.';
+  'True if a reply showed a ticket in this second in an earlier version than its row, and the two versions cannot be ordered. The second counts as synced only when re-read after told_by and the lookback.';
 
 create or replace function sync.lists_complete_through(account text, stream text) returns timestamptz
 language sql stable
@@ -919,7 +928,7 @@ begin atomic
     and not c.redundant;
 end;
 comment on function sync.lists_complete_through is
-  'Every list of the stream has been read without a gap up to this time; null if one was never read. The stream is named by its key.';
+  'Every list of the stream is read without a gap up to this time; null if one list was never read. The stream is named by its key.';
 -- Users, inboxes, labels, customers and contacts of the help desk.
 
 create table helpdesk.users (

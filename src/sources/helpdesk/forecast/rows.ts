@@ -113,7 +113,13 @@ export async function toBeAsked(
 ): Promise<{ candidates: number; buried: number; undated: number; recent: number; live: number }> {
   const table = stream === 'helpdesk.customers' ? 'customers' : 'tickets';
   const undated = table === 'tickets' ? 'count(*) filter (where t._deleted_at is null and t.created_at is null)' : '0';
-  const { rows } = await db.query<{ candidates: number; buried: number; undated: number; recent: number; live: number }>(
+  const { rows } = await db.query<{
+    candidates: number;
+    buried: number;
+    undated: number;
+    recent: number;
+    live: number;
+  }>(
     `select (select count(*) from sync.open_deletion_candidates o where (o.account_id, o.stream_key) = ($1, $2)) as candidates,
        count(*) filter (where t._deleted_at is not null and t._synced_at >= coalesce((
          select max(p.started_at) from sync.stored_runs p join sync.stored_run_streams s on s.run_id = p.id
