@@ -1,4 +1,4 @@
-/** `backfill` against the sandbox: which holes are read in which order, what is claimed, and what is paid for, once. */
+/** `backfill` against the sandbox: which gaps are read in which order, what is claimed, and what is paid for, once. */
 import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../packages/sandbox/src/faults.ts';
 import { World } from '../../packages/sandbox/src/helpdesk/world.ts';
@@ -125,7 +125,7 @@ const range = (from: number | null, to: number | null, again = false) => ({
 });
 
 // Each has a help desk and a database of its own, and waits for them most of the time.
-describe.concurrent('holes', () => {
+describe.concurrent('gaps', () => {
   test('of a range are filled newest first, each ascending; only the range is read and claimed', async () => {
     await using desk = await openDesk();
     await syncOnce(configOf(desk, 1000), ['tickets']);
@@ -138,13 +138,13 @@ describe.concurrent('holes', () => {
     expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
     const listed = desk.listed();
     const older = listed.indexOf(100);
-    const [newerHole, olderHole] = [listed.slice(0, older), listed.slice(older)];
-    expect(newerHole[0]).toBe(400);
-    for (const hole of [newerHole, olderHole]) expect(hole).toEqual(hole.toSorted((a, b) => a - b));
-    expect(newerHole.length).toBeLessThanOrEqual(pagesOf(500));
-    expect(olderHole.length).toBeLessThanOrEqual(pagesOf(200));
-    expect(Math.max(...newerHole)).toBeLessThan(900);
-    expect(Math.max(...olderHole)).toBeLessThan(300);
+    const [newerGap, olderGap] = [listed.slice(0, older), listed.slice(older)];
+    expect(newerGap[0]).toBe(400);
+    for (const gap of [newerGap, olderGap]) expect(gap).toEqual(gap.toSorted((a, b) => a - b));
+    expect(newerGap.length).toBeLessThanOrEqual(pagesOf(500));
+    expect(olderGap.length).toBeLessThanOrEqual(pagesOf(200));
+    expect(Math.max(...newerGap)).toBeLessThan(900);
+    expect(Math.max(...olderGap)).toBeLessThan(300);
     const covered = await desk.covered('tickets');
     expect(covered).toEqual([
       [100, 900],
@@ -158,13 +158,13 @@ describe.concurrent('holes', () => {
     await using desk = await openDesk({ hours: 140 });
     await syncOnce(configOf(desk, 105));
     expect((await idsOf(desk, 'tickets')).size).toBe(35);
-    // A sync goes on at the top, and leaves the hole to be seen.
+    // A sync goes on at the top, and leaves the gap to be seen.
     await syncOnce(configOf(desk, 0));
-    const { rows: holes } = await desk.db.pool.query(
+    const { rows: gaps } = await desk.db.pool.query(
       `select gap_from as from, gap_to as to from sync.gaps where stream = 'tickets' and list = 'default' and gap_to < $1`,
       [at(120)],
     );
-    expect(holes).toEqual([{ from: at(0), to: at(105) }]);
+    expect(gaps).toEqual([{ from: at(0), to: at(105) }]);
     const result = await backfillOnce(configOf(desk, 0), ['users', 'customers', 'tickets', 'messages']);
     expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
     expect(await differences(desk.db.pool, desk.world)).toEqual([]);
@@ -263,7 +263,7 @@ describe.concurrent('holes', () => {
     expect(await differences(desk.db.pool, desk.world)).toEqual([]);
   });
 
-  test('of customers are filled by walks that end where the hole does', async () => {
+  test('of customers are filled by walks that end where the gap does', async () => {
     await using desk = await openDesk();
     await backfillOnce(configOf(desk), ['customers'], range(900, 1100));
     expect(await desk.covered('customers')).toEqual([[900, 1100]]);

@@ -60,7 +60,7 @@ describeInBrowser('the page', open => {
     await isLive(page);
     await page.getByText('The same in figures').click();
     expect(await findings(page)).toEqual([]);
-    for (const path of colorScheme === 'dark' ? [''] : ['', 'accounts/paused', 'accounts/begun', 'accounts/holes']) {
+    for (const path of colorScheme === 'dark' ? [''] : ['', 'accounts/paused', 'accounts/begun', 'accounts/gaps']) {
       await page.goto(url + path);
       expect(await findings(page)).toEqual([]);
     }
@@ -125,15 +125,15 @@ describeInBrowser('the page', open => {
   });
 
   test('changes as the warehouse does, and leaves alone what somebody has at hand', async () => {
-    const { page, complaints } = await open(`${url}accounts/holes`, { viewport: { width: 900, height: 500 } });
+    const { page, complaints } = await open(`${url}accounts/gaps`, { viewport: { width: 900, height: 500 } });
     await isLive(page);
-    await page.getByText('Where the holes are').click();
+    await page.getByText('Where the gaps are').click();
     await page.getByRole('button', { name: 'Pause customers' }).focus();
     const top = 'document.activeElement.getBoundingClientRect().top';
     const stood = await page.evaluate(top);
     const before = await page.locator('.card[data-key=messages] dd').nth(2).textContent();
     expect(before).toBe('0');
-    await tickets(world.pool, 'holes', 7);
+    await tickets(world.pool, 'gaps', 7);
     await eventually(async () =>
       expect(await page.locator('.card[data-key=messages] dd').nth(2).textContent()).toMatch(/^7\b/),
     );
@@ -146,20 +146,20 @@ describeInBrowser('the page', open => {
     await page.keyboard.press('Enter');
     await eventually(async () => expect(await page.locator('#said').textContent()).toBe('customers is paused.'));
     await eventually(async () => expect(await page.evaluate('document.activeElement.value')).toBe('resume customers'));
-    expect(page.url()).toBe(`${url}accounts/holes`);
+    expect(page.url()).toBe(`${url}accounts/gaps`);
     expect(await page.locator('.card[data-key=customers] .badge').textContent()).toContain('paused');
     expect(complaints).toEqual([]);
   });
 
   test('shows times in the zone of whoever looks', async () => {
     const options: BrowserContextOptions = { timezoneId: 'Asia/Tokyo' };
-    const { page } = await open(`${url}accounts/holes`, options);
+    const { page } = await open(`${url}accounts/gaps`, options);
     await eventually(async () => expect(await page.locator('#live').textContent()).toBe('Live; times are Asia/Tokyo.'));
     const through = page.locator('.card[data-key=tickets] time').first();
     expect(await through.getAttribute('datetime')).toBe('2021-05-01T00:00:00.000Z');
     expect(await through.textContent()).toBe('1 May 2021, 09:00');
     // Also of what comes later.
-    await world.rows(`insert into sync.paused values ('holes', 'users', now(), 'ada', null, 'helpdesk')`);
+    await world.rows(`insert into sync.paused values ('gaps', 'users', now(), 'ada', null, 'helpdesk')`);
     await eventually(async () => expect(await page.locator('.card[data-key=users]').textContent()).toContain('by ada'));
     expect(await through.textContent()).toBe('1 May 2021, 09:00');
   });

@@ -91,7 +91,7 @@ interface StreamRow {
   behind: number;
   target: number;
   waiting: number;
-  holes: number;
+  gaps: number;
   open_rejects: number;
 }
 
@@ -121,13 +121,13 @@ test('a login that is refused is logged without its token, and counted; one that
 });
 
 describe('the figures are those of SQL', () => {
-  test.for(['fresh', 'waits', 'stale', 'failing', 'holes', 'rejects', 'paused', 'begun', markup, rightToLeft])(
+  test.for(['fresh', 'waits', 'stale', 'failing', 'gaps', 'rejects', 'paused', 'begun', markup, rightToLeft])(
     'of %s: each stream',
     async account => {
       const page = (await get(pathOf(account))).body;
       const rows = await world.rows<StreamRow>(
         `select stream, state, complete_through, extract(epoch from behind)::float8 as behind,
-           extract(epoch from target)::float8 as target, waiting, gaps as holes, open_rejects
+           extract(epoch from target)::float8 as target, waiting, gaps, open_rejects
          from sync.status join sync.streams using (stream) where account_id = $1 order by place`,
         account,
       );
@@ -138,7 +138,7 @@ describe('the figures are those of SQL', () => {
           'complete through': row.complete_through?.toISOString() ?? 'never read',
           behind: `${lasting(row.behind)} of ${lasting(row.target)}`.replaceAll('\u00a0', ' '),
           backlog: expect.stringMatching(new RegExp(`^${amount(row.waiting)}\\b`)),
-          holes: amount(row.holes),
+          gaps: amount(row.gaps),
           ...(row.open_rejects > 0 && { 'set aside': amount(row.open_rejects) }),
         },
       ]);
@@ -164,7 +164,7 @@ describe('the figures are those of SQL', () => {
     const said = async (account: string) =>
       textOf(/class="sentence" role="status">([\s\S]*?)<\/p>/.exec((await get(pathOf(account))).body)![1]!);
     expect(await said('fresh')).toMatch(/^Everything up to \d\d:\d\d is in\.$/);
-    expect(await said('holes')).toBe('Everything up to 1 May 2021, 00:00 is in (2 holes above it).');
+    expect(await said('gaps')).toBe('Everything up to 1 May 2021, 00:00 is in (2 gaps above it).');
     expect(await said('begun')).toBe('Nothing is in yet.');
     // 212 tickets at 2 credits, of 90 a minute.
     expect(await said('waits')).toMatch(/^Everything up to .* is in; the messages of 212 tickets wait for a worker\.$/);
@@ -257,8 +257,8 @@ describe('the figures are those of SQL', () => {
   test('all accounts: a line for each, those that need a look first', async () => {
     const page = (await get('/')).body;
     const lines = [...page.matchAll(/<tr data-key="account-[\s\S]*?<\/tr>/g)].map(([tr]) => textOf(tr));
-    const rows = await world.rows<{ account: string; waiting: string; holes: string }>(
-      `select account_id as account, coalesce(sum(waiting), 0)::text as waiting, coalesce(sum(gaps), 0)::text as holes
+    const rows = await world.rows<{ account: string; waiting: string; gaps: string }>(
+      `select account_id as account, coalesce(sum(waiting), 0)::text as waiting, coalesce(sum(gaps), 0)::text as gaps
        from sync.accounts left join sync.status using (account_id) group by 1`,
     );
     expect(lines).toHaveLength(rows.length);
@@ -329,7 +329,7 @@ describe('a stranger', () => {
       const reply = await get(path, headers, strange);
       expect(reply.statusCode).toBe(401);
       expect(reply.body).toContain('<label for="token">');
-      expect(reply.body.replace(/<style>[\s\S]*<\/style>/, '')).not.toMatch(/fresh|stale|holes|failing/);
+      expect(reply.body.replace(/<style>[\s\S]*<\/style>/, '')).not.toMatch(/fresh|stale|gaps|failing/);
     }
   });
 
@@ -476,9 +476,9 @@ describe('an operator', () => {
 
   test('may be a program, by its token alone', async () => {
     const headers = { ...bearer(operatorToken), accept: 'application/json' };
-    const reply = await post('/accounts/holes/deeds', { deed: 'pause' }, headers, guarded);
+    const reply = await post('/accounts/gaps/deeds', { deed: 'pause' }, headers, guarded);
     expect([reply.statusCode, reply.json()]).toEqual([200, { says: 'All of it is paused.' }]);
-    await post('/accounts/holes/deeds', { deed: 'resume' }, headers, guarded);
+    await post('/accounts/gaps/deeds', { deed: 'resume' }, headers, guarded);
   });
 });
 

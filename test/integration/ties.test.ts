@@ -80,7 +80,7 @@ test('what copies of different age lost between two pages is told and found, onc
   const have = async () =>
     (await s.rows('select id from helpdesk.tickets where id < $1 order by id', 'z')).map(r => r.id);
   const ties = () => s.rows('select members from sync.ties');
-  const holes = () => s.rows('select gap_from, gap_to, reason from sync.gaps');
+  const gaps = () => s.rows('select gap_from, gap_to, reason from sync.gaps');
   const sync = () => s.run('sync', ['tickets']);
   const lag = { kind: 'lag', seconds: 60 } as const;
 
@@ -107,12 +107,12 @@ test('what copies of different age lost between two pages is told and found, onc
   expect((await sync()).state).toBe('failed');
   expect(await ties()).toEqual([]);
   const reason = expect.stringMatching(/a record left this second/);
-  expect(await holes()).toEqual([{ gap_from: new Date(tie - 1000), gap_to: expect.any(Date), reason }]);
+  expect(await gaps()).toEqual([{ gap_from: new Date(tie - 1000), gap_to: expect.any(Date), reason }]);
 
   s.before = () => undefined;
   expect(await sync()).toMatchObject({ state: 'completed', error: null, inserted: 1 });
   expect(await have()).toEqual(['a', 'b', 'c', 'd', 'e', 'f']);
-  expect(await holes()).toEqual([]);
+  expect(await gaps()).toEqual([]);
   expect(await ties()).toHaveLength(1);
 
   // Nobody has left since: from now on it is certain, and not read again.

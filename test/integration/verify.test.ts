@@ -427,7 +427,7 @@ test('a wrong tombstone is found though no list shows the ticket, and of what ex
   ).toHaveLength(c!.messages.length);
 });
 
-test('what is refused is no repair, and what lies in a hole, or came between two counts, is said to be so', async () => {
+test('what is refused is no repair, and what lies in a gap, or came between two counts, is said to be so', async () => {
   await using s = await inProcess({ tickets: 24, seed: 3 });
   await s.sync();
   s.nowMs += 600_000;
@@ -479,11 +479,11 @@ test('what is refused is no repair, and what lies in a hole, or came between two
   await s.sync();
   s.nowMs += 600_000;
   const tickets = await s.rows('select id, updated_at from helpdesk.tickets order by updated_at');
-  const hole = tickets[3]!.updated_at as Date;
+  const gap = tickets[3]!.updated_at as Date;
   await s.pool.query(
     `update sync.coverage set covered = covered - tstzmultirange(tstzrange($1, $1::timestamptz + interval '1 second'))
      where stream = 'tickets'`,
-    [hole],
+    [gap],
   );
   const lost = tickets.slice(10, 14).map(({ id }) => id as string);
   for (const [table, id] of Object.entries({
@@ -493,9 +493,9 @@ test('what is refused is no repair, and what lies in a hole, or came between two
     tickets: 'id',
   }))
     await s.pool.query(`delete from helpdesk.${table} where ${id} = any($1)`, [lost]);
-  const holed = await verify(s, { sample: null, repair: false }, undefined, ['tickets']);
-  expect(holed.found.map(({ record, kind }) => `${record} ${kind}`).sort()).toEqual(
+  const gapd = await verify(s, { sample: null, repair: false }, undefined, ['tickets']);
+  expect(gapd.found.map(({ record, kind }) => `${record} ${kind}`).sort()).toEqual(
     lost.map(id => `${id} missing here`).sort(),
   );
-  expect(holed.errors[0]).toContain(`have not been read, the first from ${hole.toISOString()}`);
+  expect(gapd.errors[0]).toContain(`have not been read, the first from ${gap.toISOString()}`);
 });

@@ -239,7 +239,7 @@ class Simulation {
     this.#start();
     await this.#direct(() => buryRuns(this.#calm, account, new Date(this.scheduler.nowMs)));
     await this.#finish('sync', names);
-    if (await this.#hasHoles()) await this.#finish('backfill', ['tickets', 'messages']);
+    if (await this.#hasGaps()) await this.#finish('backfill', ['tickets', 'messages']);
     const { messagesEdited, customersEdited, deleted, silent } = history;
     if (customersEdited || deleted || silent.size > 0 || (await this.#hasRejects())) {
       await this.#compareAnnounced();
@@ -520,7 +520,7 @@ class Simulation {
     this.check.complain('at rest: a run does not end');
   }
 
-  /** What lies in a hole that is told with its reason: more records in one second than can be read in any way. */
+  /** What lies in a gap that is told with its reason: more records in one second than can be read in any way. */
   async #excused(): Promise<Set<string>> {
     const { rows } = await this.#database.query(
       {
@@ -572,7 +572,7 @@ class Simulation {
     return rows[0].n > 0;
   }
 
-  async #hasHoles(): Promise<boolean> {
+  async #hasGaps(): Promise<boolean> {
     const { rows } = await this.#database.query(
       {
         text: `select count(*)::int as n from sync.gaps where stream = 'tickets' and account_id = $1`,

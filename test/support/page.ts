@@ -19,7 +19,7 @@ export const markup = '<script>alert(1)</script>&"';
 export const rightToLeft = 'חשבון אחד';
 
 /** Names of the accounts are what they are about. */
-const accounts = ['fresh', 'waits', 'stale', 'failing', 'holes', 'rejects', 'paused', 'begun', markup, rightToLeft];
+const accounts = ['fresh', 'waits', 'stale', 'failing', 'gaps', 'rejects', 'paused', 'begun', markup, rightToLeft];
 
 export interface PageWorld extends AsyncDisposable {
   readonly url: string;
@@ -106,7 +106,7 @@ async function seed(pool: ReturnType<typeof makePool>, name: string): Promise<vo
      from generate_series(1, 25) n`,
   );
   if (name === 'waits') await tickets(pool, name, 212);
-  if (name === 'holes')
+  if (name === 'gaps')
     await run(
       `update sync.coverage set covered = covered - tstzmultirange(tstzrange('2021-05-01', '2021-06-01'), tstzrange('2022-05-01', '2022-06-01'))
        where account_id = $1 and stream = 'tickets'`,

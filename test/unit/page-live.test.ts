@@ -128,7 +128,7 @@ test('no more than some hundreds are told', () => {
 const at = new Date('2026-11-22T16:09:00Z');
 const stream = (name: string, more: Partial<Told['streams'][number]> = {}): Told['streams'][number] => ({
   ...{ account: 'a', stream: name, source: 'helpdesk', state: 'fresh', behind: 5, target: 60 },
-  ...{ complete_through: new Date('2026-11-22T16:04:30Z'), waiting: 0, holes: 0, open_rejects: 0 },
+  ...{ complete_through: new Date('2026-11-22T16:04:30Z'), waiting: 0, gaps: 0, open_rejects: 0 },
   ...{ age_p50: null, age_p95: null, sleeps_until: null },
   ...more,
 });
@@ -170,11 +170,11 @@ test.for<[string, Partial<Told>]>([
   ],
   ['Everything up to 02:00 is in.', { streams: [stream('shelves', lastNight)] }],
   [
-    'Everything up to 1 May 2021, 00:00 is in (2 holes above it).',
+    'Everything up to 1 May 2021, 00:00 is in (2 gaps above it).',
     {
       streams: [
         stream('customers'),
-        stream('tickets', { holes: 2, complete_through: new Date('2021-05-01T00:00:00Z') }),
+        stream('tickets', { gaps: 2, complete_through: new Date('2021-05-01T00:00:00Z') }),
       ],
     },
   ],

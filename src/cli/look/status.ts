@@ -215,9 +215,9 @@ function show(streams: readonly StreamStatus[]): void {
     seem_deleted,
   } of streams) {
     const stream = isOne ? name : `${account} ${name}`;
-    for (const hole of holes) {
+    for (const gap of holes) {
       say(
-        `${stream}: gap in the ${hole.list} list from ${String(hole.from)} to ${String(hole.to)}${hole.reason ? `: ${hole.reason}` : ''}`,
+        `${stream}: gap in the ${gap.list} list from ${String(gap.from)} to ${String(gap.to)}${gap.reason ? `: ${gap.reason}` : ''}`,
       );
     }
     if (open_rejects > 0)

@@ -93,7 +93,7 @@ async function unknown(db: pg.Pool, account: string, name: string, tickets: Stre
   const remedy = reject
     ? `The ticket was rejected: ${reject.reason}. See ${command(account, `rejects show ${reject.id}`)}.`
     : complete
-      ? `Tickets are complete through ${cellText(complete)}, with ${count(tickets.holes.length, 'hole')}: see ${command(account, 'status')}. What came later, ${command(account, 'sync')} brings.`
+      ? `Tickets are complete through ${cellText(complete)}, with ${count(tickets.holes.length, 'gap')}: see ${command(account, 'status')}. What came later, ${command(account, 'sync')} brings.`
       : `Tickets are not complete yet: see ${command(account, 'status')}; ${command(account, 'sync')} reads them.`;
   return new ShelfdeskError(`there is no ticket ${name} here, by id or by number`, remedy, exitCodes.failed);
 }
@@ -131,7 +131,7 @@ function* reasons(life: Omit<Why, 'why'>, { config, worker, tickets, messages }:
     yield `Changes up to ${cellText(complete_through.tickets)} are here; ${next.fresh ? `the next sync is at ${cellText(next.fresh)}` : 'no later sync is scheduled'}.`;
   else yield 'The list of tickets has never been read to its end: what changed may not be here yet.';
   if (tickets && tickets.holes.length > 0)
-    yield `The list of tickets has ${count(tickets.holes.length, 'hole')}: a change there is not here. ${command(config.account, 'backfill tickets')} fills ${tickets.holes.length === 1 ? 'it' : 'them'}.`;
+    yield `The list of tickets has ${count(tickets.holes.length, 'gap')}: a change there is not here. ${command(config.account, 'backfill tickets')} fills ${tickets.holes.length === 1 ? 'it' : 'them'}.`;
   for (const one of [tickets, messages])
     if (one?.last_error) yield `${one.stream}: ${one.last_error}. ${one.remedy ?? ''}`.trimEnd();
   if (!worker)

@@ -11,7 +11,7 @@ import {
   type Counted,
   type Forecast,
   type Found,
-  holesOf,
+  gapsOf,
   openVerification,
   readCounts,
   readFindings,
@@ -120,10 +120,10 @@ export async function runVerify(
     const seconds = (expected.seconds * opened.left) / Math.max(1, expected.credits);
     const what = opened.resumed ? 'The rest takes' : 'The run takes';
     say(`${what} about ${count(opened.left, 'credit')}, ${duration(seconds * 1000)} at the configured limits.`);
-    const { holes } = await holesOf(ctx.pg, ctx.account, 'helpdesk.tickets');
-    if (holes > 0)
+    const { gaps } = await gapsOf(ctx.pg, ctx.account, 'helpdesk.tickets');
+    if (gaps > 0)
       say(
-        `${count(holes, 'range of tickets has', 'ranges of tickets have')} not been read yet; records there add to the estimate.`,
+        `${count(gaps, 'range of tickets has', 'ranges of tickets have')} not been read yet; records there add to the estimate.`,
       );
     return opened.run;
   });

@@ -12,7 +12,7 @@ import type { Declaring } from '../../privacy/declared.ts';
 import { eraseFound } from '../../privacy/re-erase.ts';
 import { type Erased, nobody, type PersonalRules } from '../../privacy/redact.ts';
 import { FoundAgain, screen } from '../../privacy/screen.ts';
-import { addHole, cover, makeRedundant, placeWalk } from '../coverage/coverage.ts';
+import { addGap, cover, makeRedundant, placeWalk } from '../coverage/coverage.ts';
 import { noteHeld, noteTie } from '../coverage/ties.ts';
 import { type Client, isOfRecord, transaction, withKeptPlans } from '../database/pool.ts';
 import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
@@ -318,7 +318,7 @@ export async function keepBooks(client: Client, claim: Claim, at: Moment, books:
   if (proof.covered) await cover(client, claim, list, proof.covered);
   if (proof.tie) await noteTie(client, claim, list, proof.tie);
   if (proof.walk !== undefined) await placeWalk(client, claim, list, proof.walk, books.until);
-  if (proof.hole) await addHole(client, claim, list, proof.hole, now);
+  if (proof.gap) await addGap(client, claim, list, proof.gap, now);
   for (const name of books.redundant ?? []) await makeRedundant(client, claim, name);
   const { stored, rejects, drift, personal } = books;
   await settleRejects(client, claim, { stored, rejects, personal }, at);

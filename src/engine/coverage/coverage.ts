@@ -137,7 +137,7 @@ async function settleList(db: Queryable, claim: Claim, list: string): Promise<vo
  * Without bounds the range is all that the account wants, up to the high-water mark: a sync reads what is newer. With
  * `again`, a gap is a range that neither this run nor a concurrent one has read.
  */
-export async function nextHole(
+export async function nextGap(
   db: Queryable,
   claim: Claim,
   list: string,
@@ -162,15 +162,15 @@ export async function nextHole(
              and (o.id = asked.id or ${wasBeside('o', 'asked')})), '{}')
          else covered end as covered
        from asked),
-     holes as (
-       select hole from asked, done,
-         unnest(case when since < until then tstzmultirange(tstzrange(since, until)) else '{}' end - done.covered) hole)
-     select extract(epoch from lower(hole))::float8 * 1000 as from_ms, extract(epoch from upper(hole))::float8 * 1000 as to_ms,
+     gaps as (
+       select gap from asked, done,
+         unnest(case when since < until then tstzmultirange(tstzrange(since, until)) else '{}' end - done.covered) gap)
+     select extract(epoch from lower(gap))::float8 * 1000 as from_ms, extract(epoch from upper(gap))::float8 * 1000 as to_ms,
        w.page, w.deep, extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms,
        extract(epoch from w.updated_since)::float8 * 1000 as updated_since_ms
-     from holes
-     left join sync.walks w on (w.account_id, w.stream_key, w.list, w.until) = ($2, $3, $4, upper(hole))
-     order by hole desc limit 1`,
+     from gaps
+     left join sync.walks w on (w.account_id, w.stream_key, w.list, w.until) = ($2, $3, $4, upper(gap))
+     order by gap desc limit 1`,
     [claim.run, ...keyOf(claim, list), fromTheBeginning, new Date(beforeMs)],
   );
   const row = rows[0];
@@ -238,18 +238,18 @@ export async function placeWalk(
   });
 }
 
-export async function addHole(
+export async function addGap(
   client: Client,
   claim: Claim,
   list: string,
-  hole: Range & { reason: string },
+  gap: Range & { reason: string },
   now: Date,
 ): Promise<void> {
   await client.query(
     `insert into sync.gap_reasons (account_id, source, stream, list, gap, reason, found_at)
      values ($1, ${sourceAndStream('$2')}, $3, tstzrange($4, $5), $6, $7)
      on conflict (account_id, stream_key, list, gap) do update set reason = excluded.reason, found_at = excluded.found_at`,
-    [...keyOf(claim, list), new Date(hole.from), new Date(hole.to), hole.reason, now],
+    [...keyOf(claim, list), new Date(gap.from), new Date(gap.to), gap.reason, now],
   );
 }
 

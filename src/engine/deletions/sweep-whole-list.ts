@@ -14,8 +14,8 @@ export async function sweepWholeList(ctx: Context, claim: Claim, stream: ListStr
   const started = new Date(ctx.clock.now());
   const missing: string[] = [];
   for (const { name: list } of stream.lists) {
-    const { holes, whole } = await readPart(ctx, claim, stream, list, { fromMs: 0, walk: undefined });
-    missing.push(...holes);
+    const { gaps, whole } = await readPart(ctx, claim, stream, list, { fromMs: 0, walk: undefined });
+    missing.push(...gaps);
     if (whole === undefined) continue;
     const unknown = await settleAbsence(ctx, claim, stream, whole, await acceptsDeletions(ctx.pg, claim.run));
     if (unknown !== undefined) missing.push(unknown);

@@ -142,7 +142,7 @@ export async function runsAtWork(db: pg.Pool, account: string): Promise<number[]
 // --------------------------------------------------------------------------------------------------------
 
 /** The gaps that a backfill of this range would find in a list, the newest first. */
-export async function holesIn(
+export async function gapsIn(
   db: pg.Pool,
   { account, stream }: Key,
   list: string,
@@ -156,9 +156,9 @@ export async function holesIn(
          coalesce($4, case when $7 then '1970-01-01T00:00:00Z' else a.since end) as since
        from sync.coverage c join sync.accounts a using (account_id)
        where (c.account_id, c.stream_key, c.list) = ($1, $2, $3) and not c.redundant)
-     select extract(epoch from lower(hole))::float8 * 1000 as "from", extract(epoch from upper(hole))::float8 * 1000 as "to"
-     from asked, unnest(case when since < until then tstzmultirange(tstzrange(since, until)) else '{}' end - covered) hole
-     order by hole desc`,
+     select extract(epoch from lower(gap))::float8 * 1000 as "from", extract(epoch from upper(gap))::float8 * 1000 as "to"
+     from asked, unnest(case when since < until then tstzmultirange(tstzrange(since, until)) else '{}' end - covered) gap
+     order by gap desc`,
     [account, stream, list, since, until, again, fromTheBeginning, now],
   );
   return rows;

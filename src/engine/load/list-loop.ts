@@ -10,7 +10,7 @@ import { keepBooks, noCounts } from '../commit/commit.ts';
 import type { Merge } from '../commit/merge.ts';
 import { dueRejects, openSince } from '../commit/rejects.ts';
 import { type Context, sourceOf, takeCredits } from '../context.ts';
-import { nextHole, readPosition } from '../coverage/coverage.ts';
+import { nextGap, readPosition } from '../coverage/coverage.ts';
 import { copiesDiffer, hasRipe, settleTies, takenBack } from '../coverage/ties.ts';
 import { transaction } from '../database/pool.ts';
 import { settleAbsence, type WholeList } from '../deletions/absence.ts';
@@ -55,10 +55,10 @@ export async function backfillList<T extends Row>(ctx: Context, claim: Claim, st
   return readLists(ctx, claim, stream, async function* (list) {
     // A gap that cannot be filled is left for the next backfill.
     for (let beforeMs = farFuture; ; ) {
-      const hole = await nextHole(ctx.pg, claim, list, stream.fromTheBeginning === true, beforeMs);
-      if (hole === undefined) return;
-      yield { fromMs: hole.from, untilMs: hole.to, walk: hole.walk };
-      beforeMs = hole.from;
+      const gap = await nextGap(ctx.pg, claim, list, stream.fromTheBeginning === true, beforeMs);
+      if (gap === undefined) return;
+      yield { fromMs: gap.from, untilMs: gap.to, walk: gap.walk };
+      beforeMs = gap.from;
     }
   });
 }
@@ -82,21 +82,21 @@ async function readLists<T extends Row>(
   afterwards?: typeof readTakenBack,
 ): Promise<Outcome> {
   const started = new Date(ctx.clock.now());
-  const holes: string[] = [];
+  const gaps: string[] = [];
   let asOf = Infinity;
   for (const { name } of stream.lists) {
     for await (const part of partsOf(name)) {
       const read = await readPart(ctx, claim, stream, name, part);
-      holes.push(...read.holes);
+      gaps.push(...read.gaps);
       if (read.whole && stream.get === undefined)
-        holes.push(...unlessUndefined(await settleAbsence(ctx, claim, stream, read.whole, false)));
+        gaps.push(...unlessUndefined(await settleAbsence(ctx, claim, stream, read.whole, false)));
       asOf = Math.min(asOf, read.asOf);
     }
   }
-  if (afterwards) holes.push(...(await afterwards(ctx, claim, stream, asOf)));
+  if (afterwards) gaps.push(...(await afterwards(ctx, claim, stream, asOf)));
   await askAgain(ctx, claim, stream);
   const rejects = await openSince(ctx.pg, claim, started);
-  const missing = [...holes, ...(rejects > 0 ? [`${count(rejects, 'record')} could not be stored`] : [])];
+  const missing = [...gaps, ...(rejects > 0 ? [`${count(rejects, 'record')} could not be stored`] : [])];
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
@@ -112,14 +112,14 @@ async function readTakenBack<T extends Row>(
 ): Promise<string[]> {
   const knownMs = asOf - sourceOf(ctx, stream.source).lookbackMs;
   if (await hasRipe(ctx.pg, claim, knownMs)) await takeBack(ctx, claim, stream.merge, knownMs);
-  const holes: string[] = [];
+  const gaps: string[] = [];
   const parts = await takenBack(ctx.pg, claim);
   for (const { list, from, to } of parts) {
     const part = { fromMs: from, untilMs: to, walk: undefined };
-    holes.push(...(await readPart(ctx, claim, stream, list, part)).holes);
+    gaps.push(...(await readPart(ctx, claim, stream, list, part)).gaps);
   }
-  const left = parts.length === 0 || holes.length > 0 ? [] : await takenBack(ctx.pg, claim);
-  return [...holes, ...left.map(({ list, from }) => `${list} list, ${new Date(from).toISOString()}: ${copiesDiffer}`)];
+  const left = parts.length === 0 || gaps.length > 0 ? [] : await takenBack(ctx.pg, claim);
+  return [...gaps, ...left.map(({ list, from }) => `${list} list, ${new Date(from).toISOString()}: ${copiesDiffer}`)];
 }
 
 async function takeBack(ctx: Context, claim: Claim, { declared }: Merge, knownMs: Ms): Promise<void> {
@@ -138,11 +138,11 @@ export async function readPart<T extends Row>(
   stream: ListStream<T>,
   list: string,
   { fromMs, untilMs, firstLoad = false, walk }: Part,
-): Promise<{ holes: string[]; asOf: Ms; whole: WholeList | undefined }> {
+): Promise<{ gaps: string[]; asOf: Ms; whole: WholeList | undefined }> {
   const { lookbackMs } = sourceOf(ctx, stream.source);
   const cuts = await stream.cuts?.(ctx.pg, claim);
   const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad, walk, until: untilMs, cuts });
-  const holes: string[] = [];
+  const gaps: string[] = [];
   let seen = 0;
   let asOf = Infinity;
   let claimed: Range | undefined;
@@ -181,7 +181,7 @@ export async function readPart<T extends Row>(
       // The stream ends here, so no further request follows.
       if (reply.clockMovedMs !== undefined) await commits.done();
       before = reply;
-      if (proof.hole) holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
+      if (proof.gap) gaps.push(`${list} list, ${new Date(proof.gap.from).toISOString()}: ${proof.gap.reason}`);
       seen += reply.arrived;
     }
   } catch (error) {
@@ -190,7 +190,7 @@ export async function readPart<T extends Row>(
     throw error;
   }
   await commits.done();
-  return { holes, asOf, whole: isWhole && shown ? { shown, asOfMs: begunMs } : undefined };
+  return { gaps, asOf, whole: isWhole && shown ? { shown, asOfMs: begunMs } : undefined };
 }
 
 /** Lists that these records show to be redundant, each reported once. */

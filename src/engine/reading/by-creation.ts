@@ -10,7 +10,7 @@
  * for those that left between them. There something may be lost to one that left, back to one that came in: the first
  * is in the one reading and not in the other, which is right; the second is the other way round, which is not.
  *
- * A tie beyond paging is taken apart (apart.ts). Where that does not help, exactly this second is left as a hole.
+ * A tie beyond paging is taken apart (apart.ts). Where that does not help, exactly this second is left as a gap.
  *
  * From the very beginning (`from` 0) the first request has no `since`, and whatever was created before 1970 counts as of
  * 1970. Records that do not show when they were created are left out of the rows.
@@ -80,9 +80,9 @@ function* readAscending(from: Ms, options: ReadingOptions): Generator<Step, Proo
     return { covered, asOf };
   };
   const leave = (to: Ms, reason: string): Proof => {
-    const hole = leaving(Math.max(start, read), Math.min(to, until), reason);
+    const gap = leaving(Math.max(start, read), Math.min(to, until), reason);
     start = Math.max(start, to);
-    return hole;
+    return gap;
   };
 
   while (Math.max(start, read) < until) {

@@ -52,7 +52,7 @@ export function* readByCursor(from: Ms, options: ReadingOptions, overlap = false
 }
 
 const gap = (from: Ms, asOf: Ms, reason: string): Proof => ({
-  hole: { from: floorSecond(from), to: floorSecond(asOf), reason },
+  gap: { from: floorSecond(from), to: floorSecond(asOf), reason },
 });
 const stuck = (from: Ms, asOf: Ms) => gap(from, asOf, 'the next page shows no record that was not shown before');
 const moved = (from: Ms, asOf: Ms) => gap(from, asOf, `the list moved in each of ${mostReadings} readings`);

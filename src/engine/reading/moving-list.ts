@@ -20,7 +20,7 @@
  * creation, which cannot change. Begun at as_of S, that meets all that stood there at S, wherever later updates take it,
  * and proves every update before S, less the lookback; from there the reading goes on. Its place is kept, so that a run
  * that died goes on at the same second of creation. If that cannot be read either, exactly the tied second of update
- * is left as a hole.
+ * is left as a gap.
  *
  * With `until` the reading is over with the first page that ends at `until` or later: it proves everything before. The
  * source has no such filter, so the page may bring more than was wanted, which is not claimed. What was wanted and is
@@ -193,8 +193,8 @@ function* walkByCreation(
   const reading = readByCreation(since, { ...options, updatedSince, until: undefined, walk: undefined });
   try {
     for (let step = reading.next(); ; ) {
-      const { covered, hole } = step.done ? step.value : step.value.proof;
-      if (hole) return { asOf, failed: `by creation, ${new Date(hole.from).toISOString()}: ${hole.reason}` };
+      const { covered, gap } = step.done ? step.value : step.value.proof;
+      if (gap) return { asOf, failed: `by creation, ${new Date(gap.from).toISOString()}: ${gap.reason}` };
       if (step.done) return { asOf };
       if (covered) reached = covered.to;
       if (asOf < Infinity) told = { walk: { since: reached, asOf, ...place } };

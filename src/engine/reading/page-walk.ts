@@ -88,17 +88,17 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
       proof = kept ? { walk: { ...walk, page: Math.max(1, page - 1) } } : {};
     }
     const next: Next = walk.deep ? yield* split(walk, met, proof) : { since: Infinity };
-    if (next.hole && resumed) {
+    if (next.gap && resumed) {
       // The part before the resumption may lead on: the walk begins anew.
       proof = { walk: null };
     } else {
-      const hole = next.hole && within(next.hole, start, until);
-      const to = Math.min(hole?.from ?? next.since, until);
+      const gap = next.gap && within(next.gap, start, until);
+      const to = Math.min(gap?.from ?? next.since, until);
       const claimed = claim(to, walk.asOf, lookbackMs);
-      proof = { ...covering(start, claimed), ...(hole && { hole }), walk: null };
+      proof = { ...covering(start, claimed), ...(gap && { gap }), walk: null };
       if (claimed === to) {
-        kept = hole === undefined || next.since > start;
-        if (hole) start = hole.to;
+        kept = gap === undefined || next.since > start;
+        if (gap) start = gap.to;
         since = next.since;
       } else {
         // The end, or so near to it that a record may still appear before `since`. A later run continues there. A walk
@@ -122,7 +122,7 @@ function counted({ total }: Page): number {
 interface Next {
   /** The beginning of the next walk. */
   readonly since: Ms;
-  readonly hole?: Range & { readonly reason: string };
+  readonly gap?: Range & { readonly reason: string };
 }
 
 /** The latest time, within about a tenth of the walk, whose first record this walk has met. */
@@ -150,8 +150,8 @@ function* split(walk: Walk, met: ReadonlyMap<string, number>, proof: Proof): Gen
     }
   }
   if (known > walk.since) return { since: known };
-  const hole = { from: known, to: beyond + secondMs, reason: 'more records created in this time than paging reaches' };
-  return { since: beyond, hole };
+  const gap = { from: known, to: beyond + secondMs, reason: 'more records created in this time than paging reaches' };
+  return { since: beyond, gap };
 }
 
 const within = <T extends Range>(range: T, from: Ms, to: Ms): T => ({

@@ -87,7 +87,7 @@ export interface Proof {
   /** With `covered`: every part was read as of this time, or later. */
   readonly asOf?: Ms;
   /** A gap: a range that could not be read, and why. */
-  readonly hole?: Range & { readonly reason: string };
+  readonly gap?: Range & { readonly reason: string };
   /** The place of the walk; null when it is over. */
   readonly walk?: Walk | null;
   /** The part of `covered` that was read by pages of a moving list. */

@@ -156,7 +156,7 @@ export const startsIn = (page: Page, second: Ms) =>
   page.rows[0] !== undefined && floorSecond(page.rows[0].time) === second;
 
 /** A gap; no gap if the range is empty. */
-export const leaving = (from: Ms, to: Ms, reason: string): Proof => (to > from ? { hole: { from, to, reason } } : {});
+export const leaving = (from: Ms, to: Ms, reason: string): Proof => (to > from ? { gap: { from, to, reason } } : {});
 
 export const disagreed = (time: 'update' | 'creation') =>
   `${mostReadings} readings of records with the same ${time} time showed them in different orders`;

@@ -172,13 +172,13 @@ export async function setAside(
 }
 
 /** The number of gaps of a stream, and the beginning of the first one. */
-export async function holesOf(
+export async function gapsOf(
   db: Queryable,
   account: string,
   stream: StreamKey,
-): Promise<{ holes: number; from: Date | null }> {
-  const { rows } = await db.query<{ holes: number; from: Date | null }>(
-    `select count(*) as holes, min(gap_from) as "from" from sync.gaps where account_id = $1 and stream_key = $2`,
+): Promise<{ gaps: number; from: Date | null }> {
+  const { rows } = await db.query<{ gaps: number; from: Date | null }>(
+    `select count(*) as gaps, min(gap_from) as "from" from sync.gaps where account_id = $1 and stream_key = $2`,
     [account, stream],
   );
   return rows[0]!;

@@ -21,7 +21,7 @@ export interface StreamFigures {
   /** How far it may be behind, in seconds. */
   readonly target: number | null;
   readonly waiting: number;
-  readonly holes: number;
+  readonly gaps: number;
   readonly open_rejects: number;
   /** Of the changes of the last hour, in seconds. */
   readonly age_p50: number | null;
@@ -29,7 +29,7 @@ export interface StreamFigures {
   readonly sleeps_until: Date | null;
 }
 
-export interface Hole {
+export interface Gap {
   readonly stream: string;
   readonly list: string;
   readonly gap_from: Date;
@@ -107,7 +107,7 @@ export interface AccountFigures {
   readonly at: Date;
   readonly account: string;
   readonly streams: readonly StreamFigures[];
-  readonly holes: readonly Hole[];
+  readonly gaps: readonly Gap[];
   readonly problems: readonly Problem[];
   readonly paused: readonly Paused[];
   /** The last ones, newest first, but for those of every minute that found nothing. */
@@ -122,7 +122,7 @@ export interface AccountFigures {
   readonly requests: readonly Bucket[];
 }
 
-const shownHoles = 30;
+const shownGaps = 30;
 const shownRuns = 15;
 /** The last ones are searched for those that are shown. */
 const searchedRuns = 300;
@@ -131,7 +131,7 @@ const shownOperations = 8;
 const statusSql = `
   select s.account_id as account, s.stream, s.source, s.state, s.complete_through,
     extract(epoch from s.behind)::float8 as behind, extract(epoch from s.target)::float8 as target,
-    s.waiting, s.gaps as holes, s.open_rejects,
+    s.waiting, s.gaps, s.open_rejects,
     extract(epoch from s.age_p50)::float8 as age_p50, extract(epoch from s.age_p95)::float8 as age_p95, s.sleeps_until
   from sync.status s join sync.streams k using (stream_key)`;
 
@@ -171,9 +171,9 @@ export async function readAccount(db: pg.Pool, account: string, range: Range): P
       at,
       account,
       streams: await all<StreamFigures>(`${statusSql} where s.account_id = $1 order by k.place`),
-      holes: await all<Hole>(
+      gaps: await all<Gap>(
         `select h.stream, h.list, h.gap_from, h.gap_to, h.reason from sync.gaps h
-         where h.account_id = $1 order by h.gap_to desc limit ${shownHoles}`,
+         where h.account_id = $1 order by h.gap_to desc limit ${shownGaps}`,
       ),
       problems: await all<Problem>(problemsSql),
       paused: await all<Paused>(

@@ -71,7 +71,7 @@ test('how far a stream is complete, of which tickets all messages are here, and 
   expect(await tickets()).toEqual([{ ...unread, ticket_id: 't2', messages_as_of: at(199), checked_at: at(299) }]);
   expect(await require('messages', 298, 1)).toEqual(at(298));
 
-  // A hole below the top, with its reason.
+  // A gap below the top, with its reason.
   await s.rows(`update sync.coverage set covered = covered - tstzmultirange(tstzrange('${iso(50)}', '${iso(51)}'))
     where stream = 'tickets' and list = 'default'`);
   await s.rows(

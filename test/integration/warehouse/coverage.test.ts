@@ -1,13 +1,13 @@
-/** Coverage against a naive set of seconds, and what SQL says of it: positions, holes, complete_through. */
+/** Coverage against a naive set of seconds, and what SQL says of it: positions, gaps, complete_through. */
 import fc from 'fast-check';
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import {
-  addHole,
+  addGap,
   cover,
   forgetLists,
   makeRedundant,
-  nextHole,
+  nextGap,
   placeWalk,
   readPosition,
   register,
@@ -48,16 +48,16 @@ class Model {
     const wanted = [...this.seconds[list]].filter(n => n >= this.since);
     return wanted.length === 0 ? this.since : Math.max(...wanted) + 1;
   }
-  holes(list: ListName): string[] {
+  gaps(list: ListName): string[] {
     const top = Math.max(-1, ...this.seconds[list]);
-    const holes: [number, number][] = [];
+    const gaps: [number, number][] = [];
     for (let n = this.since; n <= top; n++) {
       if (this.seconds[list].has(n)) continue;
-      const last = holes.at(-1);
+      const last = gaps.at(-1);
       if (last?.[1] === n) last[1]++;
-      else holes.push([n, n + 1]);
+      else gaps.push([n, n + 1]);
     }
-    return this.redundant.has(list) ? [] : holes.map(([from, to]) => `${from} to ${to}`);
+    return this.redundant.has(list) ? [] : gaps.map(([from, to]) => `${from} to ${to}`);
   }
   completeThrough(): number | null {
     const read = lists.filter(list => !this.redundant.has(list));
@@ -78,14 +78,14 @@ async function told(pool: pg.Pool, account: string) {
   const { rows } = await pool.query(
     `select sync.complete_through($1, 'tickets') as complete,
        array(select row(list, extract(epoch from gap_from)::int, extract(epoch from gap_to)::int)::text
-         from sync.gaps where account_id = $1 order by list, gap_from) as holes`,
+         from sync.gaps where account_id = $1 order by list, gap_from) as gaps`,
     [account],
   );
   const positions = await Promise.all(lists.map(list => readPosition(pool, claimOf(account), list)));
   const zero = second(0) / 1000;
   return {
     complete: secondOf(rows[0].complete),
-    holes: rows[0].holes.map((text: string) => {
+    gaps: rows[0].gaps.map((text: string) => {
       const [, list, from, to] = /^\((.*),(.*),(.*)\)$/.exec(text)!;
       return `${list}: ${Number(from) - zero} to ${Number(to) - zero}`;
     }),
@@ -95,7 +95,7 @@ async function told(pool: pg.Pool, account: string) {
 
 const expected = (model: Model) => ({
   complete: model.completeThrough(),
-  holes: lists.flatMap(list => model.holes(list).map(hole => `${list}: ${hole}`)),
+  gaps: lists.flatMap(list => model.gaps(list).map(gap => `${list}: ${gap}`)),
   positions: lists.map(list => [model.position(list), model.redundant.has(list), model.seconds[list].size === 0]),
 });
 
@@ -160,19 +160,19 @@ test('what is covered already is not written again', () =>
     expect((await row())[0].covered).toBe('{["2026-01-01 00:00:00+00","2026-01-01 00:00:11+00")}');
   }));
 
-test('the reason of a hole is shown as long as the hole is there', () =>
+test('the reason of a gap is shown as long as the gap is there', () =>
   withPool(async pool => {
     const claim = claimOf('a');
     await register(pool, 'a', second(0), registered, at(0));
     await transaction(pool, async c => {
       await cover(c, claim, 'default', range(0, 5));
-      await addHole(c, claim, 'default', { ...range(5, 6), reason: 'first' }, at(20));
-      await addHole(c, claim, 'default', { ...range(5, 6), reason: 'second' }, at(21));
+      await addGap(c, claim, 'default', { ...range(5, 6), reason: 'first' }, at(20));
+      await addGap(c, claim, 'default', { ...range(5, 6), reason: 'second' }, at(21));
       await cover(c, claim, 'default', range(6, 9));
       await cover(c, claim, 'default', range(11, 12));
     });
-    const holes = async () => (await pool.query('select * from sync.gaps order by gap_from')).rows;
-    const hole = (from: number, to: number, reason: string | null) => ({
+    const gaps = async () => (await pool.query('select * from sync.gaps order by gap_from')).rows;
+    const gap = (from: number, to: number, reason: string | null) => ({
       account_id: 'a',
       source: 'helpdesk',
       stream: 'tickets',
@@ -182,9 +182,9 @@ test('the reason of a hole is shown as long as the hole is there', () =>
       gap_to: at(to),
       reason,
     });
-    expect(await holes()).toEqual([hole(5, 6, 'second'), hole(9, 11, null)]);
+    expect(await gaps()).toEqual([gap(5, 6, 'second'), gap(9, 11, null)]);
     await transaction(pool, c => cover(c, claim, 'default', range(4, 7)));
-    expect(await holes()).toEqual([hole(9, 11, null)]);
+    expect(await gaps()).toEqual([gap(9, 11, null)]);
   }));
 
 test('the place of a walk moves, and goes when the walk is over', () =>
@@ -233,7 +233,7 @@ describe('the gaps of a backfill', () => {
     );
     const claim: Claim = { ...claimOf('a'), run, kind: 'backfill', again: range.again };
     const gap = async (list: ListName) => {
-      const found = await nextHole(pool, claim, list, false, second(20));
+      const found = await nextGap(pool, claim, list, false, second(20));
       return found && [secondOf(new Date(found.from)), secondOf(new Date(found.to))];
     };
     return { claim, gap };

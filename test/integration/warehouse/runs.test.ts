@@ -474,7 +474,7 @@ describe('who takes up what', () => {
     ]);
   });
 
-  test('one reader of a top, one of holes, one of messages; a dead one is in nobody’s way', async () => {
+  test('one reader of a top, one of gaps, one of messages; a dead one is in nobody’s way', async () => {
     await using s = await scripted();
     const dead = { worker: 0, job: 'dead' };
     const one = await present(s);
@@ -499,7 +499,7 @@ describe('who takes up what', () => {
       const wait = (run: number) => othersWait(s.pool, { account: 'default', run, stream: keyOf(stream) });
       expect(await Promise.all([first, second].map(wait))).toEqual([true, false]);
     }
-    // Holes are read beside the top, but not by two.
+    // Gaps are read beside the top, but not by two.
     expect(await up(s, backfill, by('c'))).toBe(1);
     expect(await up(s, another, by('d'))).toEqual({ busy: backfill });
     expect(await up(s, backfill, by('c'), 'messages')).toEqual({ busy: first });

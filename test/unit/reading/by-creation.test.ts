@@ -13,7 +13,7 @@ describe('properties', () => {
     fc.assert(holdsByCreation(readByCreation, ['change', 'id']), runs(500));
   });
 
-  test('an order that is not kept within a second leads to a hole, never to a loss', () => {
+  test('an order that is not kept within a second leads to a gap, never to a loss', () => {
     fc.assert(holdsByCreation(readByCreation, ['request', 'page'], false), runs(300));
   });
 
@@ -21,15 +21,15 @@ describe('properties', () => {
     fc.assert(
       fc.property(scenario(['change', 'id']), ({ model, options }) => {
         const list = new ModelList({ ...model, changes: [], ageMs: 400_000 });
-        const { covered, holes } = sweep(list, options);
+        const { covered, gaps } = sweep(list, options);
         const sizes = Map.groupBy(list.truth(), ({ created }) => created);
         const size = (second: Ms) => sizes.get(second)?.length ?? 0;
-        for (const { from, to, reason } of holes) {
+        for (const { from, to, reason } of gaps) {
           expect(to - from).toBe(1000);
           expect(size(from) + size(from - 1000)).toBeGreaterThanOrEqual(depth);
           expect(reason).toMatch(/^more records with this creation time than paging reaches \(50\)/);
         }
-        expect(union([...covered, ...holes])).toEqual([{ from: 0, to: expect.any(Number) }]);
+        expect(union([...covered, ...gaps])).toEqual([{ from: 0, to: expect.any(Number) }]);
         expect(Math.max(...covered.map(({ to }) => to))).toBeGreaterThan(start - options.lookbackMs - 400_000);
       }),
       runs(500),
@@ -68,16 +68,16 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
   test('a tie beyond paging is taken apart, and what is beside it is read on', () => {
     const layout = [few, { gap: 1, count: 4 * depth }, { gap: 1, count: 7 }, few];
     const list = new ModelList({ ...quiet, ...how, ...values, layout });
-    const { holes, covered } = sweep(list, { ...options, cuts });
-    expect(holes).toEqual([]);
+    const { gaps, covered } = sweep(list, { ...options, cuts });
+    expect(gaps).toEqual([]);
     expect(union(covered)).toEqual([{ from: 0, to: start - 121_000 }]);
   });
 
   test('two such ties side by side as well', () => {
     const layout = [few, { gap: 1, count: 2 * depth }, { gap: 1, count: 2 * depth }, few];
     const list = new ModelList({ ...quiet, ...how, ...values, users: 5, inboxes: 4, layout });
-    const { holes } = sweep(list, { ...options, cuts: { ...cuts, users: upTo(5), inboxes: upTo(4) } });
-    expect(holes).toEqual([]);
+    const { gaps } = sweep(list, { ...options, cuts: { ...cuts, users: upTo(5), inboxes: upTo(4) } });
+    expect(gaps).toEqual([]);
   });
 
   test.each([
@@ -88,13 +88,13 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
       reason: /of \d+ only \d+ have a type, user and inbox we know$/,
     },
     { what: 'a part beyond paging', model: { types: 1, users: 1, inboxes: 1 }, reason: /of one type, user and inbox$/ },
-  ])('$what leaves exactly this second as a hole', ({ model, reason }) => {
+  ])('$what leaves exactly this second as a gap', ({ model, reason }) => {
     const layout = [few, { gap: 1, count: 4 * depth }, { gap: 1, count: 7 }, few];
     const list = new ModelList({ ...quiet, ...how, ...values, ...model, layout });
     const tie = list.truth()[2]!.created;
-    const { holes, covered } = sweep(list, { ...options, cuts });
-    expect(holes).toEqual([{ from: tie, to: tie + 1000, reason: expect.stringMatching(reason) }]);
-    expect(union([...covered, ...holes])).toEqual([{ from: 0, to: start - 121_000 }]);
+    const { gaps, covered } = sweep(list, { ...options, cuts });
+    expect(gaps).toEqual([{ from: tie, to: tie + 1000, reason: expect.stringMatching(reason) }]);
+    expect(union([...covered, ...gaps])).toEqual([{ from: 0, to: start - 121_000 }]);
   });
 
   test('a count that differs each time is taken ten times, and leaves exactly this second as a gap', () => {
@@ -106,8 +106,8 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
       return ask.perPage === 0 ? { ...page, total: 1000 + list.asked.length } : page;
     };
     const tie = list.truth()[2]!.created;
-    const { holes } = sweep(list, { ...options, cuts });
-    expect(holes).toEqual([{ from: tie, to: tie + 1000, reason: expect.stringMatching(/does not tell how many$/) }]);
+    const { gaps } = sweep(list, { ...options, cuts });
+    expect(gaps).toEqual([{ from: tie, to: tie + 1000, reason: expect.stringMatching(/does not tell how many$/) }]);
     const counted = list.asked.filter(ask => ask.perPage === 0);
     expect(counted.filter(({ since }) => since === counted.at(-1)!.since)).toHaveLength(10);
   });
@@ -119,8 +119,8 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
       (_, i) => ({ skip: i ? 1 : 60, kind: 'bulk', pick: 3, count: 40, lateMs: 0 }) as const,
     );
     const list = new ModelList({ ...quiet, ...how, ...values, layout, changes });
-    const { holes } = sweep(list, { ...options, cuts }); // Throws where one is claimed that went by unseen.
-    expect(holes.length).toBeLessThanOrEqual(1);
+    const { gaps } = sweep(list, { ...options, cuts }); // Throws where one is claimed that went by unseen.
+    expect(gaps.length).toBeLessThanOrEqual(1);
   });
 
   test("records that do not say when they were created stand in nobody's way", () => {

@@ -49,7 +49,7 @@ test('a page that shows nothing new and promises more proves nothing', () => {
   const { cursors, proof } = read(() => page(['a', 'b'], 'again'));
   expect(cursors).toEqual(['', 'again']);
   expect(proof.covered).toBeUndefined();
-  expect(proof.hole?.reason).toContain('no record that was not shown before');
+  expect(proof.gap?.reason).toContain('no record that was not shown before');
 });
 
 test('with overlap a list that moved is read again, from its beginning', () => {
@@ -65,5 +65,5 @@ test('a list that moves in each of five readings is a gap', () => {
   const { cursors, proof } = read(cursor => (cursor === '' ? page(['a', 'b'], '1') : page(['x', 'y'])), true);
   expect(cursors).toHaveLength(10);
   expect(proof.covered).toBeUndefined();
-  expect(proof.hole?.reason).toBe('the list moved in each of 5 readings');
+  expect(proof.gap?.reason).toBe('the list moved in each of 5 readings');
 });

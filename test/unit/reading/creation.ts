@@ -9,7 +9,7 @@ import { scenario } from './scenario.ts';
 interface Swept {
   readonly requests: number;
   readonly covered: readonly Range[];
-  readonly holes: readonly (Range & { reason: string })[];
+  readonly gaps: readonly (Range & { reason: string })[];
 }
 
 /** One reading. Throws `Wrong` as soon as a proof does not hold. */
@@ -22,7 +22,7 @@ export function sweep(
   /** The latest version of each record that was shown since the last proof. */
   const shown = new Map<string, number>();
   const covered: Range[] = [];
-  const holes: (Range & { reason: string })[] = [];
+  const gaps: (Range & { reason: string })[] = [];
   let requests = 0;
   for (let step = reading.next(); !step.done; ) {
     if (++requests > most) throw new Wrong(`it has asked ${most} times and goes on`);
@@ -32,20 +32,20 @@ export function sweep(
       shown.set(id, Math.max(version, shown.get(id) ?? 0));
     step = reading.next(page);
     const proof = step.done ? step.value : step.value.proof;
-    if (proof.hole) holes.push(proof.hole);
+    if (proof.gap) gaps.push(proof.gap);
     if (proof.covered) {
       check(list, options, proof.covered, proof.asOf!, shown);
       covered.push(proof.covered);
       shown.clear();
     }
-    const known = [...covered, ...holes].toSorted((a, b) => a.from - b.from);
+    const known = [...covered, ...gaps].toSorted((a, b) => a.from - b.from);
     if (known.some((range, i) => i > 0 && range.from < known[i - 1]!.to))
-      throw new Wrong('claimed twice, or a hole as well');
+      throw new Wrong('claimed twice, or a gap as well');
     const [whole] = union(known);
     if (covered.length > 0 && whole && (whole.from > floorSecond(from) || covered.some(({ to }) => to > whole.to)))
       throw new Wrong('a gap that nothing explains');
   }
-  return { requests, covered, holes };
+  return { requests, covered, gaps };
 }
 
 /** What stood there as of then, and still does, was shown as it was then, or later. */

@@ -24,7 +24,7 @@ interface Kept {
 export class Mirror {
   readonly rows = new Map<string, Kept>();
   covered: Range[] = [];
-  holes: (Range & { reason: string })[] = [];
+  gaps: (Range & { reason: string })[] = [];
   walk: Walk | undefined;
 
   commit(page: Page, proof: Proof): void {
@@ -35,7 +35,7 @@ export class Mirror {
       if (newer) this.rows.set(row.id, { time: row.trueTime, version: row.version, asOf: page.asOf });
     }
     if (proof.covered) this.covered = union([...this.covered, proof.covered]);
-    if (proof.hole) this.holes.push(proof.hole);
+    if (proof.gap) this.gaps.push(proof.gap);
     if (proof.walk !== undefined) this.walk = proof.walk ?? undefined;
   }
 
@@ -49,8 +49,8 @@ export class Mirror {
     return this.covered.some(range => range.from <= time && time < range.to);
   }
 
-  inHole(time: Ms): boolean {
-    return this.holes.some(hole => hole.from <= time && time < hole.to);
+  inGap(time: Ms): boolean {
+    return this.gaps.some(gap => gap.from <= time && time < gap.to);
   }
 }
 
@@ -111,9 +111,9 @@ export function drive(run: Drive): Driven {
     mirror.commit(page, proof);
     checkProof(proof, list.now - options.lookbackMs);
     checkBounds(proof, run);
-    for (const { hole } of proofs) {
-      if (hole && proofs.some(({ covered }) => covered && covered.from < hole.to && hole.from < covered.to)) {
-        throw new Wrong(`claimed and a hole as well: ${iso(hole.from)}`);
+    for (const { gap } of proofs) {
+      if (gap && proofs.some(({ covered }) => covered && covered.from < gap.to && gap.from < covered.to)) {
+        throw new Wrong(`claimed and a gap as well: ${iso(gap.from)}`);
       }
     }
     checkClaims(run);
@@ -121,51 +121,51 @@ export function drive(run: Drive): Driven {
   return { requests, credits, proofs };
 }
 
-function checkProof({ covered, hole }: Proof, youngest: Ms): void {
+function checkProof({ covered, gap }: Proof, youngest: Ms): void {
   if (covered && covered.to > youngest)
     throw new Wrong(`claimed to ${iso(covered.to)}, younger than the lookback allows`);
-  for (const range of [covered, hole]) {
+  for (const range of [covered, gap]) {
     if (range && range.to < range.from) throw new Wrong(`a range that ends before it begins: ${iso(range.from)}`);
   }
 }
 
 /** Of what is not wanted nothing is claimed, and nothing said to be missing. */
-function checkBounds({ covered, hole }: Proof, { from, options }: Drive): void {
-  for (const range of [covered, hole]) {
+function checkBounds({ covered, gap }: Proof, { from, options }: Drive): void {
+  for (const range of [covered, gap]) {
     if (range && (range.from < floorSecond(from) || range.to > endOf(options)))
       throw new Wrong(`claimed what is not wanted: ${iso(range.from)} to ${iso(range.to)}`);
   }
 }
 
-/** I3: what is claimed is there, in its last version; and what is not claimed below the top is a hole, with a reason. */
+/** I3: what is claimed is there, in its last version; and what is not claimed below the top is a gap, with a reason. */
 function checkClaims({ list, mirror, from, options }: Drive): void {
   for (const { id, time, version } of list.truth()) {
-    if (!mirror.covers(time) || mirror.inHole(time)) continue;
+    if (!mirror.covers(time) || mirror.inGap(time)) continue;
     const kept = mirror.rows.get(id);
     if (kept === undefined) throw new Wrong(`lost: ${id} of ${iso(time)}`);
     if (kept.version !== version) throw new Wrong(`stale: ${id} of ${iso(time)}`);
   }
   if (options.until !== undefined) return; // What it fills was a gap before.
-  const known = union([...mirror.covered, ...mirror.holes, { from: 0, to: from }]);
+  const known = union([...mirror.covered, ...mirror.gaps, { from: 0, to: from }]);
   const top = mirror.covered.at(-1);
   if (top && known[0]!.to < top.to) throw new Wrong(`a gap that nothing explains, from ${iso(known[0]!.to)}`);
 }
 
-/** After a quiet run: nothing is missing or old, but for holes and for more in the future than paging may reach. */
+/** After a quiet run: nothing is missing or old, but for gaps and for more in the future than paging may reach. */
 export function checkComplete({ list, mirror, options }: Drive, from = 0): void {
   const truth = list.truth();
   const reach = truth.length <= options.depth ? Infinity : list.now + options.lookbackMs;
   for (const { id, time, version } of truth) {
-    if (time < from || mirror.inHole(time) || time > reach) continue;
+    if (time < from || mirror.inGap(time) || time > reach) continue;
     if (mirror.rows.get(id)?.version !== version)
       throw new Wrong(`after a quiet run: ${id} of ${iso(time)} is missing`);
   }
 }
 
-/** After a quiet run: all that was wanted is covered, or a hole. What is younger than ten minutes is left aside. */
+/** After a quiet run: all that was wanted is covered, or a gap. What is younger than ten minutes is left aside. */
 export function checkFilled({ mirror, from, options }: Drive, quietSince: Ms): void {
   const wanted = { from: floorSecond(from), to: Math.min(endOf(options), quietSince - options.lookbackMs - 600_000) };
-  const known = union([...mirror.covered, ...mirror.holes]);
+  const known = union([...mirror.covered, ...mirror.gaps]);
   if (wanted.from < wanted.to && !known.some(({ from, to }) => from <= wanted.from && wanted.to <= to))
     throw new Wrong(`not filled: ${iso(wanted.from)} to ${iso(wanted.to)}`);
 }

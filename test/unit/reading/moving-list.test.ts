@@ -22,11 +22,11 @@ describe('properties', () => {
     fc.assert(holdsWhileMoving(readMovingList), runs(1500));
   });
 
-  test('an order that is not kept within a second leads to a hole, never to a loss', () => {
+  test('an order that is not kept within a second leads to a gap, never to a loss', () => {
     fc.assert(holdsWithoutOrder(readMovingList, ['request', 'page']), runs(1000));
   });
 
-  test('the holes of a list that stands still are the seconds with more records than paging reaches', () => {
+  test('the gaps of a list that stands still are the seconds with more records than paging reaches', () => {
     fc.assert(holdsWhileQuiet(readMovingList), runs(1000));
   });
 
@@ -34,11 +34,11 @@ describe('properties', () => {
     fc.assert(holdsWithin(readMovingList), runs(1000));
   });
 
-  test('of a part, too, an order that is not kept leads to a hole, never to a loss', () => {
+  test('of a part, too, an order that is not kept leads to a gap, never to a loss', () => {
     fc.assert(holdsWithoutOrderWithin(readMovingList, ['request', 'page']), runs(500));
   });
 
-  test('the holes of a part are its seconds with more records than paging reaches', () => {
+  test('the gaps of a part are its seconds with more records than paging reaches', () => {
     fc.assert(holdsWhileQuietWithin(readMovingList), runs(1000));
   });
 
@@ -67,7 +67,7 @@ describe('properties', () => {
         const run = given({ layout: [few, { gap: 3, count }, { gap: 3, count: 4 }], inclusive });
         const { requests } = drive(run);
         expect(requests).toBeLessThanOrEqual(2 * Math.ceil(count / perPage) + 5);
-        expect(run.mirror.holes).toEqual([]);
+        expect(run.mirror.gaps).toEqual([]);
       }),
       runs(100),
     );
@@ -145,7 +145,7 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
     const run = given({ ...how, layout: [few, { gap: 5, count: 18 }, few] });
     drive(run);
     checkComplete(run);
-    expect(run.mirror.holes).toEqual([]);
+    expect(run.mirror.gaps).toEqual([]);
     expect(run.list.asked.map(({ page }) => page).join(' ')).toMatch(/1 2 3 4 (5 )?.*3 2 1/);
   });
 
@@ -156,15 +156,15 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
     run.list.settle(120_000);
     drive(run);
     checkComplete(run);
-    expect(run.mirror.holes).toEqual([]);
+    expect(run.mirror.gaps).toEqual([]);
   });
 
-  test('a second with more records than paging reaches is a hole, and nothing beside it', () => {
+  test('a second with more records than paging reaches is a gap, and nothing beside it', () => {
     const run = given({ ...how, layout: [few, { gap: 1, count: depth + 1 }, { gap: 1, count: 20 }, few] });
     drive(run);
     checkComplete(run);
     const tie = second(run, 2);
-    expect(run.mirror.holes).toEqual([
+    expect(run.mirror.gaps).toEqual([
       {
         from: tie,
         to: tie + 1000,
@@ -179,10 +179,10 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
     ]);
   });
 
-  test('a hole that is still young leaves no gap below it: the next run begins there again', () => {
+  test('a gap that is still young leaves no gap below it: the next run begins there again', () => {
     const run = given({ ...how, layout: [few, { gap: 5, count: depth + 1 }], ageMs: 0, pace: [5000] });
     drive(run); // Takes minutes, so that at its end far more could be claimed than at its beginning.
-    expect(run.mirror.holes).toHaveLength(1);
+    expect(run.mirror.gaps).toHaveLength(1);
     expect(run.mirror.covered).toEqual([{ from, to: expect.any(Number) }]);
     expect(run.mirror.covered[0]!.to).toBeLessThan(second(run, 2));
   });
@@ -199,7 +199,7 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
     const run = given({ ...how, layout, depth: 10_000 }, { perPage: 100, depth: 10_000 });
     const { requests } = drive(run);
     checkComplete(run);
-    expect(run.mirror.holes).toEqual([]);
+    expect(run.mirror.gaps).toEqual([]);
     expect(requests).toBeLessThanOrEqual((4 * (one + other)) / 100 + 10);
   });
 
@@ -246,7 +246,7 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
       const run = given({ ...how, layout });
       drive(run);
       checkComplete(run);
-      expect(run.mirror.holes).toEqual([]);
+      expect(run.mirror.gaps).toEqual([]);
       expect(run.mirror.covered).toEqual([{ from, to: start - 121_000 }]);
       expect(run.mirror.walk).toBeUndefined();
       const tie = second(run, 2);
@@ -292,7 +292,7 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
       const tie = second(run, 2);
       drive({ ...run, from: tie, options: { ...run.options, until: tie + 1000 } });
       expect(run.mirror.covered).toEqual([{ from: tie, to: tie + 1000 }]);
-      expect(run.mirror.holes).toEqual([]);
+      expect(run.mirror.gaps).toEqual([]);
     });
 
     test('a part that ends before it does not read it', () => {
@@ -302,11 +302,11 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
       expect(run.mirror.covered).toEqual([{ from, to: tie }]);
     });
 
-    test('while it is too young to be claimed it is read all the same, and is no hole', () => {
+    test('while it is too young to be claimed it is read all the same, and is no gap', () => {
       const run = given({ ...how, layout: layout.slice(0, 2), ageMs: 10_000 });
       drive(run);
       expect(run.mirror.rows.size).toBe(2 + 4 * depth);
-      expect(run.mirror.holes).toEqual([]);
+      expect(run.mirror.gaps).toEqual([]);
       expect(run.mirror.covers(second(run, 2))).toBe(false);
       run.list.now += 300_000;
       drive(run);
@@ -331,7 +331,7 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
       };
       drive(run);
       const tie = second(run, 2);
-      expect(run.mirror.holes).toEqual([
+      expect(run.mirror.gaps).toEqual([
         {
           from: tie,
           to: tie + 1000,
@@ -344,14 +344,14 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
       const run = given({ ...how, layout: layout.slice(0, 2), ageMs: 60_000 });
       drive({ ...run, from: start - 121_000 });
       expect(run.mirror.rows.size).toBe(2 + 4 * depth);
-      expect(run.mirror.holes).toEqual([]);
+      expect(run.mirror.gaps).toEqual([]);
     });
 
     test('what is updated while it is read is claimed by the reading that follows', () => {
       const changes = Array.from({ length: 30 }, (_, i) => update(7 * i, { skip: 6 }));
       const run = given({ ...how, layout, changes, pace: [3000] });
       drive(run);
-      expect(run.mirror.holes).toEqual([]);
+      expect(run.mirror.gaps).toEqual([]);
       run.list.settle(120_000);
       drive(run);
       checkComplete(run);
@@ -411,14 +411,14 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
     const run = part(given({ ...how, layout }), 2, 14);
     expect(drive(run).requests).toBeLessThanOrEqual(5);
     expect(run.mirror.covered).toEqual([{ from: run.from, to: run.options.until }]);
-    expect(run.mirror.holes).toEqual([]);
+    expect(run.mirror.gaps).toEqual([]);
   });
 
-  test('a second deeper than paging, which is all that is wanted, is the hole that it was', () => {
+  test('a second deeper than paging, which is all that is wanted, is the gap that it was', () => {
     const layout = [few, { gap: 1, count: depth + 1 }, { gap: 1, count: depth + 1 }, few];
     const run = part(given({ ...how, layout }), 2, 2 + depth + 1);
     drive(run);
-    expect(run.mirror.holes).toEqual([{ from: run.from, to: run.options.until, reason: expect.any(String) }]);
+    expect(run.mirror.gaps).toEqual([{ from: run.from, to: run.options.until, reason: expect.any(String) }]);
     expect(run.mirror.covered).toEqual([]);
   });
 
@@ -542,11 +542,11 @@ describe('a source that does not keep to its word', () => {
     expect(run.mirror.covered).toHaveLength(1);
   });
 
-  test.each(['request', 'page'] as const)('an order within a second that is another for each %s is a hole', ties => {
+  test.each(['request', 'page'] as const)('an order within a second that is another for each %s is a gap', ties => {
     const run = given({ ties, layout: [few, { gap: 5, count: 30 }, few, few, few] });
     drive(run);
     const tie = second(run, 2);
-    expect(run.mirror.holes).toEqual([
+    expect(run.mirror.gaps).toEqual([
       { from: tie, to: expect.any(Number), reason: expect.stringContaining('different orders') },
     ]);
     expect(run.mirror.covers(tie)).toBe(false);

@@ -137,7 +137,7 @@ const walkForwards: Reader = function* (from, { perPage, depth, lookbackMs }) {
   }
 };
 
-/** The first walk's claim reaches over what is left to the next one, and over a hole. */
+/** The first walk's claim reaches over what is left to the next one, and over a gap. */
 const walkTooFar = altered(walkList, { covered: to => to + 1000 });
 
 /** Stops a second before the end of what is wanted, and claims to the end. */
@@ -249,7 +249,7 @@ const planted: Planted[] = [
   },
   { what: 'a page that claims for the pages before it', check: () => check(moving(eachByItself)), as: loss },
   { what: 'no lookback', check: () => check(moving(withoutLookback)), as: /^(lost|stale|claimed)/ },
-  { what: 'a hole where paging would reach', check: () => check(holdsWhileQuiet(shallow)), as: /^holes/ },
+  { what: 'a gap where paging would reach', check: () => check(holdsWhileQuiet(shallow)), as: /^gaps/ },
   { what: 'a walk forwards', check: () => check(walking(walkForwards)), as: /^lost/ },
   { what: 'a walk that claims a second too much', check: () => check(walking(walkTooFar)), as: /^(lost|claimed)/ },
   { what: 'a part that ends a second too early', check: () => check(movingWithin(endsEarly)), as: loss },
@@ -259,7 +259,7 @@ const planted: Planted[] = [
     as: /^claimed what is not wanted/,
   },
   {
-    what: 'a hole beyond the part',
+    what: 'a gap beyond the part',
     check: () => check(holdsWhileQuietWithin(ignoresUntil(readMovingList))),
     as: /^claimed what is not wanted/,
   },

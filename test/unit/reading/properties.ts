@@ -141,7 +141,7 @@ export const holdsWithoutOrderWithin = (read: Reader, ties: readonly Ties[]) =>
     checkFilled(run, quietSince);
   });
 
-/** A list that stands still: every second but those with more records than the depth is there, and those are the holes. */
+/** A list that stands still: every second but those with more records than the depth is there, and those are the gaps. */
 export const holdsWhileQuiet = (read: Reader) =>
   fc.property(scenario(['change', 'id']), fc.nat({ max: 30 }), ({ model, options }, later) => {
     const run = { ...given(read, { model: { ...model, changes: [], ageMs: 400_000 }, options }) };
@@ -149,7 +149,7 @@ export const holdsWhileQuiet = (read: Reader) =>
     const begun = { ...run, from: first - 10_000 + later * 1000 };
     drive({ ...begun, most: 1000 });
     checkComplete(begun, begun.from);
-    checkHoles(begun, options.depth);
+    checkGaps(begun, options.depth);
   });
 
 /** The same of a part. */
@@ -161,26 +161,26 @@ export const holdsWhileQuietWithin = (read: Reader) =>
     const quietSince = run.list.now;
     drive({ ...fill, most: 1000 });
     checkComplete({ ...fill, list: upTo(fill) }, fill.from);
-    checkHoles(fill, options.depth);
+    checkGaps(fill, options.depth);
     checkFilled(fill, quietSince);
   });
 
-/** A hole is a second with more updates than paging reaches, and of those something stands in the way of a walk as well. */
-function checkHoles({ list, mirror, from: begin, options }: Drive, depth: number): void {
+/** A gap is a second with more updates than paging reaches, and of those something stands in the way of a walk as well. */
+function checkGaps({ list, mirror, from: begin, options }: Drive, depth: number): void {
   const truth = list.truth();
   const sizes = (timeOf: (record: (typeof truth)[number]) => number) =>
     new Map([...Map.groupBy(truth, timeOf)].map(([time, records]) => [time, records.length]));
   const updates = sizes(({ time }) => time);
   const creations = sizes(({ created }) => created);
-  const holes = mirror.holes.filter(({ to }) => to > begin);
+  const gaps = mirror.gaps.filter(({ to }) => to > begin);
   const isWalkable = [...creations].every(([second, size]) => size + (creations.get(second - 1000) ?? 0) < depth);
-  for (const { from: second, to } of holes) {
+  for (const { from: second, to } of gaps) {
     if (to - second !== 1000 || (updates.get(second) ?? 0) <= depth)
-      throw new Wrong(`holes: no tie at ${second}+${to - second}`);
-    if (isWalkable) throw new Wrong(`holes: ${second}, though no second of creation is tied`);
+      throw new Wrong(`gaps: no tie at ${second}+${to - second}`);
+    if (isWalkable) throw new Wrong(`gaps: ${second}, though no second of creation is tied`);
   }
   const tied = [...updates].filter(([time, size]) => size > depth && time >= begin && time < endOf(options));
   for (const [time] of tied) {
-    if (mirror.covers(time) === mirror.inHole(time)) throw new Wrong(`holes: ${time} is neither read nor one, or both`);
+    if (mirror.covers(time) === mirror.inGap(time)) throw new Wrong(`gaps: ${time} is neither read nor one, or both`);
   }
 }

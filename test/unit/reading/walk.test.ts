@@ -25,7 +25,7 @@ describe('properties', () => {
     fc.assert(holdsWhileMoving(walkList, { freely: true }), runs(1500));
   });
 
-  test('only seconds with more records than paging reaches leave a hole, wherever it dies, and all else is there', () => {
+  test('only seconds with more records than paging reaches leave a gap, wherever it dies, and all else is there', () => {
     const deaths = fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 4 });
     fc.assert(
       fc.property(
@@ -45,9 +45,9 @@ describe('properties', () => {
             ([, { length }]) => length > depth,
           );
           for (const [time] of ties) expect(run.mirror.covers(time)).toBe(false);
-          for (const hole of run.mirror.holes) {
-            expect(hole.to - hole.from).toBeLessThanOrEqual(2000);
-            expect(ties.some(([time]) => hole.from - 1000 <= time && time < hole.to)).toBe(true);
+          for (const gap of run.mirror.gaps) {
+            expect(gap.to - gap.from).toBeLessThanOrEqual(2000);
+            expect(ties.some(([time]) => gap.from - 1000 <= time && time < gap.to)).toBe(true);
           }
         },
       ),
@@ -59,7 +59,7 @@ describe('properties', () => {
     fc.assert(holdsWithin(walkList, { freely: true }), runs(1500));
   });
 
-  test('only seconds with more records than paging reaches leave a hole in a part, and all else of it is there', () => {
+  test('only seconds with more records than paging reaches leave a gap in a part, and all else of it is there', () => {
     const deaths = fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 3 });
     fc.assert(
       fc.property(
@@ -77,10 +77,10 @@ describe('properties', () => {
             ([, { length }]) => length > depth,
           );
           for (const [time] of ties) expect(run.mirror.covers(time)).toBe(false);
-          for (const hole of run.mirror.holes) {
-            expect(hole.to - hole.from).toBeLessThanOrEqual(2000);
+          for (const gap of run.mirror.gaps) {
+            expect(gap.to - gap.from).toBeLessThanOrEqual(2000);
             // A tie in the second of the end may take the second before it along.
-            expect(ties.some(([time]) => hole.from - 1000 <= time && time <= hole.to)).toBe(true);
+            expect(ties.some(([time]) => gap.from - 1000 <= time && time <= gap.to)).toBe(true);
           }
         },
       ),
@@ -146,7 +146,7 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
     const run = given({ ...how, layout: many(180), miscounted: -180 });
     drive(run);
     checkComplete(run);
-    expect(run.mirror.holes).toEqual([]);
+    expect(run.mirror.gaps).toEqual([]);
   });
 
   test('a walk that died on its way to the end is begun anew', () => {
@@ -189,27 +189,27 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
     const run = given({ ...how, ...count, layout: many(180) });
     drive(run);
     checkComplete(run);
-    expect(run.mirror.holes).toEqual([]);
+    expect(run.mirror.gaps).toEqual([]);
     expect(run.list.asked.some(({ page }) => page * perPage === depth)).toBe(true);
   });
 
-  test('a tie that paging reaches is no hole, not even for a walk that died on its last page', () => {
+  test('a tie that paging reaches is no gap, not even for a walk that died on its last page', () => {
     const all = given({ ...how, layout: [{ gap: 1, count: 30 }, ...many(40)] });
     const run = { ...all, from: all.list.truth()[0]!.time };
     drive({ ...run, dieAt: 13 }); // The first probe: page 1 was committed.
     expect(run.mirror.walk).toMatchObject({ page: 1, deep: true });
     drive(run);
     checkComplete(run);
-    expect(run.mirror.holes).toEqual([]);
+    expect(run.mirror.gaps).toEqual([]);
   });
 
-  test('a second with more than paging reaches is a hole that is not claimed, and what is behind it is read', () => {
+  test('a second with more than paging reaches is a gap that is not claimed, and what is behind it is read', () => {
     const run = given({ ...how, layout: [one(), { gap: 5, count: depth + 1 }, one(), one()] });
     drive(run);
     checkComplete(run);
     const tie = run.list.truth()[1]!.time;
-    expect(run.mirror.holes).toHaveLength(1);
-    expect(run.mirror.inHole(tie)).toBe(true);
+    expect(run.mirror.gaps).toHaveLength(1);
+    expect(run.mirror.inGap(tie)).toBe(true);
     expect(run.mirror.covers(tie)).toBe(false);
     expect(run.mirror.covered.at(-1)!.to).toBe(start - 121_000);
   });
@@ -317,16 +317,16 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
     const run = part(given({ ...how, layout: many(250) }), 20, 170);
     drive(run);
     expect(run.mirror.covered).toEqual([{ from: run.from, to: run.options.until }]);
-    expect(run.mirror.holes).toEqual([]);
+    expect(run.mirror.gaps).toEqual([]);
     expect(run.mirror.rows.size).toBeLessThanOrEqual(150 + 4 * perPage);
     expect(run.list.asked.every(({ since }) => since! <= run.options.until!)).toBe(true);
   });
 
-  test('a second deeper than paging, which is all that is wanted, is the hole that it was', () => {
+  test('a second deeper than paging, which is all that is wanted, is the gap that it was', () => {
     const tie = { gap: 1, count: depth + 1 };
     const run = part(given({ ...how, layout: [one(), tie, one(1), one(), ...many(9)] }), 1, 1 + depth + 1);
     drive(run);
-    expect(run.mirror.holes).toEqual([{ from: run.from, to: run.options.until, reason: expect.any(String) }]);
+    expect(run.mirror.gaps).toEqual([{ from: run.from, to: run.options.until, reason: expect.any(String) }]);
     expect(run.mirror.covered).toEqual([]);
   });
 
@@ -347,13 +347,13 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
     }
   });
 
-  test('where others have covered the beginning of a part meanwhile, no hole before it is found', () => {
+  test('where others have covered the beginning of a part meanwhile, no gap before it is found', () => {
     const layout = [one(), { gap: 1, count: depth + 1 }, ...many(90)];
     const run = part(given({ ...how, layout }), 0, 120);
     drive({ ...run, dieAt: 8 });
     expect(run.mirror.walk).toBeDefined();
     const rest = { ...run, from: run.from + 30_000 };
-    drive(rest); // Throws where a hole is said to be where nothing is wanted.
+    drive(rest); // Throws where a gap is said to be where nothing is wanted.
     expect(run.mirror.covered).toEqual([{ from: rest.from, to: run.options.until }]);
   });
 
@@ -362,7 +362,7 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
   });
 });
 
-test('wherever it dies between two holes, neither is claimed', () => {
+test('wherever it dies between two gaps, neither is claimed', () => {
   const tie = { gap: 1, count: depth + 1 };
   for (let dieAt = 1; dieAt < 80; dieAt++) {
     const run = given({ layout: [tie, { gap: 1, count: 4 }, tie, one(), one()] });
@@ -374,7 +374,7 @@ test('wherever it dies between two holes, neither is claimed', () => {
   }
 });
 
-test('wherever it dies behind a hole with which it began, the hole is not claimed', () => {
+test('wherever it dies behind a gap with which it began, the gap is not claimed', () => {
   const layout = [{ gap: 1, count: depth + 1 }, { gap: 1, count: 30 }, ...many(9)];
   for (const bound of [2000, 9000, undefined]) {
     for (let dieAt = 1; dieAt < 40; dieAt++) {

@@ -123,7 +123,7 @@ export const GERMAN: Phrases = {
     'über eine Antwort bis zum {date} würde ich mich freuen.',
     'es ist die {count}. Bestellung bei Ihnen, und das ist noch nie vorgekommen.',
     'notfalls nehme ich stattdessen „{title}“.',
-    'wenn es schneller geht, hole ich es in {city} ab.',
+    'wenn es schneller geht, gap ich es in {city} ab.',
   ],
   offers: [
     'sollte bis zum {date} nichts ankommen, schreiben Sie mir bitte noch einmal.',

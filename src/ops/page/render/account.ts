@@ -3,7 +3,7 @@ import type { Role } from '../auth.ts';
 import type { Range } from '../credits.ts';
 import type {
   AccountFigures,
-  Hole,
+  Gap,
   Operation,
   Paused,
   Problem,
@@ -142,7 +142,7 @@ function streams(shown: Shown): Html {
 function card(one: StreamFigures, { figures, known, role }: Shown): Html {
   const { at } = figures;
   const { stream } = one;
-  const holes = figures.holes.filter(hole => hole.stream === stream);
+  const gaps = figures.gaps.filter(gap => gap.stream === stream);
   const paused = figures.paused.find(each => each.stream === stream);
   const left = known.timeLeft(one);
   return html`
@@ -152,12 +152,12 @@ function card(one: StreamFigures, { figures, known, role }: Shown): Html {
 <div><dt>complete through</dt><dd>${one.complete_through === null ? 'never read' : time(one.complete_through, at)}</dd></div>
 <div><dt>behind</dt><dd>${one.behind === null ? '–' : lasting(one.behind)}${one.target === null ? null : html` <span class="soft">of ${lasting(one.target)}</span>`}${lag(one)}</dd></div>
 <div><dt>backlog</dt><dd>${amount(one.waiting)}${left === null ? null : html` <span class="soft">in ${lasting(left)}</span>`}</dd></div>
-<div><dt>holes</dt><dd>${amount(one.holes)}</dd></div>
+<div><dt>gaps</dt><dd>${amount(one.gaps)}</dd></div>
 ${one.age_p95 === null ? null : html`<div><dt>age of a change, p95</dt><dd>${lasting(one.age_p95)}</dd></div>`}
 ${one.open_rejects === 0 ? null : html`<div><dt>set aside</dt><dd>${amount(one.open_rejects)}</dd></div>`}
 </dl>
 ${paused === undefined ? null : html`<p class="small">Paused since ${time(paused.paused_at, at)} by ${text(paused.paused_by)}${paused.reason === null ? null : html`: ${text(paused.reason)}`}.</p>`}
-${holes.length === 0 ? null : holesOf(holes, stream, at)}
+${gaps.length === 0 ? null : gapsOf(gaps, stream, at)}
 ${paused === undefined ? button(role, `pause ${stream}`, 'Pause', { about: stream, quiet: true }) : button(role, `resume ${stream}`, 'Resume', { about: stream, quiet: true })}
 </article>`;
 }
@@ -169,8 +169,8 @@ function lag({ behind, target, state }: StreamFigures): Html | null {
   return html`<svg class="bar is-${state}" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true"><rect width="${share}" height="1"/></svg>`;
 }
 
-function holesOf(holes: readonly Hole[], stream: string, at: Date): Html {
-  return html`<details data-key="holes-${stream}"><summary>Where the holes are</summary><ul>${holes.map(
+function gapsOf(gaps: readonly Gap[], stream: string, at: Date): Html {
+  return html`<details data-key="gaps-${stream}"><summary>Where the gaps are</summary><ul>${gaps.map(
     ({ list, gap_from, gap_to, reason }) =>
       html`<li>${text(list)}: ${time(gap_from, at, { seconds: true })} to ${time(gap_to, at, { seconds: true })}${reason === null ? null : html`. ${text(reason)}`}</li>`,
   )}</ul></details>`;

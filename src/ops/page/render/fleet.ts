@@ -14,7 +14,7 @@ export function fleetParts(
   const sorted = accounts.toSorted((a, b) => needsLook(b) - needsLook(a));
   const troubled = accounts.filter(one => needsLook(one) > 0).length;
   const fresh = accounts.filter(({ streams }) => stateOf(streams) === 'fresh').length;
-  const heads = ['account', 'state', 'what is in', 'behind', 'backlog', 'holes', 'problems', 'workers'];
+  const heads = ['account', 'state', 'what is in', 'behind', 'backlog', 'gaps', 'problems', 'workers'];
   return {
     now: html`<p class="sentence" role="status">${count(accounts.length, 'account')}: ${amount(fresh)} fresh, ${
       troubled === 0 ? 'none has a problem' : `${amount(troubled)} with ${troubled === 1 ? 'a problem' : 'problems'}`
@@ -36,7 +36,7 @@ function line(
   const sum = (of: (one: StreamFigures) => number) => streams.reduce((all, one) => all + of(one), 0);
   const found = (['critical', 'warning'] as const).filter(severity => problems[severity] > 0);
   return html`
-<tr data-key="account-${account}"><th scope="row"><a href="${pathOf(account)}">${text(account)}</a></th><td>${badge(stateOf(streams))}</td><td>${sentence({ at, streams, works: workers > 0, paused, timeLeft })}</td><td class="n">${behind.length === 0 ? '–' : lasting(Math.max(...behind))}</td><td class="n">${amount(sum(one => one.waiting))}</td><td class="n">${amount(sum(one => one.holes))}</td><td>${
+<tr data-key="account-${account}"><th scope="row"><a href="${pathOf(account)}">${text(account)}</a></th><td>${badge(stateOf(streams))}</td><td>${sentence({ at, streams, works: workers > 0, paused, timeLeft })}</td><td class="n">${behind.length === 0 ? '–' : lasting(Math.max(...behind))}</td><td class="n">${amount(sum(one => one.waiting))}</td><td class="n">${amount(sum(one => one.gaps))}</td><td>${
     found.length === 0
       ? html`<span class="soft">none</span>`
       : found.map(

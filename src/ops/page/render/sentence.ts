@@ -36,13 +36,13 @@ export function sentence({ at, streams, works, paused, timeLeft }: Told): Html {
   const older = read.filter(
     one => !known.includes(one) && known.length > 0 && upTo.getTime() - one.complete_through!.getTime() > grainMs,
   );
-  const holes = lists.reduce((sum, one) => sum + one.holes, 0);
+  const gaps = lists.reduce((sum, one) => sum + one.gaps, 0);
   const byMinute = Map.groupBy(older, one => Math.floor(one.complete_through!.getTime() / grainMs));
   const asides: Part[] = [
     ...[...byMinute.values()].map(
       some => html`${listed(some.map(({ stream }) => stream))} up to ${time(oldest(some), at)}`,
     ),
-    ...(holes > 0 ? [html`${holes === 1 ? 'one hole' : `${amount(holes)} holes`} above it`] : []),
+    ...(gaps > 0 ? [html`${gaps === 1 ? 'one gap' : `${amount(gaps)} gaps`} above it`] : []),
   ];
   const still = streams.filter(({ stream, waiting }) => stream in follows && waiting > 0);
   return html`${unread.length > 0 ? html`Of ${listed(read.map(({ stream }) => stream))} everything` : 'Everything'} up to ${time(upTo, at)} is in${

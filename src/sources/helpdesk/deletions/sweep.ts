@@ -44,11 +44,11 @@ interface Sweep {
 export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream<Row>): Promise<Outcome> {
   const started = new Date(ctx.clock.now());
   const sweep: Sweep = { ctx, claim, stream, ...(await scopeOf(ctx.pg, claim)) };
-  const holes = stream.key === 'helpdesk.customers' ? await sweepWhole(sweep) : await sweepLists(sweep);
+  const gaps = stream.key === 'helpdesk.customers' ? await sweepWhole(sweep) : await sweepLists(sweep);
   const unknown = await settleCandidates(ctx, claim, stream);
   const rejects = await openSince(ctx.pg, claim, started);
   const missing = [
-    ...holes,
+    ...gaps,
     ...(unknown === undefined ? [] : [unknown]),
     ...(rejects > 0 ? [`${count(rejects, 'record')} could not be stored`] : []),
   ];
@@ -61,32 +61,32 @@ const dueBefore = ({ ctx, stream }: Sweep, ageMs: number): Ms =>
 
 // --- by creation -------------------------------------------------------------------------------------------------------
 
-/** Answers which holes it had to leave. */
+/** Answers which gaps it had to leave. */
 async function sweepLists(sweep: Sweep): Promise<string[]> {
   const { ctx, claim, stream } = sweep;
-  const holes: string[] = [];
+  const gaps: string[] = [];
   for (const { name } of stream.lists) {
     if (await isRedundant(ctx.pg, claim, name)) continue;
-    holes.push(...(await sweepList(sweep, name, ctx.sweep.ageMs)));
+    gaps.push(...(await sweepList(sweep, name, ctx.sweep.ageMs)));
   }
   // While it was read, the default list may have been found to show what has lists of its own: then it is begun anew.
   const [{ name: first }] = stream.lists;
-  if (holes.length === 0 && (await nextDue(ctx.pg, claim, first, { afterMs: 0, checkedMs: 1 }))?.fromMs === 0)
-    holes.push(...(await sweepList(sweep, first, ctx.sweep.ageMs)));
+  if (gaps.length === 0 && (await nextDue(ctx.pg, claim, first, { afterMs: 0, checkedMs: 1 }))?.fromMs === 0)
+    gaps.push(...(await sweepList(sweep, first, ctx.sweep.ageMs)));
   // One that somebody asks for has just seen them in the other lists.
-  if (stream.daily && !claim.again) holes.push(...(await sweepList(sweep, stream.daily, dailyMs)));
-  return holes;
+  if (stream.daily && !claim.again) gaps.push(...(await sweepList(sweep, stream.daily, dailyMs)));
+  return gaps;
 }
 
 async function sweepList(sweep: Sweep, list: string, ageMs: number): Promise<string[]> {
   const { ctx, claim } = sweep;
   const checkedMs = dueBefore(sweep, ageMs);
-  const holes: string[] = [];
+  const gaps: string[] = [];
   for (let afterMs = 0; ; ) {
     const due = await nextDue(ctx.pg, claim, list, { afterMs, checkedMs });
-    if (due === undefined) return holes;
-    holes.push(...(await sweepPart(sweep, list, due)));
-    if (due.untilMs === undefined) return holes;
+    if (due === undefined) return gaps;
+    gaps.push(...(await sweepPart(sweep, list, due)));
+    if (due.untilMs === undefined) return gaps;
     afterMs = due.untilMs;
   }
 }
@@ -110,7 +110,7 @@ async function sweepPart(
     updatedSince: sinceMs > 0 ? sinceMs - 1000 : undefined,
   };
   const reading = readByCreation(fromMs, options);
-  const holes: string[] = [];
+  const gaps: string[] = [];
   const shown: Shown = new Map();
   let step: IteratorResult<Step, Proof> = reading.next();
   while (!step.done) {
@@ -136,9 +136,9 @@ async function sweepPart(
     });
     const to = proof.covered?.to ?? 0;
     for (const [id, { created }] of shown) if (created < to) shown.delete(id);
-    if (proof.hole) holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
+    if (proof.gap) gaps.push(`${list} list, ${new Date(proof.gap.from).toISOString()}: ${proof.gap.reason}`);
   }
-  return holes;
+  return gaps;
 }
 
 /** Everything of the range was shown: what was not is suspected. A source may show so late what has become of it. */
@@ -167,7 +167,7 @@ async function noteUndated(client: Client, { ctx, claim, stream }: Sweep, asOfMs
 
 // --- whole -------------------------------------------------------------------------------------------------------------
 
-/** A walk from the beginning to the end, whose place is kept. Answers which holes it had to leave. */
+/** A walk from the beginning to the end, whose place is kept. Answers which gaps it had to leave. */
 async function sweepWhole(sweep: Sweep): Promise<string[]> {
   const { ctx, claim, stream, rows } = sweep;
   const { lookbackMs } = sourceOf(ctx, stream.source);
@@ -177,7 +177,7 @@ async function sweepWhole(sweep: Sweep): Promise<string[]> {
   if (due === undefined || due.fromMs > 0) return [];
   const { fromMs, walk } = await beginWalk(ctx.pg, claim, new Date(ctx.clock.now()));
   const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad: true, walk });
-  const holes: string[] = [];
+  const gaps: string[] = [];
   let step: IteratorResult<Step, Proof> = reading.next();
   while (!step.done) {
     ctx.signal.throwIfAborted();
@@ -186,7 +186,7 @@ async function sweepWhole(sweep: Sweep): Promise<string[]> {
     step = reading.next(pageOf(stream, reply, ask.order));
     const { done } = step;
     const proof = step.done ? step.value : step.value.proof;
-    if (proof.hole) holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
+    if (proof.gap) gaps.push(`${list} list, ${new Date(proof.gap.from).toISOString()}: ${proof.gap.reason}`);
     await commitRecords(ctx, claim, stream, reply, listBatch(stream, ask, reply), {
       list: walkName,
       proof: proof.walk === undefined ? {} : { walk: proof.walk },
@@ -195,12 +195,12 @@ async function sweepWhole(sweep: Sweep): Promise<string[]> {
         await beginAgain(client, claim, reply.asOf - slackMs);
         await noteChecked(client, claim, stored, reply.asOf);
         if (proof.covered) await coverWalked(client, claim, proof.covered);
-        const walked = done && holes.length === 0 ? await walkedBy(client, claim) : undefined;
+        const walked = done && gaps.length === 0 ? await walkedBy(client, claim) : undefined;
         if (walked === undefined) return;
         await addCustomerCandidates(client, claim, { begunMs: walked.begunMs, lookbackMs });
         await noteSwept(client, claim, list, { from: 0, to: walked.to }, walked.begunMs - lookbackMs);
       },
     });
   }
-  return holes;
+  return gaps;
 }

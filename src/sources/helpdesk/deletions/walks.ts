@@ -83,7 +83,7 @@ export async function coverWalked(client: Client, claim: Claim, { from, to }: Ra
   );
 }
 
-/** Up to where this run has walked without a hole from the beginning, and when that began. */
+/** Up to where this run has walked without a gap from the beginning, and when that began. */
 export async function walkedBy(client: Client, claim: Claim): Promise<{ to: Ms; begunMs: Ms } | undefined> {
   const { rows } = await client.query<{ to_ms: Ms; begun_ms: Ms }>(
     `select extract(epoch from upper(l.covered))::float8 * 1000 as to_ms, extract(epoch from r.again_before)::float8 * 1000 as begun_ms

@@ -1,5 +1,5 @@
 /**
- * What reading the help desk will take: the top of its lists or their holes, and the messages that wait or come with them.
+ * What reading the help desk will take: the top of its lists or their gaps, and the messages that wait or come with them.
  * What is there is counted at the source where it is not known here; a count may bring a page along for the same price, and
  * that tells how dense the list is, what names it mentions, and whether it shows spam and trash.
  */
@@ -7,7 +7,7 @@
 import { dueRejects } from '../../../engine/commit/rejects.ts';
 import { readPosition } from '../../../engine/coverage/coverage.ts';
 import type { StreamKey } from '../../../engine/database/stream-key.ts';
-import { holesIn } from '../../../engine/forecast/forecast-rows.ts';
+import { gapsIn } from '../../../engine/forecast/forecast-rows.ts';
 import { evenly, type Imagined, merged, requestsOf, totalOf } from '../../../engine/forecast/imagined-reading.ts';
 import type * as engine from '../../../engine/forecast/plan.ts';
 import type { Asked, Part } from '../../../engine/forecast/plan-time.ts';
@@ -241,14 +241,14 @@ async function topOf(
   return { times, records: first.records, wanted: Math.max(0, total - read - known) };
 }
 
-// --- holes -------------------------------------------------------------------------------------------------------------
+// --- gaps -------------------------------------------------------------------------------------------------------------
 
 export async function partsOfBackfill(planning: Planning, names: readonly string[], range: Range): Promise<Part[]> {
   const parts: Part[] = [];
   let missing = 0;
   for (const name of ['users', 'customers', 'tickets'] as const) {
     if (!names.includes(planning.desk[name].key)) continue;
-    const read = await holesOfStream(planning, planning.desk[name], range);
+    const read = await gapsOfStream(planning, planning.desk[name], range);
     parts.push(read.part);
     if (name === 'tickets') missing = read.missing;
   }
@@ -259,7 +259,7 @@ export async function partsOfBackfill(planning: Planning, names: readonly string
   return [...parts, await partOfMessages(planning, brought, scope)];
 }
 
-async function holesOfStream(
+async function gapsOfStream(
   planning: Planning,
   stream: ListStream<Row>,
   range: Range,
@@ -270,14 +270,14 @@ async function holesOfStream(
   let missing = 0;
   const when = { fromTheBeginning: stream.fromTheBeginning === true, now: new Date(nowMs) };
   for (const [place, { name: list }] of stream.lists.entries()) {
-    const holes = await holesIn(ctx.pg, keyOf(planning, stream.key), list, range, when);
-    if (holes.length === 0) continue;
-    const lacking = place === 0 ? await lackingIn(planning, stream, list, { holes, range }) : 0;
+    const gaps = await gapsIn(ctx.pg, keyOf(planning, stream.key), list, range, when);
+    if (gaps.length === 0) continue;
+    const lacking = place === 0 ? await lackingIn(planning, stream, list, { gaps, range }) : 0;
     missing += lacking;
-    const span = holes.reduce((sum, { from, to }) => sum + to - from, 0);
-    const imagined = holes.map(({ from, to }) => evenly(Math.round((lacking * (to - from)) / span), from, to));
-    const times = merged(await oursOf(planning, stream, list, { holes, again: range.again }), ...imagined);
-    for (const { from, to } of holes) {
+    const span = gaps.reduce((sum, { from, to }) => sum + to - from, 0);
+    const imagined = gaps.map(({ from, to }) => evenly(Math.round((lacking * (to - from)) / span), from, to));
+    const times = merged(await oursOf(planning, stream, list, { gaps, again: range.again }), ...imagined);
+    for (const { from, to } of gaps) {
       const reading = stream.read(from, { ...stream.paging, lookbackMs, until: to });
       asked.push(...requestsOf(reading, { stream, list, lane: 'backfill' }, times, nowMs));
     }
@@ -290,23 +290,23 @@ async function oursOf(
   { ctx, nowMs }: Planning,
   { name }: ListStream<Row>,
   list: string,
-  { holes, again }: { holes: readonly { from: Ms; to: Ms }[]; again: boolean },
+  { gaps, again }: { gaps: readonly { from: Ms; to: Ms }[]; again: boolean },
 ): Promise<Imagined> {
-  const sinceMs = holes.at(-1)!.from - secondMs;
+  const sinceMs = gaps.at(-1)!.from - secondMs;
   if (name === 'tickets')
     return timesOfOurs(ctx.pg, ctx.account, list, { by: 'updated_at', sinceMs: Math.max(0, sinceMs) });
   const live = await countLive(ctx.pg, ctx.account, name as 'customers' | 'users');
   const times = evenly(live, 0, nowMs);
   // They are not where nothing has been read.
-  return again ? times : times.filter(time => !holes.some(({ from, to }) => time >= from && time < to));
+  return again ? times : times.filter(time => !gaps.some(({ from, to }) => time >= from && time < to));
 }
 
-/** How many the source has in the holes: all that it counts from there on, less what is here, and what is new. */
+/** How many the source has in the gaps: all that it counts from there on, less what is here, and what is new. */
 async function lackingIn(
   planning: Planning,
   stream: ListStream<Row>,
   list: string,
-  { holes, range }: { holes: readonly { from: Ms; to: Ms }[]; range: Range },
+  { gaps, range }: { gaps: readonly { from: Ms; to: Ms }[]; range: Range },
 ): Promise<number> {
   const { ctx, assumed, counts } = planning;
   if (stream.key === 'helpdesk.users') return 0;
@@ -318,7 +318,7 @@ async function lackingIn(
     planning.unknown = true;
     return 0;
   }
-  const since = Math.max(0, holes.at(-1)!.from);
+  const since = Math.max(0, gaps.at(-1)!.from);
   const ask = { since, page: 1, perPage: 0, count: true };
   const { total = 0 } = await inquire(planning, stream, {
     list,

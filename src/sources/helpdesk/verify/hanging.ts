@@ -22,7 +22,7 @@ export interface Verifying {
   unread: number;
   /** Those that were written while they were asked for, and cannot be asked for by their ids. */
   readonly late: Set<string>;
-  readonly holes: string[];
+  readonly gaps: string[];
 }
 
 /** The source has it no more: they get its tombstone, or are taken away where there is none. */

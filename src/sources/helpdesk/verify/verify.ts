@@ -18,7 +18,7 @@ import { floorSecond, type Ms, type Proof, type Step, secondMs } from '../../../
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Examined, Look } from '../../../engine/verify/compare-reply.ts';
 import { completeThrough, countFindings } from '../../../engine/verify/findings.ts';
-import { askedOf, holesOf, movePlace, noteCounts, placeOf } from '../../../engine/verify/verifications.ts';
+import { askedOf, gapsOf, movePlace, noteCounts, placeOf } from '../../../engine/verify/verifications.ts';
 import { Gone, Retry } from '../../../errors.ts';
 import { count } from '../../../words.ts';
 import type { ListStream, Row } from '../../source.ts';
@@ -50,7 +50,7 @@ export async function verifyStream(ctx: Context, claim: Claim, compared: Compare
   const expected = Math.min(sample ?? live, live);
   const look = { ctx, claim, repair, random: sample !== null, expected };
   const stream = compared[name === 'messages' ? 'tickets' : name];
-  const verifying: Verifying = { look, stream, compared, unread: 0, late: new Set(), holes: [] };
+  const verifying: Verifying = { look, stream, compared, unread: 0, late: new Set(), gaps: [] };
   if (name === 'messages') {
     await verifyMessages(verifying);
     await examineNamesOfNothing(look);
@@ -66,10 +66,10 @@ export async function verifyStream(ctx: Context, claim: Claim, compared: Compare
   }
   if (sample === null && (name === 'customers' || name === 'tickets')) await verifyBuried(verifying);
   if (sample === null && (name === 'customers' || name === 'messages')) await verifyHanging(verifying, name);
-  const { holes } = verifying;
+  const { gaps } = verifying;
   const unread = verifying.unread + verifying.late.size;
   const unjudged = await unjudgedOf(ctx, claim, stream.key);
-  const missing = [...holes, ...unjudged, ...(unread > 0 ? [`${count(unread, 'record')} could not be compared`] : [])];
+  const missing = [...gaps, ...unjudged, ...(unread > 0 ? [`${count(unread, 'record')} could not be compared`] : [])];
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
@@ -82,12 +82,12 @@ async function note(verifying: Verifying, { unread, late }: Examined): Promise<v
 
 /** What lies in a range that has not been read is not said to be here, so that nothing of it can be missing. */
 async function unjudgedOf(ctx: Context, { account }: Claim, stream: StreamKey): Promise<string[]> {
-  const { holes, from } = await holesOf(ctx.pg, account, stream);
-  if (holes === 0) return [];
+  const { gaps, from } = await gapsOf(ctx.pg, account, stream);
+  if (gaps === 0) return [];
   const what =
     stream === 'helpdesk.tickets' ? 'what changed in them was not judged' : 'what was created since was not judged';
   return [
-    `${count(holes, 'range has', 'ranges have')} not been read, the first from ${from!.toISOString()}: ${what}, nor counted what was created since`,
+    `${count(gaps, 'range has', 'ranges have')} not been read, the first from ${from!.toISOString()}: ${what}, nor counted what was created since`,
   ];
 }
 
@@ -132,7 +132,7 @@ const sinceOf = (ctx: Context, claim: Claim) => scopeOf(ctx.pg, { ...claim, stre
 // --- by creation -------------------------------------------------------------------------------------------------------
 
 async function verifyList(verifying: Verifying, list: string): Promise<void> {
-  const { look, stream, holes } = verifying;
+  const { look, stream, gaps } = verifying;
   const { ctx, claim } = look;
   const { sinceMs } = await sinceOf(ctx, claim);
   const before = (await placeOf(ctx.pg, claim, list))?.place;
@@ -156,7 +156,7 @@ async function verifyList(verifying: Verifying, list: string): Promise<void> {
     const batch = listBatch(stream, ask, reply);
     const updated = (record: Row) => stream.orderedBy(record);
     await note(verifying, await examineRecords(look, { stream, reply, batch, askedMs, updated }));
-    if (proof.hole) holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
+    if (proof.gap) gaps.push(`${list} list, ${new Date(proof.gap.from).toISOString()}: ${proof.gap.reason}`);
     if (!proof.covered) continue;
     const range = proof.covered;
     const what = { range, shown: [...shown.keys()], sinceMs };
@@ -267,7 +267,7 @@ async function readWhole(
   list: string,
   compares: boolean,
 ): Promise<{ shown: Set<string>; askedMs: Ms; asOfMs: Ms } | undefined> {
-  const { look, stream, holes } = verifying;
+  const { look, stream, gaps } = verifying;
   const { ctx, claim } = look;
   const { lookbackMs } = helpdeskOf(ctx);
   const begunMs = (await completeThrough(ctx.pg, claim.account, stream.key)) ?? 0;
@@ -286,8 +286,8 @@ async function readWhole(
     for (const { id } of [...reply.records, ...reply.unreadable]) if (id !== undefined) shown.add(id);
     step = reading.next(pageOf(stream, reply, ask.order));
     const proof = step.done ? step.value : step.value.proof;
-    if (proof.hole) {
-      holes.push(`${list} list, ${new Date(proof.hole.from).toISOString()}: ${proof.hole.reason}`);
+    if (proof.gap) {
+      gaps.push(`${list} list, ${new Date(proof.gap.from).toISOString()}: ${proof.gap.reason}`);
       isWhole = false;
     }
     if (!compares) continue;
