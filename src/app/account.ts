@@ -3,7 +3,6 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
-import { reportTrusted } from '../cli/setup/migrate.ts';
 import { systemClock } from '../clock.ts';
 import type { Context } from '../engine/context.ts';
 import { forgetLists, register } from '../engine/coverage/coverage.ts';
@@ -31,7 +30,7 @@ export async function openGround(
   warehouse: Warehouse,
 ): Promise<Ground> {
   await using stack = new AsyncDisposableStack();
-  reportTrusted((await migrateWarehouse(warehouse.url)).trusted);
+  await migrateWarehouse(warehouse.url);
   const queues = stack.use(await openQueues({ redisUrl, databaseUrl: warehouse.url }));
   const attendance = stack.use(await attend(warehouse.url, systemClock));
   const opened = stack.move();

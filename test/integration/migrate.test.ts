@@ -9,7 +9,6 @@ import { joinEmbedded } from '../../src/embedded/postgres.ts';
 import { migrate, pendingMigrations } from '../../src/engine/database/migrate.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { letIn } from '../../src/privacy/readers.ts';
-import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { removeServer } from '../support/global.ts';
 import { long } from '../support/long.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
@@ -131,37 +130,6 @@ test('an applied migration that was edited is refused by its name, and nothing i
     Object.entries(released).map(([name, sql]) => [name, sql.replaceAll('\n', '\r\n')]),
   );
   expect(await migrate(db.url, await folderWith(windows))).toEqual({ applied: [] });
-});
-
-test('a database that was migrated before there were checksums takes them as they are, says so once, and is held to them', async () => {
-  await using db = await emptyDatabase();
-  const older = { '0002_one.sql': '-- Up Migration\ncreate table public.one ();\n' };
-  const folder = await folderWith(older);
-  await migrate(db.url, folder);
-  const kept = await checksums(db.pool);
-  await db.pool.query('alter table sync.migrations drop column checksum');
-  const newer = { ...older, '0003_two.sql': '-- Up Migration\ncreate table public.two ();\n' };
-  expect(await migrate(db.url, await folderWith(newer))).toEqual({
-    applied: ['0003_two'],
-    trusted: [first, '0002_one'],
-  });
-  expect((await checksums(db.pool)).slice(0, 2)).toEqual(kept);
-  expect(await migrate(db.url, await folderWith(newer))).toEqual({ applied: [] });
-  await expect(
-    migrate(db.url, await folderWith({ ...newer, '0002_one.sql': '-- Up Migration\nselect 1;\n' })),
-  ).rejects.toThrow('0002_one');
-});
-
-test('`migrate` tells of checksums that were taken unseen', async () => {
-  await using db = await freshDatabase();
-  await db.pool.query('update sync.migrations set checksum = null');
-  const env = settingsFor(db.url, { url: 'https://desk.example/api/v1', token: 'none' });
-  expect(await shelfdesk(['migrate'], env).finished).toMatchObject({
-    code: 0,
-    stdout: 'nothing to do\n',
-    stderr: expect.stringMatching(/0001_shelfdesk\b.* applied before/),
-  });
-  expect(await shelfdesk(['migrate'], env).finished).toMatchObject({ code: 0, stderr: '' });
 });
 
 test('long texts are kept in lz4 where the server has it', async () => {

@@ -14,7 +14,6 @@ import { demandSafe, type Serving, servePage } from '../../ops/page/server.ts';
 import { servedOf } from '../choose-account.ts';
 import { type Act, aborted, type Deps } from '../command.ts';
 import { say } from '../output/terminal.ts';
-import { reportTrusted } from '../setup/migrate.ts';
 import { warehouseOf } from '../warehouse.ts';
 
 const defaultPort = 8090;
@@ -32,7 +31,7 @@ export function addWeb(program: Command, deps: Deps, act: Act): void {
         const port = options.port === undefined ? (web.port ?? defaultPort) : portOf(options.port);
         demandSafe(web);
         await using warehouse = await warehouseOf(fleet, deps.signal);
-        reportTrusted((await migrateWarehouse(warehouse.url)).trusted);
+        await migrateWarehouse(warehouse.url);
         await using queues = await openQueues({ redisUrl: fleet.redisUrl, databaseUrl: warehouse.url });
         const ground = { warehouse, queues, log: openLog(fleet) };
         await using page = await openPage(ground, {

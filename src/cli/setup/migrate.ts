@@ -3,9 +3,8 @@ import type { Command } from 'commander';
 import { migrateWarehouse } from '../../app/migrate.ts';
 import { openQueues } from '../../engine/queue/queue.ts';
 import { exitCodes } from '../../errors.ts';
-import { count } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
-import { print, printJson, say } from '../output/terminal.ts';
+import { print, printJson } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 
 export function addMigrate(program: Command, deps: Deps, act: Act): void {
@@ -20,20 +19,10 @@ export function addMigrate(program: Command, deps: Deps, act: Act): void {
         // Opening the queue creates its tables; a worker's login may lack the right to create them.
         if (fleet.redisUrl === undefined)
           await (await openQueues({ redisUrl: undefined, databaseUrl: warehouse.url }))[Symbol.asyncDispose]();
-        const { applied, trusted } = await migrateWarehouse(warehouse.url);
+        const { applied } = await migrateWarehouse(warehouse.url);
         if (options.json) printJson({ applied });
         else print(applied.length > 0 ? applied.map(name => `applied ${name}`).join('\n') : 'nothing to do');
-        reportTrusted(trusted);
         return exitCodes.ok;
       }),
     );
-}
-
-/** Reports migrations without stored checksums. Happens once per database that is older than the checksums. */
-export function reportTrusted(trusted: readonly string[] = []): void {
-  if (trusted.length === 0) return;
-  const [first, last] = [trusted[0], trusted.at(-1)];
-  say(
-    `${count(trusted.length, 'migration')} (${first} to ${last}) ${trusted.length === 1 ? 'was' : 'were'} applied before checksums were kept: those of this version's files are kept for them now, unchecked.`,
-  );
 }

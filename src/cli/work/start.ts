@@ -13,6 +13,7 @@ import { count } from '../../words.ts';
 import { type Act, aborted, type Deps } from '../command.ts';
 import { say, style } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
+import { reporterOf } from './report-runs.ts';
 import { scheduleOf, showSchedule } from './schedule.ts';
 
 /** Interval at which the accounts file is re-read and failed accounts are retried. SIGHUP does it immediately. */
@@ -85,7 +86,7 @@ async function pageOf({ web }: Fleet, ground: Ground, fleet: () => Fleet, versio
 }
 
 async function serveAlone(config: Config, ground: Ground, { jobs, signal }: Deps, patient: Patient): Promise<void> {
-  await using served = await patient(() => serve(ground, config, { jobs, signal, beside: 1 }));
+  await using served = await patient(() => serve(ground, config, { jobs, signal, beside: 1, reporter: reporterOf(1) }));
   await using _alarms = keepAlarms(alarmsOn(ground), () => [config]);
   say(`Worker ${served.worker} is running for account '${config.account}'. Press Ctrl-C to stop.`);
   showSchedule(await patient(() => scheduleOf(ground.warehouse.pg, config)));
@@ -126,7 +127,9 @@ async function serveFleet(
     if (served.get(account)?.given === given) return;
     await leave(account);
     try {
-      const serving = await patient(() => serve(ground, config, { jobs, signal, beside }));
+      const serving = await patient(() =>
+        serve(ground, config, { jobs, signal, beside, reporter: reporterOf(beside) }),
+      );
       served.set(account, { given, serving });
       if (told.delete(account)) say(`${style('green', `✓ ${account}:`, process.stderr)} is running now`);
       serving.failed.catch(async error => {

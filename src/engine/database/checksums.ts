@@ -1,7 +1,6 @@
 /**
  * Checksums of migrations, stored when they are applied. An edited migration would leave databases that differ under
- * one name, so it is refused. A database that was migrated before checksums existed gets those of this program's files,
- * once.
+ * one name, so it is refused.
  */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -37,24 +36,23 @@ export async function refuseIfEdited(db: Queryable, folder: string): Promise<voi
   );
 }
 
-/** Stores missing checksums. Returns the names that had none. A role that does not own the table stores nothing. */
-export async function keepChecksums(db: Queryable, folder: string): Promise<string[]> {
+/** Stores missing checksums. A role that does not own the table stores nothing. */
+export async function keepChecksums(db: Queryable, folder: string): Promise<void> {
   const { rows: owners } = await db.query<{ ours: boolean }>(
     `select pg_has_role(relowner, 'usage') as ours from pg_class where oid = 'sync.migrations'::regclass`,
   );
-  if (!owners[0]!.ours) return [];
+  if (!owners[0]!.ours) return;
   if (!(await isKept(db)))
     await db.query(
       `alter table sync.migrations add column checksum text;
        comment on column sync.migrations.checksum is
-         'SHA-256 of the file, in hexadecimal: of its text when it was applied. In a database that was migrated before there were checksums: when the first program that keeps them saw it.'`,
+         'SHA-256 of the text of the file when it was applied, in hexadecimal.'`,
     );
   const { rows } = await db.query<{ name: string }>(
     'select name from sync.migrations where checksum is null order by id',
   );
   for (const { name } of rows)
     await db.query('update sync.migrations set checksum = $2 where name = $1', [name, await ofFile(folder, name)]);
-  return rows.map(({ name }) => name);
 }
 
 async function isKept(db: Queryable): Promise<boolean> {

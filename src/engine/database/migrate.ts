@@ -31,8 +31,6 @@ type Queryable = Pick<pg.ClientBase, 'query'>;
 
 export interface Migrated {
   readonly applied: string[];
-  /** Migrations that had no checksum: they got those of this program's files, unchecked. Left out if none. */
-  readonly trusted?: string[];
 }
 
 /** Applies the missing migrations, and the tables of the sources. Tests pass another `folder`. */
@@ -54,7 +52,8 @@ export async function migrate(
       const files = await addMirrors(client, sources);
       await settleRoles(client);
       await analyzeLoaded(client);
-      return withTrusted([...takenOver, ...files], await keepChecksums(client, folder));
+      await keepChecksums(client, folder);
+      return { applied: [...takenOver, ...files] };
     }
     const { runner } = await import('node-pg-migrate'); // Loaded only where a migration is missing.
     const done = await runner({
@@ -78,19 +77,14 @@ export async function migrate(
     const files = await addMirrors(client, sources);
     await settleRoles(client);
     await analyzeLoaded(client);
-    return withTrusted([...takenOver, ...done.map(({ name }) => name), ...files], await keepChecksums(client, folder));
+    await keepChecksums(client, folder);
+    return { applied: [...takenOver, ...done.map(({ name }) => name), ...files] };
   } catch (error) {
     if (error instanceof ShelfdeskError) throw error;
     throw isAway(error) ? new Away(error) : await explain(error as pg.DatabaseError, url, folder);
   } finally {
     await client.end().catch(() => {}); // Ends an open transaction, and the lock with it.
   }
-}
-
-/** Migrations that this program has just applied need no trust. */
-function withTrusted(applied: string[], missing: readonly string[]): Migrated {
-  const trusted = missing.filter(name => !applied.includes(name));
-  return { applied, ...(trusted.length > 0 && { trusted }) };
 }
 
 /**
