@@ -1,4 +1,4 @@
--- Metrics of tickets, kept by triggers.
+-- Metrics of tickets, maintained by triggers.
 
 create table analytics.metric_definitions (
   relation text,
@@ -11,20 +11,21 @@ create table analytics.metric_definitions (
   check (kind = any (array['exact', 'observed']))
 );
 comment on table analytics.metric_definitions is
-  'What each figure of this schema is, word by word, and what others call by that name.';
-comment on column analytics.metric_definitions.relation is 'The view or function of analytics that has it.';
-comment on column analytics.metric_definitions.name is 'Its column there.';
+  'Definitions of the metrics in this schema, and the definitions that other vendors use for the same name.';
+comment on column analytics.metric_definitions.relation is
+  'The view or function in analytics that has the metric as a column.';
+comment on column analytics.metric_definitions.name is 'The column of the metric.';
 comment on column analytics.metric_definitions.unit is
-  'seconds, messages, tickets and so on; time, flag or id where it is no figure.';
+  'Unit, such as seconds, messages or tickets; time, flag or id for a column that is not a number.';
 comment on column analytics.metric_definitions.kind is
-  'exact: it follows from messages, which carry their time. observed: the source keeps no history, so it follows from what was seen of it, and a column beside it says how wrong it may be.';
+  'exact: computed from messages, which carry their own times. observed: computed from the states that the mirror saw, since the source keeps no history; another column of the relation bounds the error.';
 comment on column analytics.metric_definitions.formula is
-  'How it comes about. "Inbound" are replies of customers, "authored" replies that one of the team wrote, "automatic" those that nobody wrote. Messages are in order of created_at, then of position.';
+  'How the metric is computed. Inbound: replies of customers. Authored: replies by team members. Automatic: replies without an author. Messages are ordered by created_at, then by position.';
 comment on column analytics.metric_definitions.other_vendors is
-  'How other help desks define what they call so, as their manuals say it; null where none has it, or all mean the same.';
+  'Definitions of other help desks for the same name, according to their manuals. Null if no vendor has the metric, or if all define it alike.';
 
--- What support teams count. The definitions are stated once, in internal.ticket_metrics_defined; analytics.ticket_metrics shows
--- rows that were stored from it in the transaction that brought the ticket, its messages or its history.
+-- Metrics of support teams. internal.ticket_metrics_defined defines each metric once. analytics.ticket_metrics shows stored rows.
+-- A row is stored in the transaction that writes the ticket, its messages or its history.
 
 create or replace function analytics.message_kind(type text, direction text, user_id text) returns text
 language sql immutable parallel safe
@@ -35,7 +36,7 @@ begin atomic
     when type = 'note' then 'note'
     else 'other' end;
 end;
-comment on function analytics.message_kind is 'What a message counts as: see analytics.message_kinds.kind.';
+comment on function analytics.message_kind is 'The kind of a message: see analytics.message_kinds.kind.';
 
 create or replace view analytics.message_kinds with (security_barrier) as
 select m.account_id, m.id as message_id, m.ticket_id, analytics.message_kind(m.type, m.direction, m.user_id) as kind,
@@ -43,25 +44,27 @@ select m.account_id, m.id as message_id, m.ticket_id, analytics.message_kind(m.t
 from helpdesk.messages m
 where m.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.message_kinds is
-  'Every message and what it counts as. Order those of a ticket by created_at, then by position: what has no time comes last.';
+  'Every message and its kind. Order the messages of a ticket by created_at, then by position; messages without a time come last.';
 comment on column analytics.message_kinds.account_id is 'The operator''s name for the mirrored account.';
 comment on column analytics.message_kinds.message_id is 'The message; joins helpdesk.messages.id.';
 comment on column analytics.message_kinds.ticket_id is 'The ticket; joins analytics.ticket_metrics.ticket_id.';
 comment on column analytics.message_kinds.kind is
-  'inbound: a reply of a customer; authored: a reply by one of the team; automatic: a reply that nobody wrote; note; other: anything else.';
-comment on column analytics.message_kinds.user_id is 'Who of the team wrote it; null for customers and automatic replies.';
+  'inbound: a reply of a customer. authored: a reply by a team member. automatic: a reply without an author. note: a private note. other: all other messages.';
+comment on column analytics.message_kinds.user_id is
+  'The team member who wrote the message; null for customers and automatic replies.';
 comment on column analytics.message_kinds.created_at is 'When the message was created, at the source.';
-comment on column analytics.message_kinds.position is 'Its place within the ticket as the source lists it, from 1.';
+comment on column analytics.message_kinds.position is
+  'Position of the message within the ticket, in the order of the source, from 1.';
 
--- Turns are stored beside the metrics, by the same call. A join of all turns with anything had to work all of them out first, and
--- PostgreSQL took them for one row: it knows nothing of what comes out of windows and groups. Of a table it knows.
+-- Turns are stored together with the metrics, by the same call. While turns were a plain view, each join computed all turns first.
+-- PostgreSQL also estimated a single row, since the output of windows and groups has no statistics. A table has statistics.
 
 create or replace view internal.reply_turns_defined with (security_barrier) as
 select g.account_id, g.ticket_id,
   row_number() over (partition by g.account_id, g.ticket_id order by g.replies_before)::int as turn,
   g.waiting_since, g.answered_at,
   date_part('epoch', g.answered_at - g.waiting_since) as wait_seconds,
-  -- As analytics.calendar_of has it, which would ask for each turn which accounts may be read.
+  -- Same rule as analytics.calendar_of, which would look up the readable accounts once for each turn.
   analytics.business_seconds((
     select a.calendar from internal.stored_calendar_assignments a
     where a.account_id = g.account_id and (a.inbox_id = t.inbox_id or a.inbox_id is null)
@@ -90,27 +93,30 @@ from (
       order by m.account_id, m.ticket_id, m.position) k
     where k.kind in ('inbound', 'authored')) o
   group by o.account_id, o.ticket_id, o.replies_before
-  -- A reply that nobody waited for is no turn.
+  -- A reply without a customer message before it is not a turn.
   having count(*) filter (where o.kind = 'inbound') > 0) g
 join helpdesk.tickets t on t.account_id = g.account_id and t.id = g.ticket_id;
 comment on view internal.reply_turns_defined is
-  'What a turn is: analytics.reply_turns shows the same, stored. This is worked out anew from the messages; it is here to be read and to be compared with.';
+  'Definition of a turn, computed from the messages on each query. analytics.reply_turns shows the stored result. Use this view to read the definition and to check the stored rows.';
 comment on column internal.reply_turns_defined.ticket_id is 'The ticket; joins analytics.ticket_metrics.ticket_id.';
 comment on column internal.reply_turns_defined.turn is 'Number of the turn within its ticket, from 1.';
-comment on column internal.reply_turns_defined.waiting_since is 'When the first message of the burst was created.';
-comment on column internal.reply_turns_defined.answered_at is 'When the reply was created; null while there is none.';
+comment on column internal.reply_turns_defined.waiting_since is
+  'When the first message of the burst was created. A burst is a series of customer messages without a team reply between them.';
+comment on column internal.reply_turns_defined.answered_at is
+  'When the reply was created; null while the burst is unanswered.';
 comment on column internal.reply_turns_defined.wait_seconds is
-  'From waiting_since to answered_at; null while there is no reply.';
+  'Seconds from waiting_since to answered_at; null while the burst is unanswered.';
 comment on column internal.reply_turns_defined.wait_business_seconds is
-  'The same in business hours, by the calendar of the inbox that the ticket is in now; null without a calendar.';
-comment on column internal.reply_turns_defined.user_id is 'Who replied; joins helpdesk.users.id. Null while there is no reply.';
-comment on column internal.reply_turns_defined.inbound_messages is 'How many messages of customers the burst has.';
+  'Business seconds from waiting_since to answered_at, by the calendar of the ticket''s current inbox. Null without a calendar, and while the burst is unanswered.';
+comment on column internal.reply_turns_defined.user_id is
+  'The team member who replied; joins helpdesk.users.id. Null while the burst is unanswered.';
+comment on column internal.reply_turns_defined.inbound_messages is 'Number of customer messages in the burst.';
 comment on column internal.reply_turns_defined.first_message_id is 'The first message of the burst; joins helpdesk.messages.id.';
 comment on column internal.reply_turns_defined.reply_message_id is
-  'The reply; joins helpdesk.messages.id. Null while there is none.';
-comment on column internal.reply_turns_defined.is_answered is 'True if there is a reply.';
+  'The reply; joins helpdesk.messages.id. Null while the burst is unanswered.';
+comment on column internal.reply_turns_defined.is_answered is 'True if the burst has a reply.';
 comment on column internal.reply_turns_defined.is_first_response is
-  'True if its reply is the first response of the ticket: the team had not written before.';
+  'True if the reply of this turn is the first response of the ticket, with no earlier reply by the team.';
 
 create table internal.stored_reply_turns (
   account_id text,
@@ -129,23 +135,27 @@ create table internal.stored_reply_turns (
   primary key (account_id, ticket_id, turn)
 );
 comment on table internal.stored_reply_turns is
-  'internal.reply_turns_defined of every ticket, written in the transaction that changes it. Read analytics.reply_turns.';
+  'Stored rows of internal.reply_turns_defined, updated in the transaction that changes the ticket. Read analytics.reply_turns instead.';
 comment on column internal.stored_reply_turns.account_id is 'The operator''s name for the mirrored account.';
 comment on column internal.stored_reply_turns.ticket_id is 'The ticket; joins analytics.ticket_metrics.ticket_id.';
 comment on column internal.stored_reply_turns.turn is 'Number of the turn within its ticket, from 1.';
-comment on column internal.stored_reply_turns.waiting_since is 'When the first message of the burst was created.';
-comment on column internal.stored_reply_turns.answered_at is 'When the reply was created; null while there is none.';
-comment on column internal.stored_reply_turns.wait_seconds is 'From waiting_since to answered_at; null while there is no reply.';
+comment on column internal.stored_reply_turns.waiting_since is
+  'When the first message of the burst was created. A burst is a series of customer messages without a team reply between them.';
+comment on column internal.stored_reply_turns.answered_at is
+  'When the reply was created; null while the burst is unanswered.';
+comment on column internal.stored_reply_turns.wait_seconds is
+  'Seconds from waiting_since to answered_at; null while the burst is unanswered.';
 comment on column internal.stored_reply_turns.wait_business_seconds is
-  'The same in business hours, by the calendar of the inbox that the ticket is in now; null without a calendar.';
-comment on column internal.stored_reply_turns.user_id is 'Who replied; joins helpdesk.users.id. Null while there is no reply.';
-comment on column internal.stored_reply_turns.inbound_messages is 'How many messages of customers the burst has.';
+  'Business seconds from waiting_since to answered_at, by the calendar of the ticket''s current inbox. Null without a calendar, and while the burst is unanswered.';
+comment on column internal.stored_reply_turns.user_id is
+  'The team member who replied; joins helpdesk.users.id. Null while the burst is unanswered.';
+comment on column internal.stored_reply_turns.inbound_messages is 'Number of customer messages in the burst.';
 comment on column internal.stored_reply_turns.first_message_id is 'The first message of the burst; joins helpdesk.messages.id.';
 comment on column internal.stored_reply_turns.reply_message_id is
-  'The reply; joins helpdesk.messages.id. Null while there is none.';
-comment on column internal.stored_reply_turns.is_answered is 'True if there is a reply.';
+  'The reply; joins helpdesk.messages.id. Null while the burst is unanswered.';
+comment on column internal.stored_reply_turns.is_answered is 'True if the burst has a reply.';
 comment on column internal.stored_reply_turns.is_first_response is
-  'True if its reply is the first response of the ticket: the team had not written before.';
+  'True if the reply of this turn is the first response of the ticket, with no earlier reply by the team.';
 
 create or replace view analytics.reply_turns with (security_barrier) as
 select s.account_id, s.ticket_id, s.turn, s.waiting_since, s.answered_at, s.wait_seconds, s.wait_business_seconds, s.user_id,
@@ -153,7 +163,7 @@ select s.account_id, s.ticket_id, s.turn, s.waiting_since, s.answered_at, s.wait
 from internal.stored_reply_turns s
 where s.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.reply_turns is
-  'Who waited for whom, as of the last commit that brought something of the ticket: one row for each burst of customers'' messages and the reply by one of the team that ends it. Automatic replies and notes end no wait.';
+  'Customer waits and team replies: one row for each burst of customer messages, with the reply by a team member that ends the wait. Automatic replies and notes end no wait. Updated in the transaction that changes the ticket.';
 
 create or replace view internal.ticket_metrics_defined with (security_barrier) as
 select t.account_id, t.id as ticket_id,
@@ -212,7 +222,7 @@ cross join lateral (
     from helpdesk.messages m
     where m.account_id = t.account_id and m.ticket_id = t.id
     order by m.position) k) m
--- A ticket that the team has opened is waited for from its second reply on.
+-- If the team wrote first, the second team reply counts as the first reply.
 cross join lateral (select m.authored_at[case when m.talk[1] = 'authored' then 2 else 1 end] as first_reply_at) r
 cross join lateral (
   select count(*)::int as attachment_count
@@ -242,7 +252,7 @@ cross join lateral (
     (array_agg(i.began_within order by i.valid_from desc) filter (where i.resolved and not i.was_resolved))[1] as last_closed_error,
     coalesce((array_agg(i.resolved order by i.valid_from desc))[1], false) as is_resolved,
     count(*) filter (where not i.resolved and i.was_resolved)::int as reopen_count,
-    -- A closing is seen if the ticket was seen before it. Only the first time has nothing before it.
+    -- A closing was observed if another interval precedes it. Only the first interval has no predecessor.
     coalesce(bool_or(i.was_seen) filter (where i.resolved and not i.was_resolved), false)
       and coalesce(bool_and(i.was_seen or not i.resolved), true) as first_closing_seen,
     coalesce(bool_or(i.was_seen) filter (where i.resolved and not i.was_resolved), false) as last_closing_seen,
@@ -251,7 +261,7 @@ cross join lateral (
     date_part('epoch', coalesce(sum(i.lasted) filter (where i.state = 'snoozed'), interval '0')) as seconds_snoozed,
     date_part('epoch', coalesce(sum(i.lasted) filter (where i.state = 'closed'), interval '0')) as seconds_closed,
     date_part('epoch', coalesce(sum(i.lasted) filter (where i.state = 'archived'), interval '0')) as seconds_archived,
-    -- Each of them is wrong by the ends of its intervals at most; an end of which nothing is known makes all of it unknown.
+    -- The error of each sum is at most the uncertainty of the interval boundaries. One unknown boundary makes the error unknown.
     case when bool_and(i.within is not null) filter (where i.state = 'open' and i.lasted is not null) is not false
       then date_part('epoch', coalesce(sum(i.within) filter (where i.state = 'open'), interval '0')) end as open_error_seconds,
     case when bool_and(i.within is not null) filter (where i.state = 'hold' and i.lasted is not null) is not false
@@ -266,7 +276,7 @@ cross join lateral (
     select s.state, s.valid_from, s.resolved, coalesce(s.was_resolved, false) as was_resolved,
       s.was_resolved is not null as was_seen,
       s.valid_from - s.change_after as began_within, s.valid_to - s.valid_from as lasted,
-      -- Where another one follows at once, it ended with that one's beginning; else with the deletion of the ticket.
+      -- If the next interval starts at valid_to, the end is as uncertain as that start. Otherwise a deletion ended the interval.
       s.valid_from - s.change_after + case
         when s.next_from = s.valid_to then s.next_from - s.next_after
         else s.valid_to - s.deleted_after end as within
@@ -286,101 +296,105 @@ cross join lateral (
     from helpdesk.ticket_history x
     where x.account_id = t.account_id and x.ticket_id >= t.id and x.ticket_id <= t.id) e) u;
 comment on view internal.ticket_metrics_defined is
-  'What each metric of a ticket is: analytics.ticket_metrics shows the same, stored. This is worked out anew for each ticket that is asked for; it is here to be read and to be compared with.';
+  'Definition of each metric of a ticket, computed on each query. analytics.ticket_metrics shows the stored result. Use this view to read the definitions and to check the stored rows.';
 comment on column internal.ticket_metrics_defined.ticket_id is 'The ticket; joins helpdesk.tickets.id.';
-comment on column internal.ticket_metrics_defined.message_count is 'Messages of any kind.';
-comment on column internal.ticket_metrics_defined.inbound_count is 'Replies of customers.';
-comment on column internal.ticket_metrics_defined.authored_count is 'Replies that one of the team wrote.';
+comment on column internal.ticket_metrics_defined.message_count is 'Number of messages of all kinds.';
+comment on column internal.ticket_metrics_defined.inbound_count is 'Number of replies by customers.';
+comment on column internal.ticket_metrics_defined.authored_count is 'Number of replies by team members.';
 comment on column internal.ticket_metrics_defined.automatic_count is
-  'Replies to customers that nobody wrote: they have no user.';
-comment on column internal.ticket_metrics_defined.note_count is 'Private notes.';
-comment on column internal.ticket_metrics_defined.other_count is 'Messages of other kinds than those above.';
-comment on column internal.ticket_metrics_defined.attachment_count is 'Files on its messages.';
-comment on column internal.ticket_metrics_defined.agents_involved is 'How many of the team wrote replies or notes.';
+  'Number of automatic replies to customers, that is, replies without a user.';
+comment on column internal.ticket_metrics_defined.note_count is 'Number of private notes.';
+comment on column internal.ticket_metrics_defined.other_count is
+  'Number of messages that are neither inbound, authored, automatic nor notes.';
+comment on column internal.ticket_metrics_defined.attachment_count is
+  'Number of files attached to the messages of the ticket.';
+comment on column internal.ticket_metrics_defined.agents_involved is
+  'Number of team members who wrote replies or notes.';
 comment on column internal.ticket_metrics_defined.last_inbound_at is 'When a customer last wrote.';
-comment on column internal.ticket_metrics_defined.last_authored_at is 'When one of the team last replied.';
+comment on column internal.ticket_metrics_defined.last_authored_at is 'When a team member last replied.';
 comment on column internal.ticket_metrics_defined.is_outbound_initiated is
-  'True if the team wrote before any customer did. Notes and automatic replies do not count.';
+  'True if the team wrote before any customer. Notes and automatic replies do not count.';
 comment on column internal.ticket_metrics_defined.is_one_touch is
-  'True if one reply by the team was all it took: a customer wrote first, and not again after it.';
+  'True if a single team reply was enough: a customer wrote first, and no customer wrote after the reply.';
 comment on column internal.ticket_metrics_defined.is_unreplied is
-  'True if a customer wrote and nobody of the team ever replied. A later message that waits: waiting_since.';
+  'True if a customer wrote and no team member ever replied. For customers who wait after a reply, see waiting_since.';
 comment on column internal.ticket_metrics_defined.first_response_seconds is
-  'From the first message of a customer to the first reply by one of the team after it. Null while unanswered, and if the team wrote first.';
+  'Seconds from the first customer message to the first team reply after it. Null while unanswered, or if the team wrote first.';
 comment on column internal.ticket_metrics_defined.first_response_business_seconds is
   'first_response_seconds in business hours; null without a calendar.';
 comment on column internal.ticket_metrics_defined.first_responder_id is
-  'Who gave the first response; joins helpdesk.users.id. Null where first_response_seconds has none.';
+  'The team member who gave the first response; joins helpdesk.users.id. Null if first_response_seconds is null.';
 comment on column internal.ticket_metrics_defined.first_reply_seconds is
-  'From the creation of the ticket to the first reply by one of the team; to the second one if the team wrote first.';
+  'Seconds from the creation of the ticket to the first team reply. If the team wrote first: to the second team reply.';
 comment on column internal.ticket_metrics_defined.first_reply_business_seconds is
   'first_reply_seconds in business hours; null without a calendar.';
 comment on column internal.ticket_metrics_defined.turns is
-  'How many bursts of customers'' messages were answered: see analytics.reply_turns.';
+  'Number of answered bursts of customer messages: see analytics.reply_turns.';
 comment on column internal.ticket_metrics_defined.waiting_since is
-  'Since when a customer waits for a reply: the first message after the last reply by one of the team. Null if nobody waits.';
+  'Start of the current wait of a customer: time of the first customer message after the last team reply. Null if no customer waits.';
 comment on column internal.ticket_metrics_defined.total_wait_seconds is
-  'How long customers waited in all answered turns together; null if there are none.';
-comment on column internal.ticket_metrics_defined.average_wait_seconds is 'total_wait_seconds by answered turn.';
-comment on column internal.ticket_metrics_defined.longest_wait_seconds is 'The longest wait of an answered turn.';
+  'Total wait of customers over all answered turns; null without answered turns.';
+comment on column internal.ticket_metrics_defined.average_wait_seconds is
+  'total_wait_seconds divided by the number of answered turns.';
+comment on column internal.ticket_metrics_defined.longest_wait_seconds is 'Longest wait of an answered turn.';
 comment on column internal.ticket_metrics_defined.total_wait_business_seconds is
   'total_wait_seconds in business hours; null without a calendar.';
 comment on column internal.ticket_metrics_defined.average_wait_business_seconds is
   'average_wait_seconds in business hours; null without a calendar.';
 comment on column internal.ticket_metrics_defined.longest_wait_business_seconds is
-  'The longest wait of an answered turn in business hours; null without a calendar.';
+  'Longest wait of an answered turn in business hours; null without a calendar.';
 comment on column internal.ticket_metrics_defined.first_closed_at is
-  'By then it was resolved for the first time: closed or archived. Null if it never was seen so. Where first_closing_seen is false, it is only an upper bound: updated_at when the ticket was first seen here. An earlier closing that was undone before that left no trace.';
+  'When the ticket was first seen resolved, that is, closed or archived; null if never. The ticket was resolved by this time. If first_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen. The mirror cannot know an earlier closing that was undone before.';
 comment on column internal.ticket_metrics_defined.first_closed_error_seconds is
-  'It happened at most so long before first_closed_at; null: how long is not known.';
+  'Upper bound of how many seconds before first_closed_at the ticket was resolved; null if unknown.';
 comment on column internal.ticket_metrics_defined.last_closed_at is
-  'By then the time began for which it is resolved, or was so last if it was reopened. Null if it never was. Where last_closing_seen is false, it is only an upper bound: updated_at when the ticket was first seen here.';
+  'Start of the current or last resolved period; null if the ticket was never seen resolved. The period began by this time. If last_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen.';
 comment on column internal.ticket_metrics_defined.last_closed_error_seconds is
-  'It happened at most so long before last_closed_at; null: how long is not known.';
+  'Upper bound of how many seconds before last_closed_at the ticket was resolved; null if unknown.';
 comment on column internal.ticket_metrics_defined.first_resolution_seconds is
-  'From its creation to first_closed_at; an upper bound where first_closing_seen is false.';
+  'Seconds from the creation of the ticket to first_closed_at; an upper bound if first_closing_seen is false.';
 comment on column internal.ticket_metrics_defined.first_resolution_error_seconds is
-  'It was at most so much shorter; null: how much is not known.';
+  'Upper bound of the overestimate of first_resolution_seconds; null if unknown.';
 comment on column internal.ticket_metrics_defined.first_resolution_business_seconds is
-  'first_resolution_seconds in business hours; null without a calendar. Wrong by first_resolution_error_seconds at most.';
+  'first_resolution_seconds in business hours; null without a calendar. The error is at most first_resolution_error_seconds.';
 comment on column internal.ticket_metrics_defined.full_resolution_seconds is
-  'From its creation to last_closed_at, while it is resolved; null otherwise. An upper bound where last_closing_seen is false.';
+  'Seconds from the creation of the ticket to last_closed_at while the ticket is resolved; null otherwise. An upper bound if last_closing_seen is false.';
 comment on column internal.ticket_metrics_defined.full_resolution_error_seconds is
-  'It was at most so much shorter; null: how much is not known, or there is none.';
+  'Upper bound of the overestimate of full_resolution_seconds; null if unknown, or if full_resolution_seconds is null.';
 comment on column internal.ticket_metrics_defined.full_resolution_business_seconds is
-  'full_resolution_seconds in business hours; null without a calendar. Wrong by full_resolution_error_seconds at most.';
+  'full_resolution_seconds in business hours; null without a calendar. The error is at most full_resolution_error_seconds.';
 comment on column internal.ticket_metrics_defined.reopen_count is
-  'How often it was seen to be unresolved again, since it was first seen here.';
+  'Number of observed reopenings: changes from resolved to unresolved since the ticket was first seen.';
 comment on column internal.ticket_metrics_defined.reopen_error_seconds is
-  'For so long in all nobody knows when it changed: what was undone within that time was not counted, nor what was undone between two readings that showed no change. Null: for how long is not known.';
+  'Total length in seconds of the periods in which the observed changes may have happened; null if unknown. A change that was undone within such a period is not counted. Neither is a change that was undone between two reads without a difference.';
 comment on column internal.ticket_metrics_defined.assignment_count is
-  'How often it was seen to be assigned to one of the team who did not have it before.';
+  'Number of observed assignments to a team member who was not assigned just before, including the assignee when the ticket was first seen.';
 comment on column internal.ticket_metrics_defined.assignment_error_seconds is
-  'For so long in all nobody knows when it changed: what was undone within that time was not counted, nor what was undone between two readings that showed no change. Null: for how long is not known.';
+  'Total length in seconds of the periods in which the observed changes may have happened; null if unknown. A change that was undone within such a period is not counted. Neither is a change that was undone between two reads without a difference.';
 comment on column internal.ticket_metrics_defined.seconds_open is
-  'How long it was open since it was first seen here, in all times that have ended. One that goes on is in analytics.ticket_state_intervals. What it was before its first row of history nobody saw.';
+  'Total seconds in the state open, over ended periods since the ticket was first seen. A current period is in analytics.ticket_state_intervals. The time before the first row of history is unknown.';
 comment on column internal.ticket_metrics_defined.open_error_seconds is
-  'seconds_open is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_open, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.ticket_metrics_defined.seconds_hold is
-  'How long it was on hold since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+  'Total seconds in the state hold, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
 comment on column internal.ticket_metrics_defined.hold_error_seconds is
-  'seconds_hold is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_hold, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.ticket_metrics_defined.seconds_snoozed is
-  'How long it was snoozed since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+  'Total seconds in the state snoozed, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
 comment on column internal.ticket_metrics_defined.snoozed_error_seconds is
-  'seconds_snoozed is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_snoozed, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.ticket_metrics_defined.seconds_closed is
-  'How long it was closed since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+  'Total seconds in the state closed, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
 comment on column internal.ticket_metrics_defined.closed_error_seconds is
-  'seconds_closed is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_closed, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.ticket_metrics_defined.seconds_archived is
-  'How long it was archived since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+  'Total seconds in the state archived, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
 comment on column internal.ticket_metrics_defined.archived_error_seconds is
-  'seconds_archived is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_archived, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.ticket_metrics_defined.first_closing_seen is
-  'True if the ticket was seen unresolved before first_closed_at. False if it was resolved when it was first seen here: then first_closed_at, first_closed_date and first_resolution_seconds are only upper bounds. False also where first_closed_at is null.';
+  'True if the ticket was seen unresolved before first_closed_at. False if the ticket was resolved when first seen: then first_closed_at, first_closed_date and first_resolution_seconds are only upper bounds. Also false if first_closed_at is null.';
 comment on column internal.ticket_metrics_defined.last_closing_seen is
-  'True if the ticket was seen unresolved before last_closed_at. False if it was resolved when it was first seen here, and not reopened and resolved again since: then last_closed_at and full_resolution_seconds are only upper bounds. False also where last_closed_at is null.';
+  'True if the ticket was seen unresolved before last_closed_at. False if the ticket was resolved when first seen, and not reopened and resolved since: then last_closed_at and full_resolution_seconds are only upper bounds. Also false if last_closed_at is null.';
 
 create table internal.stored_ticket_metrics (
   account_id text,
@@ -440,100 +454,105 @@ create table internal.stored_ticket_metrics (
   primary key (account_id, ticket_id)
 );
 comment on table internal.stored_ticket_metrics is
-  'internal.ticket_metrics_defined of every ticket, written in the transaction that changes it. Read analytics.ticket_metrics.';
+  'Stored rows of internal.ticket_metrics_defined, updated in the transaction that changes the ticket. Read analytics.ticket_metrics instead.';
 comment on column internal.stored_ticket_metrics.account_id is 'The operator''s name for the mirrored account.';
-comment on column internal.stored_ticket_metrics.message_count is 'Messages of any kind.';
-comment on column internal.stored_ticket_metrics.inbound_count is 'Replies of customers.';
-comment on column internal.stored_ticket_metrics.authored_count is 'Replies that one of the team wrote.';
-comment on column internal.stored_ticket_metrics.automatic_count is 'Replies to customers that nobody wrote: they have no user.';
-comment on column internal.stored_ticket_metrics.note_count is 'Private notes.';
-comment on column internal.stored_ticket_metrics.other_count is 'Messages of other kinds than those above.';
-comment on column internal.stored_ticket_metrics.attachment_count is 'Files on its messages.';
-comment on column internal.stored_ticket_metrics.agents_involved is 'How many of the team wrote replies or notes.';
+comment on column internal.stored_ticket_metrics.message_count is 'Number of messages of all kinds.';
+comment on column internal.stored_ticket_metrics.inbound_count is 'Number of replies by customers.';
+comment on column internal.stored_ticket_metrics.authored_count is 'Number of replies by team members.';
+comment on column internal.stored_ticket_metrics.automatic_count is
+  'Number of automatic replies to customers, that is, replies without a user.';
+comment on column internal.stored_ticket_metrics.note_count is 'Number of private notes.';
+comment on column internal.stored_ticket_metrics.other_count is
+  'Number of messages that are neither inbound, authored, automatic nor notes.';
+comment on column internal.stored_ticket_metrics.attachment_count is
+  'Number of files attached to the messages of the ticket.';
+comment on column internal.stored_ticket_metrics.agents_involved is
+  'Number of team members who wrote replies or notes.';
 comment on column internal.stored_ticket_metrics.last_inbound_at is 'When a customer last wrote.';
-comment on column internal.stored_ticket_metrics.last_authored_at is 'When one of the team last replied.';
+comment on column internal.stored_ticket_metrics.last_authored_at is 'When a team member last replied.';
 comment on column internal.stored_ticket_metrics.is_outbound_initiated is
-  'True if the team wrote before any customer did. Notes and automatic replies do not count.';
+  'True if the team wrote before any customer. Notes and automatic replies do not count.';
 comment on column internal.stored_ticket_metrics.is_one_touch is
-  'True if one reply by the team was all it took: a customer wrote first, and not again after it.';
+  'True if a single team reply was enough: a customer wrote first, and no customer wrote after the reply.';
 comment on column internal.stored_ticket_metrics.is_unreplied is
-  'True if a customer wrote and nobody of the team ever replied. A later message that waits: waiting_since.';
+  'True if a customer wrote and no team member ever replied. For customers who wait after a reply, see waiting_since.';
 comment on column internal.stored_ticket_metrics.first_response_seconds is
-  'From the first message of a customer to the first reply by one of the team after it. Null while unanswered, and if the team wrote first.';
+  'Seconds from the first customer message to the first team reply after it. Null while unanswered, or if the team wrote first.';
 comment on column internal.stored_ticket_metrics.first_response_business_seconds is
   'first_response_seconds in business hours; null without a calendar.';
 comment on column internal.stored_ticket_metrics.first_responder_id is
-  'Who gave the first response; joins helpdesk.users.id. Null where first_response_seconds has none.';
+  'The team member who gave the first response; joins helpdesk.users.id. Null if first_response_seconds is null.';
 comment on column internal.stored_ticket_metrics.first_reply_seconds is
-  'From the creation of the ticket to the first reply by one of the team; to the second one if the team wrote first.';
+  'Seconds from the creation of the ticket to the first team reply. If the team wrote first: to the second team reply.';
 comment on column internal.stored_ticket_metrics.first_reply_business_seconds is
   'first_reply_seconds in business hours; null without a calendar.';
 comment on column internal.stored_ticket_metrics.turns is
-  'How many bursts of customers'' messages were answered: see analytics.reply_turns.';
+  'Number of answered bursts of customer messages: see analytics.reply_turns.';
 comment on column internal.stored_ticket_metrics.waiting_since is
-  'Since when a customer waits for a reply: the first message after the last reply by one of the team. Null if nobody waits.';
+  'Start of the current wait of a customer: time of the first customer message after the last team reply. Null if no customer waits.';
 comment on column internal.stored_ticket_metrics.total_wait_seconds is
-  'How long customers waited in all answered turns together; null if there are none.';
-comment on column internal.stored_ticket_metrics.average_wait_seconds is 'total_wait_seconds by answered turn.';
-comment on column internal.stored_ticket_metrics.longest_wait_seconds is 'The longest wait of an answered turn.';
+  'Total wait of customers over all answered turns; null without answered turns.';
+comment on column internal.stored_ticket_metrics.average_wait_seconds is
+  'total_wait_seconds divided by the number of answered turns.';
+comment on column internal.stored_ticket_metrics.longest_wait_seconds is 'Longest wait of an answered turn.';
 comment on column internal.stored_ticket_metrics.total_wait_business_seconds is
   'total_wait_seconds in business hours; null without a calendar.';
 comment on column internal.stored_ticket_metrics.average_wait_business_seconds is
   'average_wait_seconds in business hours; null without a calendar.';
 comment on column internal.stored_ticket_metrics.longest_wait_business_seconds is
-  'The longest wait of an answered turn in business hours; null without a calendar.';
+  'Longest wait of an answered turn in business hours; null without a calendar.';
 comment on column internal.stored_ticket_metrics.first_closed_at is
-  'By then it was resolved for the first time: closed or archived. Null if it never was seen so. Where first_closing_seen is false, it is only an upper bound: updated_at when the ticket was first seen here. An earlier closing that was undone before that left no trace.';
+  'When the ticket was first seen resolved, that is, closed or archived; null if never. The ticket was resolved by this time. If first_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen. The mirror cannot know an earlier closing that was undone before.';
 comment on column internal.stored_ticket_metrics.first_closed_error_seconds is
-  'It happened at most so long before first_closed_at; null: how long is not known.';
+  'Upper bound of how many seconds before first_closed_at the ticket was resolved; null if unknown.';
 comment on column internal.stored_ticket_metrics.last_closed_at is
-  'By then the time began for which it is resolved, or was so last if it was reopened. Null if it never was. Where last_closing_seen is false, it is only an upper bound: updated_at when the ticket was first seen here.';
+  'Start of the current or last resolved period; null if the ticket was never seen resolved. The period began by this time. If last_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen.';
 comment on column internal.stored_ticket_metrics.last_closed_error_seconds is
-  'It happened at most so long before last_closed_at; null: how long is not known.';
+  'Upper bound of how many seconds before last_closed_at the ticket was resolved; null if unknown.';
 comment on column internal.stored_ticket_metrics.first_resolution_seconds is
-  'From its creation to first_closed_at; an upper bound where first_closing_seen is false.';
+  'Seconds from the creation of the ticket to first_closed_at; an upper bound if first_closing_seen is false.';
 comment on column internal.stored_ticket_metrics.first_resolution_error_seconds is
-  'It was at most so much shorter; null: how much is not known.';
+  'Upper bound of the overestimate of first_resolution_seconds; null if unknown.';
 comment on column internal.stored_ticket_metrics.first_resolution_business_seconds is
-  'first_resolution_seconds in business hours; null without a calendar. Wrong by first_resolution_error_seconds at most.';
+  'first_resolution_seconds in business hours; null without a calendar. The error is at most first_resolution_error_seconds.';
 comment on column internal.stored_ticket_metrics.full_resolution_seconds is
-  'From its creation to last_closed_at, while it is resolved; null otherwise. An upper bound where last_closing_seen is false.';
+  'Seconds from the creation of the ticket to last_closed_at while the ticket is resolved; null otherwise. An upper bound if last_closing_seen is false.';
 comment on column internal.stored_ticket_metrics.full_resolution_error_seconds is
-  'It was at most so much shorter; null: how much is not known, or there is none.';
+  'Upper bound of the overestimate of full_resolution_seconds; null if unknown, or if full_resolution_seconds is null.';
 comment on column internal.stored_ticket_metrics.full_resolution_business_seconds is
-  'full_resolution_seconds in business hours; null without a calendar. Wrong by full_resolution_error_seconds at most.';
+  'full_resolution_seconds in business hours; null without a calendar. The error is at most full_resolution_error_seconds.';
 comment on column internal.stored_ticket_metrics.reopen_count is
-  'How often it was seen to be unresolved again, since it was first seen here.';
+  'Number of observed reopenings: changes from resolved to unresolved since the ticket was first seen.';
 comment on column internal.stored_ticket_metrics.reopen_error_seconds is
-  'For so long in all nobody knows when it changed: what was undone within that time was not counted, nor what was undone between two readings that showed no change. Null: for how long is not known.';
+  'Total length in seconds of the periods in which the observed changes may have happened; null if unknown. A change that was undone within such a period is not counted. Neither is a change that was undone between two reads without a difference.';
 comment on column internal.stored_ticket_metrics.assignment_count is
-  'How often it was seen to be assigned to one of the team who did not have it before.';
+  'Number of observed assignments to a team member who was not assigned just before, including the assignee when the ticket was first seen.';
 comment on column internal.stored_ticket_metrics.assignment_error_seconds is
-  'For so long in all nobody knows when it changed: what was undone within that time was not counted, nor what was undone between two readings that showed no change. Null: for how long is not known.';
+  'Total length in seconds of the periods in which the observed changes may have happened; null if unknown. A change that was undone within such a period is not counted. Neither is a change that was undone between two reads without a difference.';
 comment on column internal.stored_ticket_metrics.seconds_open is
-  'How long it was open since it was first seen here, in all times that have ended. One that goes on is in analytics.ticket_state_intervals. What it was before its first row of history nobody saw.';
+  'Total seconds in the state open, over ended periods since the ticket was first seen. A current period is in analytics.ticket_state_intervals. The time before the first row of history is unknown.';
 comment on column internal.stored_ticket_metrics.open_error_seconds is
-  'seconds_open is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_open, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.stored_ticket_metrics.seconds_hold is
-  'How long it was on hold since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+  'Total seconds in the state hold, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
 comment on column internal.stored_ticket_metrics.hold_error_seconds is
-  'seconds_hold is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_hold, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.stored_ticket_metrics.seconds_snoozed is
-  'How long it was snoozed since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+  'Total seconds in the state snoozed, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
 comment on column internal.stored_ticket_metrics.snoozed_error_seconds is
-  'seconds_snoozed is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_snoozed, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.stored_ticket_metrics.seconds_closed is
-  'How long it was closed since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+  'Total seconds in the state closed, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
 comment on column internal.stored_ticket_metrics.closed_error_seconds is
-  'seconds_closed is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_closed, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.stored_ticket_metrics.seconds_archived is
-  'How long it was archived since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+  'Total seconds in the state archived, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
 comment on column internal.stored_ticket_metrics.archived_error_seconds is
-  'seconds_archived is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_archived, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.stored_ticket_metrics.first_closing_seen is
-  'True if the ticket was seen unresolved before first_closed_at. False if it was resolved when it was first seen here: then first_closed_at, first_closed_date and first_resolution_seconds are only upper bounds. False also where first_closed_at is null.';
+  'True if the ticket was seen unresolved before first_closed_at. False if the ticket was resolved when first seen: then first_closed_at, first_closed_date and first_resolution_seconds are only upper bounds. Also false if first_closed_at is null.';
 comment on column internal.stored_ticket_metrics.last_closing_seen is
-  'True if the ticket was seen unresolved before last_closed_at. False if it was resolved when it was first seen here, and not reopened and resolved again since: then last_closed_at and full_resolution_seconds are only upper bounds. False also where last_closed_at is null.';
+  'True if the ticket was seen unresolved before last_closed_at. False if the ticket was resolved when first seen, and not reopened and resolved since: then last_closed_at and full_resolution_seconds are only upper bounds. Also false if last_closed_at is null.';
 
 create or replace view analytics.ticket_metrics with (security_barrier) as
 select t.account_id, t.id as ticket_id, t.number, t.customer_id, t.inbox_id, t.user_id, t.state, t.type, t.spam, t.trash,
@@ -560,17 +579,17 @@ from helpdesk.tickets t
 left join internal.stored_ticket_metrics s on s.account_id = t.account_id and s.ticket_id = t.id
 where t.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.ticket_metrics is
-  'One row for each ticket, as of the last commit that brought something of it: what it is, and what can be counted of it. analytics.metric_definitions says how. Leave out those that are not messages_complete, spam, trash and deleted ones, where they would be wrong.';
-comment on column analytics.ticket_metrics.number is 'Friendly ticket number.';
+  'Every ticket and its metrics, one row each, updated in the transaction that changes the ticket. analytics.metric_definitions defines each metric. Filter out tickets with messages_complete false, spam, trash and deleted tickets where a report must not count them.';
+comment on column analytics.ticket_metrics.number is 'Ticket number that people see.';
 comment on column analytics.ticket_metrics.customer_id is 'The customer; joins analytics.customer_summary.customer_id.';
 comment on column analytics.ticket_metrics.inbox_id is 'The inbox.';
 comment on column analytics.ticket_metrics.user_id is 'The assigned user; null while unassigned.';
-comment on column analytics.ticket_metrics.type is 'Channel: email, chat, web, phone and so on.';
+comment on column analytics.ticket_metrics.type is 'Channel, such as email, chat, web or phone.';
 comment on column analytics.ticket_metrics.updated_at is 'When the ticket was last updated, at the source.';
 comment on column analytics.ticket_metrics.deleted_at is
-  'By then the source had it no more; null while it is there. What was counted of it stays.';
+  'When the ticket was found deleted at the source; null while the ticket exists. The metrics of a deleted ticket stay.';
 comment on column analytics.ticket_metrics.messages_complete is
-  'True if its messages are as new as the ticket, and nothing of it was set aside. If not, what is counted from messages counts what is here.';
+  'True if the messages are as new as the ticket, no record of the ticket is rejected, and the ticket is not deleted. If false, metrics of messages count only the mirrored messages.';
 
 create or replace function internal.keep_metrics(accounts text[], tickets text[]) returns void
 language plpgsql
@@ -580,7 +599,7 @@ set enable_sort = off
 set jit = off
 as $$
 begin
-  -- The turns first: the metrics are counted from them. Turns are numbered from 1, so those behind the last one are gone.
+  -- Turns come first, since the metrics are computed from them. Turn numbers start at 1, so stored turns above the new count go.
   with defined as materialized (
     select k.account_id, k.ticket_id, d.turns
     from (select distinct k.account_id, k.ticket_id from unnest(accounts, tickets) as k (account_id, ticket_id)) k
@@ -684,7 +703,7 @@ begin
 end
 $$;
 comment on function internal.keep_metrics is
-  'Stores the turns and the metrics of these tickets as they are defined: account by account, ticket by ticket. Triggers do it; by hand it is analytics.recompute.';
+  'Stores the turns and metrics of the given tickets. Both arrays have the same length and form pairs of account and ticket. Triggers call this function; analytics.recompute calls it by hand.';
 
 create or replace function internal.keep_metrics_of_history() returns trigger
 language plpgsql
@@ -701,7 +720,7 @@ begin
     if current_setting('shelfdesk.metrics', true) = 'with the ticket' then return null; end if;
     select array_agg(n.account_id), array_agg(n.ticket_id) into accounts, tickets from news n;
   elsif tg_op = 'UPDATE' then
-    -- Where another row follows in the same statement, the metrics come with that.
+    -- If the same statement also inserts the next row of history, the insert trigger updates the metrics.
     select array_agg(n.account_id), array_agg(n.ticket_id) into accounts, tickets
     from news n
     where n.valid_to is null or not exists (
@@ -717,9 +736,9 @@ begin
 end
 $$;
 comment on function internal.keep_metrics_of_history is
-  'Brings the metrics of tickets up to date whose history was written; those of a ticket that is new come with it: sync.begin_ticket_history.';
+  'Updates the metrics of tickets whose history was written. For new tickets, sync.begin_ticket_history stores the metrics.';
 
--- Messages and attachments: after the whole statement, so that of one that writes both each one sees all.
+-- For messages and attachments. Runs after the whole statement: if a statement writes both tables, each trigger sees all rows.
 create or replace function internal.keep_metrics_of_members() returns trigger
 language plpgsql
 set plan_cache_mode = force_generic_plan
@@ -742,8 +761,8 @@ begin
     from (select o.account_id, o.ticket_id from olds o union select n.account_id, n.ticket_id from news n) c;
   end if;
   if accounts is null then return null; end if;
-  -- Who writes the messages of a ticket holds its row. Of one that a message was taken from nobody does: whoever reads its messages
-  -- anew at this moment would store, or be stored over by, what was so a moment before.
+  -- A transaction that writes the messages of a ticket holds the lock of the ticket's row. If a message moves to another ticket,
+  -- no transaction holds the lock of the former ticket. Without this lock, outdated metrics could overwrite newer ones.
   if cardinality(tickets) > 1 then
     perform from (
       select k.account_id, k.ticket_id from unnest(accounts, tickets) as k (account_id, ticket_id) order by k.account_id, k.ticket_id) k
@@ -757,7 +776,7 @@ begin
 end
 $$;
 comment on function internal.keep_metrics_of_members is
-  'Brings the metrics of tickets up to date whose messages or attachments were written, changed or removed.';
+  'Updates the metrics of tickets whose messages or attachments were inserted, updated or deleted.';
 
 create or replace function internal.keep_metrics_of_ticket() returns trigger
 language plpgsql
@@ -773,9 +792,9 @@ begin
 end
 $$;
 comment on function internal.keep_metrics_of_ticket is
-  'Brings the metrics of a ticket up to date of which something has changed that history does not tell, and removes metrics and turns of one whose row is removed.';
+  'Updates the metrics of a ticket after a change that ticket_history does not record. After the removal of a ticket row, deletes its metrics and turns.';
 
--- In batches, so that nobody waits for long; under the lock of the tickets, so that what is written meanwhile is not written over.
+-- Works in batches, so that other writers wait only briefly. Locks the tickets, so that concurrent writes are not overwritten.
 create or replace procedure analytics.recompute(account text default null, batch int default 500)
 language plpgsql
 as $$
@@ -808,11 +827,12 @@ begin
 end
 $$;
 comment on procedure analytics.recompute is
-  'Stores the turns and the metrics of every ticket of an account (null: of all of them) anew, as after a change of a calendar. Commits as it goes: call it outside of a transaction.';
+  'Recomputes the turns and metrics of all tickets of an account (null: of all accounts), for example after a change of a calendar. Commits after each batch, so call the procedure outside of a transaction.';
 
--- PostgreSQL looks for no statistics behind a security barrier. It takes an inner join of one account's rows with their zone for one
--- in 200 of them, and a loop over what is left for cheap. The zone of every account that may be read is there: a left join is the
--- same, and keeps the number of rows. And a time that is null is one in 200 as long as nothing is analysed, a flag is one in two.
+-- PostgreSQL uses no statistics behind a security barrier. For an inner join of one account's rows with account_zones, PostgreSQL
+-- estimates 1 row in 200, and therefore chooses slow nested loops. Every readable account has a zone, so a left join returns the
+-- same rows and keeps the estimate. In tables without statistics, PostgreSQL assumes that 1 time in 200 is null, and that half of
+-- the flags are true: hence the filter on answered_at instead of is_answered.
 create or replace view analytics.agent_daily with (security_barrier) as
 select d.account_id, d.day, d.user_id,
   sum(d.replies)::int as replies, sum(d.notes)::int as notes,
@@ -832,17 +852,20 @@ from (
   where r.answered_at is not null) d
 group by d.account_id, d.day, d.user_id;
 comment on view analytics.agent_daily is
-  'What each of the team did on each day, by the messages that are here: one row for each day on which they wrote.';
-comment on column analytics.agent_daily.day is 'The day, in the zone of analytics.account_zones.';
-comment on column analytics.agent_daily.user_id is 'Who; joins helpdesk.users.id.';
-comment on column analytics.agent_daily.replies is 'Replies to customers.';
-comment on column analytics.agent_daily.notes is 'Private notes.';
-comment on column analytics.agent_daily.first_responses is 'Replies that were the first response of their ticket.';
-comment on column analytics.agent_daily.turns_answered is 'Replies that ended a wait: see analytics.reply_turns.';
+  'Work of each team member by day, according to the mirrored messages: one row for each day with a reply or a note.';
+comment on column analytics.agent_daily.day is 'The day, in the time zone of analytics.account_zones.';
+comment on column analytics.agent_daily.user_id is 'The team member; joins helpdesk.users.id.';
+comment on column analytics.agent_daily.replies is 'Number of replies to customers.';
+comment on column analytics.agent_daily.notes is 'Number of private notes.';
+comment on column analytics.agent_daily.first_responses is
+  'Number of replies that were the first response of their ticket.';
+comment on column analytics.agent_daily.turns_answered is
+  'Number of replies that ended a customer''s wait: see analytics.reply_turns.';
 comment on column analytics.agent_daily.wait_seconds is
-  'How long customers had waited for these replies, in all; null if they ended no wait.';
+  'Total wait of customers before these replies; null if no reply ended a wait.';
 comment on column analytics.agent_daily.wait_business_seconds is 'wait_seconds in business hours; null without a calendar.';
-comment on column analytics.agent_daily.tickets_touched is 'Tickets in which they wrote a reply or a note.';
+comment on column analytics.agent_daily.tickets_touched is
+  'Number of tickets with a reply or a note by this team member.';
 
 create or replace view analytics.arrivals_hourly with (security_barrier) as
 select b.account_id, b.hour,
@@ -860,13 +883,14 @@ from (
 where b.account_id = any (array(select account_id from sync.readable_accounts))
 group by b.account_id, b.hour, b.time_zone;
 comment on view analytics.arrivals_hourly is
-  'How much came in each hour, spam, trash and deleted tickets included. Hours in which nothing came have no row; an hour that daylight saving repeats has two.';
-comment on column analytics.arrivals_hourly.hour is 'When the hour began: an hour on the clock of analytics.account_zones.';
-comment on column analytics.arrivals_hourly.local_weekday is 'Its day of the week there: 1 Monday to 7 Sunday.';
-comment on column analytics.arrivals_hourly.local_hour is 'Its hour there, from 0.';
-comment on column analytics.arrivals_hourly.tickets_created is 'Tickets that were created in it, whoever wrote first.';
+  'New tickets and customer messages by hour, including spam, trash and deleted tickets. Hours without either have no row. An hour that daylight saving time repeats has two rows.';
+comment on column analytics.arrivals_hourly.hour is 'Start of the hour, by the clock of analytics.account_zones.';
+comment on column analytics.arrivals_hourly.local_weekday is 'Local day of the week: 1 Monday to 7 Sunday.';
+comment on column analytics.arrivals_hourly.local_hour is 'Local hour of the day, from 0.';
+comment on column analytics.arrivals_hourly.tickets_created is
+  'Number of tickets created in this hour by customers or by the team.';
 comment on column analytics.arrivals_hourly.inbound_messages is
-  'Messages that customers wrote in it, as far as messages are here.';
+  'Number of customer messages in this hour, as far as messages are mirrored.';
 
 create or replace view analytics.customer_summary with (security_barrier) as
 select coalesce(c.account_id, t.account_id) as account_id, coalesce(c.id, t.customer_id) as customer_id,
@@ -891,23 +915,26 @@ full join (
   where m.customer_id is not null and m.deleted_at is null and m.spam is not true and m.trash is not true
   group by m.account_id, m.customer_id) t on t.account_id = c.account_id and t.customer_id = c.id;
 comment on view analytics.customer_summary is
-  'One row for each customer, also those without tickets, and those of whom only a ticket tells. Spam, trash and deleted tickets do not count.';
+  'Customers and their tickets, one row each. Includes customers without tickets, and customers known only from a ticket. Spam, trash and deleted tickets do not count.';
 comment on column analytics.customer_summary.customer_id is 'The customer; joins helpdesk.customers.id.';
 comment on column analytics.customer_summary.is_mirrored is
-  'True if the customer is in the mirror, and not deleted at the source.';
-comment on column analytics.customer_summary.tickets is 'Tickets of theirs.';
+  'True if the customer is mirrored, and is not deleted at the source.';
+comment on column analytics.customer_summary.tickets is 'Number of tickets of the customer.';
 comment on column analytics.customer_summary.open_tickets is
-  'Of these, those that are work to be done still: neither closed nor archived, as analytics.is_backlog has it.';
-comment on column analytics.customer_summary.waiting_tickets is 'Of open_tickets, those in which they wait for a reply.';
-comment on column analytics.customer_summary.waiting_since is 'Since when they wait in one of these; null if they do not.';
-comment on column analytics.customer_summary.first_ticket_at is 'When their first ticket was created.';
-comment on column analytics.customer_summary.last_ticket_at is 'When their last ticket was created.';
-comment on column analytics.customer_summary.inbound_messages is 'Messages that customers wrote in their tickets.';
-comment on column analytics.customer_summary.replies is 'Replies by the team in their tickets.';
-comment on column analytics.customer_summary.last_inbound_at is 'When the last of these messages came.';
+  'Number of these tickets that are still open work, neither closed nor archived: see analytics.is_backlog.';
+comment on column analytics.customer_summary.waiting_tickets is
+  'Number of open tickets in which the customer waits for a reply.';
+comment on column analytics.customer_summary.waiting_since is
+  'Start of the longest current wait in these tickets; null if the customer waits in none.';
+comment on column analytics.customer_summary.first_ticket_at is 'When the first ticket of the customer was created.';
+comment on column analytics.customer_summary.last_ticket_at is 'When the last ticket of the customer was created.';
+comment on column analytics.customer_summary.inbound_messages is 'Number of customer messages in these tickets.';
+comment on column analytics.customer_summary.replies is 'Number of team replies in these tickets.';
+comment on column analytics.customer_summary.last_inbound_at is
+  'When the last customer message in these tickets arrived.';
 comment on column analytics.customer_summary.average_first_response_seconds is
-  'Average of first_response_seconds over their tickets that have one.';
-comment on column analytics.customer_summary.reopens is 'How often their tickets were seen to be reopened.';
+  'Average of first_response_seconds over the tickets that have a first response.';
+comment on column analytics.customer_summary.reopens is 'Number of observed reopenings of these tickets.';
 
 create trigger keep_metrics_inserted after insert on helpdesk.messages referencing new table as news for each statement execute function internal.keep_metrics_of_members();
 create trigger keep_metrics_updated after update on helpdesk.messages referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_members();
