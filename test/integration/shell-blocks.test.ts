@@ -88,7 +88,7 @@ let told = false;
 const watch = (from, to) => from.on('data', text => {
   to.write(text);
   // Once: a second one ends it at once, and not well.
-  if (told || !/is at work|https?:\\/\\//.test(String(text))) return;
+  if (told || !/is running|https?:\\/\\//.test(String(text))) return;
   told = true;
   child.kill('SIGTERM');
 });

@@ -39,7 +39,7 @@ async function sync(s: InProcess, passes = minuteMs) {
 }
 const done = lists.map(() => 'completed');
 const moved = (by: string) =>
-  `partly: the source's clock moved by ${by}: nothing is claimed until it has stood still for 5 minutes`;
+  `partial: the source's clock jumped by ${by}: coverage is not recorded until the clock is steady for 5 minutes`;
 
 async function story(until: 'one sync' | 'the end') {
   let oursMs = 0;
@@ -112,7 +112,10 @@ async function story(until: 'one sync' | 'the end') {
   jump(-hourMs);
   change(12, 14);
   const again = { range: { since: null, until: null, again: true } };
-  expect(await s.run('sweep', ['tickets'], again)).toMatchObject({ state: 'partial', error: moved('−1 h').slice(8) });
+  expect(await s.run('sweep', ['tickets'], again)).toMatchObject({
+    state: 'partial',
+    error: moved('−1 h').slice('partial: '.length),
+  });
   for (let n = 15; n < 24; n += 2) {
     change(n, 12);
     await sync(s, 2 * minuteMs);
