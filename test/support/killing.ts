@@ -8,7 +8,7 @@ import { makeRng } from '../../packages/sandbox/src/random.ts';
 import { type Sandbox, type SeenRequest, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { settingsFor } from './cli.ts';
 import { differences } from './mirror.ts';
-import { type Again, type Asked, askedAgain, askedOf, killAtRandom, startWorker } from './workers.ts';
+import { type Again, type Asked, askedAgain, askedOf, type Kill, killAtRandom, startWorker } from './workers.ts';
 
 export interface Killing {
   readonly database: { readonly url: string; readonly pool: pg.Pool };
@@ -28,7 +28,7 @@ export interface Killing {
 }
 
 export interface Killed {
-  readonly kills: readonly number[];
+  readonly kills: readonly Kill[];
   readonly again: readonly Again[];
   readonly totals: Sandbox['totals'];
   readonly differences: readonly string[];
@@ -80,7 +80,7 @@ export async function killWorkers(options: Killing): Promise<Killed> {
     const rng = makeRng(seed);
     const change = () => sandbox.world.mutate(rng, unannounced);
     const lively = setInterval(change, 60_000 / options.changesPerMinute);
-    let kills: number[];
+    let kills: Kill[];
     try {
       await Promise.all(workers.map(({ id }) => id));
       kills = await killAtRandom(workers, start, { ...options, rng: makeRng(seed + 1) });
