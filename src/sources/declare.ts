@@ -1,6 +1,6 @@
 /**
- * Declares a source and its streams in a few lines. The rest follows from the declaration: how the list is read, compared,
- * swept and forecast. A stream that needs more brings its own functions, as those of the help desk do.
+ * Declares a source and its streams in a few lines. The engine derives reads, comparison, sweeps and forecasts from the
+ * declaration. A stream with other needs supplies its own functions, as the streams of the help desk do.
  */
 import type { z } from 'zod';
 import type { Setting, ValuesOf } from '../app/setting-types.ts';
@@ -22,33 +22,39 @@ import {
   type Stream,
 } from './source.ts';
 
-/** A stream whose list is read whole, page after page. */
+/** A stream whose list is always read whole, page by page. */
 export interface WholeList<T extends Row> {
   readonly source: string;
-  /** The short name, and the name of its table. */
+  /** Short name of the stream, and name of its table. */
   readonly name: string;
-  /** Columns of the table beside those that every mirrored table has. The first one is `id`. */
+  /** Columns of the table in addition to the columns that every mirrored table has. The first one is `id`. */
   readonly columns: readonly Column[];
-  /** Checks one record. Fields that it does not name are drift. */
+  /** Schema of one record. Fields outside the schema are drift. */
   readonly record: z.ZodObject & z.ZodType<T>;
-  /** The largest page. */
+  /** Largest page size. */
   readonly perPage: number;
-  /** The request of a page. `ask.cursor` is what the reply before said of the next page. */
+  /** Builds the request of one page. `ask.cursor` is the next-page cursor from the previous reply. */
   request(ask: Ask): Request<T>;
-  /** The request of one record, if the source can: then only a 404 counts as a deletion. */
+  /** Builds the request of one record, if the source supports it. With `get`, only a 404 counts as a deletion. */
   get?(id: string): Request<T>;
-  /** Why nobody can tell deletions: the list hides records that exist. Without it the list is whole. */
+  /**
+   * The reason why deletions cannot be detected: the list hides existing records. Undefined if the list shows all
+   * records.
+   */
   readonly deletionsUnknown?: string;
-  /** Each page begins with the last record of the page before: for a list that moves when a record goes away. */
+  /**
+   * Whether each page starts with the last record of the previous page. Needed if a deletion shifts the following
+   * records.
+   */
   readonly overlap?: boolean;
-  /** When the record was created or changed, in ms; NaN where it does not show. */
+  /** Time in ms when the record was created or changed. NaN if the record does not show it. */
   changedAt?(record: T): Ms;
   readonly personal?: PersonalData;
-  /** Values that the specification names, by field. Others are drift. */
+  /** Allowed values in the specification, by field. Any other value is drift. */
   readonly enumerations?: Readonly<Record<string, readonly string[]>>;
-  /** The schedules that read it; each night unless told. */
+  /** The scheduled runs that read the stream. Default: nightly. */
   readonly schedule?: readonly ('fresh' | 'nightly')[];
-  /** How far it may be behind, as `26h`. */
+  /** Freshness target, such as `26h`. Default: `5m` for streams in the fresh schedule, otherwise `26h`. */
   readonly target?: string;
 }
 
@@ -88,17 +94,17 @@ export function wholeList<T extends Row>(declared: WholeList<T>): Stream {
 
 type Settings = Readonly<Record<string, Setting>>;
 
-/** A source of such streams. */
+/** A source whose streams are all whole lists. */
 export interface SourceOf<N extends string, S extends Settings>
   extends Pick<Source, 'label' | 'unit' | 'address' | 'requires' | 'streams'> {
   readonly name: N;
   readonly settings: S;
   readonly schemaFiles: readonly URL[];
-  /** From the values of its settings. Undefined unless it is configured. */
+  /** Builds the connection from the setting values. Undefined if the source is not configured. */
   connect(values: ValuesOf<S>): Connection | undefined;
 }
 
-/** What such a source adds to the configuration of an account: its connection, under its name. */
+/** The configuration of such a source within an account: its connection, under the source's name. */
 type Part<N extends string> = { readonly [K in N]?: Connection | undefined };
 
 export function defineSource<const N extends string, S extends Settings>(declared: SourceOf<N, S>): Source<Part<N>> {

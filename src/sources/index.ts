@@ -1,4 +1,4 @@
-/** The sources. This is the only place that names them: a new source is one line here. */
+/** The list of sources. Only this file names them. A new source is one line here. */
 import { z } from 'zod';
 import type { StreamKey } from '../engine/database/stream-key.ts';
 import { books } from './books/books.ts';
@@ -9,7 +9,7 @@ const all = [helpdesk, books] as const;
 
 export const sources: readonly Source<object, SourceConfig>[] = all;
 
-/** What the sources add to the configuration of an account. */
+/** The configuration that all sources add to an account. */
 export type SourceConfig = Intersection<
   (typeof all)[number] extends infer S ? (S extends Source<infer C> ? C : never) : never
 >;
@@ -21,24 +21,24 @@ type Intersection<U> = (U extends unknown ? (one: U) => void : never) extends (a
 /** All streams, in the order of a full sync. */
 export const streams: readonly Stream[] = sources.flatMap(source => source.streams);
 
-/** The streams of these sources. */
+/** The streams of the named sources. */
 export const streamsOf = (names: ReadonlySet<string>): readonly Stream[] =>
   streams.filter(({ source }) => names.has(source));
 
 export const streamNames = streams.map(stream => stream.name);
 
-/** Throws if this version knows no stream of the key: the job of a newer version. */
+/** The stream of a key. Throws Error if this version has no such stream: a newer version may have created the job. */
 export function streamOf(key: StreamKey): Stream {
   const stream = streams.find(one => one.key === key);
   if (stream === undefined) throw new Error(`this version of Shelfdesk knows no stream ${key}`);
   return stream;
 }
 
-/** The stream of a key, or of a short name that only one source has. */
+/** The stream with this key, or with this short name if only one source uses that name. */
 export function findStream(name: string): Stream | undefined {
   const named = streams.filter(one => one.key === name || one.name === name);
   return named.length === 1 ? named[0] : undefined;
 }
 
-/** The stream of a job, as its key. Jobs of older versions carry a short name. */
+/** Parses the stream of a job to a stream key. Jobs of older versions carry the short name. */
 export const jobStream = z.string().transform(name => findStream(name)?.key ?? (name as StreamKey));

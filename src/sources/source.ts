@@ -1,10 +1,11 @@
 /**
- * A source is a value: how to reach it, how it limits requests, and its streams. A stream is a declaration and pure
- * functions: which request reads it, in which order its list moves, which column comes from which field, and what the
- * stream can do. The engine does all I/O. index.ts is the only place that names sources.
+ * The interfaces that a source implements. A source is a value that holds its settings, its connection, its limits and
+ * its streams. A stream declares its requests, the order of its lists, its columns and its jobs, with pure functions
+ * only. The engine does all I/O. Only index.ts names sources.
  *
- * Stream functions are written as methods, so that a stream of tickets passes for a stream of records with an id: the
- * engine hands back to a stream only records that its own requests brought.
+ * Stream functions use method syntax, because method parameters are bivariant in TypeScript. A stream of tickets is
+ * therefore assignable to a stream of `Row`. The engine passes to a stream only records from that stream's own
+ * requests.
  */
 
 import type { z } from 'zod';
@@ -26,101 +27,117 @@ import type { UsageError } from '../errors.ts';
 import type { PersonalRules } from '../privacy/redact.ts';
 
 /**
- * `Part`: what the source adds to the configuration of an account. `Whole`: a configuration that holds it.
+ * A source. `Part`: the configuration that the source adds to an account. `Whole`: a configuration that contains
+ * `Part`.
  */
 export interface Source<Part extends object = object, Whole = Part> {
-  /** Also the schema of its tables: `helpdesk`. */
+  /** Name of the source, and of the database schema of its tables, such as `helpdesk`. */
   readonly name: SourceName;
-  /** As people read it: `the help desk`. */
+  /** Name in messages to people, such as `the help desk`. */
   readonly label: string;
-  /** What its limits count. */
+  /** The unit of its rate limit. */
   readonly unit: 'credit' | 'request';
-  /** Environment variables by name. */
+  /** Environment variables of the source, by name. */
   readonly settings: Readonly<Record<string, Setting>>;
-  /** The setting of its address. Without it the source is not configured. */
+  /** Name of the setting that holds the source's address. Without this setting the source is not configured. */
   readonly address: string;
-  /** The settings that connect it, as people read them. */
+  /** The settings that a connection needs, as text for messages. */
   readonly requires: string;
-  /** In the order of a full sync. */
+  /** Streams, in the order of a full sync. */
   readonly streams: readonly Stream[];
-  /** SQL that makes its schema and tables, each file applied once. Without them its tables are those of the migrations. */
+  /**
+   * SQL files that create the schema and tables of the source. Each file is applied once. Without them the migrations
+   * create the tables.
+   */
   readonly schemaFiles?: readonly URL[];
-  /** The values of its settings for an account that has none here, from what the warehouse knows of it. */
+  /** Setting values for a forecast of an account that has no settings here. They come from the warehouse. */
   settingsFrom?(known: Known): Readonly<Record<string, string>>;
-  /** From the values of all settings. Throws UsageError where settings of its own contradict each other. */
+  /**
+   * Builds the configuration from the values of all settings. Throws UsageError if settings of this source contradict
+   * each other.
+   */
   configure(values: Values, of: SettingsOf): Part;
-  /** What is wrong with settings that are right each by itself. */
+  /** Errors of settings that are valid alone but not in combination. */
   contradictions(values: Values, of: SettingsOf): UsageError[];
-  /** Undefined unless it is configured. */
+  /** The connection; undefined if the source is not configured. */
   connect(config: Whole): Connection | undefined;
-  /** Two accounts of one identity would spend one budget twice; undefined: none is known. */
+  /**
+   * Identity of the source's rate limit budget. Two accounts with one identity would spend one budget twice. Undefined
+   * if unknown.
+   */
   identityOf(config: Whole): string | undefined;
-  /** What a run will request. Streams of other sources are no part of it. */
+  /** The requests that a run will send to this source. Ignores streams of other sources. */
   forecast(planning: Planning, question: Question): Promise<readonly Requests[]>;
-  /** Re-reads random records while nothing else needs the credits; undefined: no audit. */
+  /** The audit: re-reads random records while no other run needs the credits. Undefined if the source has no audit. */
   readonly audit?: Audit;
 }
 
-/** What the warehouse knows of a source of an account. */
+/** Data about one source of an account, from the warehouse. */
 export interface Known {
   readonly address: URL;
-  /** The coverage lists of each of its streams, by the short name. */
+  /** Names of the synced lists of each stream, by the stream's short name. */
   readonly lists: ReadonlyMap<string, readonly string[]>;
 }
 
-/** The parsed values of all settings. A source reads its own. */
+/** The parsed values of all settings. Each source reads its own values. */
 // biome-ignore lint/suspicious/noExplicitAny: each source types the values of its own settings
 export type Values = any;
 
-/** Whose settings these are, and where people change them. */
+/** The account of the settings, and the place where people change them. */
 export interface SettingsOf {
   readonly account: string;
-  /** `the environment`, `line 7 of fleet.yml` */
+  /** Place of one setting for messages: `the environment`, `line 7 of fleet.yml`. */
   whereIs(name: string): string;
-  /** `in the environment` */
+  /** Place to add a setting, for messages: `in the environment`. */
   readonly whereTo: string;
 }
 
-/** How a configured source is reached. */
+/** The connection to a configured source. */
 export interface Connection {
   readonly baseUrl: URL;
   readonly dialect: Dialect;
   readonly token: Token | undefined;
   readonly limits: Limits;
-  /** How late a record may appear after its own time. */
+  /** Longest delay in ms between the time of a record and its appearance in the source's lists. */
   readonly lookbackMs: number;
-  /** A step of the clock of the source beyond this counts as a move; undefined: its clock is not watched. */
+  /**
+   * Tolerance in ms for steps of the source's clock. A larger step counts as a clock change. Undefined: the clock is
+   * not watched.
+   */
   readonly clockToleranceMs?: number;
-  /** The longest wait for quota. Beyond it a run is deferred until the quota resets. */
+  /** Longest wait for quota, in ms. A longer wait defers the run until the quota resets. */
   readonly longestWaitMs?: number;
-  /** Settings that only its own streams need. */
+  /** Settings that only the streams of this source read. */
   readonly own?: object;
 }
 
 export interface Audit {
-  /** The streams of an audit run. */
+  /** The streams that an audit run opens. */
   readonly streams: readonly StreamKey[];
-  /** Streams that the run reads beside them: none may be paused. */
+  /** Further streams that an audit reads. If any of them is paused, no audit starts. */
   readonly beside: readonly StreamKey[];
   isWanted(source: OpenSource): boolean;
-  /** SQL, $1 the account: a row if something is here to be compared. */
+  /** SQL with $1 = account. Returns a row if the warehouse holds records to compare. */
   readonly isThere: string;
-  /** SQL, $1 the account: a row if other work of the source waits that no run shows. */
+  /** SQL with $1 = account. Returns a row if the source has pending work that belongs to no run. */
   readonly othersWant?: string;
 }
 
-/** Which values of a stream tell who somebody is. */
+/** The fields and columns of a stream that identify a person. */
 export interface PersonalData {
-  /** Columns that readers without the right to personal data see masked. Erasure clears them: none of them is `not null`. */
+  /**
+   * Columns that are masked for readers without the right to personal data. Erasure sets them to null, so none is `not
+   * null`.
+   */
   readonly columns: readonly string[];
   /**
-   * Outermost fields of a record that hold an address or a phone number, at any depth: erasure recognises a person by these.
-   * Their columns are personal too.
+   * Top-level fields of a record that hold an email address or a phone number at any depth. Erasure recognises a person
+   * by these values. The columns of these fields are personal too.
    */
   readonly contacts: readonly string[];
 }
 
-/** What runs do with a stream. What is missing, the stream cannot do. */
+/** The jobs of a stream, by kind of run. A stream without a job does not support that kind. */
 export interface StreamJobs {
   readonly sync: Reads;
   readonly backfill?: Reads;
@@ -129,16 +146,22 @@ export interface StreamJobs {
   readonly audit?: Reads;
 }
 
-/** What every record has. */
+/** A record of any stream. */
 export interface Row {
   id: string;
 }
 
-/** Rows that a list lacked where it should have shown them: sync.deletion_candidates. Each is fetched by id. */
+/**
+ * Maintains deletion candidates (sync.deletion_candidates): stored rows that a list should have shown and did not. A
+ * sweep fetches each candidate by id.
+ */
 export interface Candidates {
-  /** The source showed these ids as of this time: they are no candidates any more. */
+  /** Removes these ids from the candidates, because the source showed them as of `asOfMs`. */
   clear(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void>;
-  /** Adds rows of a reply that is older than the sweep of their range: that sweep did not find them here. */
+  /**
+   * Adds candidates from a late reply. A sweep read the range of these rows after `asOfMs` and did not find them at the
+   * source.
+   */
   addLate(
     client: Client,
     claim: Pick<Claim, 'account' | 'stream'>,
@@ -148,80 +171,93 @@ export interface Candidates {
 }
 
 interface Described {
-  /** The short name, unique within its source. */
+  /** Short name, unique within its source. */
   readonly name: string;
   readonly source: SourceName;
   readonly key: StreamKey;
-  /** Which runs of the schedule read it. What is asked for by id follows by itself. */
+  /** The scheduled runs that read the stream. Streams of details are fetched by id and need no schedule. */
   readonly schedule: readonly ('fresh' | 'nightly')[];
-  /** Relations besides its tables whose rows are as new as the stream is complete, without their schema. */
+  /** Further relations that are as complete as this stream, besides its tables. Names without the schema. */
   readonly relations?: readonly string[];
-  /** How far it may be behind unless a setting says otherwise: a number with s, m, h or d, as `5m`. */
+  /** Default freshness target: a number with s, m, h or d, such as `5m`. */
   readonly target: string;
-  /** The coverage lists of a configured source. Without it: those of `lists`. */
+  /** Names of the lists of a configured source. Default: the names in `lists`. */
   listsOf?(source: OpenSource): readonly string[];
-  /** Whether records wait to be fetched by id: then a run of their own starts. */
+  /** Whether records are waiting to be fetched by id. If so, a separate run starts. */
   isDue?(ctx: Context): Promise<boolean>;
-  /** The nightly run fetches the details that are due, though none waits. */
+  /** Whether the nightly run reads this stream even if no record is waiting, to fetch names that are due. */
   readonly nightlyDetails?: boolean;
-  /** A sweep looks for deletions by id. */
+  /** The deletion candidates of a stream whose sweep confirms deletions by id. */
   readonly candidates?: Candidates;
   /**
-   * Stores a reject from its stored payload, without a request. Throws NotStored where that is not possible; undefined: the
-   * record is fetched again.
+   * Stores a reject from its stored payload, without a request. Throws NotStored if that is impossible. Without this
+   * method the record is fetched again.
    */
   replay?(replaying: Replaying): Promise<void>;
-  /** A verify run compares a random sample of its records. */
+  /** Whether a verify run compares a random sample of this stream's records. */
   readonly sampled?: boolean;
   readonly merge: Merge;
-  /** Its personal data; undefined: it has none. */
+  /** Personal data of the stream; undefined if the stream has none. */
   readonly personal?: PersonalData;
-  /** How erased people are found and redacted in it, where `personal` does not tell. */
+  /** Rules that find and redact erased people in this stream, for streams where `personal` is not sufficient. */
   readonly personalRules?: PersonalRules;
-  /** Fields that the specification names; any other is drift: kept in `_payload`, and counted. */
+  /** Fields in the specification. Any other field is drift: the field stays in `_payload` and is counted. */
   readonly fields: ReadonlySet<string>;
-  /** Values that the specification names, by field; any other is drift: kept as it is, and counted. */
+  /**
+   * Allowed values in the specification, by field. Any other value is drift: the value is stored unchanged and counted.
+   */
   readonly enumerations: Readonly<Record<string, readonly string[]>>;
-  /** Where a record has ids that come once: its own, and those of what hangs on it. */
+  /** Paths of ids that must be unique in a page: the record's own id and the ids of its parts. A repeated id is drift. */
   readonly sets: readonly string[];
-  /** Types that are only expected: what differs is drift as well. Those that a record cannot do without are in its request. */
+  /**
+   * Expected types of fields that a record can lack. A different type is drift. The schema in the request checks the
+   * required fields.
+   */
   readonly expected?: z.ZodType;
 }
 
-/** A list of a stream. All but the first are read only until the first has shown such records itself. */
+/**
+ * One list of a stream. Once the first list shows a record for which `shows` is true, this list is redundant and is not
+ * read.
+ */
 export interface List<T> {
   readonly name: string;
   shows?(record: T): boolean;
 }
 
-/** Read by lists. */
+/** A stream that is read by paging through lists. */
 export interface ListStream<T extends Row> extends Described {
   readonly kind: 'list';
   readonly lists: readonly [List<T>, ...List<T>[]];
   readonly read: Reader;
-  /** True where HELPDESK_SINCE says nothing: an old customer may write a new ticket. */
+  /** True if the stream ignores HELPDESK_SINCE. An old customer may open a new ticket, for example. */
   readonly fromTheBeginning?: boolean;
-  /** The largest page, and how many records paging reaches. */
+  /** Largest page size, and the number of records that paging can reach. */
   readonly paging: { readonly perPage: number; readonly depth: number };
   request(list: string, ask: Ask): Request<T>;
-  /** What a request of this order is ordered by, in ms; NaN where records do not show it. */
+  /** Time in ms by which a request with this order sorts its records. NaN if the record does not show that time. */
   orderedBy(record: T, order?: Ask['order']): Ms;
-  /** Asks for one record again, where the source can. */
+  /** Request for one record by id, if the source supports it. */
   get?(id: string): Request<T>;
   /**
-   * How deletions show. Only of a list that is read whole: a row that the list lacks is fetched by id, if the stream has
-   * `get`; else its absence is its deletion. `unknown` says why nobody can tell.
+   * Deletion detection for a list that is read whole. `whole list`: a missing row is fetched by id if the stream has
+   * `get`; otherwise its absence is its deletion. `unknown`: the reason why deletions cannot be detected.
    */
   readonly deletions?: 'whole list' | { readonly unknown: string };
-  /** When a record was created or changed, in ms, for rows that came after the last sync; NaN where it does not show. */
+  /**
+   * Time in ms when a record was created or changed, for the freshness of new rows. NaN if the record does not show the
+   * time.
+   */
   changedAt?(record: T): Ms;
-  /** A part of what its lists show that changes more than the rest: a sweep reads it every day. */
+  /** Name of a filter for the most volatile records. A sweep reads this part every day. */
   readonly daily?: string;
-  /** Those of so many ids as fit on a page that a list shows; it may hide some of them. */
+  /** Request for several ids on one page of a list. The list may hide some of these records. */
   among?(ids: readonly string[]): Request<T>;
-  /** Filters that part its records, so that a second with more records than paging reaches is read in parts. */
+  /**
+   * Filters that partition the records of one second. They are needed if a second has more records than paging reaches.
+   */
   cuts?(db: Pick<Client, 'query'>, claim: Pick<Claim, 'account' | 'stream'>): Promise<Cuts>;
-  /** Further parameters of the merge ($7…), from what was asked and when the source answered. */
+  /** Further merge parameters, from $7 on: derived from the request and from the Date of the reply in ms. */
   parameters?(ask: Pick<Ask, 'since'>, date: Ms): unknown[];
 }
 
@@ -229,83 +265,94 @@ export interface Named extends Row {
   name?: string | null | undefined;
 }
 
-/** Something that has no endpoint: its name rides along with a detail, for a credit. */
+/** A name without an endpoint of its own. A detail request embeds the name for one more credit. */
 export interface Name<P> {
   readonly embed: 'labels' | 'inbox';
-  /** The ids that the record mentions: for these a reply that shows no name is the answer. */
+  /**
+   * Ids that the record mentions. An id without a name in the reply counts as answered and is not requested again soon.
+   */
   mentioned(record: P): readonly string[];
-  /** Names that the record shows, readable or not. */
+  /** Names in the record, valid or not. */
   shown(record: P): readonly unknown[];
   readonly record: z.ZodType<Named>;
-  /** $1 the record, $2 account, $3 now, $4 as_of, $5 the ids that were asked about and that the record mentions. */
+  /**
+   * SQL that stores names. $1 record, $2 account, $3 now, $4 as_of, $5 ids that were requested and that the record
+   * mentions.
+   */
   readonly upsert: string;
 }
 
-/** A value that is worked out of a record, and what is to be told of that. */
+/** A computed value of a record, and the drift that the computation found. */
 export interface Derived {
   readonly value: unknown;
   readonly drift?: { readonly kind: 'simplified_html'; readonly path: string };
 }
 
-/** Read by asking for one record of another stream in detail: its members are replaced as a set. */
+/**
+ * A stream that is read through the details of another stream's record. Each reply replaces the record's members as a
+ * set.
+ */
 export interface DetailStream<P extends Row, T extends Row> extends Described {
   readonly kind: 'detail';
-  /** The stream whose record is asked for, and comes along. */
+  /** The parent stream. The detail request also returns the parent record. */
   readonly of: Described;
   request(id: string, more: readonly Name<P>['embed'][]): Request<P>;
   members(record: P): readonly unknown[];
-  /** The field of the record that holds them. */
+  /** The field of the parent record that holds the members. */
   readonly membersField: string;
   readonly member: z.ZodType<T>;
-  /** Works out of a member what costs time. It gives the event loop its turn. */
+  /** Computes the expensive value of a member. Yields to the event loop. */
   derive(member: T): Promise<Derived>;
-  /** Further parameters of the merge ($7…), from the derived values of the members, and their places in the record, from 0. */
+  /**
+   * Further merge parameters, from $7 on: the derived values of the members, and the members' positions in the record,
+   * from 0.
+   */
   parameters(derived: readonly unknown[], places: readonly number[]): unknown[];
   readonly names: readonly Name<P>[];
   version(record: P): Ms;
 }
 
-/** A list that is read whole, and what is on each of its records: a set that moves while it is read. */
+/** A whole list whose records each hold a set of volumes. The set may change during the read. */
 export interface ShelfStream<S extends Row, V extends Row> extends Described {
   readonly kind: 'shelves';
-  /** All shelves of an owner; `startIndex` where a reply may not have shown all. */
+  /** Request for all shelves of an owner. A reply may be incomplete; `startIndex` continues it. */
   request(owner: string, startIndex: number): Request<S>;
   get(owner: string, id: string): Request<S>;
-  /** What tells that nothing on the shelf has changed while it stays the same; null where nothing does. */
+  /** A value that changes whenever the contents of the shelf change. Null if the shelf shows no such value. */
   version(shelf: S): string | null;
-  /** When the volumes on it were last changed, at the source; NaN where it does not show. */
+  /** Time in ms when the volumes on the shelf last changed, by the source. NaN if the shelf does not show it. */
   changed(shelf: S): Ms;
-  /** When the shelf itself, or what is on it, was last changed, at the source; NaN where it does not show. */
+  /** Time in ms when the shelf or its contents last changed, by the source. NaN if the shelf does not show it. */
   edited(shelf: S): Ms;
-  /** How many volumes it says that it holds. */
+  /** The shelf's own count of its volumes. */
   count(shelf: S): number | undefined;
   readonly perPage: number;
-  /** A row that is not there yet, of nothing but its id. */
+  /** Merge that inserts missing rows with only their ids. */
   readonly ifAbsent: Merge;
   readonly members: Described & {
     readonly ifAbsent: Merge;
-    /** What varies from reply to reply though nothing changed. */
+    /** Fields that vary between replies although nothing changed. */
     readonly varying: readonly string[];
-    /** Rows of the shelf beside what is here: $7 owner, $8 shelf, $9 the place of each row. */
+    /** SQL for the comparison of stored and received positions: $7 owner, $8 shelf, $9 position of each row. */
     readonly places: Pick<Merge, 'declared'>;
     request(owner: string, id: string, startIndex: number, maxResults: number): Request<V>;
   };
 }
 
-/** Read by asking for each record by its id, which lists only shorten. */
+/** A stream whose records are fetched one by one by id, because lists show them shortened. */
 export interface VolumeStream<V extends Row> extends Described {
   readonly kind: 'volumes';
-  /** The stream that tells which there are. */
+  /** Short name of the stream that lists the ids. */
   readonly of: string;
   request(id: string): Request<V>;
 }
 
 export type Declared = ListStream<Row> | DetailStream<Row, Row> | ShelfStream<Row, Row> | VolumeStream<Row>;
 
-/** A stream of the list of sources: its declaration, and its jobs. */
+/** A stream of a source: the declaration and the jobs. */
 export type Stream = Declared & { readonly jobs: StreamJobs };
 
-/** The identity of a stream: its short name, its source, and the key of both. */
+/** Builds the identity of a stream: short name, source and key. */
 export const identify = <S extends SourceName, N extends string>(source: S, name: N) => ({
   source,
   name,
