@@ -507,7 +507,7 @@ test('whoever has an older ticket is not waited for; a wait is told, and may be 
   };
   s.ctx = { ...ctx, clock: { ...ctx.clock, sleep } };
   expect(await s.goOn(run, 'customers')).toMatchObject({ state: 'waiting', note: null });
-  expect(told).toMatch(/^some that seem to be gone .* asked for once more in \d\d s, .* may stop it: /);
+  expect(told).toMatch(/^some deletion candidates .* fetched once more in \d\d s\. The run may be stopped: /);
   expect(deletedOf(await tombstones(s, 'customers'))).toEqual([known]);
   s.ctx = ctx;
   expect(await s.goOn(run, 'customers')).toMatchObject({ state: 'completed' });

@@ -1,7 +1,6 @@
 /**
- * Rows that the source may have no more: a list lacked them where it should have shown them. What a page proves and whom
- * it makes suspect is one transaction; a suspect is no more than that until the source, asked for it by id, says that it
- * is gone.
+ * Stores deletion candidates: rows that a list should have shown and did not. One transaction notes the swept range and
+ * adds its candidates. A candidate gets a tombstone only after the source answered 404 to a fetch by id.
  */
 
 import type pg from 'pg';
@@ -18,12 +17,15 @@ type Queryable = Pick<pg.ClientBase, 'query'>;
 
 const keyOf = ({ account, stream }: Pick<Claim, 'account' | 'stream'>) => [account, stream];
 
-/** A list that is hidden in the default one shows them; while it is not redundant, the default list says nothing of them. */
+/**
+ * SQL: whether the ticket belongs to its own list (spam or trash). While that list is not redundant, the default list
+ * may hide the ticket.
+ */
 const hidden = (list: 'spam' | 'trash') => `(coalesce(t.${list}, false) and exists (
       select from sync.coverage c
       where (c.account_id, c.stream_key, c.list) = ($1, $2, '${list}') and not c.redundant))`;
 
-/** Of whom a list of tickets speaks: SQL over `t`. */
+/** SQL over `t`, by list: the tickets that the list must show. */
 const speaksOf: Record<string, string> = {
   default: `not ${hidden('spam')} and not ${hidden('trash')}`,
   spam: 't.spam',
@@ -31,22 +33,25 @@ const speaksOf: Record<string, string> = {
   open: `t.state in ('open', 'hold') and not coalesce(t.spam, false) and not coalesce(t.trash, false)`,
 };
 
-/** What was shown last, by whatever reply; a source may show so late what has become of it. */
+/**
+ * SQL: time at which the source is known to have had the row. The source may show a deletion one lookback late, so that
+ * is subtracted.
+ */
 const aliveAt = (shown: string) => `${shown} - $4 * interval '1 millisecond'`;
 
 interface Proven {
   readonly list: string;
-  /** By creation time; undefined: those that show none. */
+  /** Range of creation times. Undefined: tickets without a creation time. */
   readonly created?: { readonly from: Ms; readonly to: Ms };
   readonly asOfMs: Ms;
   readonly lookbackMs: number;
-  /** Ids that the list showed, as of then or later. */
+  /** Ids that the list showed, as of `asOfMs` or later. */
   readonly shown: readonly string[];
 }
 
 /**
- * Tickets that the list should have shown and did not: also what was last updated before anything is wanted, of which no
- * list was asked. Comes before `noteSwept`, which forgets when they were last shown.
+ * Adds tickets that the list should have shown and did not. Includes tickets last updated before the account's start,
+ * since no sync list covers those. Must run before `noteSwept`, which overwrites the time of the previous sweep.
  */
 export async function addTicketCandidates(client: Client, claim: Claim, proven: Proven): Promise<number> {
   const { list, created, asOfMs, lookbackMs, shown } = proven;
@@ -80,7 +85,7 @@ export async function addTicketCandidates(client: Client, claim: Claim, proven: 
   return rowCount ?? 0;
 }
 
-/** Customers that no page of a whole walk has shown, since it began. */
+/** Adds customers that a complete walk of the list did not show since the walk began. */
 export async function addCustomerCandidates(
   client: Client,
   claim: Claim,
@@ -101,8 +106,8 @@ export async function addCustomerCandidates(
 }
 
 /**
- * Rows that a page brought which was read long ago: a sweep that has read their range since did not find them here, and so
- * suspected none of them.
+ * Adds candidates from a reply older than the last sweep of its range. The sweep could not add them, because the rows
+ * were not stored yet.
  */
 async function addLateCandidates(
   client: Client,
@@ -123,23 +128,23 @@ async function addLateCandidates(
   );
 }
 
-/** They were shown as of this time: whoever was suspected before it is cleared. */
+/** Removes rows from the candidates that the source showed at or after the time when a list lacked them. */
 async function clearCandidates(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void> {
   if (ids.length === 0) return;
   await client.query({
-    name: 'clear suspects',
+    name: 'clear candidates',
     text: `delete from sync.deletion_candidates
       where (account_id, stream_key) = ($1, $2) and record_id = any($3) and missing_since <= $4`,
     values: [...keyOf(claim), storableIds(ids), new Date(asOfMs)],
   });
 }
 
-/** Tickets and customers: a list that lacks a row makes it a candidate. */
+/** Candidates of tickets and customers. */
 export const candidates: Candidates = { clear: clearCandidates, addLate: addLateCandidates };
 
 /**
- * Forgets those that some reading has shown since. Each is looked up by its key: a join of thousands that were just written,
- * and never analysed, would look at all of them for each.
+ * Deletes candidates that any reply has shown since. `offset 0` forces one key lookup per candidate. Without statistics
+ * on fresh rows, a join would scan all of them for each candidate.
  */
 export async function forgetKnown(db: Queryable, claim: Claim): Promise<void> {
   await db.query(
@@ -152,21 +157,24 @@ export async function forgetKnown(db: Queryable, claim: Claim): Promise<void> {
 }
 
 export interface Which {
-  /** The source has told this run that they are gone, or has not. */
+  /** True: candidates that the source reported as deleted to this run. False: all others. */
   readonly gone: boolean;
-  /** Of those that are: whether they were there no longer than `recentMs` ago, and have not said twice, `behindMs` apart, that they are gone. */
+  /**
+   * Filters deleted candidates. Recent: alive within `recentMs` before the 404, and without a second 404 at least
+   * `behindMs` after the first.
+   */
   readonly recent?: boolean;
   readonly recentMs: number;
   readonly behindMs: number;
 }
 
-/** Where a suspect stands among them: those that were asked for in vain least often come first. */
+/** Position in the order of candidates. Candidates with the fewest failed attempts come first. */
 export interface Place {
   readonly id: string;
   readonly attempts: number;
 }
 
-/** Suspects in their order: those that the source has not yet told this run to be gone, or those that it has. */
+/** The next candidates in their order. */
 export async function candidatesAfter(
   db: Queryable,
   claim: Claim,
@@ -196,7 +204,10 @@ export async function candidatesAfter(
   return rows;
 }
 
-/** How many of the suspects the source has told this run to be gone, and how many are still to be asked for. */
+/**
+ * Counts the candidates that the source reported as deleted to this run (`gone`), and the candidates still to be
+ * fetched (`left`).
+ */
 export async function countCandidates(db: Queryable, claim: Claim): Promise<{ gone: number; left: number }> {
   const { rows } = await db.query<{ gone: number; left: number }>(
     `select count(*) filter (where o.gone_at is not null and o.run_id is not distinct from $3) as gone,
@@ -207,7 +218,7 @@ export async function countCandidates(db: Queryable, claim: Claim): Promise<{ go
   return rows[0]!;
 }
 
-/** The source said that it has it no more; or, with `error`, nothing that tells. */
+/** Stores the result of a fetch by id: the time by which the record was deleted, or the error of a failed fetch. */
 export async function noteAnswer(
   client: Client,
   claim: Claim,
@@ -231,8 +242,9 @@ export async function noteAnswer(
 }
 
 /**
- * When those were buried that are due to be asked for once more, by our clock: the last sweep that read all it wanted has
- * asked for the earlier ones. One that somebody asks for does not wait until they are old.
+ * Range of times, by this machine's clock, at which tombstones were written that this sweep must confirm. The last
+ * completed sweep confirmed older tombstones. A sweep requested with `again` confirms tombstones of any age up to its
+ * start.
  */
 export async function buriedWhen(db: Queryable, claim: Claim, ageMs: number): Promise<{ from: Date; to: Date }> {
   const { rows } = await db.query<{ from: Date; to: Date }>(
@@ -249,7 +261,7 @@ export async function buriedWhen(db: Queryable, claim: Claim, ageMs: number): Pr
   return rows[0]!;
 }
 
-/** Of what was buried then and is dead still, by their ids. */
+/** Ids of rows that got their tombstone in this range and still have it. */
 export async function buriedAfter(
   db: Queryable,
   claim: Claim,
@@ -267,7 +279,7 @@ export async function buriedAfter(
   return rows.map(({ id }) => id);
 }
 
-/** Those that have not come back. */
+/** The ids among these whose rows still have a tombstone. */
 export async function stillBuried(db: Queryable, claim: Claim, ids: readonly string[]): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
     `select t.id from ${tableOf(claim)} t
@@ -277,7 +289,7 @@ export async function stillBuried(db: Queryable, claim: Claim, ids: readonly str
   return rows.map(({ id }) => id);
 }
 
-/** Why nothing happens for a while, for who watches; undefined: something does again. */
+/** Sets the note that tells people why the run is waiting. Undefined clears it. */
 export async function noteWait(client: Client, claim: Claim, note: string | undefined): Promise<void> {
   await client.query('update sync.stored_run_streams set note = $3 where (run_id, stream_key) = ($1, $2)', [
     claim.run,
@@ -287,8 +299,8 @@ export async function noteWait(client: Client, claim: Claim, note: string | unde
 }
 
 /**
- * Since when all of them that are gone are known to have been there, or to have been created. Customers do not show it, but a
- * ticket of theirs may.
+ * Latest time by which each deleted candidate of this run is known to have existed. Customers show no creation time,
+ * but a ticket of the customer bounds it.
  */
 export async function goneSince(db: Queryable, claim: Claim): Promise<Ms | undefined> {
   const there =
@@ -306,8 +318,8 @@ export async function goneSince(db: Queryable, claim: Claim): Promise<Ms | undef
 }
 
 /**
- * They get no tombstone before they are asked for again, by this sweep or the next one: all that are gone, or those that
- * were gone before a time. Answers how many of this run.
+ * Returns deleted candidates of this run to the unconfirmed ones, so that they are fetched again before they get a
+ * tombstone. With `goneBeforeMs`, only those deleted before that time. Returns their number.
  */
 export async function askAnew(db: Queryable, claim: Claim, goneBeforeMs: Ms = farFuture): Promise<number> {
   const { rowCount } = await db.query(
@@ -319,8 +331,8 @@ export async function askAnew(db: Queryable, claim: Claim, goneBeforeMs: Ms = fa
 }
 
 /**
- * Tombstones for suspects of this run that are gone, and for what belongs to them. Answers how many; one that was observed
- * since it was suspected gets none.
+ * Writes tombstones for deleted candidates of this run and for their parts. Skips a row that was observed after it
+ * became a candidate. Returns the number of tombstones.
  */
 export async function bury(client: Client, claim: Claim, ids: readonly string[], now: Date): Promise<number> {
   const isTicket = tableOf(claim) === 'helpdesk.tickets';

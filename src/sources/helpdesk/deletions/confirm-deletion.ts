@@ -1,6 +1,6 @@
 /**
- * What is here alone: the source, asked for it by its id, says 404. It is asked once more before that is believed, and not
- * believed at all of what came so short a while ago that a copy of the source which is behind may not have it yet.
+ * Confirms the deletion of a stored row after a first 404. The record is fetched by id once more. The second 404 is not
+ * believed for a record so new that a replica of the source may not have it yet.
  */
 
 import { keepBooks, noCounts } from '../../../engine/commit/commit.ts';
@@ -15,21 +15,25 @@ import type { ListStream, Row } from '../../source.ts';
 import { wasThere } from '../messages/detail-loop.ts';
 import { buryRecord, standingOf } from '../verify/rows.ts';
 
-/** Tries for one record before the next one gets its turn. */
+/** Tries for one record before the next one is fetched. */
 const fewTries = 6;
 
 export const options = ({ ctx, claim }: Look) => ({ lane: laneOf(claim), signal: ctx.signal, tries: fewTries });
 
 type More = ((client: Client) => Promise<void>) | undefined;
 
-/** By its id the source has it no more: it is asked once more, and believed then. Answers whether it is known now. */
+/**
+ * Fetches a record again after its first 404. A second 404 confirms the deletion. Returns whether the state of the
+ * record is known now.
+ */
 export async function examineGone(look: Look, stream: ListStream<Row>, id: string, more?: More): Promise<boolean> {
   const { ctx } = look;
   const askedMs = ctx.clock.now();
   try {
     await sourceOf(ctx, stream.source).send(stream.get!(id), options(look));
   } catch (error) {
-    // When it was gone is told by the Date of that reply: without one it might be an answer to anything.
+    // The Date of the reply gives the time of the deletion. A 404 without a Date may come from another system, so it is
+    // ignored.
     if (error instanceof Gone && Number.isFinite(error.asOf))
       return noteGone(look, stream, id, { askedMs, asOfMs: error.asOf, more });
     if (!(error instanceof Gone || error instanceof Retry)) throw error;
@@ -38,7 +42,7 @@ export async function examineGone(look: Look, stream: ListStream<Row>, id: strin
   return false;
 }
 
-/** Answers whether it is known now. */
+/** Judges a row after a 404. Returns whether the state of the record is known now. */
 export async function noteGone(
   look: Look,
   stream: Pick<ListStream<Row>, 'key' | 'source'>,
@@ -53,7 +57,7 @@ export async function noteGone(
     id,
     takeCredits: () => takeCredits(ctx),
     standing: async client => (await standingOf(client, key, [id], { askedMs, asOfMs, lock: repair })).get(id),
-    // What is not even itself no copy of the source has ever had.
+    // A row whose payload carries another id never existed at the source. Replica lag cannot explain its 404.
     isBelieved: async (client, ours) => ours.isItself === false || wasThere(ctx, key, id, asOfMs, client),
     bury: (client, { nowMs }) => {
       const gone = { askedMs, asOfMs, byMs: goneBy(source, asOfMs), lookbackMs: source.lookbackMs, nowMs };
@@ -63,7 +67,7 @@ export async function noteGone(
   return noteAbsent(look, absent, { asOfMs, more });
 }
 
-/** Nothing came of it. */
+/** Books a fetch without a result, so that the run keeps its position. */
 export async function keepPlace({ ctx, claim, expected }: Look, more?: More): Promise<void> {
   const credits = takeCredits(ctx);
   const at = { nowMs: ctx.clock.now(), asOfMs: 0 };

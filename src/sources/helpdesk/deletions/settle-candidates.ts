@@ -1,8 +1,9 @@
 /**
- * Whether what a list lacked is gone. A list may hide what exists, so asking for a hundred ids at once only narrows the
- * candidates; each one that is left is asked for by its id, and only a 404 counts. Whatever else comes is no deletion. What
- * the source had a moment ago is asked for twice, since a copy of it may be behind. No tombstone comes before it is certain
- * that they are no large part of everything: a source that seems to have lost that is not believed before a person is.
+ * Confirms deletion candidates at the source. A list may hide existing records, so a request for 100 ids only narrows
+ * the candidates. Each remaining candidate is fetched by id, and only a 404 counts as a deletion.
+ *
+ * A record that existed a moment ago is fetched twice, because a replica of the source may be behind. No tombstone is
+ * written while the deletions could exceed the accepted share. A mass deletion needs a person's confirmation.
  */
 
 import { type Bookkeeping, keepBooks, noCounts } from '../../../engine/commit/commit.ts';
@@ -34,21 +35,24 @@ import {
 } from './candidates.ts';
 import { noteChecked, scopeOf } from './walks.ts';
 
-/** Tries for one of them before the next one gets its turn. */
+/** Tries for one candidate before the next one is fetched. */
 const fewTries = 4;
-/** So many in a row that tell nothing are no matter of records: what is left is left to the next sweep. */
+/**
+ * After this many consecutive failures the source is at fault, not the records. The remaining candidates wait for the
+ * next sweep.
+ */
 const mostFailures = 5;
-/** Of what was there so short a while ago the source is asked twice. */
+/** A record that existed within this time is fetched twice. */
 const recentMs = 3_600_000;
-/** What was gone longer ago may have come back: it is asked for anew. */
+/** A 404 older than this is stale: the record may have come back. It is fetched again. */
 const staleMs = 10 * 60_000;
-/** Between the source's clock and the as_of of a reply. */
+/** Margin between the source's clock and the as_of of a reply. */
 const marginMs = 3000;
-/** So few are no mass deletion, however few rows there are. */
+/** This many deletions are never a mass deletion, even if the table is small. */
 const fewDeleted = 20;
-/** Looked up, or buried, at once. */
+/** Candidates per query, request or transaction. */
 const batchSize = 100;
-/** What a URL holds anywhere. */
+/** Safe length of the ids in a URL, in characters. */
 const longestIds = 4000;
 
 interface Stage {
@@ -56,7 +60,7 @@ interface Stage {
   readonly source: OpenSource;
   readonly claim: Claim;
   readonly stream: ListStream<Row>;
-  /** More than so many seem to be gone: somebody has to say that they are. */
+  /** Most deletions that are accepted without a person's confirmation. */
   readonly most: number;
   readonly rows: number;
   gone: number;
@@ -64,7 +68,10 @@ interface Stage {
   failures: number;
 }
 
-/** Answers what could not be told. */
+/**
+ * Confirms all candidates of a stream. Returns a message if the state of some rows could not be determined, otherwise
+ * undefined. Throws Fatal for a mass deletion.
+ */
 export async function settleCandidates(
   ctx: Context,
   claim: Claim,
@@ -81,19 +88,22 @@ export async function settleCandidates(
   await narrow(stage);
   await stopAtMass(stage);
   const told = (await askEach(stage)) && (await askStale(stage)) && (await askAgain(stage));
-  // What was there a moment ago and was asked for only once is not believed.
+  // A record that existed a moment ago is not believed deleted after a single 404.
   if (await areFew(stage, told)) await buryAll(stage, told ? {} : { recent: false });
   const { left } = await countCandidates(ctx.pg, claim);
   const unknown = left + (await askForBuried(stage));
-  return unknown > 0 ? `${unknown} ${stream.name} that no list shows could not be asked for` : undefined;
+  return unknown > 0 ? `${unknown} ${stream.name} that no list shows could not be fetched by id` : undefined;
 }
 
-/** A copy of the source that does not know yet what another one has said is no further behind. */
+/** Longest delay of a replica behind the source, with the margin. After this wait a replica knows every record. */
 const longestWaitMs = (source: OpenSource) => behindMs(source) + marginMs;
 
 const staleBefore = ({ clock }: Context, { send }: OpenSource) => (send.sourceNow() ?? clock.now()) - staleMs;
 
-/** Whether no more can turn out to be gone than are believed. Without `told`, any of those that are left. */
+/**
+ * Whether the number of deletions stays within `most`. If `told` is false, every unconfirmed candidate counts as
+ * deleted.
+ */
 async function areFew({ ctx, claim, most, buried }: Stage, told: boolean): Promise<boolean> {
   const { gone, left } = await countCandidates(ctx.pg, claim);
   return buried + gone + (told ? 0 : left) <= most;
@@ -110,7 +120,7 @@ async function* inBatches(stage: Stage, which: Pick<Which, 'gone' | 'recent'>): 
   }
 }
 
-/** What a list shows when it is asked for it is there. */
+/** Narrows the candidates with lists of ids. A record that such a list shows exists. */
 async function narrow(stage: Stage): Promise<void> {
   for await (const batch of inBatches(stage, { gone: false })) await askTogether(stage, batch);
 }
@@ -125,12 +135,15 @@ async function askTogether({ ctx, source, claim, stream }: Stage, batch: readonl
       await commitRecords(ctx, claim, stream, reply, listBatch(stream, { page: 1, perPage: batchSize }, reply), {});
     } catch (error) {
       if (!(error instanceof Retry || error instanceof Gone || error instanceof Fatal)) throw error;
-      ctx.log.debug({ reason: error.message }, 'they could not be asked for together; each one is');
+      ctx.log.debug(
+        { reason: error.message },
+        'a request for several candidates failed; each candidate is fetched by id',
+      );
     }
   }
 }
 
-/** An id with a comma would be two. */
+/** Splits ids into lists short enough for a URL. Omits ids with a comma, because a comma separates ids. */
 function inUrls(ids: readonly string[]): string[][] {
   const parts: string[][] = [];
   let length = Infinity;
@@ -146,8 +159,8 @@ function inUrls(ids: readonly string[]): string[][] {
 }
 
 /**
- * One by one, first those that were asked for in vain least often: the same few that fail hold up nobody behind them. False
- * if the source told nothing any more.
+ * Fetches candidates one by one, those with the fewest failed attempts first. Permanent failures therefore do not block
+ * the others. Returns false if too many consecutive fetches failed.
  */
 async function askEach(stage: Stage, which: Pick<Which, 'gone' | 'recent'> = { gone: false }): Promise<boolean> {
   const failed = new Set<string>();
@@ -167,7 +180,7 @@ async function askEach(stage: Stage, which: Pick<Which, 'gone' | 'recent'> = { g
   return true;
 }
 
-/** Those that were said to be gone so long ago that they may have come back. */
+/** Fetches candidates again whose 404 is stale, because they may have come back. */
 async function askStale(stage: Stage): Promise<boolean> {
   const { ctx, source, claim } = stage;
   const stale = await askAnew(ctx.pg, claim, staleBefore(ctx, source));
@@ -176,9 +189,8 @@ async function askStale(stage: Stage): Promise<boolean> {
 }
 
 /**
- * What was there a moment ago, once more: not before a copy of the source that is behind must have it. Customers do not show
- * when they were created: where they were read for the first time just now, and no ticket of theirs is older, that may take
- * a while.
+ * Fetches recent candidates a second time, after every replica must have the record. Customers show no creation time.
+ * If customers were first read just now and have no older ticket, the wait takes its full length.
  */
 async function askAgain(stage: Stage): Promise<boolean> {
   const { ctx, source, claim } = stage;
@@ -188,14 +200,14 @@ async function askAgain(stage: Stage): Promise<boolean> {
   const longestMs = longestWaitMs(source) + send.latencyMs();
   const waitMs = Math.min(longestMs, sinceMs + longestMs - (send.sourceNow() ?? sinceMs));
   if (waitMs > 0) {
-    const note = `some that seem to be gone may have come only just now: they are asked for once more in ${Math.ceil(waitMs / 1000)} s, when no copy of the source can be behind any more. Whoever cannot wait may stop it: the same command goes on here`;
+    const note = `some deletion candidates may be too new for every replica of the source: they are fetched once more in ${Math.ceil(waitMs / 1000)} s. The run may be stopped: the same command resumes here`;
     await write(stage, client => noteWait(client, claim, note));
     await ctx.clock.sleep(waitMs, ctx.signal).finally(() => write(stage, client => noteWait(client, claim, undefined)));
   }
   return askEach(stage, { gone: true, recent: true });
 }
 
-/** Answers why nothing is known of it. */
+/** Fetches one candidate and stores the result. Returns the error if the state of the record is still unknown. */
 async function ask(stage: Stage, id: string, again: boolean): Promise<Error | undefined> {
   const { claim } = stage;
   const answer = await get(stage, id);
@@ -210,7 +222,7 @@ async function ask(stage: Stage, id: string, again: boolean): Promise<Error | un
   return answer;
 }
 
-/** The record is stored; or it is gone, or nothing is known of it. */
+/** Fetches one record and stores it. Returns Gone for a 404, and another error if the state of the record is unknown. */
 async function get({ ctx, source, claim, stream }: Stage, id: string): Promise<Gone | Error | undefined> {
   try {
     const options = { lane: laneOf(claim), signal: ctx.signal, tries: fewTries };
@@ -225,14 +237,15 @@ async function get({ ctx, source, claim, stream }: Stage, id: string): Promise<G
     return undefined;
   } catch (error) {
     if (!(error instanceof Retry || error instanceof Gone || error instanceof Fatal)) throw error;
-    // When it was gone is told by the Date of that reply: without one it might be an answer to anything.
+    // The Date of the reply gives the time of the deletion. A 404 without a Date may come from another system, so it is
+    // retried.
     return error instanceof Gone && !Number.isFinite(error.asOf) ? new Retry(error.message) : error;
   }
 }
 
 /**
- * What was marked as deleted a sweep's age ago is asked for once more: a deletion may be revoked, or what said so may have
- * been wrong, and no list shows what it hides. Answers how many could not be asked for.
+ * Fetches rows again whose tombstones are one sweep age old. A deletion may be revoked or wrong, and no list shows a
+ * hidden record. Returns the number of rows that could not be fetched.
  */
 async function askForBuried(stage: Stage): Promise<number> {
   const { ctx, claim } = stage;
@@ -256,7 +269,7 @@ async function askForBuried(stage: Stage): Promise<number> {
   }
 }
 
-/** Under the claim, with the credits that no page accounts for. */
+/** Runs a transaction under the claim, and books the credits that belong to no page. */
 async function write(
   { ctx, claim }: Stage,
   work: (client: Client) => Promise<unknown>,

@@ -1,8 +1,12 @@
 /**
- * Reads everything again, for what nothing announces: edits that move no time, records that no list has shown before, and
- * deletions. A page of tickets in the order of creation shows all that there is of a range of time: our rows of it that it
- * lacks become candidates, in the transaction that notes the range as swept. Customers do not show when they were created:
- * of them a whole walk has to end before any row becomes one. See settle-candidates.ts.
+ * Sweeps a stream: reads all its records again. A sweep finds silent changes, new records that no list has shown, and
+ * deletions.
+ *
+ * Tickets are read in the order of creation, so a page shows every ticket of a time range. Stored rows that the page
+ * lacks become deletion candidates. The same transaction notes the range as swept.
+ *
+ * Customers show no creation time. Their candidates are added after a complete walk of the list. See
+ * settle-candidates.ts.
  */
 
 import { openSince } from '../../../engine/commit/rejects.ts';
@@ -24,20 +28,20 @@ import { addCustomerCandidates, addTicketCandidates } from './candidates.ts';
 import { settleCandidates } from './settle-candidates.ts';
 import { beginWalk, coverWalked, isUndated, nextDue, noteChecked, scopeOf, walkedBy, walkName } from './walks.ts';
 
-/** What is to be read every day is due after so long, so that each night finds it so. */
+/** Due age of the daily part. Shorter than a day, so that every nightly run finds the part due. */
 const dailyMs = 20 * 3_600_000;
-/** Replies of a walk may be slower than its first one, and so true as of a little earlier. */
+/** Replies of a walk may be slower than its first reply, so their as_of may be slightly earlier. */
 const slackMs = 60_000;
-/** The list of tickets without a time of creation: not one of the source's. */
+/** Name under which swept tickets without a creation time are noted. The source has no such list. */
 const undated = 'undated';
 
 interface Sweep {
   readonly ctx: Context;
   readonly claim: Claim;
   readonly stream: ListStream<Row>;
-  /** What was last updated before this is not wanted. */
+  /** Start of the account's data, by update time. Older tickets are not mirrored. */
   readonly sinceMs: Ms;
-  /** How many rows are here: as many are expected. */
+  /** Number of stored rows, which is the expected number of records. */
   readonly rows: number;
 }
 
@@ -55,13 +59,17 @@ export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
-/** What was checked before this is due. Our clock will do for days. */
+/**
+ * Time before which checked records are due again. Without the source's clock, this machine's clock is accurate enough
+ * for ages of days.
+ */
 const dueBefore = ({ ctx, stream }: Sweep, ageMs: number): Ms =>
   (sourceOf(ctx, stream.source).send.sourceNow() ?? ctx.clock.now()) - ageMs;
 
-// --- by creation -------------------------------------------------------------------------------------------------------
+// --- by creation
+// -------------------------------------------------------------------------------------------------------
 
-/** Answers which gaps it had to leave. */
+/** Sweeps every list. Returns the gaps that remain. */
 async function sweepLists(sweep: Sweep): Promise<string[]> {
   const { ctx, claim, stream } = sweep;
   const gaps: string[] = [];
@@ -69,11 +77,12 @@ async function sweepLists(sweep: Sweep): Promise<string[]> {
     if (await isRedundant(ctx.pg, claim, name)) continue;
     gaps.push(...(await sweepList(sweep, name, ctx.sweep.ageMs)));
   }
-  // While it was read, the default list may have been found to show what has lists of its own: then it is begun anew.
+  // The sweep may have found that the default list also shows spam or trash. Then the default list is due again from
+  // its start.
   const [{ name: first }] = stream.lists;
   if (gaps.length === 0 && (await nextDue(ctx.pg, claim, first, { afterMs: 0, checkedMs: 1 }))?.fromMs === 0)
     gaps.push(...(await sweepList(sweep, first, ctx.sweep.ageMs)));
-  // One that somebody asks for has just seen them in the other lists.
+  // A sweep requested with `again` has just read these tickets in the other lists.
   if (stream.daily && !claim.again) gaps.push(...(await sweepList(sweep, stream.daily, dailyMs)));
   return gaps;
 }
@@ -91,7 +100,7 @@ async function sweepList(sweep: Sweep, list: string, ageMs: number): Promise<str
   }
 }
 
-/** When a record was shown last, and where it stands. */
+/** By id: the as_of of the reply that last showed a record, and the record's creation time. */
 type Shown = Map<string, { asOf: Ms; created: Ms }>;
 
 async function sweepPart(
@@ -141,7 +150,10 @@ async function sweepPart(
   return gaps;
 }
 
-/** Everything of the range was shown: what was not is suspected. A source may show so late what has become of it. */
+/**
+ * Adds candidates for rows that a completely read range did not show, and notes the range as swept. The source may show
+ * a change one lookback late.
+ */
 async function noteProof(
   client: Client,
   { ctx, claim, stream }: Sweep,
@@ -156,7 +168,10 @@ async function noteProof(
   await noteSwept(client, claim, list, covered, asOf - lookbackMs);
 }
 
-/** No range speaks of tickets that do not show when they were created: each of them is asked for by its id. */
+/**
+ * Makes every ticket without a creation time a candidate when due. No range covers such tickets, so each is fetched by
+ * id.
+ */
 async function noteUndated(client: Client, { ctx, claim, stream }: Sweep, asOfMs: Ms): Promise<void> {
   const checkedMs = claim.again ? asOfMs : asOfMs - ctx.sweep.ageMs;
   if (!(await isUndated(client, claim, undated, checkedMs))) return;
@@ -165,14 +180,15 @@ async function noteUndated(client: Client, { ctx, claim, stream }: Sweep, asOfMs
   await noteSwept(client, claim, undated, { from: -Infinity, to: Infinity }, asOfMs - lookbackMs);
 }
 
-// --- whole -------------------------------------------------------------------------------------------------------------
+// --- whole
+// -------------------------------------------------------------------------------------------------------------
 
-/** A walk from the beginning to the end, whose place is kept. Answers which gaps it had to leave. */
+/** Walks the whole list of customers and saves the position after each page. Returns the gaps that remain. */
 async function sweepWhole(sweep: Sweep): Promise<string[]> {
   const { ctx, claim, stream, rows } = sweep;
   const { lookbackMs } = sourceOf(ctx, stream.source);
   const [{ name: list }] = stream.lists;
-  // What came since is new: it was seen when it came.
+  // Only a range from the beginning is due. Newer customers were checked when they were first read.
   const due = await nextDue(ctx.pg, claim, list, { afterMs: 0, checkedMs: dueBefore(sweep, ctx.sweep.ageMs) });
   if (due === undefined || due.fromMs > 0) return [];
   const { fromMs, walk } = await beginWalk(ctx.pg, claim, new Date(ctx.clock.now()));

@@ -1,4 +1,4 @@
-/** What a sweep of tickets or customers has yet to read, and where its walk of all customers stands. */
+/** Stores the progress of sweeps: the ranges still to read, and the position of the walk through all customers. */
 
 import type { Client } from '../../../engine/database/pool.ts';
 import { sourceAndStream } from '../../../engine/database/stream-key.ts';
@@ -6,10 +6,10 @@ import type { Queryable } from '../../../engine/deletions/swept-ranges.ts';
 import type { Ms, Range, Walk } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 
-/** The place of a walk of all customers, apart from that of a sync. */
+/** Name of the sweep's position in the customer list, separate from the position of a sync. */
 export const walkName = 'sweep';
 
-/** What the account wants, by update time, and how many rows of the stream are here. */
+/** Start of the account's data by update time, in ms, and the number of live rows of the stream. */
 export async function scopeOf(db: Queryable, claim: Claim): Promise<{ sinceMs: Ms; rows: number }> {
   const { rows } = await db.query<{ since_ms: Ms; rows: number }>(
     `select extract(epoch from a.since)::float8 * 1000 as since_ms, (
@@ -26,8 +26,8 @@ export function tableOf({ stream }: Pick<Claim, 'stream'>): 'helpdesk.tickets' |
 }
 
 /**
- * What a sweep has yet to read of a list, by creation time: the oldest part that begins at `afterMs` or later. What was
- * created after `checkedMs` was seen after it.
+ * The earliest range of creation times of a list that the sweep still has to read, starting at `afterMs` or later.
+ * Records created after `checkedMs` are not due: they were first read after that time.
  */
 export async function nextDue(
   db: Queryable,
@@ -43,14 +43,14 @@ export async function nextDue(
        where (s.account_id, s.stream_key, s.list) = ($1, $2, $3) and (s.run_id = $4 or s.as_of >= $5)), '{}')) due
      where lower(due) >= $6 and ($5::timestamptz is null or lower(due) < $5)
      order by due limit 1`,
-    // One that somebody has asked for reads all that it has not read itself.
+    // A sweep requested with `again` reads every range that it has not read itself.
     [claim.account, claim.stream, list, claim.run, claim.again ? null : new Date(checkedMs), new Date(afterMs)],
   );
   const [due] = rows;
   return due && { fromMs: due.from_ms, untilMs: due.until_ms ?? undefined };
 }
 
-/** Where the walk of a run stands. One that another run has left behind is begun anew: it speaks of an earlier time. */
+/** The position of this run's walk. A walk left by another run restarts, because its replies are from an earlier time. */
 export async function beginWalk(
   db: Queryable,
   claim: Claim,
@@ -74,7 +74,7 @@ export async function beginWalk(
   return { fromMs: from_ms, walk: page === null ? undefined : { since: since_ms, asOf: as_of_ms, page, deep } };
 }
 
-/** A part of the walk is done. */
+/** Adds a range to the walked part of the list. */
 export async function coverWalked(client: Client, claim: Claim, { from, to }: Range): Promise<void> {
   await client.query(
     `update sync.run_lists set covered = covered + tstzmultirange(tstzrange($5, $6))
@@ -83,7 +83,10 @@ export async function coverWalked(client: Client, claim: Claim, { from, to }: Ra
   );
 }
 
-/** Up to where this run has walked without a gap from the beginning, and when that began. */
+/**
+ * End of the range that this run has walked without a gap from the beginning, and the walk's start. Undefined if there
+ * is none.
+ */
 export async function walkedBy(client: Client, claim: Claim): Promise<{ to: Ms; begunMs: Ms } | undefined> {
   const { rows } = await client.query<{ to_ms: Ms; begun_ms: Ms }>(
     `select extract(epoch from upper(l.covered))::float8 * 1000 as to_ms, extract(epoch from r.again_before)::float8 * 1000 as begun_ms
@@ -96,7 +99,7 @@ export async function walkedBy(client: Client, claim: Claim): Promise<{ to: Ms; 
   return walked && { to: walked.to_ms, begunMs: walked.begun_ms };
 }
 
-/** Whether there are tickets that show no time of creation and were not asked for by their ids since then. */
+/** Whether live tickets without a creation time exist that were not made candidates since `checkedMs`. */
 export async function isUndated(client: Client, claim: Claim, list: string, checkedMs: Ms): Promise<boolean> {
   const { rows } = await client.query<{ due: boolean }>(
     `select exists (
@@ -109,7 +112,7 @@ export async function isUndated(client: Client, claim: Claim, list: string, chec
   return rows[0]!.due;
 }
 
-/** A list showed these customers. */
+/** Sets the time at which the source last showed these customers. */
 export async function noteChecked(
   client: Client,
   { account }: Pick<Claim, 'account'>,

@@ -1,7 +1,9 @@
 /**
- * The loop that fetches the detail of one record by id: the messages of a ticket, for 2 credits. Newest changes first;
- * a ticket that fails waits with a growing delay and stops nobody. A ticket that changed a moment ago is left alone until
- * a reply can be sure to be later than that change, which saves paying for it twice.
+ * Reads the messages of pending tickets, one ticket per request, for 2 credits each. Newest changes come first. A
+ * failing ticket is retried with growing delays and blocks no other ticket.
+ *
+ * A ticket that changed a moment ago is read only when the reply is certain to be later than the change. Otherwise the
+ * ticket would be paid for twice.
  */
 
 import type { Lane } from '../../../engine/budget/budget.ts';
@@ -35,52 +37,55 @@ import {
   type When,
 } from './waiting.ts';
 
-/** A change of the last hour is fresh; what is older gives way to it. */
+/** Changes younger than this are fresh. Older changes have lower priority. */
 const freshMs = 3_600_000;
-/** Renames are not announced: names are looked at again once a week. */
+/** Names are read again after a week, because renames are silent changes. */
 const namesMs = 7 * 24 * 3_600_000;
-/** Tries for one ticket before the next one gets its turn, and again at the end of the run. */
+/** Tries for one ticket before the next one is read. The end of the run tries again. */
 const fewTries = 4;
-/** This many tickets in a row that fail are no matter of tickets. */
+/** After this many consecutive failures the source is at fault, not the tickets. */
 const mostFailures = 5;
-/** Of asking for names that nobody has asked for. */
+/** Rounds of reading unknown names. */
 const mostRounds = 3;
-/** A ticket that changes faster than it can be read is left to the next run after so many readings. */
+/** Reads of one ticket per run. A ticket that changes faster than it can be read is left to the next run. */
 const mostReadings = 10;
 
-/** So many tickets are looked up at once, and for no longer than so long: then what is most urgent may be another. */
+/** Tickets per query, and the longest use of a query's result in ms. Later the priorities may have changed. */
 const batch = { tickets: 100, maxAgeMs: 5000 };
-/** In a backlog nothing becomes urgent: what changes is fresh. At a credit limit of 100 a minute one look does for a minute. */
+/**
+ * Longest use of a backlog query's result. Order within a backlog hardly changes, because new changes are fresh. At 100
+ * credits a minute one query lasts a minute.
+ */
 const backlogMaxAgeMs = 60_000;
-/** How often fresh changes are looked for while a backlog is at work. What this process itself stores, rings. */
+/** Interval for polling fresh changes while a backlog is read. Changes stored by this process wake the reader at once. */
 const lookMs = 5000;
-/** A run that nobody has asked for ends after this: then what failed is asked for again, and its counts are told. */
+/** Longest duration of a run that the worker started itself. Its end retries failed tickets and reports counts. */
 const longestMs = 10 * 60_000;
-/** A sync ends when all is read that had changed when it began, and then once more what changed meanwhile. */
+/** Rounds of a sync: first the changes from before its start, then the changes from meanwhile. */
 const rounds = 2;
 
-/** What the two readers of one job share. */
+/** State that the two readers of a job share. */
 interface Reading {
   readonly ctx: Context;
   readonly claim: Claim;
   readonly stream: Detail;
-  /** What this run is to read before it ends: by update time. */
+  /** Range of update times that this run must read before it ends. */
   readonly wanted: Scope;
   readonly startedMs: Ms;
   readonly readings: Map<string, number>;
-  /** Names that this run has paid for: a batch was looked up before they came. */
+  /** Ids of names that this run has already requested. A query from before their arrival still lists them as due. */
   readonly asked: Set<string>;
-  /** What the reader of fresh changes has asked for since the backlog was looked up: it need not be asked for again. */
+  /** Tickets that the reader of fresh changes has read since the last backlog query. The backlog reader skips them. */
   readonly freshened: Set<string>;
   failures: number;
-  /** Nobody waits for the rest: the run may end. */
+  /** Whether the run may end with tickets left. */
   isOver: () => Promise<boolean>;
 }
 
 /**
- * Reads the messages of the tickets that wait for them. Two readers share the work, so that a slow backlog holds nothing
- * up: one of what changed within the last hour, in lane fresh, whatever the run was asked for; one of the backlog, newest
- * change first, in lane backfill.
+ * Reads the messages of all pending tickets. Two readers run concurrently, so that a backlog does not delay fresh
+ * changes. One reads changes of the last hour in lane fresh, whatever range the run has. The other reads the backlog in
+ * lane backfill, newest change first.
  */
 export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promise<Outcome> {
   const begunMs = ctx.clock.monotonic();
@@ -102,7 +107,7 @@ export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promi
   };
   let wanted: Scope = {};
   for (let round = 1; round <= (claim.kind === 'sync' ? rounds : 1); round++) {
-    // Before the first reply ours is the only clock there is.
+    // Before the first reply only this machine's clock is known.
     const sourceMs = helpdeskOf(ctx).send.sourceNow() ?? startedMs + helpdeskOf(ctx).lookbackMs;
     wanted = ofItsOwnAccord ? {} : { fromMs, toMs: least(toMs, sourceMs + 1) };
     do await readBoth(ctx, { ...shared, wanted });
@@ -117,11 +122,11 @@ export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promi
   return { partly: notInFull(left) };
 }
 
-/** Whether nothing is left for a run that waits for another one's reading of messages: then it need not wait any more. */
+/** Ends a run that waits for another run's read of the messages, once none of its own tickets is pending. */
 export async function isDone(ctx: Context, work: Work): Promise<Outcome | undefined> {
   const { fromMs, toMs, startedMs, kind, again } = await rangeOf(ctx.pg, work.run);
   if (kind === 'hydrate') return { partly: undefined };
-  // Ours is another clock than the source's: what changed a little later counts as well.
+  // This machine's clock may differ from the source's clock, so slightly later changes count as well.
   const wanted = { fromMs, toMs: least(toMs, startedMs + helpdeskOf(ctx).lookbackMs) };
   const when = moments(ctx, ctx.clock.now());
   if (again || (await anyWaiting(ctx.pg, work, when, wanted))) return undefined;
@@ -134,7 +139,7 @@ const notInFull = (left: number) =>
 const least = (a: Ms | undefined, b: Ms | undefined) =>
   a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);
 
-/** Both end when the backlog does; where one fails, the other is told to stop. */
+/** Runs both readers until the backlog is read. If one fails, the other is stopped. */
 async function readBoth(ctx: Context, shared: Omit<Reading, 'ctx'>): Promise<void> {
   const failed = new AbortController();
   const backlogDone = new AbortController();
@@ -155,7 +160,10 @@ async function readBoth(ctx: Context, shared: Omit<Reading, 'ctx'>): Promise<voi
   failed.signal.throwIfAborted();
 }
 
-/** The next ticket is asked for while the reply about the last one goes to the tables; those of `ticketsOf` are looked up when all have gone there. */
+/**
+ * Reads tickets one by one. The next request is sent while the previous reply is being stored. `ticketsOf` queries more
+ * tickets only after all replies are stored.
+ */
 async function readAll(
   reading: Reading,
   lane: Lane,
@@ -186,14 +194,17 @@ async function readAll(
       }
     }
   } catch (error) {
-    // What was paid for is stored, however the reading ended.
+    // Replies that cost credits are stored even if the read failed.
     await commits.done().catch(() => {});
     throw error;
   }
   await commits.done();
 }
 
-/** Older changes that the run wants, newest first; then, for a backfill that reads again, what it has not read again yet. */
+/**
+ * The next older changes in the run's range, newest first. After them, a re-reading backfill gets the tickets that it
+ * has not re-read yet.
+ */
 async function nextBacklog({ ctx, claim, wanted, startedMs, freshened }: Reading): Promise<Waiting[]> {
   freshened.clear();
   const when = moments(ctx, startedMs);
@@ -214,7 +225,10 @@ async function* backlogOf(reading: Reading, first: Waiting[], commits: Commits):
   }
 }
 
-/** Changes of the last hour as they come, until the backlog is done and none that is wanted waits. */
+/**
+ * Yields changes of the last hour as they arrive, until the backlog is read and no change in the run's range is
+ * pending.
+ */
 async function* freshOf(reading: Reading, backlogDone: AbortSignal, commits: Commits): AsyncGenerator<Waiting> {
   const { ctx, claim } = reading;
   const untilDone = AbortSignal.any([ctx.signal, backlogDone]);
@@ -236,12 +250,12 @@ async function* freshOf(reading: Reading, backlogDone: AbortSignal, commits: Com
   }
 }
 
-/** A change of the last hour is fresh; what is older gives way to it. Before the first reply nothing is known of the source's clock. */
+/** Start of the fresh range: one hour before the source's time. Before the first reply this machine's clock is used. */
 function freshFrom(ctx: Context): Ms {
   return (helpdeskOf(ctx).send.sourceNow() ?? ctx.clock.now()) - freshMs;
 }
 
-/** Returns those for which there was no time. */
+/** Yields tickets for at most 5 s. Returns the remaining tickets. */
 async function* forAWhile({ ctx, asked }: Reading, tickets: Waiting[]): AsyncGenerator<Waiting, Waiting[]> {
   const untilMs = ctx.clock.monotonic() + batch.maxAgeMs;
   for (const [n, ticket] of tickets.entries()) {
@@ -253,7 +267,10 @@ async function* forAWhile({ ctx, asked }: Reading, tickets: Waiting[]): AsyncGen
   return [];
 }
 
-/** The reply about this ticket; undefined if the source answered with another one (a merge): that is a failure of it. */
+/**
+ * Requests one ticket. Returns undefined if the source answered with another ticket, after a merge of both. That is
+ * noted as a failure of the requested ticket.
+ */
 async function ask(
   ctx: Context,
   claim: Claim,
@@ -270,8 +287,8 @@ async function ask(
 }
 
 /**
- * A first 404 is noted, a second one is believed; one that does not say when is neither. Nor is one of a ticket that came
- * so short a while ago that a copy which is behind may not have it yet.
+ * Handles a 404. The first one is noted, the second one confirms the deletion. A 404 without a Date is only a failure.
+ * So is a 404 of a ticket so new that a replica may not have it yet.
  */
 async function noteGone(ctx: Context, claim: Claim, id: string, { message, asOf }: Gone): Promise<void> {
   const gone = Number.isFinite(asOf);
@@ -281,7 +298,7 @@ async function noteGone(ctx: Context, claim: Claim, id: string, { message, asOf 
   else await noteFailure(ctx, claim, { askId: id, reason: message, gone });
 }
 
-/** Whether every copy of the source must have had the record as of then, unless it was deleted. */
+/** Whether every replica of the source must have had the record at this time, unless it was deleted. */
 export const wasThere = (
   ctx: Context,
   key: Pick<Claim, 'account' | 'stream'>,
@@ -297,10 +314,10 @@ function unasked(ids: readonly string[], asked: Set<string>): string[] {
 }
 
 function moments(ctx: Context, startedMs: Ms): When {
-  // Before the first reply nothing is known of the source's clock.
+  // Before the first reply the source's clock is unknown.
   const sourceMs = helpdeskOf(ctx).send.sourceNow();
   return {
-    // `as_of` of a reply is at most 2 s, and the way back, behind the moment of the request.
+    // The `as_of` of a reply is earlier than its request by at most 2 s plus the latency.
     ripeMs: sourceMs === undefined ? farFuture : sourceMs - 2000 - helpdeskOf(ctx).send.latencyMs(),
     futureMs: sourceMs === undefined ? farFuture : sourceMs + helpdeskOf(ctx).lookbackMs,
     startedMs,
@@ -308,7 +325,7 @@ function moments(ctx: Context, startedMs: Ms): When {
   };
 }
 
-/** Tickets that failed, or a message of which did. */
+/** Retries tickets that failed, or that have a rejected message. */
 async function askAgain(ctx: Context, claim: Claim, stream: Detail): Promise<void> {
   for (const id of await dueRejects(ctx.pg, claim, new Date(ctx.clock.now()))) {
     ctx.signal.throwIfAborted();
@@ -325,8 +342,8 @@ async function askAgain(ctx: Context, claim: Claim, stream: Detail): Promise<voi
 }
 
 /**
- * Names that are due for a look, and of what no waiting ticket mentioned: a label that was put on a ticket between its
- * listing and its reading. That ticket may have lost it again by now, or fail, so that another one has to be asked: a few
+ * Reads names that are due and that no pending ticket mentioned, such as a label added between the listing and the read
+ * of a ticket. Another ticket with the label is read. That ticket may have lost the label or fail, so there are several
  * rounds.
  */
 async function askForNames(ctx: Context, claim: Claim, stream: Detail, startedMs: Ms): Promise<void> {
@@ -341,7 +358,8 @@ async function askForNames(ctx: Context, claim: Claim, stream: Detail, startedMs
         const reply = await ask(ctx, claim, stream, ticket, { lane: 'fresh', tries: fewTries });
         if (reply) await commitDetail(ctx, claim, stream, reply, ticket);
       } catch (error) {
-        // The name stays due, which is derived; the messages of the ticket are none the worse for it.
+        // A failed name stays due, because due names are derived from the stored rows. The messages of the ticket are
+        // unaffected.
         if (!(error instanceof Retry || error instanceof Gone)) throw error;
         ctx.log.debug({ ticket: ticket.id, reason: error.message }, 'a name could not be asked for');
       }
@@ -354,7 +372,7 @@ function moreFor(due: Waiting['due']): Name<Row>['embed'][] {
   return (['labels', 'inbox'] as const).filter(embed => due[embed].length > 0);
 }
 
-/** Whether messages wait, or a reject of theirs is due again. */
+/** Whether messages are pending, or a reject of messages is due for a retry. */
 export async function messagesAreDue(ctx: Context): Promise<boolean> {
   const key = { account: ctx.account, stream: 'helpdesk.messages' } as const;
   const { send, lookbackMs } = helpdeskOf(ctx);

@@ -1,4 +1,4 @@
-/** What becomes of one record in detail: the record, its members and the names that ride along, in one transaction. */
+/** Stores the detail of one record: the record, its members and the embedded names, in one transaction. */
 
 import {
   add,
@@ -31,8 +31,9 @@ import { buryTicket, claimMessages, nameThem, type Waiting } from './waiting.ts'
 export type Detail = DetailStream<Row, Row>;
 
 /**
- * The record and its members in one transaction, or a reject of it: what fails about one ticket stops no other. Answers whether the members are as new as the record; if not, it still
- * waits.
+ * Stores the record and its members in one transaction. If the record cannot be stored, a reject is stored instead, so
+ * that one ticket does not stop the others. Returns whether the stored members are as new as the record. If not, the
+ * ticket stays pending.
  */
 export async function commitDetail(
   ctx: Context,
@@ -88,7 +89,7 @@ async function commitWhole(
       counts: { ...counts, seen, rejected: refused.length, credits },
       personal: stream.personalRules,
       rejects: refused,
-      // A reply that replaced nothing settles nothing.
+      // A reply that replaced no members clears no rejects.
       stored: current && mayClear ? [ticket.id] : [],
       drift: drift.map(one => ({ ...one, of: ticket.id })),
     });
@@ -98,29 +99,29 @@ async function commitWhole(
   });
 }
 
-/** The record whose members are wanted. */
+/** A record whose members are requested, with its due names. */
 export type Wanted = Pick<Waiting, 'id' | 'due'>;
 
 export interface WrittenDetail {
-  /** Its members are those of the reply now. */
+  /** Whether the stored members are now those of the reply. */
   readonly current: boolean;
-  /** Members that came. */
+  /** Number of members in the reply. */
   readonly seen: number;
   readonly counts: Omit<Counts, 'credits'>;
   readonly refused: readonly Reject[];
   readonly members: readonly Row[];
   readonly unreadable: readonly Unreadable[];
   readonly takenOver: Written['takenOver'];
-  /** Whether there may be rejects of the members, which what was stored clears. */
+  /** Whether earlier rejects of the members are resolved by this reply. */
   readonly mayClear: boolean;
 }
 
-/** The members that a reply shows, if its record can be read. */
+/** The members in a reply; undefined if the record is invalid. */
 export async function membersOf(stream: Detail, { records: [record], text }: Reply<Row>): Promise<Members | undefined> {
   return record && detailBatch(stream, record, text);
 }
 
-/** The rows of it, without the books. */
+/** Writes the rows of a detail, without counters and rejects. */
 export async function writeDetail(
   client: Client,
   writer: Writer,
@@ -174,7 +175,10 @@ export async function writeDetail(
   return { current, seen, counts, refused, members: found?.members ?? [], unreadable, takenOver, mayClear };
 }
 
-/** The record without its members and names, where they might be what PostgreSQL refuses. */
+/**
+ * The record as a batch. When PostgreSQL has refused the unchanged reply, members and names are omitted, because they
+ * may be the cause.
+ */
 function parentBatch(stream: Detail, reply: Reply<Row>, care: Care): Batch {
   if (care === 'as it came') return singleBatch(stream.of, reply);
   const others = new Set<string>([stream.membersField, ...stream.names.map(name => name.embed)]);
@@ -193,11 +197,11 @@ function idIn(json: string): string {
 interface NamePart {
   readonly text: string;
   readonly cleaned: number;
-  /** The id of the one name in it; undefined for the part by which all that was asked for counts as asked. */
+  /** The id of the only name in this part. Undefined for the part that marks all requested names as answered. */
   readonly shows?: string;
 }
 
-/** The names that ride along. One by one they are parts. */
+/** The embedded names as JSON parts. With care 'one by one', each name is a part of its own. */
 function nameTexts(name: Name<Row>, reply: Reply<Row>, care: Care): NamePart[] {
   if (care === 'as it came') return [{ text: reply.text, cleaned: 0 }];
   const shown = fieldsOf(reply.text).get(name.embed) ?? 'null';
@@ -211,7 +215,7 @@ function nameTexts(name: Name<Row>, reply: Reply<Row>, care: Care): NamePart[] {
   return [...each, field('null')];
 }
 
-/** The tombstone of a record that the source no longer has, and of its members. */
+/** Writes the tombstones of a record that the source deleted, and of its members. */
 export async function bury(ctx: Context, claim: Claim, id: string, asOfMs: Ms): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs };
   const gone = { byMs: goneBy(helpdeskOf(ctx), asOfMs), lookbackMs: helpdeskOf(ctx).lookbackMs };

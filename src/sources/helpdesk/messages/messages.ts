@@ -1,6 +1,6 @@
 /**
- * Messages and attachments: read as the embed of one ticket, 2 credits each, and replaced as a set, since notes can be
- * edited and removed. The names of labels and inboxes ride along while one is unknown.
+ * Messages and attachments. They are read embedded in one ticket, for 2 credits, and replaced as a set, because notes
+ * can be edited and removed. Labels and inboxes with unknown names are embedded as well.
  */
 
 import { apart, bigint, boolean, buildMerge, derived, elements, text, time } from '../../../engine/commit/merge.ts';
@@ -11,7 +11,7 @@ import { known, type Message, message, name, type TicketInDetail, timeOf } from 
 import { tickets } from '../tickets.ts';
 import { plainTextOf } from './plain-text.ts';
 
-/** Read from text once: with "offset 0" it is not read anew wherever it is named. */
+/** Parses the ticket from text once. `offset 0` keeps PostgreSQL from repeating the parse for each reference. */
 const ticket = '(select $1::jsonb as ticket offset 0) s';
 
 export const messages: DetailStream<TicketInDetail, Message> = {
@@ -46,7 +46,7 @@ export const messages: DetailStream<TicketInDetail, Message> = {
         text('to', 'to_address'),
         apart(text('body')),
         apart(text('more_body')),
-        // What was taken out of the record for good has no plain text either.
+        // A body removed from the record for good has no plain text either.
         derived('body_text', `case when record ->> 'body' is not null then ($7::text[])[n] end`),
         boolean('htmlized'),
         time('created_at'),
@@ -91,8 +91,8 @@ export const messages: DetailStream<TicketInDetail, Message> = {
 };
 
 /**
- * An id that the record mentions and that no name came for counts as asked: it is not paid for again until names are
- * looked at anew. One that the record does not mention any more is still due: another ticket will show its name.
+ * SQL that stores names. A mentioned id without a name in the reply counts as answered, so no credit is spent on it
+ * until names are due again. An id that the record no longer mentions stays due: another ticket will show its name.
  */
 function upsertNames(table: string, shown: string): string {
   return `insert into ${table} as t (account_id, id, name, _first_seen_at, _synced_at, _observed_at, _payload)
@@ -108,7 +108,7 @@ on conflict (account_id, id) do update set
 where t._observed_at is null or t._observed_at < excluded._observed_at`;
 }
 
-/** HTML as people read it; other text as it is. */
+/** Converts HTML to plain text. Leaves other text unchanged. */
 async function textOf({ body, htmlized }: Message): Promise<Derived> {
   if (body === null || body === undefined) return { value: null };
   if (!htmlized) return { value: body };

@@ -1,6 +1,6 @@
 /**
- * Which tickets wait for their messages is derived from the tickets themselves (a partial index), not kept in a queue:
- * nothing can be forgotten in it. A ticket that could not be read waits under an open reject until that is due.
+ * Selects the tickets whose messages are pending. A partial index on the tickets defines them, not a queue, so no
+ * ticket can be lost. A ticket whose read failed has an open reject and waits until the reject is due.
  */
 import type pg from 'pg';
 import { noteAges } from '../../../engine/commit/change-latency.ts';
@@ -16,18 +16,26 @@ const waits = `t.account_id = $1 and (t._messages_as_of is null or t._messages_a
 export interface Waiting {
   id: string;
   updatedMs: Ms;
-  /** What the ticket mentions and nobody has asked the name of, or not for a while (renames are not announced). */
+  /**
+   * Ids of labels and inboxes on the ticket whose names are unknown or old. Renames are silent changes, so names are
+   * read again.
+   */
   due: { labels: string[]; inbox: string[] };
 }
 
 export interface When {
-  /** A change after this is left alone: its second is not over, and would have to be paid for again. */
+  /**
+   * Ticket changes after this time are not read yet. The ticket may change again in the same second and would cost
+   * credits twice.
+   */
   ripeMs: Ms;
-  /** A date beyond this is wrong: the ticket is read once, and never again for its date's sake. */
+  /** An update time after this is implausible. Such a ticket is read once, and its date never triggers another read. */
   futureMs: Ms;
-  /** A version whose last failure is younger than this run is left to the end of it; a newer one is not. */
+  /**
+   * Start of the run. A version that failed during this run is retried at the end of the run. A newer version is read.
+   */
   startedMs: Ms;
-  /** Names that were last shown before this are due. */
+  /** Names last shown before this time are due. */
   namesMs: Ms;
 }
 
@@ -71,13 +79,19 @@ const waitingOf = ({ id, updated_ms, labels, inbox }: Found): Waiting => ({
   due: { labels, inbox },
 });
 
-/** SQL: of a ticket that changed before this nobody expects that it is read at once. A day before the mirror began. */
+/** SQL: changes since this time are read before older ones. One day before the account was first mirrored. */
 const recentFrom = `coalesce((select a.mirrored_since - interval '1 day' from sync.accounts a where a.account_id = $1), '-infinity')`;
-/** What changed so short a while ago can still be here in time: of that the oldest goes first, or the last of many would be late. */
+/**
+ * Changes younger than this can still arrive within the freshness target. They are read oldest first, so that the last
+ * of many is not late.
+ */
 const youngMs = 90_000;
 const isOpen = `t.state in ('open', 'hold')`;
 
-/** The next tickets to be asked for: what has just changed, the oldest first; what was active recently; then what is open or held; then the rest; newest change first. */
+/**
+ * The next pending tickets. Order: changes of the last 90 s, oldest first; recent changes; open or held tickets; all
+ * others. The last three groups are read newest first.
+ */
 export async function nextWaiting(
   db: pg.Pool,
   claim: Pick<Claim, 'account' | 'stream'>,
@@ -111,7 +125,10 @@ export async function nextWaiting(
   return rows.map(waitingOf);
 }
 
-/** Each by the index of those that wait, from its newest change on: however many wait, no more is looked at than is asked for. */
+/**
+ * SQL for one priority group. Reads the partial index in order, so the cost depends on the limit and not on the
+ * backlog.
+ */
 function waitingPart(rank: number, which: string, order: 'asc' | 'desc' = 'desc'): string {
   const epoch = 'extract(epoch from t.updated_at)';
   return `
@@ -124,8 +141,8 @@ function waitingPart(rank: number, which: string, order: 'asc' | 'desc' = 'desc'
 }
 
 /**
- * Beside a run `r` that reads again: the runs that do so from the same moment on, which are itself, what it goes on with, and the
- * earliest that it joined.
+ * SQL: for a run `r` that re-reads, the ids of all runs that re-read from the same moment on. They include `r`, the run
+ * that it resumes, and the run that it joined.
  */
 const besideAgain = `cross join lateral (
   select array(
@@ -133,10 +150,13 @@ const besideAgain = `cross join lateral (
     where r.again and o.account_id = r.account_id and o.kind = r.kind and o.again and o.again_before = r.again_before) as runs
   offset 0) a`;
 
-/** Was read before that, and not by them: of two replies on their way at once, one may prove less than the first one stored. */
+/**
+ * SQL: the messages were last read before that moment, and not by one of these runs. Of two concurrent replies, the one
+ * stored last may have the earlier as_of.
+ */
 const notAgain = `t._messages_as_of < coalesce(r.again_before, 'infinity') and coalesce(t._messages_by <> all (a.runs), true)`;
 
-/** What a backfill of messages reads again: of the tickets in its range those that it has not read again yet. */
+/** The next tickets in the range of a re-reading backfill that it has not re-read yet. */
 export async function nextAgain(db: pg.Pool, claim: Claim, when: When, limit: number): Promise<Waiting[]> {
   const { rows } = await db.query<Found>({
     name: 'next again',
@@ -152,7 +172,10 @@ export async function nextAgain(db: pg.Pool, claim: Claim, when: When, limit: nu
   return rows.map(waitingOf);
 }
 
-/** Whether a ticket waits, ripe or not; but for those that fail, and those that only a wrong date keeps waiting. */
+/**
+ * Whether a ticket is pending, ripe or not. Ignores failing tickets, and tickets that are pending only due to an
+ * implausible date.
+ */
 export async function anyWaiting(
   db: pg.Pool,
   claim: Pick<Claim, 'account' | 'stream'>,
@@ -170,7 +193,7 @@ export async function anyWaiting(
   return rows[0]!.any;
 }
 
-/** How many tickets a run that reads messages still has before it. */
+/** Number of tickets that a run still has to read. */
 export async function countLeft(db: pg.Pool, run: number): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
     `select count(*) as n
@@ -188,8 +211,8 @@ const rankOf = (t: string) =>
   `case when ${t}.updated_at >= ${recentFrom} then 0 when ${t}.state in ('open', 'hold') then 1 else 2 end`;
 
 /**
- * Where a ticket stands among those that wait, in the order in which they are asked for; undefined if it does not. What has
- * just changed moves too fast for it: there the newest counts as the first.
+ * Position of a ticket among the pending tickets, in reading order; undefined if the ticket is not pending. The changes
+ * of the last 90 s are counted newest first, because their order changes too fast.
  */
 export async function placeInQueue(
   db: pg.Pool,
@@ -209,7 +232,10 @@ export async function placeInQueue(
   return rows[0];
 }
 
-/** The earliest change that waits, ripe or not; undefined if none does. Cheap: it is asked for all the time. */
+/**
+ * Time of the earliest pending change, ripe or not; undefined if no ticket is pending. The query is cheap, because it
+ * runs all the time.
+ */
 export async function firstWaiting(
   db: pg.Pool,
   claim: Pick<Claim, 'account' | 'stream'>,
@@ -229,11 +255,11 @@ export async function firstWaiting(
   return rows[0]?.updated_ms;
 }
 
-/** Whether what `firstWaiting` has found may be asked for. */
+/** Whether the ticket that `firstWaiting` found may be read now. */
 export const isRipe = (first: Ms | undefined, { ripeMs, futureMs }: When): boolean =>
   first !== undefined && (first <= ripeMs || first > futureMs);
 
-/** Without what only a date beyond `futureMs` keeps waiting. */
+/** Number of pending tickets. Ignores tickets that are pending only due to a date beyond `futureMs`. */
 export async function countWaiting(
   db: pg.Pool,
   account: string,
@@ -249,10 +275,11 @@ export async function countWaiting(
 }
 
 /**
- * Takes the messages of a ticket as of now for its own, and answers whether none were known of it, so that none can have
- * vanished. Undefined if the reply is older than what is known: an older
- * ticket, an older as_of, or one from before its tombstone, replaces nothing. When they were read before, and by which run, is kept in sync.changes.
- * Where that brings what waited for it, and `sourceMs`, the source's time, is told, its age is noted.
+ * Marks the messages of a ticket as read as of this reply, before the reply's messages are stored. Returns undefined if
+ * the reply must not replace anything: an older ticket version, an older as_of, or a time before the tombstone.
+ *
+ * `first`: no messages were stored before, so none can have vanished. The previous as_of and run are kept in
+ * sync.changes. If the reply brings a pending change and `sourceMs` is known, the change latency is recorded.
  */
 export async function claimMessages(
   client: Client,
@@ -264,8 +291,8 @@ export async function claimMessages(
   const claim = () =>
     client.query<{ arrived: boolean; first: boolean }>({
       name: 'claim messages',
-      // By the key, whatever the plan was made for (see sameKey), and then by place. Locked, so that it is not the row of before
-      // another reply about it.
+      // The row is found by its key under any plan (see sameKey), and then updated by its ctid. The lock prevents an
+      // update from a stale row while another reply is being stored.
       text: `with before as (
           select t.ctid as place, t._messages_as_of from helpdesk.tickets t
           where t.account_id = $1 and t.id >= $2 and t.id <= $2
@@ -293,7 +320,7 @@ export async function claimMessages(
       ],
     });
   let { rows } = await claim();
-  // What another transaction wrote of it while the first one waited for the lock, only a second one sees.
+  // After a wait for the lock, only a second statement sees the other transaction's changes.
   if (rows.length === 0) ({ rows } = await claim());
   const [claimed] = rows;
   if (claimed?.arrived && sourceMs !== undefined)
@@ -301,7 +328,10 @@ export async function claimMessages(
   return claimed && { first: claimed.first };
 }
 
-/** As of when the messages of a ticket were read; nobody reads them anew before the transaction ends. */
+/**
+ * The as_of of a ticket's messages. Locks the ticket row: no other reply replaces the messages before the transaction
+ * ends.
+ */
 export async function lockMessages(client: Client, account: string, id: string): Promise<Date | undefined> {
   const { rows } = await client.query<{ _messages_as_of: Date | null }>(
     'select _messages_as_of from helpdesk.tickets where account_id = $1 and id = $2 for no key update',
@@ -310,13 +340,13 @@ export async function lockMessages(client: Client, account: string, id: string):
   return rows[0]?._messages_as_of ?? undefined;
 }
 
-/** By when it was created, where that is known. */
+/** Column with the time by which a record was created, for streams that have one. */
 const createdBy: Record<string, string> = {
   'helpdesk.tickets': 'created_at',
   'helpdesk.customers': '_created_before',
 };
 
-/** Whether the record was there at this time: it was created by then, or shown. Where no row says so, it was not. */
+/** Whether the record existed at this time: it was created by then, or shown by then. False without a row. */
 export async function isOlder(
   db: Pick<Client, 'query'>,
   { account, stream }: Pick<Claim, 'account' | 'stream'>,
@@ -333,8 +363,9 @@ export async function isOlder(
 }
 
 /**
- * A ticket that the source no longer has, verified by id. Were it to come back, its messages would be asked for anew. By
- * `byMs` it was gone, by a clock that has a grain; what has become of it, the source may show a lookback late.
+ * Writes the tombstone of a ticket that the source deleted, confirmed by id. If the ticket returns, its messages become
+ * pending again. `byMs`: time by which the ticket was deleted, allowing for the resolution of the source's clock. The
+ * source may show a deletion one lookback late.
  */
 export async function buryTicket(
   client: Client,
@@ -366,7 +397,8 @@ export async function buryTicket(
 }
 
 /**
- * A ticket for each name that nobody has asked about, or not since `namesMs`, and that no ticket waiting has brought.
+ * For each name that is unknown or was last shown before `namesMs`: a ticket that mentions it. Excludes the tickets in
+ * `except`.
  */
 export async function ticketsForNames(
   db: pg.Pool,
