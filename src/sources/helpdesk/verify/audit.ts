@@ -1,7 +1,7 @@
 /**
- * Certainty for credits that nobody wants: tickets chosen at random are read again with their messages, and compared; what
- * differs is repaired. Then, where that is set, messages that were read long ago, the oldest first. It ends as soon as
- * anybody else has work for the source.
+ * The audit: spends spare credits on verification. Random tickets are re-read with their messages, compared and
+ * repaired. Then, if configured, messages that were last read long ago are re-read, oldest first. The audit ends as
+ * soon as another run needs the source.
  */
 
 import type { Context } from '../../../engine/context.ts';
@@ -14,9 +14,9 @@ import { helpdeskOf } from '../open.ts';
 import { type Compared, examineTicket } from './compare.ts';
 import { chooseAtRandom, noteUnread, oldestMessages } from './rows.ts';
 
-/** Of looking up what is oldest. */
+/** Tickets per query of the oldest messages. */
 const batchSize = 100;
-/** Then the next one begins, and its results are told. */
+/** Longest duration of an audit. The next audit then starts, and results are reported. */
 const longestMs = 3_600_000;
 
 export async function audit(ctx: Context, claim: Claim, compared: Compared): Promise<Outcome> {
@@ -38,7 +38,7 @@ export async function audit(ctx: Context, claim: Claim, compared: Compared): Pro
     if (ids.length === 0) break;
     for (const id of ids) {
       if (!(await isFree(helpdeskOf(ctx), ctx))) return {};
-      // Whatever comes of it: what could not be read stays among the oldest.
+      // A ticket that cannot be read stays among the oldest, so failed tickets count as tried too.
       tried.add(id);
       await examineTicket({ ...look, random: false, expected: undefined }, compared, id, { whole: true });
     }

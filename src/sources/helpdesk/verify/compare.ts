@@ -1,6 +1,8 @@
 /**
- * Replies of the help desk beside what is here: lists, a ticket with its messages, names that ride along. What changed at the source since the stream is complete here is no difference: it is merged. A row that
- * was written while the reply was on its way is not judged, since it may be newer.
+ * Compares replies of the help desk with stored rows: list pages, tickets with their messages, and embedded names.
+ *
+ * Changes at the source since the last complete sync are merged and do not count as differences. A row that was written
+ * while the reply was in flight is not judged, because the row may be newer.
  */
 
 import { add, type Batch, keepBooks, noCounts, withCare, writeBatch } from '../../../engine/commit/commit.ts';
@@ -36,7 +38,7 @@ import { kindOf } from './kinds.ts';
 import { differingNames, forgetNames, leftBehind, namesOfNothing, standingOf, takeNames } from './rows.ts';
 import { knownOf } from './stored.ts';
 
-/** The streams that a record may belong to, as the job knows them. */
+/** The streams whose records may be compared, with the settings of this job. */
 export interface Compared {
   readonly tickets: ListStream<Row>;
   readonly customers: ListStream<Row>;
@@ -45,19 +47,19 @@ export interface Compared {
 }
 
 interface Given {
-  /** tickets, customers or users. */
+  /** The stream of the records: tickets, customers or users. */
   readonly stream: Pick<ListStream<Row>, 'name' | 'key' | 'merge'>;
   readonly reply: Reply<Row>;
   readonly batch: Batch;
-  /** By our clock. */
+  /** Time of the request, by this machine's clock. */
   readonly askedMs: Ms;
-  /** Of tickets: when a record was updated. */
+  /** Update time of a ticket. Undefined for other streams. */
   readonly updated?: ((record: Row) => Ms) | undefined;
-  /** Of customers: those that are known to have come since the stream is complete. */
+  /** Ids of customers created since the last complete sync, if known. */
   readonly newcomers?: ReadonlySet<string> | undefined;
-  /** In the same transaction. */
+  /** Runs in the same transaction. */
   readonly more?: ((client: Client) => Promise<void>) | undefined;
-  /** It is part of something that counts itself. */
+  /** The comparison is part of another one, which counts the records. */
   readonly uncounted?: boolean;
 }
 
@@ -95,7 +97,7 @@ async function judge(
     ids: readonly string[];
     standing: ReadonlyMap<string, Standing>;
     times: ReadonlyMap<string, Ms | undefined>;
-    /** A copy of the source which is behind may answer with what was there then. */
+    /** A lagging replica of the source may answer with its state as of this time. */
     behindMs: Ms;
   },
 ): Promise<Map<string, Verdict>> {
@@ -125,22 +127,32 @@ async function judge(
   return verdicts;
 }
 
-/** Its version is dated later than the reply that showed it: no copy of the source has such a one. */
+/**
+ * Whether the stored version is dated more than an hour after the reply that showed it. No replica of the source can
+ * have such a version.
+ */
 const isSlip = ({ updatedMs, observedAt }: Standing): boolean => updatedMs! > observedAt.getTime() + 3_600_000;
 
-/** Of a ticket that changed since the stream is complete: whether the version here is an older one. */
+/**
+ * Whether the stored version of a ticket is older than the source's. Used for tickets that changed since the last
+ * complete sync.
+ */
 function isLate(ours: Standing | undefined, updatedMs: Ms, remains: boolean): boolean {
   if (ours === undefined) return !remains;
-  // Within the second of its update more may have changed.
+  // Further changes may have happened within the same second.
   return ours.buried || ours.updatedMs! < updatedMs || ours.observedAt.getTime() < updatedMs + 1000;
 }
 
-// --- in detail ---------------------------------------------------------------------------------------------------------
+// --- in detail
+// ---------------------------------------------------------------------------------------------------------
 
-/** Names that ride along, and are compared. */
+/** Embedded names that are compared. */
 export type Embeds = readonly ('labels' | 'inbox')[];
 
-/** A ticket by its id, with its messages; `whole`: the ticket itself is compared too. Answers whether it could be compared. */
+/**
+ * Fetches a ticket with its messages and compares the messages. `whole`: compares the ticket too. Returns whether the
+ * comparison was possible.
+ */
 export async function examineTicket(
   look: Look,
   { tickets, messages }: Compared,
@@ -175,7 +187,7 @@ export async function examineTicket(
   const ours = (await standingOf(ctx.pg, key, [id], { askedMs, asOfMs: reply.asOf, lock: false })).get(id);
   if (ours && !ours.buried && ours.hasMessages && ours.updatedMs === updated(record))
     return examineMessages(look, messages, reply, record, { askedMs, more });
-  // It waits for its messages, or has just changed: they are as good as any that the run for messages would read.
+  // The ticket is pending or has just changed. This reply's messages are as good as those of the next read.
   const isKnown = (await knownOf(ctx.pg, claim.account, [record], updated)).has(id);
   if (look.repair || !isKnown) await commitDetail(ctx, claim, messages, reply, { id, due: { labels: [], inbox: [] } });
   await keepPlace(look, more);
@@ -210,7 +222,8 @@ async function examineMessages(
       add(counts, written.counts);
       rejects.push(...written.rejects.map(reject => ({ ...reject, askId: record.id })));
     }
-    // What is set aside is told as such, and what hangs on it cannot be here.
+    // Rejected messages are reported as rejects. Attachments that are missing here are not reported, since they may
+    // belong to a rejected message.
     const isAside = ({ id, of, ours }: Differing) => aside.has(id) || (of === 'attachments' && ours === null);
     const found = aside.size > 0 && (!repair || rejects.length > 0) ? all.filter(one => !isAside(one)) : all;
     if (judged) {
@@ -243,7 +256,7 @@ async function examineMessages(
   });
 }
 
-/** What a label or an inbox is called whose name rides along with a ticket. */
+/** Compares the names of labels and inboxes that the ticket embeds. */
 async function examineNames(
   { ctx, claim, repair, random }: Look,
   stream: DetailStream<Row, Row>,
@@ -266,7 +279,7 @@ async function examineNames(
         record: text,
       }));
       const differing = await differingNames(client, claim.account, table, names, at.nowMs);
-      // A name that nobody has asked for yet is no difference, and is known now.
+      // A name that was never read is no difference. The name is stored now.
       if (repair && names.length > 0) {
         const asked = names.map(({ id }) => id);
         const text = care === 'as it came' ? reply.text : cleanJson(reply.text).text;
@@ -293,7 +306,7 @@ async function examineNames(
   });
 }
 
-/** Labels and inboxes that no ticket ever had. */
+/** Finds labels and inboxes that no ticket ever had, and deletes them if the run repairs. */
 export async function examineNamesOfNothing({ ctx, claim, repair, random }: Look): Promise<void> {
   const nowMs = ctx.clock.now();
   const at = { nowMs, asOfMs: helpdeskOf(ctx).send.sourceNow() ?? nowMs };

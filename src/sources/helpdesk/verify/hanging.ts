@@ -1,4 +1,7 @@
-/** Rows that hang on a record that is gone: contacts, messages, attachments and labels of tickets. */
+/**
+ * Finds and repairs orphaned child rows, whose parent record is missing or deleted: contacts, messages, attachments and
+ * ticket labels.
+ */
 
 import { keepBooks, noCounts } from '../../../engine/commit/commit.ts';
 import { keepChanges } from '../../../engine/commit/merge.ts';
@@ -18,14 +21,14 @@ export interface Verifying {
   readonly look: Look;
   readonly stream: ListStream<Row>;
   readonly compared: Compared;
-  /** Records that could not be compared. */
+  /** Number of records that could not be compared. */
   unread: number;
-  /** Those that were written while they were asked for, and cannot be asked for by their ids. */
+  /** Ids of records that were written while the reply was in flight and that cannot be fetched by id. */
   readonly late: Set<string>;
   readonly gaps: string[];
 }
 
-/** The source has it no more: they get its tombstone, or are taken away where there is none. */
+/** Handles a 404 of the parent record: reports its orphaned rows and, if the run repairs, buries or deletes them. */
 export async function noteHanging(
   { look, stream: parents }: Verifying,
   stream: 'customers' | 'messages',
@@ -71,10 +74,13 @@ const hanging = {
   ],
 } as const;
 
-/** SQL over `p`, the record, and `o`, what hangs on it and is not gone with it. */
+/** SQL over `o`, a child row: whether the row is live. */
 const lives = (table: string) => (table === 'ticket_labels' ? 'true' : 'o._deleted_at is null');
 
-/** Records that are not here and that this run has not missed, though something hangs on them. */
+/**
+ * Ids of parent records that are missing here although they have live child rows. Excludes records that this run has
+ * reported as missing.
+ */
 export async function parentsLost(
   db: Queryable,
   { account, run }: Pick<Claim, 'account' | 'run'>,
@@ -92,7 +98,7 @@ export async function parentsLost(
   return rows.map(({ id }) => id);
 }
 
-/** What hangs on this record and is not gone. */
+/** The live child rows of this record, by table. */
 export async function hangingOn(
   client: Client,
   account: string,
@@ -112,7 +118,10 @@ export async function hangingOn(
   return found;
 }
 
-/** What hangs on a record that the source has no more gets its tombstone; where it has none, it goes. Answers how many. */
+/**
+ * Removes the child rows of a deleted record. Child rows get the parent's tombstone; without a stored parent they are
+ * deleted. Returns their number.
+ */
 export async function takeAway(
   client: Client,
   { account, run }: Pick<Claim, 'account' | 'run'>,

@@ -1,4 +1,4 @@
-/** Names the kinds of difference that tickets and messages show. */
+/** Names the kinds of difference between stored rows and replies. */
 
 import type { Merge } from '../../../engine/commit/merge.ts';
 import type { StreamKey } from '../../../engine/database/stream-key.ts';
@@ -9,7 +9,7 @@ const states = new Set(['state', 'snoozed_until']);
 
 const labels = new Set(['label_ids', 'ticket_labels']);
 
-/** What is here and what came of a ticket, in as far as their versions tell something. */
+/** Update times of a ticket in ms: the stored one and the one in the reply. */
 export interface Versions {
   readonly ours: number | null;
   readonly theirs: number;

@@ -1,4 +1,4 @@
-/** Rows of tickets, customers, users, labels and inboxes that are compared with replies. */
+/** Reads and repairs the stored rows that a verification compares: tickets, customers, users, labels and inboxes. */
 
 import { isAhead, keepChanges } from '../../../engine/commit/merge.ts';
 import type { Client } from '../../../engine/database/pool.ts';
@@ -13,7 +13,7 @@ import {
 } from '../../../engine/verify/findings.ts';
 import { buryTicket } from '../messages/waiting.ts';
 
-/** So many of what is here, each as likely as any other. `chance` makes it another choice each time. */
+/** A uniform random sample of live rows. `chance`, from 0 to 1, seeds the choice. */
 export async function chooseAtRandom(
   db: Queryable,
   { account, stream }: Pick<Key, 'account' | 'stream'>,
@@ -29,7 +29,7 @@ export async function chooseAtRandom(
   return rows.map(({ id }) => id);
 }
 
-/** Tickets whose messages were last read before this, the oldest first. */
+/** Tickets whose messages are complete and were last read before this time, oldest first. */
 export async function oldestMessages(db: Queryable, account: string, beforeMs: Ms, limit: number): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
     `select id from helpdesk.tickets
@@ -40,7 +40,7 @@ export async function oldestMessages(db: Queryable, account: string, beforeMs: M
   return rows.map(({ id }) => id);
 }
 
-/** Tickets of these that are not here, though something that hung on them is. */
+/** Ids among these that still have messages or labels stored. The tickets themselves are missing here. */
 export async function leftBehind(client: Queryable, account: string, ids: readonly string[]): Promise<Set<string>> {
   const { rows } = await client.query<{ id: string }>(
     `select w.id from unnest($2::text[]) w (id)
@@ -51,15 +51,21 @@ export async function leftBehind(client: Queryable, account: string, ids: readon
   return new Set(rows.map(({ id }) => id));
 }
 
-/** As of when the source did not have it, and by when it was gone, by its clock, which has a grain. */
+/**
+ * Times of a deletion, by the source's clock. `asOfMs`: the time of the 404. `byMs`: the time by which the record was
+ * deleted, allowing for the clock's resolution.
+ */
 interface GoneAt {
   readonly asOfMs: Ms;
   readonly byMs: Ms;
-  /** What has become of it the source may show so late. */
+  /** The source may show a deletion this much later. */
   readonly lookbackMs: number;
 }
 
-/** The tombstone of what the source said twice that it has no more, and of what hangs on it. */
+/**
+ * Writes the tombstone of a record after its second 404, and the tombstones of its parts. Returns the number of
+ * records.
+ */
 export async function buryRecord(
   client: Client,
   { account, run = null, stream }: Pick<Key, 'account' | 'stream'> & { readonly run?: number | null },
@@ -91,8 +97,8 @@ const usedBy = {
 } as const;
 
 /**
- * Labels and inboxes that a ticket showed, and that are otherwise here: not those that nobody has asked for yet. The source
- * deletes none of them before our eyes, so that a tombstone is a hand's.
+ * Labels and inboxes whose stored rows differ from the names that a ticket embedded. Excludes names that were never
+ * read. Shelfdesk writes no tombstones for names, so a tombstone is a manual edit and counts as a difference.
  */
 export async function differingNames(
   client: Queryable,
@@ -124,7 +130,7 @@ export async function differingNames(
   return rows;
 }
 
-/** Labels, or inboxes, that no ticket has now, nor ever had: nobody but a hand has written them. */
+/** Labels or inboxes that no ticket has or ever had. Only a manual edit can have created them. */
 export async function namesOfNothing(
   db: Queryable,
   account: string,
@@ -157,7 +163,7 @@ export async function takeNames(
   return rowCount ?? 0;
 }
 
-/** As if nobody had asked for these names yet. */
+/** Resets these names to never read. */
 export async function forgetNames(
   client: Queryable,
   account: string,
@@ -182,7 +188,7 @@ const rowsOf: Readonly<Record<string, Rows>> = {
   'helpdesk.users': { table: 'helpdesk.users' },
 };
 
-/** Our rows of these ids. `lock`: they stay as they are until the transaction ends. */
+/** State of the stored rows with these ids. `lock`: locks the rows until the transaction ends. */
 export const standingOf = (
   client: Queryable,
   { account, stream }: Pick<Key, 'account' | 'stream'>,
@@ -190,7 +196,7 @@ export const standingOf = (
   at: { askedMs: Ms; asOfMs: Ms; lock: boolean },
 ): Promise<Map<string, Standing>> => standingIn(client, account, rowsOf[stream]!, ids, at);
 
-/** Notes a record of the random sample that could not be read: of a ticket, its messages were not compared either. */
+/** Notes a sampled record that could not be read. For a ticket, its messages count as not compared too. */
 export const noteUnread = (db: Queryable, claim: Key, id: string, checkedMs: Ms): Promise<void> =>
   noteUnreadOf(
     db,

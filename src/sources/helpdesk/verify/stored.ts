@@ -1,11 +1,11 @@
-/** Which rows of the help desk a verification reads, and what is left of records that are gone. */
+/** Selects the stored rows that a verification reads. */
 
 import { storableIds } from '../../../engine/json-text.ts';
 import type { Ms, Range } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Queryable } from '../../../engine/verify/verifications.ts';
 
-/** SQL over `t`: tickets that this list would show, where spam and trash have lists of their own or not. */
+/** SQL over `t`: whether this list shows the ticket. Depends on whether spam and trash have lists of their own. */
 export const shownIn = (list: string) => `case ${list}
     when 'spam' then coalesce(t.spam, false)
     when 'trash' then coalesce(t.trash, false)
@@ -15,8 +15,8 @@ export const shownIn = (list: string) => `case ${list}
         and (c.list = 'spam' and t.spam or c.list = 'trash' and t.trash)) end`;
 
 /**
- * Of these tickets those that changed within what has been read of the list that shows them, or before anything is wanted:
- * what the mirror claims to have.
+ * Ids of tickets that the mirror claims to have in these versions. Their changes lie in the synced range of the list
+ * that shows them, or before the account's start.
  */
 export async function knownOf<T extends { id: string }>(
   db: Queryable,
@@ -39,7 +39,7 @@ export async function knownOf<T extends { id: string }>(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Live tickets of a list that were created before this second, and within it. */
+/** Numbers of live tickets of a list that were created before this second, and within it. */
 export async function countTickets(
   db: Queryable,
   account: string,
@@ -67,7 +67,10 @@ export async function countLive(
   return rows[0]!.n;
 }
 
-/** Tickets of a list that were created in this range and were not shown; `range` undefined: those without a time. */
+/**
+ * Ids of stored tickets of a list that were created in this range and that the list did not show. `range` undefined:
+ * tickets without a creation time.
+ */
 export async function unshownTickets(
   db: Queryable,
   account: string,
@@ -85,7 +88,7 @@ export async function unshownTickets(
   return rows.map(({ id }) => id);
 }
 
-/** Tickets by their ids, from behind `after` on: but for those that came during the run, and that it has not missed. */
+/** The next ticket ids after `after`. Excludes tickets first stored during the run, unless the run has examined them. */
 export async function ticketsAfter(
   db: Queryable,
   { account, run }: Pick<Claim, 'account' | 'run'>,
@@ -103,7 +106,7 @@ export async function ticketsAfter(
   return rows.map(({ id }) => id);
 }
 
-/** Live rows by their ids, from behind `after` on. */
+/** The next ids of live rows after `after`. */
 export async function idsAfter(
   db: Queryable,
   account: string,
@@ -118,7 +121,10 @@ export async function idsAfter(
   return rows.map(({ id }) => id);
 }
 
-/** Rows with a tombstone from before the run, by their ids: but for those that a list has shown to it. */
+/**
+ * The next ids after `after` of rows whose tombstone is older than the run. Excludes rows that the run has already
+ * examined.
+ */
 export async function buriedAfter(
   db: Queryable,
   { account, run, stream }: Pick<Claim, 'account' | 'run' | 'stream'>,
@@ -145,7 +151,7 @@ export async function countBuried(db: Queryable, account: string, table: 'ticket
   return rows[0]!.n;
 }
 
-/** For each label and each inbox that is in use the ticket that tells its name: which names ride along with which ticket. */
+/** Chooses a ticket for each label and inbox in use. Returns the names to embed, by ticket id. */
 export async function ticketsForAllNames(db: Queryable, account: string): Promise<Map<string, ('labels' | 'inbox')[]>> {
   const { rows } = await db.query<{ id: string; embeds: ('labels' | 'inbox')[] }>(
     `select id, array_agg(distinct embed) as embeds from (
@@ -160,5 +166,3 @@ export async function ticketsForAllNames(db: Queryable, account: string): Promis
   );
   return new Map(rows.map(({ id, embeds }) => [id, embeds]));
 }
-
-// --- what hangs on nothing ---------------------------------------------------------------------------------------------

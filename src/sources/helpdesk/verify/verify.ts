@@ -1,7 +1,9 @@
 /**
- * Everything, or a sample of it, read again and compared. Tickets are read in the order of creation, so that each page also
- * tells which of ours it lacks; of customers and users the whole list tells it; messages are asked for ticket by ticket. What
- * only we have is asked for by its id before it is said to be gone.
+ * Verifies a stream: reads all records, or a sample, again and compares them with the stored rows.
+ *
+ * Tickets are read in the order of creation, so each page also shows which stored rows the source lacks. For customers
+ * and users the whole list shows it. Messages are read ticket by ticket. A row that no list shows is fetched by id
+ * before it counts as deleted.
  */
 
 import type { Context } from '../../../engine/context.ts';
@@ -39,7 +41,7 @@ import {
   unshownTickets,
 } from './stored.ts';
 
-/** Looked up at once. */
+/** Ids per query. */
 const batchSize = 100;
 
 export async function verifyStream(ctx: Context, claim: Claim, compared: Compared): Promise<Outcome> {
@@ -73,14 +75,16 @@ export async function verifyStream(ctx: Context, claim: Claim, compared: Compare
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
-/** What was written while it was asked for is asked for anew. */
+/** Records an examination's results. Rows that were written while the reply was in flight are fetched again. */
 async function note(verifying: Verifying, { unread, late }: Examined): Promise<void> {
   verifying.unread += unread;
   if (verifying.stream.get !== undefined) await examineUnshown(verifying, late);
   else for (const id of late) verifying.late.add(id);
 }
 
-/** What lies in a range that has not been read is not said to be here, so that nothing of it can be missing. */
+/**
+ * Messages about ranges that were never read. The mirror does not claim their records, so none of them can be missing.
+ */
 async function unjudgedOf(ctx: Context, { account }: Claim, stream: StreamKey): Promise<string[]> {
   const { gaps, from } = await gapsOf(ctx.pg, account, stream);
   if (gaps === 0) return [];
@@ -97,17 +101,20 @@ async function listsOf(ctx: Context, claim: Claim, stream: ListStream<Row>): Pro
   return lists;
 }
 
-// --- counts ------------------------------------------------------------------------------------------------------------
+// --- counts
+// ------------------------------------------------------------------------------------------------------------
 
 /**
- * How many the source counts of what was created before the stream is complete here. What comes between two requests is not
- * known to be among them or not, nor is whether `since` includes its own second. Where the mirror begins later than the
- * source, or the count stops at the depth of paging, nothing is said.
+ * Compares the number of stored records with the source's count of records created before the synced range ends.
+ *
+ * Records created between two count requests may or may not be included, and so may the second of `since` itself. The
+ * source's count is therefore a range. No counts are stored if the account starts later than the source, or if the
+ * count stops at the paging depth.
  */
 async function countList({ look: { ctx, claim }, stream }: Verifying, list: string): Promise<void> {
   const none = { list, ours: null, theirs_least: null, theirs_most: null };
   const isTickets = stream.key === 'helpdesk.tickets';
-  // The second of that time itself may be complete in part.
+  // The last second of the synced range may be incomplete.
   const through = floorSecond((await completeThrough(ctx.pg, claim.account, stream.key)) ?? 0) - secondMs;
   const { sinceMs } = await sinceOf(ctx, claim);
   if (isTickets && sinceMs > 0) return noteCounts(ctx.pg, claim, none);
@@ -129,7 +136,8 @@ async function countList({ look: { ctx, claim }, stream }: Verifying, list: stri
 
 const sinceOf = (ctx: Context, claim: Claim) => scopeOf(ctx.pg, { ...claim, stream: 'helpdesk.tickets' });
 
-// --- by creation -------------------------------------------------------------------------------------------------------
+// --- by creation
+// -------------------------------------------------------------------------------------------------------
 
 async function verifyList(verifying: Verifying, list: string): Promise<void> {
   const { look, stream, gaps } = verifying;
@@ -180,7 +188,7 @@ async function readPage(
   return { reply, askedMs };
 }
 
-/** A list may hide what exists: each is asked for by its id. */
+/** Fetches each row that a list lacked by id, because a list may hide existing records. */
 async function examineUnshown(verifying: Verifying, ids: readonly string[]): Promise<void> {
   for (const id of ids) await examineById(verifying, id);
 }
@@ -216,11 +224,11 @@ async function examineById(
 
 interface ById {
   readonly more?: (client: Client) => Promise<void>;
-  /** What a 404 says. Answers whether it is known now. */
+  /** Handles a 404. Returns whether the state of the record is known now. */
   readonly gone?: (at: { askedMs: Ms; asOfMs: Ms }) => Promise<boolean>;
 }
 
-/** What has a tombstone no list need show, were it wrong: each is asked for by its id. */
+/** Fetches each row with a tombstone by id. No list has to show a record whose tombstone is wrong. */
 async function verifyBuried(verifying: Verifying): Promise<void> {
   const { look } = verifying;
   const { ctx, claim } = look;
@@ -236,9 +244,13 @@ async function verifyBuried(verifying: Verifying): Promise<void> {
   }
 }
 
-// --- whole lists -------------------------------------------------------------------------------------------------------
+// --- whole lists
+// -------------------------------------------------------------------------------------------------------
 
-/** Customers and users: what none of the pages showed is asked for by its id, or where that cannot be, in a second reading. */
+/**
+ * Verifies customers or users. A row that no page showed is fetched by id, or looked for in a second read of the list
+ * if records cannot be fetched by id.
+ */
 async function verifyWhole(verifying: Verifying): Promise<void> {
   const { look, stream } = verifying;
   const { ctx, claim } = look;
@@ -261,7 +273,7 @@ async function verifyWhole(verifying: Verifying): Promise<void> {
   }
 }
 
-/** The ids that it shows; undefined if it could not be read to its end. */
+/** Reads a whole list. Returns the ids that it showed; undefined if the read did not reach the end. */
 async function readWhole(
   verifying: Verifying,
   list: string,
@@ -281,7 +293,8 @@ async function readWhole(
     const { ask } = step.value;
     const { reply, askedMs } = await readPage(look, stream, list, ask);
     first ??= { askedMs, asOfMs: reply.asOf };
-    // It may be any that is not shown; each of these is asked for by its id, where that can be.
+    // A record without an id could be any missing row. Fetching by id would settle that, but this stream does not
+    // support it.
     if (stream.get === undefined && reply.unreadable.some(({ id }) => id === undefined)) isWhole = false;
     for (const { id } of [...reply.records, ...reply.unreadable]) if (id !== undefined) shown.add(id);
     step = reading.next(pageOf(stream, reply, ask.order));
@@ -296,9 +309,9 @@ async function readWhole(
     const { undecided } = examined;
     await note(verifying, examined);
     if (undecided.length === 0) continue;
-    // Not here: they may have come since the last sync.
+    // Records that are missing here may have been created since the last sync.
     if (!undecided.every(id => newcomers.has(id)) && !(await readNewcomers(verifying, list, begunMs, newcomers)))
-      // More than paging reaches: of none it can be said that it is missing.
+      // The newcomers exceed the paging depth, so no record can be judged missing.
       for (const id of undecided) newcomers.add(id);
     const left = { ...batch, records: batch.records.filter(({ id }) => undecided.includes(id)) };
     await examineRecords(look, { stream, reply, batch: left, askedMs, newcomers, uncounted: true });
@@ -306,7 +319,7 @@ async function readWhole(
   return isWhole && first ? { shown, ...first } : undefined;
 }
 
-/** What was created since then. False if that is more than paging reaches. */
+/** Adds the ids of records created since this time. Returns false if they exceed the paging depth. */
 async function readNewcomers(
   { look, stream }: Verifying,
   list: string,
@@ -323,7 +336,8 @@ async function readNewcomers(
   return false;
 }
 
-// --- by id -------------------------------------------------------------------------------------------------------------
+// --- by id
+// -------------------------------------------------------------------------------------------------------------
 
 async function verifySample(verifying: Verifying, sample: number): Promise<void> {
   const { look, stream, compared } = verifying;
@@ -339,7 +353,10 @@ async function verifySample(verifying: Verifying, sample: number): Promise<void>
   }
 }
 
-/** All tickets by their ids: each with its messages, and with it the names that it is the one to tell. */
+/**
+ * Reads every ticket by id with its messages. Each label and inbox name is embedded with one of the tickets that use
+ * it.
+ */
 async function verifyMessages(verifying: Verifying): Promise<void> {
   const { look, compared } = verifying;
   const { ctx, claim } = look;
@@ -357,7 +374,7 @@ async function verifyMessages(verifying: Verifying): Promise<void> {
   }
 }
 
-/** Rows that hang on a record that is not here: no reply shows them, and nobody else would miss them. */
+/** Verifies child rows whose parent record is missing here. No other reply would reveal them. */
 async function verifyHanging(verifying: Verifying, stream: 'customers' | 'messages'): Promise<void> {
   const { ctx, claim } = verifying.look;
   for (const id of await parentsLost(ctx.pg, claim, stream)) {
