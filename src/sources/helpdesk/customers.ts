@@ -1,7 +1,7 @@
 /**
- * Customers and their contacts. The representation has no created_at and the list no filter for updates: new customers
- * are found by creation time, which only the request knows, so each row keeps the bracket in which it was found. Edits
- * of known customers are not announced.
+ * Customers and their contacts. Records show no creation time, and the list has no filter for updates. New customers
+ * are found by the creation time in the request, so each row stores the bounds of its creation time. Edits of known
+ * customers are silent changes.
  */
 
 import { buildMerge, derived, elements, page, text } from '../../engine/commit/merge.ts';
@@ -33,7 +33,8 @@ export const customers: ListStream<Customer> = {
     }),
   orderedBy: () => Number.NaN,
   get: getCustomer,
-  // Created before the reply was written, which is within the second of its Date.
+  // The customer was created before the reply was written. The Date of the reply is truncated to a second, so one
+  // second is added.
   parameters: (ask, date) => [new Date(ask.since ?? 0), new Date(date + 1000)],
   merge: buildMerge(
     {

@@ -1,4 +1,4 @@
-/** How the help desk authorizes, limits and refuses (spec, Authentication, Limits, Errors). */
+/** Authentication, rate limit headers and errors of the help desk (spec, Authentication, Limits, Errors). */
 
 import type { Dialect } from '../../engine/http/dialect.ts';
 import { isObject } from '../../engine/http/request.ts';
@@ -38,20 +38,20 @@ export const helpdeskDialect: Dialect = {
         'Install the API app with access to all data.',
         exitCodes.refused,
       );
-    // One without a message is not of the API: a proxy's, say, which knows nothing of what is there.
+    // A 404 without a message is not from the API. A proxy, for example, does not know which records exist.
     if (status === 404) return message === undefined ? new Retry(what) : new Gone(what, asOf);
     if (status === 429 || status >= 500 || status === 408) return new Retry(what);
     return new Fatal(what, 'Check that HELPDESK_BASE_URL is the API of the help desk and ends in /api/v1.');
   },
 };
 
-/** 400-series errors carry `message` (spec, Errors). */
+/** The `message` of a 400-series error (spec, Errors); undefined without one. */
 function messageOf(text: string): string | undefined {
   try {
     const body: unknown = JSON.parse(text);
     if (isObject(body) && typeof body.message === 'string') return body.message;
   } catch {
-    // No JSON: the status alone has to do.
+    // The body is not JSON. The status alone decides.
   }
   return undefined;
 }

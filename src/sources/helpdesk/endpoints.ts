@@ -1,6 +1,6 @@
 /**
- * Every GET of the help desk (spec, Endpoints) as a pure function to a request value. The cost is known before the
- * request: 1 credit, +1 for each embedded type, +1 for a count.
+ * Every GET of the help desk (spec, Endpoints) as a pure function that builds a request value. The cost is known before
+ * the request: 1 credit, +1 for each embedded type, +1 for a count.
  */
 import type { Request } from '../../engine/http/request.ts';
 import {
@@ -16,7 +16,10 @@ import {
   user,
 } from './records.ts';
 
-/** The largest page, and how many records offset paging reaches: what lies deeper is asked for by time (spec, Limits). */
+/**
+ * Largest page size, and the number of records that offset paging reaches. Deeper records are requested by time (spec,
+ * Limits).
+ */
 export const paging = { perPage: 100, depth: 10_000 };
 
 interface ListQuery {
@@ -25,7 +28,7 @@ interface ListQuery {
   per_page?: number;
   /** ms since 1970; sent in whole seconds. */
   since_created_at?: number;
-  /** Total-Count; one credit more. */
+  /** Requests the Total-Count header for one more credit. */
   count?: boolean;
   fields?: readonly string[];
 }
@@ -60,7 +63,7 @@ export function getTicket(id: string): Request<Ticket> {
   return { path: `/tickets/${encodeURIComponent(id)}`, query: {}, cost: 1, shape: 'single', record: ticket };
 }
 
-/** One ticket with all its messages, and with whatever else is asked for. */
+/** Request for one ticket with all its messages and further embedded types. */
 export function getTicketInDetail(
   id: string,
   more: readonly Exclude<Embed, 'messages'>[] = [],
@@ -79,7 +82,9 @@ export function getAttachment(id: string): Request<Attachment> {
   return { path: `/attachments/${encodeURIComponent(id)}`, query: {}, cost: 1, shape: 'single', record: attachment };
 }
 
-/** The spec names no paging here; a source that pages all the same understands `page`, one that does not ignores it. */
+/**
+ * The spec defines no paging here. A source with paging understands `page`; a source without it ignores the parameter.
+ */
 export function listUsers(query: { page: number; per_page: number }): Request<User> {
   return { path: '/users', query: encode(query), cost: 1, shape: 'list', record: user };
 }
@@ -92,7 +97,7 @@ export function getCustomer(id: string): Request<Customer> {
   return { path: `/customers/${encodeURIComponent(id)}`, query: {}, cost: 1, shape: 'single', record: customer };
 }
 
-/** Lists are comma separated, times UTC in whole seconds, what is not given is left out. */
+/** Encodes query parameters. Lists are comma separated, times are UTC in whole seconds, undefined values are omitted. */
 function encode(query: object): Record<string, string> {
   const encoded: Record<string, string> = {};
   for (const [name, value] of Object.entries(query)) {
@@ -103,7 +108,7 @@ function encode(query: object): Record<string, string> {
   return encoded;
 }
 
-/** `2026-11-20T18:26:38Z` */
+/** Formats ms as a UTC time in whole seconds: `2026-11-20T18:26:38Z`. */
 function isoSecond(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }

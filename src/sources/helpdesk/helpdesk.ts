@@ -18,7 +18,10 @@ import { users } from './users.ts';
 import { audit } from './verify/audit.ts';
 import { verifyStream } from './verify/verify.ts';
 
-/** Below this a step of its clock cannot be told from the grain of both clocks. */
+/**
+ * Smallest tolerance for steps of the source's clock. Smaller steps cannot be distinguished from the resolution of both
+ * clocks.
+ */
 const leastToleranceMs = 5000;
 
 const ticketRelations = [
@@ -30,7 +33,7 @@ const messageRelations = [
   ...['agent_daily', 'arrivals_hourly', 'fact_tickets', 'fact_messages', 'fact_turns'],
 ];
 
-/** `desk`: its streams, so that a test may read smaller pages. */
+/** Builds the source. `desk`: its streams, which a test may replace by streams with smaller pages. */
 export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
   const verify: StreamJobs['verify'] = { read: (ctx, claim) => verifyStream(ctx, claim, desk) };
   const swept = (stream: Desk['tickets' | 'customers']): Pick<StreamJobs, 'sweep'> => ({
@@ -76,7 +79,7 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
         jobs: { sync: { read: (ctx, claim) => hydrate(ctx, claim, desk.messages), isDone }, verify },
       },
     ],
-    // Nothing is sent with this token.
+    // A forecast without settings sends no request, so this token is never sent.
     settingsFrom: ({ address }) => ({ HELPDESK_BASE_URL: address.href, HELPDESK_TOKEN: 'unknown' }),
     connect({ helpdesk: access, limits, lookbackMs, audit: own }) {
       if (access === undefined) return undefined;

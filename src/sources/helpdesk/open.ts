@@ -1,4 +1,4 @@
-/** The open help desk: what its streams need beyond any other source. */
+/** The opened help desk source, with the settings that only its streams read. */
 import { type Context, type OpenSource, sourceOf } from '../../engine/context.ts';
 
 export interface HelpdeskSettings {
@@ -6,9 +6,9 @@ export interface HelpdeskSettings {
 }
 
 export interface AuditSettings {
-  /** Random tickets that an audit compares in an hour; 0: no audit. */
+  /** Random tickets per hour that an audit compares; 0 disables the audit. */
   readonly ticketsPerHour: number;
-  /** An audit re-reads messages that were read longer ago than this; undefined: never. */
+  /** Age in ms after which an audit re-reads messages; undefined: never. */
   readonly messagesAgeMs: number | undefined;
 }
 

@@ -1,15 +1,18 @@
-/** What tickets are known to have, to take a tie apart by: their types, users and inboxes. */
+/** Finds values that partition a tie of tickets: types, users and inboxes. */
 import type pg from 'pg';
 import type { Cuts } from '../../engine/reading/reading.ts';
 import type { Claim } from '../../engine/runs/claims.ts';
 
-/** `types`: those that the specification names; those that were met besides are drift. */
+/**
+ * Values that partition tickets. `types`: the types in the specification. Unknown types that were met as drift are
+ * added.
+ */
 export async function knownCuts(
   db: Pick<pg.ClientBase, 'query'>,
   { account, stream }: Pick<Claim, 'account' | 'stream'>,
   types: readonly string[],
 ): Promise<Cuts> {
-  // Users who are gone still have their tickets: which there are takes one look into the index for each.
+  // Tickets may still belong to deleted users. The recursive query finds their ids with one index lookup per user.
   const { rows } = await db.query<{ types: string[]; users: string[]; inboxes: string[] }>(
     `with recursive assigned (id) as (
        select min(user_id) from helpdesk.tickets where account_id = $1

@@ -1,13 +1,13 @@
 /**
- * The records of the help desk (spec, Resources and their fields), as tolerant as truth allows: whatever the source may
- * leave unset may be null or absent, unknown fields and unknown enumeration values pass. What identifies and orders a
- * record must be there and readable, else the record is rejected.
+ * Schemas of the help desk's records (spec, Resources and their fields). Optional fields may be null or absent; unknown
+ * fields and unknown enumeration values pass. Fields that identify and order a record are required. Without a valid
+ * value the record is rejected.
  */
 import { z } from 'zod';
 
 /**
- * Opaque text. What no table or index can hold identifies nothing: cleaned or cut, it might be another's id. `.` and `..` would
- * lead a path elsewhere.
+ * Ids are opaque text. Text that PostgreSQL cannot store or index is rejected, because a cleaned or truncated id might
+ * equal another record's id. `.` and `..` would change the path of a URL.
  */
 const id = z
   .string()
@@ -17,16 +17,19 @@ const id = z
 const text = z.string().nullish();
 const flag = z.boolean().nullish();
 
-/** UTC, ISO 8601. Offsets and fractions are understood, a time without an offset is UTC; what no calendar has is refused. */
+/**
+ * ISO 8601 time in UTC. Offsets and fractions are accepted; a time without an offset is UTC. Impossible dates are
+ * rejected.
+ */
 const time = z.string().refine(value => !Number.isNaN(timeOf(value)), { error: 'not an ISO 8601 time' });
 
 const withOffset = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)$/i;
 const withoutOffset = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?$/i;
 
-/** What four digits of a year can say: a request names a time so. */
+/** Range of times with a four-digit year, because requests carry times in that format. */
 const [earliest, latest] = [Date.parse('0000-01-01T00:00:00Z'), Date.parse('9999-12-31T23:59:59.999Z')];
 
-/** ms since 1970; NaN for what is no time, or none that four digits of a year can say in UTC. */
+/** Parses a time to ms since 1970. NaN for invalid times, and for times outside the four-digit years in UTC. */
 export function timeOf(text: string): number {
   const offset = withOffset.test(text) ? '' : 'Z';
   if (offset !== '' && !withoutOffset.test(text)) return Number.NaN;
@@ -78,7 +81,10 @@ export const message = z.looseObject({
 
 export const name = z.looseObject({ id, name: text });
 
-/** A ticket with what `embed` adds. Messages and names are checked one by one, so that a bad one spoils no other. */
+/**
+ * A ticket with embedded records. Messages and names are checked one by one, so that one invalid record does not reject
+ * the others.
+ */
 export const ticketInDetail = ticket.extend({
   messages: z.array(z.unknown()),
   labels: z.unknown().optional(),
@@ -105,7 +111,7 @@ export type User = z.infer<typeof user>;
 export type Customer = z.infer<typeof customer>;
 export type Contact = z.infer<typeof contact>;
 
-/** The enumerations of the spec. A value beyond them is drift: counted, never refused. */
+/** The enumerations in the spec. Any other value is drift: counted, never rejected. */
 export const known = {
   tickets: {
     state: ['open', 'hold', 'closed', 'snoozed', 'archived'],

@@ -1,4 +1,7 @@
-/** Stores rejects of the help desk from their stored payloads. Its merge orders them by when they were true. */
+/**
+ * Stores rejects of the help desk from their stored payloads, without a request. The merge compares the time of the
+ * payload with newer rows, so replayed records never overwrite newer ones.
+ */
 
 import { type Batch, type Writer, writeBatch } from '../../engine/commit/commit.ts';
 import type { Client } from '../../engine/database/pool.ts';
@@ -10,7 +13,7 @@ import type { DetailStream, ListStream, Row } from '../source.ts';
 import { membersOf, writeDetail } from './messages/detail.ts';
 import { lockMessages } from './messages/waiting.ts';
 
-/** So much later than its as_of a reply was written at most: a request and its rounding. */
+/** Longest time in ms between the as_of and the Date of a reply: one request, and rounding. */
 const longestMs: Ms = 60_000;
 
 type Again = Replaying['reject'];
@@ -37,7 +40,7 @@ export async function replay({ client, writer, care, streams, stream, reject }: 
     const of = streams.find(({ key }) => key === stream.of.key);
     if (of?.kind !== 'list') throw new NotStored('it is asked for again');
     await write(singleBatch(of, replyOf(recordOf(of), reject)));
-    // The rest of it was read, or was not in what came.
+    // The payload holds only the ticket. Its messages must have been read at this time or later.
     const read = await lockMessages(client, writer.account, reject.record_id);
     if (read === undefined || read.getTime() < reject.at.asOfMs)
       throw new NotStored(`no ${stream.name} came with it; it is asked for again`);
@@ -46,7 +49,10 @@ export async function replay({ client, writer, care, streams, stream, reject }: 
   return write(await memberBatch(client, writer, stream, reject, raw));
 }
 
-/** One message: it belongs to the set that was read with it, and to no other. */
+/**
+ * Builds the batch of one rejected message. The message is stored only if its ticket still shows the set of the same
+ * read.
+ */
 async function memberBatch(
   client: Client,
   { account }: Writer,
@@ -68,7 +74,7 @@ async function memberBatch(
 
 const recordOf = (stream: ListStream<Row>) => stream.request(stream.lists[0].name, { page: 1, perPage: 1 }).record;
 
-/** As it came, if this program can read it. */
+/** Rebuilds the reply from the stored payload. Throws NotStored if this version rejects the record too. */
 function replyOf(record: Parameters<typeof check<Row>>[0], { payload, at }: Again): Reply<Row> {
   const checked = check(record, JSON.parse(payload), 0);
   if (!('readable' in checked)) throw new NotStored(checked.reason);

@@ -1,4 +1,4 @@
-/** The settings of the help desk, and what they configure. */
+/** The settings of the help desk, and the configuration that they produce. */
 import { baseUrl, count, credential, moment, percent, type Setting, type ValuesOf } from '../../app/setting-types.ts';
 import type { Limits } from '../../engine/budget/budget.ts';
 import { UsageError } from '../../errors.ts';
@@ -9,7 +9,7 @@ export const helpdeskSettings = {
   HELPDESK_BASE_URL: {
     schema: baseUrl('/api/v1').optional(),
     says: 'Base address of the help desk; ends in `/api/v1`. HTTPS, except to this machine itself and to names without a dot.',
-    // No secret as such, but people paste keys and passwords into URLs.
+    // The URL itself is no secret, but people paste keys and passwords into URLs.
     secret: true,
     inFile: 'plain',
   },
@@ -80,9 +80,9 @@ export interface HelpdeskConfig {
   token: string;
 }
 
-/** What the help desk adds to the configuration of an account. */
+/** The configuration that the help desk adds to an account. */
 export interface HelpdeskPart {
-  /** Undefined while the help desk is not configured: only some commands need it. */
+  /** Undefined if the help desk is not configured. Only some commands need it. */
   helpdesk: HelpdeskConfig | undefined;
   limits: Limits;
   sinceMs: number;

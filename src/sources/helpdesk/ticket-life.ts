@@ -1,9 +1,9 @@
-/** Everything that is known of one ticket: how it came here, what became of it, and what it waits for. */
+/** Reads the history of one ticket: its first read, changes, checks, rejects, and its position among pending tickets. */
 import type pg from 'pg';
 import type { Ms } from '../../engine/reading/reading.ts';
 import { placeInQueue } from './messages/waiting.ts';
 
-/** A run, as far as it is still known: some are forgotten after five weeks. */
+/** The run of an event. Null if the run is unknown: some runs are deleted after five weeks. */
 export interface By {
   run: number | null;
   kind: string | null;
@@ -20,12 +20,12 @@ export interface Life {
     observed_at: Date;
     deleted_after: Date | null;
     deleted_at: Date | null;
-    /** When its texts, names and addresses were removed, because somebody asked for it. */
+    /** Time at which an erasure removed the ticket's texts, names and addresses. */
     erased_at: Date | null;
   };
-  /** Credits: of the run's pages, shared among the records that they showed; null where it came with its messages. */
+  /** First read of the ticket. Credits: the run's credits divided by the records that it showed; null if unknown. */
   listed: By & { at: Date; credits: number | null };
-  /** Of the ticket and of its messages. */
+  /** Changes of the ticket and of its messages. */
   changes: (By & {
     seen_at: Date;
     as_of: Date;
@@ -33,12 +33,12 @@ export interface Life {
     record: string;
     fields: Record<string, [unknown, unknown]>;
   })[];
-  /** Each reading of its messages that replaced them. */
+  /** Reads that replaced the ticket's messages. */
   readings: (By & { as_of: Date })[];
   messages: number;
-  /** When the source was last seen to have it as it is here. */
+  /** Last time at which the source showed the ticket as stored. */
   checked_at: Date | null;
-  /** Sweeps of the time in which it was created. */
+  /** Sweeps of the range that contains the ticket's creation time. */
   swept: (By & { list: string; as_of: Date })[];
   audits: (By & {
     at: Date;
@@ -57,11 +57,11 @@ export interface Life {
     next_try_at: Date | null;
     cleared_at: Date | null;
   }[];
-  /** Its place among those that wait for their messages, and how many these are. */
+  /** Position among the tickets whose messages are pending, and their number. Null if the ticket is not pending. */
   queue: { place: number; of: number } | null;
 }
 
-/** By its id; else by its number. */
+/** Reads the history of a ticket by id, or else by number. Undefined if no such ticket is stored. */
 export async function lifeOf(db: pg.Pool, account: string, name: string): Promise<Life | undefined> {
   const { rows } = await db.query(
     `select t.*, (select count(*) from helpdesk.messages m
@@ -131,7 +131,7 @@ export async function lifeOf(db: pg.Pool, account: string, name: string): Promis
   };
 }
 
-/** What is set aside under this id, also where there is no row. */
+/** All rejects of this ticket and its messages, even if the ticket is not stored. */
 export async function rejectsOf(db: pg.Pool, account: string, id: string): Promise<Life['rejects']> {
   return list(
     db,
@@ -154,11 +154,14 @@ async function changesOf(db: pg.Pool, account: string, id: string): Promise<Life
 }
 
 const readBy = '_messages_as_of';
-/** Of a ticket nothing but when its messages were read, or by whom. */
+/** Whether a change of a ticket only notes a new read of its messages. */
 const isReading = ({ fields }: Life['changes'][number]) =>
   Object.keys(fields).length > 0 && Object.keys(fields).every(field => field.startsWith('_messages_'));
 
-/** Each change of what its messages are as of tells of two readings: the one before it, and itself. */
+/**
+ * Collects the reads of the messages. Each change of `_messages_as_of` names two reads: the previous one and the new
+ * one.
+ */
 async function readingsOf(
   db: pg.Pool,
   changes: Life['changes'],

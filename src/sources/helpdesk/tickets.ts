@@ -1,6 +1,7 @@
 /**
- * Tickets, by update time. Spam and trash may be hidden in the default list; until it has shown one, they are read as
- * lists of their own. Labels and inboxes are mentioned by id; their names come with the messages.
+ * Tickets, by update time. The default list may hide spam and trash. Spam and trash are read as separate lists until
+ * the default list has shown such a ticket. Tickets mention labels and inboxes by id; the names are read with the
+ * messages.
  */
 
 import { bigint, boolean, buildMerge, isAhead, page, text, texts, time } from '../../engine/commit/merge.ts';
@@ -13,7 +14,7 @@ import { knownCuts } from './partitions.ts';
 import { personalRules } from './personal/rules.ts';
 import { known, type Ticket, ticket, ticketInDetail, timeOf } from './records.ts';
 
-/** What is open or held: a list that only a sweep reads. */
+/** List of open and held tickets. Only a sweep reads this list. */
 const open = 'open';
 
 export const tickets: ListStream<Ticket> = {
@@ -52,7 +53,8 @@ export const tickets: ListStream<Ticket> = {
       from: page,
       version: 'updated_at',
       atFirst: { _listed_by: '$5::bigint' },
-      // A change that shows up late may be dated before the last reading of the messages, which did not show it.
+      // A late change may be dated before the last read of the messages, although that read did not show the change.
+      // The messages become pending again.
       whenChanged: {
         _messages_as_of: `case when ${isAhead('t._messages_as_of', 'excluded._observed_at')} then null
       when excluded.updated_at <> t.updated_at and excluded.updated_at <= t._messages_as_of

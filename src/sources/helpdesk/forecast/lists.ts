@@ -1,7 +1,8 @@
 /**
- * What reading the help desk will take: the top of its lists or their gaps, and the messages that wait or come with them.
- * What is there is counted at the source where it is not known here; a count may bring a page along for the same price, and
- * that tells how dense the list is, what names it mentions, and whether it shows spam and trash.
+ * Forecasts syncs and backfills of the help desk: the new part of its lists or their gaps, and the messages to read.
+ *
+ * Numbers that the warehouse does not know are counted at the source. A count may return a page for the same price.
+ * That page shows the density of the list, the names that it mentions, and whether it includes spam and trash.
  */
 
 import { dueRejects } from '../../../engine/commit/rejects.ts';
@@ -30,17 +31,17 @@ export interface Desk {
 
 export type Planning = engine.Planning & { readonly desk: Desk };
 
-/** Of a page of a list, and of a ticket with its messages: to store it, and look for what comes next. */
+/** Time in ms to store a page of a list, or a ticket with its messages, and to look up the next one. */
 export const storeMs = { page: 20, record: 8 };
-/** A change of the last hour is fresh, and names are looked at once a week: as hydrate.ts has it. */
+/** Changes younger than an hour are fresh, and names are read once a week. Both values match messages/detail-loop.ts. */
 const freshMs = 3_600_000;
 const namesMs = 7 * 24 * 3_600_000;
-/** So many tickets that wait are looked at for the names that will come with them. */
+/** Largest number of pending tickets whose names are included in the forecast. */
 const mostNamed = 2000;
 
 const keyOf = ({ ctx }: Planning, stream: StreamKey) => ({ account: ctx.account, stream });
 
-/** Asks the source, in the lane of somebody who waits. */
+/** Sends a counting request in the interactive lane and notes its credits. */
 export async function inquire<T extends Row>(
   planning: Planning,
   stream: ListStream<T>,
@@ -63,13 +64,13 @@ export async function inquireTotal(planning: Planning, stream: ListStream<Row>, 
 
 // --- lists -------------------------------------------------------------------------------------------------------------
 
-/** What a list brings that is not here yet: tickets whose messages will have to be read. */
+/** The new tickets of a list, whose messages must be read. */
 export interface Brought {
-  /** As far as they are known: the newest come first where names are looked for. */
+  /** The tickets that a counting request returned. They show which names must be read. */
   readonly records: readonly Row[];
-  /** So many whose messages will be read. */
+  /** Number of tickets whose messages must be read. */
   many: number;
-  /** So many of them changed within the last hour. */
+  /** Number of these tickets that changed within the last hour. */
   fresh: number;
 }
 
@@ -104,7 +105,10 @@ async function topOfUsers(planning: Planning): Promise<Part> {
   return partOf('users', requestsOf(users.read(0, options), listed, evenly(ours || 1, 0, nowMs), nowMs));
 }
 
-/** What came since can be read for a credit, unless it is more than a page: counting it would cost two. */
+/**
+ * Estimates the records since this time from the week before. Reading them costs one credit unless they exceed a page,
+ * whereas counting costs two.
+ */
 async function came(planning: Planning, stream: StreamKey, fromMs: Ms): Promise<number> {
   const { ctx, nowMs } = planning;
   const { perMs } = await cameBefore(ctx.pg, keyOf(planning, stream), fromMs);
@@ -139,7 +143,7 @@ async function topOfCustomers(planning: Planning): Promise<Part> {
   ]);
 }
 
-/** Rejects that are due are asked for by id. */
+/** Requests that retry due rejects by id. */
 async function again(planning: Planning, stream: ListStream<Row>): Promise<Asked[]> {
   if (stream.get === undefined) return [];
   const due = await dueRejects(planning.ctx.pg, keyOf(planning, stream.key), new Date(planning.nowMs));
@@ -180,13 +184,16 @@ async function topOfTickets(planning: Planning): Promise<{ part: Part; brought: 
 interface Top {
   readonly times: Imagined;
   readonly records: readonly Row[];
-  /** So many whose messages are not here. */
+  /** Number of tickets whose messages are not stored. */
   readonly wanted: number;
-  /** The default list shows these as well, so that this one is not read. */
+  /** The default list also shows these tickets, so this list will not be read. */
   readonly isShown?: boolean;
 }
 
-/** What a list shows from here on. A first load pays for a count and a page; later a page tells all, mostly. */
+/**
+ * Forecasts the part of a list after this time. A first load pays for a count and a page. Later a page is usually
+ * enough.
+ */
 async function topOf(
   planning: Planning,
   list: string,
@@ -230,7 +237,7 @@ async function topOf(
   const isAll = total <= seen.length || firstLoad;
   const { read, known } = isAll ? await countRead(pg, account, seen) : await countReadSince(pg, account, since);
   const lastMs = seen.at(-1)?.updatedMs ?? since;
-  // A page within two seconds is of something that was done to many at once.
+  // A page whose tickets span less than two seconds comes from a bulk change.
   const isCrowd = seen.length > 1 && lastMs - seen[0]!.updatedMs < 2 * secondMs;
   const times = merged(
     seen.map(({ updatedMs }) => updatedMs),
@@ -285,7 +292,10 @@ async function gapsOfStream(
   return { part: partOf(stream.name, [...asked, ...(await again(planning, stream))]), missing };
 }
 
-/** Ours, in the order of the list; of customers and users the times are not known. */
+/**
+ * Times of the stored records in the order of the list. The times of customers and users are unknown, so they are
+ * spread evenly.
+ */
 async function oursOf(
   { ctx, nowMs }: Planning,
   { name }: ListStream<Row>,
@@ -297,11 +307,14 @@ async function oursOf(
     return timesOfOurs(ctx.pg, ctx.account, list, { by: 'updated_at', sinceMs: Math.max(0, sinceMs) });
   const live = await countLive(ctx.pg, ctx.account, name as 'customers' | 'users');
   const times = evenly(live, 0, nowMs);
-  // They are not where nothing has been read.
+  // Stored records cannot lie in a gap that was never read.
   return again ? times : times.filter(time => !gaps.some(({ from, to }) => time >= from && time < to));
 }
 
-/** How many the source has in the gaps: all that it counts from there on, less what is here, and what is new. */
+/**
+ * Estimates the records in the gaps that are not stored: the source's count from the first gap on, minus stored records
+ * and new records.
+ */
 async function lackingIn(
   planning: Planning,
   stream: ListStream<Row>,
@@ -337,7 +350,10 @@ async function lackingIn(
 
 // --- messages ----------------------------------------------------------------------------------------------------------
 
-/** What waits in the scope, and what the lists bring. Changes of the last hour in a lane of their own, beside the rest. */
+/**
+ * Forecasts the messages: pending tickets in the scope, and tickets that the lists will bring. Changes of the last hour
+ * are read concurrently in a lane of their own.
+ */
 async function partOfMessages(planning: Planning, brought: Brought, scope: Scope): Promise<Part> {
   const { ctx, nowMs, desk, assumed } = planning;
   const { messages } = desk;
@@ -380,7 +396,7 @@ async function partOfMessages(planning: Planning, brought: Brought, scope: Scope
   return { stream: 'messages', readers, storeMs: storeMs.record };
 }
 
-/** The first so many, and the rest. */
+/** Splits the requests after the first `most` records. */
 function split(asked: readonly Asked[], most: number): [Asked[], Asked[]] {
   const [first, second]: [Asked[], Asked[]] = [[], []];
   let left = most;

@@ -1,4 +1,4 @@
-/** What the warehouse knows of tickets, customers and names: a forecast needs no request for it. */
+/** Queries for a forecast: numbers of tickets, customers and names that the warehouse knows without a request. */
 
 import type pg from 'pg';
 import type { Key } from '../../../engine/forecast/forecast-rows.ts';
@@ -6,7 +6,7 @@ import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
 import { shownIn } from '../verify/stored.ts';
 
-/** Times of our tickets as a list would show them, in their order: for a reading without a request. */
+/** Times of the stored tickets that a list would show, in the order of the list. */
 export async function timesOfOurs(
   db: Pick<pg.Pool, 'query'>,
   account: string,
@@ -21,7 +21,10 @@ export async function timesOfOurs(
   return Float64Array.from(rows[0]!.times ?? []);
 }
 
-/** How many of these tickets, as they were shown, have their messages here: nobody asks for them again. */
+/**
+ * Of these tickets: the number whose messages are complete in this version (`read`), and the number already pending
+ * (`known`). Neither adds a read.
+ */
 export async function countRead(
   db: pg.Pool,
   account: string,
@@ -36,7 +39,7 @@ export async function countRead(
   return rows[0]!;
 }
 
-/** Labels and inboxes whose names are known and not due for another look. */
+/** Labels and inboxes whose names are known and not due again. */
 export async function namesKnown(
   db: pg.Pool,
   account: string,
@@ -50,7 +53,7 @@ export async function namesKnown(
   return { labels: new Set(rows[0]!.labels), inbox: new Set(rows[0]!.inbox) };
 }
 
-/** Tickets that a backfill which reads messages again reads in any case. */
+/** Number of tickets with complete messages that a re-reading backfill reads again. */
 export async function countAgain(
   db: pg.Pool,
   account: string,
@@ -65,7 +68,10 @@ export async function countAgain(
   return rows[0]!.n;
 }
 
-/** The same of all that is here since then, where a page does not show them all. */
+/**
+ * The numbers of `countRead` for all stored tickets that changed since this time. Used if one page does not show all of
+ * them.
+ */
 export async function countReadSince(
   db: pg.Pool,
   account: string,
@@ -80,7 +86,10 @@ export async function countReadSince(
   return rows[0]!;
 }
 
-/** Of customers we know between which times they came; of those of a first load nothing. */
+/**
+ * Creation times are known only within bounds for customers. Customers of a first load have wide bounds and are
+ * excluded.
+ */
 const cameAt: Record<string, { table: string; at: string; known: string }> = {
   'helpdesk.customers': {
     table: 'customers',
@@ -91,7 +100,7 @@ const cameAt: Record<string, { table: string; at: string; known: string }> = {
   'helpdesk.tickets': { table: 'tickets', at: 'updated_at', known: 'true' },
 };
 
-/** How many came in the week before this time: for what came since, where counting costs more than reading. */
+/** Arrivals per ms in the week before this time. Used to estimate later arrivals if counting costs more than reading. */
 export async function cameBefore(db: pg.Pool, { account, stream }: Key, ms: Ms): Promise<{ perMs: number }> {
   const { table, at, known } = cameAt[stream]!;
   const { rows } = await db.query<{ n: number; ms: number }>(
@@ -105,7 +114,10 @@ export async function cameBefore(db: pg.Pool, { account, stream }: Key, ms: Ms):
   return { perMs: n / span };
 }
 
-/** What sweeps ask for by id besides what is missing: open candidates, tombstones, tickets without a time of creation. */
+/**
+ * Numbers of rows that a sweep fetches by id besides missing ones: open candidates, tombstones, and tickets without a
+ * creation time.
+ */
 export async function toBeAsked(
   db: pg.Pool,
   { account, stream }: Key,

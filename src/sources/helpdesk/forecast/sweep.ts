@@ -1,4 +1,4 @@
-/** What it takes to look again at what is here: a sweep, a verification. The same readings are made, of our own rows. */
+/** Forecasts sweeps and verifications. The same reading functions run on the stored rows instead of replies. */
 
 import { isRedundant } from '../../../engine/coverage/coverage.ts';
 import { evenly, requestsOf } from '../../../engine/forecast/imagined-reading.ts';
@@ -13,9 +13,9 @@ import { countBuried, countLive, countTickets, ticketsForAllNames } from '../ver
 import { inquireTotal, type Planning, partOf, storeMs } from './lists.ts';
 import { cameBefore, timesOfOurs, toBeAsked } from './rows.ts';
 
-/** Of Total-Count a verification takes three for each list. */
+/** Number of Total-Count requests per list in a verification. */
 const counts = 3;
-/** Asked for together, by their ids. */
+/** Ids per request. */
 const batchSize = 100;
 const lane = 'sweep';
 
@@ -38,7 +38,7 @@ async function listsOf({ ctx, desk: { tickets } }: Planning): Promise<string[]> 
   return names;
 }
 
-/** All tickets of a list, in the order of creation. */
+/** Forecasts the read of all tickets of a list in the order of creation. */
 async function byCreation(planning: Planning, list: string, sinceMs: Ms): Promise<{ asked: Asked[]; ours: number }> {
   const { ctx, desk, nowMs } = planning;
   const { tickets } = desk;
@@ -52,7 +52,7 @@ async function byCreation(planning: Planning, list: string, sinceMs: Ms): Promis
   return { asked: requestsOf(reading, { stream: tickets, list, lane }, times, nowMs), ours: times.length };
 }
 
-/** A list whose times we do not know: as if its records had been created one after the other, at even distances. */
+/** Forecasts the read of a whole list with unknown times. The records are spread evenly over time. */
 async function whole({ ctx, nowMs }: Planning, stream: ListStream<Row>): Promise<Asked[]> {
   const live = await countLive(ctx.pg, ctx.account, stream.name as 'customers' | 'users');
   const reading = stream.read(0, { ...stream.paging, lookbackMs: 0, firstLoad: true });
@@ -74,7 +74,10 @@ export async function partsOfSweep(planning: Planning, names: readonly string[])
   return [...parts, await sweepPart(planning, planning.desk.tickets, asked)];
 }
 
-/** Who is lacking at the source is asked for: a hundred at once, then each; what was there a moment ago twice. */
+/**
+ * Forecasts a sweep's requests for candidates: 100 ids per request, then one request for each. Recent records are
+ * fetched twice.
+ */
 async function sweepPart(planning: Planning, stream: ListStream<Row>, reading: readonly Asked[]): Promise<Part> {
   const { ctx, nowMs } = planning;
   const key = { account: ctx.account, stream: stream.key };
@@ -87,12 +90,12 @@ async function sweepPart(planning: Planning, stream: ListStream<Row>, reading: r
   const recent = known.live > 0 ? Math.round((candidates * known.recent) / known.live) : 0;
   if (lacking > 0 && recent > 0) planning.assumed.add('what is lacking at the source was there as long as the rest');
   const asked = [...reading, times(together, 1), times(candidates + known.buried, 1), times(recent, 1)];
-  // Before they are asked for a second time no copy of the source may be behind.
+  // The second request waits until no replica of the source can be behind.
   const pauseMs = recent > 0 ? Math.min(helpdeskOf(ctx).lookbackMs, 600_000) + 3000 : 0;
   return partOf(stream.name, asked, pauseMs);
 }
 
-/** So many of ours the source counts no more. */
+/** Estimates the stored records that the source no longer counts. */
 async function lackingThere(planning: Planning, stream: ListStream<Row>, live: number): Promise<number> {
   const { ctx, nowMs, counts: mayCount, assumed } = planning;
   const isTickets = stream.key === 'helpdesk.tickets';
@@ -150,7 +153,7 @@ export async function partsOfVerify(planning: Planning, sample: number | null): 
   ];
 }
 
-/** What a list hides of ours is asked for one by one. */
+/** Estimates the stored tickets that a list hides. Each of them is fetched by id. */
 async function hiddenIn(planning: Planning, list: string, sinceMs: Ms): Promise<number> {
   const { ctx, desk, nowMs, counts: mayCount } = planning;
   if (sinceMs > 0 || !mayCount) {
