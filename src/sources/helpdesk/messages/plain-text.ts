@@ -1,22 +1,22 @@
 /**
- * HTML to plain text in linear time. The tokenizer streams, so nesting costs no stack. Depth, work and output are bounded: beyond a
- * bound the layout is dropped (marks of quotes, lists and rules), and the words stay. Long input is converted in pieces; the event
- * loop gets its turn after each.
+ * Converts HTML to plain text in linear time. The tokenizer streams, so nested elements use no call stack. Depth, work
+ * and output are bounded. Beyond a bound the layout (marks of quotes, lists and rules) is dropped, and the words stay.
+ * Long input is converted in pieces, with a yield to the event loop after each.
  */
 import { Tokenizer, type TokenizerCallbacks } from 'htmlparser2';
 import { hidden, isBlock, Layout, type Opened } from './text-layout.ts';
 
 export interface PlainText {
   readonly text: string;
-  /** A bound was met: layout is missing, and no word. */
+  /** Whether a bound was exceeded. Layout is missing then, but no word. */
   readonly simplified: boolean;
 }
 
-/** A piece takes a few milliseconds. */
+/** Characters per piece. A piece takes a few milliseconds. */
 const pieceLength = 64 * 1024;
-/** A long newsletter has 5,000 elements. */
+/** Largest number of elements with layout. A long newsletter has 5,000 elements. */
 const mostElements = 50_000;
-/** No reference to a character is longer. A piece does not end within one. */
+/** Upper bound for the length of a character reference. A piece never ends within a reference. */
 const longestReference = 64;
 
 export async function plainTextOf(html: string): Promise<PlainText> {
@@ -39,7 +39,7 @@ function endOfPiece(html: string, from: number): number {
 
 const names = (text: string): ReadonlySet<string> => new Set(text.split(' '));
 
-/** Elements whose tag ends the innermost element, and which of them it ends. */
+/** Start tags that implicitly end the innermost element, with the names of the elements that they end. */
 const endedBy = new Map<string, ReadonlySet<string>>([
   ['tr', names('tr th td')],
   ['th', names('th')],
@@ -64,7 +64,7 @@ function each(beginning: string, ended: string): [string, ReadonlySet<string>][]
 const empty = names(
   'area base basefont br col command embed frame hr img input isindex keygen link meta param source track wbr',
 );
-/** Within these a tag may end itself, unless it is within one of the others. */
+/** Within these elements a tag may close itself, except inside the integrating elements below. */
 const foreign = names('math svg');
 const integrating = names('mi mo mn ms mtext annotation-xml foreignobject desc title');
 
@@ -73,25 +73,25 @@ interface Element {
   readonly opened: Opened;
 }
 
-/** From tags to elements: which of them are open, whatever the tags look like. */
+/** Tracks the open elements while the tokenizer reports tags, including unbalanced tags. */
 class Reader implements TokenizerCallbacks {
   readonly #html: string;
   readonly #layout = new Layout();
   readonly #tokenizer = new Tokenizer({}, this);
   readonly #open: Element[] = [];
-  /** How many elements of a name are open. An end tag of none is told without a search. */
+  /** Number of open elements by name. An end tag without an open element is recognised without a search. */
   readonly #count = new Map<string, number>();
   readonly #isForeign: boolean[] = [];
-  /** Text since the last tag, the end of it as a place in the HTML. */
+  /** Text since the last tag, and the range in the HTML that follows the text. */
   #texts: string[] = [];
   #textFrom = 0;
   #textTo = 0;
   #elements = 0;
-  /** Too many elements: from here on there are lines, and no layout. */
+  /** Whether there are too many elements. Only line breaks are kept from here on. */
   #isFlat = false;
   #tag = '';
   #attribute = '';
-  /** Of a list. */
+  /** Attributes of the current `ol` tag. */
   #attributes = new Map<string, string>();
 
   constructor(html: string) {
@@ -109,7 +109,7 @@ class Reader implements TokenizerCallbacks {
     return { text: this.#layout.text, simplified: this.#layout.simplified };
   }
 
-  /** What the tokenizer parts for its own sake is one text. */
+  /** Joins adjacent text ranges, because the tokenizer may split one text into several. */
   ontext(from: number, to: number): void {
     if (from !== this.#textTo) this.#keepText();
     if (this.#textFrom === this.#textTo) this.#textFrom = from;
@@ -187,7 +187,7 @@ class Reader implements TokenizerCallbacks {
     else if (integrating.has(name)) this.#isForeign.push(false);
   }
 
-  /** Ends the innermost element, and answers its name. */
+  /** Ends the innermost element. Returns its name. */
   #close(): string {
     this.#tell();
     const { name, opened } = this.#open.pop()!;

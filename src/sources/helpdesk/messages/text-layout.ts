@@ -1,21 +1,24 @@
 /**
- * Blocks, quotes, lists and headings as plain text: which lines there are, and how many between two blocks. A block is worked
- * out when it ends, and put into the one around it.
+ * Lays out blocks, quotes, lists and headings as plain text, with the line breaks between blocks. A block's text is
+ * completed when the block ends, and is then added to the enclosing block.
  */
 
-/** Blocks within each other. A deeper one is no more than a line of its own. */
+/** Deepest nesting of blocks. Deeper blocks only start a new line. */
 const mostBlocks = 500;
-/** Characters that marks of quotes, lists and rules cost in all, and at a time: each level of them writes its text anew. */
+/**
+ * Characters that marks of quotes, lists and rules may process, in total and at once. Each level of marks rewrites its
+ * text.
+ */
 const mostMarked = 4_000_000;
 const longestMarked = 500_000;
-/** Items of a list that are aligned with each other. */
+/** Number of list items that are aligned together. */
 const alignedItems = 1000;
 
 const bullet = ' * ';
 const rule = '-'.repeat(40);
 const spaces = /[ \t\r\n\f\u200b]+/g;
 
-/** Line breaks before and after, at least. */
+/** Smallest numbers of line breaks before and after a block. */
 const blocks = new Map<string, readonly [before: number, after: number]>([
   ...each('article aside div footer form header main nav section', 1, 1),
   ...each('blockquote h4 h5 h6 hr p pre table', 2, 2),
@@ -26,7 +29,7 @@ function each(names: string, before: number, after: number): [string, [number, n
   return names.split(' ').map(name => [name, [before, after]]);
 }
 
-/** Nobody reads what is in them. */
+/** Elements whose content is not shown. */
 export const hidden: ReadonlySet<string> = new Set(['script', 'style']);
 export const isBlock = (name: string): boolean => blocks.has(name) || isList(name);
 const isList = (name: string): boolean => name === 'ul' || name === 'ol';
@@ -38,16 +41,16 @@ interface Block {
   readonly after: number;
   before: number;
   text: string;
-  /** Line breaks that are due before the next text. */
+  /** Line breaks to write before the next text. */
   due: number;
-  /** Nothing stands in the line yet. */
+  /** Whether the current line is empty. */
   isLineEmpty: boolean;
-  /** White space was met since the last word. */
+  /** Whether white space followed the last word. */
   hasSpace: boolean;
-  /** Of a list. */
+  /** Items of a list block. */
   readonly items: Item[];
   readonly markOf: () => string;
-  /** Of an item. */
+  /** Mark of an item block. */
   readonly mark: string;
 }
 
@@ -58,11 +61,13 @@ interface Item {
   readonly after: number;
 }
 
-/** What an element has opened, and is to be closed with it. */
+/** The blocks that an element opened. They are closed with the element. */
 export interface Opened {
   readonly blocks: number;
   readonly is?: 'heading' | 'hidden' | 'body' | 'deep' | undefined;
-  /** Of which body it is: what was open before a body begins is of no account. */
+  /**
+   * Number of the `body` element that holds this element. Elements opened before a later `body` are ignored on closing.
+   */
   readonly body: number;
 }
 
@@ -70,13 +75,13 @@ export class Layout {
   #blocks: Block[] = [block()];
   #headings = 0;
   #marked = 0;
-  /** Text stands in an item of its own until the next tag. */
+  /** Whether the text is in an implicit list item, which ends at the next tag. */
   #isInText = false;
-  /** Only what is in a body counts, if there is one. */
+  /** Number of `body` elements so far. If there is any, only content inside a `body` counts. */
   #bodies = 0;
   #isInBody = true;
   #isFlat = false;
-  /** Within an element that nobody reads; these hold no others. */
+  /** Whether the position is inside a hidden element. Hidden elements contain no other elements. */
   isHidden = false;
   simplified = false;
 
@@ -129,7 +134,7 @@ export class Layout {
     for (let left = opened.blocks; left > 0; left--) this.#pop();
   }
 
-  /** No layout from here on: text as it comes, in lines. */
+  /** Drops the layout from here on. Only text and line breaks are written. */
   flatten(): void {
     this.#breakLine();
     this.#isInBody = true;
@@ -219,14 +224,14 @@ export class Layout {
     }
   }
 
-  /** A line that the source asks for. */
+  /** Writes a line break from the HTML. */
   #addLine(): void {
     const top = this.#top;
     top.text += '\n';
     top.isLineEmpty = true;
   }
 
-  /** What follows stands in a line of its own. */
+  /** Starts a new line before the next text. */
   #breakLine(): void {
     this.simplified = true;
     const top = this.#top;
@@ -311,7 +316,7 @@ const numerals = Object.entries({
   I: 1,
 });
 
-/** No larger ones are written so. */
+/** Largest number written in Roman numerals. */
 const largestRoman = 3999;
 
 function romanOf(n: number): string {

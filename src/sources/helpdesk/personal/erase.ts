@@ -1,4 +1,7 @@
-/** Removes what the help desk tables hold of customers. Rows stay as redact.ts leaves them, so that a sync changes nothing of them. */
+/**
+ * Erases customers from the help desk's tables. The remaining rows equal the redacted records of redact.ts, so a later
+ * sync does not change them.
+ */
 
 import type { Client } from '../../../engine/database/pool.ts';
 import { cleanText } from '../../../engine/json-text.ts';
@@ -7,7 +10,7 @@ import { besides } from '../../../privacy/personal-data-scan.ts';
 import type { People, Who } from '../../../privacy/redact.ts';
 import { kept, naming } from './redact.ts';
 
-/** Columns to clear, beside the fields of `_payload`. */
+/** Columns that erasure sets to null, in addition to the fields of `_payload`. */
 const cleared = {
   customers: ['first_name', 'last_name', 'summary'],
   tickets: ['subject', 'summary', 'reply_to', 'reply_cc'],
@@ -47,7 +50,7 @@ export const customersHere: Pick<People, 'isKnown' | 'contactsOf' | 'sharing'> =
   },
 };
 
-/** Tickets that the help desk has given to another customer since. */
+/** Ids of tickets that once belonged to these customers and now belong to another customer. */
 async function givenAway(client: Client, account: string, customers: readonly string[]): Promise<string[]> {
   const { rows } = await client.query<{ id: string }>(
     `select distinct c.record_id as id from sync.changes c
@@ -57,11 +60,11 @@ async function givenAway(client: Client, account: string, customers: readonly st
   return rows.map(({ id }) => id);
 }
 
-/** What was reduced, and whose traces are left. */
+/** Result of the reduction: row counts, and the ids whose remaining personal data must be found. */
 export interface Reduction {
   readonly rows: Readonly<Record<string, number>>;
   readonly tickets: readonly string[];
-  /** Messages that they wrote in tickets of others. */
+  /** Messages that the erased people wrote in other customers' tickets. */
   readonly messages: readonly string[];
 }
 
@@ -94,7 +97,7 @@ export async function reduceRows(client: Client, account: string, who: Who, now:
     messages: await namingThem(client, account, 'messages', forms),
     tickets: await namingThem(client, account, 'tickets', forms),
   };
-  // Messages that they wrote in tickets of others go whole.
+  // The erased people's messages in other customers' tickets are reduced completely.
   const written = named.messages.filter(one => one.written).map(({ id }) => id);
   const restOf = (table: keyof typeof named) => named[table].filter(one => !one.written).map(({ id }) => id);
   counts.attachments! += await within('attachments', 'message_id', written);
@@ -106,7 +109,10 @@ export async function reduceRows(client: Client, account: string, who: Who, now:
   return { rows: counts, tickets, messages: [...new Set([...written, ...before])] };
 }
 
-/** Messages that they wrote by an old value, also those without a row. */
+/**
+ * Ids of messages whose earlier sender address, kept in sync.changes, belongs to the erased people. Includes messages
+ * without a row.
+ */
 async function writtenBefore(client: Client, { forms, changes }: Who): Promise<string[]> {
   if (changes.length === 0) return [];
   const { rows } = await client.query<{ id: string }>(
@@ -121,7 +127,7 @@ async function writtenBefore(client: Client, { forms, changes }: Who): Promise<s
   return rows.map(({ id }) => id);
 }
 
-/** Ids of the rows of sync.changes that tell of their records. */
+/** Ids of the rows of sync.changes that hold changes of the erased people's records. */
 export async function changesOf(
   client: Client,
   account: string,
@@ -146,14 +152,15 @@ export async function changesOf(
   return rows.map(({ id }) => id);
 }
 
-/** Names in old values and comparisons that tell nothing of a customer. */
+/** Fields in old values and comparisons that hold no personal data. */
 export const impersonal = [
   ...besides,
   ...['_messages_as_of', '_messages_by', 'contacts.row', 'attachments.row', 'ticket_id', 'message_id'],
   ...['ticket_labels', 'attachments.message_id', 'attachments.ticket_id'],
 ];
 
-// The type of a file may hold its name. So may any field of a table that is not named here.
+// The type of a file may contain the file's name, so it is not kept. Fields of tables not listed below are not kept
+// either.
 const leastKept = ['id', 'size', ...impersonal];
 const tables = {
   customers: [...kept.customers, ...impersonal],
@@ -163,7 +170,7 @@ const tables = {
 };
 export const keptInChanges = { tables, others: leastKept };
 
-/** Ids of messages, and of the files with them: by these a comparison tells what differs. */
+/** Ids of these messages and of their files. Comparisons name differing rows by these ids. */
 export async function withFiles(client: Client, account: string, messages: readonly string[]): Promise<string[]> {
   if (messages.length === 0) return [];
   const { rows } = await client.query<{ id: string }>(
@@ -173,7 +180,10 @@ export async function withFiles(client: Client, account: string, messages: reado
   return [...messages, ...rows.map(({ id }) => id)];
 }
 
-/** Notes tickets without stored rows as erased, so that a person who writes often does not stop the others. Answers the others. */
+/**
+ * Notes tickets without stored rows as erased. Such tickets need no further erasure, so a person who writes often does
+ * not block the others. Returns the remaining ids.
+ */
 export async function noteNew(
   client: Queryable,
   account: string,
@@ -200,7 +210,10 @@ export async function noteNew(
   return rows.map(({ id }) => id);
 }
 
-/** What is reduced already is left alone. */
+/**
+ * Reduces rows to the fields that erasure keeps. Skips rows that are already reduced. Returns the number of changed
+ * rows.
+ */
 async function reduce(
   client: Client,
   table: Reduced,
@@ -210,7 +223,7 @@ async function reduce(
   if (ids.length === 0) return 0;
   const columns = cleared[table];
   const all = `sync.kept_of(t._payload, $3)`;
-  // The type of a file may hold its name.
+  // The type of a file may contain the file's name after a semicolon.
   const [payload, sets, more] =
     table === 'attachments'
       ? [
@@ -229,7 +242,10 @@ async function reduce(
   return rowCount ?? 0;
 }
 
-/** Records of others that name them, when their own are reduced; `written`: messages that they wrote themselves. In one look at each table. */
+/**
+ * Other customers' records that name the erased people, after their own records are reduced. `written`: the erased
+ * person wrote the message. Scans each table once.
+ */
 async function namingThem(
   client: Client,
   account: string,
@@ -247,7 +263,10 @@ async function namingThem(
   return rows;
 }
 
-/** Of messages that the team wrote, or that were written to them among others, and of tickets: the fields that name them. */
+/**
+ * Clears the fields that name the erased people in other records: tickets, the team's messages, and messages addressed
+ * to several people.
+ */
 async function reduceFields(
   client: Client,
   table: 'messages' | 'tickets',
@@ -265,7 +284,7 @@ async function reduceFields(
   return rowCount ?? 0;
 }
 
-/** Columns that go, fields of `_payload` with them, and when: as redact.ts has it. */
+/** Columns to clear, with their `_payload` field and the SQL condition. The same rules as in redact.ts. */
 const fieldsThatName = (forms: readonly string[]) => ({
   messages: [
     { column: 'from_address', key: 'from', when: carries('from_address', forms) },

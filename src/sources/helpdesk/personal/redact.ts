@@ -1,6 +1,7 @@
 /**
- * The records of erased customers keep ids, times and states, and nothing that anybody has written. Pure: the database
- * says who was erased (privacy/screen.ts). A text without erased people stays as it is, digit by digit.
+ * Redacts the records of erased customers: ids, times and states stay; all written text is removed. Pure functions. The
+ * database knows who was erased (privacy/screen.ts). A record without erased people is returned unchanged, digit by
+ * digit.
  */
 import { cleanText, fieldsOf, objectOf } from '../../../engine/json-text.ts';
 import {
@@ -17,10 +18,10 @@ import {
   without,
 } from '../../../privacy/redact.ts';
 
-/** Streams whose records hold the data of customers. */
+/** Streams whose records hold customers' data. */
 export type Personal = 'helpdesk.customers' | 'helpdesk.tickets' | 'helpdesk.messages';
 
-/** Fields that stay. One that the source adds later does not. */
+/** Fields that stay after erasure. Unknown fields, including later additions of the source, are removed. */
 export const kept = {
   customers: ['id'],
   tickets: [
@@ -30,20 +31,22 @@ export const kept = {
   messages: ['id', 'type', 'direction', 'user_id', 'htmlized', 'created_at'],
   attachments: ['id', 'type', 'size'],
 } as const;
-/** Fields of other people's records that name somebody: they go where they name an erased one. */
+/** Fields in other people's records that may name an erased person. A field is removed if it does. */
 export const naming = {
   tickets: ['reply_to', 'reply_cc'],
-  /** Who wrote, in as far as the team did; who was written to. A name, where it is an address. */
+  /** Sender fields of messages by the team, and the recipient field. `from_name` is personal if it holds an address. */
   messages: { from: ['from', 'from_name'], name: ['from_name'], to: ['to'] },
 } as const;
 
 const contactsOf = (customer: Json): string[] => arrayIn(customer.contacts).flatMap(one => texts(objectIn(one).value));
 
-/** A name is one too where it holds an address: lists that pass mail on write so. */
+/** Contact values of a message. Mailing lists may put an address into `from_name`. */
 const addressesOf = ({ from, to, from_name }: Json): string[] => texts(from, to, ...texts(from_name).filter(isAddress));
 const isAddress = (name: unknown): boolean => typeof name === 'string' && name.includes('@');
 
-/** What a text that goes to the merge of this stream may be known by: an array of records, or a ticket with its messages. */
+/**
+ * The clues in a text before the merge of this stream. The text is an array of records, or a ticket with its messages.
+ */
 export function cluesIn(stream: Personal, text: string): Clues {
   const parsed: unknown = JSON.parse(text);
   const records = (Array.isArray(parsed) ? parsed : [parsed]).map(objectIn);
@@ -61,7 +64,7 @@ export function cluesIn(stream: Personal, text: string): Clues {
   };
 }
 
-/** What a record that was set aside, or is shown as an example, may be known by, whatever it looks like; `of`: its id, or its ticket's. */
+/** The clues in a rejected or sample record, valid or not. `of`: the record's id, or its ticket's id. */
 export function cluesOf(stream: Personal, text: string | undefined, of: readonly (string | undefined)[]): Clues {
   const record = objectIn(text === undefined ? undefined : JSON.parse(text));
   const members = [record, ...arrayIn(record.messages).map(objectIn)];
@@ -73,7 +76,7 @@ export function cluesOf(stream: Personal, text: string | undefined, of: readonly
   };
 }
 
-/** Who of them is known by something else than his own id: a customer by a contact value, a ticket by its customer. */
+/** Ids that newly belong to erased people: a customer with an erased contact value, or a ticket of an erased customer. */
 export function foundIn(stream: Personal, text: string, erased: Erased): Pick<Clues, 'customers' | 'tickets'> {
   const records = stream === 'helpdesk.messages' ? [] : (JSON.parse(text) as unknown[]).map(objectIn);
   const isNew = (one: Json) =>
@@ -84,7 +87,7 @@ export function foundIn(stream: Personal, text: string, erased: Erased): Pick<Cl
   return { customers: stream === 'helpdesk.customers' ? ids : [], tickets: stream === 'helpdesk.tickets' ? ids : [] };
 }
 
-/** Contact values that customers who were asked for have beside those that are kept out, and who they are. */
+/** Customers erased by id whose records show contact values that are not yet erased, with these values. */
 export function contactsOfAsked(text: string, { asked, further }: Erased): Clues {
   const theirs = (JSON.parse(text) as unknown[])
     .map(objectIn)
@@ -95,7 +98,7 @@ export function contactsOfAsked(text: string, { asked, further }: Erased): Clues
   return { customers: theirs.map(({ id }) => id), tickets: [], contacts: theirs.flatMap(({ contacts }) => contacts) };
 }
 
-/** The same text without what must not be stored. */
+/** Removes erased people's data from JSON text: a page of records, or a ticket with its messages. */
 export function redact(stream: Personal, text: string, erased: Erased): string {
   if (!isAnybody(erased)) return text;
   if (stream === 'helpdesk.messages') {
@@ -118,7 +121,10 @@ export function redact(stream: Personal, text: string, erased: Erased): string {
   });
 }
 
-/** Of somebody else's ticket: what an erased person wrote is theirs; what was written to them keeps its text. */
+/**
+ * Redacts a message in another customer's ticket. A message written by an erased person loses its text. A message
+ * written to an erased person keeps its text and loses the address.
+ */
 function message(text: string, erased: Erased): string {
   const { from, from_name, to, direction } = objectIn(JSON.parse(text));
   if (carries(erased, from) && direction !== 'out') return bareMessage(text);
@@ -140,7 +146,7 @@ function bareMessage(text: string): string {
   return objectOf(bare);
 }
 
-/** After the type of a file there may be its name: `application/pdf; name="ada.pdf"`. */
+/** Removes the file name after the type, as in `application/pdf; name="ada.pdf"`. */
 function typeOnly(attachment: string): string {
   const { type } = objectIn(JSON.parse(attachment));
   if (typeof type !== 'string' || !type.includes(';')) return attachment;

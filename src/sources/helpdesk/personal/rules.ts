@@ -1,4 +1,4 @@
-/** How the streams of the help desk find and redact erased customers, and what erasure removes of them. */
+/** The privacy rules of the help desk's streams: finding, redacting and erasing customers. */
 import { holdingOf } from '../../../privacy/contact-normalisation.ts';
 import { noClues, type People, type PersonalRules } from '../../../privacy/redact.ts';
 import { changesOf, customersHere, impersonal, keptInChanges, noteNew, reduceRows, withFiles } from './erase.ts';
@@ -8,7 +8,7 @@ const rulesOf = (stream: Personal): PersonalRules => ({
   stream,
   cluesIn: text => cluesIn(stream, text),
   cluesOf: (text, of) => cluesOf(stream, text, of),
-  // The ticket tells whose a message is.
+  // A message belongs to the customer of its ticket, so the ticket's id is used.
   idsOf: (recordId, askId) => (stream === 'helpdesk.messages' ? [askId] : [recordId, askId]),
   foundIn: (text, erased) => foundIn(stream, text, erased),
   furtherIn: (text, erased) => (stream === 'helpdesk.customers' ? contactsOfAsked(text, erased) : noClues),
