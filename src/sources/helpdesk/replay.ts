@@ -24,7 +24,7 @@ export async function replay({ client, writer, care, streams, stream, reject }: 
     if (rejects[0]) throw new NotStored(rejects[0].reason);
   };
   if (stream.kind === 'list') return write(singleBatch(stream, replyOf(recordOf(stream), reject)));
-  if (stream.kind !== 'detail') throw new NotStored('it is asked for again');
+  if (stream.kind !== 'detail') throw new NotStored('the record is fetched again');
 
   const raw: unknown = JSON.parse(reject.payload);
   if (isObject(raw) && stream.membersField in raw) {
@@ -33,17 +33,17 @@ export async function replay({ client, writer, care, streams, stream, reject }: 
     const came = { reply, found: await membersOf(stream, reply) };
     const { refused, current } = await writeDetail(client, writer, stream, came, ticket, reject.at, care);
     if (refused[0]) throw new NotStored(refused[0].reason);
-    if (!current) throw new NotStored('what is there is newer; it is asked for again');
+    if (!current) throw new NotStored('the stored record is newer; the record is fetched again');
     return undefined;
   }
   if (reject.record_id !== null && reject.record_id === reject.ask_id) {
     const of = streams.find(({ key }) => key === stream.of.key);
-    if (of?.kind !== 'list') throw new NotStored('it is asked for again');
+    if (of?.kind !== 'list') throw new NotStored('the record is fetched again');
     await write(singleBatch(of, replyOf(recordOf(of), reject)));
     // The payload holds only the ticket. Its messages must have been read at this time or later.
     const read = await lockMessages(client, writer.account, reject.record_id);
     if (read === undefined || read.getTime() < reject.at.asOfMs)
-      throw new NotStored(`no ${stream.name} came with it; it is asked for again`);
+      throw new NotStored(`the payload holds no ${stream.name}; the record is fetched again`);
     return undefined;
   }
   return write(await memberBatch(client, writer, stream, reject, raw));
@@ -60,10 +60,11 @@ async function memberBatch(
   { ask_id, payload, place, at }: Again,
   raw: unknown,
 ): Promise<Batch> {
-  if (ask_id === null || place === null) throw new NotStored('what it belongs to is not known; it is asked for again');
+  if (ask_id === null || place === null)
+    throw new NotStored('the ticket of this message is unknown; the message is fetched again');
   const asOf = await lockMessages(client, account, ask_id);
   if (asOf?.getTime() !== at.asOfMs)
-    throw new NotStored(`ticket ${ask_id} shows another reading; it is asked for again`);
+    throw new NotStored(`ticket ${ask_id} shows the messages of another read; the ticket is fetched again`);
   const parent = { id: ask_id, [stream.membersField]: [raw] };
   const text = `{"id":${JSON.stringify(ask_id)},${JSON.stringify(stream.membersField)}:[${payload}]}`;
   const { batch, unreadable } = await detailBatch(stream, parent, text);

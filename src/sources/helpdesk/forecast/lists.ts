@@ -53,7 +53,7 @@ export async function inquire<T extends Row>(
   const reply = await helpdeskOf(ctx).send(request, { lane: 'interactive', signal: ctx.signal });
   planning.latencyMs = Math.min(planning.latencyMs ?? Number.POSITIVE_INFINITY, helpdeskOf(ctx).send.latencyMs());
   if (reply.total !== stream.paging.depth) return reply;
-  planning.assumed.add(`the source counts no further than ${stream.paging.depth}: there may be more`);
+  planning.assumed.add(`the source counts at most ${stream.paging.depth} records; there may be more`);
   return reply;
 }
 
@@ -98,7 +98,7 @@ export const partOf = (stream: string, asked: readonly Asked[], pauseMs = 0): Pa
 async function topOfUsers(planning: Planning): Promise<Part> {
   const { ctx, nowMs, desk, assumed } = planning;
   const ours = await countLive(ctx.pg, ctx.account, 'users');
-  assumed.add(ours > 0 ? `as many users as are here (${ours})` : 'a page holds all users');
+  assumed.add(ours > 0 ? `the source has as many users as the mirror (${ours})` : 'all users fit on one page');
   const { users } = desk;
   const options = { ...users.paging, lookbackMs: helpdeskOf(ctx).lookbackMs };
   const listed = { stream: users, list: 'default', lane: 'fresh' } as const;
@@ -129,11 +129,10 @@ async function topOfCustomers(planning: Planning): Promise<Part> {
   if (firstLoad || walk || many > customers.paging.perPage / 2) {
     if (counts) {
       const ask = { since, page: 1, perPage: 0, count: true };
-      many =
-        (await inquire(planning, customers, { list: 'default', ask, what: 'customers that are new' })).total ?? many;
+      many = (await inquire(planning, customers, { list: 'default', ask, what: 'new customers' })).total ?? many;
     } else if (firstLoad) planning.unknown = true;
-    else assumed.add(`customers come as they came in the week before: ${many}`);
-  } else assumed.add(`customers come as they came in the week before: ${many}`);
+    else assumed.add(`new customers at the rate of the week before: ${many}`);
+  } else assumed.add(`new customers at the rate of the week before: ${many}`);
   const options = { ...customers.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, firstLoad, walk };
   const listed = { stream: customers, list: 'default', lane: 'fresh' } as const;
   const times = evenly(many, Math.max(since, 1), nowMs);
@@ -211,7 +210,9 @@ async function topOf(
   if (!counts || (!isFirst && !firstLoad)) {
     if (firstLoad && isFirst) planning.unknown = true;
     const many = isFirst ? await came(planning, 'helpdesk.tickets', fromMs) : 0;
-    assumed.add(isFirst ? `tickets change as they did in the week before: ${many}` : `nothing new in the ${list} list`);
+    assumed.add(
+      isFirst ? `changed tickets at the rate of the week before: ${many}` : `no new tickets in the ${list} list`,
+    );
     return { times: evenly(many, since, nowMs), records: [], wanted: many };
   }
   const what = `tickets that changed, ${list} list`;
@@ -238,13 +239,12 @@ async function topOf(
   const { read, known } = isAll ? await countRead(pg, account, seen) : await countReadSince(pg, account, since);
   const lastMs = seen.at(-1)?.updatedMs ?? since;
   // A page whose tickets span less than two seconds comes from a bulk change.
-  const isCrowd = seen.length > 1 && lastMs - seen[0]!.updatedMs < 2 * secondMs;
+  const isBulk = seen.length > 1 && lastMs - seen[0]!.updatedMs < 2 * secondMs;
   const times = merged(
     seen.map(({ updatedMs }) => updatedMs),
-    evenly(Math.max(0, total - seen.length), lastMs, isCrowd ? lastMs + secondMs : nowMs),
+    evenly(Math.max(0, total - seen.length), lastMs, isBulk ? lastMs + secondMs : nowMs),
   );
-  if (total > seen.length)
-    assumed.add('tickets changed at even distances, and no more than a page of them in one second');
+  if (total > seen.length) assumed.add('ticket changes are spread evenly, with at most one page of tickets per second');
   return { times, records: first.records, wanted: Math.max(0, total - read - known) };
 }
 
@@ -324,7 +324,7 @@ async function lackingIn(
   const { ctx, assumed, counts } = planning;
   if (stream.key === 'helpdesk.users') return 0;
   if (range.again) {
-    assumed.add('nothing lacks in what has been read');
+    assumed.add('the synced ranges are complete');
     return 0;
   }
   if (!counts) {
@@ -379,8 +379,7 @@ async function partOfMessages(planning: Planning, brought: Brought, scope: Scope
     ...named.slice(0, waiting + brought.many).map(cost => ({ cost, lane: 'backfill' as const, many: 1 })),
     { cost: plain, lane: 'backfill', many: Math.max(0, waiting + brought.many - named.length) },
   ];
-  if (brought.many > brought.records.length)
-    assumed.add('a page of tickets mentions all labels and inboxes that there are');
+  if (brought.many > brought.records.length) assumed.add('one page of tickets mentions every label and inbox');
   const [first, second] = split(rest, Math.min(waiting + brought.many, fresh + brought.fresh));
   const afterwards: Asked[] = (await dueRejects(ctx.pg, key, new Date(nowMs))).map(() => ({
     cost: plain,

@@ -88,7 +88,7 @@ async function sweepPart(planning: Planning, stream: ListStream<Row>, reading: r
     ? Math.ceil((candidates + known.undated) / batchSize) + Math.ceil(known.buried / batchSize)
     : 0;
   const recent = known.live > 0 ? Math.round((candidates * known.recent) / known.live) : 0;
-  if (lacking > 0 && recent > 0) planning.assumed.add('what is lacking at the source was there as long as the rest');
+  if (lacking > 0 && recent > 0) planning.assumed.add('deletion candidates are as old as the other records');
   const asked = [...reading, times(together, 1), times(candidates + known.buried, 1), times(recent, 1)];
   // The second request waits until no replica of the source can be behind.
   const pauseMs = recent > 0 ? Math.min(helpdeskOf(ctx).lookbackMs, 600_000) + 3000 : 0;
@@ -100,9 +100,7 @@ async function lackingThere(planning: Planning, stream: ListStream<Row>, live: n
   const { ctx, nowMs, counts: mayCount, assumed } = planning;
   const isTickets = stream.key === 'helpdesk.tickets';
   if (!mayCount || (isTickets && (await wantedSince(planning)) > 0)) {
-    assumed.add(
-      `nothing lacks at the source that is here (${stream.name}); each deletion costs one or two credits more`,
-    );
+    assumed.add(`no deletions at the source (${stream.name}); each deletion costs one or two more credits`);
     return 0;
   }
   let theirs = 0;
@@ -157,7 +155,7 @@ export async function partsOfVerify(planning: Planning, sample: number | null): 
 async function hiddenIn(planning: Planning, list: string, sinceMs: Ms): Promise<number> {
   const { ctx, desk, nowMs, counts: mayCount } = planning;
   if (sinceMs > 0 || !mayCount) {
-    planning.assumed.add('the lists of the source hide nothing');
+    planning.assumed.add('the lists of the source hide no records');
     return 0;
   }
   const theirs = await inquireTotal(planning, desk.tickets, list);

@@ -361,7 +361,7 @@ async function askForNames(ctx: Context, claim: Claim, stream: Detail, startedMs
         // A failed name stays due, because due names are derived from the stored rows. The messages of the ticket are
         // unaffected.
         if (!(error instanceof Retry || error instanceof Gone)) throw error;
-        ctx.log.debug({ ticket: ticket.id, reason: error.message }, 'a name could not be asked for');
+        ctx.log.debug({ ticket: ticket.id, reason: error.message }, 'a name could not be read');
       }
     }
     if (tickets.length === 0) return;

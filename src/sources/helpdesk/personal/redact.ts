@@ -1,7 +1,7 @@
 /**
  * Redacts the records of erased customers: ids, times and states stay; all written text is removed. Pure functions. The
- * database knows who was erased (privacy/screen.ts). A record without erased people is returned unchanged, digit by
- * digit.
+ * database knows who was erased (privacy/screen.ts). A record without erased people is returned unchanged; its
+ * numbers keep all digits.
  */
 import { cleanText, fieldsOf, objectOf } from '../../../engine/json-text.ts';
 import {

@@ -89,9 +89,11 @@ async function unjudgedOf(ctx: Context, { account }: Claim, stream: StreamKey): 
   const { gaps, from } = await gapsOf(ctx.pg, account, stream);
   if (gaps === 0) return [];
   const what =
-    stream === 'helpdesk.tickets' ? 'what changed in them was not judged' : 'what was created since was not judged';
+    stream === 'helpdesk.tickets'
+      ? 'tickets that changed in them were not judged'
+      : 'records created since then were not judged';
   return [
-    `${count(gaps, 'range has', 'ranges have')} not been read, the first from ${from!.toISOString()}: ${what}, nor counted what was created since`,
+    `${count(gaps, 'range has', 'ranges have')} not been read, the first from ${from!.toISOString()}: ${what}, and records created since then were not counted`,
   ];
 }
 
