@@ -60,11 +60,10 @@ async function memberBatch(
   { ask_id, payload, place, at }: Again,
   raw: unknown,
 ): Promise<Batch> {
-  if (ask_id === null || place === null)
-    throw new NotStored('the ticket of this message is unknown; the message is fetched again');
+  if (ask_id === null || place === null) throw new NotStored('its ticket is unknown; the message is fetched again');
   const asOf = await lockMessages(client, account, ask_id);
   if (asOf?.getTime() !== at.asOfMs)
-    throw new NotStored(`ticket ${ask_id} shows the messages of another read; the ticket is fetched again`);
+    throw new NotStored(`ticket ${ask_id} has messages of another read; fetched again`);
   const parent = { id: ask_id, [stream.membersField]: [raw] };
   const text = `{"id":${JSON.stringify(ask_id)},${JSON.stringify(stream.membersField)}:[${payload}]}`;
   const { batch, unreadable } = await detailBatch(stream, parent, text);
