@@ -174,7 +174,7 @@ export interface Place {
   readonly attempts: number;
 }
 
-/** The next candidates in their order. */
+/** The next candidates after a position, fewest failed attempts first. */
 export async function candidatesAfter(
   db: Queryable,
   claim: Claim,
@@ -299,8 +299,8 @@ export async function noteWait(client: Client, claim: Claim, note: string | unde
 }
 
 /**
- * Latest time by which each deleted candidate of this run is known to have existed. Customers show no creation time,
- * but a ticket of the customer bounds it.
+ * Latest creation or first-read time of this run's deleted candidates, in ms. Customers show no creation time, but the
+ * oldest ticket of a customer bounds it.
  */
 export async function goneSince(db: Queryable, claim: Claim): Promise<Ms | undefined> {
   const there =

@@ -15,7 +15,7 @@ import type { ListStream, Row } from '../../source.ts';
 import { wasThere } from '../messages/detail-loop.ts';
 import { buryRecord, standingOf } from '../verify/rows.ts';
 
-/** Tries for one record before the next one is fetched. */
+/** Attempts of a request for one record. Then the run continues with the next record. */
 const fewTries = 6;
 
 export const options = ({ ctx, claim }: Look) => ({ lane: laneOf(claim), signal: ctx.signal, tries: fewTries });

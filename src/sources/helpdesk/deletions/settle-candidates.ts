@@ -35,7 +35,7 @@ import {
 } from './candidates.ts';
 import { noteChecked, scopeOf } from './walks.ts';
 
-/** Tries for one candidate before the next one is fetched. */
+/** Attempts of a request for one candidate. Then the sweep continues with the next candidate. */
 const fewTries = 4;
 /**
  * After this many consecutive failures the source is at fault, not the records. The remaining candidates wait for the

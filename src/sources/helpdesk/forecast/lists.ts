@@ -31,7 +31,10 @@ export interface Desk {
 
 export type Planning = engine.Planning & { readonly desk: Desk };
 
-/** Time in ms to store a page of a list, or a ticket with its messages, and to look up the next one. */
+/**
+ * Time in ms to store a page of a list (`page`) or a ticket with its messages (`record`). Includes the query for the
+ * next one.
+ */
 export const storeMs = { page: 20, record: 8 };
 /** Changes younger than an hour are fresh, and names are read once a week. Both values match messages/detail-loop.ts. */
 const freshMs = 3_600_000;

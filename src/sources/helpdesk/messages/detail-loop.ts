@@ -41,7 +41,10 @@ import {
 const freshMs = 3_600_000;
 /** Names are read again after a week, because renames are silent changes. */
 const namesMs = 7 * 24 * 3_600_000;
-/** Tries for one ticket before the next one is read. The end of the run tries again. */
+/**
+ * Attempts of a request for one ticket. Then the run continues with the next ticket, and retries the failed one at its
+ * end.
+ */
 const fewTries = 4;
 /** After this many consecutive failures the source is at fault, not the tickets. */
 const mostFailures = 5;
@@ -78,7 +81,7 @@ interface Reading {
   /** Tickets that the reader of fresh changes has read since the last backlog query. The backlog reader skips them. */
   readonly freshened: Set<string>;
   failures: number;
-  /** Whether the run may end with tickets left. */
+  /** Whether the run may end although tickets are still pending. */
   isOver: () => Promise<boolean>;
 }
 
@@ -90,9 +93,9 @@ interface Reading {
 export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promise<Outcome> {
   const begunMs = ctx.clock.monotonic();
   const startedMs = ctx.clock.now();
-  const ofItsOwnAccord = claim.kind === 'hydrate';
+  const isAutomatic = claim.kind === 'hydrate';
   const isOver = async () =>
-    ofItsOwnAccord && (ctx.clock.monotonic() - begunMs > longestMs || (await othersWait(ctx.pg, claim)));
+    isAutomatic && (ctx.clock.monotonic() - begunMs > longestMs || (await othersWait(ctx.pg, claim)));
   if (claim.again) await joinAgain(ctx.pg, claim);
   const { fromMs, toMs } = await rangeOf(ctx.pg, claim.run);
   const shared = {
@@ -109,20 +112,23 @@ export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promi
   for (let round = 1; round <= (claim.kind === 'sync' ? rounds : 1); round++) {
     // Before the first reply only this machine's clock is known.
     const sourceMs = helpdeskOf(ctx).send.sourceNow() ?? startedMs + helpdeskOf(ctx).lookbackMs;
-    wanted = ofItsOwnAccord ? {} : { fromMs, toMs: least(toMs, sourceMs + 1) };
+    wanted = isAutomatic ? {} : { fromMs, toMs: least(toMs, sourceMs + 1) };
     do await readBoth(ctx, { ...shared, wanted });
     while (!(await isOver()) && (await anyWaiting(ctx.pg, claim, moments(ctx, startedMs), wanted)));
   }
   await askAgain(ctx, claim, stream);
   await askForNames(ctx, claim, stream, startedMs);
-  if (ofItsOwnAccord) return { partly: undefined };
+  if (isAutomatic) return { partly: undefined };
   const open = await openSince(ctx.pg, claim, new Date(startedMs));
   const { futureMs } = moments(ctx, startedMs);
   const left = Math.max(open, await countWaiting(ctx.pg, claim.account, futureMs, wanted));
   return { partly: notInFull(left) };
 }
 
-/** Ends a run that waits for another run's read of the messages, once none of its own tickets is pending. */
+/**
+ * The outcome of a run that was waiting for another run's read of the messages, if none of its own tickets is pending
+ * now. Otherwise undefined: the run keeps waiting.
+ */
 export async function isDone(ctx: Context, work: Work): Promise<Outcome | undefined> {
   const { fromMs, toMs, startedMs, kind, again } = await rangeOf(ctx.pg, work.run);
   if (kind === 'hydrate') return { partly: undefined };
@@ -226,7 +232,7 @@ async function* backlogOf(reading: Reading, first: Waiting[], commits: Commits):
 }
 
 /**
- * Yields changes of the last hour as they arrive, until the backlog is read and no change in the run's range is
+ * Yields changes of the last hour as they arrive. Ends when the backlog is read and no change in the run's range is
  * pending.
  */
 async function* freshOf(reading: Reading, backlogDone: AbortSignal, commits: Commits): AsyncGenerator<Waiting> {
@@ -342,9 +348,9 @@ async function askAgain(ctx: Context, claim: Claim, stream: Detail): Promise<voi
 }
 
 /**
- * Reads names that are due and that no pending ticket mentioned, such as a label added between the listing and the read
- * of a ticket. Another ticket with the label is read. That ticket may have lost the label or fail, so there are several
- * rounds.
+ * Reads names that are due and that no pending ticket mentioned. A label may have been added between the listing and
+ * the read of a ticket. Another ticket with the label is read. That ticket may have lost the label or fail, so there
+ * are several rounds.
  */
 async function askForNames(ctx: Context, claim: Claim, stream: Detail, startedMs: Ms): Promise<void> {
   const asked = new Set<string>();

@@ -91,8 +91,8 @@ export const messages: DetailStream<TicketInDetail, Message> = {
 };
 
 /**
- * SQL that stores names. A mentioned id without a name in the reply counts as answered, so no credit is spent on it
- * until names are due again. An id that the record no longer mentions stays due: another ticket will show its name.
+ * SQL that stores names. A mentioned id without a name in the reply counts as answered: no more credits are spent until
+ * names are due again. An id that the record no longer mentions stays due: another ticket will show its name.
  */
 function upsertNames(table: string, shown: string): string {
   return `insert into ${table} as t (account_id, id, name, _first_seen_at, _synced_at, _observed_at, _payload)

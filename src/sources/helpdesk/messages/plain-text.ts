@@ -87,7 +87,9 @@ class Reader implements TokenizerCallbacks {
   #textFrom = 0;
   #textTo = 0;
   #elements = 0;
-  /** Whether there are too many elements. Only line breaks are kept from here on. */
+  /**
+   * Whether the bound on elements is exceeded. From there on the text keeps its words and line breaks, without layout.
+   */
   #isFlat = false;
   #tag = '';
   #attribute = '';

@@ -300,11 +300,11 @@ export async function claimMessages(
         update helpdesk.tickets t set _messages_as_of = $4, _messages_by = $5::bigint
         from before
         where t.ctid = before.place and date_trunc('milliseconds', t.updated_at) <= $3
-          -- A ticket that is dated ahead of its reply proves nothing by its date: its row has to be that version.
+          -- The date of a ticket dated ahead of its reply proves nothing. The stored row must be the same version.
           and (not $7::boolean or date_trunc('milliseconds', t.updated_at) = $3)
           and (t._messages_as_of is null or t._messages_as_of <= $4) and t._deleted_at is null
         returning ${keepChanges('$6', '$4', '$5')}, before._messages_as_of is null and (
-            -- Of one that came back there may be some from before its tombstone.
+            -- A ticket that returned may still have messages from before its tombstone.
             select true from helpdesk.messages m where m.account_id = $1 and m.ticket_id >= $2 and m.ticket_id <= $2
             order by m.ticket_id, m.position limit 1) is null as first,
           t.updated_at > (select mirrored_since from sync.accounts where account_id = $1)

@@ -88,7 +88,10 @@ export async function unshownTickets(
   return rows.map(({ id }) => id);
 }
 
-/** The next ticket ids after `after`. Excludes tickets first stored during the run, unless the run has examined them. */
+/**
+ * The next ticket ids after `after`. Excludes tickets first stored during the run, unless the run has reported a
+ * difference.
+ */
 export async function ticketsAfter(
   db: Queryable,
   { account, run }: Pick<Claim, 'account' | 'run'>,
@@ -123,7 +126,7 @@ export async function idsAfter(
 
 /**
  * The next ids after `after` of rows whose tombstone is older than the run. Excludes rows that the run has already
- * examined.
+ * reported as shown by a list.
  */
 export async function buriedAfter(
   db: Queryable,

@@ -75,7 +75,10 @@ export async function verifyStream(ctx: Context, claim: Claim, compared: Compare
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
-/** Records an examination's results. Rows that were written while the reply was in flight are fetched again. */
+/**
+ * Counts the records that could not be compared. A row that was written while the reply was in flight is fetched again
+ * by id. If the stream cannot fetch by id, the row counts as not compared.
+ */
 async function note(verifying: Verifying, { unread, late }: Examined): Promise<void> {
   verifying.unread += unread;
   if (verifying.stream.get !== undefined) await examineUnshown(verifying, late);
@@ -250,8 +253,8 @@ async function verifyBuried(verifying: Verifying): Promise<void> {
 // -------------------------------------------------------------------------------------------------------
 
 /**
- * Verifies customers or users. A row that no page showed is fetched by id, or looked for in a second read of the list
- * if records cannot be fetched by id.
+ * Verifies customers or users. A row that no page showed is fetched by id. If the stream cannot fetch by id, the list
+ * is read a second time.
  */
 async function verifyWhole(verifying: Verifying): Promise<void> {
   const { look, stream } = verifying;
