@@ -58,6 +58,10 @@ export interface WholeList<T extends Row> {
   readonly target?: string;
 }
 
+/**
+ * Builds a stream whose list is read whole. The stream supports sync, backfill and verify. It supports sweep unless
+ * `deletionsUnknown` is set.
+ */
 export function wholeList<T extends Row>(declared: WholeList<T>): Stream {
   const { source, name, columns, record, perPage, get, changedAt, personal, deletionsUnknown } = declared;
   const { schedule = ['nightly'], target = schedule.includes('fresh') ? '5m' : '26h' } = declared;
@@ -107,6 +111,7 @@ export interface SourceOf<N extends string, S extends Settings>
 /** The configuration of such a source within an account: its connection, under the source's name. */
 type Part<N extends string> = { readonly [K in N]?: Connection | undefined };
 
+/** Builds a source from its settings and connection. Accounts with the same address and token share one identity. */
 export function defineSource<const N extends string, S extends Settings>(declared: SourceOf<N, S>): Source<Part<N>> {
   const { connect, ...rest } = declared;
   return {

@@ -111,11 +111,13 @@ export interface Connection {
   readonly own?: object;
 }
 
+/** The audit of a source: random stored records are compared with the source, and differences are repaired. */
 export interface Audit {
   /** The streams that an audit run opens. */
   readonly streams: readonly StreamKey[];
   /** Further streams that an audit reads. If any of them is paused, no audit starts. */
   readonly beside: readonly StreamKey[];
+  /** Whether the settings enable the audit. */
   isWanted(source: OpenSource): boolean;
   /** SQL with $1 = account. Returns a row if the warehouse holds records to compare. */
   readonly isThere: string;
@@ -139,10 +141,15 @@ export interface PersonalData {
 
 /** The jobs of a stream, by kind of run. A stream without a job does not support that kind. */
 export interface StreamJobs {
+  /** Reads new records up to now. */
   readonly sync: Reads;
+  /** Fills gaps in the synced range. */
   readonly backfill?: Reads;
+  /** Reads all records again to find deletions and silent changes. */
   readonly sweep?: Reads;
+  /** Compares stored records, all or a sample, with the source. */
   readonly verify?: Reads;
+  /** Compares random stored records with spare credits. */
   readonly audit?: Reads;
 }
 
@@ -234,6 +241,7 @@ export interface ListStream<T extends Row> extends Described {
   readonly fromTheBeginning?: boolean;
   /** Largest page size, and the number of records that paging can reach. */
   readonly paging: { readonly perPage: number; readonly depth: number };
+  /** Request for one page of a list. */
   request(list: string, ask: Ask): Request<T>;
   /** Time in ms by which a request with this order sorts its records. NaN if the record does not show that time. */
   orderedBy(record: T, order?: Ask['order']): Ms;
@@ -296,6 +304,7 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
   readonly kind: 'detail';
   /** The parent stream. The detail request also returns the parent record. */
   readonly of: Described;
+  /** Request for the parent record with its members, and with the names in `more`. */
   request(id: string, more: readonly Name<P>['embed'][]): Request<P>;
   members(record: P): readonly unknown[];
   /** The field of the parent record that holds the members. */
@@ -309,6 +318,7 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
    */
   parameters(derived: readonly unknown[], places: readonly number[]): unknown[];
   readonly names: readonly Name<P>[];
+  /** Update time of the parent record, in ms. Older versions never replace members of newer ones. */
   version(record: P): Ms;
 }
 
