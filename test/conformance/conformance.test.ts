@@ -2,62 +2,44 @@
  * What every source has to do, whatever it is: the help desk, the catalog, and the CRM that the guide builds. Each runs as
  * people run it, as commands of the program.
  */
-import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Finished, shelfdesk } from '../support/cli.ts';
 import { long } from '../support/long.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { type CrmHarness, type Harness, openBooks, openCrm, openHelpdesk } from './harness.ts';
 import { blocks, guide } from './tree.ts';
 
-interface Done {
-  code: number | null;
-  out: string;
-  err: string;
+/** Runs a command of the program. */
+function start(of: Harness, db: TestDatabase, ...args: string[]): { done: Promise<Finished>; kill: () => void } {
+  const env = { NO_COLOR: '1', DATABASE_URL: db.url, ...of.env };
+  const { process, finished } = shelfdesk(args, env, undefined, join(of.folder, 'src/main.ts'));
+  return { done: finished, kill: () => process.kill('SIGKILL') };
 }
 
-/** Runs a command of the program. `kill`: with SIGKILL, once so many requests were made. */
-function start(of: Harness, db: TestDatabase, ...args: string[]): { done: Promise<Done>; kill: () => void } {
-  const { PATH = '', HOME = '' } = process.env;
-  const child = spawn(process.execPath, [join(of.folder, 'src/main.ts'), ...args], {
-    env: { PATH, HOME, NO_COLOR: '1', DATABASE_URL: db.url, ...of.env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const said = { out: '', err: '' };
-  child.stdout.on('data', chunk => {
-    said.out += chunk;
-  });
-  child.stderr.on('data', chunk => {
-    said.err += chunk;
-  });
-  const done = new Promise<Done>(ended => child.on('close', code => ended({ code, ...said })));
-  return { done, kill: () => child.kill('SIGKILL') };
-}
-
-const run = (of: Harness, db: TestDatabase, ...args: string[]): Promise<Done> => start(of, db, ...args).done;
+const run = (of: Harness, db: TestDatabase, ...args: string[]): Promise<Finished> => start(of, db, ...args).done;
 
 /** The JSON that a command prints; the command has to end with one of these codes. */
 async function json(of: Harness, db: TestDatabase, args: readonly string[], codes = [0]): Promise<Json> {
-  const { code, out, err } = await run(of, db, ...args, '--json');
-  expect(codes, err).toContain(code);
-  return JSON.parse(out) as Json;
+  const { code, stdout, stderr } = await run(of, db, ...args, '--json');
+  expect(codes, stderr).toContain(code);
+  return JSON.parse(stdout) as Json;
 }
 // biome-ignore lint/suspicious/noExplicitAny: documents of several commands
 type Json = any;
 
 const rows = async (db: TestDatabase, sql: string, ...values: unknown[]) => (await db.pool.query(sql, values)).rows;
 
-const sources: Record<string, { open: () => Promise<Harness>; only: typeof long }> = {
-  'the CRM of the guide': { open: openCrm, only: {} },
-  'the help desk': { open: openHelpdesk, only: long },
-  'the catalog': { open: openBooks, only: long },
+const sources: Record<string, () => Promise<Harness>> = {
+  'the CRM of the guide': openCrm,
+  'the help desk': openHelpdesk,
+  'the catalog': openBooks,
 };
 
-describe.each(Object.entries(sources))('%s', (_name, { open, only }) => {
+describe.each(Object.entries(sources))('%s', long, (_name, open) => {
   let of: Harness;
   let db: TestDatabase;
   beforeAll(async () => {
-    if ('skip' in only) return;
     of = await open();
     db = await freshDatabase();
   });
@@ -66,13 +48,13 @@ describe.each(Object.entries(sources))('%s', (_name, { open, only }) => {
     await db?.drop();
   });
 
-  test('a first load, killed on its way, is completed by the next one; then a sync changes nothing', only, async () => {
+  test('a first load, killed on its way, is completed by the next one; then a sync changes nothing', async () => {
     const first = start(of, db, 'sync');
     await expect.poll(() => of.requests(), { timeout: 60_000, interval: 5 }).toBeGreaterThan(1);
     first.kill();
     await first.done;
     const second = await run(of, db, 'sync');
-    expect(second.code, second.err).toBe(0);
+    expect(second.code, second.stderr).toBe(0);
     expect(await of.differences(db.pool)).toEqual([]);
     const again = await json(of, db, ['sync']);
     expect(again.streams.map((one: Json) => [one.inserted, one.updated, one.deleted])).toEqual(
@@ -80,7 +62,7 @@ describe.each(Object.entries(sources))('%s', (_name, { open, only }) => {
     );
   });
 
-  test('the plan says what a run takes, and no zero where it is not known', only, async () => {
+  test('the plan says what a run takes, and no zero where it is not known', async () => {
     const planned = await json(of, db, ['plan']);
     const before = of.requests();
     await json(of, db, ['sync']);
@@ -92,14 +74,14 @@ describe.each(Object.entries(sources))('%s', (_name, { open, only }) => {
       expect(one.requests, stream).toBeGreaterThan(0);
   });
 
-  test('changes and new records come with the next sync', only, async () => {
+  test('changes and new records come with the next sync', async () => {
     of.change();
     const synced = await run(of, db, 'sync');
-    expect(synced.code, synced.err).toBe(0);
+    expect(synced.code, synced.stderr).toBe(0);
     expect(await of.differences(db.pool)).toEqual([]);
   });
 
-  test('a source that breaks off leaves a partial run, which the next one completes', only, async () => {
+  test('a source that breaks off leaves a partial run, which the next one completes', async () => {
     of.change();
     of.breakAfter(1);
     const before = of.requests();
@@ -110,11 +92,11 @@ describe.each(Object.entries(sources))('%s', (_name, { open, only }) => {
     await broken.done;
     of.breakAfter(undefined);
     const synced = await run(of, db, 'sync');
-    expect(synced.code, synced.err).toBe(0);
+    expect(synced.code, synced.stderr).toBe(0);
     expect(await of.differences(db.pool)).toEqual([]);
   });
 
-  test('a deletion gets a tombstone, and verify is clean afterwards', only, async () => {
+  test('a deletion gets a tombstone, and verify is clean afterwards', async () => {
     const { table, id } = of.remove();
     for (const command of [['sync'], ['sweep']]) await run(of, db, ...command);
     const found = await rows(db, `select _deleted_at is not null as gone from ${table} where id = $1`, id);
@@ -123,7 +105,7 @@ describe.each(Object.entries(sources))('%s', (_name, { open, only }) => {
     expect(verified.differences).toEqual([]);
   });
 
-  test('verify names a silent change, and repairs it', only, async () => {
+  test('verify names a silent change, and repairs it', async () => {
     const id = of.changeSilently();
     const found = await json(of, db, ['verify', '--full'], [5]);
     expect(found.differences.map((one: Json) => one.record)).toContain(id);
@@ -131,12 +113,12 @@ describe.each(Object.entries(sources))('%s', (_name, { open, only }) => {
     expect((await json(of, db, ['verify', '--full'])).differences).toEqual([]);
   });
 
-  test('status and doctor name its streams, and nothing of it is a failure', only, async () => {
+  test('status and doctor name its streams, and nothing of it is a failure', async () => {
     const { streams } = await json(of, db, ['status']);
     expect(streams.map((one: Json) => one.stream)).toContain(of.stream);
     expect(streams.map((one: Json) => one.complete_through)).not.toContain(null);
     const doctor = await run(of, db, 'doctor', '--json');
-    expect(JSON.parse(doctor.out).results.filter((one: Json) => one.state === 'fail')).toEqual([]);
+    expect(JSON.parse(doctor.stdout).results.filter((one: Json) => one.state === 'fail')).toEqual([]);
   });
 });
 
@@ -159,8 +141,8 @@ describe('the CRM of the guide, beyond the others', () => {
     expect(commands).toHaveLength(7);
     for (const line of commands) {
       const [, ...args] = line.replace(/^npx /, '').match(/"[^"]*"|\S+/g)!;
-      const { code, err } = await run(of, db, ...args.map(arg => arg.replaceAll('"', '')));
-      expect(code, `${line}\n${err}`).toBe(0);
+      const { code, stderr } = await run(of, db, ...args.map(arg => arg.replaceAll('"', '')));
+      expect(code, `${line}\n${stderr}`).toBe(0);
     }
   });
 
@@ -200,7 +182,7 @@ describe('the CRM of the guide, beyond the others', () => {
     expect(await rows(db, 'select from sync.rejects where cleared_at is null')).toEqual([]);
   });
 
-  test('a limit of an hour defers the run, and says until when', async () => {
+  test('a limit of an hour defers the run, and says until when', long, async () => {
     of.crm.limit = of.crm.asked.length + 1;
     const limited = await json(of, db, ['sync'], [3]);
     expect(limited.streams[0].error).toMatch(/^the CRM asked for a pause; reading resumes at /);
@@ -210,7 +192,7 @@ describe('the CRM of the guide, beyond the others', () => {
     expect(await of.differences(db.pool)).toEqual([]);
   });
 
-  test('too many deletions at once are not believed before a person is', async () => {
+  test('too many deletions at once are not believed before a person is', long, async () => {
     const { contacts } = of.crm;
     const kept = new Map(contacts);
     for (const id of [...contacts.keys()].slice(0, 100)) contacts.delete(id);
@@ -246,7 +228,7 @@ describe('the CRM of the guide, beyond the others', () => {
   });
 });
 
-test('where records can be fetched by id, only a 404 is a deletion, and a sample can be compared', async () => {
+test('where records can be fetched by id, only a 404 is a deletion, and a sample can be compared', long, async () => {
   await using of = await openCrm({ byId: true });
   await using db = await freshDatabase();
   expect((await run(of, db, 'sync')).code).toBe(0);

@@ -11,14 +11,15 @@ export interface Finished {
   stderr: string;
 }
 
-/** Settings come from `env` alone; `folder` is where the command runs. */
+/** Settings come from `env` alone; `folder` is where the command runs; `program` is another tree's main.ts. */
 export function shelfdesk(
   args: readonly string[],
   env: Record<string, string>,
   folder?: string,
+  program = main,
 ): { process: ChildProcess; finished: Promise<Finished> } {
   const { PATH = '', HOME = '', NODE_COMPILE_CACHE = '' } = process.env;
-  const child = spawn(process.execPath, [main, ...args], {
+  const child = spawn(process.execPath, [program, ...args], {
     env: { PATH, HOME, NODE_COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     ...(folder !== undefined && { cwd: folder }),
