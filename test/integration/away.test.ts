@@ -8,6 +8,7 @@ import pg from 'pg';
 import { describe, expect, type TestContext, test } from 'vitest';
 import { migrate } from '../../src/engine/database/migrate.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
+import { long } from '../support/long.ts';
 import { startOwnServer } from '../support/own-server.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { aName } from '../support/readers.ts';
@@ -58,7 +59,7 @@ function startWorker(url: string, atEnd: AtEnd): Worker {
 const atWork = /is running for account 'default'/;
 
 describe.concurrent('a worker that begins', () => {
-  test('waits while the server only reads, and a command says so', async ({ onTestFinished }) => {
+  test('waits while the server only reads, and a command says so', long, async ({ onTestFinished }) => {
     await using db = await freshDatabase();
     const name = new URL(db.url).pathname.slice(1);
     await db.pool.query(`alter database ${name} set default_transaction_read_only = on`);
@@ -75,7 +76,7 @@ describe.concurrent('a worker that begins', () => {
     await worker.stop();
   });
 
-  test('waits while there are too many connections', async ({ onTestFinished }) => {
+  test('waits while there are too many connections', long, async ({ onTestFinished }) => {
     await using db = await freshDatabase();
     const role = aName('worker');
     await migrate(db.url); // The owner gives the role what is new since: the tables of the queue.

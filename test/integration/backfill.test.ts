@@ -184,7 +184,7 @@ describe.concurrent('gaps', () => {
     expect(desk.sandbox.totals.requests).toBe(requests);
   });
 
-  test('of an empty warehouse: a part, then a sync goes on behind it', async () => {
+  test('of an empty warehouse: a part, then a sync goes on behind it', long, async () => {
     await using desk = await openDesk({ hours: 140 });
     await backfillOnce(configOf(desk), ['users', 'customers', 'tickets', 'messages'], range(null, 110));
     expect((await desk.covered('tickets')).map(([, to]) => to)).toEqual([110]);
@@ -210,21 +210,25 @@ describe.concurrent('gaps', () => {
     expect(await differences(desk.db.pool, desk.world)).toEqual([]);
   });
 
-  test('up to a time that is still to come: nothing of the future is claimed, and a sync goes on at the top', async () => {
-    await using desk = await openDesk({ hours: 60 });
-    const streams = ['users', 'customers', 'tickets', 'messages'];
-    const result = await backfillOnce(configOf(desk), streams, { until: new Date('2100-01-01') });
-    expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
-    for (const stream of ['customers', 'tickets']) {
-      const [, to] = (await desk.covered(stream)).at(-1)!;
-      expect(hour(to)).toBeLessThanOrEqual(Date.now());
-    }
-    expect(await differences(desk.db.pool, desk.world)).toEqual([]);
-    desk.world.addMessage('t5', { body: 'just now' });
-    desk.wait(10_000);
-    expect(await syncOnce(configOf(desk))).toMatchObject({ exitCode: 0 });
-    expect(await differences(desk.db.pool, desk.world)).toEqual([]);
-  });
+  test(
+    'up to a time that is still to come: nothing of the future is claimed, and a sync goes on at the top',
+    long,
+    async () => {
+      await using desk = await openDesk({ hours: 60 });
+      const streams = ['users', 'customers', 'tickets', 'messages'];
+      const result = await backfillOnce(configOf(desk), streams, { until: new Date('2100-01-01') });
+      expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
+      for (const stream of ['customers', 'tickets']) {
+        const [, to] = (await desk.covered(stream)).at(-1)!;
+        expect(hour(to)).toBeLessThanOrEqual(Date.now());
+      }
+      expect(await differences(desk.db.pool, desk.world)).toEqual([]);
+      desk.world.addMessage('t5', { body: 'just now' });
+      desk.wait(10_000);
+      expect(await syncOnce(configOf(desk))).toMatchObject({ exitCode: 0 });
+      expect(await differences(desk.db.pool, desk.world)).toEqual([]);
+    },
+  );
 
   for (const again of [false, true])
     test(
@@ -312,7 +316,7 @@ describe.concurrent('gaps', () => {
 });
 
 describe.concurrent('messages', () => {
-  test('of the tickets that changed in the range and wait for them, and no others', async () => {
+  test('of the tickets that changed in the range and wait for them, and no others', long, async () => {
     await using desk = await openDesk({ hours: 180 });
     await syncOnce(configOf(desk), ['tickets']);
     await backfillOnce(configOf(desk), ['messages'], range(60, 80));
@@ -357,7 +361,7 @@ describe.concurrent('--again', () => {
     expect(desk.sandbox.totals.credits - before).toBe(40);
   });
 
-  test('for messages pays once also for what a reply proved less of than the first one did', async () => {
+  test('for messages pays once also for what a reply proved less of than the first one did', long, async () => {
     let begun = false;
     let n = 0;
     const fault = ({ path }: SeenRequest): Fault | undefined =>
@@ -373,7 +377,7 @@ describe.concurrent('--again', () => {
     expect(desk.asked()).toEqual(upFrom(20, 40).reverse());
   });
 
-  test('after another one that ended by a clock that was ahead, reads all of it again', async () => {
+  test('after another one that ended by a clock that was ahead, reads all of it again', long, async () => {
     await using desk = await openDesk({ hours: 60 });
     await syncOnce(configOf(desk));
     const streams = ['tickets', 'messages'];
@@ -390,7 +394,7 @@ describe.concurrent('--again', () => {
     expect(await read()).toEqual(first);
   });
 
-  test('for messages goes on after Ctrl-C, and pays for nothing a third time', async () => {
+  test('for messages goes on after Ctrl-C, and pays for nothing a third time', long, async () => {
     await using desk = await openDesk({ hours: 80 });
     await syncOnce(configOf(desk));
     desk.wait(60_000);
@@ -456,7 +460,7 @@ describe.concurrent('--again', () => {
     expect(Math.max(...rest)).toBeLessThan(500);
   });
 
-  test('for tickets does not take for read what a retry has of the run that it tries again', async () => {
+  test('for tickets does not take for read what a retry has of the run that it tries again', long, async () => {
     await using desk = await openDesk();
     await syncOnce(configOf(desk), ['tickets']);
     desk.wait(60_000);
@@ -498,7 +502,7 @@ describe.concurrent('--again', () => {
     expect(twice.length).toBeLessThanOrEqual(4);
   });
 
-  test('for customers a walk of another time is not gone on with', async () => {
+  test('for customers a walk of another time is not gone on with', long, async () => {
     await using desk = await openDesk({ hours: 700 });
     await syncOnce(configOf(desk), ['customers']);
     await desk.db.pool.query(
@@ -514,37 +518,41 @@ describe.concurrent('--again', () => {
     expect(rows).toEqual([]);
   });
 
-  test('for messages goes on after kill -9: at most the tickets in flight are paid for a third time', async () => {
-    await using desk = await openDesk({ hours: 80 });
-    await syncOnce(configOf(desk));
-    desk.wait(60_000);
-    desk.asked();
-    const command = [
-      'backfill',
-      'messages',
-      '--again',
-      '--since',
-      at(20).toISOString(),
-      '--until',
-      at(70).toISOString(),
-    ];
-    const env = settingsFor(desk.db.url, desk.sandbox);
-    const killed = shelfdesk(command, env);
-    let n = 0;
-    desk.onRequest = () => {
-      if (++n === 25) killed.process.kill('SIGKILL');
-    };
-    expect((await killed.finished).signal).toBe('SIGKILL');
-    desk.onRequest = () => {};
-    const { code, stdout, stderr } = await shelfdesk([...command, '--json'], env).finished;
-    expect(code, stderr).toBe(0);
-    expect(stderr).toContain('Resuming run');
-    expect(JSON.parse(stdout)).toMatchObject({ state: 'completed', exitCode: 0, streams: [{ stream: 'messages' }] });
-    const asked = desk.asked();
-    expect(new Set(asked)).toEqual(new Set(upFrom(20, 70)));
-    // Two are asked for, or on their way to the tables.
-    expect(asked.length).toBeLessThanOrEqual(50 + 2);
-  });
+  test(
+    'for messages goes on after kill -9: at most the tickets in flight are paid for a third time',
+    long,
+    async () => {
+      await using desk = await openDesk({ hours: 80 });
+      await syncOnce(configOf(desk));
+      desk.wait(60_000);
+      desk.asked();
+      const command = [
+        'backfill',
+        'messages',
+        '--again',
+        '--since',
+        at(20).toISOString(),
+        '--until',
+        at(70).toISOString(),
+      ];
+      const env = settingsFor(desk.db.url, desk.sandbox);
+      const killed = shelfdesk(command, env);
+      let n = 0;
+      desk.onRequest = () => {
+        if (++n === 25) killed.process.kill('SIGKILL');
+      };
+      expect((await killed.finished).signal).toBe('SIGKILL');
+      desk.onRequest = () => {};
+      const { code, stdout, stderr } = await shelfdesk([...command, '--json'], env).finished;
+      expect(code, stderr).toBe(0);
+      expect(stderr).toContain('Resuming run');
+      expect(JSON.parse(stdout)).toMatchObject({ state: 'completed', exitCode: 0, streams: [{ stream: 'messages' }] });
+      const asked = desk.asked();
+      expect(new Set(asked)).toEqual(new Set(upFrom(20, 70)));
+      // Two are asked for, or on their way to the tables.
+      expect(asked.length).toBeLessThanOrEqual(50 + 2);
+    },
+  );
 });
 
 describe('several at once', () => {

@@ -74,7 +74,7 @@ describe.concurrent('a volume that cannot be had', () => {
     },
   );
 
-  test('many in a row are no matter of volumes: the run fails, and says why', async () => {
+  test('many in a row are no matter of volumes: the run fails, and says why', long, async () => {
     await using catalog = await openCatalog();
     addShelf(catalog.world, 'ada', 1, 1);
     await catalog.sync();
@@ -239,7 +239,7 @@ describe.concurrent('the requests of a day', () => {
     expect(time_left_seconds).toBeLessThan(sleepsSeconds + 10);
   });
 
-  test('our own are spent: the catalog is not asked at all, until there are more', async () => {
+  test('our own are spent: the catalog is not asked at all, until there are more', long, async () => {
     await using catalog = await openCatalog({ config: { library: false } });
     const { world, sandbox } = catalog;
     addShelf(world, 'ada', 1, 6);

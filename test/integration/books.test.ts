@@ -59,7 +59,7 @@ describe.concurrent.for([true, false])('lists of shelves say when: %s', shelfDat
   );
 });
 
-test.concurrent('what is odd about a volume: every column, exactly', async () => {
+test.concurrent('what is odd about a volume: every column, exactly', long, async () => {
   await using catalog = await openCatalog({ config: { users: [], country: 'DE' } });
   const { world } = catalog;
   const price = (amount: string, currencyCode: string) => ({ amount, currencyCode });
@@ -281,7 +281,7 @@ describe.concurrent('backfill --again', () => {
     expect(catalog.asked().filter(path => path.startsWith('/volumes/')).length).toBe(7);
   });
 
-  test('interrupted among the shelves, it goes on with those that it has not read', async () => {
+  test('interrupted among the shelves, it goes on with those that it has not read', long, async () => {
     await using catalog = await openCatalog();
     for (const id of [1, 2, 3]) addShelf(catalog.world, 'ada', id, 1);
     await catalog.sync();

@@ -3,10 +3,11 @@ import { CommanderError } from 'commander';
 import { expect, test } from 'vitest';
 import { addCalendar } from '../../src/cli/setup/calendar.ts';
 import { command } from '../support/command.ts';
+import { long } from '../support/long.ts';
 import { configFor } from '../support/mirror.ts';
 import { message, scripted, ticket } from '../support/scripted.ts';
 
-test('a calendar is made, kept by an inbox, changed and removed; business times follow', async () => {
+test('a calendar is made, kept by an inbox, changed and removed; business times follow', long, async () => {
   await using s = await scripted();
   const config = configFor(s.url, { url: 'https://desk.example/api/v1', token: 'none' });
   const calendar = (...args: string[]) => command(addCalendar, config, 'calendar', ...args);

@@ -57,16 +57,16 @@ async function tell(lookbackMs: number, aheadMs: number): Promise<void> {
 }
 
 test.for([
-  [5, 1],
   [5, 30],
-  [5, 3660],
   [120, 90],
-  [120, 3660],
 ] as const)('a lookback of %d s, a clock %d s ahead', ([lookback, ahead]) =>
   tell(lookback * secondMs, ahead * secondMs),
 );
 
 test.for([
+  [5, 1],
+  [5, 3660],
+  [120, 3660],
   [5, 90],
   [5, 300],
   [5, 1800],

@@ -263,7 +263,7 @@ describe.concurrent('commands', () => {
       expect(stderr).not.toContain('hush-hush');
     });
 
-    test('3: a record that stays unreadable is set aside, and all others are there', async () => {
+    test('3: a record that stays unreadable is set aside, and all others are there', long, async () => {
       await using db = await freshDatabase();
       await using folder = await emptyFolder();
       const spoil = (record: { id: string }) => (record.id === odd ? { ...record, updated_at: 'yesterday' } : record);
@@ -297,26 +297,30 @@ describe.concurrent('commands', () => {
       expect(world.sandbox.requests).toHaveLength(1);
     });
 
-    test('130: Ctrl-C finishes the page in flight and says how to go on; the next sync pays nothing twice', async () => {
-      await using db = await freshDatabase();
-      await using folder = await emptyFolder();
-      let interrupt = () => {};
-      await using world = await withSandbox({ tickets: 60, before: (_request, n) => n === 30 && interrupt() });
-      const settings = settingsFor(db.url, world.sandbox);
-      await using first = start(['sync', '--json'], settings, folder.path);
-      interrupt = () => void first.interrupt();
-      const ended = await first.finished;
-      expect(ended.code, ended.stderr).toBe(130);
-      expect(JSON.parse(ended.stdout)).toMatchObject({ state: 'interrupted', exitCode: 130 });
-      expect(ended.stderr).toContain('finishing the current page');
-      expect(ended.stderr).toContain('Run the same command again to resume.');
+    test(
+      '130: Ctrl-C finishes the page in flight and says how to go on; the next sync pays nothing twice',
+      long,
+      async () => {
+        await using db = await freshDatabase();
+        await using folder = await emptyFolder();
+        let interrupt = () => {};
+        await using world = await withSandbox({ tickets: 60, before: (_request, n) => n === 30 && interrupt() });
+        const settings = settingsFor(db.url, world.sandbox);
+        await using first = start(['sync', '--json'], settings, folder.path);
+        interrupt = () => void first.interrupt();
+        const ended = await first.finished;
+        expect(ended.code, ended.stderr).toBe(130);
+        expect(JSON.parse(ended.stdout)).toMatchObject({ state: 'interrupted', exitCode: 130 });
+        expect(ended.stderr).toContain('finishing the current page');
+        expect(ended.stderr).toContain('Run the same command again to resume.');
 
-      const second = await run(['sync'], settings, folder.path);
-      expect(second.code, second.stderr).toBe(0);
-      const paths = details(world.sandbox).map(({ path }) => path);
-      expect(paths).toHaveLength(new Set(paths).size);
-      expect(new Set(paths).size).toBe(60);
-    });
+        const second = await run(['sync'], settings, folder.path);
+        expect(second.code, second.stderr).toBe(0);
+        const paths = details(world.sandbox).map(({ path }) => path);
+        expect(paths).toHaveLength(new Set(paths).size);
+        expect(new Set(paths).size).toBe(60);
+      },
+    );
   });
 
   test(

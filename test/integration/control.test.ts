@@ -126,7 +126,7 @@ describe.concurrent('with the queue in PostgreSQL', () => {
     await isEqual(desk);
   });
 
-  test('a page that is in flight when its run is canceled is not written', async () => {
+  test('a page that is in flight when its run is canceled is not written', long, async () => {
     await using desk = await openDesk({ redisUrl: undefined, tickets: 450 });
     await desk.worker({ tends: true });
     const run = await desk.open(['tickets']);

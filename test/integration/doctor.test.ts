@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { settingsFor } from '../support/cli.ts';
 import { examined } from '../support/examined.ts';
+import { long } from '../support/long.ts';
 import { configFor, syncOnce } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -24,10 +25,10 @@ const closed = {
 } as const;
 
 describe.each([
-  ['the one', open, { since: 'inclusive', listed: 'listed', moves: 'yes' }],
-  ['the other', closed, { since: 'exclusive', listed: 'hidden', moves: 'no' }],
-] as const)('readings: %s', (_, readings, expected) => {
-  test('each is found out once, with few credits, and remembered', async () => {
+  ['the one', open, { since: 'inclusive', listed: 'listed', moves: 'yes' }, {}],
+  ['the other', closed, { since: 'exclusive', listed: 'hidden', moves: 'no' }, long],
+] as const)('readings: %s', (_, readings, expected, takes) => {
+  test('each is found out once, with few credits, and remembered', takes, async () => {
     await using db = await freshDatabase();
     await using stack = new AsyncDisposableStack();
     const sandbox = await startSandbox({

@@ -325,7 +325,7 @@ test('an interruption leaves no server behind', async () => {
   expect(await runs({ dataFolder: (await findPlace(folder)).home })).toBe(false);
 });
 
-test('under a folder that user postgres cannot enter, everything lives in one that it owns', async context => {
+test('under a folder that user postgres cannot enter, everything lives in one that it owns', long, async context => {
   context.skip(process.geteuid?.() !== 0, 'only for root does PostgreSQL run as another user');
   const folder = await serverFolder(0o700);
   const one = await joinEmbedded({ folder, settings });

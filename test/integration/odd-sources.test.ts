@@ -84,7 +84,7 @@ test('records without an id, another one in each reading: what one reading showe
   });
 });
 
-test('a label of which the first tickets asked fail gets its name from one that does not', async () => {
+test('a label of which the first tickets asked fail gets its name from one that does not', long, async () => {
   let failing: string[] = [];
   const fault: SandboxOptions['fault'] = request =>
     failing.some(id => request.path === `/tickets/${id}`) ? { kind: 'status', status: 500 } : undefined;
@@ -173,14 +173,14 @@ const withOddId = async ({ id }: { id: unknown }) => {
 
 test.for([
   { name: 'a NUL', id: 'a\0b' },
-  { name: 'half a letter', id: 'a\ud800b' },
   { name: 'two dots', id: '..' },
-  { name: 'a thousand letters', id: 'x'.repeat(1000) },
-  { name: 'no letter', id: '' },
 ])('an id of $name, in each list: sweeps and verifications go on, and judge everything else', withOddId);
 
 // A reply by id that shows no id as text is asked for ten times.
 test.for([
+  { name: 'half a letter', id: 'a\ud800b' },
+  { name: 'a thousand letters', id: 'x'.repeat(1000) },
+  { name: 'no letter', id: '' },
   { name: 'a number', id: 42 },
   { name: 'an object', id: { id: 'x' } },
 ])('an id of $name, in each list: sweeps and verifications go on, and judge everything else', long, withOddId);
@@ -193,7 +193,7 @@ test('another help desk behind the same account is refused before anything is re
   });
 });
 
-test('with HELPDESK_SINCE the customers of newer tickets are there, however old they are', async () => {
+test('with HELPDESK_SINCE the customers of newer tickets are there, however old they are', long, async () => {
   await given({ tickets: 50 }, async (sandbox, db) => {
     const { updated_at } = sandbox.world.byUpdated.at(25)!;
     await syncOnce(configFor(db.url, sandbox, { sinceMs: Date.parse(updated_at) }));

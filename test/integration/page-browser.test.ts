@@ -96,7 +96,7 @@ describeInBrowser('the page', open => {
     expect([...hosts]).toEqual([new URL(url).host]);
   });
 
-  test('fits a small screen, and the graph is drawn', async () => {
+  test('fits a small screen, and the graph is drawn', long, async () => {
     const { page, complaints } = await open(`${url}accounts/waits`, { viewport: { width: 360, height: 740 } });
     await isLive(page);
     for (const path of ['accounts/failing', 'accounts/waits', '']) {
@@ -108,7 +108,7 @@ describeInBrowser('the page', open => {
     expect(complaints).toEqual([]);
   });
 
-  test('is whole without a script, buttons and all', async () => {
+  test('is whole without a script, buttons and all', long, async () => {
     const { page } = await open(`${url}accounts/fresh`, { javaScriptEnabled: false });
     expect(await page.locator('.sentence').textContent()).toMatch(/^Everything up to \d\d:\d\d is in\.$/);
     expect(await page.locator('.card').count()).toBe(4);
@@ -151,7 +151,7 @@ describeInBrowser('the page', open => {
     expect(complaints).toEqual([]);
   });
 
-  test('shows times in the zone of whoever looks', async () => {
+  test('shows times in the zone of whoever looks', long, async () => {
     const options: BrowserContextOptions = { timezoneId: 'Asia/Tokyo' };
     const { page } = await open(`${url}accounts/gaps`, options);
     await eventually(async () => expect(await page.locator('#live').textContent()).toBe('Live; times are Asia/Tokyo.'));
@@ -191,7 +191,7 @@ describeInBrowser('the page', open => {
     expect(complaints).toEqual([]);
   });
 
-  test('says when the warehouse is away, and goes on when it is back', async () => {
+  test('says when the warehouse is away, and goes on when it is back', long, async () => {
     await using way = await wayTo(world.url);
     const pool = makePool(way.url);
     const away = await world.serve(noTokens, { pg: pool });

@@ -13,68 +13,72 @@ const ofNoAccount = ['definitions', 'find-a-column'];
 /** They show the account already. */
 const says = ['how-complete'];
 
-test('no answer mixes accounts, and none differs from what the account alone would get', async ({ onTestFinished }) => {
-  await using db = await freshDatabase();
-  // The same seed gives the same ids, with other tickets.
-  const sandboxes = await Promise.all(
-    [40, 25].map(tickets =>
-      startSandbox({ tickets, customers: 8, begin: Date.parse('2026-01-01'), ...noSandboxLimits }),
-    ),
-  );
-  onTestFinished(async () => void (await Promise.all(sandboxes.map(sandbox => sandbox.close()))));
-  const warehouse = { pg: db.pool, url: db.url };
-  // All of them where there is time.
-  const few = ['backlog-by-inbox', 'labels', 'how-complete', 'definitions'];
-  const queries = (await readQueries()).filter(({ name }) => long.skip === undefined || few.includes(name));
+test(
+  'no answer mixes accounts, and none differs from what the account alone would get',
+  long,
+  async ({ onTestFinished }) => {
+    await using db = await freshDatabase();
+    // The same seed gives the same ids, with other tickets.
+    const sandboxes = await Promise.all(
+      [40, 25].map(tickets =>
+        startSandbox({ tickets, customers: 8, begin: Date.parse('2026-01-01'), ...noSandboxLimits }),
+      ),
+    );
+    onTestFinished(async () => void (await Promise.all(sandboxes.map(sandbox => sandbox.close()))));
+    const warehouse = { pg: db.pool, url: db.url };
+    // All of them where there is time.
+    const few = ['backlog-by-inbox', 'labels', 'how-complete', 'definitions'];
+    const queries = (await readQueries()).filter(({ name }) => long.skip === undefined || few.includes(name));
 
-  await syncOnce(configFor(db.url, sandboxes[0]!, { account: 'acme' }));
-  const alone = new Map<string, unknown>();
-  for (const { name, sql } of queries) {
-    const { fields, rows } = await askAccounts(warehouse, sql, undefined);
-    const asItStands = await ask(warehouse, sql);
-    expect([fields.map(field => field.name), rows], name).toEqual([
-      asItStands.fields.map(field => field.name),
-      asItStands.rows,
-    ]);
-    alone.set(name, rows);
-  }
-
-  await syncOnce(configFor(db.url, sandboxes[1]!, { account: 'umbra' }));
-  let mixed = 0;
-  for (const { name, sql } of queries) {
-    const [acme, umbra, both] = [
-      await askAccounts(warehouse, sql, 'acme'),
-      await askAccounts(warehouse, sql, 'umbra'),
-      await askAccounts(warehouse, sql, undefined),
-    ];
-    expect(acme.rows, name).toEqual(alone.get(name));
-    if (ofNoAccount.includes(name)) {
-      expect(both, name).toEqual(acme);
-      continue;
+    await syncOnce(configFor(db.url, sandboxes[0]!, { account: 'acme' }));
+    const alone = new Map<string, unknown>();
+    for (const { name, sql } of queries) {
+      const { fields, rows } = await askAccounts(warehouse, sql, undefined);
+      const asItStands = await ask(warehouse, sql);
+      expect([fields.map(field => field.name), rows], name).toEqual([
+        asItStands.fields.map(field => field.name),
+        asItStands.rows,
+      ]);
+      alone.set(name, rows);
     }
-    const prefixed = (account: string, rows: readonly unknown[][]) =>
-      says.includes(name) ? rows : rows.map(row => [account, ...row]);
-    expect(both.fields[0]!.name, name).toBe(says.includes(name) ? 'account_id' : 'account');
-    expect(both.rows, name).toEqual([...prefixed('acme', acme.rows), ...prefixed('umbra', umbra.rows)]);
-    const asItStands = (await ask(warehouse, sql)).rows;
-    if (JSON.stringify(asItStands) !== JSON.stringify([...acme.rows, ...umbra.rows])) mixed++;
-  }
-  // Asked as it stands, most of them would mix the two.
-  expect(mixed).toBeGreaterThan(queries.length / 3);
 
-  const run = (...args: string[]) => shelfdesk(['query', 'run', ...args], { DATABASE_URL: db.url }).finished;
-  const [json, one, none] = await Promise.all([
-    run('backlog-by-inbox', '--json'),
-    run('backlog-by-inbox', '--json', '--account', 'umbra'),
-    run('backlog-by-inbox', '--account', 'nobody'),
-  ]);
-  const rows: { account: string }[] = JSON.parse(json.stdout);
-  expect(new Set(rows.map(({ account }) => account))).toEqual(new Set(['acme', 'umbra']));
-  expect(JSON.parse(one.stdout)).toEqual(
-    rows.filter(({ account }) => account === 'umbra').map(({ account: _, ...rest }) => rest),
-  );
-  expect(none).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining("there is no account 'nobody'\nChoose with --account: acme, umbra."),
-  });
-});
+    await syncOnce(configFor(db.url, sandboxes[1]!, { account: 'umbra' }));
+    let mixed = 0;
+    for (const { name, sql } of queries) {
+      const [acme, umbra, both] = [
+        await askAccounts(warehouse, sql, 'acme'),
+        await askAccounts(warehouse, sql, 'umbra'),
+        await askAccounts(warehouse, sql, undefined),
+      ];
+      expect(acme.rows, name).toEqual(alone.get(name));
+      if (ofNoAccount.includes(name)) {
+        expect(both, name).toEqual(acme);
+        continue;
+      }
+      const prefixed = (account: string, rows: readonly unknown[][]) =>
+        says.includes(name) ? rows : rows.map(row => [account, ...row]);
+      expect(both.fields[0]!.name, name).toBe(says.includes(name) ? 'account_id' : 'account');
+      expect(both.rows, name).toEqual([...prefixed('acme', acme.rows), ...prefixed('umbra', umbra.rows)]);
+      const asItStands = (await ask(warehouse, sql)).rows;
+      if (JSON.stringify(asItStands) !== JSON.stringify([...acme.rows, ...umbra.rows])) mixed++;
+    }
+    // Asked as it stands, most of them would mix the two.
+    expect(mixed).toBeGreaterThan(queries.length / 3);
+
+    const run = (...args: string[]) => shelfdesk(['query', 'run', ...args], { DATABASE_URL: db.url }).finished;
+    const [json, one, none] = await Promise.all([
+      run('backlog-by-inbox', '--json'),
+      run('backlog-by-inbox', '--json', '--account', 'umbra'),
+      run('backlog-by-inbox', '--account', 'nobody'),
+    ]);
+    const rows: { account: string }[] = JSON.parse(json.stdout);
+    expect(new Set(rows.map(({ account }) => account))).toEqual(new Set(['acme', 'umbra']));
+    expect(JSON.parse(one.stdout)).toEqual(
+      rows.filter(({ account }) => account === 'umbra').map(({ account: _, ...rest }) => rest),
+    );
+    expect(none).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("there is no account 'nobody'\nChoose with --account: acme, umbra."),
+    });
+  },
+);

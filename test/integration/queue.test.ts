@@ -95,7 +95,7 @@ function conformance(redisUrl: string | undefined): void {
       expect(met.every(one => ids.includes(one.split(' at ')[1]!))).toBe(true);
     });
 
-    test('a process has as many jobs at work at a time as one account can have, which is seven', async () => {
+    test('a process has as many jobs at work at a time as one account can have, which is seven', long, async () => {
       await using desk = await deskOf();
       const { met, definitions } = meeting(7);
       await desk.worker({ definitions });
@@ -146,7 +146,7 @@ function conformance(redisUrl: string | undefined): void {
 
   test.concurrent(
     'a reply that is long in coming is waited for, and written, before the worker is gone',
-    longOnRedis,
+    long,
     async () => {
       await using desk = await deskOf({ tickets: 450 });
       const worker = await desk.worker();
@@ -227,7 +227,7 @@ function conformance(redisUrl: string | undefined): void {
     });
 
     if (redisUrl === undefined) {
-      test('messages: a run for which nothing is left ends at once, and says who has read them', async () => {
+      test('messages: a run for which nothing is left ends at once, and says who has read them', long, async () => {
         await using desk = await deskOf({ tickets: 40 });
         await desk.worker({ tends: true });
         await desk.worker();
@@ -398,7 +398,7 @@ function conformance(redisUrl: string | undefined): void {
   });
 
   describe.concurrent('workers that die or stall', () => {
-    test('killed at work: another one takes the job up within 15 s, by the queue alone', longOnRedis, async () => {
+    test('killed at work: another one takes the job up within 15 s, by the queue alone', long, async () => {
       await using desk = await deskOf({ tickets: 10, customers: 1500 });
       desk.slow = true;
       const victim = await desk.process();
@@ -520,7 +520,7 @@ function conformance(redisUrl: string | undefined): void {
   });
 
   describe.concurrent('servers that go and come back', () => {
-    test('a queue that is emptied in the middle: the run ends all the same', longOnRedis, async () => {
+    test('a queue that is emptied in the middle: the run ends all the same', long, async () => {
       await using desk = await deskOf();
       desk.slow = true;
       await desk.worker({ tends: true });

@@ -560,7 +560,7 @@ describe('a day without any process', () => {
 });
 
 describe('a schedule that is switched off', () => {
-  test('opens nothing, and the work goes on', async () => {
+  test('opens nothing, and the work goes on', long, async () => {
     await using house = await openHouse({ SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: '' });
     const worker = house.start();
     const id = await worker.id;

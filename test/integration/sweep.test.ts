@@ -52,8 +52,9 @@ const fifth: FaultRule[] = [
 ];
 
 const readings = [
-  { name: 'everything listed', hidden: [] as string[], options: { sinceInclusive: true } },
+  { name: 'everything listed', hidden: [] as string[], options: { sinceInclusive: true }, takes: long },
   {
+    takes: {},
     name: 'spam, trash, archived and snoozed hidden',
     hidden: ['archived', 'snoozed'],
     options: {
@@ -66,9 +67,8 @@ const readings = [
   },
 ];
 
-test.each(readings)(
-  '$name: what nothing announces is found, with a fifth of the requests failing',
-  async ({ hidden, options }) => {
+describe.each(readings)('$name', ({ hidden, options, takes }) => {
+  test('what nothing announces is found, with a fifth of the requests failing', takes, async () => {
     await using s = await inProcess({ ...options, tickets: 64, customers: 60, seed: 11, paging });
     const { world } = s;
     const ids = [...world.tickets.keys()];
@@ -171,10 +171,10 @@ test.each(readings)(
     expect(s.asked.filter(({ query }) => query.has('state'))).toEqual([]);
     s.nowMs += 8 * dayMs;
     expect(await s.run('sweep', both)).toMatchObject({ seen: expect.toSatisfy((n: number) => n >= 50) });
-  },
-);
+  });
+});
 
-test('what is no 404 of its own is no deletion; what comes back loses its tombstone', async () => {
+test('what is no 404 of its own is no deletion; what comes back loses its tombstone', long, async () => {
   await using s = await inProcess({ tickets: 60, customers: 40, seed: 12, paging, archivedListed: false });
   const { world } = s;
   for (const { id, state } of world.tickets.values())
@@ -483,7 +483,7 @@ test('a large part gone at once is believed only when somebody says so', async (
   expect((await ask(false)).resumed).toBe(false);
 });
 
-test('whoever has an older ticket is not waited for; a wait is told, and may be broken off', async () => {
+test('whoever has an older ticket is not waited for; a wait is told, and may be broken off', long, async () => {
   await using s = await inProcess({ tickets: 30, customers: 12, seed: 18, paging });
   const { world, ctx } = s;
   await s.sync(['customers', 'tickets']);

@@ -132,39 +132,43 @@ describe.concurrent('a source in trouble', () => {
     }
   });
 
-  test('wrong types in single records: everything else is stored, and what comes right later clears its reject', async () => {
-    await using db = await freshDatabase();
-    const broken = new Map<string, number>();
-    /** The first two times that a record is shown, some of them have a wrong type in them. */
-    const spoil = (record: Record<string, unknown>, place: number): Record<string, unknown> => {
-      const id = String(record.id);
-      if (place % 17 !== 3 || (broken.get(id) ?? 0) >= 2) return record;
-      broken.set(id, (broken.get(id) ?? 0) + 1);
-      const wrong = { ...record, [place % 2 ? 'type' : 'id']: 42 };
-      return 'first_name' in record ? { ...record, first_name: { no: 'text' } } : wrong;
-    };
-    const edit = (json: unknown): unknown => {
-      if (Array.isArray(json)) return json.map(spoil);
-      const ticket = json as { messages?: Record<string, unknown>[] };
-      return ticket.messages ? { ...ticket, messages: ticket.messages.map((m, i) => spoil(m, i + 2)) } : ticket;
-    };
-    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 130, fault: () => ({ kind: 'body', edit }) });
-    try {
-      await syncOnce(configFor(db.url, sandbox));
-      expect(broken.size).toBeGreaterThan(20);
-      await db.pool.query(`update sync.rejects set next_try_at = now() where next_try_at is not null`);
-      const second = await syncOnce(configFor(db.url, sandbox));
-      expect(await differences(db.pool, sandbox.world)).toEqual([]);
-      expect(second.exitCode).toBe(0);
-      const { rows } = await db.pool.query(
-        `select count(*)::int as n, count(*) filter (where cleared_at is null and ask_id is not null)::int as open from sync.rejects`,
-      );
-      expect(rows[0].n).toBeGreaterThan(10);
-      expect(rows[0].open).toBe(0);
-    } finally {
-      await sandbox.close();
-    }
-  });
+  test(
+    'wrong types in single records: everything else is stored, and what comes right later clears its reject',
+    long,
+    async () => {
+      await using db = await freshDatabase();
+      const broken = new Map<string, number>();
+      /** The first two times that a record is shown, some of them have a wrong type in them. */
+      const spoil = (record: Record<string, unknown>, place: number): Record<string, unknown> => {
+        const id = String(record.id);
+        if (place % 17 !== 3 || (broken.get(id) ?? 0) >= 2) return record;
+        broken.set(id, (broken.get(id) ?? 0) + 1);
+        const wrong = { ...record, [place % 2 ? 'type' : 'id']: 42 };
+        return 'first_name' in record ? { ...record, first_name: { no: 'text' } } : wrong;
+      };
+      const edit = (json: unknown): unknown => {
+        if (Array.isArray(json)) return json.map(spoil);
+        const ticket = json as { messages?: Record<string, unknown>[] };
+        return ticket.messages ? { ...ticket, messages: ticket.messages.map((m, i) => spoil(m, i + 2)) } : ticket;
+      };
+      const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 130, fault: () => ({ kind: 'body', edit }) });
+      try {
+        await syncOnce(configFor(db.url, sandbox));
+        expect(broken.size).toBeGreaterThan(20);
+        await db.pool.query(`update sync.rejects set next_try_at = now() where next_try_at is not null`);
+        const second = await syncOnce(configFor(db.url, sandbox));
+        expect(await differences(db.pool, sandbox.world)).toEqual([]);
+        expect(second.exitCode).toBe(0);
+        const { rows } = await db.pool.query(
+          `select count(*)::int as n, count(*) filter (where cleared_at is null and ask_id is not null)::int as open from sync.rejects`,
+        );
+        expect(rows[0].n).toBeGreaterThan(10);
+        expect(rows[0].open).toBe(0);
+      } finally {
+        await sandbox.close();
+      }
+    },
+  );
 
   test('a refused token ends the run at once, with exit 4 and a remedy', async () => {
     await using db = await freshDatabase();
@@ -204,7 +208,7 @@ describe.concurrent('a source in trouble', () => {
   });
 });
 
-test('a label that its ticket lost before it was read gets its name from another ticket', async () => {
+test('a label that its ticket lost before it was read gets its name from another ticket', long, async () => {
   await using db = await freshDatabase();
   const sandbox = await startSandbox({
     ...noSandboxLimits,

@@ -138,7 +138,7 @@ describe.concurrent('one run of both', () => {
     expect(new Set(both.asked()).size).toBe(1);
   });
 
-  test('a help desk that refuses us ends its own streams, those that wait included', async () => {
+  test('a help desk that refuses us ends its own streams, those that wait included', long, async () => {
     await using both = await openBoth();
     both.fault = () => ({ kind: 'status', status: 401 });
     both.catalog.slow = true;
@@ -191,7 +191,7 @@ describe.concurrent('of its own accord', () => {
       `update sync.stored_run_streams set sleeps_until = now() - interval '1 second' where sleeps_until is not null`,
     );
 
-  test('volumes that wait get a run, once, and are read by it', async () => {
+  test('volumes that wait get a run, once, and are read by it', long, async () => {
     await using both = await withWaiting();
     for (let i = 0; i < 2; i++) await opening(both);
     expect(await runsOf(both, 'hydrate')).toEqual([{ kind: 'hydrate', streams: ['volumes'] }]);
@@ -202,7 +202,7 @@ describe.concurrent('of its own accord', () => {
     expect(await runsOf(both, 'hydrate', 'fresh')).toHaveLength(1);
   });
 
-  test('not beside a run that comes to them, and not where the catalog is not configured', async () => {
+  test('not beside a run that comes to them, and not where the catalog is not configured', long, async () => {
     await using both = await withWaiting();
     await using without = await both.worker({ settings: { books: undefined } });
     await openWaiting(without.account.ctx, without.id);
@@ -216,7 +216,7 @@ describe.concurrent('of its own accord', () => {
     expect(await runsOf(both, 'hydrate')).toHaveLength(1);
   });
 
-  test('not while they sleep over a quota that is spent; then they go on', async () => {
+  test('not while they sleep over a quota that is spent; then they go on', long, async () => {
     await using both = await withWaiting();
     const run = await both.open(['volumes']);
     await endAs(both, run, { state: 'partial', sleepsUntil: inAnHour() });
@@ -345,7 +345,7 @@ describe.concurrent('one reader at a time', () => {
     expect((other!.started_at as Date).getTime()).toBeGreaterThanOrEqual((one!.finished_at as Date).getTime());
   });
 
-  test('two backfills of the same are one', async () => {
+  test('two backfills of the same are one', long, async () => {
     await using both = await openBoth();
     const ask = () =>
       openBackfill(

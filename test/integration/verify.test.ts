@@ -313,7 +313,7 @@ test(
   },
 );
 
-test('interrupted, it goes on where it was, and nothing is paid for twice', async () => {
+test('interrupted, it goes on where it was, and nothing is paid for twice', long, async () => {
   await using s = await inProcess({ tickets: 30, seed: 9, paging });
   await s.sync();
   s.nowMs += 600_000;

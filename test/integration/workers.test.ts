@@ -154,7 +154,7 @@ function watching(queue: Env): void {
     });
   });
 
-  test('Ctrl-C of a command that follows leaves its run to the worker', async ({ signal }) => {
+  test('Ctrl-C of a command that follows leaves its run to the worker', long, async ({ signal }) => {
     await given({}, queue, async ({ pool, env, sandbox, ids, at, start }) => {
       const worker = await start().id;
       const sync = shelfdesk(['sync', '--json'], env);

@@ -5,6 +5,8 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 const FIRST = [
+  'fuzz/fuzz',
+  'conformance/conformance',
   'integration/fresh',
   'integration/limits',
   'integration/queries',
@@ -13,9 +15,11 @@ const FIRST = [
   'integration/sync',
   'integration/fleet',
   'sim/sim',
-  'fuzz/fuzz',
   'integration/kill',
   'integration/odd-sources',
+  'integration/commands',
+  'integration/erase',
+  'integration/schedule',
   'integration/backfill',
 ].map(name => `/test/${name}.test.ts`);
 

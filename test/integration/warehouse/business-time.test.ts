@@ -8,7 +8,7 @@ import { freshDatabase } from '../../support/postgres.ts';
 
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
-const pairs = process.env.CI ? 100_000 : 600;
+const pairs = process.env.CI ? 100_000 : 200;
 
 interface Hours {
   weekday: number;

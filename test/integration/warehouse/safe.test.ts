@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { expect, test } from 'vitest';
 import type { World } from '../../../packages/sandbox/src/helpdesk/world.ts';
 import { inProcess } from '../../support/in-process.ts';
+import { long } from '../../support/long.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 import { letReaderIn, type TestReader } from '../../support/readers.ts';
 
@@ -71,7 +72,7 @@ function holds(texts: readonly string[], values: ReadonlySet<string>): string[] 
   ];
 }
 
-test('a reader of what is masked finds no true value of a person, whatever it reads', async () => {
+test('a reader of what is masked finds no true value of a person, whatever it reads', long, async () => {
   await using s = await inProcess({ tickets: 150 });
   await s.sync();
   const url = (s.pool as pg.Pool & { options: { connectionString: string } }).options.connectionString;
